@@ -1,0 +1,1 @@
+"""How non-linear is a neural network? The affinity score and non-linearity signatures."""
