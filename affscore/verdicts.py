@@ -1,0 +1,102 @@
+"""What a source claims, beside what we find, with a verdict that is computed.
+
+A chapter states the accepted range first, then measures, then lets :func:`verdict` decide.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Claim", "ClaimTable", "near", "verdict"]
+
+
+def near(theirs: float, tolerance: float) -> tuple[float, float]:
+    """The accepted range for a quoted number: ``(theirs - tolerance, theirs + tolerance)``.
+
+    >>> near(0.75, 0.25)
+    (0.5, 1.0)
+    """
+    if not tolerance >= 0:
+        raise ValueError(f"tolerance is {tolerance}; it should be a number that is at least 0.")
+    return theirs - tolerance, theirs + tolerance
+
+
+def verdict(ours: Any, accept: tuple[float, float]) -> str:
+    """``"agrees"`` if our number lies in the accepted range ``(low, high)``, ends included, else ``"disagrees"``.
+
+    ``ours`` is a number or anything ``float()`` takes. NaN never agrees. Raises ValueError for an empty range.
+
+    >>> verdict(0.62, near(0.6, 0.05)), verdict(0.72, near(0.6, 0.05)), verdict(float("nan"), (0, 1))
+    ('agrees', 'disagrees', 'disagrees')
+    """
+    low, high = accept
+    if not low <= high:
+        raise ValueError(f"accept is ({low}, {high}); it should be (low, high) with low <= high.")
+    return "agrees" if low <= float(ours) <= high else "disagrees"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One line of a :class:`ClaimTable`.
+
+    Attributes
+    ----------
+    what
+        What is measured.
+    source
+        Where the claim stands.
+    theirs
+        The claim as the source puts it, a number or words.
+    ours
+        Our number.
+    accept
+        The range of ``ours`` in which the claim holds, ``(low, high)``. ``None`` where the source does not say
+        enough to test it: the verdict is then "not testable".
+    """
+
+    what: str
+    source: str
+    theirs: str | float
+    ours: float
+    accept: tuple[float, float] | None
+
+    @property
+    def verdict(self) -> str:
+        """``"agrees"``, ``"disagrees"`` or ``"not testable"``."""
+        return "not testable" if self.accept is None else verdict(self.ours, self.accept)
+
+
+class ClaimTable:
+    """Claims in a table, as text and as HTML; numbers are shown with ``digits`` decimals.
+
+    >>> ClaimTable([Claim("score of x^3", "slides", 0.71, 0.7113, near(0.71, 0.005))])
+    what         | source | theirs | accepted       | ours  | verdict
+    score of x^3 | slides | 0.71   | 0.705 to 0.715 | 0.711 | agrees
+    """
+
+    def __init__(self, claims: Iterable[Claim], digits: int = 3):
+        self.claims = list(claims)
+        self.digits = digits
+
+    def _rows(self) -> list[list[str]]:
+        rows = [["what", "source", "theirs", "accepted", "ours", "verdict"]]
+        for claim in self.claims:
+            accept = "-" if claim.accept is None else " to ".join(f"{end:.{self.digits}f}" for end in claim.accept)
+            ours = f"{float(claim.ours):.{self.digits}f}"
+            rows.append([claim.what, claim.source, str(claim.theirs), accept, ours, claim.verdict])
+        return rows
+
+    def __repr__(self) -> str:
+        rows = self._rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = (" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        head, *body = ([html.escape(cell) for cell in row] for row in self._rows())
+        lines = ["<tr>" + "".join(f'<th scope="col">{cell}</th>' for cell in head) + "</tr>"]
+        lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body]
+        return '<table class="table">\n' + "\n".join(lines) + "\n</table>"

@@ -1,0 +1,47 @@
+"""A verdict must be able to say no."""
+
+import math
+
+import pytest
+
+from affscore.verdicts import Claim, ClaimTable, near, verdict
+
+
+@pytest.mark.parametrize("ours", [0.55, 0.6, 0.65])
+def test_agrees_inside_and_on_the_ends(ours):
+    assert verdict(ours, (0.55, 0.65)) == "agrees"
+
+
+@pytest.mark.parametrize("ours", [0.5499, 0.6501, -0.6, math.nan, math.inf, -math.inf])
+def test_disagrees_outside_and_for_nan(ours):
+    assert verdict(ours, (0.55, 0.65)) == "disagrees"
+
+
+def test_near_is_symmetric():
+    low, high = near(0.6, 0.05)
+    assert low == pytest.approx(0.55) and high == pytest.approx(0.65)
+
+
+@pytest.mark.parametrize("tolerance", [-0.1, math.nan])
+def test_near_refuses_a_bad_tolerance(tolerance):
+    with pytest.raises(ValueError, match=r"tolerance is .*at least 0"):
+        near(0.6, tolerance)
+
+
+@pytest.mark.parametrize("accept", [(1, 0), (math.nan, 1), (0, math.nan)])
+def test_verdict_refuses_an_empty_range(accept):
+    with pytest.raises(ValueError, match=r"accept is .*low <= high"):
+        verdict(0.5, accept)
+
+
+def test_table_shows_every_verdict_and_escapes():
+    table = ClaimTable(
+        [
+            Claim("a < b", "paper", 0.5, 0.5, near(0.5, 0.1)),
+            Claim("wrong", "paper", 0.5, 0.9, near(0.5, 0.1)),
+            Claim("vague", "slides", "large", 0.9, None),
+        ]
+    )
+    assert [claim.verdict for claim in table.claims] == ["agrees", "disagrees", "not testable"]
+    assert [line.rsplit("| ", 1)[1] for line in repr(table).splitlines()[1:]] == ["agrees", "disagrees", "not testable"]
+    assert "<td>a &lt; b</td>" in table._repr_html_() and table._repr_html_().count("<tr>") == 4
