@@ -1,0 +1,202 @@
+// The mathematics that every one-dimensional widget shares. Its Python twin is affinity1d.py.
+//
+// Laws are grids of n equally likely points (quantiles at (i + 1/2) / n). The score of such a grid is the exact
+// empirical affinity score, affscore.affinity_score(x, y, covariance="empirical"): tests/test_widgets.py compares
+// the two.
+
+// ---------------------------------------------------------------------------------- the normal law
+
+const TERMS = Array.from({ length: 13 }, (_, k) => Math.exp(-0.25 * k * k));
+
+/** erfc(x) to about 1e-15 relative. */
+export function erfc(x) {
+  if (x < 0) return 2 - erfc(-x);
+  if (x < 0.5) return 1 - erf(x);
+  // The trapezoidal rule with step h = 1/2 for erfc(x) = (x e^(-x^2) / pi) Int e^(-t^2) / (t^2 + x^2) dt. The pole
+  // at t = ix adds the last term; the rest of the error is of order e^(-pi^2 / h^2) = 1e-17.
+  const square = x * x;
+  let sum = 0.5 / square;
+  for (let k = 1; k < TERMS.length; k++) sum += TERMS[k] / (0.25 * k * k + square);
+  const integral = (x / Math.PI) * gaussian(x) * sum;
+  return x < 6 ? integral - 2 / Math.expm1(4 * Math.PI * x) : integral;
+}
+
+/** erf(x) to about 1e-15 relative. */
+export function erf(x) {
+  if (x < -0.5) return erfc(-x) - 1;
+  if (x > 0.5) return 1 - erfc(x);
+  // erf(x) = 2 / sqrt(pi) e^(-x^2) sum_k 2^k x^(2k + 1) / (1 * 3 * ... * (2k + 1)): no term changes sign.
+  let term = x;
+  let sum = x;
+  for (let k = 1; k < 20; k++) {
+    term *= (2 * x * x) / (2 * k + 1);
+    sum += term;
+  }
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
+}
+
+/** e^(-x^2). The square is split into two exact parts, or its rounding would show in the tails. */
+function gaussian(x) {
+  const head = Math.round(x * 16) / 16;
+  return Math.exp(-head * head) * Math.exp(-(x - head) * (x + head));
+}
+
+/** The distribution function of N(0, 1), accurate in both tails. */
+export function normalCdf(x) {
+  return 0.5 * erfc(-x / Math.SQRT2);
+}
+
+/** The quantile of N(0, 1) for 0 < p < 1. */
+export function normalQuantile(p) {
+  if (p > 0.5) return -normalQuantile(1 - p);
+  if (p === 0.5) return 0;
+  // Newton's method on log Phi, which is concave: it converges from any start to the left of the root.
+  let x = -Math.sqrt(-2 * Math.log(p));
+  for (let k = 0; k < 50; k++) {
+    const cdf = normalCdf(x);
+    const step = ((Math.log(cdf / p)) * cdf * Math.sqrt(2 * Math.PI)) / Math.exp(-x * x / 2);
+    x -= step;
+    if (Math.abs(step) < 1e-15 * Math.abs(x)) break;
+  }
+  return x;
+}
+
+// --------------------------------------------------------------------------------------- the grids
+
+/** n equally likely points that stand for the uniform law on [a, b]. */
+export function uniformGrid(a, b, n) {
+  return Float64Array.from({ length: n }, (_, i) => a + ((b - a) * (i + 0.5)) / n);
+}
+
+const STANDARD_NORMAL = new Map();
+
+/** n equally likely points that stand for N(mean, sd^2). */
+export function normalGrid(mean, sd, n) {
+  if (!STANDARD_NORMAL.has(n)) {
+    STANDARD_NORMAL.set(n, Float64Array.from({ length: n }, (_, i) => normalQuantile((i + 0.5) / n)));
+  }
+  return STANDARD_NORMAL.get(n).map((z) => mean + sd * z);
+}
+
+// --------------------------------------------------------------------------------- the activations
+
+const sigmoid = (x) => (x < 0 ? Math.exp(x) / (1 + Math.exp(x)) : 1 / (1 + Math.exp(-x)));
+const softplus = (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
+const clip = (x, low, high) => Math.min(Math.max(x, low), high);
+const SELU_SCALE = 1.0507009873554805;
+const SELU_ALPHA = 1.6732632423543772;
+
+/** Activations by the name that torch gives them, with torch's default parameters. */
+export const ACTIVATIONS = {
+  identity: (x) => x,
+  relu: (x) => Math.max(x, 0),
+  leaky_relu: (x) => (x < 0 ? 0.01 * x : x),
+  relu6: (x) => clip(x, 0, 6),
+  hardtanh: (x) => clip(x, -1, 1),
+  hardsigmoid: (x) => clip(x + 3, 0, 6) / 6,
+  hardswish: (x) => (x * clip(x + 3, 0, 6)) / 6,
+  tanh: (x) => Math.tanh(x),
+  sigmoid,
+  softplus,
+  softsign: (x) => x / (1 + Math.abs(x)),
+  gelu: (x) => x * normalCdf(x),
+  silu: (x) => x * sigmoid(x),
+  mish: (x) => x * Math.tanh(softplus(x)),
+  elu: (x) => (x < 0 ? Math.expm1(x) : x),
+  selu: (x) => SELU_SCALE * (x < 0 ? SELU_ALPHA * Math.expm1(x) : x),
+};
+
+/** The activation of that name; an error that names those there are where it is unknown. */
+export function activation(name) {
+  if (!Object.hasOwn(ACTIVATIONS, name)) {
+    throw new Error(`The activation is "${name}"; it should be one of ${Object.keys(ACTIVATIONS).join(", ")}.`);
+  }
+  return ACTIVATIONS[name];
+}
+
+// --------------------------------------------------------------------------------------- the score
+
+/** A sorted copy; the array itself where it is sorted already, as the image under a monotone function is. */
+function sorted(values) {
+  for (let i = 1; i < values.length; i++) {
+    if (values[i] < values[i - 1]) return Float64Array.from(values).sort();
+  }
+  return values;
+}
+
+/** Mean, standard deviation (1/n) and standardised values. sd is 0 where the values vary by rounding only. */
+function standardise(values) {
+  const n = values.length;
+  let largest = 0;
+  for (let i = 0; i < n; i++) largest = Math.max(largest, Math.abs(values[i]));
+  // Work at magnitude 1: squares of very small or very large values would leave the range of a double.
+  const scale = largest > 0 ? largest : 1;
+  const standard = new Float64Array(n);
+  let mean = 0;
+  for (let i = 0; i < n; i++) mean += values[i] / scale;
+  mean /= n;
+  // The first mean of values far from 0 is itself rounded; the second pass removes what that leaves.
+  let correction = 0;
+  for (let i = 0; i < n; i++) {
+    standard[i] = values[i] / scale - mean;
+    correction += standard[i];
+  }
+  correction /= n;
+  let spread = 0;
+  for (let i = 0; i < n; i++) {
+    standard[i] -= correction;
+    spread = Math.max(spread, Math.abs(standard[i]));
+  }
+  if (!(spread > 4 * Number.EPSILON)) return { mean: mean * scale, sd: 0, standard: standard.fill(0) };
+  let square = 0;
+  for (let i = 0; i < n; i++) {
+    standard[i] /= spread;
+    square += standard[i] * standard[i];
+  }
+  const sd = Math.sqrt(square / n);
+  for (let i = 0; i < n; i++) standard[i] /= sd;
+  return { mean: (mean + correction) * scale, sd: sd * spread * scale, standard };
+}
+
+/**
+ * The affinity score of the outputs y for the inputs x, both of length n, with all that goes into it:
+ *
+ *   score          1 - sqrt(1 - r), NaN where y does not vary
+ *   r              correlation of sorted x with sorted y; oneMinusR is 1 - r without cancellation
+ *   meanX, sdX, meanY, sdY
+ *   slope, offset  T(x) = slope * x + offset, the affine transport map; map(x) applies it
+ *   w2             the 2-Wasserstein distance between T(x) and y
+ *   bound          sqrt(2 Var y), the largest it can be; score = 1 - w2 / bound
+ *
+ * In one dimension optimal transport pairs sorted with sorted, whatever the activation.
+ */
+export function affinity(x, y) {
+  const n = x.length;
+  if (n < 2 || y.length !== n) {
+    throw new Error(`x has ${n} points and y has ${y.length}; both should have the same number, at least 2.`);
+  }
+  const u = standardise(sorted(x));
+  const v = standardise(sorted(y));
+  let r = 0;
+  let oneMinusR = 0;
+  for (let i = 0; i < n; i++) {
+    r += u.standard[i] * v.standard[i];
+    oneMinusR += (u.standard[i] - v.standard[i]) ** 2;
+  }
+  r /= n;
+  oneMinusR /= 2 * n;
+  // A constant input has the constant image mean(y): then 1 - r stands for W2^2 / (2 Var y) = 1/2.
+  if (u.sd === 0) r = oneMinusR = 0.5;
+  const distance = Math.sqrt(oneMinusR);
+  let score = NaN;
+  if (v.sd > 0) score = r < 0.5 ? r / (1 + distance) : 1 - distance;
+  const slope = u.sd > 0 ? v.sd / u.sd : 0;
+  const bound = Math.SQRT2 * v.sd;
+  return {
+    score, r, oneMinusR,
+    meanX: u.mean, sdX: u.sd, meanY: v.mean, sdY: v.sd,
+    slope, offset: v.mean - slope * u.mean,
+    map: (value) => v.mean + slope * (value - u.mean),
+    w2: v.sd > 0 ? bound * distance : 0, bound,
+  };
+}

@@ -1,0 +1,138 @@
+"""The base of all widgets: one JavaScript source that computes, live in Jupyter and in a static page alike.
+
+A widget is a Python class and a JavaScript module beside it. In Jupyter the class is an ordinary anywidget. In the
+built book there is no kernel: the notebook's stored output holds a ``<div class="affscore-widget">`` with the
+widget's state and a picture drawn by Python, and the Sphinx extension ``book/_ext/affscore_widgets.py`` puts the
+same JavaScript to work on it. If that fails, or JavaScript is off, the picture stays.
+
+How to add a widget
+-------------------
+1.  ``affscore/widgets/NAME.js``: an ES module. It may import from the modules beside it, each import in the form
+    ``import { a, b } from "./other.js";`` (see :func:`bundle`). ``affinity1d.js`` has the mathematics of one
+    dimension, ``figure.js`` the controls and panels. It ends with ``export default { render };`` where
+    ``render({ model, el })`` builds a ``Figure``, adds controls and panels, and returns
+    ``figure.onDraw(() => { ...; return { score, text }; })``. ``first_signature.js`` is the example.
+2.  ``affscore/widgets/NAME.py``: a subclass of :class:`ComputedWidget` with ``_esm`` (a path; ``_css`` if it needs
+    more than ``figure.css``), its public traits, each with ``.tag(sync=True)``, and the two methods ``score()`` (the
+    number that the page shows, computed by Python) and ``fallback()`` (the static picture, see ``picture.py``).
+    ``first_signature.py`` is the example. Traits hold what JSON can hold.
+3.  One import in ``affscore/widgets/__init__.py``. The book's bundle and the tests find the class by it.
+4.  In the notebook: a cell that ends with ``NAME()``.
+5.  Tests: ``tests/test_widgets.py`` checks every registered widget's fallback and bundle, and
+    ``tests/test_browser.py`` every widget in the built book (it redraws on the arrow keys, and its number is that of
+    ``score()``). Add to ``tests/test_NAME.py`` a comparison of its JavaScript with Python over a grid: the fixture
+    ``node`` runs JavaScript.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from html import escape
+from pathlib import Path
+from typing import Any, ClassVar
+
+import anywidget
+
+__all__ = ["ComputedWidget", "bundle"]
+
+_HERE = Path(__file__).parent
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
+
+
+def bundle(path: Path) -> str:
+    """The ES module at ``path`` and all it imports as one module without imports.
+
+    Each imported file comes once, before the file that imports it, with its ``export`` keywords taken off; all share
+    one scope. So top-level names must differ (JavaScript reports it if not), an import may not rename, and only the
+    outermost file may have a default export.
+
+    Raises
+    ------
+    ValueError
+        If an import is not of the form ``import { a, b } from "./file.js";`` on lines of its own.
+
+    >>> "import" in bundle(Path(__file__).with_name("figure.js"))
+    False
+    """
+    seen: list[Path] = []
+    parts: list[str] = []
+
+    def add(file: Path, outermost: bool) -> None:
+        if file in seen:
+            return
+        seen.append(file)
+        text = file.read_text(encoding="utf-8")
+        for match in _IMPORT.finditer(text):
+            add(file.parent / match[1], outermost=False)
+            if " as " in match[0]:
+                raise ValueError(f"{file.name} renames an import ({match[0].strip()}); bundling needs one name.")
+        text = _IMPORT.sub("", text)
+        if re.search(r"^import\b", text, re.MULTILINE):
+            raise ValueError(
+                f'{file.name} has an import that cannot be bundled; write import {{ a, b }} from "./file.js";'
+            )
+        if not outermost:
+            text = re.sub(r"^export (?=(?:async |function|class|const|let))", "", text, flags=re.MULTILINE)
+            if re.search(r"^export\b", text, re.MULTILINE):
+                raise ValueError(f"{file.name} has an export that cannot be bundled; export the declaration itself.")
+        parts.append(text)
+
+    add(path, outermost=True)
+    return "\n".join(parts)
+
+
+class ComputedWidget(anywidget.AnyWidget):
+    """A widget whose JavaScript does the computing. The module's docstring says how to make one.
+
+    Subclasses set ``_esm`` (and ``_css``) to paths, declare synced traits and implement :meth:`score` and
+    :meth:`fallback`.
+    """
+
+    #: All widgets by class name.
+    registry: ClassVar[dict[str, type[ComputedWidget]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # anywidget makes a further subclass for every instance; only a class that names a file is a new widget.
+        source = cls.__dict__.get("_esm")
+        if isinstance(source, Path):
+            css = cls.__dict__.get("_css")
+            styles = [_HERE / "figure.css"] + ([css] if css is not None else [])
+            cls._esm = bundle(source)
+            cls._css = "\n".join(style.read_text(encoding="utf-8") for style in styles)
+            ComputedWidget.registry[cls.__name__] = cls
+        super().__init_subclass__(**kwargs)
+
+    def score(self) -> float:
+        """The score that the page shows for the present traits, computed by Python; NaN where it is undefined."""
+        raise NotImplementedError(f"{type(self).__name__} should implement score().")
+
+    def fallback(self) -> str:
+        """The picture for the present traits as HTML text, the same on every machine."""
+        raise NotImplementedError(f"{type(self).__name__} should implement fallback().")
+
+    def state(self) -> dict[str, Any]:
+        """The public traits, sorted by name: all that the JavaScript needs."""
+        return {
+            name: getattr(self, name)
+            for name, trait in sorted(self.traits(sync=True).items())
+            if not name.startswith("_") and issubclass(trait.this_class, ComputedWidget)
+        }
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.state().items())
+        return f"{type(self).__name__}({arguments})"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        result = super()._repr_mimebundle_(**kwargs)
+        # Colab shows text/html in place of the live widget.
+        if result is None or "google.colab" in sys.modules:
+            return result
+        data, metadata = result
+        state = escape(json.dumps(self.state(), allow_nan=False))
+        html = (
+            f'<div class="affscore-widget" data-widget="{type(self).__name__}" data-state="{state}">'
+            f"{self.fallback()}</div>"
+        )
+        return data | {"text/html": html}, metadata

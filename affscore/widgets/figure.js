@@ -1,0 +1,235 @@
+// The frame of every widget: controls bound to traits, panels that draw curves as SVG, a live text, and the
+// attributes that tests read. picture.py draws the same panels from Python for the static fallback.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** A number as readers see it: fixed digits and a true minus sign. */
+export function format(value, digits = 2) {
+  if (Number.isNaN(value)) return "undefined";
+  const text = value.toFixed(digits);
+  return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "\u2212");
+}
+
+/** A child element with attributes and text. */
+export function element(parent, tag, attributes = {}, text = "") {
+  const node = parent.namespaceURI === SVG || tag === "svg"
+    ? document.createElementNS(SVG, tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  if (text) node.textContent = text;
+  parent.appendChild(node);
+  return node;
+}
+
+/** Round numbers from low to high, about `count` of them. */
+export function ticks(low, high, count = 5) {
+  const rough = (high - low) / count;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
+  const result = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) {
+    result.push(Number((k * step).toPrecision(12)));
+  }
+  return result;
+}
+
+/** One pair of axes. Its coordinates are those of the data; its layers are drawn in the order they are added. */
+export class Panel {
+  /** legend: [[class of a line, its name], ...], shown above the axes beside ylabel. */
+  constructor(parent, { label, xlim, ylim, xlabel, ylabel = "", legend = [], width = 340, height = 250 }) {
+    this.svg = element(parent, "svg", {
+      viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label, class: "affscore-panel",
+    });
+    this.box = { left: 42, right: width - 10, top: 26, bottom: height - 42 };
+    element(this.svg, "rect", { class: "paper", width, height, rx: 4 });
+    this.axes = element(this.svg, "g");
+    element(this.svg, "text", {
+      class: "label", x: (this.box.left + this.box.right) / 2, y: height - 8, "text-anchor": "middle",
+    }, xlabel);
+    if (ylabel) element(this.svg, "text", { class: "label", x: 6, y: 16 }, ylabel);
+    let x = ylabel ? 22 + 7 * ylabel.length : 6;
+    for (const [className, text] of legend) {
+      element(this.svg, "path", { class: className, d: `M${x} 12L${x + 24} 12` });
+      element(this.svg, "text", { class: "label", x: x + 30, y: 16 }, text);
+      x += 46 + 7 * text.length;
+    }
+    this.setLimits(xlim, ylim);
+  }
+
+  /** New limits [low, high] for both axes. Layers keep what they drew: draw them again. */
+  setLimits(xlim, ylim) {
+    const key = `${xlim} ${ylim}`;
+    if (this.limits === key) return;
+    Object.assign(this, { limits: key, xlim, ylim });
+    const { left, right, top, bottom } = this.box;
+    this.axes.replaceChildren();
+    for (const value of ticks(...xlim)) {
+      const x = this.x(value);
+      element(this.axes, "line", { class: "grid", x1: x, x2: x, y1: top, y2: bottom });
+      element(this.axes, "text", { class: "tick", x, y: bottom + 15, "text-anchor": "middle" },
+        format(value, decimals(value)));
+    }
+    for (const value of ticks(...ylim)) {
+      const y = this.y(value);
+      element(this.axes, "line", { class: "grid", x1: left, x2: right, y1: y, y2: y });
+      element(this.axes, "text", { class: "tick", x: left - 6, y: y + 4, "text-anchor": "end" },
+        format(value, decimals(value)));
+    }
+  }
+
+  x(value) {
+    const { left, right } = this.box;
+    return round(left + ((value - this.xlim[0]) / (this.xlim[1] - this.xlim[0])) * (right - left));
+  }
+
+  y(value) {
+    const { top, bottom } = this.box;
+    return round(bottom - ((value - this.ylim[0]) / (this.ylim[1] - this.ylim[0])) * (bottom - top));
+  }
+
+  /** Returns draw(xs, ys), which draws a line that is broken where y is NaN. */
+  line(className) {
+    const path = element(this.svg, "path", { class: className });
+    return (xs, ys) => {
+      let text = "";
+      let pen = "M";
+      for (let i = 0; i < xs.length; i++) {
+        if (Number.isNaN(ys[i])) {
+          pen = "M";
+        } else {
+          text += `${pen}${this.x(xs[i])} ${this.y(ys[i])}`;
+          pen = "L";
+        }
+      }
+      path.setAttribute("d", text);
+    };
+  }
+
+  /** Returns draw(xs, ys), which draws a dot at each point where y is a number. */
+  dots(className, radius = 5) {
+    const group = element(this.svg, "g");
+    return (xs, ys) => {
+      while (group.childNodes.length > xs.length) group.lastChild.remove();
+      for (let i = 0; i < xs.length; i++) {
+        const dot = group.childNodes[i] ?? element(group, "circle", { class: className, r: radius });
+        const visible = !Number.isNaN(ys[i]);
+        dot.setAttribute("cx", visible ? this.x(xs[i]) : 0);
+        dot.setAttribute("cy", visible ? this.y(ys[i]) : 0);
+        dot.setAttribute("visibility", visible ? "visible" : "hidden");
+      }
+    };
+  }
+
+  /** Returns draw(from, to), which fills the panel's height between two abscissae. */
+  band(className) {
+    const { top, bottom } = this.box;
+    const rect = element(this.svg, "rect", { class: className, y: top, height: bottom - top });
+    return (from, to) => {
+      rect.setAttribute("x", this.x(from));
+      rect.setAttribute("width", Math.max(0, round(this.x(to) - this.x(from))));
+    };
+  }
+
+  /** Returns draw(x, y, text), which writes text at a point. anchor: "start", "middle" or "end". */
+  text(className, anchor = "start") {
+    const node = element(this.svg, "text", { class: className, "text-anchor": anchor });
+    return (x, y, text) => {
+      node.setAttribute("x", this.x(x));
+      node.setAttribute("y", this.y(y));
+      node.textContent = text;
+    };
+  }
+}
+
+function round(value) {
+  return Math.round(value * 10) / 10;
+}
+
+function decimals(value) {
+  return (String(value).split(".")[1] ?? "").length;
+}
+
+/**
+ * A widget's frame inside el. Every control writes its trait to the model; a change of any of `traits`, from a
+ * control or from Python, calls the function given to onDraw once and at once.
+ *
+ * The root element carries for tests and styles: data-widget, data-ready ("true" after the first drawing),
+ * data-state (the traits, JSON), data-score (the score, all digits) and data-redraw-ms (time of the last drawing).
+ */
+export class Figure {
+  constructor({ model, el, name, label, traits }) {
+    this.model = model;
+    this.traits = traits;
+    this.root = element(el, "div", {
+      class: "affscore-figure", role: "group", "aria-label": label, "data-widget": name,
+    });
+    this.controls = element(this.root, "div", { class: "affscore-controls" });
+    this.readout = element(this.root, "p", { class: "affscore-readout", "aria-live": "polite" });
+    this.panels = element(this.root, "div", { class: "affscore-panels" });
+    this.followers = [];
+    this.redraw = () => this.draw();
+  }
+
+  /** A range input for a numeric trait. text(value) is what is shown beside it and read aloud. */
+  slider({ trait, label, min, max, step, text = (value) => format(value) }) {
+    const box = element(this.controls, "label", { class: "affscore-control affscore-slider" });
+    element(box, "span", {}, label);
+    const shown = element(box, "output", { "aria-hidden": "true" });
+    // JupyterLab takes the arrow keys for itself unless the input says otherwise.
+    const input = element(box, "input", {
+      type: "range", min, max, step, "aria-label": label, "data-trait": trait, "data-lm-suppress-shortcuts": "true",
+    });
+    input.addEventListener("input", () => this.set(trait, Number(input.value)));
+    this.followers.push(() => {
+      const value = this.model.get(trait);
+      if (Number(input.value) !== value) input.value = value;
+      shown.textContent = text(value);
+      input.setAttribute("aria-valuetext", text(value));
+    });
+    return input;
+  }
+
+  /** A drop-down list for a trait. options: [[value, shown text], ...]. */
+  select({ trait, label, options }) {
+    const box = element(this.controls, "label", { class: "affscore-control" });
+    element(box, "span", {}, label);
+    const input = element(box, "select", {
+      "aria-label": label, "data-trait": trait, "data-lm-suppress-shortcuts": "true",
+    });
+    for (const [value, text] of options) element(input, "option", { value }, text);
+    input.addEventListener("change", () => this.set(trait, input.value));
+    this.followers.push(() => { input.value = this.model.get(trait); });
+    return input;
+  }
+
+  /** A panel; see Panel for the options. */
+  panel(options) {
+    return new Panel(this.panels, options);
+  }
+
+  set(trait, value) {
+    this.model.set(trait, value);
+    this.model.save_changes();
+  }
+
+  draw() {
+    const start = performance.now();
+    for (const follow of this.followers) follow();
+    const { score, text } = this.callback();
+    if (this.readout.textContent !== text) this.readout.textContent = text;
+    this.root.dataset.state = JSON.stringify(
+      Object.fromEntries(this.traits.map((trait) => [trait, this.model.get(trait)])));
+    this.root.dataset.score = String(score);
+    this.root.dataset.redrawMs = (performance.now() - start).toFixed(2);
+    this.root.dataset.ready = "true";
+  }
+
+  /** Draw now and after every change. callback() draws and returns {score, text}. Returns the clean-up function. */
+  onDraw(callback) {
+    this.callback = callback;
+    for (const trait of this.traits) this.model.on(`change:${trait}`, this.redraw);
+    this.draw();
+    return () => {
+      for (const trait of this.traits) this.model.off(`change:${trait}`, this.redraw);
+    };
+  }
+}

@@ -1,0 +1,151 @@
+"""Static pictures for widgets, written as SVG text: the same panels as ``figure.js``, without JavaScript.
+
+The text must be the same on every machine, because notebooks are tested by comparing it. So there are no fonts, no
+dates and no library of pictures here: numbers are rounded to a tenth of a pixel and written out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import numpy as np
+
+__all__ = ["Panel", "panels", "ticks"]
+
+# How each class looks where no style sheet is loaded. figure.css overrides it, for the dark theme too.
+_LOOK = {
+    "paper": 'fill="#ffffff"',
+    "grid": 'stroke="#d8dee4" stroke-width="1"',
+    "label": 'fill="#1f2328" font-size="13" font-family="sans-serif"',
+    "tick": 'fill="#57606a" font-size="12" font-family="sans-serif"',
+    "curve": 'fill="none" stroke="#57606a" stroke-width="2"',
+    "input-curve": 'fill="none" stroke="#0072b2" stroke-width="4"',
+    "input-band": 'fill="#0072b2" opacity="0.14"',
+    "image-line": 'fill="none" stroke="#d55e00" stroke-width="3" stroke-dasharray="7 4"',
+    "score-curve": 'fill="none" stroke="#007a5a" stroke-width="2.5"',
+    "score-dot": 'fill="#007a5a" stroke="#ffffff" stroke-width="1.5"',
+    "dead-band": 'fill="#57606a" opacity="0.16"',
+}
+
+
+def _number(value: float) -> str:
+    """To a tenth, without trailing zeros and without a negative zero."""
+    text = f"{math.floor(value * 10 + 0.5) / 10:.1f}"
+    return text.removesuffix(".0").replace("-0", "0") if text in ("-0.0", "0.0") else text.removesuffix(".0")
+
+
+def ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """Round numbers from ``low`` to ``high``, about ``count`` of them.
+
+    >>> ticks(-4, 4)
+    [-4.0, -2.0, 0.0, 2.0, 4.0]
+    """
+    rough = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = power * next(factor for factor in (1, 2, 5, 10) if factor * power >= rough * 0.999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
+
+
+class Panel:
+    """One pair of axes. Layers are drawn in the order they are added; ``svg()`` gives the whole as text.
+
+    Parameters
+    ----------
+    label
+        What the picture shows, in words, for readers who do not see it.
+    xlim, ylim
+        Limits (low, high) of the axes, in the units of the data.
+    xlabel, ylabel, legend
+        Texts; ``legend`` lists (class of a line, its name).
+    """
+
+    def __init__(
+        self,
+        *,
+        label: str,
+        xlim: tuple[float, float],
+        ylim: tuple[float, float],
+        xlabel: str,
+        ylabel: str = "",
+        legend: Sequence[tuple[str, str]] = (),
+        width: int = 340,
+        height: int = 250,
+    ) -> None:
+        self.xlim, self.ylim = xlim, ylim
+        self.left, self.right, self.top, self.bottom = 42, width - 10, 26, height - 42
+        self._parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+            f'height="{height}" role="img" aria-label="{escape(label)}" class="affscore-panel">',
+            f'<rect class="paper" {_LOOK["paper"]} width="{width}" height="{height}" rx="4"/>',
+        ]
+        for value in ticks(*xlim):
+            x = self._x(value)
+            self._add(f'<line class="grid" {_LOOK["grid"]} x1="{x}" x2="{x}" y1="{self.top}" y2="{self.bottom}"/>')
+            self._label("tick", x, self.bottom + 15, f"{value:g}", "middle")
+        for value in ticks(*ylim):
+            y = self._y(value)
+            self._add(f'<line class="grid" {_LOOK["grid"]} x1="{self.left}" x2="{self.right}" y1="{y}" y2="{y}"/>')
+            self._label("tick", self.left - 6, _number(float(y) + 4), f"{value:g}", "end")
+        self._label("label", _number((self.left + self.right) / 2), height - 8, xlabel, "middle")
+        if ylabel:
+            self._label("label", 6, 16, ylabel)
+        at = 22 + 7 * len(ylabel) if ylabel else 6
+        for look, text in legend:
+            self._add(f'<path class="{look}" {_LOOK[look]} d="M{at} 12L{at + 24} 12"/>')
+            self._label("label", at + 30, 16, text)
+            at += 46 + 7 * len(text)
+
+    def _x(self, value: float) -> str:
+        return _number(self.left + (value - self.xlim[0]) / (self.xlim[1] - self.xlim[0]) * (self.right - self.left))
+
+    def _y(self, value: float) -> str:
+        share = (value - self.ylim[0]) / (self.ylim[1] - self.ylim[0])
+        return _number(self.bottom - share * (self.bottom - self.top))
+
+    def _add(self, part: str) -> None:
+        self._parts.append(part)
+
+    def _label(self, look: str, x: object, y: object, text: str, anchor: str = "start") -> None:
+        text = escape(text.replace("-", "\u2212"))
+        self._add(f'<text class="{look}" {_LOOK[look]} x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>')
+
+    def line(self, look: str, xs: Iterable[float], ys: Iterable[float]) -> None:
+        """A line through the points (xs, ys), broken where y is NaN. ``look`` is one of the classes of figure.css."""
+        path, pen = "", "M"
+        for x, y in zip(xs, ys, strict=True):
+            if np.isnan(y):
+                pen = "M"
+            else:
+                path += f"{pen}{self._x(x)} {self._y(y)}"
+                pen = "L"
+        self._add(f'<path class="{look}" {_LOOK[look]} d="{path}"/>')
+
+    def dot(self, look: str, x: float, y: float, radius: int = 6) -> None:
+        """A dot at (x, y); none where y is NaN."""
+        if not np.isnan(y):
+            self._add(f'<circle class="{look}" {_LOOK[look]} cx="{self._x(x)}" cy="{self._y(y)}" r="{radius}"/>')
+
+    def band(self, look: str, start: float, stop: float) -> None:
+        """The panel's height between two abscissae, filled."""
+        width = _number(float(self._x(stop)) - float(self._x(start)))
+        height = self.bottom - self.top
+        self._add(
+            f'<rect class="{look}" {_LOOK[look]} x="{self._x(start)}" width="{width}" y="{self.top}" '
+            f'height="{height}"/>'
+        )
+
+    def svg(self) -> str:
+        """The picture as one line of SVG."""
+        return "".join(self._parts) + "</svg>"
+
+
+def panels(*items: Panel, caption: str) -> str:
+    """Panels beside each other, or below each other on a narrow screen, with a caption: a widget's fallback."""
+    pictures = "".join(item.svg() for item in items)
+    return (
+        f'<div class="affscore-figure"><div class="affscore-panels">{pictures}</div>'
+        f'<p class="affscore-readout">{escape(caption)}</p></div>'
+    )
