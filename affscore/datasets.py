@@ -1,0 +1,372 @@
+"""Batches of images by name: seeded, shuffled, reproducible one by one, nothing skipped in silence.
+
+A batch is the statistical sample of which a signature computes scores, so its size is part of the result. Images
+are numbered; image ``i`` depends on the data set, the seed and ``i`` alone, and batch ``k`` holds the images
+``k * batch_size`` to ``(k + 1) * batch_size - 1``. Used by the chapter ``first_signature`` and by
+``python -m affscore signature``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import math
+import os
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from affscore.models import require
+
+NAMES = ("photographs", "fashion-mnist", "cifar10", "cifar100", "imagenet", "imagenette", "random")
+EXPECTED = {"imagenet": 50_000, "imagenette": 3_925}
+DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
+CROP_AREA = (0.2, 1.0)  # of the photograph
+CROP_RATIO = (3 / 4, 4 / 3)  # width / height
+
+# Real photographs inside the wheels of scikit-image and scikit-learn: package, file, licence as stated there.
+PHOTOGRAPHS = (
+    ("skimage", "data/astronaut.png", "public domain (NASA)"),
+    ("skimage", "data/chelsea.png", "CC0 (Stefan van der Walt)"),
+    ("skimage", "data/coffee.png", "CC0 (Rachel Michetti)"),
+    ("skimage", "data/hubble_deep_field.jpg", "public domain (NASA)"),
+    ("skimage", "data/ihc.png", "no known copyright restrictions (CMMI)"),
+    ("skimage", "data/motorcycle_left.png", "Middlebury 2014 stereo benchmark (D. Scharstein et al.)"),
+    ("skimage", "data/retina.jpg", "CC0 (Wikimedia Commons)"),
+    ("skimage", "data/rocket.jpg", "public domain (SpaceX)"),
+    ("sklearn", "datasets/images/china.jpg", "CC BY 2.0 (danielbuechele, Flickr)"),
+    ("sklearn", "datasets/images/flower.jpg", "CC BY 2.0 (vultilion, Flickr)"),
+)
+
+Preprocess = Callable[[Any], torch.Tensor]
+
+
+class UnreadableImage(Exception):
+    """One image file that cannot be decoded: its name and the reason. The batch goes on without it."""
+
+
+class Batches:
+    """A sequence of batches, each a float32 tensor (n, 3, H, W), read when asked for.
+
+    Iterating twice, or asking for ``batches[k]`` alone, gives the same values. As a map-style data set it also
+    fits ``torch.utils.data.DataLoader(batches, batch_size=None)``.
+
+    Attributes:
+        skipped: one ``{"file": ..., "reason": ...}`` for each unreadable image met so far. The batch it was in
+            is that much smaller; a warning says so.
+        provenance: where the images come from; plain values that JSON can hold, ``skipped`` among them.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[int], torch.Tensor],
+        count: int | None,
+        batch_size: int,
+        batches: int | None,
+        seed: int,
+        provenance: dict[str, Any],
+    ):
+        """``read(i)`` gives image i of ``count`` (None: there is no end to them)."""
+        for name, value in (("batch_size", batch_size), ("batches", batches)):
+            least = 2 if name == "batch_size" else 1
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}")
+        self._read, self._size = read, batch_size
+        self._order = None if count is None else np.random.default_rng(seed).permutation(count)
+        full = 1 if count is None else count // batch_size
+        self._batches = full if batches is None else batches
+        if count is not None and batch_size * max(self._batches, 1) > count:
+            raise ValueError(
+                f"{provenance['dataset']} has {count} images, too few for {max(self._batches, 1)} batches of "
+                f"{batch_size}: choose a smaller batch_size or fewer batches"
+            )
+        self.skipped: list[dict[str, str]] = []
+        self._provenance = provenance | {
+            "batch_size": batch_size,
+            "batches": self._batches,
+            "seed": seed,
+            "images": "endless" if count is None else count,
+        }
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return self._provenance | {"skipped": list(self.skipped)}
+
+    def __len__(self) -> int:
+        return self._batches
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        return (self[k] for k in range(len(self)))
+
+    def __getitem__(self, k: int) -> torch.Tensor:
+        if not 0 <= k < len(self):
+            raise IndexError(f"there is no batch {k}; there are {len(self)}, counted from 0")
+        numbers = range(k * self._size, (k + 1) * self._size)
+        images, failed = [], []
+        for i in numbers if self._order is None else self._order[numbers.start : numbers.stop]:
+            try:
+                images.append(self._read(int(i)))
+            except UnreadableImage as error:
+                failed.append(dict(zip(("file", "reason"), error.args, strict=True)))
+        self.skipped += [entry for entry in failed if entry not in self.skipped]
+        if failed:
+            example = f"{failed[0]['file']}: {failed[0]['reason']}"
+            text = f"batch {k}: {len(failed)} of {self._size} images cannot be read (first {example})"
+            if len(images) < 2:
+                raise ValueError(f"{text}; fewer than two are left, and a score needs two")
+            warnings.warn(f"{text}; the batch goes on with {len(images)}", stacklevel=2)
+        if len(shapes := {tuple(image.shape) for image in images}) > 1:
+            raise ValueError(f"preprocess must give every image the same shape, but gave {sorted(shapes)}")
+        return torch.stack(images)
+
+    def __repr__(self) -> str:
+        return f"Batches({self._provenance['dataset']!r}, {len(self)} of {self._size} images)"
+
+
+def load_dataset(
+    name: str | os.PathLike[str],
+    *,
+    preprocess: Preprocess,
+    batch_size: int = 256,
+    batches: int | None = None,
+    seed: int = 0,
+    root: str | os.PathLike[str] | None = None,
+) -> Batches:
+    """Batches of a data set, shuffled by ``seed``, ready for a network.
+
+    Args:
+        name: ``photographs`` (random crops of ten real photographs that install with scikit-image and
+            scikit-learn), ``random`` (standard normal noise in the network's input space), the test images of
+            ``fashion-mnist``, ``cifar10``, ``cifar100``, ``imagenet`` or ``imagenette``, or a folder of images.
+        preprocess: maps a PIL image to a float32 tensor (3, H, W); a loaded model's ``preprocess``.
+        batch_size: images in a batch, at least 2.
+        batches: how many; by default every full batch, and one of ``photographs`` and ``random``, which have
+            no end. Images that do not fill a batch are left out.
+        seed: of the order, the crops and the noise.
+        root: folder that holds the data or that it is downloaded to (by default ``~/.cache/affscore``).
+
+    Returns:
+        :class:`Batches`.
+
+    Raises:
+        ValueError: unknown name, an empty folder, damaged files, or too few images.
+        OSError: data that is not there and cannot be downloaded.
+        ImportError: an optional dependency is missing.
+
+    >>> from torchvision.transforms.v2.functional import pil_to_tensor
+    >>> batches = load_dataset("photographs", preprocess=lambda image: pil_to_tensor(image.resize((8, 8))) / 255,
+    ...                        batch_size=4, batches=2)
+    >>> batches
+    Batches('photographs', 2 of 4 images)
+    >>> [tuple(batch.shape) for batch in batches]
+    [(4, 3, 8, 8), (4, 3, 8, 8)]
+    """
+    folder = Path.home() / ".cache" / "affscore" if root is None else Path(root).expanduser()
+    provenance: dict[str, Any] = {"dataset": str(name)}
+    count: int | None = None
+    if name == "photographs":
+        read, more = _photographs(preprocess, seed)
+    elif name == "random":
+        read, more = _noise(preprocess, seed)
+    elif name == "fashion-mnist":
+        images = _fashion_mnist(folder, look_elsewhere=root is None)
+        read, count, more = _from_array(images, preprocess), len(images), {"split": "test"}
+    elif name in ("cifar10", "cifar100"):
+        images = _cifar(str(name), folder)
+        read, count, more = _from_array(images, preprocess), len(images), {"split": "test"}
+    elif name in ("imagenet", "imagenette"):
+        directory = _imagenet(folder) if name == "imagenet" else _imagenette(folder)
+        read, count, more = _from_folder(directory, preprocess)
+        if count != EXPECTED[str(name)]:
+            warnings.warn(f"{name}: {directory} has {count} images, not {EXPECTED[str(name)]}", stacklevel=2)
+    elif Path(name).expanduser().is_dir():
+        provenance["dataset"] = Path(name).expanduser().resolve().name
+        read, count, more = _from_folder(Path(name).expanduser(), preprocess)
+    else:
+        close = difflib.get_close_matches(str(name).lower(), NAMES)
+        hint = f"did you mean {', '.join(close)}" if close else f"the data sets are {', '.join(NAMES)}"
+        raise ValueError(f"dataset: there is no data set and no folder {os.fspath(name)!r}; {hint}")
+    return Batches(read, count, batch_size, batches, seed, provenance | more)
+
+
+def photographs() -> dict[str, Any]:
+    """The ten photographs as RGB PIL images by name, from the installed scikit-image and scikit-learn.
+
+    >>> photographs()["chelsea"].size
+    (451, 300)
+    """
+    images = {}
+    for package, file, _ in PHOTOGRAPHS:
+        path = Path(require(package).__file__).parent / file
+        try:
+            images[path.stem] = _decode(path, path.name)
+        except UnreadableImage as error:
+            raise OSError(
+                f"dataset: the photograph {path} cannot be read ({error.args[1]}); reinstall "
+                "scikit-image and scikit-learn"
+            ) from error
+    return images
+
+
+def _photographs(preprocess: Preprocess, seed: int) -> tuple[Callable[[int], torch.Tensor], dict[str, Any]]:
+    """Image i: a random crop of photograph i modulo 10, mirrored every other time on average."""
+    originals, mirror = list(photographs().values()), require("PIL.ImageOps").mirror
+
+    def read(i: int) -> torch.Tensor:
+        random, image = np.random.default_rng([seed, i]), originals[i % len(originals)]
+        area = random.uniform(*CROP_AREA) * image.width * image.height
+        ratio = math.exp(random.uniform(math.log(CROP_RATIO[0]), math.log(CROP_RATIO[1])))
+        width = min(round(math.sqrt(area * ratio)), image.width)
+        height = min(round(math.sqrt(area / ratio)), image.height)
+        left = int(random.integers(image.width - width + 1))
+        top = int(random.integers(image.height - height + 1))
+        crop = image.crop((left, top, left + width, top + height))
+        return preprocess(mirror(crop) if random.random() < 0.5 else crop)
+
+    return read, {
+        "source": f"scikit-image {version('scikit-image')} and scikit-learn {version('scikit-learn')}",
+        "photographs": {Path(file).stem: licence for _, file, licence in PHOTOGRAPHS},
+        "crop": {"area": list(CROP_AREA), "ratio": list(CROP_RATIO), "mirrored": 0.5},
+    }
+
+
+def _noise(preprocess: Preprocess, seed: int) -> tuple[Callable[[int], torch.Tensor], dict[str, Any]]:
+    """Image i: independent standard normal values, of the shape that ``preprocess`` gives."""
+    blank = require("PIL.Image").new("RGB", (256, 256))
+    shape = tuple(preprocess(blank).shape)
+
+    def read(i: int) -> torch.Tensor:
+        return torch.from_numpy(np.random.default_rng([seed, i]).standard_normal(shape, dtype=np.float32))
+
+    return read, {"source": "standard normal values in place of preprocessed images"}
+
+
+def _from_array(images: np.ndarray, preprocess: Preprocess) -> Callable[[int], torch.Tensor]:
+    """Images of an array of uint8, (N, H, W) or (N, H, W, 3)."""
+    fromarray = require("PIL.Image").fromarray
+    return lambda i: preprocess(fromarray(images[i]).convert("RGB"))
+
+
+def _from_folder(folder: Path, preprocess: Preprocess) -> tuple[Callable[[int], torch.Tensor], int, dict[str, Any]]:
+    """Images in a folder and the folders below it, in the order of their names."""
+    suffixes = require("torchvision.datasets.folder").IMG_EXTENSIONS
+    paths = sorted(
+        Path(parent, file)
+        for parent, _, files in os.walk(folder, followlinks=True)
+        for file in files
+        if file.lower().endswith(suffixes)
+    )
+    if not paths:
+        raise ValueError(f"dataset: the folder {folder} holds no image (looked for {', '.join(suffixes)})")
+
+    def read(i: int) -> torch.Tensor:
+        return preprocess(_decode(paths[i], paths[i].relative_to(folder).as_posix()))
+
+    return read, len(paths), {"source": "image files"}
+
+
+def _decode(path: Path, name: str) -> Any:
+    """The RGB PIL image in a file, all of it; ``name`` is what to call the file where it is damaged."""
+    pillow = require("PIL.Image")
+    try:
+        with pillow.open(path) as image:
+            # Pillow wants a palette's transparency as a channel before it is dropped.
+            return (image.convert("RGBA") if "transparency" in image.info else image).convert("RGB")
+    except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error and more
+        reason = str(error).replace(str(path), name) or type(error).__name__
+        raise UnreadableImage(name, reason) from error
+
+
+def _fashion_mnist(root: Path, look_elsewhere: bool) -> np.ndarray:
+    """Test images, uint8 (10000, 28, 28)."""
+    name, places = "t10k-images-idx3-ubyte", [root, root / "FashionMNIST" / "raw"]
+    if look_elsewhere:
+        places.insert(0, DEBIAN_FASHION_MNIST)
+    candidates = [place / file for place in places for file in (name, f"{name}.gz")]
+    if not any(path.is_file() for path in candidates):
+        dataset = require("torchvision.datasets").FashionMNIST
+        todo = "install the Debian package dataset-fashion-mnist"
+        _torchvision(dataset, "fashion-mnist", root, todo, train=False, download=True)
+    return read_idx_images(next(path for path in candidates if path.is_file()))
+
+
+def read_idx_images(path: Path) -> np.ndarray:
+    """Images of an idx file (MNIST's format: four big-endian 32-bit integers, then bytes), also gzipped.
+
+    Returns:
+        uint8 array (N, H, W).
+
+    Raises:
+        ValueError: the file is damaged or of another kind.
+    """
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"dataset: {path} is damaged ({error}); delete it and get it again") from error
+    header = np.frombuffer(data[:16], dtype=">u4") if len(data) >= 16 else np.zeros(4)
+    if header[0] != 2051:
+        raise ValueError(f"dataset: {path} is not an idx file of images; delete it and get it again")
+    shape = tuple(int(side) for side in header[1:])
+    if len(data) - 16 != math.prod(shape):
+        raise ValueError(
+            f"dataset: {path} is damaged: {math.prod(shape)} bytes of images were announced and "
+            f"{len(data) - 16} are there; delete it and get it again"
+        )
+    return np.frombuffer(data, dtype=np.uint8, offset=16).reshape(shape)
+
+
+def _cifar(name: str, root: Path) -> np.ndarray:
+    """Test images, uint8 (10000, 32, 32, 3)."""
+    datasets = require("torchvision.datasets")
+    dataset = datasets.CIFAR10 if name == "cifar10" else datasets.CIFAR100
+    todo = f"put the archive from {dataset.url} there"
+    with warnings.catch_warnings():
+        # The files were pickled by Python 2, with a 0 where NumPy 2.4 wants False.
+        warnings.filterwarnings("ignore", message=r"dtype\(\): align should be passed", category=Warning)
+        return _torchvision(dataset, name, root, todo, train=False, download=True).data
+
+
+def _imagenet(root: Path) -> Path:
+    """The folder of the validation images: ``root/val`` (torchvision's layout) or ``root`` itself."""
+    if not (root / "val").is_dir() and (root / "ILSVRC2012_img_val.tar").is_file():
+        dataset = require("torchvision.datasets").ImageNet  # unpacks the two archives
+        todo = "put ILSVRC2012_devkit_t12.tar.gz and ILSVRC2012_img_val.tar there"
+        _torchvision(dataset, "imagenet", root, todo, split="val")
+    folder = root / "val" if (root / "val").is_dir() else root
+    if not folder.is_dir() or not any(folder.iterdir()) or (folder / "train").is_dir():
+        raise FileNotFoundError(
+            f"dataset: imagenet is not in {root} and cannot be downloaded without an account: get "
+            "ILSVRC2012_devkit_t12.tar.gz and ILSVRC2012_img_val.tar from image-net.org, put them in a folder "
+            "and pass that folder as root"
+        )
+    return folder
+
+
+def _imagenette(root: Path) -> Path:
+    """The folder of the validation images of the version with 320 pixels on the shorter side."""
+    if (root / "val").is_dir():
+        return root / "val"
+    folder = root / "imagenette2-320" / "val"
+    if not folder.is_dir():
+        dataset = require("torchvision.datasets").Imagenette
+        todo = "unpack https://s3.amazonaws.com/fast-ai-imageclas/imagenette2-320.tgz there"
+        _torchvision(dataset, "imagenette", root, todo, split="val", size="320px", download=True)
+    return folder
+
+
+def _torchvision(dataset: Any, name: str, root: Path, todo: str, **options: Any) -> Any:
+    """Let torchvision find, check or download a data set; say what to do where that fails."""
+    try:
+        return dataset(root, **options)
+    except (OSError, RuntimeError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[-1].strip().rstrip(".")
+        raise OSError(
+            f"dataset: {name} is not in {root} and could not be had ({reason}): {todo}, "
+            "or pass the folder that holds it as root"
+        ) from error
