@@ -21,7 +21,7 @@ export function element(parent, tag, attributes = {}, text = "") {
 }
 
 /** Round numbers from low to high, about `count` of them. */
-export function ticks(low, high, count = 5) {
+export function ticks(low, high, count = 6) {
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
@@ -163,7 +163,9 @@ export class Figure {
       class: "affscore-figure", role: "group", "aria-label": label, "data-widget": name,
     });
     this.controls = element(this.root, "div", { class: "affscore-controls" });
-    this.readout = element(this.root, "p", { class: "affscore-readout", "aria-live": "polite" });
+    const readout = element(this.root, "p", { class: "affscore-readout", "aria-live": "polite" });
+    this.shown = element(readout, "strong");
+    this.text = element(readout, "span");
     this.panels = element(this.root, "div", { class: "affscore-panels" });
     this.followers = [];
     this.redraw = () => this.draw();
@@ -215,7 +217,9 @@ export class Figure {
     const start = performance.now();
     for (const follow of this.followers) follow();
     const { score, text } = this.callback();
-    if (this.readout.textContent !== text) this.readout.textContent = text;
+    this.shown.textContent = Number.isNaN(score)
+      ? "The score is undefined: the output is constant." : `Affinity score ${format(score, 3)}`;
+    this.text.textContent = text;
     this.root.dataset.state = JSON.stringify(
       Object.fromEntries(this.traits.map((trait) => [trait, this.model.get(trait)])));
     this.root.dataset.score = String(score);
@@ -223,7 +227,10 @@ export class Figure {
     this.root.dataset.ready = "true";
   }
 
-  /** Draw now and after every change. callback() draws and returns {score, text}. Returns the clean-up function. */
+  /**
+   * Draw now and after every change. callback() draws and returns {score, text}: the score is shown, with text, a
+   * line that says what it is the score of. Returns the clean-up function that render() should return.
+   */
   onDraw(callback) {
     this.callback = callback;
     for (const trait of this.traits) this.model.on(`change:${trait}`, this.redraw);

@@ -64,7 +64,7 @@ function render({ model, el }) {
 
   const right = figure.panel({
     label: "The affinity score against the centre of the inputs", xlim: [-LIMIT, LIMIT], ylim: [0, 1],
-    xlabel: "centre of the inputs", ylabel: "affinity score",
+    xlabel: "centre of the inputs", ylabel: "affinity score", legend: [["dead-key", "undefined"]],
   });
   const deadBands = [right.band("dead-band"), right.band("dead-band")];
   const scoreCurve = right.line("score-curve");
@@ -93,13 +93,8 @@ function render({ model, el }) {
     scoreCurve(centres, scores);
     scoreDot([centre], [result.score]);
 
-    const shown = Number.isNaN(result.score)
-      ? "undefined: the output is constant" : format(result.score, 3);
     const label = OPTIONS.find(([value]) => value === name)[1];
-    return {
-      score: result.score,
-      text: `${label}, inputs from ${format(from, 1)} to ${format(to, 1)}: affinity score ${shown}`,
-    };
+    return { score: result.score, text: `${label}, inputs from ${format(from, 1)} to ${format(to, 1)}` };
   });
 }
 

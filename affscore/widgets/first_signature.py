@@ -89,6 +89,7 @@ class ScoreSlider(ComputedWidget):
         right = Panel(
             label="The affinity score against the centre of the inputs",
             xlim=(-LIMIT, LIMIT), ylim=(0.0, 1.0), xlabel="centre of the inputs", ylabel="affinity score",
+            legend=[("dead-key", "undefined")],
         )  # fmt: skip
         dead = centres[np.isnan(scores)]
         for side in (dead[dead < 0], dead[dead > 0]):
@@ -97,6 +98,5 @@ class ScoreSlider(ComputedWidget):
         right.line("score-curve", centres, scores)
         right.dot("score-dot", self.centre, score)
 
-        value = "undefined: the output is constant" if np.isnan(score) else f"{score:.3f}"
         bounds = " to ".join(f"{end:.1f}".replace("-", "\u2212") for end in ends)
-        return panels(left, right, caption=f"{NAMES[self.activation]}, inputs from {bounds}: affinity score {value}")
+        return panels(left, right, score=score, text=f"{NAMES[self.activation]}, inputs from {bounds}")

@@ -26,6 +26,7 @@ _LOOK = {
     "image-line": 'fill="none" stroke="#d55e00" stroke-width="3" stroke-dasharray="7 4"',
     "score-curve": 'fill="none" stroke="#007a5a" stroke-width="2.5"',
     "score-dot": 'fill="#007a5a" stroke="#ffffff" stroke-width="1.5"',
+    "dead-key": 'fill="none" stroke="#57606a" stroke-width="12" opacity="0.3"',
     "dead-band": 'fill="#57606a" opacity="0.16"',
 }
 
@@ -36,7 +37,7 @@ def _number(value: float) -> str:
     return text.removesuffix(".0").replace("-0", "0") if text in ("-0.0", "0.0") else text.removesuffix(".0")
 
 
-def ticks(low: float, high: float, count: int = 5) -> list[float]:
+def ticks(low: float, high: float, count: int = 6) -> list[float]:
     """Round numbers from ``low`` to ``high``, about ``count`` of them.
 
     >>> ticks(-4, 4)
@@ -142,10 +143,14 @@ class Panel:
         return "".join(self._parts) + "</svg>"
 
 
-def panels(*items: Panel, caption: str) -> str:
-    """Panels beside each other, or below each other on a narrow screen, with a caption: a widget's fallback."""
+def panels(*items: Panel, score: float, text: str) -> str:
+    """Panels beside each other, or below each other on a narrow screen, under the score and a line of text.
+
+    This is a widget's fallback: it has the layout of the live one without the controls.
+    """
     pictures = "".join(item.svg() for item in items)
+    shown = "The score is undefined: the output is constant." if np.isnan(score) else f"Affinity score {score:.3f}"
     return (
-        f'<div class="affscore-figure"><div class="affscore-panels">{pictures}</div>'
-        f'<p class="affscore-readout">{escape(caption)}</p></div>'
+        f'<div class="affscore-figure"><p class="affscore-readout"><strong>{shown}</strong>'
+        f'<span> {escape(text)}</span></p><div class="affscore-panels">{pictures}</div></div>'
     )
