@@ -10,8 +10,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import affscore.widgets
 from sphinx.application import Sphinx
+
+import affscore.widgets
 
 NAME = "affscore_widgets"
 
