@@ -1,0 +1,46 @@
+"""Write requirements.lock: the exact version of everything that builds the book and runs the tests.
+
+pip resolves the package with all its extras from an empty environment (nothing is installed) and reports
+what it would install; this script keeps name and version of each. Run it with `make lock`.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HEADER = """\
+# Exact versions for Python 3.11, written by `make lock`: do not edit. Installed by `make env` with --no-deps.
+# What a reader needs, as ranges, is in requirements.txt; where the ranges come from, in pyproject.toml.
+"""
+# torch brings these on Linux only.
+LINUX_ONLY = ("nvidia-", "cuda-", "triton")
+
+
+def resolve() -> list[dict]:
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
+    command += ["--report", "-", f"{ROOT}[widgets,pretrained,book,test]"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["install"]
+
+
+def lines(install: list[dict]) -> list[str]:
+    """One `name==version` line a package; refuse what a plain PyPI does not serve."""
+    pins = []
+    for item in install:
+        name, version = item["metadata"]["name"], item["metadata"]["version"]
+        if name == "affscore":
+            continue
+        if "+" in version or not item["download_info"]["url"].startswith("https://"):
+            sys.exit(f"{name} {version} comes from {item['download_info']['url']}, which is not PyPI. Nothing written.")
+        marker = ' ; sys_platform == "linux"' if name.startswith(LINUX_ONLY) else ""
+        pins.append(f"{name}=={version}{marker}")
+    return sorted(pins, key=str.lower)
+
+
+if __name__ == "__main__":
+    if sys.version_info[:2] != (3, 11):
+        sys.exit(f"The lock file is for Python 3.11, and this is {sys.version.split()[0]}: use make lock PYTHON=python3.11.")
+    pins = lines(resolve())
+    (ROOT / "requirements.lock").write_text(HEADER + "\n".join(pins) + "\n")
+    print(f"requirements.lock: {len(pins)} packages")

