@@ -57,10 +57,13 @@ class Batches:
     Iterating twice, or asking for ``batches[k]`` alone, gives the same values. As a map-style data set it also
     fits ``torch.utils.data.DataLoader(batches, batch_size=None)``.
 
-    Attributes:
-        skipped: one ``{"file": ..., "reason": ...}`` for each unreadable image met so far. The batch it was in
-            is that much smaller; a warning says so.
-        provenance: where the images come from; plain values that JSON can hold, ``skipped`` among them.
+    Attributes
+    ----------
+    skipped
+        One ``{"file": ..., "reason": ...}`` for each unreadable image met so far. The batch it was in is that much
+        smaller; a warning says so.
+    provenance
+        Where the images come from; plain values that JSON can hold, ``skipped`` among them.
     """
 
     def __init__(
@@ -73,18 +76,17 @@ class Batches:
         provenance: dict[str, Any],
     ):
         """``read(i)`` gives image i of ``count`` (None: there is no end to them)."""
-        for name, value in (("batch_size", batch_size), ("batches", batches)):
-            least = 2 if name == "batch_size" else 1
+        for name, value, least in (("batch_size", batch_size, 2), ("batches", batches, 1), ("seed", seed, 0)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}")
+                raise ValueError(f"{name} is {value!r}; it should be a whole number of at least {least}.")
         self._read, self._size = read, batch_size
         self._order = None if count is None else np.random.default_rng(seed).permutation(count)
         full = 1 if count is None else count // batch_size
         self._batches = full if batches is None else batches
         if count is not None and batch_size * max(self._batches, 1) > count:
             raise ValueError(
-                f"{provenance['dataset']} has {count} images, too few for {max(self._batches, 1)} batches of "
-                f"{batch_size}: choose a smaller batch_size or fewer batches"
+                f"dataset: {provenance['dataset']} has {count} images, too few for "
+                f"{max(self._batches, 1)} x {batch_size}; choose a smaller batch_size or fewer batches."
             )
         self.skipped: list[dict[str, str]] = []
         self._provenance = provenance | {
@@ -106,7 +108,7 @@ class Batches:
 
     def __getitem__(self, k: int) -> torch.Tensor:
         if not 0 <= k < len(self):
-            raise IndexError(f"there is no batch {k}; there are {len(self)}, counted from 0")
+            raise IndexError(f"there is no batch {k}; there are {len(self)}, counted from 0.")
         numbers = range(k * self._size, (k + 1) * self._size)
         images, failed = [], []
         for i in numbers if self._order is None else self._order[numbers.start : numbers.stop]:
@@ -119,10 +121,10 @@ class Batches:
             example = f"{failed[0]['file']}: {failed[0]['reason']}"
             text = f"batch {k}: {len(failed)} of {self._size} images cannot be read (first {example})"
             if len(images) < 2:
-                raise ValueError(f"{text}; fewer than two are left, and a score needs two")
-            warnings.warn(f"{text}; the batch goes on with {len(images)}", stacklevel=2)
+                raise ValueError(f"{text}; fewer than two are left, and a score needs two.")
+            warnings.warn(f"{text}; the batch goes on with {len(images)}.", stacklevel=2)
         if len(shapes := {tuple(image.shape) for image in images}) > 1:
-            raise ValueError(f"preprocess must give every image the same shape, but gave {sorted(shapes)}")
+            raise ValueError(f"preprocess must give every image the same shape, but gave {sorted(shapes)}.")
         return torch.stack(images)
 
     def __repr__(self) -> str:
@@ -140,25 +142,39 @@ def load_dataset(
 ) -> Batches:
     """Batches of a data set, shuffled by ``seed``, ready for a network.
 
-    Args:
-        name: ``photographs`` (random crops of ten real photographs that install with scikit-image and
-            scikit-learn), ``random`` (standard normal noise in the network's input space), the test images of
-            ``fashion-mnist``, ``cifar10``, ``cifar100``, ``imagenet`` or ``imagenette``, or a folder of images.
-        preprocess: maps a PIL image to a float32 tensor (3, H, W); a loaded model's ``preprocess``.
-        batch_size: images in a batch, at least 2.
-        batches: how many; by default every full batch, and one of ``photographs`` and ``random``, which have
-            no end. Images that do not fill a batch are left out.
-        seed: of the order, the crops and the noise.
-        root: folder that holds the data or that it is downloaded to (by default ``~/.cache/affscore``).
+    Parameters
+    ----------
+    name
+        ``photographs`` (random crops of ten real photographs that install with scikit-image and scikit-learn),
+        ``random`` (standard normal noise in the network's input space), the test or validation images of
+        ``fashion-mnist``, ``cifar10``, ``cifar100``, ``imagenet`` or ``imagenette``, or a folder of images.
+    preprocess
+        Maps a PIL image to a float32 tensor (3, H, W); the ``preprocess`` of a loaded model.
+    batch_size
+        Images in a batch, at least 2.
+    batches
+        How many; by default every full batch, and one of ``photographs`` and ``random``, which have no end. Images
+        that do not fill a batch are left out.
+    seed
+        Of the order, the crops and the noise; at least 0.
+    root
+        Folder that holds the data or that it is downloaded to (by default ``~/.cache/affscore``).
 
-    Returns:
-        :class:`Batches`.
+    Returns
+    -------
+    Batches
 
-    Raises:
-        ValueError: unknown name, an empty folder, damaged files, or too few images.
-        OSError: data that is not there and cannot be downloaded.
-        ImportError: an optional dependency is missing.
+    Raises
+    ------
+    ValueError
+        If the name is unknown, a folder holds no image, files are damaged, or there are too few images.
+    OSError
+        If data is not there and cannot be downloaded.
+    ImportError
+        If an optional dependency is missing.
 
+    Examples
+    --------
     >>> from torchvision.transforms.v2.functional import pil_to_tensor
     >>> batches = load_dataset("photographs", preprocess=lambda image: pil_to_tensor(image.resize((8, 8))) / 255,
     ...                        batch_size=4, batches=2)
@@ -168,6 +184,7 @@ def load_dataset(
     [(4, 3, 8, 8), (4, 3, 8, 8)]
     """
     folder = Path.home() / ".cache" / "affscore" if root is None else Path(root).expanduser()
+    check_name(name)
     provenance: dict[str, Any] = {"dataset": str(name)}
     count: int | None = None
     if name == "photographs":
@@ -184,20 +201,36 @@ def load_dataset(
         directory = _imagenet(folder) if name == "imagenet" else _imagenette(folder)
         read, count, more = _from_folder(directory, preprocess)
         if count != EXPECTED[str(name)]:
-            warnings.warn(f"{name}: {directory} has {count} images, not {EXPECTED[str(name)]}", stacklevel=2)
-    elif Path(name).expanduser().is_dir():
-        provenance["dataset"] = Path(name).expanduser().resolve().name
-        read, count, more = _from_folder(Path(name).expanduser(), preprocess)
+            warnings.warn(f"{name}: {directory} has {count} images, not {EXPECTED[str(name)]}.", stacklevel=2)
     else:
-        close = difflib.get_close_matches(str(name).lower(), NAMES)
-        hint = f"did you mean {', '.join(close)}" if close else f"the data sets are {', '.join(NAMES)}"
-        raise ValueError(f"dataset: there is no data set and no folder {os.fspath(name)!r}; {hint}")
+        directory = Path(name).expanduser()
+        provenance["dataset"] = directory.resolve().name
+        read, count, more = _from_folder(directory, preprocess)
     return Batches(read, count, batch_size, batches, seed, provenance | more)
+
+
+def check_name(name: str | os.PathLike[str]) -> None:
+    """Raise ValueError if ``name`` is neither a data set nor a folder.
+
+    Examples
+    --------
+    >>> check_name("cifar-10")
+    Traceback (most recent call last):
+    ...
+    ValueError: dataset: there is no data set and no folder 'cifar-10'. Did you mean cifar10, cifar100?
+    """
+    if name in NAMES or Path(name).expanduser().is_dir():
+        return
+    close = difflib.get_close_matches(str(name).lower(), NAMES)
+    hint = f"Did you mean {', '.join(close)}?" if close else f"The data sets are {', '.join(NAMES)}."
+    raise ValueError(f"dataset: there is no data set and no folder {os.fspath(name)!r}. {hint}")
 
 
 def photographs() -> dict[str, Any]:
     """The ten photographs as RGB PIL images by name, from the installed scikit-image and scikit-learn.
 
+    Examples
+    --------
     >>> photographs()["chelsea"].size
     (451, 300)
     """
@@ -209,7 +242,7 @@ def photographs() -> dict[str, Any]:
         except UnreadableImage as error:
             raise OSError(
                 f"dataset: the photograph {path} cannot be read ({error.args[1]}); reinstall "
-                "scikit-image and scikit-learn"
+                "scikit-image and scikit-learn."
             ) from error
     return images
 
@@ -263,7 +296,7 @@ def _from_folder(folder: Path, preprocess: Preprocess) -> tuple[Callable[[int], 
         if file.lower().endswith(suffixes)
     )
     if not paths:
-        raise ValueError(f"dataset: the folder {folder} holds no image (looked for {', '.join(suffixes)})")
+        raise ValueError(f"dataset: the folder {folder} holds no image (looked for {', '.join(suffixes)}).")
 
     def read(i: int) -> torch.Tensor:
         return preprocess(_decode(paths[i], paths[i].relative_to(folder).as_posix()))
@@ -299,24 +332,27 @@ def _fashion_mnist(root: Path, look_elsewhere: bool) -> np.ndarray:
 def read_idx_images(path: Path) -> np.ndarray:
     """Images of an idx file (MNIST's format: four big-endian 32-bit integers, then bytes), also gzipped.
 
-    Returns:
-        uint8 array (N, H, W).
+    Returns
+    -------
+    uint8 array (N, H, W)
 
-    Raises:
-        ValueError: the file is damaged or of another kind.
+    Raises
+    ------
+    ValueError
+        If the file is damaged or of another kind.
     """
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"dataset: {path} is damaged ({error}); delete it and get it again") from error
+        raise ValueError(f"dataset: {path} is damaged ({error}); delete it and get it again.") from error
     header = np.frombuffer(data[:16], dtype=">u4") if len(data) >= 16 else np.zeros(4)
     if header[0] != 2051:
-        raise ValueError(f"dataset: {path} is not an idx file of images; delete it and get it again")
+        raise ValueError(f"dataset: {path} is not an idx file of images; delete it and get it again.")
     shape = tuple(int(side) for side in header[1:])
     if len(data) - 16 != math.prod(shape):
         raise ValueError(
             f"dataset: {path} is damaged: {math.prod(shape)} bytes of images were announced and "
-            f"{len(data) - 16} are there; delete it and get it again"
+            f"{len(data) - 16} are there; delete it and get it again."
         )
     return np.frombuffer(data, dtype=np.uint8, offset=16).reshape(shape)
 
@@ -343,7 +379,7 @@ def _imagenet(root: Path) -> Path:
         raise FileNotFoundError(
             f"dataset: imagenet is not in {root} and cannot be downloaded without an account: get "
             "ILSVRC2012_devkit_t12.tar.gz and ILSVRC2012_img_val.tar from image-net.org, put them in a folder "
-            "and pass that folder as root"
+            "and pass that folder as root."
         )
     return folder
 
@@ -368,5 +404,5 @@ def _torchvision(dataset: Any, name: str, root: Path, todo: str, **options: Any)
         reason = (str(error) or type(error).__name__).splitlines()[-1].strip().rstrip(".")
         raise OSError(
             f"dataset: {name} is not in {root} and could not be had ({reason}): {todo}, "
-            "or pass the folder that holds it as root"
+            "or pass the folder that holds it as root."
         ) from error

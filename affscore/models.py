@@ -31,14 +31,22 @@ WEIGHT_FILES = (".pth", ".pt", ".safetensors")
 class LoadedModel:
     """A network in evaluation mode and what is needed to feed it and to say where it came from.
 
-    Attributes:
-        model: the network, in ``eval`` mode, on the CPU, float32.
-        preprocess: maps a PIL image to the float32 tensor (3, H, W) that the network was trained on.
-        name: the name it was asked for by.
-        weights: the weights in a few words, for titles and tables.
-        provenance: source, licence, checksum and versions; plain values that JSON can hold.
-        image_size: H = W of a preprocessed image, in pixels.
-        categories: the names of the outputs where they are known (pretrained weights), otherwise None.
+    Attributes
+    ----------
+    model
+        The network, in ``eval`` mode, on the CPU, float32.
+    preprocess
+        Maps a PIL image to the float32 tensor (3, H, W) that the network was trained on.
+    name
+        The name it was asked for by.
+    weights
+        The weights in a few words, for titles and tables.
+    provenance
+        Source, licence, checksum and versions; plain values that JSON can hold.
+    image_size
+        H = W of a preprocessed image, in pixels.
+    categories
+        The names of the outputs where they are known (pretrained weights), otherwise None.
     """
 
     model: torch.nn.Module = field(repr=False)
@@ -53,6 +61,8 @@ class LoadedModel:
 def require(module: str) -> Any:
     """Import an optional dependency, or say which extra brings it.
 
+    Examples
+    --------
     >>> require("torchvision.models").__name__
     'torchvision.models'
     """
@@ -61,13 +71,15 @@ def require(module: str) -> Any:
     except ImportError as error:
         raise ImportError(
             f"{module.split('.')[0]} is needed here and cannot be imported ({error}): "
-            'install it with pip install "affscore[pretrained]"'
+            'install it with pip install "affscore[pretrained]".'
         ) from error
 
 
 def available_models() -> list[str]:
     """Names that :func:`load_model` knows.
 
+    Examples
+    --------
     >>> names = available_models()
     >>> "efficientnet_lite0" in names, "resnet18" in names, "fasterrcnn_resnet50_fpn" in names
     (True, True, False)
@@ -79,23 +91,33 @@ def available_models() -> list[str]:
 def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed: int = 0) -> LoadedModel:
     """Load a network by name.
 
-    Args:
-        name: ``efficientnet_lite0``, ``1`` or ``2`` (ImageNet weights installed with the package, no download),
-            or a torchvision classification model such as ``resnet50``.
-        weights: None for ``IMAGENET1K_V1`` (torchvision's own ``DEFAULT`` is another set for many models);
-            another name of torchvision's, such as ``IMAGENET1K_V2``; ``"random"`` for the initialisation alone;
-            or a state dict file (``.pth``, ``.pt`` or ``.safetensors``).
-        seed: seeds the initialisation where weights are random. The caller's generator is left untouched.
+    Parameters
+    ----------
+    name
+        ``efficientnet_lite0``, ``1`` or ``2`` (ImageNet weights installed with the package, no download), or a
+        torchvision classification model such as ``resnet50``.
+    weights
+        None for ``IMAGENET1K_V1`` (torchvision's own ``DEFAULT`` is another set for many models); another name of
+        torchvision's, such as ``IMAGENET1K_V2``; ``"random"`` for the initialisation alone; or a state dict file
+        (``.pth``, ``.pt`` or ``.safetensors``).
+    seed
+        Seeds the initialisation where weights are random. The caller's generator is left untouched.
 
-    Returns:
-        A :class:`LoadedModel`.
+    Returns
+    -------
+    LoadedModel
 
-    Raises:
-        ValueError: unknown name or weights, or a file that does not hold this network's weights.
-        OSError: weights that are not there or cannot be downloaded.
-        ImportError: an optional dependency is missing.
+    Raises
+    ------
+    ValueError
+        If the name or the weights are unknown, or a file does not hold this network's weights.
+    OSError
+        If weights are not there or cannot be downloaded.
+    ImportError
+        If an optional dependency is missing.
 
-    >>> import torch
+    Examples
+    --------
     >>> net = load_model("efficientnet_lite0", weights="random", seed=1)
     >>> net
     LoadedModel(name='efficientnet_lite0', weights='random initialisation, seed 1', image_size=224)
@@ -104,8 +126,8 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
     """
     if name not in (names := available_models()):
         close = difflib.get_close_matches(str(name).lower().replace("-", "_"), names)
-        hint = f"did you mean {', '.join(close)}" if close else "affscore.models.available_models() lists all"
-        raise ValueError(f"name: there is no model {name!r}; {hint}")
+        hint = f"Did you mean {', '.join(close)}?" if close else "affscore.models.available_models() lists all."
+        raise ValueError(f"name: there is no model {name!r}. {hint}")
     source = _Lite(name) if name in LITE_SIZES else _Torchvision(name)
 
     provenance: dict[str, Any] = {"model": name, "code": source.code}
@@ -144,7 +166,7 @@ class _Lite:
         if weights not in (None, DEFAULT_WEIGHTS):
             raise ValueError(
                 f"weights: {self.name} has no weights {weights!r}; it has {DEFAULT_WEIGHTS} (the default), "
-                "'random', or the path of a state dict file"
+                "'random', or the path of a state dict file."
             )
 
     def official(self) -> tuple[dict[str, Any], str, tuple[str, ...]]:
@@ -198,7 +220,7 @@ class _Torchvision:
         if weights is not None and weights not in names:
             raise ValueError(
                 f"weights: {self.name} has no weights {weights!r}; it has {', '.join(names)}, 'random', "
-                "or the path of a state dict file"
+                "or the path of a state dict file."
             )
         # Random weights and files take the preprocessing of the default set; the smallest where there is none.
         if weights is None and DEFAULT_WEIGHTS not in names:
@@ -219,7 +241,7 @@ class _Torchvision:
                 what, todo = f"cannot be had from {entry.url}", f"Put the file from that address at {target}"
             raise OSError(
                 f"weights: {entry} {what} ({_line(error)}). {todo}, or ask for weights='random', or for "
-                "efficientnet_lite0, whose trained weights need no download"
+                "efficientnet_lite0, whose trained weights need no download."
             ) from error
         categories = entry.meta.get("categories")
         return state, str(entry), tuple(categories) if categories else None
@@ -247,7 +269,7 @@ def _as_path(weights: str | os.PathLike[str]) -> Path | None:
         return path
     if isinstance(weights, str) and path.suffix not in WEIGHT_FILES and len(path.parts) == 1:
         return None
-    raise FileNotFoundError(f"weights: there is no file {os.fspath(weights)!r}")
+    raise FileNotFoundError(f"weights: there is no file {os.fspath(weights)!r}.")
 
 
 def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -256,8 +278,10 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
     Files that wrap it (``{"state_dict": ...}`` or ``{"model": ...}``) and names that start with ``module.``
     (saved from ``DataParallel``) are understood.
 
-    Raises:
-        ValueError: the file is damaged or holds something else.
+    Raises
+    ------
+    ValueError
+        If the file is damaged or holds something else.
     """
     path = Path(path)
     try:
@@ -268,12 +292,12 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
     except (OSError, ImportError):
         raise
     except Exception as error:  # torch.load and safetensors raise many kinds for a damaged file
-        raise ValueError(f"weights: {path} cannot be read as a state dict ({_line(error)})") from error
+        raise ValueError(f"weights: {path} cannot be read as a state dict ({_line(error)}).") from error
     for wrapper in ("state_dict", "model"):
         if isinstance(state, dict) and isinstance(state.get(wrapper), dict):
             state = state[wrapper]
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise ValueError(f"weights: {path} holds a {type(state).__name__}, not a state dict of named tensors")
+        raise ValueError(f"weights: {path} holds a {type(state).__name__}, not a state dict of named tensors.")
     if state and all(key.startswith("module.") for key in state):
         state = {key.removeprefix("module."): value for key, value in state.items()}
     return state
@@ -292,12 +316,14 @@ def _load(model: torch.nn.Module, state: dict[str, Any], name: str, description:
     try:
         missing, extra = model.load_state_dict(renamed, strict=False)
     except RuntimeError as error:  # tensors of the wrong shape, one line for each after the first
-        raise ValueError(f"weights: {description} does not fit {name}: {_line(error, -1)}") from error
+        raise ValueError(f"weights: {description} does not fit {name}: {_line(error, -1)}.") from error
     # Counters of batches were added to batch norm after some of the files were made; nothing depends on them.
     missing = [key for key in missing if not key.endswith("num_batches_tracked")]
     for keys, what in ((missing, "are missing"), (extra, "are unexpected")):
         if keys:
-            raise ValueError(f"weights: {description} does not fit {name}: {len(keys)} tensors {what}, first {keys[0]}")
+            raise ValueError(
+                f"weights: {description} does not fit {name}: {len(keys)} tensors {what}, first {keys[0]}."
+            )
 
 
 def _sha256(path: Path) -> str:

@@ -1,0 +1,7 @@
+"""``python -m affscore`` is the same as the installed command ``affscore``."""
+
+import sys
+
+from affscore.cli import main
+
+sys.exit(main())
