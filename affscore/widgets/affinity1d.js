@@ -129,8 +129,9 @@ function standardise(values) {
   const n = values.length;
   let largest = 0;
   for (let i = 0; i < n; i++) largest = Math.max(largest, Math.abs(values[i]));
-  // Work at magnitude 1: squares of very small or very large values would leave the range of a double.
-  const scale = largest > 0 ? largest : 1;
+  // Work at magnitude 1: squares of very small or very large values would leave the range of a double. A power of 2
+  // takes nothing from the digits.
+  const scale = largest > 0 ? 2 ** Math.floor(Math.log2(largest)) : 1;
   const standard = new Float64Array(n);
   let mean = 0;
   for (let i = 0; i < n; i++) mean += values[i] / scale;
@@ -147,7 +148,9 @@ function standardise(values) {
     standard[i] -= correction;
     spread = Math.max(spread, Math.abs(standard[i]));
   }
-  if (!(spread > 4 * Number.EPSILON)) return { mean: mean * scale, sd: 0, standard: standard.fill(0) };
+  if (!(spread > 4 * Number.EPSILON * (largest / scale))) {
+    return { mean: mean * scale, sd: 0, standard: standard.fill(0) };
+  }
   let square = 0;
   for (let i = 0; i < n; i++) {
     standard[i] /= spread;

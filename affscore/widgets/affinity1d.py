@@ -25,16 +25,17 @@ def _from_torch(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[A
     return lambda x: function(torch.from_numpy(np.asarray(x, dtype=np.float64))).numpy()
 
 
-#: Activations by torch's names, with torch's default parameters, on float64 arrays of any shape. GELU, SiLU and
-#: the sigmoid are SciPy's, which keep their digits in the tails.
+#: Activations by torch's names, with torch's default parameters, on float64 arrays of any shape. GELU, SiLU, the
+#: sigmoid and softplus are not torch's but as exact in the tails as elsewhere.
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "identity": lambda x: x,
     "gelu": lambda x: x * ndtr(x),
     "silu": lambda x: x * expit(x),
     "sigmoid": expit,
+    "softplus": lambda x: np.logaddexp(0.0, x),
 } | {
     name: _from_torch(getattr(functional, name))
-    for name in ("relu", "leaky_relu", "relu6", "hardtanh", "hardsigmoid", "hardswish", "tanh", "softplus",
+    for name in ("relu", "leaky_relu", "relu6", "hardtanh", "hardsigmoid", "hardswish", "tanh",
                  "softsign", "mish", "elu", "selu")
 }  # fmt: skip
 

@@ -9,19 +9,20 @@ How to add a widget
 -------------------
 1.  ``affscore/widgets/NAME.js``: an ES module. It may import from the modules beside it, each import in the form
     ``import { a, b } from "./other.js";`` (see :func:`bundle`). ``affinity1d.js`` has the mathematics of one
-    dimension, ``figure.js`` the controls and panels. It ends with ``export default { render };`` where
-    ``render({ model, el })`` builds a ``Figure``, adds controls and panels, and returns
-    ``figure.onDraw(() => { ...; return { score, text }; })``. ``first_signature.js`` is the example.
+    dimension, ``figure.js`` the controls and panels. It exports ``evaluate(state)``, which computes an object with
+    the ``score`` of a state (an object of the public traits) and needs no page, and ends with
+    ``export default { render };``, where ``render({ model, el })`` builds a ``Figure``, adds controls and panels, and
+    returns ``figure.onDraw(() => { ...; return { score, text }; })``. ``first_signature.js`` is the example.
 2.  ``affscore/widgets/NAME.py``: a subclass of :class:`ComputedWidget` with ``_esm`` (a path; ``_css`` if it needs
     more than ``figure.css``), its public traits, each with ``.tag(sync=True)``, and the two methods ``score()`` (the
     number that the page shows, computed by Python) and ``fallback()`` (the static picture, see ``picture.py``).
     ``first_signature.py`` is the example. Traits hold what JSON can hold.
 3.  One import in ``affscore/widgets/__init__.py``. The book's bundle and the tests find the class by it.
 4.  In the notebook: a cell that ends with ``NAME()``.
-5.  Tests: ``tests/test_widgets.py`` checks every registered widget's fallback and bundle, and
-    ``tests/test_browser.py`` every widget in the built book (it redraws on the arrow keys, and its number is that of
-    ``score()``). Add to ``tests/test_NAME.py`` a comparison of its JavaScript with Python over a grid: the fixture
-    ``node`` runs JavaScript.
+5.  Tests: ``tests/test_widgets.py`` checks every registered widget (bundle, fallback, and ``evaluate`` against
+    ``score()`` over a grid of its traits), and ``tests/test_browser.py`` every widget in the built book (it redraws
+    on the arrow keys, and its number is that of ``score()`` to 1e-6). Add to ``tests/test_NAME.py`` what is its own;
+    the fixture ``node`` runs JavaScript.
 """
 
 from __future__ import annotations
