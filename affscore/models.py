@@ -11,7 +11,6 @@ import difflib
 import hashlib
 import importlib
 import os
-import pickle
 import re
 from collections import OrderedDict
 from collections.abc import Callable
@@ -234,7 +233,7 @@ class _Torchvision:
         target = Path(torch.hub.get_dir()) / "checkpoints" / entry.url.rsplit("/", 1)[-1]
         try:
             state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
-        except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        except Exception as error:  # no network, a wrong checksum, or whatever a damaged file raises
             if target.exists():
                 what, todo = f"in {target} cannot be read", "Delete that file and try again"
             else:
@@ -289,9 +288,9 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
             state = require("safetensors.torch").load_file(path)
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, ImportError):
+    except (FileNotFoundError, PermissionError, ImportError):
         raise
-    except Exception as error:  # torch.load and safetensors raise many kinds for a damaged file
+    except Exception as error:  # torch and safetensors raise nearly every kind for a damaged file
         raise ValueError(f"weights: {path} cannot be read as a state dict ({_line(error)}).") from error
     for wrapper in ("state_dict", "model"):
         if isinstance(state, dict) and isinstance(state.get(wrapper), dict):
