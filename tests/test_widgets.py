@@ -88,7 +88,8 @@ def test_python_activations_are_torchs(name):
 def grid_of_laws():
     """Inputs that lie across kinks, far out in the tails, where activations are dead, and everywhere between."""
     for kink, width in itertools.product([-6, -3, -1, 0, 1, 3, 6], [1e-6, 1e-2, 1]):
-        yield uniform_grid(kink - 0.3 * width, kink + 0.7 * width, 101)
+        for below in (0.3, 0.99):
+            yield uniform_grid(kink - below * width, kink + (1 - below) * width, 101)
     for centre, width in itertools.product([-30, -12, -5, -1.5, 0.2, 2, 7, 20], [0.5, 4, 12]):
         yield uniform_grid(centre - width / 2, centre + width / 2, 101)
         yield normal_grid(centre, width / 4, 100)
