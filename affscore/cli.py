@@ -73,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = f"the device is out of memory ({str(error).splitlines()[0]}): choose a smaller --micro-batch."
     except (ValueError, TypeError, OSError, ImportError) as error:
         text = str(error) or type(error).__name__
-    print(f"affscore: error: {' '.join(text.split())}", file=sys.stderr)
+    text = " ".join(text.split())
+    print(f"affscore: error: {text}{'' if text.endswith(('.', '?')) else '.'}", file=sys.stderr)
     return 2
 
 

@@ -1,10 +1,8 @@
 """Networks by name: the weights are real, loaded without running code, and every failure is a sentence."""
 
 import hashlib
-import http.server
 import pickle
 import sys
-import threading
 import warnings
 from collections import OrderedDict
 from functools import partial
@@ -12,6 +10,7 @@ from functools import partial
 import pytest
 import torch
 import torchvision
+from serving import file_server
 from torchvision.models import get_model, get_model_weights
 
 from affscore.datasets import photographs
@@ -206,21 +205,14 @@ def test_damaged_weight_files_end_in_a_sentence(tmp_path, content, suffix):
 # ------------------------------------------------------------------------- torchvision's weights, served
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     """A file server on this machine, with an empty cache for what is fetched from it."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(torch.hub, "_hub_dir", str(tmp_path / "hub"))
     (tmp_path / "www").mkdir()
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path / "www")) as serving:
-        threading.Thread(target=serving.serve_forever, daemon=True).start()
-        yield tmp_path / "www", f"http://127.0.0.1:{serving.server_address[1]}"
-        serving.shutdown()
+    with file_server(tmp_path / "www") as address:
+        yield tmp_path / "www", address
 
 
 def serve(server, monkeypatch, name, state, entry="IMAGENET1K_V1", digits=None):

@@ -1,0 +1,232 @@
+"""The command line: results on standard output, one sentence for every error that can be expected."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import affscore
+from affscore import cli
+from affscore.datasets import load_dataset
+from affscore.models import load_model
+
+NET = ["signature", "squeezenet1_1", "--weights", "random"]
+NOISE = [*NET, "--dataset", "random", "--batch-size", "8"]
+
+
+def one_sentence(text):
+    """The only line on standard error."""
+    lines = text.splitlines()
+    assert len(lines) == 1, text
+    assert lines[0].startswith("affscore") and "error: " in lines[0] and lines[0].endswith((".", "?"))
+    assert "Traceback" not in text
+    return lines[0]
+
+
+@pytest.fixture
+def images(tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    random = np.random.default_rng(0)
+    for i in range(10):
+        Image.fromarray(random.integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(folder / f"{i}.png")
+    return folder
+
+
+# ------------------------------------------------------------------------------------------- a good run
+
+
+def test_signature_is_printed_and_written_with_its_provenance(tmp_path, capsys):
+    path = tmp_path / "signature.json"
+    assert cli.main([*NOISE, "--batches", "2", "--seed", "3", "--output", str(path)]) == 0
+    out, err = capsys.readouterr()
+    stored = json.loads(path.read_text())
+    result = affscore.Signature.load(path)
+    assert result.scores.shape == (2, len(result.calls)) and np.isfinite(result.scores).all()
+    assert all(call.name in out for call in result.calls)
+    assert all(f"{score:.3f}" in out for score in result.mean)
+    assert "2/2" in err and str(path) in err  # the progress bar and where the result went
+    facts = stored["provenance"]
+    assert facts["model"] == "squeezenet1_1"
+    assert facts["weights"]["weights"] == "random initialisation, seed 3"
+    assert facts["data"]["dataset"] == "random" and facts["data"]["seed"] == 3
+    assert (facts["data"]["batches"], facts["data"]["batch_size"]) == (2, 8)
+
+
+def test_command_gives_what_the_package_gives(tmp_path):
+    """Oracle: the three calls written out."""
+    path = tmp_path / "a.json"
+    options = ["--pool", "trailing", "--covariance", "empirical", "--micro-batch", "3", "--device", "cpu", "--quiet"]
+    assert cli.main([*NOISE, *options, "--output", str(path)]) == 0
+    net = load_model("squeezenet1_1", weights="random")
+    batches = load_dataset("random", preprocess=net.preprocess, batch_size=8)
+    expected = affscore.signature(net.model, batches, pool="trailing", covariance="empirical", micro_batch=3)
+    result = affscore.Signature.load(path)
+    assert (result.pool, result.covariance) == ("trailing", "empirical")
+    assert np.array_equal(result.scores, expected.scores)
+
+
+def test_quiet_leaves_standard_error_empty(capsys):
+    assert cli.main([*NOISE, "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "" and "score" in out
+
+
+def test_lite0_on_photographs_with_trained_weights(capsys):
+    arguments = ["signature", "efficientnet_lite0", "--dataset", "photographs", "--batch-size", "12", "--quiet"]
+    assert cli.main(arguments) == 0
+    out, _ = capsys.readouterr()
+    assert "33 activation calls" in out and "ImageNet-1k" in out and "photographs" in out
+
+
+def test_skipped_images_are_reported_and_stored(images, tmp_path, capsys):
+    (images / "4.png").write_bytes(b"broken")
+    path = tmp_path / "a.json"
+    arguments = [*NET, "--dataset", str(images), "--batch-size", "10", "--quiet", "--output", str(path)]
+    assert cli.main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert "Skipped: 4.png" in out
+    assert "affscore: warning: batch 0: 1 of 10 images cannot be read" in err
+    result = affscore.Signature.load(path)
+    assert [entry["file"] for entry in result.provenance["data"]["skipped"]] == ["4.png"]
+    assert result.batch_sizes == [9]
+
+
+def test_module_and_installed_command_start():
+    run = subprocess.run([sys.executable, "-m", "affscore", "signature", "--help"], capture_output=True, text=True)
+    assert run.returncode == 0
+    for option in ("--dataset", "--batch-size", "--batches", "--device", "--pool", "--output", "--weights"):
+        assert option in run.stdout
+    command = os.path.join(os.path.dirname(sys.executable), "affscore")
+    run = subprocess.run([command, "signature", "resnet0"], capture_output=True, text=True)
+    assert run.returncode == 2 and run.stdout == ""
+    one_sentence(run.stderr)
+
+
+# ----------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(("arguments", "parts"), [
+    ([], ["command"]),
+    (["signatur", "resnet18"], ["signatur"]),
+    (["signature"], ["model"]),
+    ([*NET, "--pool", "max"], ["--pool", "spatial", "trailing"]),
+    ([*NET, "--batch-size", "many"], ["--batch-size", "many"]),
+    (["signature", "resnet_18"], ["resnet_18", "resnet18"]),
+    (["signature", "resnet18", "--weights", "BEST"], ["BEST", "IMAGENET1K_V1"]),
+    (["signature", "resnet18", "--weights", "no/file.pth"], ["no/file.pth"]),
+    ([*NET, "--dataset", "photos"], ["photos", "photographs"]),
+    ([*NET, "--dataset", "imagenet", "--root", "no/such/root"], ["no/such/root", "image-net.org"]),
+    ([*NOISE, "--batch-size", "1"], ["batch_size", "1"]),
+    ([*NOISE, "--batches", "0"], ["batches", "0"]),
+    ([*NOISE, "--seed", "-1"], ["seed", "-1"]),
+    ([*NOISE, "--micro-batch", "0"], ["micro_batch", "0"]),
+    ([*NOISE, "--device", "abacus"], ["device", "abacus"]),
+    ([*NOISE, "--output", "no/such/folder/a.json"], ["output", "no/such/folder"]),
+    ([*NOISE, "--output", "."], ["output", "is a folder"]),
+])  # fmt: skip
+def test_expected_errors_are_one_sentence(capsys, arguments, parts):
+    try:
+        status = cli.main([*arguments, "--quiet"] if arguments[1:] else arguments)
+    except SystemExit as leaving:  # argparse leaves by itself
+        status = leaving.code
+    out, err = capsys.readouterr()
+    assert status == 2 and out == ""
+    text = one_sentence(err)
+    assert all(part in text for part in parts)
+
+
+def test_too_few_images_and_empty_folder(images, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    for folder, part in ((images, "10 images, too few"), (tmp_path / "empty", "holds no image")):
+        assert cli.main([*NET, "--dataset", str(folder)]) == 2
+        assert part in one_sentence(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("output", ["missing/a.json", "."])
+def test_bad_output_is_refused_before_any_work(monkeypatch, tmp_path, output):
+    def work(*_, **__):
+        raise AssertionError("the work began")
+
+    monkeypatch.setattr(cli, "load_model", work)
+    assert cli.main([*NOISE, "--output", str(tmp_path / output)]) == 2
+    with pytest.raises(AssertionError, match="the work began"):  # with a good one it does begin
+        cli.main([*NOISE, "--output", str(tmp_path / "a.json")])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_that_cannot_be_written_is_refused(monkeypatch, tmp_path, capsys):
+    """Root may write anywhere, so the refusal of the operating system is planted."""
+
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(cli.tempfile, "TemporaryFile", refuse)
+    assert cli.main([*NOISE, "--output", str(tmp_path / "a.json")]) == 2
+    assert "cannot write" in one_sentence(capsys.readouterr().err)
+
+
+def test_result_is_printed_even_where_it_cannot_be_written_in_the_end(monkeypatch, tmp_path, capsys):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(affscore.Signature, "save", full)
+    assert cli.main([*NOISE, "--quiet", "--output", str(tmp_path / "a.json")]) == 2
+    out, err = capsys.readouterr()
+    assert "relu" in out and "No space left" in one_sentence(err)
+
+
+def test_finished_batches_are_kept_when_a_later_one_fails(monkeypatch, tmp_path, capsys):
+    real = load_dataset
+
+    def spoiled(*args, **options):
+        batches = list(real(*args, **options))
+        batches[1][0] = torch.nan
+
+        class Spoiled(list):
+            provenance, skipped = {"dataset": "spoiled"}, ()
+
+        return Spoiled(batches)
+
+    monkeypatch.setattr(cli, "load_dataset", spoiled)
+    assert cli.main([*NOISE, "--batches", "2", "--quiet", "--output", str(tmp_path / "a.json")]) == 2
+    text = one_sentence(capsys.readouterr().err)
+    assert "NaN" in text and "a.partial.json" in text
+    assert not (tmp_path / "a.json").exists()
+    assert len(affscore.Signature.load(tmp_path / "a.partial.json").scores) == 1
+
+
+@pytest.mark.parametrize(("error", "status", "part"), [
+    (torch.OutOfMemoryError("CUDA out of memory.\nmore"), 2, "--micro-batch"),
+    (KeyboardInterrupt(), 130, "interrupted"),
+])  # fmt: skip
+def test_out_of_memory_and_interruption(monkeypatch, capsys, error, status, part):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(cli, "signature", fail)
+    assert cli.main(NOISE) == status
+    err = capsys.readouterr().err
+    assert part in err and len(err.splitlines()) == 1
+
+
+def test_a_bug_is_not_dressed_up_as_an_expected_error(monkeypatch):
+    def bug(*_, **__):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(cli, "signature", bug)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(NOISE)
+
+
+@pytest.mark.gpu
+def test_gpu_is_used_and_agrees_with_the_cpu(tmp_path):
+    for device in ("cpu", "cuda"):
+        assert cli.main([*NOISE, "--device", device, "--quiet", "--output", str(tmp_path / f"{device}.json")]) == 0
+    cpu, gpu = (affscore.Signature.load(tmp_path / f"{device}.json") for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(cpu.scores, gpu.scores, atol=5e-3)
