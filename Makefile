@@ -15,12 +15,13 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help env book lint test execute lock set-repository clean
+.PHONY: help env book lint test gpu execute lock set-repository clean
 
 help:
 	@echo "make env              create .venv and install the exact versions of requirements.lock"
 	@echo "make book             build the book from the stored outputs and print where to open it"
 	@echo "make test             linters, types, the book, tests, doctests and notebooks"
+	@echo "make gpu              the GPU tests, and the notebooks on the GPU"
 	@echo "make execute          run the notebooks again and store their outputs (NOTEBOOKS=book/x.ipynb for one)"
 	@echo "make lint             only ruff, mypy and actionlint"
 	@echo "make lock             resolve the newest versions again and write requirements.lock"
@@ -63,7 +64,12 @@ lint: env .ci/node_modules/.installed
 
 # pytest runs the notebooks too (--nbval: every cell again, its text output compared with the stored one).
 test: lint book
-	$(BIN)/python -m pytest -rs --nbval --nbval-current-env $(PYTEST_FLAGS) tests affscore book
+	$(BIN)/python -m pytest --nbval --nbval-current-env $(PYTEST_FLAGS) tests affscore book
+
+# What a machine with an NVIDIA GPU adds: the GPU tests, and the notebooks, whose stored text must not change there.
+gpu: env
+	$(BIN)/python -m pytest -m gpu tests
+	$(BIN)/python -m pytest --nbval --nbval-current-env $(PYTEST_FLAGS) book
 
 execute: env
 	$(BIN)/python .ci/execute.py $(NOTEBOOKS)

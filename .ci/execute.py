@@ -25,8 +25,8 @@ def execute(path: Path) -> float:
     start = time.perf_counter()
     client.execute()
     seconds = time.perf_counter() - start
-    extra = {key: value for key, value in notebook.metadata.items() if key not in ("kernelspec", "language_info", "widgets")}
-    notebook.metadata = nbformat.from_dict({"kernelspec": KERNELSPEC, "language_info": {"name": "python"}, **extra})
+    notebook.metadata.pop("widgets", None)
+    notebook.metadata |= {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
     nbformat.write(notebook, path)
     return seconds
 
