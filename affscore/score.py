@@ -83,7 +83,7 @@ def _on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
 def _samples(value: Any, name: str) -> Tensor:
     """``value`` as an (n, d) tensor of its own dtype, or an error that says what it should have been."""
     try:
-        tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
+        tensor = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value, order="C"))
     except TypeError as error:
         raise TypeError(f"{name} should be an array or tensor of real numbers, but it is {value!r:.80}.") from error
     if tensor.is_complex() or tensor.dtype == torch.bool:
@@ -220,39 +220,62 @@ def _map_factor(root_x: Tensor, root_y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _AffineImage(torch.autograd.Function):
-    """points -> points @ A, differentiable through A.
+    """x -> x @ A for centred samples, where S = weight * samples^T samples + ridge * I for both clouds.
 
-    A solves A S_X A = S_Y. Differentiating that equation gives, in the basis Z, a Lyapunov equation with a diagonal
-    coefficient: dA = Z [(N^T dS_Y N - Z^T dS_X Z)_ij / (sigma_i + sigma_j)] Z^T with N = S_X Z / sigma. No
-    differences of eigenvalues appear, so equal eigenvalues do no harm.
+    The derivative uses no differences of singular values, so equal ones do no harm:
+
+    - With ridges, A solves A S_X A = S_Y. Differentiating that gives, in the basis Z, a Lyapunov equation with a
+      diagonal coefficient: dA = Z [(N^T dS_Y N - Z^T dS_X Z)_ij / (sigma_i + sigma_j)] Z^T, N = S_X Z / sigma.
+    - Without, x A = W^T y where W = U V^T is the polar factor of weight * y x^T: the affine image only re-mixes the
+      samples of y. The derivative of a polar factor has the same denominators, also where n <= d.
     """
 
     @staticmethod
     def forward(  # type: ignore[override]
-        ctx: Any, points: Tensor, x: Tensor, weight_x: Tensor, ridge_x: Tensor,
-        y: Tensor, weight_y: Tensor, ridge_y: Tensor,
-    ) -> Tensor:  # fmt: skip
+        ctx: Any, x: Tensor, weight_x: Tensor, ridge_x: Tensor, y: Tensor, weight_y: Tensor, ridge_y: Tensor
+    ) -> Tensor:
         z, sigma = _map_factor(_root(x, weight_x, ridge_x), _root(y, weight_y, ridge_y))
-        ctx.save_for_backward(points, x, weight_x, ridge_x, y, weight_y, z, sigma)
-        return (points @ z) @ z.T
+        ctx.save_for_backward(x, weight_x, ridge_x, y, weight_y, ridge_y, z, sigma)
+        return (x @ z) @ z.T
 
     @staticmethod
     @once_differentiable
     @_on_one_thread
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
-        points, x, weight_x, ridge_x, y, weight_y, z, sigma = ctx.saved_tensors
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        x, weight_x, ridge_x, y, weight_y, ridge_y, z, sigma = ctx.saved_tensors
         n = (weight_x * (x.T @ (x @ z)) + ridge_x * z) / sigma
+        if not ridge_x and not ridge_y:
+            grad_x, grad_y = _through_polar_factor(x, y, grad, weight_x, weight_y, z, n, sigma)
+            return grad_x, None, None, grad_y, None, None
         through = grad @ z
-        inner = (points @ z).T @ through
+        inner = (x @ z).T @ through
         inner = (inner + inner.T) / (2 * (sigma[:, None] + sigma))
 
         def pull(factor: Tensor, samples: Tensor, weight: Tensor, sign: float) -> tuple[Tensor, Tensor, Tensor]:
             """The gradients for samples, weight and ridge, given that of S: sign * factor @ inner @ factor.T."""
-            half = factor @ inner * sign
+            half = sign * factor @ inner
             spread = (samples @ half) @ factor.T
             return 2 * weight * spread, (spread * samples).sum(), (half * factor).sum()
 
-        return through @ z.T, *pull(z, x, weight_x, -1.0), *pull(n, y, weight_y, 1.0)
+        grad_x, *rest_x = pull(z, x, weight_x, -1.0)
+        return grad_x + through @ z.T, *rest_x, *pull(n, y, weight_y, 1.0)
+
+
+def _through_polar_factor(
+    x: Tensor, y: Tensor, grad: Tensor, weight_x: Tensor, weight_y: Tensor, z: Tensor, n: Tensor, sigma: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients of W^T y for x and y, with thin singular vectors U, V of sqrt(weight_x weight_y) y x^T."""
+    v = weight_x.sqrt() * (x @ z) / sigma.sqrt()
+    u = weight_y.sqrt() * (y @ n) / sigma.sqrt()
+    uy, vx, vg = u.T @ y, v.T @ x, v.T @ grad
+    inner = uy @ vg.T
+    inner = (inner - inner.T) / (sigma[:, None] + sigma)
+    uy_, vg_ = uy / sigma[:, None], vg / sigma[:, None]
+    # The gradient for G = y x^T is U inner V^T + U uy_ (grad - V vg)^T + (y - U uy) vg_^T V^T.
+    g_x = u @ (inner @ vx + uy_ @ (grad - v @ vg).T @ x) + (y - u @ uy) @ (vg_.T @ vx)
+    g_y = v @ (inner.T @ uy + vg_ @ ((y - u @ uy).T @ y)) + (grad - v @ vg) @ (uy_.T @ uy)
+    weight = (weight_x * weight_y).sqrt()
+    return weight * g_y, u @ vg + weight * g_x
 
 
 # ------------------------------------------------------------------------------------------- transport
@@ -281,10 +304,10 @@ def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
     x, y = _centre(x)[0], _centre(y)[0]
     spread = y.square().sum() / n
     if not bool(spread > 0):
-        # Undefined: 0 / 0. The factor keeps the result attached to the graph, with zero gradients.
-        return spread * 0 + float("nan")
+        # Undefined: 0 / 0. The sums keep the result attached to the graph, with zero gradients.
+        return (x.sum() + y.sum()) * 0 + float("nan")
     x, y, _ = _coordinates(x, y, basis=False)
-    image = _AffineImage.apply(x, *_weights(x, d, covariance), *_weights(y, d, covariance))
+    image = _AffineImage.apply(*_weights(x, d, covariance), *_weights(y, d, covariance))
     residual = image - (y if paired else y[_match(image, y)])
     ratio = residual.square().sum() / (2 * n * spread)
     # At a ratio of exactly 0 the root has no derivative: take 0.
@@ -437,10 +460,7 @@ class AffineMap:
 
     def matvec(self, v: Any) -> Tensor:
         """``A v`` for vectors of shape (d,) or (m, d); float64 of the same shape."""
-        v = torch.as_tensor(v).to(self._factor)
-        d = len(self.mean_x)
-        if v.ndim not in (1, 2) or v.shape[-1] != d:
-            raise ValueError(f"v has shape {tuple(v.shape)}; it should be ({d},) or (m, {d}).")
+        v = self._points(v)
         if self._basis is None:
             return (v @ self._factor) @ self._factor.T
         inside = v @ self._basis
@@ -449,7 +469,14 @@ class AffineMap:
 
     def __call__(self, v: Any) -> Tensor:
         """``T(v)`` for points of shape (d,) or (m, d); float64 of the same shape."""
-        return self.matvec(torch.as_tensor(v).to(self._factor) - self.mean_x) + self.mean_y
+        return self.matvec(self._points(v) - self.mean_x) + self.mean_y
+
+    def _points(self, v: Any) -> Tensor:
+        v = torch.as_tensor(v).to(self._factor)
+        d = len(self.mean_x)
+        if v.ndim not in (1, 2) or v.shape[-1] != d:
+            raise ValueError(f"v has shape {tuple(v.shape)}; it should be ({d},) or (m, {d}).")
+        return v
 
     def matrix(self) -> Tensor:
         """``A`` as a dense float64 matrix of shape (d, d). Takes memory d^2."""
@@ -461,8 +488,9 @@ class AffineMap:
 def affine_map(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> AffineMap:
     """The affine optimal transport map between the normal approximations of ``x`` and ``y`` (Theorem 3.3).
 
-    Arguments and errors are those of :func:`affinity_score`. Where ``x`` does not vary in a direction and nothing is
-    shrunk, the map sends that direction to 0.
+    Arguments and errors are those of :func:`affinity_score`. Where ``x``
+    does not vary in some direction and nothing is shrunk, the map is the limit for a vanishing ridge on its covariance,
+    restricted to the rank of ``x``: ``T(x)`` then keeps only as much of the spread of ``y`` as ``x`` can reach.
 
     >>> import torch
     >>> x = torch.randn(100, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))     # (100, 2)
