@@ -33,7 +33,7 @@ def lines(install: list[dict]) -> list[str]:
             continue
         url = item["download_info"]["url"]
         if "+" in version or not url.startswith("https://"):
-            sys.exit(f"{name} {version} comes from {url}, which is not PyPI. Nothing written.")
+            sys.exit(f"{name} {version} comes from {url}, not from PyPI. Nothing written.")
         marker = ' ; sys_platform == "linux"' if name.startswith(LINUX_ONLY) else ""
         pins.append(f"{name}=={version}{marker}")
     return sorted(pins, key=str.lower)
@@ -41,7 +41,7 @@ def lines(install: list[dict]) -> list[str]:
 
 if __name__ == "__main__":
     if sys.version_info[:2] != (3, 11):
-        sys.exit(f"The lock file is for Python 3.11, and this is {sys.version.split()[0]}: make lock PYTHON=python3.11.")
+        sys.exit(f"The lock file is for Python 3.11, this is {sys.version.split()[0]}: make lock PYTHON=python3.11.")
     pins = lines(resolve())
     (ROOT / "requirements.lock").write_text(HEADER + "\n".join(pins) + "\n")
     print(f"requirements.lock: {len(pins)} packages")
