@@ -39,14 +39,14 @@ def needed(lines: list[str], extras: set[str]) -> list[Requirement]:
 
 def closure(lines: list[str]) -> list[metadata.Distribution]:
     """The installed distributions that the requirements need, directly or not."""
-    found: dict[str, metadata.Distribution] = {}
+    found: dict[tuple[str, frozenset[str]], metadata.Distribution] = {}
     todo = needed(lines, set())
     while todo:
         requirement = todo.pop()
-        name = canonicalize_name(requirement.name)
-        if name not in found or requirement.extras:
-            found[name] = metadata.distribution(name)
-            todo += needed(found[name].requires or [], requirement.extras)
+        key = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        if key not in found:
+            found[key] = metadata.distribution(requirement.name)
+            todo += needed(found[key].requires or [], requirement.extras)
     return list(found.values())
 
 
