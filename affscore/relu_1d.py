@@ -1,0 +1,320 @@
+"""The affinity score in one dimension: the monotone theorem, and exact scores of piecewise linear activations.
+
+The book's chapter "ReLU in one dimension" derives every formula. In short:
+
+*   In one dimension optimal transport pairs sorted with sorted. For a non-decreasing activation the pairs
+    ``(x, y = activation(x))`` are sorted already, so ``score = 1 - sqrt(1 - r)`` with ``r`` the correlation of x and y
+    (:func:`correlation_score`, :func:`monotone_score`).
+*   Regress y on x: ``y - m_y = along * (x - m_x) + residual``, and let ``across`` be the residual's standard deviation,
+    both in units of the standard deviation of x. By Pythagoras the standard deviation of y is
+    ``hypot(along, across)``, ``r = along / hypot(along, across)``, and ``W2 = across * sqrt(2 / (1 + r))``: nothing
+    is subtracted, so nothing cancels. The two functions below only have to find ``along`` and ``across``.
+
+ReLU, LeakyReLU and hardtanh are one family: ``y = slope * x + (1 - slope) * clip(x, low, high)``.
+
+Source: Bouniot et al., "From Alexnet to Transformers", CVPR 2025, section 3.2, Figure 3 and Appendix A.2 (ReLU with
+uniform input). The theorem and the other closed forms are ours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["ACTIVATIONS", "Affinity", "correlation_score", "gaussian_input", "monotone_score", "uniform_input"]
+
+ACTIVATIONS = ("relu", "leaky_relu", "hardtanh")
+
+# Stands in for smaller standard deviations (in units of that of x): ratios stay defined where numbers underflow.
+_SMALL = 1e-290
+_NODES, _WEIGHTS = (torch.from_numpy(v / 2) for v in np.polynomial.legendre.leggauss(40))
+_NODES = _NODES + 0.5  # Gauss-Legendre on [0, 1]
+
+
+@dataclass(frozen=True)
+class Affinity:
+    """The score and what it is made of; float64 tensors of one shape, differentiable.
+
+    Attributes
+    ----------
+    score
+        ``1 - w2 / bound``, in [0, 1]; NaN where the output is constant.
+    deficit
+        ``1 - score``, accurate also where the score rounds to 1.
+    correlation
+        Pearson correlation of input and output; NaN where the output is constant.
+    w2
+        The 2-Wasserstein distance between the affine image of the input and the output, in units of the output.
+    bound
+        ``sqrt(2 Var y)``, the largest it can be (Proposition 3.5).
+    """
+
+    score: Tensor
+    deficit: Tensor
+    correlation: Tensor
+    w2: Tensor
+    bound: Tensor
+
+
+# ------------------------------------------------------------------------------------------ the theorem
+
+
+def correlation_score(r: Any) -> Tensor:
+    """The monotone theorem: ``1 - sqrt(1 - r)`` for the correlation ``r`` of input and output.
+
+    Evaluated as ``r / (1 + sqrt(1 - r))``, which keeps every digit of a small ``r``.
+
+    Parameters
+    ----------
+    r
+        Number, array or tensor of any shape with values in [0, 1].
+
+    Returns
+    -------
+    Tensor
+        Float64, the shape of ``r``. At ``r = 1``, where the true slope is infinite, the gradient is that of ``r / 1``.
+
+    Raises
+    ------
+    ValueError
+        If a value is NaN or outside [0, 1].
+
+    >>> correlation_score([0.0, 0.75, 1.0]).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    r = _numbers(r, "r")
+    _require((r >= 0) & (r <= 1), r, "r", "in [0, 1]")
+    return r / (1 + _sqrt(1 - r))
+
+
+def monotone_score(x: Any, y: Any) -> Tensor:
+    """The 1-D affinity score of samples by sorting, without any transport solver.
+
+    With both samples sorted and standardised, ``1 - r = mean((x - y)^2) / 2`` holds exactly, so no digits are lost
+    near a score of 1. Equal to ``affinity_score(x, y, covariance="empirical")``.
+
+    Parameters
+    ----------
+    x, y
+        Arrays or tensors of shape (n,), n >= 2, finite; ``x`` not constant.
+
+    Returns
+    -------
+    Tensor
+        Float64 without dimensions, NaN where ``y`` is constant.
+
+    Raises
+    ------
+    ValueError
+        If a shape is wrong, a value is not finite, or ``x`` is constant.
+
+    >>> x = torch.linspace(-1, 1, 101)                                          # (101,)
+    >>> round(monotone_score(x, x**3).item(), 3)
+    0.711
+    """
+    x, y = _numbers(x, "x"), _numbers(y, "y")
+    if x.ndim != 1 or x.shape != y.shape or len(x) < 2:
+        raise ValueError(
+            f"x and y have shapes {tuple(x.shape)} and {tuple(y.shape)}; both should be (n,) with the same n >= 2."
+        )
+    x, y = x.sort().values, y.sort().values
+    if x[0] == x[-1]:
+        raise ValueError(f"x is constant, all values are {x[0].item()}; it should vary.")
+    if y[0] == y[-1]:
+        return 0 * y.sum() + math.nan
+    gap = (x - x.mean()) / x.std(correction=0) - (y - y.mean()) / y.std(correction=0)
+    return 1 - _sqrt(gap.square().mean() / 2)
+
+
+# --------------------------------------------------------------------------------------- exact scores
+
+
+def uniform_input(
+    a: Any, b: Any, activation: str = "relu", *, slope: Any = 0.01, low: Any = -1.0, high: Any = 1.0
+) -> Affinity:
+    """Exact affinity score of an activation for an input that is uniform on [a, b] (Appendix A.2).
+
+    Parameters
+    ----------
+    a, b
+        Ends of the range, finite, ``a < b``.
+    activation
+        ``"relu"``; ``"leaky_relu"``, which multiplies negative inputs by ``slope`` in [0, 1]; or ``"hardtanh"``, which
+        clips to ``[low, high]``.
+
+    All arguments but ``activation`` are numbers, arrays or tensors that broadcast.
+
+    Returns
+    -------
+    Affinity
+        Score, correlation, numerator and denominator, each a float64 tensor of the broadcast shape. A range on which
+        the activation is linear scores exactly 1, one on which it is constant NaN.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not finite or out of its range, or ``activation`` is unknown.
+
+    >>> uniform_input([-1.0, 0.0, -2.0], [1.0, 2.0, 0.0]).score                 # (3,)
+    tensor([0.6751, 1.0000,    nan], dtype=torch.float64)
+    """
+    a, b, slope, low, high = _arguments(activation, a=a, b=b, slope=slope, low=low, high=high)
+    _require(a < b, a, "a", "below b")
+    width = b - a
+    _require(width.isfinite(), b, "b", "so close to a that b - a is finite")
+    # The shares of the input below low, above high, and between.
+    below = ((low - a) / width).clamp(0, 1)
+    above = _divide(b - high, width).clamp(0, 1)
+    within = (torch.minimum(b, high) - torch.maximum(a, low)).clamp(min=0) / width
+    outside = below + above
+    along = 6 * below * above + within * (3 * outside + within)
+    square = ((below - above) ** 2 + below * above) * (within * outside + 3 * below * above)
+    return _affinity(width / math.sqrt(12), slope, within, along, 2 * _sqrt(square))
+
+
+def gaussian_input(
+    mean: Any, std: Any, activation: str = "relu", *, slope: Any = 0.01, low: Any = -1.0, high: Any = 1.0
+) -> Affinity:
+    """Exact affinity score of an activation for an input from N(mean, std^2).
+
+    Parameters
+    ----------
+    mean, std
+        Finite, ``std > 0``.
+    activation, slope, low, high
+        As in :func:`uniform_input`; all but ``activation`` are numbers, arrays or tensors that broadcast.
+
+    Returns
+    -------
+    Affinity
+        As :func:`uniform_input`. A Gaussian output is never constant, so no score is NaN: far in the dead range it
+        becomes tiny, and 0 where it leaves the range of float64.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not finite or out of its range, or ``activation`` is unknown.
+
+    >>> gaussian_input([0.0, -30.0], 1.0).score                                 # (2,)
+    tensor([6.2109e-01, 2.3560e-98], dtype=torch.float64)
+    """
+    mean, std, slope, low, high = _arguments(activation, mean=mean, std=std, slope=slope, low=low, high=high)
+    _require(std > 0, std, "std", "above 0")
+    # The clip acts on a standard normal z. From the point of [low, high] that is nearest to 0 it reaches `up` and
+    # `down`; at most one of the two is positive where that point is not 0.
+    low, high, width = (low - mean) / std, _divide(high - mean, std), _divide(high - low, std)
+    near = torch.maximum(low, -high).clamp(0, 1e3)
+    up, down = _moments(near, torch.minimum(width, high)), _moments(near, torch.minimum(width, -low))
+    root = _root_density(near)
+    along = up[0] + down[0]
+    across = _residual(root, along, up[1] - down[1], up[2] + down[2])
+    # Where most of the mass lies between low and high, that residual cancels. What the clip cuts off, z - clip(z),
+    # has the same residual but for the sign, and does not cancel.
+    start = torch.minimum(-low, high).clamp(0, 1e3)
+    cut = [_moments(end.clamp(0, 1e3), torch.full_like(end, math.inf), start) for end in (high, -low)]
+    root_cut = _root_density(start)
+    across_cut = _residual(root_cut, *(u + sign * d for u, d, sign in zip(*cut, (1, -1, 1), strict=True)))
+    mostly_within = root**2 * along > 0.5
+    across = torch.where(mostly_within, root_cut * across_cut / torch.where(mostly_within, root, 1.0), across)
+    return _affinity(std, slope, root, root * along, across)
+
+
+def _moments(start: Tensor, width: Tensor, scale_at: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Moments of v = clip(z - start, 0, width), z ~ N(0, 1), start >= 0: P(0 < v < width), E v, E v^2.
+
+    All are divided by the normal density at ``scale_at`` (default ``start``). The closed forms in the density and
+    the distribution function cancel in the tail (by start^4 for E v^2); the integrals of the positive functions
+    v^k exp(-start v - v^2 / 2) do not, and 40 Gauss-Legendre points give them to rounding error.
+    """
+    width = width.clamp(0, 100)
+    unscale = 1.0 if scale_at is None else torch.exp((scale_at - start) * (scale_at + start) / 2)
+    inside = [_integral(start, width, k) for k in (0, 1, 2)]
+    top = torch.exp(-width * (start + width / 2)) * _integral(start + width, torch.full_like(width, math.inf), 0)
+    return unscale * inside[0], unscale * (inside[1] + width * top), unscale * (inside[2] + width**2 * top)
+
+
+def _integral(start: Tensor, width: Tensor, power: int) -> Tensor:
+    """Integral of v^power exp(-start v - v^2 / 2) over [0, width]; beyond a fall by e^-40 nothing counts."""
+    end = torch.minimum(width, 80 / ((start**2 + 80).sqrt() + start))[..., None]
+    v = end * _NODES.to(end.device)
+    return (_WEIGHTS.to(end.device) * end * v**power * torch.exp(-v * (start[..., None] + v / 2))).sum(-1)
+
+
+def _residual(root: Tensor, inside: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """Standard deviation left by a regression on z, over ``root``, from moments that are over ``root ** 2``."""
+    return _sqrt(second - root**2 * (first**2 + inside**2))
+
+
+def _root_density(z: Tensor) -> Tensor:
+    """Square root of the standard normal density."""
+    return torch.exp(-(z**2) / 4) / (2 * math.pi) ** 0.25
+
+
+# --------------------------------------------------------------------------------------------- shared
+
+
+def _affinity(std_x: Tensor, slope: Tensor, unit: Tensor, along: Tensor, across: Tensor) -> Affinity:
+    """Put the score together from the regression of the clipped x on x, ``unit * (along, across)``."""
+    unit = (1 - slope) * unit.clamp(min=_SMALL)
+    both, across = slope + unit * along, unit * across
+    alive = (both != 0) | (across != 0)
+    length = torch.hypot(torch.where(alive, both, 1.0), across)
+    # Not both / length: unit * along underflows where it matters.
+    r = (slope / length + unit / length * along).clamp(max=1)
+    deficit = across / (length * (1 + r).sqrt())
+    score = torch.where(deficit < 0.5, 1 - deficit, r / (1 + deficit))
+    undefined = torch.where(alive, 0.0, math.nan)
+    scale = math.sqrt(2) * std_x
+    bound = torch.where(alive, scale * length, 0.0)
+    return Affinity(score + undefined, deficit + undefined, r + undefined, scale * across / (1 + r).sqrt(), bound)
+
+
+def _sqrt(value: Tensor) -> Tensor:
+    """Square root with derivative 0 instead of infinity at 0; rounding below 0 counts as 0."""
+    positive = value > 0
+    return torch.where(positive, torch.where(positive, value, 1.0).sqrt(), 0.0)
+
+
+def _divide(value: Tensor, divisor: Tensor) -> Tensor:
+    """value / divisor; an infinite value stays as it is and passes a zero gradient instead of NaN."""
+    infinite = value.isinf()
+    return torch.where(infinite, value, torch.where(infinite, 0.0, value) / divisor)
+
+
+def _arguments(activation: str, **arguments: Any) -> tuple[Tensor, ...]:
+    """The checked arguments, broadcast; slope, low, high say slope * x + (1 - slope) * clip(x, low, high)."""
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation is {activation!r}; it should be one of {', '.join(map(repr, ACTIVATIONS))}.")
+    if activation != "leaky_relu":
+        arguments["slope"] = 0.0
+    if activation != "hardtanh":
+        arguments["low"] = arguments["high"] = 0.0
+    numbers = {name: _numbers(value, name) for name, value in arguments.items()}
+    device = next((v.device for v in numbers.values() if v.device.type != "cpu"), torch.device("cpu"))
+    shared = torch.broadcast_tensors(*(v.to(device) for v in numbers.values()))
+    *law, slope, low, high = shared
+    _require((slope >= 0) & (slope <= 1), slope, "slope", "in [0, 1]")
+    if activation == "hardtanh":
+        _require(low < high, low, "low", "below high")
+    else:
+        high = torch.full_like(high, math.inf)
+    return (*law, slope, low, high)
+
+
+def _numbers(value: Any, name: str) -> Tensor:
+    tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
+    if tensor.is_complex() or tensor.dtype == torch.bool:
+        raise TypeError(f"{name} has dtype {tensor.dtype}; it should hold real numbers.")
+    tensor = tensor.to(torch.float64)
+    _require(tensor.isfinite(), tensor, name, "finite")
+    return tensor
+
+
+def _require(holds: Tensor, value: Tensor, name: str, should: str) -> None:
+    if not bool(holds.all()):
+        raise ValueError(f"{name} is {value[~holds][0].item()}; it should be {should}.")
