@@ -534,7 +534,9 @@ def test_the_stored_sweep_follows_the_law():
     for name, scores in sweep.scores.items():
         for j, std in enumerate(sweep.stds):
             law, ours = score_curve(name, sweep.means, std, coupling="paired").numpy(), scores[:, j]
-            assert np.nanmax(np.abs(ours - law)[law > 0.1], initial=0) < 0.06
+            # Farther out float64 rounds tanh to a few values, and the law knows no rounding.
+            seen = (law > 0.1) & (np.abs(sweep.means) < 12)
+            assert np.nanmax(np.abs(ours - law)[seen], initial=0) < 0.06
             assert np.nanmax(ours[law < 0], initial=0) < 0.12
 
 
