@@ -209,7 +209,7 @@ _TAG = "_affscore_channel_axis"
 
 def _follow(operator: str, args: Sequence[Any], out: Any) -> None:
     """Tag the outputs of an operator with the axis that holds their channels."""
-    results = [out] if isinstance(out, Tensor) else [item for item in out if isinstance(item, Tensor)]
+    results = list(_tensors([out]))
     if not results:
         return
     if operator in _CHANNELS_FIRST:

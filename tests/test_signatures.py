@@ -1,0 +1,281 @@
+"""Signatures: what they hold, how they are stored, and that bad input never gives a silent number."""
+
+import json
+import math
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import affscore
+from affscore import Signature, SignatureError, signature
+from affscore.signatures import SCHEMA
+
+
+def network(seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(
+        nn.Conv2d(3, 12, 3), nn.BatchNorm2d(12), nn.ReLU(inplace=True), nn.Conv2d(12, 6, 3), nn.SiLU(),
+        nn.Flatten(), nn.Linear(6 * 16, 20), nn.Sigmoid(), nn.Linear(20, 5),
+    )  # fmt: skip
+
+
+def images(count=2, n=32, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(n, 3, 8, 8, generator=generator) for _ in range(count)]
+
+
+@pytest.mark.parametrize("covariance", ["ledoit_wolf", "empirical"])
+@pytest.mark.parametrize("pool", ["spatial", "trailing"])
+def test_scores_are_those_of_the_pooled_activations(pool, covariance):
+    """Against a forward pass written out by hand."""
+    model, batches = network().eval(), images()
+    result = signature(model, batches, pool=pool, covariance=covariance)
+    for row, x in zip(result.scores, batches, strict=True):
+        with torch.no_grad():
+            a = model[1](model[0](x))
+            b = model[3](torch.relu(a))
+            c = model[6](nn.functional.silu(b).flatten(1))
+        expected = [
+            affscore.affinity_score(a.mean((2, 3)), torch.relu(a).mean((2, 3)), covariance=covariance),
+            affscore.affinity_score(b.mean((2, 3)), nn.functional.silu(b).mean((2, 3)), covariance=covariance),
+            affscore.affinity_score(c, torch.sigmoid(c), covariance=covariance),
+        ]
+        np.testing.assert_allclose(row, [float(e) for e in expected], atol=1e-6)
+    assert [call.name for call in result.calls] == ["2:relu[0]", "4:silu[0]", "7:sigmoid[0]"]
+    assert [call.gate for call in result.calls] == [False, False, True]
+    np.testing.assert_allclose(result.mean, result.scores.mean(axis=0))
+    np.testing.assert_allclose(result.std, result.scores.std(axis=0))
+
+
+@pytest.mark.parametrize("micro_batch", [1, 5, 31, 32, 100])
+def test_micro_batches_give_the_score_of_the_whole_batch(micro_batch):
+    model, batches = network(), images()
+    whole, parts = signature(model, batches), signature(model, batches, micro_batch=micro_batch)
+    np.testing.assert_allclose(parts.scores, whole.scores, atol=1e-5)
+    assert parts.calls == whole.calls and parts.batch_sizes == [32, 32]
+
+
+class WithTable(nn.Module):
+    def __init__(self, rows):
+        super().__init__()
+        self.table, self.linear = nn.Parameter(torch.randn(rows, 4)), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x)) + torch.relu(self.table).sum(0)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 7])
+def test_tables_without_a_batch_axis_are_excluded_also_in_pieces(rows):
+    """A table of 3 or 4 rows looks like a piece of that length; another piece gives it away."""
+    result = signature(WithTable(rows), [torch.randn(11, 4)], micro_batch=4)
+    assert [call.name for call in result.calls] == [":relu[0]"]
+    assert [item.name for item in result.excluded] == [":relu[1]"]
+
+
+@pytest.mark.parametrize("kind", ["pair", "mapping", "mapping in pieces"])
+def test_batches_may_be_pairs_or_mappings(kind):
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, a, b=0):
+            return torch.tanh(self.linear(a) + b)
+
+    a, b = torch.randn(20, 4), torch.zeros(20, 4)
+    model = Named()
+    plain = signature(model, [a])
+    batch = (a, torch.arange(20)) if kind == "pair" else {"a": a, "b": b}
+    other = signature(model, [batch], micro_batch=7 if "pieces" in kind else None)
+    np.testing.assert_allclose(other.scores, plain.scores, atol=1e-6)
+
+
+def test_the_network_is_left_as_it_was():
+    model = network()
+    model[1].eval()
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    signature(model, images())
+    assert model.training and model[0].training and not model[1].training
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+    assert torch.is_grad_enabled()
+
+
+def test_scores_do_not_depend_on_threads():
+    model, batches = network(), images()
+    before, rows = torch.get_num_threads(), []
+    # The forward pass may round differently with other threads; the scoring of equal activations must not.
+    model = nn.Sequential(nn.Flatten(), nn.ReLU(), nn.Tanh())
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            rows.append(signature(model, batches).scores)
+    finally:
+        torch.set_num_threads(before)
+    assert np.array_equal(rows[0], rows[1]) and np.array_equal(rows[0], rows[2])
+
+
+class Dead(nn.Module):
+    """Its second activation is dead in batches whose mean is negative, its third always."""
+
+    def forward(self, x):
+        y = torch.tanh(x)
+        y = torch.relu(y + 2 * torch.sign(x.mean()))
+        return torch.relu(-y - 1)
+
+
+def test_dead_calls_are_undefined_flagged_and_never_an_exception():
+    x = torch.rand(20, 4) * 0.1 + 0.1
+    result = signature(Dead(), [x, -x])
+    assert result.dead.tolist() == [[False, False, True], [False, True, True]]
+    assert np.isnan(result.scores[1, 1]) and np.isfinite(result.scores[0, 1])
+    assert result.mean[1] == result.scores[0, 1] and math.isnan(result.mean[2]) and math.isnan(result.std[2])
+    assert "2 dead in some batch" in repr(result)
+    assert "dead" in result.table()
+
+
+def test_constant_channels_are_normal():
+    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU())
+    with torch.no_grad():
+        model[0].weight[0], model[0].bias[0] = 0.0, -1.0
+    assert np.isfinite(signature(model, [torch.randn(30, 4)]).scores).all()
+
+
+def test_saving_and_loading_keeps_everything(tmp_path):
+    x = torch.rand(20, 4) * 0.1 + 0.1
+    result = signature(Dead(), [x, -x], provenance={"data": "made for the test"})
+    path = tmp_path / "result.json"
+    result.save(path)
+    again = Signature.load(path)
+    np.testing.assert_array_equal(again.scores, result.scores)
+    for name in ("calls", "excluded", "pool", "covariance", "batch_sizes", "provenance"):
+        assert getattr(again, name) == getattr(result, name), name
+    raw = json.loads(path.read_text())
+    assert raw["schema"] == SCHEMA and raw["scores"][0][2] is None
+    assert raw["provenance"]["data"] == "made for the test"
+    assert {"device", "versions", "started", "seconds", "model"} <= set(raw["provenance"])
+    assert [p.name for p in tmp_path.iterdir()] == ["result.json"]
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.3, 0.9, 0.999])
+def test_a_truncated_file_is_a_clear_error(tmp_path, fraction):
+    path = tmp_path / "result.json"
+    signature(network(), images()).save(path)
+    text = path.read_text()
+    path.write_text(text[: int(fraction * (len(text) - 2))])
+    with pytest.raises(ValueError, match=r"result.json is not complete JSON .*was it cut off"):
+        Signature.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda raw: raw.update(schema="other/9"), "has schema 'other/9'; it should be"),
+        (lambda raw: raw.pop("calls"), "not a valid signature: KeyError"),
+        (lambda raw: raw["scores"][0].pop(), "not a valid signature: ValueError"),
+        (lambda raw: raw["scores"][0].__setitem__(0, "high"), "not a valid signature: ValueError"),
+        (lambda raw: raw["calls"][0].pop("name"), "not a valid signature: TypeError"),
+    ],
+)
+def test_a_wrong_file_is_a_clear_error(tmp_path, change, words):
+    path = tmp_path / "result.json"
+    signature(network(), images()).save(path)
+    raw = json.loads(path.read_text())
+    change(raw)
+    path.write_text(json.dumps(raw))
+    with pytest.raises(ValueError, match=words):
+        Signature.load(path)
+
+
+def test_a_failed_save_keeps_the_old_file(tmp_path):
+    path = tmp_path / "result.json"
+    result = signature(network(), images())
+    result.save(path)
+    before = path.read_text()
+    result.provenance["bad"] = object()
+    with pytest.raises(TypeError):
+        result.save(path)
+    assert path.read_text() == before and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("batch", "words"),
+    [
+        (torch.randn(1, 3, 8, 8), "batch 1 has 1 samples"),
+        (torch.tensor(3.0), "batch 1 has 0 samples"),
+        ("images", "batch 1 is a str"),
+        ({"input": torch.randn(4, 3, 8, 8), "other": torch.randn(5)}, "batch 1 has 4 and 5 samples"),
+        (torch.full((8, 3, 8, 8), math.nan), r"In batch 1, the input of 2:relu\[0\] holds NaN"),
+        (torch.full((8, 3, 8, 8), math.inf), r"In batch 1, the input of 2:relu\[0\] holds NaN"),
+    ],
+)
+def test_a_bad_batch_is_named_and_loses_nothing(batch, words):
+    good = images(1)[0]
+    with pytest.raises(SignatureError, match=words) as caught:
+        signature(network(), [good, batch, good])
+    assert caught.value.finished.scores.shape == (1, 3)
+    np.testing.assert_array_equal(caught.value.finished.scores, signature(network(), [good]).scores)
+
+
+def test_overflow_inside_the_network_names_the_call():
+    model = network()
+    with torch.no_grad():
+        model[3].weight.mul_(1e38)
+    with pytest.raises(SignatureError, match=r"input of 4:silu\[0\] holds NaN or infinite"):
+        signature(model, images(1))
+
+
+def test_calls_that_change_from_batch_to_batch_are_an_error():
+    class Changes(nn.Module):
+        def forward(self, x):
+            return torch.relu(x) if x.mean() > 0 else torch.tanh(x)
+
+    x = torch.rand(10, 3)
+    with pytest.raises(SignatureError, match="the activation calls of batch 1 differ from those of batch 0"):
+        signature(Changes(), [x, -x])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"pool": "max"}, "pool is 'max'; it should be one of 'spatial', 'trailing'"),
+        ({"covariance": "oas"}, "covariance is 'oas'"),
+        ({"micro_batch": 0}, "micro_batch is 0"),
+        ({"micro_batch": 2.5}, r"micro_batch is 2.5"),
+    ],
+)
+def test_bad_options_are_named(options, words):
+    with pytest.raises(ValueError, match=words):
+        signature(network(), images(), **options)
+
+
+def test_no_batches_is_an_error():
+    with pytest.raises(SignatureError, match="batches is empty"):
+        signature(network(), [])
+
+
+def test_a_network_without_activations_has_an_empty_signature():
+    result = signature(nn.Linear(3, 2), [torch.randn(5, 3)])
+    assert result.scores.shape == (1, 0) and "0 activation calls, 1 batch" in repr(result)
+
+
+def test_repr_table_and_plot():
+    matplotlib.use("Agg")
+    result = signature(network(), images(), provenance={"model": "small"})
+    assert repr(result).startswith("Signature of small: 3 activation calls, 2 batches, scores 0.")
+    lines = result.table().splitlines()
+    assert len(lines) == 4 and lines[3].endswith("gate") and "2:relu[0]" in lines[1]
+    ax = result.plot()
+    assert ax.get_ylabel() == "affinity score" and ax.get_xlabel()
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), result.mean)
+    matplotlib.pyplot.close("all")
+
+
+@pytest.mark.gpu
+def test_the_gpu_agrees_with_the_cpu():
+    model, batches = network(), images()
+    cpu = signature(model, batches)
+    gpu = signature(model, batches, device="cuda")
+    np.testing.assert_allclose(gpu.scores, cpu.scores, atol=1e-4)
