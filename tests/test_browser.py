@@ -196,7 +196,7 @@ def test_widgets_redraw_at_once(chromium, server, page, record_property):
     with opened(chromium, server, page) as (tab, _):
         settle(tab)
         for figure in figures(tab):
-            for control in figure.locator("input[type=range]").all():
+            for control in figure.locator("input[type=range], select").all():
                 times = control.evaluate(MEASURE)
                 median, name = statistics.median(times), figure.get_attribute("data-widget")
                 label = control.get_attribute("aria-label")
@@ -210,14 +210,17 @@ def test_widgets_redraw_at_once(chromium, server, page, record_property):
 
 MEASURE = """control => {
   const figure = control.closest(".affscore-figure");
+  const step = control.type === "range"
+    ? i => i % 20 < 10 ? control.stepUp() : control.stepDown()
+    : i => { control.selectedIndex = i % control.length; };
   const times = [];
   for (let i = 0; i < 60; i++) {
-    i % 20 < 10 ? control.stepUp() : control.stepDown();
+    step(i);
     const before = figure.dataset.state;
     const start = performance.now();
-    control.dispatchEvent(new Event("input", { bubbles: true }));
+    control.dispatchEvent(new Event(control.type === "range" ? "input" : "change", { bubbles: true }));
     figure.getBoundingClientRect();
-    if (figure.dataset.state !== before && i >= 20) times.push(performance.now() - start);
+    if (figure.dataset.state !== before) times.push(performance.now() - start);
   }
   return times;
 }"""

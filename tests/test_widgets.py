@@ -29,7 +29,7 @@ from affscore.widgets import ComputedWidget, ScoreSlider
 from affscore.widgets.affinity1d import ACTIVATIONS, normal_grid, uniform_grid
 from affscore.widgets.base import bundle
 from affscore.widgets.first_signature import NAMES
-from affscore.widgets.picture import Panel, panels, ticks
+from affscore.widgets.picture import LOOKS, Panel, panels, ticks
 
 MATHEMATICS = bundle(affscore.widgets.base._HERE / "affinity1d.js")
 WIDGETS = sorted(ComputedWidget.registry)
@@ -361,6 +361,13 @@ def test_lines_are_broken_where_they_are_undefined():
     panel = Panel(label="", xlim=(0, 4), ylim=(0, 1), xlabel="")
     panel.line("curve", [0, 1, 2, 3, 4], [0, 1, math.nan, 0, 1])
     assert re.findall(r'd="([^"]*)"', panel.svg()) == ["M42 208L114 26M258 208L330 26"]
+
+
+def test_every_look_has_its_style_and_an_unknown_one_is_refused():
+    style = (affscore.widgets.base._HERE / "figure.css").read_text(encoding="utf-8")
+    assert all(re.search(rf"\.{name}\b", style) or name == "label" for name in LOOKS)
+    with pytest.raises(ValueError, match=r"The look is 'sigma-curve'; it should be a class of figure\.css: paper"):
+        Panel(label="", xlim=(0, 1), ylim=(0, 1), xlabel="").line("sigma-curve", [0], [0])
 
 
 def test_texts_of_pictures_are_escaped():

@@ -16,7 +16,8 @@ How to add a widget
 2.  ``affscore/widgets/NAME.py``: a subclass of :class:`ComputedWidget` with ``_esm`` (a path; ``_css`` if it needs
     more than ``figure.css``), its public traits, each with ``.tag(sync=True)``, and the two methods ``score()`` (the
     number that the page shows, computed by Python) and ``fallback()`` (the static picture, see ``picture.py``).
-    ``first_signature.py`` is the example. Traits hold what JSON can hold.
+    ``first_signature.py`` is the example. Traits hold what JSON can hold. The looks of lines, dots and bands are
+    classes named in ``picture.LOOKS`` and ``figure.css``; colour always comes with a shape or a dash pattern.
 3.  One import in ``affscore/widgets/__init__.py``. The book's bundle and the tests find the class by it.
 4.  In the notebook: a cell that ends with ``NAME()``.
 5.  Tests: ``tests/test_widgets.py`` checks every registered widget (bundle, fallback, and ``evaluate`` against

@@ -12,10 +12,10 @@ from html import escape
 
 import numpy as np
 
-__all__ = ["Panel", "panels", "ticks"]
+__all__ = ["LOOKS", "Panel", "panels", "ticks"]
 
-# How each class looks where no style sheet is loaded. figure.css overrides it, for the dark theme too.
-_LOOK = {
+#: How each class looks where no style sheet is loaded. figure.css overrides it, for the dark theme too.
+LOOKS = {
     "paper": 'fill="#ffffff"',
     "grid": 'stroke="#d8dee4" stroke-width="1"',
     "label": 'fill="#1f2328" font-size="13" font-family="sans-serif"',
@@ -25,10 +25,22 @@ _LOOK = {
     "input-band": 'fill="#0072b2" opacity="0.14"',
     "image-line": 'fill="none" stroke="#d55e00" stroke-width="3" stroke-dasharray="7 4"',
     "score-curve": 'fill="none" stroke="#007a5a" stroke-width="2.5"',
+    "w2-curve": 'fill="none" stroke="#a0428a" stroke-width="2.5" stroke-dasharray="2 3"',
+    "bound-curve": 'fill="none" stroke="#7a5c00" stroke-width="2.5" stroke-dasharray="10 3 2 3"',
+    "input-dot": 'fill="#0072b2"',
+    "image-dot": 'fill="#d55e00"',
+    "w2-dot": 'fill="#a0428a" stroke="#ffffff" stroke-width="1.5"',
+    "bound-dot": 'fill="#7a5c00" stroke="#ffffff" stroke-width="1.5"',
     "score-dot": 'fill="#007a5a" stroke="#ffffff" stroke-width="1.5"',
     "dead-key": 'fill="none" stroke="#57606a" stroke-width="12" opacity="0.3"',
     "dead-band": 'fill="#57606a" opacity="0.16"',
 }
+
+
+def _look(name: str) -> str:
+    if name not in LOOKS:
+        raise ValueError(f"The look is {name!r}; it should be a class of figure.css: {', '.join(LOOKS)}.")
+    return LOOKS[name]
 
 
 def _number(value: float) -> str:
@@ -80,22 +92,22 @@ class Panel:
         self._parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
             f'height="{height}" role="img" aria-label="{escape(label)}" class="affscore-panel">',
-            f'<rect class="paper" {_LOOK["paper"]} width="{width}" height="{height}" rx="4"/>',
+            f'<rect class="paper" {LOOKS["paper"]} width="{width}" height="{height}" rx="4"/>',
         ]
         for value in ticks(*xlim):
             x = self._x(value)
-            self._add(f'<line class="grid" {_LOOK["grid"]} x1="{x}" x2="{x}" y1="{self.top}" y2="{self.bottom}"/>')
+            self._add(f'<line class="grid" {LOOKS["grid"]} x1="{x}" x2="{x}" y1="{self.top}" y2="{self.bottom}"/>')
             self._label("tick", x, self.bottom + 15, f"{value:g}", "middle")
         for value in ticks(*ylim):
             y = self._y(value)
-            self._add(f'<line class="grid" {_LOOK["grid"]} x1="{self.left}" x2="{self.right}" y1="{y}" y2="{y}"/>')
+            self._add(f'<line class="grid" {LOOKS["grid"]} x1="{self.left}" x2="{self.right}" y1="{y}" y2="{y}"/>')
             self._label("tick", self.left - 6, _number(float(y) + 4), f"{value:g}", "end")
         self._label("label", _number((self.left + self.right) / 2), height - 8, xlabel, "middle")
         if ylabel:
             self._label("label", 6, 16, ylabel)
         at = 22 + 7 * len(ylabel) if ylabel else 6
         for look, text in legend:
-            self._add(f'<path class="{look}" {_LOOK[look]} d="M{at} 12L{at + 24} 12"/>')
+            self._add(f'<path class="{look}" {_look(look)} d="M{at} 12L{at + 24} 12"/>')
             self._label("label", at + 30, 16, text)
             at += 46 + 7 * len(text)
 
@@ -111,7 +123,7 @@ class Panel:
 
     def _label(self, look: str, x: object, y: object, text: str, anchor: str = "start") -> None:
         text = escape(text.replace("-", "\u2212"))
-        self._add(f'<text class="{look}" {_LOOK[look]} x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>')
+        self._add(f'<text class="{look}" {_look(look)} x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>')
 
     def line(self, look: str, xs: Iterable[float], ys: Iterable[float]) -> None:
         """A line through the points (xs, ys), broken where y is NaN. ``look`` is one of the classes of figure.css."""
@@ -122,19 +134,19 @@ class Panel:
             else:
                 path += f"{pen}{self._x(x)} {self._y(y)}"
                 pen = "L"
-        self._add(f'<path class="{look}" {_LOOK[look]} d="{path}"/>')
+        self._add(f'<path class="{look}" {_look(look)} d="{path}"/>')
 
     def dot(self, look: str, x: float, y: float, radius: int = 6) -> None:
         """A dot at (x, y); none where y is NaN."""
         if not np.isnan(y):
-            self._add(f'<circle class="{look}" {_LOOK[look]} cx="{self._x(x)}" cy="{self._y(y)}" r="{radius}"/>')
+            self._add(f'<circle class="{look}" {_look(look)} cx="{self._x(x)}" cy="{self._y(y)}" r="{radius}"/>')
 
     def band(self, look: str, start: float, stop: float) -> None:
         """The panel's height between two abscissae, filled."""
         width = _number(float(self._x(stop)) - float(self._x(start)))
         height = self.bottom - self.top
         self._add(
-            f'<rect class="{look}" {_LOOK[look]} x="{self._x(start)}" width="{width}" y="{self.top}" '
+            f'<rect class="{look}" {_look(look)} x="{self._x(start)}" width="{width}" y="{self.top}" '
             f'height="{height}"/>'
         )
 
