@@ -65,7 +65,9 @@ def main() -> None:
         peer, peer_value = seconds(peer_score, x, y)
         after = [seconds(affscore.affinity_score, x, y) for _ in range(arguments.repeats)]
         ours = float(np.median([t for t, _ in before + after]))
-        print(f"{d:>6} {peer:>9.3f} {ours:>11.3f} {peer / ours:>7.1f} {abs(peer_value - before[0][1]):>11.1e}", flush=True)
+        print(
+            f"{d:>6} {peer:>9.3f} {ours:>11.3f} {peer / ours:>7.1f} {abs(peer_value - before[0][1]):>11.1e}", flush=True
+        )
 
 
 if __name__ == "__main__":
