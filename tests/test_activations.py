@@ -536,7 +536,7 @@ def test_the_stored_sweep_follows_the_law():
             law, ours = score_curve(name, sweep.means, std, coupling="paired").numpy(), scores[:, j]
             # Farther out float64 rounds tanh to a few values, and the law knows no rounding.
             seen = (law > 0.1) & (np.abs(sweep.means) < 12)
-            assert np.nanmax(np.abs(ours - law)[seen], initial=0) < 0.06
+            assert np.nanmax(np.abs(ours - law)[seen], initial=0) < 0.08
             assert np.nanmax(ours[law < 0], initial=0) < 0.12
 
 
