@@ -35,7 +35,7 @@ $(VENV)/.python:
 	    || { echo "Python 3.11 or later is needed; $(PYTHON) is older or missing. Try: make PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -c "import ensurepip, venv" 2>/dev/null \
 	    || { echo "This Python has no venv module. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@touch $@
 
 # The lock file is complete, so pip resolves nothing (--no-deps).
