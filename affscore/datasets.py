@@ -363,7 +363,7 @@ def _cifar(name: str, root: Path) -> np.ndarray:
     dataset = datasets.CIFAR10 if name == "cifar10" else datasets.CIFAR100
     todo = f"put the archive from {dataset.url} there"
     with warnings.catch_warnings():
-        # The files were pickled by Python 2, with a 0 where NumPy 2.4 wants False.
+        # The files were pickled by Python 2, with a 0 where NumPy 2.4.0 to 2.4.4 want False.
         warnings.filterwarnings("ignore", message=r"dtype\(\): align should be passed", category=Warning)
         return _torchvision(dataset, name, root, todo, train=False, download=True).data
 

@@ -57,8 +57,8 @@ class LoadedModel:
     categories: tuple[str, ...] | None = field(default=None, repr=False)
 
 
-def require(module: str) -> Any:
-    """Import an optional dependency, or say which extra brings it.
+def require(module: str, install: str = "affscore[pretrained]") -> Any:
+    """Import an optional dependency, or say what to install.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def require(module: str) -> Any:
     except ImportError as error:
         raise ImportError(
             f"{module.split('.')[0]} is needed here and cannot be imported ({error}): "
-            'install it with pip install "affscore[pretrained]".'
+            f'install it with pip install "{install}".'
         ) from error
 
 
@@ -285,7 +285,7 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
     path = Path(path)
     try:
         if path.suffix == ".safetensors":
-            state = require("safetensors.torch").load_file(path)
+            state = require("safetensors.torch", "safetensors").load_file(path)
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
     except (FileNotFoundError, PermissionError, ImportError):

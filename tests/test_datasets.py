@@ -324,6 +324,19 @@ def test_fashion_mnist_of_the_operating_system_is_found(monkeypatch, tmp_path):
     assert len(load_dataset("fashion-mnist", preprocess=pixels, batch_size=2)) == 2
 
 
+@pytest.mark.skipif(not datasets.DEBIAN_FASHION_MNIST.is_dir(), reason="Debian's dataset-fashion-mnist is missing")
+def test_real_fashion_mnist_looks_like_clothes():
+    """The labels beside the images say which are trousers (1) and bags (8): bags fill more of the frame."""
+    folder = datasets.DEBIAN_FASHION_MNIST
+    images = read_idx_images(folder / "t10k-images-idx3-ubyte.gz")
+    labels = np.frombuffer(gzip.decompress((folder / "t10k-labels-idx1-ubyte.gz").read_bytes())[8:], dtype=np.uint8)
+    assert images.shape == (10_000, 28, 28) and len(labels) == 10_000
+    filled = (images > 0).mean(axis=(1, 2))
+    assert filled[labels == 8].mean() > 1.5 * filled[labels == 1].mean()
+    batches = load_dataset("fashion-mnist", preprocess=pixels, batch_size=512)
+    assert len(batches) == 19 and batches[18].shape == (512, 3, 8, 8)
+
+
 def test_fashion_mnist_that_cannot_be_had(offline, tmp_path):
     with pytest.raises(OSError, match="could not be had") as error:
         load_dataset("fashion-mnist", preprocess=pixels, root=tmp_path)
@@ -367,6 +380,16 @@ def make_cifar(dataset, folder):
     return lists | {"meta": dataset.meta | {"md5": hashlib.md5(meta.read_bytes()).hexdigest()}}, images
 
 
+class WarningPickle:
+    """NumPy 2.4.0 to 2.4.4 warn of these files."""
+
+    @staticmethod
+    def load(*args, **options):
+        text = "dtype(): align should be passed as Python or NumPy boolean but got `align=0`."
+        warnings.warn(text, np.exceptions.VisibleDeprecationWarning, stacklevel=2)
+        return pickle.load(*args, **options)
+
+
 CIFAR = [("cifar10", torchvision.datasets.CIFAR10), ("cifar100", torchvision.datasets.CIFAR100)]
 
 
@@ -382,6 +405,7 @@ def test_cifar_is_read_with_its_colours_and_downloads(server, monkeypatch, tmp_p
     }
     for key, value in expected.items():
         monkeypatch.setattr(dataset, key, value)
+    monkeypatch.setattr(torchvision.datasets.cifar, "pickle", WarningPickle)
     load = partial(load_dataset, name, preprocess=lambda i: pixels(i, (32, 32)), batch_size=8)
     got = load(root=tmp_path / "data")[0]
     # Rows of the file hold 1024 reds, then greens, then blues.
