@@ -146,7 +146,7 @@ class Signature:
         import matplotlib.pyplot as plt
 
         if ax is None:
-            _, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
+            _, ax = plt.subplots(figsize=(5, 3.3), layout="constrained")
         place = np.arange(1, len(self.calls) + 1)
         mean, std = self.mean, self.std
         style: dict[str, Any] = {"color": "#0072B2", "linewidth": 1.2} | options
@@ -274,6 +274,17 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
             module.training = True
 
 
+@contextmanager
+def _full_precision() -> Iterator[None]:
+    """No TF32 in the block: its ten bits of mantissa would show in the second decimal of some scores."""
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
+
+
 def _observe(
     model: nn.Module, inputs: dict[str, Tensor] | Tensor, pool: str, micro_batch: int | None, device: torch.device
 ) -> Trace:
@@ -324,7 +335,8 @@ def signature(
     Parameters
     ----------
     model
-        Any ``torch.nn.Module``. It runs in evaluation mode without gradients; afterwards it is as it was.
+        Any ``torch.nn.Module``. It runs in evaluation mode, without gradients and without TF32; afterwards it is as
+        it was.
     batches
         An iterable of batches. A batch is one statistical sample: a tensor of shape (n, ...) with n >= 2, a pair
         (inputs, targets) as data loaders give, or a mapping from argument names to tensors.
@@ -397,7 +409,12 @@ def signature(
         return Signature(calls, np.array(rows).reshape(len(rows), len(calls)), excluded, pool, covariance, sizes, facts)
 
     # One call, one thread: the scores' bits do not depend on the number of threads, and the cores stay busy.
-    with ThreadPoolExecutor(torch.get_num_threads()) as workers, _evaluating(model), torch.no_grad():
+    with (
+        ThreadPoolExecutor(torch.get_num_threads()) as workers,
+        _evaluating(model),
+        _full_precision(),
+        torch.no_grad(),
+    ):
         for index, batch in enumerate(tqdm(batches, desc="batches", disable=not progress)):
             try:
                 inputs = _inputs(batch, index)
