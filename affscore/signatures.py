@@ -21,6 +21,7 @@ Reference: Bouniot et al., CVPR 2025, section 3.2 and section 4 (batches of 512,
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -127,15 +128,16 @@ class Signature:
         return head
 
     def table(self, digits: int = 2) -> str:
-        """The signature as text, one line a call: name, channels kept by the pool, mean and std of the score."""
+        """The signature as text: name, shape and mean score of each call, and the std if there are more batches."""
         width = max([len(call.name) for call in self.calls] + [4])
-        lines = [f"{'#':>3}  {'call':<{width}}  {'shape':>15}  {'score':>7}  {'std':>7}"]
+        many = len(self.scores) > 1
+        lines = [f"{'#':>3}  {'call':<{width}}  {'shape':>15}  {'score':>7}" + f"  {'std':>7}" * many]
         for i, (call, mean, std) in enumerate(zip(self.calls, self.mean, self.std, strict=True), start=1):
             shape = "x".join(map(str, call.shape))
             value = "dead" if math.isnan(mean) else f"{mean:.{digits}f}"
             spread = "" if math.isnan(std) else f"{std:.{digits}f}"
-            gate = "  gate" if call.gate else ""
-            lines.append(f"{i:>3}  {call.name:<{width}}  {shape:>15}  {value:>7}  {spread:>7}{gate}")
+            lines.append(f"{i:>3}  {call.name:<{width}}  {shape:>15}  {value:>7}" + f"  {spread:>7}" * many)
+            lines[-1] += "  gate" * call.gate
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
@@ -415,8 +417,12 @@ def signature(
         _full_precision(),
         torch.no_grad(),
     ):
-        for index, batch in enumerate(tqdm(batches, desc="batches", disable=not progress)):
+        source = iter(tqdm(batches, desc="batches", disable=not progress))
+        for index in itertools.count():
             try:
+                batch = next(source, None)
+                if batch is None:
+                    break
                 inputs = _inputs(batch, index)
                 found = _observe(model, inputs, pool, micro_batch, device)
                 names = [o.call.name for o in found.observations]
@@ -424,7 +430,7 @@ def signature(
                     raise ValueError(f"the activation calls of batch {index} differ from those of batch 0.")
                 cpu = [Observation(call, before.cpu(), after.cpu()) for call, before, after in found.observations]
                 row = list(workers.map(_one_score, cpu, [covariance] * len(cpu)))
-            except ValueError as error:
+            except (ValueError, OSError) as error:
                 message = str(error) if f"batch {index}" in str(error) else f"In batch {index}, {error}"
                 raise SignatureError(message, result() if rows else None) from error
             if not index:

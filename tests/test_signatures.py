@@ -219,6 +219,17 @@ def test_a_bad_batch_is_named_and_loses_nothing(batch, words):
     np.testing.assert_array_equal(caught.value.finished.scores, signature(network(), [good]).scores)
 
 
+@pytest.mark.parametrize("error", [ValueError("batch 1: too few images"), OSError("disk gone")])
+def test_a_batch_that_cannot_be_read_loses_nothing(error):
+    def batches():
+        yield images(1)[0]
+        raise error
+
+    with pytest.raises(SignatureError, match=r"atch 1.* (too few images|disk gone)") as caught:
+        signature(network(), batches())
+    assert caught.value.finished.scores.shape == (1, 3)
+
+
 def test_overflow_inside_the_network_names_the_call():
     model = network()
     with torch.no_grad():
@@ -266,6 +277,7 @@ def test_repr_table_and_plot():
     result = signature(network(), images(), provenance={"model": "small"})
     assert repr(result).startswith("Signature of small: 3 activation calls, 2 batches, scores 0.")
     lines = result.table().splitlines()
+    assert "std" in lines[0] and "std" not in signature(network(), images(1)).table()
     assert len(lines) == 4 and lines[3].endswith("gate") and "2:relu[0]" in lines[1]
     ax = result.plot()
     assert ax.get_ylabel() == "affinity score" and ax.get_xlabel()
