@@ -1,9 +1,13 @@
 """Run notebooks in place and print how long each took: python .ci/execute.py [NOTEBOOK...], all of book/ by default.
 
+The times go to book/data/run_times.csv, which the introduction shows.
+
 Only sources, outputs and execution counts are kept: no timestamps, no widget state and no version of the
 Python that ran them, so that a second run changes nothing.
 """
 
+import base64
+import csv
 import sys
 import time
 from pathlib import Path
@@ -28,10 +32,37 @@ def execute(path: Path) -> float:
     notebook.metadata.pop("widgets", None)
     notebook.metadata |= {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
     nbformat.write(notebook, path)
+    if picture := readme_picture(notebook):
+        (ROOT / "book" / "_static" / "readme.png").write_bytes(picture)
     return seconds
+
+
+def readme_picture(notebook: nbformat.NotebookNode) -> bytes | None:
+    """The picture of the cell tagged readme-picture, which the README shows, if the notebook has one."""
+    for cell in notebook.cells:
+        if "readme-picture" in cell.metadata.get("tags", []):
+            return next(base64.b64decode(o.data["image/png"]) for o in cell.outputs if "image/png" in o.get("data", {}))
+    return None
+
+
+def note_times(times: dict[str, float]) -> None:
+    """Replace the chapters' rows in the table of run times: file, title, seconds."""
+    table = ROOT / "book" / "data" / "run_times.csv"
+    rows = {}
+    if table.exists():
+        with table.open(newline="", encoding="utf-8") as file:
+            rows = {row["file"]: row["seconds"] for row in csv.DictReader(file)}
+    rows |= {name: f"{seconds:.0f}" for name, seconds in times.items()}
+    with table.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["file", "seconds"])
+        writer.writerows(sorted(item for item in rows.items() if (ROOT / "book" / item[0]).exists()))
 
 
 if __name__ == "__main__":
     paths = [Path(argument).resolve() for argument in sys.argv[1:]] or sorted((ROOT / "book").glob("*.ipynb"))
+    times = {}
     for path in paths:
-        print(f"{path.name:40s} {execute(path):6.1f} s", flush=True)
+        times[path.name] = execute(path)
+        print(f"{path.name:40s} {times[path.name]:6.1f} s", flush=True)
+    note_times(times)
