@@ -78,9 +78,8 @@ def main() -> None:
         float(subprocess.check_output([sys.executable, __file__, *sys.argv[1:], "--memory", kind], env=os.environ))
         for kind in ("forward", "signature")
     ]
-    print(
-        f" peak memory: forward {peaks[0] / 2**10:.0f} MiB, signature {peaks[1] / 2**10:.0f} MiB, ratio {peaks[1] / peaks[0]:.3f}"
-    )
+    bare, ours = (peak / 2**10 for peak in peaks)
+    print(f" peak memory: forward {bare:.0f} MiB, signature {ours:.0f} MiB, ratio {ours / bare:.3f}")
 
 
 if __name__ == "__main__":
