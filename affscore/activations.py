@@ -546,7 +546,7 @@ class Summary:
     Attributes
     ----------
     lowest, lowest_at
-        Smallest score over the domain, and the mean where it is reached.
+        Smallest score over the domain, and the mean nearest to 0 whose score is within 0.001 of it.
     width
         Total length of the means in the domain whose score is below the threshold.
     dead
@@ -603,9 +603,11 @@ def summarise(
     dead = (values == values[:, :1]).all(dim=1)
     spacing = (high - low) / (points - 1)
     scores = torch.where(dead, math.inf, scores)
-    at = int(torch.where(scores.isnan(), math.inf, scores).argmin())
+    scores = scores.nan_to_num(nan=math.inf, posinf=math.inf)
+    lowest = scores.min()
+    at = torch.where(scores <= lowest + 1e-3, means[:, 0].abs(), math.inf).argmin()
     return Summary(
-        lowest=scores[at].item(),
+        lowest=lowest.item(),
         lowest_at=means[at].item(),
         width=spacing * int((scores < threshold).sum()),
         dead=spacing * int(dead.sum()),

@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 from scipy.stats import norm
 
+import affscore.widgets
 from affscore import affinity_score, paired_affinity_score
 from affscore.activations import (
     CATALOGUE,
@@ -27,6 +28,7 @@ from affscore.activations import (
     summarise,
 )
 from affscore.relu_1d import gaussian_input, uniform_input
+from affscore.widgets.base import bundle
 
 STORED = Path(__file__).resolve().parent.parent / "book" / "data" / "activations_fig8.json"
 NAMES = list(CATALOGUE)
@@ -581,3 +583,52 @@ def test_custom_activations():
     row = Activation("mine", "mine", "custom", "2x", lambda x: 2 * x, (-math.inf, math.inf), True, 2024, "here")
     assert repr(row) == "Activation('mine', 2024)" and score_curve(row, 1.0).item() == pytest.approx(1)
     assert row([1, 2]).tolist() == [2.0, 4.0]
+
+
+# ----------------------------------------------------------------------------------------------- the widget
+
+
+@pytest.fixture(scope="module")
+def javascript():
+    return bundle(Path(affscore.widgets.__file__).with_name("activations.js"))
+
+
+def test_javascript_has_the_same_catalogue(node, javascript):
+    rows = node(
+        javascript, "m => Object.entries(m.CATALOGUE).map(([k, r]) => [k, r[0], r[2], Boolean(r[3]), Boolean(r[4])])"
+    )
+    assert [row[:3] for row in rows] == [[row.name, row.title, list(row.kinks)] for row in CATALOGUE.values()]
+    assert [row[3:] for row in rows] == [[tail is not None for tail in row.tails] for row in CATALOGUE.values()]
+
+
+def test_javascript_functions(node, javascript):
+    kinks = np.array([-6, -3, -2, -1, -0.5, 0, 0.5, 1, 2, 3, 6.0])
+    x = np.concatenate([np.linspace(-40, 24, 401), kinks, kinks - 1e-9, kinks + 1e-9])
+    body = """(m, x) => Object.fromEntries(Object.entries(m.CATALOGUE).map(
+        ([name, row]) => [name, [row[1], row[3] ?? null, row[4] ?? null].map((f) => f && x.map(f))]))"""
+    for name, theirs in node(javascript, body, x.tolist()).items():
+        row = CATALOGUE[name]
+        for ours, values in zip((row.function, *row.tails), theirs, strict=True):
+            assert (ours is None) == (values is None)
+            if ours is not None:
+                expected = ours(torch.from_numpy(x)).numpy()
+                np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-12, err_msg=name)
+
+
+def test_javascript_scores(node, javascript):
+    """On a grid with kinks (0, +-3), tails (+-10) and dead ranges (ReLU at -10)."""
+    states = [
+        {"activation": name, "mean": mean, "std": std}
+        for name in CATALOGUE
+        for mean in (-10.0, -3.0, -1.3, 0.0, 0.7, 6.0, 10.0)
+        for std in (0.05, 0.6, 1.0, 4.0)
+    ]
+    scores = node(javascript, "(m, states) => states.map((state) => m.evaluate(state).score)", states)
+    exact = [score_curve(s["activation"], s["mean"], s["std"]).item() for s in states]
+    np.testing.assert_allclose(scores, exact, rtol=0, atol=1e-6)
+    assert not np.allclose(scores[28:], exact[:-28], atol=1e-2, equal_nan=True)
+    coarse = node(
+        javascript, "(m, states) => states.map((s) => m.scoreCurve(s.activation, [s.mean], s.std)[0])", states
+    )
+    alive = ~np.isnan(exact)
+    np.testing.assert_allclose(np.array(coarse)[alive], np.array(exact)[alive], rtol=0, atol=0.02)
