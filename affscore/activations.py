@@ -34,6 +34,7 @@ __all__ = [
     "CATALOGUE",
     "FIGURE_8",
     "Activation",
+    "Function",
     "Summary",
     "Sweep",
     "load_sweep",
@@ -692,6 +693,19 @@ class Sweep:
     scores: dict[str, np.ndarray]
     settings: dict[str, Any]
     made_with: dict[str, str]
+
+    def lowest(self, name: str) -> float:
+        """The lowest score of an activation over all means and standard deviations."""
+        return float(np.nanmin(self.scores[name]))
+
+    def average(self, name: str) -> float:
+        """The mean of the scores of an activation that are defined."""
+        return float(np.nanmean(self.scores[name]))
+
+    def non_linear_means(self, name: str, threshold: float = 0.9) -> int:
+        """At how many means the middle of the box, the median over the standard deviations, is below the threshold."""
+        boxes = [row[~np.isnan(row)] for row in self.scores[name]]
+        return sum(bool(np.median(box) < threshold) for box in boxes if len(box))
 
     def __repr__(self) -> str:
         sizes = f"{len(self.scores)} activations, {len(self.means)} means, {len(self.stds)} standard deviations"

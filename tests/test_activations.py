@@ -4,6 +4,8 @@ import dataclasses
 import math
 from pathlib import Path
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import mpmath as mp
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from affscore.activations import (
     CATALOGUE,
     FIGURE_8,
     Activation,
+    Sweep,
     load_sweep,
     lookup,
     polynomial_score,
@@ -27,8 +30,12 @@ from affscore.activations import (
     score_curve,
     summarise,
 )
+from affscore.exercises import activations as exercises
+from affscore.figures import activations as figures
 from affscore.relu_1d import gaussian_input, uniform_input
 from affscore.widgets.base import bundle
+
+mpl.use("Agg")
 
 STORED = Path(__file__).resolve().parent.parent / "book" / "data" / "activations_fig8.json"
 NAMES = list(CATALOGUE)
@@ -530,6 +537,14 @@ def test_the_stored_sweep_can_be_recomputed(name):
         assert ours == pytest.approx(sweep.scores[name][i, j], abs=1e-9, nan_ok=True)
 
 
+def test_what_a_sweep_says():
+    scores = {"relu": np.array([[math.nan, math.nan], [0.2, math.nan], [0.8, 0.95], [0.9, 1.0]])}
+    sweep = Sweep(np.arange(4.0), np.array([1.0, 2.0]), scores, {"n": 3, "d": 2, "seed": 0}, {})
+    assert sweep.lowest("relu") == 0.2 and sweep.average("relu") == pytest.approx(0.77)
+    assert sweep.non_linear_means("relu") == 2 and sweep.non_linear_means("relu", 0.1) == 0
+    assert repr(sweep) == "Sweep(1 activations, 4 means, 2 standard deviations, n=3, d=2, seed=0)"
+
+
 def test_the_stored_sweep_follows_the_law():
     """In 300 dimensions the score is that of the paired law, or slightly above 0 where that is negative."""
     sweep = load_sweep(STORED)
@@ -632,3 +647,70 @@ def test_javascript_scores(node, javascript):
     )
     alive = ~np.isnan(exact)
     np.testing.assert_allclose(np.array(coarse)[alive], np.array(exact)[alive], rtol=0, atol=0.02)
+
+
+# -------------------------------------------------------------------------------- the exercises and figures
+
+
+def check(capsys, call):
+    call()
+    return capsys.readouterr().out.startswith("Right")
+
+
+def test_exercises_accept_right_answers_only(capsys):
+    assert check(capsys, lambda: exercises.check_even_power(0.634)) and not check(
+        capsys, lambda: exercises.check_even_power(0.711)
+    )
+
+    def score(std):
+        return 1 - math.sqrt(1 - std / math.sqrt(math.expm1(std**2)))
+
+    assert check(capsys, lambda: exercises.check_exponential(score))
+    assert not check(capsys, lambda: exercises.check_exponential(lambda std: score(1.01 * std)))
+    crossing = brentq(lambda std: (score_curve("tanh", 0, std) - score_curve("relu", 0, std)).item(), 1, 20)
+    assert check(capsys, lambda: exercises.check_crossing(crossing))
+    assert not check(capsys, lambda: exercises.check_crossing(1.05 * crossing))
+    assert not check(capsys, lambda: exercises.check_crossing(-1.0))
+    assert check(capsys, lambda: exercises.check_dimension(lambda x: -x))
+    assert not check(capsys, lambda: exercises.check_dimension(torch.relu))
+    assert check(capsys, lambda: exercises.check_rounding(-15.0))
+    assert not check(capsys, lambda: exercises.check_rounding(-2.0))
+    assert not check(capsys, lambda: exercises.check_rounding(-60.0))
+
+
+@pytest.mark.parametrize(
+    ("draw", "panels"),
+    [
+        (lambda: figures.plot_inputs("sigmoid"), 2),
+        (lambda: figures.explore(torch.nn.Softplus(beta=3), 1.0, 0.5), 2),
+        (lambda: figures.plot_curves(["sigmoid"], (0.5, 1.0)), 1),
+        (lambda: figures.plot_moving_range(), 1),
+        (lambda: figures.plot_shapes(), 1),
+        (lambda: figures.plot_polynomials({3: 0.71}), 1),
+        (lambda: figures.plot_boxes(load_sweep(STORED), ["relu", "silu"]), 2),
+        (lambda: figures.plot_dimensions(load_sweep(STORED)), 1),
+        (lambda: figures.plot_pooling(n=20, positions=4), 1),
+        (lambda: figures.plot_shrinkage(n=20), 2),
+        (lambda: figures.plot_zoo("power"), 4),
+        (lambda: figures.plot_map({"relu": summarise("relu"), "silu": summarise("silu")}, ["silu"]), 1),
+    ],
+)
+def test_figures_draw_labelled_panels(draw, panels):
+    """Every figure is 6 inches wide, on white, with as many panels as it has ideas, and each has data in it."""
+    plt.close("all")
+    assert draw() is None
+    figure = plt.gcf()
+    visible = [axes for axes in figure.axes if axes.get_visible()]
+    assert len(visible) == panels and all(axes.has_data() for axes in visible)
+    assert figure.get_size_inches()[0] == 6 and figure.get_facecolor() == (1.0, 1.0, 1.0, 1.0)
+    labels = [axes.get_xlabel() for axes in visible] + [figure.get_supxlabel()]
+    assert any("input" in label or label in ("degree k", "d / n", "channels") or "range" in label for label in labels)
+    plt.close(figure)
+
+
+def test_tables_show_every_row_once():
+    table = figures.ActivationTable()
+    assert len(table._repr_markdown_().splitlines()) == len(CATALOGUE) + 2
+    assert all(line.count(" | ") == 5 for line in table._repr_markdown_().splitlines())
+    summary = figures.SummaryTable({name: summarise(name) for name in ("silu", "tanh", "relu")})
+    assert summary._repr_html_().count("<tr>") == 4 and [row[0] for row in summary.rows] == ["ReLU", "tanh", "SiLU"]

@@ -1,23 +1,20 @@
-"""The figures and tables of the chapter on activations. Each function draws one figure; none returns anything.
-
-All are drawn 6 inches wide with large type, so that they can be read on a phone.
-"""
+"""The figures and tables of the chapter on activations. Each function draws one figure and returns nothing."""
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any, ParamSpec
+from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.axes import Axes
 
 from affscore.activations import (
     CATALOGUE,
+    Activation,
+    Function,
     Summary,
     Sweep,
     lookup,
@@ -27,29 +24,27 @@ from affscore.activations import (
     score_curve,
     summarise,
 )
+from affscore.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore.score import affinity_score
 
 __all__ = [
     "ActivationTable",
     "SummaryTable",
+    "explore",
     "plot_boxes",
     "plot_curves",
     "plot_dimensions",
+    "plot_inputs",
     "plot_map",
     "plot_moving_range",
     "plot_polynomials",
     "plot_pooling",
     "plot_shapes",
     "plot_shrinkage",
-    "plot_three_inputs",
     "plot_zoo",
     "summarise_all",
 ]
 
-# Okabe and Ito's palette, readable with any colour vision.
-BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK = (
-    "#0072b2", "#d55e00", "#007a5a", "#aa4499", "#e69f00", "#56b4e9", "#333333",
-)  # fmt: skip
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK)
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
 FAMILIES = {
@@ -61,37 +56,6 @@ FAMILIES = {
     "bump or wave": ("P", PURPLE),
     "power": ("X", INK),
 }
-_STYLE: dict[Any, Any] = {
-    "font.size": 15,
-    "axes.titlesize": 15,
-    "legend.fontsize": 13,
-    "lines.linewidth": 2.5,
-    "axes.grid": True,
-    "grid.color": "#dddddd",
-    "axes.axisbelow": True,
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
-    "figure.dpi": 100,
-}
-
-
-P = ParamSpec("P")
-
-
-def _styled(draw: Callable[P, None]) -> Callable[P, None]:
-    """Draw in the book's style, whatever the reader's settings are."""
-
-    @functools.wraps(draw)
-    def styled(*args: P.args, **kwargs: P.kwargs) -> None:
-        with plt.rc_context(_STYLE):
-            draw(*args, **kwargs)
-
-    return styled
-
-
-def _subplots(rows: int, columns: int, height: float, **options: Any) -> list[Axes]:
-    _, axes = plt.subplots(rows, columns, figsize=(6, height), squeeze=False, layout="constrained", **options)
-    return list(axes.flat)
 
 
 def _outer_labels(axes: list[Axes], across: str, up: str) -> None:
@@ -117,12 +81,12 @@ def _legend(axes: Axes, **options: Any) -> None:
 # ------------------------------------------------------------------------------------------------ the idea
 
 
-@_styled
-def plot_three_inputs(name: str, means: Sequence[float] = (-3.0, 0.0, 3.0), std: float = 1.0) -> None:
-    """One activation with three normal inputs, and below it the score at these three on the whole curve."""
+@styled
+def plot_inputs(name: str | Activation | Function, means: Sequence[float] = (-3.0, 0.0, 3.0), std: float = 1.0) -> None:
+    """An activation with the middle 95 % of normal inputs marked, and below it their scores on the whole curve."""
     row = lookup(name)
-    limit = max(map(abs, means)) + 4 * std
-    above, below = _subplots(2, 1, 7, sharex=True)
+    limit = max(7.0, max(map(abs, means)) + 2 * std)
+    _, (above, below) = panels(2, 1, height=7, sharex=True)
     x = torch.linspace(-limit, limit, 401, dtype=torch.float64)
     above.plot(x, row(x), color=INK)
     scores = score_curve(row, means, std)
@@ -130,20 +94,25 @@ def plot_three_inputs(name: str, means: Sequence[float] = (-3.0, 0.0, 3.0), std:
         inside = torch.linspace(mean - 2 * std, mean + 2 * std, 101, dtype=torch.float64)
         above.plot(inside, row(inside), color=colour, linewidth=7, alpha=0.7, solid_capstyle="butt")
         below.plot([mean], [score], mark, color=colour, markersize=12, zorder=3)
-    above.set_title(f"{row.title}: where three inputs fall")
+    above.set_title(row.title)
     above.set_ylabel("output")
     below.plot(x, score_curve(row, x, std), color=INK)
     below.set_xlabel("input (above), mean of the input (below)")
     _score_axis(below)
 
 
-@_styled
+def explore(activation: str | Activation | Function, mean: float = 0.0, std: float = 1.0) -> None:
+    """:func:`plot_inputs` for one input, with the arguments that sliders can set."""
+    plot_inputs(activation, (mean,), std)
+
+
+@styled
 def plot_curves(
     names: Iterable[str], stds: Sequence[float] = (1.0,), coupling: str = "sorted", limit: float = 20.0
 ) -> None:
     """Score against the mean of a normal input, one line for each activation and standard deviation."""
     names = list(names)
-    (axes,) = _subplots(1, 1, 4.2)
+    _, (axes,) = panels(1, 1, height=4.2)
     means = torch.linspace(-limit, limit, 161, dtype=torch.float64)
     lines = [(name, std) for name in names for std in stds]
     for (name, std), colour, dash in zip(lines, COLOURS, DASHES, strict=False):
@@ -159,7 +128,7 @@ def plot_curves(
 # ------------------------------------------------------------------------------------------------ Figure 2
 
 
-@_styled
+@styled
 def plot_moving_range(name: str = "relu", n: int = 1000, seed: int = 0) -> None:
     """Figure 2A: X uniform on [m - 2, m + 2], one sample of n points for each of 20 centres m, on the exact curve."""
     centres = np.linspace(-4, 4, 20)
@@ -170,7 +139,7 @@ def plot_moving_range(name: str = "relu", n: int = 1000, seed: int = 0) -> None:
         dots.append(affinity_score(x, lookup(name)(x), covariance="empirical").item())
     fine = torch.linspace(-4, 4, 401, dtype=torch.float64)
     exact = score_curve(name, fine, 2 / math.sqrt(3), distribution="uniform")
-    (axes,) = _subplots(1, 1, 4.2)
+    _, (axes,) = panels(1, 1, height=4.2)
     axes.plot(fine, exact, color=GREEN, label="exact")
     axes.plot(centres, dots, "o", color=BLUE, markersize=8, label=f"samples of {n}")
     dead = fine[exact.isnan()]
@@ -182,11 +151,11 @@ def plot_moving_range(name: str = "relu", n: int = 1000, seed: int = 0) -> None:
     _legend(axes, loc="lower right")
 
 
-@_styled
+@styled
 def plot_shapes(names: Sequence[str] = ("relu", "sigmoid", "tanh"), mean: float = 0.0) -> None:
     """Figure 2B, for every width of the input: score against the standard deviation at a fixed mean."""
     stds = np.geomspace(0.05, 30, 61)
-    (axes,) = _subplots(1, 1, 4.2)
+    _, (axes,) = panels(1, 1, height=4.2)
     for name, colour, dash in zip(names, COLOURS, DASHES, strict=False):
         scores = [score_curve(name, mean, std).item() for std in stds]
         axes.semilogx(stds, scores, color=colour, linestyle=dash, label=lookup(name).title)
@@ -196,13 +165,13 @@ def plot_shapes(names: Sequence[str] = ("relu", "sigmoid", "tanh"), mean: float 
     _legend(axes)
 
 
-@_styled
+@styled
 def plot_polynomials(theirs: dict[int, float], n: int = 1000, seed: int = 0) -> None:
     """Figure 2C: x^k for X uniform on (-1, 1): the formula, samples of n points, and the slides' numbers."""
     degrees = np.arange(1, 44)
     x = torch.from_numpy(np.random.default_rng(seed).uniform(-1, 1, n))
     samples = [affinity_score(x, x**k, covariance="empirical").item() for k in theirs]
-    (axes,) = _subplots(1, 1, 4.2)
+    _, (axes,) = panels(1, 1, height=4.2)
     axes.plot(degrees, [polynomial_score(int(k)) for k in degrees], color=GREEN, label="formula")
     axes.plot(list(theirs), samples, "o", color=BLUE, markersize=9, label=f"sample of {n}")
     axes.plot(list(theirs), list(theirs.values()), "x", color=VERMILION, markersize=10, mew=3, label="slides")
@@ -214,12 +183,12 @@ def plot_polynomials(theirs: dict[int, float], n: int = 1000, seed: int = 0) -> 
 # -------------------------------------------------------------------------------------- Figures 8 and 9
 
 
-@_styled
+@styled
 def plot_boxes(sweep: Sweep, names: Iterable[str] | None = None) -> None:
     """Figure 8: for each activation and mean a box over the standard deviations; whiskers cover the whole range."""
     names = list(names or sweep.scores)
     columns = min(2, len(names))
-    axes = _subplots(math.ceil(len(names) / columns), columns, 2.6 * math.ceil(len(names) / columns))
+    _, axes = panels(math.ceil(len(names) / columns), columns, height=2.6 * math.ceil(len(names) / columns))
     for name, panel in zip(names, axes, strict=False):
         for mean, scores in zip(sweep.means, sweep.scores[name], strict=True):
             scores = scores[~np.isnan(scores)]
@@ -238,12 +207,12 @@ def plot_boxes(sweep: Sweep, names: Iterable[str] | None = None) -> None:
     _outer_labels(axes, "mean of the input", "affinity score")
 
 
-@_styled
+@styled
 def plot_dimensions(sweep: Sweep, name: str = "silu", std: float = 1.0) -> None:
     """Stored scores in many dimensions on the two exact curves: sorted (one dimension) and paired (very many)."""
     column = int(np.flatnonzero(sweep.stds == std)[0])
     means = torch.linspace(-20, 20, 321, dtype=torch.float64)
-    (axes,) = _subplots(1, 1, 4.4)
+    _, (axes,) = panels(1, 1, height=4.4)
     axes.plot(means, score_curve(name, means, std), color=BLUE, linestyle="--", label="1 dimension, exact")
     paired = score_curve(name, means, std, coupling="paired")
     axes.plot(means, paired, color=VERMILION, label="pairs kept, exact")
@@ -256,11 +225,11 @@ def plot_dimensions(sweep: Sweep, name: str = "silu", std: float = 1.0) -> None:
     _legend(axes, loc="lower right")
 
 
-@_styled
+@styled
 def plot_pooling(name: str = "relu", positions: int = 16, n: int = 200, seed: int = 0) -> None:
     """Figure 9 (top), and its limits: the score of feature maps pooled over positions, against the channels."""
     channels = [1, 2, 4, 8, 16, 32, 64]
-    (axes,) = _subplots(1, 1, 4.2)
+    _, (axes,) = panels(1, 1, height=4.2)
     for pool, colour, mark in ((1, BLUE, "o-"), (4, VERMILION, "s--"), (positions, GREEN, "D-.")):
         scores = [pooled_score(name, channels=c, positions=positions, pool=pool, n=n, seed=seed) for c in channels]
         label = "flattened" if pool == 1 else f"{pool} positions averaged"
@@ -274,11 +243,11 @@ def plot_pooling(name: str = "relu", positions: int = 16, n: int = 200, seed: in
     _legend(axes)
 
 
-@_styled
+@styled
 def plot_shrinkage(names: Sequence[str] = ("sigmoid", "tanh", "silu", "relu"), n: int = 150, seed: int = 0) -> None:
     """Figure 9 (bottom): the score of standard normal inputs against d / n, without and with shrinkage."""
     ratios = np.array([0.1, 0.3, 0.6, 1.0, 1.4, 1.9])
-    axes = _subplots(1, 2, 4.6, sharey=True)
+    _, axes = panels(1, 2, height=4.6, sharey=True)
     for panel, covariance, title in zip(axes, ("empirical", "ledoit_wolf"), ("no shrinkage", "shrinkage"), strict=True):
         for name, colour, mark in zip(names, COLOURS, ("o-", "s--", "D-.", "^:"), strict=False):
             scores = [
@@ -296,13 +265,13 @@ def plot_shrinkage(names: Sequence[str] = ("sigmoid", "tanh", "silu", "relu"), n
 # -------------------------------------------------------------------------------------------- the whole zoo
 
 
-@_styled
+@styled
 def plot_zoo(*families: str, std: float = 1.0, limit: float = 8.0) -> None:
     """Every activation of the families: its graph (grey, not to scale) and its score curve over the same axis."""
     rows = [row for row in CATALOGUE.values() if row.family in families]
-    axes = _subplots(math.ceil(len(rows) / 2), 2, 1.75 * math.ceil(len(rows) / 2), sharex=True, sharey=True)
-    x = torch.linspace(-limit, limit, 161, dtype=torch.float64)
-    narrow = torch.linspace(-limit / 2, limit / 2, 161, dtype=torch.float64)
+    _, axes = panels(math.ceil(len(rows) / 2), 2, height=1.75 * math.ceil(len(rows) / 2), sharex=True, sharey=True)
+    x = torch.linspace(-limit, limit, 97, dtype=torch.float64)
+    narrow = torch.linspace(-limit / 2, limit / 2, 201, dtype=torch.float64)
     for row, panel in zip(rows, axes, strict=False):
         graph = row(narrow)
         graph = (graph - graph.min()) / (graph.max() - graph.min())
@@ -319,16 +288,15 @@ def plot_zoo(*families: str, std: float = 1.0, limit: float = 8.0) -> None:
     _outer_labels(axes, "mean of the input", "affinity score")
 
 
-@_styled
+@styled
 def plot_map(summaries: dict[str, Summary], label: Iterable[str] = ()) -> None:
     """The map of the zoo: lowest score against the width of the non-linear range, one mark for each activation."""
-    (axes,) = _subplots(1, 1, 7)
+    _, (axes,) = panels(1, 1, height=7)
     for family, (mark, colour) in FAMILIES.items():
         names = [name for name in summaries if CATALOGUE[name].family == family]
         if names:
-            across, up = (
-                [getattr(summaries[name], field) for name in names] for field in ("width", "lowest")
-            )  # fmt: skip
+            across = [summaries[name].width for name in names]
+            up = [summaries[name].lowest for name in names]
             axes.plot(across, up, mark, color=colour, markersize=9, alpha=0.8, label=family, linestyle="none")
     for name in label:
         summary = summaries[name]
