@@ -10,6 +10,7 @@ import torch
 import traitlets
 
 from affscore import affine_map, affinity_score
+from affscore.exercises import relu_1d as exercises
 from affscore.relu_1d import ACTIVATIONS, Affinity, correlation_score, gaussian_input, monotone_score, uniform_input
 from affscore.widgets import ReluRange
 
@@ -551,3 +552,36 @@ def test_widget_says_that_a_dead_range_has_no_score():
     widget = ReluRange(low=-3.0, high=-1.0)
     assert math.isnan(widget.score())
     assert "undefined: the output is constant" in widget.fallback() and "score-dot" not in widget.fallback()
+
+
+# -------------------------------------------------------------------------------------------- the exercises
+
+RIGHT = {
+    "half": lambda: exercises.check_half(0.30347),
+    "cube": lambda: exercises.check_cube(21**0.5 / 5),
+    "step": lambda: exercises.check_step(1 - (1 - (2 / math.pi) ** 0.5) ** 0.5),
+    "steep leak": lambda: exercises.check_steep_leak(uniform_input(-3.0, 1.0, "leaky_relu", slope=0.5).score.item()),
+    "mean": lambda: exercises.check_mean(1.4963026812),
+}
+WRONG = {
+    "half": lambda: exercises.check_half(0.25),
+    "no share": lambda: exercises.check_half(0.0),
+    "cube": lambda: exercises.check_cube(0.9),
+    "step": lambda: exercises.check_step((2 / math.pi) ** 0.5),
+    "steep leak, not turned": lambda: exercises.check_steep_leak(
+        uniform_input(-1.0, 3.0, "leaky_relu", slope=0.5).score.item()
+    ),
+    "mean": lambda: exercises.check_mean(1.0),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_exercises_accept_right_answers(name, capsys):
+    RIGHT[name]()
+    assert capsys.readouterr().out.startswith("Right: ")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_exercises_refuse_wrong_answers(name, capsys):
+    WRONG[name]()
+    assert capsys.readouterr().out.startswith("Not yet: ")

@@ -1,0 +1,57 @@
+"""The figures of the chapters: one module a chapter, one function a figure. Here is the style they share.
+
+All are drawn 6 inches wide with large type on white paper, so that they can be read on a phone and in the dark theme.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+__all__ = ["BLUE", "GREEN", "INK", "ORANGE", "PURPLE", "SKY", "VERMILION", "WIDTH", "panels", "styled"]
+
+#: Okabe and Ito's palette (green, purple and orange a little darker): readable with any colour vision.
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK = (
+    "#0072b2", "#d55e00", "#007a5a", "#a0428a", "#b87d00", "#56b4e9", "#333333",
+)  # fmt: skip
+#: Width of every figure in inches.
+WIDTH = 6.0
+
+_STYLE: dict[Any, Any] = {
+    "font.size": 15,
+    "axes.titlesize": 15,
+    "legend.fontsize": 13,
+    "legend.framealpha": 0.9,
+    "lines.linewidth": 2.5,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "axes.axisbelow": True,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "figure.dpi": 100,
+}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def styled(draw: Callable[P, R]) -> Callable[P, R]:
+    """Draw in the book's style, whatever the reader's settings are."""
+
+    @functools.wraps(draw)
+    def in_style(*args: P.args, **kwargs: P.kwargs) -> R:
+        with plt.rc_context(_STYLE):
+            return draw(*args, **kwargs)
+
+    return in_style
+
+
+def panels(rows: int = 1, columns: int = 1, *, height: float = 4.2, **options: Any) -> tuple[Figure, list[Axes]]:
+    """A figure of the book's width with its panels in reading order; ``options`` go to ``plt.subplots``."""
+    figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, layout="constrained", **options)
+    return figure, list(axes.flat)
