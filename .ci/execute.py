@@ -23,7 +23,7 @@ def execute(path: Path) -> float:
     """Run one notebook from its own folder, write it back and return the seconds it took."""
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
-        notebook, timeout=900, kernel_name="python3", record_timing=False, store_widget_state=False,
+        notebook, timeout=900, kernel_name="python3", record_timing=False, store_widget_state=False, coalesce_streams=True,
         resources={"metadata": {"path": str(path.parent)}},
     )  # fmt: skip
     start = time.perf_counter()

@@ -128,16 +128,15 @@ class Signature:
         return head
 
     def table(self, digits: int = 2) -> str:
-        """The signature as text: name, shape and mean score of each call, and the std if there are more batches."""
+        """The signature as text: mean score, name and input shape of each call, and the std if there are more batches."""
         width = max([len(call.name) for call in self.calls] + [4])
         many = len(self.scores) > 1
-        lines = [f"{'#':>3}  {'call':<{width}}  {'shape':>15}  {'score':>7}" + f"  {'std':>7}" * many]
+        lines = [f"{'#':>3}  {'score':>6}" + f"  {'std':>6}" * many + f"  {'call':<{width}}  {'shape':>14}"]
         for i, (call, mean, std) in enumerate(zip(self.calls, self.mean, self.std, strict=True), start=1):
-            shape = "x".join(map(str, call.shape))
             value = "dead" if math.isnan(mean) else f"{mean:.{digits}f}"
             spread = "" if math.isnan(std) else f"{std:.{digits}f}"
-            lines.append(f"{i:>3}  {call.name:<{width}}  {shape:>15}  {value:>7}" + f"  {spread:>7}" * many)
-            lines[-1] += "  gate" * call.gate
+            line = f"{i:>3}  {value:>6}" + f"  {spread:>6}" * many
+            lines.append(f"{line}  {call.name:<{width}}  {'x'.join(map(str, call.shape)):>14}" + "  gate" * call.gate)
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
@@ -148,7 +147,7 @@ class Signature:
         import matplotlib.pyplot as plt
 
         if ax is None:
-            _, ax = plt.subplots(figsize=(5, 3.3), layout="constrained")
+            _, ax = plt.subplots(figsize=(4.5, 3.2), dpi=150, layout="constrained")
         place = np.arange(1, len(self.calls) + 1)
         mean, std = self.mean, self.std
         style: dict[str, Any] = {"color": "#0072B2", "linewidth": 1.2} | options
