@@ -7,6 +7,7 @@ what it would install; this script keeps name and version of each. Run it with `
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,9 +20,17 @@ LINUX_ONLY = ("nvidia-", "cuda-", "triton")
 
 
 def resolve() -> list[dict]:
-    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
-    command += ["--report", "-", f"{ROOT}[widgets,pretrained,book,test]"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["install"]
+    """What pip would install for the package with all its extras.
+
+    For Python 3.11.0 and not for the one that runs: Debian 12 has 3.11.2, and some packages want 3.11.5.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    requirements = [*project["dependencies"], *(line for extra in extras for line in extra)]
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-"]
+    command += ["--python-version", "3.11.0", "--only-binary=:all:"]
+    command += ["--target", str(ROOT / "build"), *requirements]  # pip asks for a target, and a dry run writes nothing
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)["install"]
 
 
 def lines(install: list[dict]) -> list[str]:
@@ -29,8 +38,6 @@ def lines(install: list[dict]) -> list[str]:
     pins = []
     for item in install:
         name, version = item["metadata"]["name"], item["metadata"]["version"]
-        if name == "affscore":
-            continue
         url = item["download_info"]["url"]
         if "+" in version or not url.startswith("https://"):
             sys.exit(f"{name} {version} comes from {url}, not from PyPI. Nothing written.")

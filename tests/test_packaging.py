@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -156,3 +157,10 @@ def test_the_lock_file_pins_every_requirement_to_a_version_within_its_range():
         (pin,) = pins[canonicalize_name(requirement.name)].specifier
         assert pin.operator == "==" and requirement.specifier.contains(pin.version), requirement
     assert not any(pin.url for pin in pins.values())
+
+
+def test_every_locked_version_runs_on_the_first_release_of_python_3_11():
+    """Debian 12 has Python 3.11.2, and some packages want a later 3.11."""
+    pins = map(Requirement, requirement_lines(ROOT / "requirements.lock"))
+    wants = {pin.name: metadata.metadata(pin.name)["Requires-Python"] for pin in pins if not pin.marker}
+    assert [name for name, range_ in wants.items() if not SpecifierSet(range_ or "").contains("3.11.0")] == []
