@@ -46,7 +46,11 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(draw)
     def in_style(*args: P.args, **kwargs: P.kwargs) -> R:
         with plt.rc_context(_STYLE):
-            return draw(*args, **kwargs)
+            result = draw(*args, **kwargs)
+            interactive = plt.isinteractive()
+        # The first figure starts the backend, and Jupyter's turns interactive mode on; the context would undo that.
+        plt.interactive(interactive)
+        return result
 
     return in_style
 
