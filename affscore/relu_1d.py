@@ -167,10 +167,11 @@ def uniform_input(
     _require(a < b, a, "a", "below b")
     width = b - a
     _require(width.isfinite(), b, "b", "so close to a that b - a is finite")
-    # The shares of the input below low, above high, and between.
-    below = ((low - a) / width).clamp(0, 1)
-    above = _divide(b - high, width).clamp(0, 1)
-    within = (torch.minimum(b, high) - torch.maximum(a, low)).clamp(min=0) / width
+    # The shares of the input below low, above high, and between. Where an end lies on a kink, all three have to be
+    # differentiated on the same side of it: no clamp, minimum or maximum.
+    below = torch.where(a < low, (low - a) / width, 0.0).clamp(max=1)
+    above = torch.where(b > high, _divide(b - high, width), 0.0).clamp(max=1)
+    within = (torch.where(b > high, high, b) - torch.where(a < low, low, a)).clamp(min=0) / width
     outside = below + above
     along = 6 * below * above + within * (3 * outside + within)
     square = ((below - above) ** 2 + below * above) * (within * outside + 3 * below * above)
@@ -208,8 +209,11 @@ def gaussian_input(
     # The clip acts on a standard normal z. From the point of [low, high] that is nearest to 0 it reaches `up` and
     # `down`; at most one of the two is positive where that point is not 0.
     low, high, width = (low - mean) / std, _divide(high - mean, std), _divide(high - low, std)
-    near = torch.maximum(low, -high).clamp(0, 1e3)
-    up, down = _moments(near, torch.minimum(width, high)), _moments(near, torch.minimum(width, -low))
+    near = torch.maximum(low, -high)
+    # Where that point is 0 exactly, either `near` or a width has to carry the gradient, not both: it is `near`.
+    near = torch.where(near >= 0, near, 0.0).clamp(max=1e3)
+    up = _moments(near, torch.where(low >= 0, width, high))
+    down = _moments(near, torch.where(high <= 0, width, -low))
     root = _root_density(near)
     along = up[0] + down[0]
     across = _residual(root, along, up[1] - down[1], up[2] + down[2])
@@ -231,7 +235,7 @@ def _moments(start: Tensor, width: Tensor, scale_at: Tensor | None = None) -> tu
     the distribution function cancel in the tail (by start^4 for E v^2); the integrals of the positive functions
     v^k exp(-start v - v^2 / 2) do not, and 40 Gauss-Legendre points give them to rounding error.
     """
-    width = width.clamp(0, 100)
+    width = torch.where(width > 0, width, 0.0).clamp(max=100)
     unscale = 1.0 if scale_at is None else torch.exp((scale_at - start) * (scale_at + start) / 2)
     inside = [_integral(start, width, k) for k in (0, 1, 2)]
     top = torch.exp(-width * (start + width / 2)) * _integral(start + width, torch.full_like(width, math.inf), 0)

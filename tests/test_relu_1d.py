@@ -371,6 +371,26 @@ def test_gradients(law, activation):
     assert torch.autograd.gradcheck(compute, variables)
 
 
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize(
+    ("law", "first", "second"),
+    [
+        ("uniform", 0.0, 1.3), ("uniform", -1.0, 0.7), ("uniform", -1.0, 1.0), ("uniform", -2.0, 1.0),
+        ("uniform", -1.0, 3.0), ("gaussian", 0.0, 0.8), ("gaussian", -1.0, 0.8), ("gaussian", 1.0, 1.7),
+    ],
+)  # fmt: skip
+def test_gradients_on_the_kinks(activation, law, first, second):
+    """The derivative exists and is continuous where an end or the mean lies on a kink: its neighbours' values."""
+
+    def gradients(shift):
+        variables = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (first + shift, second)]
+        exact = INPUTS[law](*variables, activation, **arguments(activation, 0.2, -1.0, 1.0))
+        return torch.stack([torch.stack(torch.autograd.grad(f, variables, retain_graph=True)) for f in fields(exact)])
+
+    for shift in (-1e-9, 1e-9):
+        torch.testing.assert_close(gradients(0.0), gradients(shift), rtol=0, atol=2e-4)
+
+
 def derivative(law, first, second):
     """d score / d first of ReLU at high precision."""
     with mp.workdps(1400):

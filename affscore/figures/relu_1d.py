@@ -131,7 +131,7 @@ def plot_symmetry(width: float = 5.0) -> None:
 
 @styled
 def plot_limits() -> None:
-    """Powers: 1 - score of the negative share near the linear end, the score of the positive share near the dead end."""
+    """Two power laws: 1 - score against the share of negative inputs, the score against that of positive ones."""
     share = torch.logspace(-10, 0, 101, dtype=torch.float64)[:-1]
     _, axes = panels(2, 1, height=7)
     axes[0].loglog(share, uniform_input(-share, 1 - share).deficit, color=GREEN, label="1 − score")
