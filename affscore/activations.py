@@ -694,6 +694,15 @@ class Sweep:
     settings: dict[str, Any]
     made_with: dict[str, str]
 
+    def law(self, coupling: str = "sorted") -> Sweep:
+        """The same sweep for the laws (:func:`score_curve`), with what is undefined in this one left undefined."""
+        scores = {
+            name: np.stack([score_curve(name, self.means, std, coupling=coupling).numpy() for std in self.stds], axis=1)
+            + 0 * ours
+            for name, ours in self.scores.items()
+        }
+        return Sweep(self.means, self.stds, scores, self.settings | {"n": "infinite", "d": 1}, self.made_with)
+
     def lowest(self, name: str) -> float:
         """The lowest score of an activation over all means and standard deviations."""
         return float(np.nanmin(self.scores[name]))

@@ -542,6 +542,9 @@ def test_what_a_sweep_says():
     sweep = Sweep(np.arange(4.0), np.array([1.0, 2.0]), scores, {"n": 3, "d": 2, "seed": 0}, {})
     assert sweep.lowest("relu") == 0.2 and sweep.average("relu") == pytest.approx(0.77)
     assert sweep.non_linear_means("relu") == 2 and sweep.non_linear_means("relu", 0.1) == 0
+    law = sweep.law()
+    assert np.isnan(law.scores["relu"]).sum() == 3 and law.settings["d"] == 1
+    assert law.scores["relu"][2, 1] == pytest.approx(score_curve("relu", 2.0, 2.0).item())
     assert repr(sweep) == "Sweep(1 activations, 4 means, 2 standard deviations, n=3, d=2, seed=0)"
 
 
