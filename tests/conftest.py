@@ -79,8 +79,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     browser = [report for report in skipped if NO_BROWSER in str(report.longrepr)]
     if browser:
         write(
-            f"{len(browser)} of them open the built book in a browser, and {NO_BROWSER}. Install one (on Debian and "
-            "Ubuntu: apt-get install chromium libatomic1), or set AFFSCORE_CHROMIUM to its path, and run the tests again."
+            f"{len(browser)} of them open the built book in a browser, and {NO_BROWSER}. Install one (on Debian "
+            "and Ubuntu: apt-get install chromium libatomic1), or set AFFSCORE_CHROMIUM to its path, and run the tests "
+            "again."
         )
 
 
