@@ -2,7 +2,8 @@
 
 The first part measures: plain functions of arrays, written with full d x d matrices as the theorems have them, so that
 they are a check on ``affscore/score.py``, which works differently. The second part draws: each function takes data,
-draws one figure and returns its axes.
+draws one figure and returns
+nothing.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from affscore.score import affine_map, affinity_score, paired_affinity_score, sh
 
 __all__ = [
     "covariance", "fixed_image", "form_one", "form_two", "identifiability", "independent_scores", "law", "map_score",
-    "normal_distance", "optimal_partners", "outlier_pair", "outlier_scores", "plot_bound", "plot_clouds",
-    "plot_couplings", "plot_curves", "plot_ellipses", "plot_gelbrich", "plot_idea", "plot_outliers", "plot_r2",
-    "plot_sorted", "r_squared", "random_psd", "root", "shuffled_scores", "turned_scores",
+    "normal_distance", "optimal_partners", "outlier_pair", "outlier_scores", "plot_bound", "plot_couplings",
+    "plot_curves", "plot_ellipses", "plot_gelbrich", "plot_idea", "plot_outliers", "plot_r2", "plot_sorted",
+    "r_squared", "random_psd", "root", "shuffled_scores", "turned_scores",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -149,20 +150,20 @@ def identifiability(n: int, d: int, draws: int, covariance: str, seed: int = 0) 
     return np.array(scores)
 
 
-def outlier_pair(outlier: float, n: int = 12, d: int = 8, seed: int = 0) -> tuple[Array, Array]:
-    """x has one outlier, which shrinks its covariance hard; y lies evenly at both ends of the same direction."""
+def outlier_pair(outliers: int = 1, n: int = 24, d: int = 20, seed: int = 0) -> tuple[Array, Array]:
+    """x has outliers on one line; few of them shrink its covariance hard. y lies evenly at both ends of that line."""
     rng = np.random.default_rng(seed)
     direction = rng.normal(size=d)
     direction /= np.linalg.norm(direction)
-    x, y = 0.1 * rng.normal(size=(n, d)), 0.01 * rng.normal(size=(n, d))
-    x[0] += outlier * direction
-    y += np.where(np.arange(n) % 2, 1.0, -1.0)[:, None] * direction
+    ends = np.where(np.arange(n) % 2, 1.0, -1.0)[:, None] * direction
+    x, y = 0.1 * rng.normal(size=(n, d)), 0.01 * rng.normal(size=(n, d)) + ends
+    x[:outliers] += 10 * ends[:outliers]
     return x, y
 
 
-def outlier_scores(outliers: Sequence[float], seeds: int = 3) -> tuple[Array, Array]:
+def outlier_scores(outliers: Sequence[int], seeds: int = 2) -> tuple[Array, Array]:
     """(shrinkage of x, score with shrinkage) of outlier pairs."""
-    pairs = [outlier_pair(outlier, seed=seed) for outlier in outliers for seed in range(seeds)]
+    pairs = [outlier_pair(count, seed=seed) for count in outliers for seed in range(seeds)]
     shrunk = np.array([shrinkage(x).item() for x, _ in pairs])
     return shrunk, np.array([affinity_score(x, y).item() for x, y in pairs])
 
@@ -184,14 +185,20 @@ def _links(axes: Axes, x: Array, y: Array, partners: ArrayLike) -> None:
         axes.plot([start[0], end[0]], [start[1], end[1]], color=PURPLE, linewidth=1.5, zorder=1)
 
 
+def _legend_below(axes: Axes, ncols: int = 3) -> None:
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=ncols, frameon=False)
+
+
 def _square(axes: Axes) -> None:
     axes.set_aspect("equal", adjustable="datalim")
 
 
 @styled
-def plot_idea(x: Array, y: Array) -> list[Axes]:
+def plot_idea(x: Array, y: Array) -> None:
     """Left the inputs (n, 2); right the outputs, the affine image of the inputs, and the optimal coupling."""
-    figure, (left, right) = panels(1, 2, height=3.9)
+    left, right = panels(1, 2, height=3.9)[1]
     image = affine_map(x, y, covariance="empirical")(x).numpy()
     left.plot(*x.T, "o", color=INK, markersize=3.5)
     left.set_title("inputs")
@@ -199,14 +206,13 @@ def plot_idea(x: Array, y: Array) -> list[Axes]:
     right.plot(*y.T, "o", color=BLUE, markersize=4.5, label="outputs")
     right.plot(*image.T, "x", color=VERMILION, markersize=5, mew=1.8, label="affine image")
     right.set_title("outputs, affine image")
-    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    _legend_below(right)
     for panel in (left, right):
         _square(panel)
-    return [left, right]
 
 
 @styled
-def plot_sorted(x: Array, y: Array) -> list[Axes]:
+def plot_sorted(x: Array, y: Array) -> None:
     """Two couplings of points on a line, (n,) and (n,): as they come, and sorted with sorted."""
     axes = panels(2, 1, height=5, sharex=True)[1]
     orders = {"as they come": (np.arange(len(x)), np.arange(len(y))), "sorted": (np.argsort(x), np.argsort(y))}
@@ -218,11 +224,10 @@ def plot_sorted(x: Array, y: Array) -> list[Axes]:
         panel.set_yticks([0, 1], ["to y", "from x"])
         panel.set_ylim(-0.3, 1.3)
     axes[-1].set_xlabel("position")
-    return axes
 
 
 @styled
-def plot_couplings(x: Array, targets: Mapping[str, tuple[Array, ArrayLike]]) -> list[Axes]:
+def plot_couplings(x: Array, targets: Mapping[str, tuple[Array, ArrayLike]]) -> None:
     """Clouds in the plane side by side: from x (n, 2) to each target (n, 2), row i going to row partners[i]."""
     axes = panels(1, len(targets), height=4.2, sharex=True, sharey=True)[1]
     for panel, (name, (y, partners)) in zip(axes, targets.items(), strict=True):
@@ -232,12 +237,11 @@ def plot_couplings(x: Array, targets: Mapping[str, tuple[Array, ArrayLike]]) -> 
         cost = np.mean(np.sum((x - y[np.asarray(partners)]) ** 2, axis=1))
         panel.set_title(f"{name}\nmean square {cost:.2f}")
         panel.set_aspect("equal")
-    axes[0].legend(loc="lower left", frameon=True, handletextpad=0.1, borderpad=0.2)
-    return axes
+    _legend_below(axes[0])
 
 
 @styled
-def plot_ellipses(s_x: Array, s_y: Array) -> Axes:
+def plot_ellipses(s_x: Array, s_y: Array) -> None:
     """Two normal laws as ellipses (one standard deviation) and where the optimal map sends points of the first."""
     axes = panels(height=4.3)[1][0]
     turn = np.linspace(0, 2 * np.pi, 121)
@@ -249,31 +253,28 @@ def plot_ellipses(s_x: Array, s_y: Array) -> Axes:
     for k in range(0, 120, 10):
         axes.annotate("", image[:, k], source[:, k], arrowprops={"arrowstyle": "->", "color": PURPLE, "lw": 1.8})
     axes.plot(*image[:, ::10], "o", color=PURPLE, markersize=4, label="image A x")
-    axes.legend(loc="upper left", frameon=False)
+    _legend_below(axes)
     _square(axes)
     axes.margins(0.12)
     axes.set_xlabel("first coordinate")
     axes.set_ylabel("second coordinate")
-    return axes
 
 
 @styled
-def plot_gelbrich(lower: ArrayLike, exact: ArrayLike, affine: ArrayLike) -> Axes:
-    """W2 of normal approximations against W2 of the clouds; ``affine`` marks pairs related by a PSD-affine map."""
+def plot_gelbrich(lower: ArrayLike, exact: ArrayLike, affine: ArrayLike) -> None:
+    """How far W2 of the clouds exceeds that of the normal approximations; ``affine`` marks PSD-affine pairs."""
     lower, exact, affine = np.asarray(lower), np.asarray(exact), np.asarray(affine, dtype=bool)
-    axes = panels(height=4.7)[1][0]
-    ends = [0, max(lower.max(), exact.max()) * 1.05]
-    axes.plot(ends, ends, color=INK, linewidth=1.5, label="equal")
-    axes.plot(lower[~affine], exact[~affine], "o", color=BLUE, markersize=5, alpha=0.7, label="any two laws")
-    axes.plot(lower[affine], exact[affine], "s", color=VERMILION, markersize=6, label="PSD-affine pair")
+    axes = panels(height=4.6)[1][0]
+    axes.axhline(0, color=INK, linewidth=1.5)
+    axes.plot(lower[~affine], (exact - lower)[~affine], "o", color=BLUE, markersize=6, label="any two laws")
+    axes.plot(lower[affine], (exact - lower)[affine], "s", color=VERMILION, markersize=7, label="PSD-affine pair")
     axes.set_xlabel(r"$W_2$ of the normal approximations")
-    axes.set_ylabel(r"$W_2$ of the clouds")
-    axes.legend(loc="upper left", frameon=True)
-    return axes
+    axes.set_ylabel(r"$W_2$ of the clouds minus that")
+    axes.legend(loc="upper right", frameon=True)
 
 
 @styled
-def plot_bound(costs: ArrayLike, optimum: float, spread: float) -> Axes:
+def plot_bound(costs: ArrayLike, optimum: float, spread: float) -> None:
     """Costs of random couplings as a histogram, the optimal cost, and the bound 2 tr S_Y."""
     axes = panels(height=4.0)[1][0]
     axes.hist(costs, bins=30, color=BLUE, alpha=0.8, label="random couplings")
@@ -282,19 +283,7 @@ def plot_bound(costs: ArrayLike, optimum: float, spread: float) -> Axes:
     axes.set_xlim(0, None)
     axes.set_xlabel("mean squared distance")
     axes.set_ylabel("couplings")
-    axes.legend(loc="upper center", frameon=True)
-    return axes
-
-
-@styled
-def plot_clouds(clouds: Mapping[str, Array]) -> list[Axes]:
-    """Clouds in the plane side by side, by title."""
-    axes = panels(1, len(clouds), height=3.6)[1]
-    for panel, (name, points), colour in zip(axes, clouds.items(), COLOURS, strict=False):
-        panel.plot(*points.T, "o", color=colour, markersize=3)
-        panel.set_title(name)
-        _square(panel)
-    return axes
+    _legend_below(axes)
 
 
 @styled
@@ -308,9 +297,10 @@ def plot_curves(
     marks: bool = True,
     ylim: tuple[float, float] | None = (-0.05, 1.05),
     levels: Mapping[str, float] | None = None,
-    title: str = "",
-) -> Axes:
-    """One line for each curve, and a labelled horizontal line for each level.
+    ticks: Sequence[float] = (),
+    shaded: Mapping[str, tuple[float, float]] | None = None,
+) -> None:
+    """One line for each curve, a labelled horizontal line for each level, a labelled band for each shaded range.
 
     A curve of shape (len(x), k) is drawn as its mean over k with a bar of one standard deviation.
     """
@@ -330,29 +320,34 @@ def plot_curves(
         axes.set_ylim(*ylim)
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
-    axes.set_title(title)
-    if len(curves) + len(levels or {}) > 1:
-        axes.legend(frameon=True, framealpha=0.85)
-    return axes
+    if ticks:
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
+    for name, (start, stop) in (shaded or {}).items():
+        axes.axvspan(start, stop, color=INK, alpha=0.15)
+        axes.text((start + stop) / 2, 0.5, name, ha="center", fontsize=14)
+    if len(curves) > 3:
+        _legend_below(axes)
+    elif len(curves) + len(levels or {}) > 1:
+        axes.legend(frameon=True)
 
 
 @styled
-def plot_outliers(shrunk: Array, scores: Array) -> Axes:
+def plot_outliers(shrunk: Array, scores: Array) -> None:
     """Scores with shrinkage against the shrinkage of x, and the proven lower bound."""
     axes = panels()[1][0]
     s = np.linspace(0, 0.95, 200)
     axes.plot(s, 1 - np.sqrt((1 + 1 / (1 - s)) / 2), color=INK, linestyle="--", label="proven lower bound")
     axes.axhspan(0, 1, color=GREEN, alpha=0.15, label="the interval [0, 1]")
-    axes.plot(shrunk, scores, "o", color=VERMILION, markersize=7, label="one outlier")
+    axes.plot(shrunk, scores, "o", color=VERMILION, markersize=7, label="samples with outliers")
     axes.set_xlabel("shrinkage of X")
     axes.set_ylabel("affinity score")
-    axes.set_ylim(-1.6, 1.05)
+    axes.set_ylim(-2.1, 1.05)
     axes.legend(loc="lower left", frameon=True)
-    return axes
 
 
 @styled
-def plot_r2(points: Mapping[str, tuple[float, float]]) -> Axes:
+def plot_r2(points: Mapping[str, tuple[float, float]]) -> None:
     """(R2, score) of one-dimensional activations, on the curve that monotone ones cannot leave."""
     axes = panels(height=4.3)[1][0]
     r2 = np.linspace(0, 1, 400)
@@ -363,5 +358,4 @@ def plot_r2(points: Mapping[str, tuple[float, float]]) -> Axes:
     axes.set_ylabel("affinity score")
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(-0.03, 1.03)
-    axes.legend(loc="upper left", frameon=True, borderpad=0.3)
-    return axes
+    axes.legend(loc="lower right", frameon=True, borderpad=0.3)
