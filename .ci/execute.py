@@ -23,7 +23,8 @@ def execute(path: Path) -> float:
     """Run one notebook from its own folder, write it back and return the seconds it took."""
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
-        notebook, timeout=900, kernel_name="python3", record_timing=False, store_widget_state=False, coalesce_streams=True,
+        notebook, timeout=900, kernel_name="python3",
+        record_timing=False, coalesce_streams=True,
         resources={"metadata": {"path": str(path.parent)}},
     )  # fmt: skip
     start = time.perf_counter()
@@ -45,24 +46,31 @@ def readme_picture(notebook: nbformat.NotebookNode) -> bytes | None:
     return None
 
 
-def note_times(times: dict[str, float]) -> None:
-    """Replace the chapters' rows in the table of run times: file, title, seconds."""
+def title(path: Path) -> str:
+    """The first heading of a notebook."""
+    first = nbformat.read(path, as_version=4).cells[0].source
+    return next(line for line in first.splitlines() if line.startswith("# ")).removeprefix("# ").strip()
+
+
+def note_times(times: dict[Path, float]) -> None:
+    """Replace the chapters' rows in the table of run times, and drop chapters that are gone."""
     table = ROOT / "book" / "data" / "run_times.csv"
     rows = {}
     if table.exists():
         with table.open(newline="", encoding="utf-8") as file:
-            rows = {row["file"]: row["seconds"] for row in csv.DictReader(file)}
-    rows |= {name: f"{seconds:.0f}" for name, seconds in times.items()}
+            rows = dict(list(csv.reader(file))[1:])
+    rows |= {title(path): f"{seconds:.0f}" for path, seconds in times.items()}
+    chapters = [title(path) for path in sorted((ROOT / "book").glob("*.ipynb"))]
     with table.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["file", "seconds"])
-        writer.writerows(sorted(item for item in rows.items() if (ROOT / "book" / item[0]).exists()))
+        writer.writerow(["Chapter", "Seconds"])
+        writer.writerows((chapter, rows[chapter]) for chapter in chapters if chapter in rows)
 
 
 if __name__ == "__main__":
     paths = [Path(argument).resolve() for argument in sys.argv[1:]] or sorted((ROOT / "book").glob("*.ipynb"))
     times = {}
     for path in paths:
-        times[path.name] = execute(path)
-        print(f"{path.name:40s} {times[path.name]:6.1f} s", flush=True)
+        times[path] = execute(path)
+        print(f"{path.name:40s} {times[path]:6.1f} s", flush=True)
     note_times(times)

@@ -128,7 +128,7 @@ class Signature:
         return head
 
     def table(self, digits: int = 2) -> str:
-        """The signature as text: mean score, name and input shape of each call, and the std if there are more batches."""
+        """The signature as text: mean score (and std over batches), name and input shape of each call."""
         width = max([len(call.name) for call in self.calls] + [4])
         many = len(self.scores) > 1
         lines = [f"{'#':>3}  {'score':>6}" + f"  {'std':>6}" * many + f"  {'call':<{width}}  {'shape':>14}"]
