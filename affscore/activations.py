@@ -352,7 +352,8 @@ def lookup(activation: str | Activation | Function) -> Activation:
             raise ValueError(f"activation is {activation!r}; it should be one of {', '.join(CATALOGUE)}.")
         return CATALOGUE[activation]
     if callable(activation):
-        return Activation("custom", "custom", "custom", "", activation, (_nan, _nan), False, 0, "")
+        title = getattr(activation, "__name__", type(activation).__name__).replace("<lambda>", "custom")
+        return Activation("custom", title, "custom", "", activation, (_nan, _nan), False, 0, "")
     raise TypeError(f"activation is {activation!r}; it should be a name, an Activation or a function of a tensor.")
 
 

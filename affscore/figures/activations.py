@@ -221,7 +221,7 @@ def plot_dimensions(sweep: Sweep, name: str = "silu", std: float = 1.0) -> None:
     axes.axhline(0, color=INK, linewidth=1)
     axes.set_title(f"{lookup(name).title}, std {std:g}")
     axes.set_xlabel("mean of the input")
-    _score_axis(axes, -0.45)
+    _score_axis(axes, -1.0)  # room for the legend
     _legend(axes, loc="lower right")
 
 
@@ -247,7 +247,7 @@ def plot_pooling(name: str = "relu", positions: int = 16, n: int = 200, seed: in
 def plot_shrinkage(names: Sequence[str] = ("sigmoid", "tanh", "silu", "relu"), n: int = 150, seed: int = 0) -> None:
     """Figure 9 (bottom): the score of standard normal inputs against d / n, without and with shrinkage."""
     ratios = np.array([0.1, 0.3, 0.6, 1.0, 1.4, 1.9])
-    _, axes = panels(1, 2, height=4.6, sharey=True)
+    figure, axes = panels(1, 2, height=4.6, sharey=True)
     for panel, covariance, title in zip(axes, ("empirical", "ledoit_wolf"), ("no shrinkage", "shrinkage"), strict=True):
         for name, colour, mark in zip(names, COLOURS, ("o-", "s--", "D-.", "^:"), strict=False):
             scores = [
@@ -259,7 +259,7 @@ def plot_shrinkage(names: Sequence[str] = ("sigmoid", "tanh", "silu", "relu"), n
         panel.set_xlabel("d / n")
     axes[0].set_ylim(0.5, 1.0)
     axes[0].set_ylabel("affinity score")
-    _legend(axes[1], loc="lower right")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=12)
 
 
 # -------------------------------------------------------------------------------------------- the whole zoo
