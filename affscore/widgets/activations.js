@@ -111,8 +111,9 @@ function legendre(count) {
 }
 
 const FINE = { reach: 20, width: 0.5, ...legendre(16), step: 1 / 256, sortedReach: 8, grids: new Map() };
-// For the picture of the whole curve: right to a fraction of a pixel.
+// For the picture of the whole curve, right to a fraction of a pixel: more points where they have to be sorted.
 const COARSE = { reach: 6, width: 1, ...legendre(11), grids: new Map() };
+const LIGHT = { reach: 6, width: 1.5, ...legendre(8), grids: new Map() };
 
 /** Points z and masses of the standard normal law: a quadrature panel between each two edges. */
 function panelGrid(edges, { nodes, weights }) {
@@ -270,15 +271,9 @@ function sortedScore(y, z, mass) {
   return fromMoments(cov, variance, Math.max(0, variance - cov * cov));
 }
 
-/**
- * The score of an activation for inputs from N(mean, std^2), as affscore.activations.score_curve gives it; NaN where
- * the output cannot be told from a constant. With COARSE, for pictures, faster and right to about 0.005.
- */
-export function lawScore(name, mean, std, precision = FINE) {
-  const row = CATALOGUE[name];
+/** The score from quadrature panels, or from the points of `even` where the activation turns among them. */
+function scoreOf(row, mean, std, panels, even) {
   const kinks = row[2];
-  const panels = panelsFor(kinks, mean, std, precision);
-  const even = precision === FINE ? evenGrid(std) : panels;
   let y = outputs(row, mean, std, even.z);
   let score;
   if (turns(y)) {
@@ -291,9 +286,24 @@ export function lawScore(name, mean, std, precision = FINE) {
   return Number.isNaN(score) && kinks.length ? 0 : score;
 }
 
-/** The scores for an array of means, for a picture. */
+/**
+ * The score of an activation for inputs from N(mean, std^2), as affscore.activations.score_curve gives it; NaN where
+ * the output cannot be told from a constant.
+ */
+export function lawScore(name, mean, std) {
+  const row = CATALOGUE[name];
+  return scoreOf(row, mean, std, panelsFor(row[2], mean, std, FINE), evenGrid(std));
+}
+
+/** The scores for an array of means, for a picture: right to about 0.005. */
 export function scoreCurve(name, means, std) {
-  return means.map((mean) => lawScore(name, mean, std, COARSE));
+  const row = CATALOGUE[name];
+  return means.map((mean) => {
+    const light = panelsFor(row[2], mean, std, LIGHT);
+    const turning = turns(outputs(row, mean, std, light.z));
+    const panels = turning ? panelsFor(row[2], mean, std, COARSE) : light;
+    return scoreOf(row, mean, std, panels, panels);
+  });
 }
 
 /** Mean and standard deviation of the output: the affine map is T(x) = mean + (sd / std) (x - mean of x). */
