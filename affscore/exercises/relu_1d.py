@@ -13,7 +13,7 @@ from affscore.relu_1d import gaussian_input, monotone_score, uniform_input
 def check_half(share: float) -> None:
     """Is ``share`` the share of positive inputs for which ReLU scores 1/2 on a uniform input?"""
     if not 0 < share <= 1:
-        return report(False, "", f"{share} is not a share of positive inputs; it should be above 0 and at most 1.")
+        return report(False, "", f"{share} is no share of positive inputs;\nit should be above 0 and at most 1.")
     score = uniform_input(share - 1, share).score.item()
     report(
         abs(score - 0.5) < 5e-4,
@@ -26,7 +26,7 @@ def check_cube(r: float) -> None:
     """Is ``r`` the correlation of X and X^3 for X uniform on [-1, 1]?"""
     if abs(r - math.sqrt(21) / 5) < 5e-4:
         return report(True, "by the theorem the score is 1 minus the root of 1 - r.", "")
-    report(False, "", "divide E X^4 by the root of E X^2 times E X^6; on [-1, 1], E X^k = 1 / (k + 1) for even k.")
+    report(False, "", "divide E X^4 by the root of\nE X^2 times E X^6; E X^k = 1 / (k + 1) for even k.")
 
 
 def check_step(score: float) -> None:
@@ -34,8 +34,8 @@ def check_step(score: float) -> None:
     exact = gaussian_input(0.0, 1.0, "hardtanh", low=-1e-12, high=1e-12).score.item()
     report(
         abs(score - exact) < 5e-4,
-        "hardtanh on a tiny interval is the sign function, up to scale, and it agrees.",
-        "the correlation is E|X|, because the sign has variance 1 and X sign(X) = |X|.",
+        "hardtanh on a tiny interval is the sign\nfunction, up to scale, and it agrees.",
+        "the correlation is E|X|: the sign has\nvariance 1, and X sign(X) = |X|.",
     )
 
 
@@ -45,7 +45,7 @@ def check_steep_leak(score: float) -> None:
     report(
         abs(score - monotone_score(x, torch.where(x < 0, 2 * x, x)).item()) < 5e-4,
         "turning the axes around does not change the score.",
-        "turn both axes around: -f(-x) has the slopes 1 on the left and 2 on the right. Divide it by 2.",
+        "turn both axes around. -f(-x) has slope 1\non the left and 2 on the right. Divide it by 2.",
     )
 
 

@@ -49,6 +49,7 @@ class ReluRange(ComputedWidget):
     """
 
     _esm = Path(__file__).with_suffix(".js")
+    _css = Path(__file__).with_suffix(".css")
 
     activation = traitlets.Enum(list(ACTIVATIONS), default_value="relu").tag(sync=True)
     law = traitlets.Enum(["uniform", "gaussian"], default_value="uniform").tag(sync=True)
