@@ -38,7 +38,7 @@ class ActivationExplorer(ComputedWidget):
     >>> widget
     ActivationExplorer(activation='tanh', mean=1.0, std=1.0)
     >>> round(widget.score(), 3)
-    0.687
+    0.69
     """
 
     _esm = Path(__file__).with_suffix(".js")
