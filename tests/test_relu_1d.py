@@ -474,6 +474,20 @@ def test_constant_output_of_samples_is_undefined():
     assert monotone_score([1.0, 2.0, 3.0], [5.0, 5.0, 5.0]).isnan()
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("law", INPUTS)
+def test_the_gpu_agrees(law, activation):
+    first, second = torch.linspace(-4, -1, 7, dtype=torch.float64), 1.5
+    for here, there in zip(
+        fields(INPUTS[law](first, second, activation)),
+        fields(INPUTS[law](first.cuda(), second, activation)),
+        strict=True,
+    ):
+        assert there.is_cuda
+        torch.testing.assert_close(there.cpu(), here, rtol=1e-12, atol=0, equal_nan=True)
+
+
 # ------------------------------------------------------------------------------------------- the widget
 
 EVALUATE = """(m, cases) => cases.map(([law, first, second, name]) =>
