@@ -168,7 +168,7 @@ def uniform_input(
     width = b - a
     _require(width.isfinite(), b, "b", "so close to a that b - a is finite")
     # The shares of the input below low, above high, and between. Where an end lies on a kink, all three have to be
-    # differentiated on the same side of it: no clamp, minimum or maximum.
+    # differentiated on the same side of it: `where` does that, a clamp or a minimum does not.
     below = torch.where(a < low, (low - a) / width, 0.0).clamp(max=1)
     above = torch.where(b > high, _divide(b - high, width), 0.0).clamp(max=1)
     within = (torch.where(b > high, high, b) - torch.where(a < low, low, a)).clamp(min=0) / width
@@ -194,7 +194,9 @@ def gaussian_input(
     -------
     Affinity
         As :func:`uniform_input`. A Gaussian output is never constant, so no score is NaN: far in the dead range it
-        becomes tiny, and 0 where it leaves the range of float64.
+        becomes tiny, and 0 where it leaves the range of float64. Up to 51 standard deviations into the dead range all
+        fields are exact to a relative error of 1e-10; beyond, ``w2`` and ``bound`` are only known to be below 1e-290
+        standard deviations.
 
     Raises
     ------
