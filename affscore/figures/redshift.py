@@ -80,6 +80,7 @@ def plot_distributions(study: Study) -> None:
     axes.plot([], [], "x", color=INK, markersize=10, mew=3, label="paper")
     names = [f"{lookup(activation).title}, {_name(shift, scale)}" for shift, scale, activation in PANELS]
     axes.set_yticks([-at for at in range(len(names))], names)
+    axes.set_xticks([0.6, 0.7, 0.8, 0.9, 1.0])
     axes.set_xlabel("mean affinity score of the layers")
     axes.legend(loc="lower center", bbox_to_anchor=(0.3, 1.0), ncols=2, frameon=False)
 
@@ -194,10 +195,11 @@ def plot_precision(double: Sequence[float], single: Sequence[float]) -> None:
     axes.semilogy(layers, 1 - np.array(double), "o", color=BLUE, markersize=8, label="float64")
     axes.semilogy(layers, 1 - np.array(single), "x", color=VERMILION, markersize=9, mew=3, label="float32")
     axes.axhline(1, color=INK, linewidth=1.5)
-    axes.text(0.2, 1.25, "a score of 0: all above is negative", fontsize=12)
+    axes.set_ylim(3e-3, None)
+    axes.text(24.5, 5e-3, "above the line: scores below 0", fontsize=13, ha="right")
     axes.set_xlabel("layers of the eight panels, three each")
     axes.set_ylabel("1 − score")
-    axes.legend(loc="upper left")
+    axes.legend(loc="upper left", ncols=2)
 
 
 @styled
