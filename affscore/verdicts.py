@@ -73,8 +73,8 @@ class ClaimTable:
     """Claims in a table, as text and as HTML; numbers are shown with ``digits`` decimals.
 
     >>> ClaimTable([Claim("score of x^3", "slides", 0.71, 0.7113, near(0.71, 0.005))])
-    what         | source | theirs | accepted       | ours  | verdict
-    score of x^3 | slides | 0.71   | 0.705 to 0.715 | 0.711 | agrees
+    what         | theirs | ours  | verdict | accepted       | source
+    score of x^3 | 0.71   | 0.711 | agrees  | 0.705 to 0.715 | slides
     """
 
     def __init__(self, claims: Iterable[Claim], digits: int = 3):
@@ -82,11 +82,11 @@ class ClaimTable:
         self.digits = digits
 
     def _rows(self) -> list[list[str]]:
-        rows = [["what", "source", "theirs", "accepted", "ours", "verdict"]]
+        rows = [["what", "theirs", "ours", "verdict", "accepted", "source"]]
         for claim in self.claims:
             accept = "-" if claim.accept is None else " to ".join(f"{end:.{self.digits}f}" for end in claim.accept)
             ours = f"{float(claim.ours):.{self.digits}f}"
-            rows.append([claim.what, claim.source, str(claim.theirs), accept, ours, claim.verdict])
+            rows.append([claim.what, str(claim.theirs), ours, claim.verdict, accept, claim.source])
         return rows
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
-"""Sphinx extension: keep the built book free of requests to other hosts.
+"""Sphinx extension: keep the built book free of requests to other hosts, and its tables fit for phones.
 
 sphinx-thebe, which Jupyter Book always loads, writes a script on every page that names an address of a
 content delivery network, even when Thebe is off. This book does not use Thebe, so its scripts are taken out.
-(MathJax comes from book/_static/vendor: see mathjax_path in _config.yml.)
+(MathJax comes from book/_static/vendor: see mathjax_path in _config.yml.) affscore_book.css has the book's few styles.
 """
 
 from sphinx.application import Sphinx
@@ -21,4 +21,5 @@ def drop_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, doc
 def setup(app: Sphinx) -> dict:
     # Late, so that every other extension has added its scripts by then.
     app.connect("html-page-context", drop_thebe, priority=900)
+    app.add_css_file("affscore_book.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
