@@ -324,7 +324,7 @@ def test_widgets_assignment_is_optimal(node, seed):
     ("right", "wrong"),
     [
         ("(share * trace) / d", "(share * trace)"),
-        ("gamma * value + y[k] / gamma", "gamma * value + y[k]"),
+        ("image[r * d + j] += value * map", "image[r * d + j] += map"),
         ("columnPrice[j] -= reached - distance[j];", ""),
         ("(2 * spread)", "spread"),
     ],

@@ -199,7 +199,7 @@ def plot_precision(double: Sequence[float], single: Sequence[float]) -> None:
     axes.text(24.5, 5e-3, "above the line: scores below 0", fontsize=13, ha="right")
     axes.set_xlabel("layers of the eight panels, three each")
     axes.set_ylabel("1 − score")
-    axes.legend(loc="upper left", ncols=2)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
 
 @styled

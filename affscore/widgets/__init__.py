@@ -3,7 +3,15 @@
 from affscore.widgets.activations import ActivationExplorer
 from affscore.widgets.base import ComputedWidget
 from affscore.widgets.first_signature import ScoreSlider
+from affscore.widgets.redshift import RedshiftImage
 from affscore.widgets.relu_1d import ReluRange
 from affscore.widgets.theory import CloudThroughActivation
 
-__all__ = ["ActivationExplorer", "CloudThroughActivation", "ComputedWidget", "ReluRange", "ScoreSlider"]
+__all__ = [
+    "ActivationExplorer",
+    "CloudThroughActivation",
+    "ComputedWidget",
+    "RedshiftImage",
+    "ReluRange",
+    "ScoreSlider",
+]

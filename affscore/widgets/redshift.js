@@ -69,10 +69,15 @@ function affine(values, { weight, bias, fanIn, fanOut }) {
   for (let r = 0; r < rows; r++) {
     const from = r * fanIn;
     for (let o = 0; o < fanOut; o++) {
-      let sum = bias[o];
+      // Two sums side by side: one alone would wait for itself.
+      let [even, odd, k] = [bias[o], 0, 0];
       const at = o * fanIn;
-      for (let k = 0; k < fanIn; k++) sum += weight[at + k] * values[from + k];
-      out[r * fanOut + o] = sum;
+      for (; k + 1 < fanIn; k += 2) {
+        even += weight[at + k] * values[from + k];
+        odd += weight[at + k + 1] * values[from + k + 1];
+      }
+      if (k < fanIn) even += weight[at + k] * values[from + k];
+      out[r * fanOut + o] = even + odd;
     }
   }
   return out;
@@ -84,7 +89,8 @@ export function forward(network, points, sigma) {
   let values = points;
   for (const layer of network.slice(0, -1)) {
     const before = affine(values, layer);
-    values = before.map((value) => sigma(value));
+    values = new Float64Array(before.length);
+    for (let k = 0; k < values.length; k++) values[k] = sigma(before[k]);
     calls.push([before, values]);
   }
   return { output: affine(values, network.at(-1)), calls };
@@ -220,10 +226,19 @@ export function leastCost(cost, n) {
   for (let i = 0; i < n; i++) {
     for (let j = 0; j < n; j++) columnPrice[j] = Math.min(columnPrice[j], cost[i * n + j]);
   }
+  // Most rows get their cheapest column at once: an activation that is nearly affine leaves T(x_i) close to y_i.
+  const free = [];
+  for (let i = 0; i < n; i++) {
+    let best = 0;
+    for (let j = 1; j < n; j++) if (cost[i * n + j] - columnPrice[j] < cost[i * n + best] - columnPrice[best]) best = j;
+    rowPrice[i] = cost[i * n + best] - columnPrice[best];
+    if (owner[best] < 0) owner[best] = i;
+    else free.push(i);
+  }
   const distance = new Float64Array(n);
   const before = new Int32Array(n);
   const done = new Uint8Array(n);
-  for (let start = 0; start < n; start++) {
+  for (const start of free) {
     distance.fill(Infinity);
     done.fill(0);
     let [row, column, reached] = [start, -1, 0];
@@ -323,6 +338,8 @@ export function evaluate({ activation: name, depth, scale, shift }) {
 
 // ------------------------------------------------------------------------------------------------ the page
 
+const GREYS = Array.from({ length: 64 }, (_, k) => `rgb(${Array(3).fill(Math.round((255 * k) / 63)).join(",")})`);
+
 /** What stands below the score; redshift.py writes the same. */
 function summary(name, { scores, frequency }) {
   const label = OPTIONS.find(([value]) => value === name)[1];
@@ -362,6 +379,7 @@ function render({ model, el }) {
   const meanLine = right.line("image-line");
   const powers = right.line("input-curve");
 
+  const shown = new Int16Array(pixels.length).fill(-1);
   const axis = Array.from({ length: GRID - 1 }, (_, k) => k + 1);
   return figure.onDraw(() => {
     const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
@@ -369,8 +387,9 @@ function render({ model, el }) {
     const low = Math.min(...result.image);
     const span = Math.max(...result.image) - low;
     pixels.forEach((pixel, at) => {
-      const level = span > 0 ? Math.round((255 * (result.image[at] - low)) / span) : 128;
-      pixel.setAttribute("fill", `rgb(${level},${level},${level})`);
+      const level = span > 0 ? Math.round((GREYS.length - 1) * (result.image[at] - low) / span) : GREYS.length >> 1;
+      if (shown[at] !== level) pixel.setAttribute("fill", GREYS[level]);
+      shown[at] = level;
     });
     powers(axis, axis.map((k) => Math.max(FLOOR, Math.log10(result.shares[k]))));
     meanLine([result.frequency, result.frequency], [FLOOR, 0]);
