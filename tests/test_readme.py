@@ -1,8 +1,10 @@
 """What the README and CONTRIBUTING promise: the example runs, the commands and files exist."""
 
+import base64
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,3 +31,12 @@ def test_every_path_named_exists(page):
     roots = (ROOT, ROOT / ".github" / "workflows")
     missing = [path for path in named if not any((root / path).exists() for root in roots)]
     assert named and missing == []
+
+
+def test_the_picture_is_the_one_of_the_first_chapter():
+    """make execute copies it from the cell tagged readme-picture."""
+    notebook = nbformat.read(ROOT / "book" / "first_signature.ipynb", as_version=4)
+    (cell,) = (cell for cell in notebook.cells if "readme-picture" in cell.metadata.get("tags", []))
+    (picture,) = (output.data["image/png"] for output in cell.outputs if "image/png" in output.get("data", {}))
+    assert base64.b64decode(picture) == (ROOT / "book" / "_static" / "readme.png").read_bytes()
+    assert "(book/_static/readme.png)" in PAGES["README.md"]

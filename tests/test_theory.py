@@ -3,6 +3,7 @@
 import inspect
 import math
 import re
+from pathlib import Path
 
 import matplotlib
 
@@ -20,10 +21,12 @@ from affscore.figures import theory as lab
 from affscore.score import shrinkage
 from affscore.widgets import CloudThroughActivation
 from affscore.widgets import theory as widget_module
+from affscore.widgets.base import bundle
 from affscore.widgets.theory import cloud, frame
 
 seeds = pytest.mark.parametrize("seed", range(3))
 SOURCE = CloudThroughActivation._esm
+ASSIGNMENT = bundle(Path(widget_module.__file__).with_name("assignment.js"))
 
 # --------------------------------------------------------------------------------- the widget's mathematics
 
@@ -119,7 +122,8 @@ def test_assignment_costs_what_scipys_does(node, n, kind, seed):
         "all equal": lambda: np.ones((n, n)),
         "negative": lambda: -(rng.exponential(size=(n, n)) ** 3),
     }[kind]()
-    partner = node(SOURCE, "(m, [cost, n]) => m.assignment(Float64Array.from(cost), n)", [cost.ravel().tolist(), n])
+    data = [cost.ravel().tolist(), n]
+    partner = node(ASSIGNMENT, "(m, [cost, n]) => m.assignment(Float64Array.from(cost), n)", data)
     assert sorted(partner) == list(range(n))
     assert cost[np.arange(n), partner].sum() == pytest.approx(cost[linear_sum_assignment(cost)].sum(), rel=1e-12)
 

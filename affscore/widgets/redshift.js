@@ -1,6 +1,7 @@
 // A random network as an image: its weights rescaled and shifted, its spectrum and the scores of its layers.
 // Python's side: redshift.py.
 import { activation } from "./affinity1d.js";
+import { assignment } from "./assignment.js";
 import { Figure, element, format } from "./figure.js";
 
 export const WIDTH = 24;
@@ -215,65 +216,6 @@ function root(samples, d) {
   return s;
 }
 
-/**
- * The least total cost of an assignment, for an n x n cost matrix: shortest augmenting paths with prices for rows
- * and columns (Jonker and Volgenant 1987), of order n^3 at worst.
- */
-export function leastCost(cost, n) {
-  const rowPrice = new Float64Array(n);
-  const columnPrice = new Float64Array(n).fill(Infinity);
-  const owner = new Int32Array(n).fill(-1);
-  for (let i = 0; i < n; i++) {
-    for (let j = 0; j < n; j++) columnPrice[j] = Math.min(columnPrice[j], cost[i * n + j]);
-  }
-  // Most rows get their cheapest column at once: an activation that is nearly affine leaves T(x_i) close to y_i.
-  const free = [];
-  for (let i = 0; i < n; i++) {
-    let best = 0;
-    for (let j = 1; j < n; j++) if (cost[i * n + j] - columnPrice[j] < cost[i * n + best] - columnPrice[best]) best = j;
-    rowPrice[i] = cost[i * n + best] - columnPrice[best];
-    if (owner[best] < 0) owner[best] = i;
-    else free.push(i);
-  }
-  const distance = new Float64Array(n);
-  const before = new Int32Array(n);
-  const done = new Uint8Array(n);
-  for (const start of free) {
-    distance.fill(Infinity);
-    done.fill(0);
-    let [row, column, reached] = [start, -1, 0];
-    do {
-      let next = -1;
-      for (let j = 0; j < n; j++) {
-        if (done[j]) continue;
-        const length = reached + cost[row * n + j] - rowPrice[row] - columnPrice[j];
-        if (length < distance[j]) {
-          distance[j] = length;
-          before[j] = column;
-        }
-        if (next < 0 || distance[j] < distance[next]) next = j;
-      }
-      column = next;
-      reached = distance[column];
-      if (!(reached < Infinity)) throw new Error("The cost of the assignment should hold finite numbers only.");
-      done[column] = 1;
-      row = owner[column];
-    } while (row >= 0);
-    rowPrice[start] += reached;
-    for (let j = 0; j < n; j++) {
-      if (done[j] && j !== column) {
-        columnPrice[j] -= reached - distance[j];
-        rowPrice[owner[j]] += reached - distance[j];
-      }
-    }
-    for (; before[column] >= 0; column = before[column]) owner[column] = owner[before[column]];
-    owner[column] = start;
-  }
-  let total = 0;
-  for (let j = 0; j < n; j++) total += cost[owner[j] * n + j];
-  return total;
-}
-
 /** affscore.affinity_score(x, y) with Ledoit-Wolf covariances, for samples of d > 1 channels, row after row. */
 export function affinityScore(x, y, d) {
   const n = x.length / d;
@@ -299,7 +241,8 @@ export function affinityScore(x, y, d) {
       cost[i * n + j] = sum;
     }
   }
-  return 1 - Math.sqrt(leastCost(cost, n) / (2 * spread));
+  const total = assignment(cost, n).reduce((sum, j, i) => sum + cost[i * n + j], 0);
+  return 1 - Math.sqrt(total / (2 * spread));
 }
 
 // ------------------------------------------------------------------------------------------- the spectrum

@@ -1,6 +1,7 @@
 // A cloud in the plane goes through an activation: the outputs, the affine image of the inputs, and the optimal
 // coupling between the two. Python's side: theory.py.
 import { activation } from "./affinity1d.js";
+import { assignment } from "./assignment.js";
 import { Figure, element, format } from "./figure.js";
 
 export const POINTS = 56;
@@ -83,71 +84,6 @@ function transportMatrix([x11, x12, x22], [y11, y12, y22]) {
     }
   }
   return matrix;
-}
-
-/**
- * The optimal assignment for an n x n cost matrix (row after row): partner[row] = column. Shortest augmenting paths
- * with dual prices, after Jonker and Volgenant (1987); at most of order n^3.
- */
-export function assignment(cost, n) {
-  const prices = new Float64Array(n);
-  const partner = new Int32Array(n).fill(-1);
-  const owner = new Int32Array(n).fill(-1);
-  for (let j = 0; j < n; j++) {
-    prices[j] = Infinity;
-    for (let i = 0; i < n; i++) prices[j] = Math.min(prices[j], cost[i * n + j]);
-  }
-  const free = [];
-  for (let i = 0; i < n; i++) {
-    let best = 0;
-    for (let j = 1; j < n; j++) if (cost[i * n + j] - prices[j] < cost[i * n + best] - prices[best]) best = j;
-    if (owner[best] < 0) {
-      owner[best] = i;
-      partner[i] = best;
-    } else {
-      free.push(i);
-    }
-  }
-  const distance = new Float64Array(n);
-  const from = new Int32Array(n);
-  const open = new Int32Array(n);
-  for (const start of free) {
-    // Dijkstra's algorithm over the columns, from the row `start` to the nearest column that nobody owns.
-    for (let j = 0; j < n; j++) {
-      distance[j] = cost[start * n + j] - prices[j];
-      from[j] = start;
-      open[j] = j;
-    }
-    let closed = 0;
-    let nearest = -1;
-    for (;;) {
-      let at = closed;
-      for (let k = closed + 1; k < n; k++) if (distance[open[k]] < distance[open[at]]) at = k;
-      nearest = open[at];
-      open[at] = open[closed];
-      open[closed] = nearest;
-      if (owner[nearest] < 0) break;
-      closed++;
-      const row = owner[nearest] * n;
-      const base = distance[nearest] - (cost[row + nearest] - prices[nearest]);
-      for (let k = closed; k < n; k++) {
-        const j = open[k];
-        const length = base + cost[row + j] - prices[j];
-        if (length < distance[j]) {
-          distance[j] = length;
-          from[j] = owner[nearest];
-        }
-      }
-    }
-    for (let k = 0; k < closed; k++) prices[open[k]] += distance[open[k]] - distance[nearest];
-    for (let column = nearest; ;) {
-      const row = from[column];
-      owner[column] = row;
-      [partner[row], column] = [column, partner[row]];
-      if (row === start) break;
-    }
-  }
-  return partner;
 }
 
 /**
