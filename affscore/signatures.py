@@ -416,11 +416,11 @@ def signature(
         _full_precision(),
         torch.no_grad(),
     ):
-        source = iter(tqdm(batches, desc="batches", disable=not progress))
+        source, end = iter(tqdm(batches, desc="batches", disable=not progress)), object()
         for index in itertools.count():
             try:
-                batch = next(source, None)
-                if batch is None:
+                batch = next(source, end)
+                if batch is end:
                     break
                 inputs = _inputs(batch, index)
                 found = _observe(model, inputs, pool, micro_batch, device)

@@ -206,6 +206,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path):
         (torch.randn(1, 3, 8, 8), "batch 1 has 1 samples"),
         (torch.tensor(3.0), "batch 1 has 0 samples"),
         ("images", "batch 1 is a str"),
+        (None, "batch 1 is a NoneType"),
         ({"input": torch.randn(4, 3, 8, 8), "other": torch.randn(5)}, "batch 1 has 4 and 5 samples"),
         (torch.full((8, 3, 8, 8), math.nan), r"In batch 1, the input of 2:relu\[0\] holds NaN"),
         (torch.full((8, 3, 8, 8), math.inf), r"In batch 1, the input of 2:relu\[0\] holds NaN"),
