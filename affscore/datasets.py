@@ -183,7 +183,7 @@ def load_dataset(
     >>> [tuple(batch.shape) for batch in batches]
     [(4, 3, 8, 8), (4, 3, 8, 8)]
     """
-    folder = Path.home() / ".cache" / "affscore" if root is None else Path(root).expanduser()
+    folder = _root(root)
     check_name(name)
     provenance: dict[str, Any] = {"dataset": str(name)}
     count: int | None = None
@@ -316,9 +316,13 @@ def _decode(path: Path, name: str) -> Any:
         raise UnreadableImage(name, reason) from error
 
 
-def _fashion_mnist(root: Path, look_elsewhere: bool) -> np.ndarray:
-    """Test images, uint8 (10000, 28, 28)."""
-    name, places = "t10k-images-idx3-ubyte", [root, root / "FashionMNIST" / "raw"]
+def _root(root: str | os.PathLike[str] | None) -> Path:
+    return Path.home() / ".cache" / "affscore" if root is None else Path(root).expanduser()
+
+
+def _fashion_mnist_file(name: str, root: Path, look_elsewhere: bool) -> Path:
+    """One of the four idx files, downloaded with the others where it is not found."""
+    places = [root, root / "FashionMNIST" / "raw"]
     if look_elsewhere:
         places.insert(0, DEBIAN_FASHION_MNIST)
     candidates = [place / file for place in places for file in (name, f"{name}.gz")]
@@ -326,15 +330,67 @@ def _fashion_mnist(root: Path, look_elsewhere: bool) -> np.ndarray:
         dataset = require("torchvision.datasets").FashionMNIST
         todo = "install the Debian package dataset-fashion-mnist"
         _torchvision(dataset, "fashion-mnist", root, todo, train=False, download=True)
-    return read_idx_images(next(path for path in candidates if path.is_file()))
+    return next(path for path in candidates if path.is_file())
 
 
-def read_idx_images(path: Path) -> np.ndarray:
-    """Images of an idx file (MNIST's format: four big-endian 32-bit integers, then bytes), also gzipped.
+def _fashion_mnist(root: Path, look_elsewhere: bool) -> np.ndarray:
+    """Test images, uint8 (10000, 28, 28)."""
+    return read_idx(_fashion_mnist_file("t10k-images-idx3-ubyte", root, look_elsewhere))
+
+
+def labelled_images(
+    name: str, part: str = "train", *, root: str | os.PathLike[str] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """All images of a small labelled data set, as arrays.
+
+    Parameters
+    ----------
+    name
+        ``"fashion-mnist"`` or ``"cifar10"``.
+    part
+        ``"train"`` or ``"test"``.
+    root
+        As in :func:`load_dataset`.
 
     Returns
     -------
-    uint8 array (N, H, W)
+    uint8 (N, 28, 28) or (N, 32, 32, 3), and integer labels (N,) from 0 to 9
+
+    Raises
+    ------
+    ValueError
+        If the name or the part is unknown, or a file is damaged.
+    OSError
+        If the data are not there and cannot be downloaded.
+    """
+    if name not in ("fashion-mnist", "cifar10"):
+        raise ValueError(f"name is {name!r}; it should be 'fashion-mnist' or 'cifar10'.")
+    if part not in ("train", "test"):
+        raise ValueError(f"part is {part!r}; it should be 'train' or 'test'.")
+    folder = _root(root)
+    if name == "cifar10":
+        dataset = require("torchvision.datasets").CIFAR10
+        found = _torchvision(
+            dataset, name, folder, "check the network connection", train=part == "train", download=True
+        )
+        return found.data, np.array(found.targets)
+    prefix = "train" if part == "train" else "t10k"
+    images, labels = (
+        read_idx(_fashion_mnist_file(f"{prefix}-{kind}-ubyte", folder, root is None))
+        for kind in ("images-idx3", "labels-idx1")
+    )
+    if len(images) != len(labels):
+        raise ValueError(f"dataset: fashion-mnist has {len(images)} images and {len(labels)} labels; get it again.")
+    return images, labels
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """An idx file of bytes (MNIST's format: big-endian 32-bit integers for kind and lengths, then the bytes), or
+    one gzipped.
+
+    Returns
+    -------
+    uint8 array, (N, H, W) for images and (N,) for labels
 
     Raises
     ------
@@ -345,16 +401,18 @@ def read_idx_images(path: Path) -> np.ndarray:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"dataset: {path} is damaged ({error}); delete it and get it again.") from error
-    header = np.frombuffer(data[:16], dtype=">u4") if len(data) >= 16 else np.zeros(4)
-    if header[0] != 2051:
-        raise ValueError(f"dataset: {path} is not an idx file of images; delete it and get it again.")
-    shape = tuple(int(side) for side in header[1:])
-    if len(data) - 16 != math.prod(shape):
+    kind = int.from_bytes(data[:4], "big")
+    what, axes = {2051: ("images", 3), 2049: ("labels", 1)}.get(kind, ("", 0))
+    begin = 4 + 4 * axes
+    if not what or len(data) < begin:
+        raise ValueError(f"dataset: {path} is not an idx file of images or labels; delete it and get it again.")
+    shape = tuple(int(length) for length in np.frombuffer(data[4:begin], dtype=">u4"))
+    if len(data) - begin != math.prod(shape):
         raise ValueError(
-            f"dataset: {path} is damaged: {math.prod(shape)} bytes of images were announced and "
-            f"{len(data) - 16} are there; delete it and get it again."
+            f"dataset: {path} is damaged: {math.prod(shape)} bytes of {what} were announced and "
+            f"{len(data) - begin} are there; delete it and get it again."
         )
-    return np.frombuffer(data, dtype=np.uint8, offset=16).reshape(shape)
+    return np.frombuffer(data, dtype=np.uint8, offset=begin).reshape(shape)
 
 
 def _cifar(name: str, root: Path) -> np.ndarray:

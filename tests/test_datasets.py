@@ -22,7 +22,7 @@ from PIL import Image
 from serving import file_server
 
 from affscore import datasets
-from affscore.datasets import Batches, UnreadableImage, load_dataset, photographs, read_idx_images
+from affscore.datasets import Batches, UnreadableImage, load_dataset, photographs, read_idx
 
 
 def pixels(image, size=(8, 8)):
@@ -276,7 +276,7 @@ def test_idx_reader_agrees_with_torchvision(tmp_path):
     path = tmp_path / "t10k-images-idx3-ubyte"
     path.write_bytes(idx(grey(5)))
     oracle = torchvision.datasets.mnist.read_image_file(str(path))
-    assert np.array_equal(read_idx_images(path), oracle.numpy())
+    assert np.array_equal(read_idx(path), oracle.numpy())
 
 
 @pytest.mark.parametrize(("name", "content"), [
@@ -292,7 +292,7 @@ def test_damaged_idx_files_end_in_a_sentence(tmp_path, name, content):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"is damaged|is not an idx file") as error:
-        read_idx_images(path)
+        read_idx(path)
     sentence(error, path, "delete it and get it again")
 
 
@@ -328,7 +328,7 @@ def test_fashion_mnist_of_the_operating_system_is_found(monkeypatch, tmp_path):
 def test_real_fashion_mnist_looks_like_clothes():
     """The labels beside the images say which are trousers (1) and bags (8): bags fill more of the frame."""
     folder = datasets.DEBIAN_FASHION_MNIST
-    images = read_idx_images(folder / "t10k-images-idx3-ubyte.gz")
+    images = read_idx(folder / "t10k-images-idx3-ubyte.gz")
     labels = np.frombuffer(gzip.decompress((folder / "t10k-labels-idx1-ubyte.gz").read_bytes())[8:], dtype=np.uint8)
     assert images.shape == (10_000, 28, 28) and len(labels) == 10_000
     filled = (images > 0).mean(axis=(1, 2))
