@@ -427,7 +427,7 @@ def signature(
                 names = [o.call.name for o in found.observations]
                 if index and names != [call.name for call in calls]:
                     raise ValueError(f"the activation calls of batch {index} differ from those of batch 0.")
-                cpu = [Observation(call, before.cpu(), after.cpu()) for call, before, after in found.observations]
+                cpu = [Observation(o.call, o.before.cpu(), o.after.cpu()) for o in found.observations]
                 row = list(workers.map(_one_score, cpu, [covariance] * len(cpu)))
             except (ValueError, OSError) as error:
                 message = str(error) if f"batch {index}" in str(error) else f"In batch {index}, {error}"

@@ -30,6 +30,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 __all__ = ["ACTIVATIONS", "POOLS", "Activation", "Call", "Excluded", "Observation", "Trace", "check_traceable", "trace"]
 
 POOLS = ("spatial", "trailing")
+ZERO = 1e-3  # what counts as zero for the sparsity
 aten = torch.ops.aten
 
 
@@ -136,11 +137,16 @@ class Excluded:
 
 
 class Observation(NamedTuple):
-    """A call with its pooled input and output, both of shape (n, channels), float32 or float64, on the device."""
+    """A call with its pooled input and output, both of shape (n, channels), float32 or float64, on the device.
+
+    ``sparsity``, if asked for, holds the fractions of entries with ``|x| <= 1e-3`` of the input and of the output
+    before pooling: two tensors of shape (), float64, on the device.
+    """
 
     call: Call
     before: Tensor
     after: Tensor
+    sparsity: tuple[Tensor, Tensor] | None = None
 
 
 @dataclass
@@ -262,13 +268,22 @@ def pool(tensor: Tensor, kind: str, axis: int) -> Tensor:
     return tensor.mean(dim=dims, dtype=wide).flatten(1)
 
 
+def sparsity(tensor: Tensor) -> Tensor:
+    """The fraction of entries with ``|x| <= 1e-3``, as the paper's Table 2 counts zeros; shape (), float64.
+
+    >>> sparsity(torch.tensor([0.0, 0.001, -0.0005, 0.5])).item()
+    0.75
+    """
+    return torch.count_nonzero(tensor.abs() <= ZERO).double() / tensor.numel()
+
+
 # ----------------------------------------------------------------------------------------------- tracing
 
 
 class _Watcher(TorchDispatchMode):
-    def __init__(self, result: Trace, path: list[str], batch: int, kind: str) -> None:
+    def __init__(self, result: Trace, path: list[str], batch: int, kind: str, sparsity: bool) -> None:
         super().__init__()
-        self.result, self.path, self.batch, self.kind = result, path, batch, kind
+        self.result, self.path, self.batch, self.kind, self.sparsity = result, path, batch, kind, sparsity
         self.seen: Counter[tuple[str, str]] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -292,13 +307,14 @@ class _Watcher(TorchDispatchMode):
                 name, f"its input of shape {tuple(x.shape)} has no batch axis of length {self.batch} in front"
             )
             return out
-        before = pool(x, self.kind, axis)
+        before, zeros = pool(x, self.kind, axis), sparsity(x) if self.sparsity else None
         out = func(*args, **kwargs)
         result = out if isinstance(out, Tensor) else out[0]
         setattr(result, _TAG, axis)
         kept = axis if self.kind == "spatial" else -1
         call = Call(name, self.path[-1], function, ordinal, activation.gate, tuple(x.shape[1:]), kept)
-        self.result.observations.append(Observation(call, before, pool(result, self.kind, axis)))
+        both = None if zeros is None else (zeros, sparsity(result))
+        self.result.observations.append(Observation(call, before, pool(result, self.kind, axis), both))
         return out
 
     def _name(self, function: str) -> tuple[str, int]:
@@ -327,7 +343,7 @@ def check_traceable(model: nn.Module) -> None:
 
 
 @contextmanager
-def trace(model: nn.Module, batch: int, pool: str = "spatial") -> Iterator[Trace]:
+def trace(model: nn.Module, batch: int, pool: str = "spatial", *, sparsity: bool = False) -> Iterator[Trace]:
     """Record every activation call of ``model`` in the block.
 
     Parameters
@@ -338,6 +354,8 @@ def trace(model: nn.Module, batch: int, pool: str = "spatial") -> Iterator[Trace
         Length of the batch axis of the input.
     pool
         ``"spatial"`` or ``"trailing"``; see :func:`pool`.
+    sparsity
+        Count the zeros of every input and output as well; see :func:`sparsity`.
 
     Examples
     --------
@@ -364,7 +382,7 @@ def trace(model: nn.Module, batch: int, pool: str = "spatial") -> Iterator[Trace
 
     handles = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]
     try:
-        with _Watcher(result, path, batch, pool):
+        with _Watcher(result, path, batch, pool, sparsity):
             yield result
     finally:
         for handle in handles:

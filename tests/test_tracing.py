@@ -235,6 +235,24 @@ def test_the_two_pools_differ_on_tokens_as_documented():
     assert pool(images.half(), "spatial", 1).dtype == torch.float32
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_sparsity_counts_the_zeros_before_pooling(seed):
+    x = torch.randn(6, 4, 5, 5, generator=torch.Generator().manual_seed(seed))
+    x[:, 1] = 0
+    x[0, 0, 0, :4] = torch.tensor([1e-3, -1e-3, 2e-3, -9e-4])
+    model = nn.Sequential(nn.ReLU(inplace=True), nn.Sigmoid())
+    with torch.no_grad(), trace(model, 6, sparsity=True) as found:
+        model(x.clone())
+    relu, sigmoid = (o.sparsity for o in found.observations)
+    assert all(value.dtype == torch.float64 and value.shape == () for value in relu + sigmoid)
+    counted = [sum(abs(v) <= torch.tensor(1e-3).item() for v in t.flatten().tolist()) for t in (x, x.clamp(min=0))]
+    assert [value.item() * x.numel() for value in relu] == pytest.approx(counted)
+    assert [value.item() for value in sigmoid] == pytest.approx([counted[1] / x.numel(), 0])
+    with torch.no_grad(), trace(model, 6) as found:
+        model(x)
+    assert found.observations[0].sparsity is None
+
+
 def test_nothing_unpooled_is_kept_alive():
     """After the pass the trace holds a few numbers per sample, not the feature maps."""
     model = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1), nn.ReLU())
