@@ -51,21 +51,33 @@ class Claim:
     theirs
         The claim as the source puts it, a number or words.
     ours
-        Our number.
+        Our number; ``None`` where it was not measured: the verdict is then "not run here".
     accept
         The range of ``ours`` in which the claim holds, ``(low, high)``. ``None`` where the source does not say
         enough to test it: the verdict is then "not testable".
+    needs
+        What a measurement needs, where there is none: data, weights, the command.
     """
 
     what: str
     source: str
     theirs: str | float
-    ours: float
+    ours: float | None
     accept: tuple[float, float] | None
+    needs: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.ours is None) != bool(self.needs):
+            raise ValueError(
+                f"ours is {self.ours!r} and needs {self.needs!r} for {self.what!r}; a claim should have either a number "
+                "or what it takes to get one."
+            )
 
     @property
     def verdict(self) -> str:
-        """``"agrees"``, ``"disagrees"`` or ``"not testable"``."""
+        """``"agrees"``, ``"disagrees"``, ``"not testable"`` or ``"not run here"``."""
+        if self.ours is None:
+            return "not run here"
         return "not testable" if self.accept is None else verdict(self.ours, self.accept)
 
 
@@ -75,6 +87,8 @@ class ClaimTable:
     >>> ClaimTable([Claim("score of x^3", "slides", 0.71, 0.7113, near(0.71, 0.005))])
     what         | theirs | ours  | verdict | accepted       | source
     score of x^3 | 0.71   | 0.711 | agrees  | 0.705 to 0.715 | slides
+
+    Where there is no number, the column of accepted ranges says what one needs.
     """
 
     def __init__(self, claims: Iterable[Claim], digits: int = 3):
@@ -85,7 +99,9 @@ class ClaimTable:
         rows = [["what", "theirs", "ours", "verdict", "accepted", "source"]]
         for claim in self.claims:
             accept = "-" if claim.accept is None else " to ".join(f"{end:.{self.digits}f}" for end in claim.accept)
-            ours = f"{float(claim.ours):.{self.digits}f}"
+            ours = "-" if claim.ours is None else f"{float(claim.ours):.{self.digits}f}"
+            if claim.needs:
+                accept = f"needs {claim.needs}"
             rows.append([claim.what, str(claim.theirs), ours, claim.verdict, accept, claim.source])
         return rows
 

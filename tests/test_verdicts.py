@@ -46,3 +46,18 @@ def test_table_shows_every_verdict_and_escapes():
     head, *rows = ([cell.strip() for cell in line.split("|")] for line in repr(table).splitlines())
     assert [row[head.index("verdict")] for row in rows] == ["agrees", "disagrees", "not testable"]
     assert "<td>a &lt; b</td>" in table._repr_html_() and table._repr_html_().count("<tr>") == 4
+
+
+def test_what_was_not_measured_has_no_verdict_and_says_what_it_needs():
+    table = ClaimTable([Claim("std", "slides", 0.013, None, near(0.013, 0.01), needs="weights of vit_h_14")])
+    assert table.claims[0].verdict == "not run here"
+    _, row = (line.split(" | ") for line in repr(table).splitlines())
+    assert [cell.strip() for cell in row] == [
+        "std", "0.013", "-", "not run here", "needs weights of vit_h_14", "slides",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ours", "needs"), [(None, ""), (0.5, "a GPU")])
+def test_a_claim_has_either_a_number_or_what_it_takes_to_get_one(ours, needs):
+    with pytest.raises(ValueError, match="ours is .* and needs"):
+        Claim("std", "slides", 0.013, ours, None, needs)
