@@ -69,8 +69,8 @@ class Claim:
     def __post_init__(self) -> None:
         if (self.ours is None) != bool(self.needs):
             raise ValueError(
-                f"ours is {self.ours!r} and needs {self.needs!r} for {self.what!r}; a claim should have either a number "
-                "or what it takes to get one."
+                f"ours is {self.ours!r} and needs {self.needs!r} for {self.what!r}; a claim should have a number "
+                "or say what it takes to get one."
             )
 
     @property

@@ -59,5 +59,5 @@ def test_what_was_not_measured_has_no_verdict_and_says_what_it_needs():
 
 @pytest.mark.parametrize(("ours", "needs"), [(None, ""), (0.5, "a GPU")])
 def test_a_claim_has_either_a_number_or_what_it_takes_to_get_one(ours, needs):
-    with pytest.raises(ValueError, match="ours is .* and needs"):
+    with pytest.raises(ValueError, match=r"ours is .* and needs"):
         Claim("std", "slides", 0.013, ours, None, needs)
