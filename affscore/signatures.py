@@ -13,6 +13,7 @@ calls         one object per call: name, module, function, ordinal, gate, shape,
 excluded      one object per activation call that was seen and not scored: name, reason
 batch_sizes   samples in each batch
 scores        a row per batch, a number per call; ``null`` where the output did not vary (a dead call)
+companions    optional: for each companion measure rows like those of scores
 provenance    what is needed to run it again: model, weights, data, seed, device, versions, time
 ============  =========================================================================================
 
@@ -21,15 +22,12 @@ Reference: Bouniot et al., CVPR 2025, section 3.2 and section 4 (batches of 512,
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
 import platform
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,26 +35,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from tqdm.auto import tqdm
 
-from affscore.score import COVARIANCES, affinity_score
-from affscore.tracing import POOLS, Call, Excluded, Observation, Trace, check_traceable, trace
+from affscore.companions import MEASURES
+from affscore.running import BatchResult, SignatureError, batch_results, resolve_device
+from affscore.tracing import Call, Excluded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Signature", "SignatureError", "signature"]
+__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError", "batch_results", "signature"]
 
 SCHEMA = "affscore.signature/1"
-
-
-class SignatureError(ValueError):
-    """A batch could not be scored. ``finished`` is the Signature of the batches before it, or None."""
-
-    def __init__(self, message: str, finished: Signature | None = None) -> None:
-        super().__init__(message)
-        self.finished = finished
 
 
 @dataclass(eq=False)
@@ -77,6 +68,9 @@ class Signature:
         Number of samples in each batch.
     provenance
         Model, weights, data, seed, device, versions, time.
+    companions
+        For each companion measure that was taken (:mod:`affscore.companions`) a float64 array of shape
+        (batches, calls); NaN where it is undefined.
     """
 
     calls: list[Call]
@@ -86,11 +80,65 @@ class Signature:
     covariance: str = "ledoit_wolf"
     batch_sizes: list[int] = field(default_factory=list)
     provenance: dict[str, Any] = field(default_factory=dict)
+    companions: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.scores = np.asarray(self.scores, dtype=np.float64)
         if self.scores.ndim != 2 or self.scores.shape[1] != len(self.calls):
             raise ValueError(f"scores has shape {self.scores.shape}; it should be (batches, {len(self.calls)} calls).")
+        self.companions = {name: np.asarray(value, dtype=np.float64) for name, value in self.companions.items()}
+        for name, value in self.companions.items():
+            if name not in MEASURES:
+                raise ValueError(f"companions has {name!r}; the measures are {', '.join(map(repr, MEASURES))}.")
+            if value.shape != self.scores.shape:
+                raise ValueError(
+                    f"the companion {name!r} has shape {value.shape}; it should be that of scores, {self.scores.shape}."
+                )
+
+    @classmethod
+    def from_results(
+        cls,
+        results: Iterable[BatchResult],
+        *,
+        pool: str,
+        covariance: str,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> Signature:
+        """The signature of batches, in the order given, from what :func:`batch_results` gave for each.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or if their calls or their companion measures differ.
+        """
+        results = list(results)
+        if not results:
+            raise ValueError("results is empty; it should hold at least one batch.")
+        first = results[0]
+        for result in results[1:]:
+            if [call.name for call in result.calls] != [call.name for call in first.calls]:
+                raise ValueError(
+                    f"the activation calls of batch {result.index} differ from those of batch {first.index}."
+                )
+            if set(result.companions) != set(first.companions):
+                raise ValueError(
+                    f"batch {result.index} has the companions {sorted(result.companions)}, but batch {first.index} "
+                    f"has {sorted(first.companions)}."
+                )
+        shape = len(results), len(first.calls)
+        return cls(
+            calls=list(first.calls),
+            scores=np.array([result.scores for result in results], dtype=np.float64).reshape(shape),
+            excluded=list(first.excluded),
+            pool=pool,
+            covariance=covariance,
+            batch_sizes=[result.size for result in results],
+            provenance=dict(provenance or {}),
+            companions={
+                name: np.array([result.companions[name] for result in results], dtype=np.float64).reshape(shape)
+                for name in first.companions
+            },
+        )
 
     @property
     def dead(self) -> np.ndarray:
@@ -179,9 +227,11 @@ class Signature:
             "calls": [asdict(call) for call in self.calls],
             "excluded": [asdict(item) for item in self.excluded],
             "batch_sizes": self.batch_sizes,
-            "scores": [[None if math.isnan(value) else value for value in row] for row in self.scores.tolist()],
+            "scores": _with_nulls(self.scores),
             "provenance": self.provenance,
         }
+        if self.companions:
+            content["companions"] = {name: _with_nulls(value) for name, value in self.companions.items()}
         beside = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             beside.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
@@ -210,114 +260,39 @@ class Signature:
             raise ValueError(f"{path} has schema {schema!r}; it should be {SCHEMA!r}.")
         try:
             calls = [Call(**{**call, "shape": tuple(call["shape"])}) for call in content["calls"]]
-            rows = [[math.nan if value is None else float(value) for value in row] for row in content["scores"]]
+            shape = len(content["scores"]), len(calls)
             return cls(
                 calls=calls,
-                scores=np.array(rows, dtype=np.float64).reshape(len(rows), len(calls)),
+                scores=_with_nans(content["scores"], shape),
                 excluded=[Excluded(**item) for item in content["excluded"]],
                 pool=content["pool"],
                 covariance=content["covariance"],
                 batch_sizes=[int(size) for size in content["batch_sizes"]],
                 provenance=content["provenance"],
+                companions={name: _with_nans(rows, shape) for name, rows in content.get("companions", {}).items()},
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {error}.") from error
 
 
+def _with_nulls(values: np.ndarray) -> list[list[float | None]]:
+    return [[None if math.isnan(value) else value for value in row] for row in values.tolist()]
+
+
+def _with_nans(rows: list[list[float | None]], shape: tuple[int, int]) -> np.ndarray:
+    found = [[math.nan if value is None else float(value) for value in row] for row in rows]
+    return np.array(found, dtype=np.float64).reshape(shape)
+
+
 # --------------------------------------------------------------------------------------------- running
 
 
-def _inputs(batch: Any, index: int) -> dict[str, Tensor] | Tensor:
-    """The network's input in a batch: a tensor, the first of (input, target), or a mapping of keyword arguments."""
-    if isinstance(batch, list | tuple) and batch:
-        batch = batch[0]
-    tensors = list(batch.values()) if isinstance(batch, Mapping) else [batch]
-    if not tensors or not all(isinstance(value, Tensor) for value in tensors):
-        raise ValueError(
-            f"batch {index} is a {type(batch).__name__}; it should be a tensor, a pair (inputs, targets), or a "
-            "mapping from argument names to tensors."
-        )
-    lengths = {value.shape[0] if value.ndim else 0 for value in tensors}
-    if len(lengths) > 1 or min(lengths) < 2:
-        raise ValueError(
-            f"batch {index} has {' and '.join(map(str, sorted(lengths)))} samples; it is the statistical sample and "
-            "should have at least 2, the same number in each tensor."
-        )
-    return dict(batch) if isinstance(batch, Mapping) else batch
+class Interrupted(KeyboardInterrupt):
+    """The keyboard interrupted a run. ``finished`` is the Signature of the finished batches, or None."""
 
-
-def _length(inputs: dict[str, Tensor] | Tensor) -> int:
-    return len(inputs) if isinstance(inputs, Tensor) else len(next(iter(inputs.values())))
-
-
-def _parts(inputs: dict[str, Tensor] | Tensor, micro_batch: int | None) -> Iterator[dict[str, Tensor] | Tensor]:
-    """Nearly equal pieces of at most ``micro_batch`` samples."""
-    count = 1 if micro_batch is None else math.ceil(_length(inputs) / micro_batch)
-    if count == 1:
-        yield inputs
-    elif isinstance(inputs, Tensor):
-        yield from inputs.tensor_split(count)
-    else:
-        pieces = {name: value.tensor_split(count) for name, value in inputs.items()}
-        for i in range(count):
-            yield {name: value[i] for name, value in pieces.items()}
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode in the block; every module's own training flag comes back after it."""
-    training = [module for module in model.modules() if module.training]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
-
-
-@contextmanager
-def _full_precision() -> Iterator[None]:
-    """No TF32 in the block: its ten bits of mantissa would show in the second decimal of some scores."""
-    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
-
-
-def _observe(
-    model: nn.Module, inputs: dict[str, Tensor] | Tensor, pool: str, micro_batch: int | None, device: torch.device
-) -> Trace:
-    """Run one batch, in pieces if asked, and join what the pieces showed."""
-    traces = []
-    for part in _parts(inputs, micro_batch):
-        with trace(model, _length(part), pool) as found:
-            if isinstance(part, Tensor):
-                model(part.to(device, non_blocking=True))
-            else:
-                model(**{name: value.to(device, non_blocking=True) for name, value in part.items()})
-        traces.append(found)
-    if len(traces) == 1:
-        return traces[0]
-    # A table whose length happens to be that of one piece is given away by a piece of another length.
-    excluded = {item.name: item for found in traces for item in found.excluded}
-    kept = [[o for o in found.observations if o.call.name not in excluded] for found in traces]
-    if len({tuple(o.call.name for o in observations) for observations in kept}) > 1:
-        raise ValueError("the activation calls differ between pieces of the same batch; run it without micro_batch.")
-    joined = [
-        Observation(same[0].call, torch.cat([o.before for o in same]), torch.cat([o.after for o in same]))
-        for same in zip(*kept, strict=True)
-    ]
-    return Trace(joined, list(excluded.values()))
-
-
-def _one_score(observation: Observation, covariance: str) -> float:
-    before, after = observation.before, observation.after
-    for side, value in (("input", before), ("output", after)):
-        if not bool(torch.isfinite(value).all()):
-            raise ValueError(f"the {side} of {observation.call.name} holds NaN or infinite values.")
-    return affinity_score(before, after, covariance=covariance).item()
+    def __init__(self, finished: Signature | None = None) -> None:
+        super().__init__()
+        self.finished = finished
 
 
 def signature(
@@ -326,8 +301,11 @@ def signature(
     *,
     pool: str = "spatial",
     covariance: str = "ledoit_wolf",
+    companions: bool | Sequence[str] = False,
     micro_batch: int | None = None,
     device: str | torch.device | None = None,
+    precision: str = "full",
+    channels_last: bool = False,
     progress: bool = False,
     provenance: Mapping[str, Any] | None = None,
 ) -> Signature:
@@ -336,8 +314,7 @@ def signature(
     Parameters
     ----------
     model
-        Any ``torch.nn.Module``. It runs in evaluation mode, without gradients and without TF32; afterwards it is as
-        it was.
+        Any ``torch.nn.Module``. It runs in evaluation mode and without gradients; afterwards it is as it was.
     batches
         An iterable of batches. A batch is one statistical sample: a tensor of shape (n, ...) with n >= 2, a pair
         (inputs, targets) as data loaders give, or a mapping from argument names to tensors.
@@ -346,11 +323,19 @@ def signature(
         the last one or two axes, as the public reference code does.
     covariance
         ``"ledoit_wolf"`` or ``"empirical"``; see :func:`affscore.affinity_score`.
+    companions
+        True takes every measure of :data:`affscore.companions.MEASURES` in the same pass; a list of names takes
+        those.
     micro_batch
         Pass at most this many samples through the network at a time, to fit memory. The scores are still those of
         whole batches.
     device
         Where to run, for instance ``"cuda"``; the network is moved there. By default it stays where it is.
+    precision
+        Of the forward pass: ``"full"`` (without TF32), ``"tf32"``, or ``"bf16"`` (autocast). The pooled values are
+        float32 or float64, and the scores float64, in each.
+    channels_last
+        Give the network its images in the channels-last memory format, which some devices run faster.
     progress
         Show a progress bar.
     provenance
@@ -363,9 +348,11 @@ def signature(
     Raises
     ------
     SignatureError
-        (a ValueError) If a batch has a wrong type or fewer than 2 samples, if an activation holds NaN or infinite
-        values (naming the call), or if the calls change from batch to batch. Its ``finished`` attribute keeps the
-        batches scored so far.
+        (a ValueError) If a batch cannot be scored for whatever reason: it could not be read, it has a wrong type or
+        fewer than 2 samples, the network failed on it, an activation holds NaN or infinite values (naming the call),
+        or its calls are not those of the batches before. Its ``finished`` attribute keeps the batches scored so far.
+    KeyboardInterrupt
+        With the same attribute.
     ValueError, TypeError
         If an argument is wrong or the model is compiled or scripted.
 
@@ -377,71 +364,45 @@ def signature(
     >>> result.scores.shape, [call.name for call in result.calls]
     ((2, 2), ['1:relu[0]', '3:tanh[0]'])
     """
-    if pool not in POOLS:
-        raise ValueError(f"pool is {pool!r}; it should be one of {', '.join(map(repr, POOLS))}.")
-    if covariance not in COVARIANCES:
-        raise ValueError(f"covariance is {covariance!r}; it should be one of {', '.join(map(repr, COVARIANCES))}.")
-    if micro_batch is not None and (not isinstance(micro_batch, int) or micro_batch < 1):
-        raise ValueError(f"micro_batch is {micro_batch!r}; it should be None or a whole number of at least 1.")
-    check_traceable(model)
-    if device is None:
-        first = next(model.parameters(), None)
-        device = torch.device("cpu") if first is None else first.device
-    else:
-        device = torch.device(device)
-        model.to(device)
-
+    results: list[BatchResult] = []
     started, clock = datetime.now(UTC), time.perf_counter()
-    calls: list[Call] = []
-    excluded: list[Excluded] = []
-    rows: list[list[float]] = []
-    sizes: list[int] = []
+    running = batch_results(
+        model, batches, pool=pool, covariance=covariance, companions=companions, micro_batch=micro_batch,
+        device=device, precision=precision, channels_last=channels_last,
+    )  # fmt: skip
+    place = resolve_device(model, device)
 
-    def result() -> Signature:
+    def finished() -> Signature | None:
         facts = {
             "model": type(model).__name__,
             **(provenance or {}),
-            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+            "device": torch.cuda.get_device_name(place) if place.type == "cuda" else place.type,
             "micro_batch": micro_batch,
+            "precision": precision,
+            "channels_last": channels_last,
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - clock, 3),
-            "versions": _versions(),
+            "versions": versions(),
         }
-        return Signature(calls, np.array(rows).reshape(len(rows), len(calls)), excluded, pool, covariance, sizes, facts)
+        return Signature.from_results(results, pool=pool, covariance=covariance, provenance=facts) if results else None
 
-    # One call, one thread: the scores' bits do not depend on the number of threads, and the cores stay busy.
-    with (
-        ThreadPoolExecutor(torch.get_num_threads()) as workers,
-        _evaluating(model),
-        _full_precision(),
-        torch.no_grad(),
-    ):
-        source, end = iter(tqdm(batches, desc="batches", disable=not progress)), object()
-        for index in itertools.count():
-            try:
-                batch = next(source, end)
-                if batch is end:
-                    break
-                inputs = _inputs(batch, index)
-                found = _observe(model, inputs, pool, micro_batch, device)
-                names = [o.call.name for o in found.observations]
-                if index and names != [call.name for call in calls]:
-                    raise ValueError(f"the activation calls of batch {index} differ from those of batch 0.")
-                cpu = [Observation(o.call, o.before.cpu(), o.after.cpu()) for o in found.observations]
-                row = list(workers.map(_one_score, cpu, [covariance] * len(cpu)))
-            except (ValueError, OSError) as error:
-                message = str(error) if f"batch {index}" in str(error) else f"In batch {index}, {error}"
-                raise SignatureError(message, result() if rows else None) from error
-            if not index:
-                calls, excluded = [o.call for o in found.observations], found.excluded
-            rows.append(row)
-            sizes.append(_length(inputs))
-    if not rows:
+    total = len(batches) if isinstance(batches, Sized) else None
+    try:
+        for result in tqdm(running, desc="batches", total=total, disable=not progress):
+            results.append(result)
+    except SignatureError as error:
+        error.finished = finished()
+        raise
+    except KeyboardInterrupt as error:
+        raise Interrupted(finished()) from error
+    whole = finished()
+    if whole is None:
         raise SignatureError("batches is empty; it should give at least one batch.")
-    return result()
+    return whole
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of Python and the packages that decide the numbers."""
     from affscore import __version__
 
     return {

@@ -1,0 +1,208 @@
+"""Companion measures: what else changes between the input and the output of an activation.
+
+The affinity-score paper compares its score with five simpler measures (its Table 2). Here they are, on the same pooled
+samples ``before`` and ``after`` of shape (n, d) that the score sees; row ``i`` of both belongs to sample ``i``.
+
+================  =====================================================================================
+cka               linear centred kernel alignment, the biased estimator (Kornblith et al. 2019)
+entropy_before    mean over samples of ``H + log d``, in nats: ``H`` is the entropy of the histogram of a
+                  sample's d values in d equal bins from its smallest to its largest value
+entropy_after     the same for the output
+entropy_change    entropy_after - entropy_before
+norm              Frobenius norm of ``before - after``; it grows with the root of n
+norm_per_sample   the same divided by the root of n
+r2                coefficient of determination of the linear regression of ``after`` on ``before`` with an
+                  intercept, on the samples it was fitted to; generically 1 whenever n <= d + 1
+r2_held_out       the same when every sample is predicted by the regression fitted to all the others
+sparsity_before   fraction of the entries of the activation's input, before pooling, with ``|x| <= 1e-3``
+sparsity_after    the same for the output
+================  =====================================================================================
+
+A measure that is undefined is NaN, never 0 or 1: ``cka`` where a cloud does not vary, both ``r2`` where ``after``
+does not, entropies where d = 1 (one value has no histogram). "Does not vary" is meant as in the score: by more than
+rounding in the precision of the samples.
+
+References
+----------
+Bouniot et al., CVPR 2025, Table 2 and Appendix C, as their public code computes the measures.
+Kornblith et al., "Similarity of neural network representations revisited", ICML 2019, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from affscore.score import _centre, _exponent, _largest, _on_one_thread, _same_shape
+
+__all__ = ["MEASURES", "UNPOOLED", "check_names", "measure"]
+
+#: All measures, in the order of the columns.
+MEASURES = (
+    "cka",
+    "entropy_change",
+    "entropy_before",
+    "entropy_after",
+    "norm",
+    "norm_per_sample",
+    "r2",
+    "r2_held_out",
+    "sparsity_before",
+    "sparsity_after",
+)
+#: Those that need the activations before pooling; :func:`affscore.signature` takes them while the network runs.
+UNPOOLED = ("sparsity_before", "sparsity_after")
+
+_EPS = torch.finfo(torch.float64).eps
+NAN = float("nan")
+
+
+def check_names(names: bool | Sequence[str]) -> tuple[str, ...]:
+    """The measures meant by ``companions``: True means all, False none, else names; in the order of MEASURES.
+
+    >>> check_names(["r2", "cka"]), check_names(False)
+    (('cka', 'r2'), ())
+    """
+    if isinstance(names, bool):
+        return MEASURES if names else ()
+    if isinstance(names, str) or not isinstance(names, Sequence | set | frozenset):
+        raise ValueError(f"companions is {names!r}; it should be True, False or a list of names of measures.")
+    unknown = [name for name in names if name not in MEASURES]
+    if unknown:
+        raise ValueError(
+            f"companions names {', '.join(map(repr, unknown))}; the measures are {', '.join(map(repr, MEASURES))}."
+        )
+    return tuple(name for name in MEASURES if name in names)
+
+
+@_on_one_thread
+@torch.no_grad()
+def measure(before: Any, after: Any, names: Sequence[str] | None = None) -> dict[str, float]:
+    """The companion measures of one activation, from its pooled input and output.
+
+    Parameters
+    ----------
+    before, after
+        Arrays or tensors of the same shape (n, d) or (n,), n >= 2, of any real dtype. The work is done in float64.
+    names
+        Some of :data:`MEASURES`, without the sparsities, which pooled values do not show. None means all those.
+
+    Returns
+    -------
+    dict
+        A float for each name, in the order of :data:`MEASURES`; NaN where the measure is undefined.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`affscore.affinity_score` for the samples, and for an unknown name or a sparsity.
+
+    Examples
+    --------
+    >>> x = torch.randn(200, 8, generator=torch.Generator().manual_seed(0))        # (200, 8)
+    >>> found = measure(x, torch.relu(x), ["cka", "r2", "r2_held_out"])
+    >>> {name: round(value, 2) for name, value in found.items()}
+    {'cka': 0.76, 'r2': 0.75, 'r2_held_out': 0.72}
+    >>> round(measure(x, 3 * x + 1)["r2_held_out"], 6)
+    1.0
+    """
+    chosen = check_names([name for name in MEASURES if name not in UNPOOLED] if names is None else names)
+    for name in chosen:
+        if name in UNPOOLED:
+            raise ValueError(
+                f"{name} is counted before pooling, so measure() cannot know it; "
+                "affscore.signature(..., companions=True) counts it while the network runs."
+            )
+    x, y = _same_shape(before, after)
+    found: dict[str, float] = {}
+
+    def add(group: tuple[str, ...], function: Callable[[], tuple[float, ...]]) -> None:
+        if any(name in chosen for name in group):
+            found.update(zip(group, function(), strict=True))
+
+    centred = [_centre(value)[0] for value in (x, y)]
+    add(("cka",), lambda: (_cka(*centred),))
+    if {"entropy_before", "entropy_change"} & set(chosen):
+        found["entropy_before"] = _entropy(x)
+    if {"entropy_after", "entropy_change"} & set(chosen):
+        found["entropy_after"] = _entropy(y)
+    if "entropy_change" in chosen:
+        found["entropy_change"] = found["entropy_after"] - found["entropy_before"]
+    add(("norm", "norm_per_sample"), lambda: _norm(x, y))
+    add(("r2", "r2_held_out"), lambda: _r2(*centred))
+    return {name: found[name] for name in chosen}
+
+
+def _cka(x: Tensor, y: Tensor) -> float:
+    """|Y^T X|^2 / (|X^T X| |Y^T Y|) in Frobenius norms, for centred samples, over the smaller of n and d."""
+    if not bool(x.any()) or not bool(y.any()):
+        return NAN
+    n, d = x.shape
+    if d <= n:
+        cross, own_x, own_y = (y.T @ x).square().sum(), x.T @ x, y.T @ y
+    else:
+        own_x, own_y = x @ x.T, y @ y.T
+        cross = (own_x * own_y).sum()
+    return (cross / (own_x.square().sum() * own_y.square().sum()).sqrt()).item()
+
+
+def _entropy(value: Tensor) -> float:
+    """Mean over the rows of H + log d. Equal values share one bin, whatever its width: then H = 0."""
+    n, d = value.shape
+    if d == 1:
+        return NAN
+    value = value.to(torch.float64)
+    low, high = value.aminmax(dim=1, keepdim=True)
+    # Halves, because the difference of two large values may overflow.
+    width = high / 2 - low / 2
+    place = (value / 2 - low / 2) / torch.where(width > 0, width, 1.0)
+    bins = (place * d).long().clamp_(max=d - 1)
+    bins += torch.arange(n, device=value.device)[:, None] * d
+    counts = torch.bincount(bins.flatten(), minlength=n * d)
+    # sum over bins of c log c, with the logarithms of 0 .. d from a table; 0 log 0 = 0.
+    integers = torch.arange(d + 1, dtype=torch.float64, device=value.device)
+    table = torch.special.xlogy(integers, integers)
+    h = torch.log(integers[-1]) - table[counts].sum() / (n * d)
+    return (h + torch.log(integers[-1])).item()
+
+
+def _norm(x: Tensor, y: Tensor) -> tuple[float, float]:
+    x, y = x.to(torch.float64), y.to(torch.float64)
+    scale = torch.maximum(_exponent(_largest(x)), _exponent(_largest(y)))
+    norm = torch.linalg.vector_norm(torch.ldexp(x, -scale) - torch.ldexp(y, -scale))
+    return torch.ldexp(norm, scale).item(), torch.ldexp(norm / x.shape[0] ** 0.5, scale).item()
+
+
+def _r2(x: Tensor, y: Tensor) -> tuple[float, float]:
+    """In-sample and leave-one-out R2 for centred samples, averaged over the channels of y that vary.
+
+    With the eigenvalues ``e`` and eigenvectors ``U`` of the centred Gram matrix and a ridge ``r`` the residuals of
+    the regression with an intercept are ``B y``, ``B = U diag(r / (e + r)) U^T`` without the constant eigenvector,
+    and predicting sample i from the others leaves ``(B y)_i / B_ii``: no regression is fitted twice. The ridge is
+    rounding, ``max(n, d) eps`` times the largest eigenvalue, and does what a cut of the rank would do. So this is
+    least squares, and the solution of least norm where n <= d.
+    """
+    y = y[:, y.any(dim=0)]
+    n, d = x.shape
+    if not y.shape[1]:
+        return NAN, NAN
+    gram = x @ x.T
+    size = gram.norm()
+    if size == 0:
+        residual = y
+        own = y.new_full((n,), 1 - 1 / n)
+    else:
+        # The constant vector has eigenvalue 0; made the largest, it is the last and can be left out.
+        values, vectors = torch.linalg.eigh(gram + 2 * size / n)
+        values, vectors = values[:-1].clamp_min(0), vectors[:, :-1]
+        ridge = max(n, d) * _EPS * values[-1]
+        shrunk = ridge / (values + ridge)
+        residual = vectors @ (shrunk[:, None] * (vectors.T @ y))
+        own = vectors.square() @ shrunk
+    total = y.square().sum(dim=0)
+    inside = 1 - residual.square().sum(dim=0) / total
+    outside = 1 - (residual / own[:, None]).square().sum(dim=0) / total
+    return inside.mean().item(), outside.mean().item()
