@@ -1,0 +1,126 @@
+"""A small table that prints as text and as HTML, and is written as Markdown and CSV."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Table"]
+
+
+class Table:
+    """Columns of equal length that print as text and as HTML, with rounded numbers.
+
+    Parameters
+    ----------
+    columns
+        Maps a heading to its values: numbers, texts, or None where there is none. NaN and None print as ``-``.
+    digits
+        Decimals of floating-point numbers.
+    notes
+        Sentences below the table.
+
+    Examples
+    --------
+    >>> table = Table({"model": ["a", "b"], "score": [0.5, float("nan")]}, notes=["b is dead."])
+    >>> table
+    model | score
+    a     |  0.50
+    b     |     -
+    b is dead.
+    >>> table["score"]
+    array([0.5, nan])
+    """
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]], *, digits: int = 2, notes: Iterable[str] = ()) -> None:
+        self.columns = {name: list(values) for name, values in columns.items()}
+        self.digits = digits
+        self.notes = list(notes)
+        if len({len(values) for values in self.columns.values()}) > 1:
+            raise ValueError(
+                "columns have "
+                + ", ".join(f"{len(values)} ({name})" for name, values in self.columns.items())
+                + " values; they should have the same number."
+            )
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), []))
+
+    def __getitem__(self, column: str) -> np.ndarray:
+        """A column as an array: float64 with NaN for None if it holds numbers, else of texts."""
+        values = self.columns[column]
+        if any(isinstance(value, str) for value in values):
+            return np.array(values, dtype=object)
+        return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary a row, numbers unrounded."""
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
+
+    def row(self, name: str) -> dict[str, Any]:
+        """The row whose first column is ``name``."""
+        first = next(iter(self.columns))
+        for row in self.rows():
+            if row[first] == name:
+                return row
+        raise KeyError(f"there is no row {name!r}; there are {', '.join(map(str, self.columns[first]))}.")
+
+    def _text(self, value: Any) -> str:
+        if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+            return "-"
+        if isinstance(value, float | np.floating):
+            text = f"{value:.{self.digits}f}"
+            return text.removeprefix("-") if float(text) == 0 else text
+        return str(value)
+
+    def _cells(self) -> tuple[list[list[str]], list[bool]]:
+        """All cells as text, the headings first, and which columns hold numbers."""
+        body = [[self._text(value) for value in row] for row in zip(*self.columns.values(), strict=True)]
+        numeric = [not any(isinstance(value, str) for value in values) for values in self.columns.values()]
+        return [list(self.columns), *body], numeric
+
+    def __repr__(self) -> str:
+        cells, numeric = self._cells()
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = (
+            " | ".join(
+                cell.rjust(width) if right else cell.ljust(width)
+                for cell, width, right in zip(row, widths, numeric, strict=True)
+            ).rstrip()
+            for row in cells
+        )
+        return "\n".join([*lines, *self.notes])
+
+    def _repr_html_(self) -> str:
+        (head, *body), numeric = self._cells()
+        style = ['style="text-align: right"' if right else 'style="text-align: left"' for right in numeric]
+        lines = [
+            "<tr>" + "".join(f'<th scope="col" {s}>{html.escape(c)}</th>' for c, s in zip(head, style, strict=True))
+        ]
+        lines += [
+            "<tr>" + "".join(f"<td {s}>{html.escape(c)}</td>" for c, s in zip(row, style, strict=True)) for row in body
+        ]
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return '<table class="table">\n' + "\n".join(line + "</tr>" for line in lines) + f"\n</table>{notes}"
+
+    def markdown(self) -> str:
+        """The table in Markdown, numbers rounded."""
+        (head, *body), numeric = self._cells()
+        rule = ["---:" if right else "---" for right in numeric]
+        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in [head, rule, *body]]
+        return "\n".join([*lines, *(f"\n{note}" for note in self.notes)]) + "\n"
+
+    def csv(self) -> str:
+        """The table as comma-separated values, numbers with all digits, undefined ones empty."""
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(self.columns)
+        for row in zip(*self.columns.values(), strict=True):
+            writer.writerow("" if self._text(value) == "-" and not isinstance(value, str) else value for value in row)
+        return file.getvalue()
