@@ -33,7 +33,7 @@ try:
 except ImportError:  # Windows has no such locks: there, nothing keeps two processes apart
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Content", "Record", "RecordError", "differences", "read_record"]
+__all__ = ["Content", "Record", "RecordError", "differences", "os_error", "read_record"]
 
 SCHEMA = "affscore.record/1"
 _START = f'{{"header":{{"schema":"{SCHEMA.rpartition("/")[0]}/'.encode()
@@ -68,6 +68,13 @@ class Content:
     length: int
     checksum: str
     torn: bool
+
+
+def os_error(number: int | None, text: str) -> OSError:
+    """An OSError with the system's number whose text is one sentence."""
+    error = OSError(text)
+    error.errno = number
+    return error
 
 
 def _line(kind: str, content: Any, before: str) -> tuple[bytes, str]:
@@ -228,7 +235,8 @@ class Record:
                 if content.torn:
                     os.ftruncate(self._file, content.length)
             except OSError as error:
-                raise OSError(error.errno, f"the record {self.path} cannot be written ({error.strerror})") from error
+                text = f"the record {self.path} cannot be written ({error.strerror or error})."
+                raise os_error(error.errno, text) from error
             self._length, self._checksum = content.length, content.checksum
             self.lines = list(content.lines)
             if content.header is None:
@@ -269,11 +277,8 @@ class Record:
                 os.ftruncate(self._file, self._length)
             if not isinstance(error, OSError):
                 raise
-            raise OSError(
-                error.errno,
-                f"the record {self.path} cannot be written ({error.strerror}); its {len(self.lines)} finished lines "
-                "are kept",
-            ) from error
+            text = f"the record {self.path} cannot be written ({error.strerror}); what was in it before is kept."
+            raise os_error(error.errno, text) from error
         self._length += len(line)
         self._checksum = checksum
 

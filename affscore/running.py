@@ -82,7 +82,7 @@ def batch_results(
     precision: str = "full",
     channels_last: bool = False,
     workers: int | None = None,
-    start: int = 0,
+    numbers: Iterable[int] | None = None,
 ) -> Iterator[BatchResult]:
     """The results of a network's batches, one after the other, in their order.
 
@@ -92,8 +92,8 @@ def batch_results(
         As for :func:`affscore.signature`.
     workers
         Number of scoring threads; by default that of torch's threads. It changes no result.
-    start
-        The number of the first of ``batches``, for a run that goes on from there.
+    numbers
+        The numbers of ``batches``, one for each, where they are some of many; by default 0, 1, 2 and so on.
 
     Yields
     ------
@@ -134,7 +134,7 @@ def batch_results(
     if device is not None:
         model.to(place)
     forward = _Forward(model, place, pool, micro_batch, precision, channels_last, bool(set(UNPOOLED) & set(measures)))
-    return _run(forward, batches, covariance, measures, workers or torch.get_num_threads(), start)
+    return _run(forward, batches, covariance, measures, workers or torch.get_num_threads(), numbers)
 
 
 def resolve_device(model: nn.Module, device: str | torch.device | None) -> torch.device:
@@ -336,11 +336,17 @@ class _Pending:
 
 
 def _run(
-    forward: _Forward, batches: Iterable[Any], covariance: str, measures: tuple[str, ...], workers: int, start: int
+    forward: _Forward,
+    batches: Iterable[Any],
+    covariance: str,
+    measures: tuple[str, ...],
+    workers: int,
+    numbers: Iterable[int] | None,
 ) -> Iterator[BatchResult]:
     pending: deque[_Pending] = deque()
     failure: tuple[int, BaseException] | None = None
-    names, end = None, object()
+    known: tuple[int, list[str]] | None = None
+    end = object()
 
     with ThreadPoolExecutor(workers, thread_name_prefix="affscore") as scorers:
 
@@ -354,7 +360,7 @@ def _run(
 
         try:
             source = iter(batches)
-            for index in itertools.count(start):
+            for index in itertools.count() if numbers is None else numbers:
                 try:
                     batch = next(source, end)
                     if batch is end:
@@ -362,9 +368,12 @@ def _run(
                     inputs = _inputs(batch, index)
                     found = forward(inputs)
                     calls = [o.call for o in found.observations]
-                    if names is not None and names != [call.name for call in calls]:
-                        raise ValueError(f"the activation calls of batch {index} differ from those of batch {start}.")
                     names = [call.name for call in calls]
+                    known = known or (index, names)
+                    if names != known[1]:
+                        raise ValueError(
+                            f"the activation calls of batch {index} differ from those of batch {known[0]}."
+                        )
                     observations, ready = _on_host(found.observations, forward.device)
                     scoring = [scorers.submit(_measured, o, ready, covariance, measures) for o in observations]
                     pending.append(_Pending(index, _length(inputs), calls, found.excluded, scoring))
