@@ -1,514 +1,546 @@
-"""Intertwiner groups: which linear maps pass through an activation, and what that means for the weights.
+"""The symmetries of a network: intertwiners that act on its weights and leave its function alone.
 
-A matrix ``A`` is an intertwiner of an activation ``sigma``, applied to each coordinate of ``x``, if there is a matrix
-``phi(A)`` with ``sigma(A x) = phi(A) sigma(x)`` for every ``x``, both invertible.
+*   :func:`act` lets elements of the activations' groups act on the weights of a network, which then computes the same
+    function (Proposition 3.4), through batch norm and residual connections; :func:`sample_action` draws elements that
+    fit, and :func:`splice` joins the first layers of one network to the last ones of another (Theorem 4.2).
+*   :func:`homogeneity_gap` is GELU's distance from ReLU's symmetry in closed form (Figure 17).
+*   :func:`load_rotations` reads the stored sanity test on trained networks (Figure 4).
 
-*   :func:`intertwiner` gives the group of an activation: sample it, test membership, apply ``phi``.
+The groups themselves are in :mod:`affscore.intertwiners`; :func:`intertwiner` can be imported from here too.
 
 Source: Godfrey, Brown, Emerson, Kvinge, "On the Symmetries of Deep Learning Models and their Internal
-Representations", NeurIPS 2022, sections 3.1 to 3.3 and appendix E, with Table 1 extended to the whole catalogue.
+Representations", NeurIPS 2022, sections 3 and 4 and appendix E.
 """
 
 from __future__ import annotations
 
-import abc
+import copy
 import math
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from affscore.activations import CATALOGUE, Activation, Function, lookup
+from affscore.intertwiners import (
+    GeneralLinear,
+    Intertwiner,
+    Monomial,
+    PReLUGroup,
+    _leading,
+    _square,
+    find_intertwiner,
+    intertwiner,
+)
+from affscore.networks import BasicBlock
 
-__all__ = ["GeneralLinear", "Intertwiner", "Monomial", "PReLUGroup", "intertwiner"]
+__all__ = [
+    "ChannelMap",
+    "GeneralLinear",
+    "HiddenLayer",
+    "Intertwiner",
+    "Monomial",
+    "PReLUGroup",
+    "act",
+    "find_intertwiner",
+    "fold_norm",
+    "hidden_layers",
+    "homogeneity_gap",
+    "homogeneity_slope",
+    "intertwiner",
+    "sample_action",
+    "scale_before_norm",
+    "splice",
+]
 
 
-# ------------------------------------------------------------------------------------------------ the groups
+# -------------------------------------------------------------------------------------- GELU's lack of symmetry
 
 
-class Intertwiner(abc.ABC):
-    """The intertwiner group of an activation: its elements are (n, n) matrices A with sigma(A x) = phi(A) sigma(x).
+def homogeneity_slope() -> float:
+    """The slope that :func:`homogeneity_gap` tends to for large lambda: sqrt(1/12 - (1 - 1/sqrt 3) / (2 pi)).
 
-    Columns: A acts on a column ``x``. Samples in rows, ``X`` of shape (N, n), become ``X @ A.T``.
+    The paper gives about 0.127 from a simulation (appendix E.2.1). For large lambda, Phi(lambda x) is 1 for x > 0
+    and 0 for x < 0, and integrating 2 x^2 (1 - Phi(x))^2 over the positive half of the normal law by parts, twice,
+    gives the formula.
+
+    >>> round(homogeneity_slope(), 5)
+    0.12675
     """
+    return math.sqrt(1 / 12 - (1 - 1 / math.sqrt(3)) / (2 * math.pi))
 
-    @property
-    @abc.abstractmethod
-    def description(self) -> str:
-        """What the matrices look like, in words."""
 
-    @property
-    @abc.abstractmethod
-    def phi_description(self) -> str:
-        """What phi does, in words."""
+def homogeneity_gap(factors: Any) -> Tensor:
+    """Root mean square of GELU(lambda X) - lambda GELU(X) for a standard normal X (equation E.22), in closed form.
 
-    @abc.abstractmethod
-    def _sample(self, n: int, generator: torch.Generator, spread: float) -> Tensor: ...
-
-    @abc.abstractmethod
-    def _why_not(self, a: Tensor, tolerance: float) -> str: ...
-
-    @abc.abstractmethod
-    def _phi(self, a: Tensor, tolerance: float) -> Tensor: ...
-
-    def sample(
-        self,
-        n: int,
-        generator: torch.Generator | int | None = None,
-        *,
-        spread: float = 1.0,
-        dtype: torch.dtype = torch.float64,
-    ) -> Tensor:
-        """A random element of shape (n, n).
-
-        Parameters
-        ----------
-        n
-            Number of channels.
-        generator
-            A generator on the CPU, or a seed. None takes torch's own.
-        spread
-            Standard deviation of the logarithm of the scalings, where the group has any; 0 leaves them at 1. The
-            paper draws lognormal scalings too (section 3.3).
-        dtype
-            Of the result.
-
-        Raises
-        ------
-        ValueError
-            If ``n`` is less than 1, or ``spread`` is negative or not finite.
-        """
-        if n < 1:
-            raise ValueError(f"n is {n}; it should be at least 1.")
-        if not 0 <= spread < math.inf:
-            raise ValueError(f"spread is {spread}; it should be a finite number that is at least 0.")
-        if generator is None:
-            generator = torch.default_generator
-        elif isinstance(generator, int):
-            generator = torch.Generator().manual_seed(generator)
-        return self._sample(n, generator, spread).to(dtype)
-
-    def why_not(self, a: Tensor, tolerance: float | None = None) -> str:
-        """Why a matrix does not belong to the group, as a sentence; "" if it does.
-
-        ``tolerance`` is relative; None is 1e-9 in float64 and 1e-5 in lower precision. Raises as :meth:`contains`.
-        """
-        a, tolerance = _square(a, tolerance)
-        return self._why_not(a, tolerance)
-
-    def contains(self, a: Tensor, tolerance: float | None = None) -> bool:
-        """Whether the (n, n) matrix ``a`` belongs to the group, up to a relative ``tolerance``.
-
-        Entries below ``tolerance`` times the largest of their row count as 0. None is 1e-9 in float64 and 1e-5 in
-        lower precision.
-
-        Raises
-        ------
-        TypeError
-            If ``a`` is not a real tensor of floating point.
-        ValueError
-            If it is not square, is empty, or holds NaN or infinity.
-        """
-        return not self.why_not(a, tolerance)
-
-    def phi(self, a: Tensor, tolerance: float | None = None) -> Tensor:
-        """phi(a), of the shape, dtype and device of ``a``.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As :meth:`contains`; and ValueError, with the reason, if ``a`` is not in the group.
-        """
-        a, tolerance = _square(a, tolerance)
-        reason = self._why_not(a, tolerance)
-        if reason:
-            raise ValueError(f"a is not in the group ({self.description}): {reason}")
-        return self._phi(a, tolerance)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.description}; phi: {self.phi_description})"
-
-
-def _square(a: Any, tolerance: float | None) -> tuple[Tensor, float]:
-    if not isinstance(a, Tensor) or not a.is_floating_point():
-        kind = a.dtype if isinstance(a, Tensor) else type(a).__name__
-        raise TypeError(f"a is of type {kind}; it should be a real floating-point tensor.")
-    if a.ndim != 2 or a.shape[0] != a.shape[1] or not len(a):
-        raise ValueError(f"a has shape {tuple(a.shape)}; it should be (n, n) with n of at least 1.")
-    if not bool(a.isfinite().all()):
-        raise ValueError(f"a holds {a[~a.isfinite()][0].item()}; all entries should be finite.")
-    if tolerance is None:
-        tolerance = 1e-9 if a.dtype == torch.float64 else 1e-5
-    elif not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance is {tolerance}; it should be at least 0 and below 1.")
-    return a, tolerance
-
-
-def _leading(a: Tensor, tolerance: float) -> tuple[Tensor, Tensor, str]:
-    """The column and the value of the only entry of each row, and why there is not one in each row and column."""
-    size, column = a.abs().max(dim=1)
-    for row in range(len(a)):
-        if size[row] == 0:
-            return column, size, f"row {row} is 0."
-        others = int((a[row].abs() > tolerance * size[row]).sum()) - 1
-        if others:
-            return column, size, f"row {row} has {others + 1} entries that are not 0; it should have one."
-    if len(set(column.tolist())) < len(a):
-        double = int(column.bincount(minlength=len(a)).argmax())
-        return column, size, f"column {double} has entries in several rows; it should have one."
-    return column, a[torch.arange(len(a)), column], ""
-
-
-def _monomial(column: Tensor, value: Tensor) -> Tensor:
-    """The matrix with value[i] at (i, column[i])."""
-    return torch.zeros(len(value), len(value), dtype=value.dtype, device=value.device).scatter_(
-        1, column[:, None], value[:, None]
-    )
-
-
-def _permutation(n: int, generator: torch.Generator) -> Tensor:
-    return torch.randperm(n, generator=generator)
-
-
-def _signs(n: int, generator: torch.Generator) -> Tensor:
-    return 2.0 * torch.randint(0, 2, (n,), generator=generator).double() - 1
-
-
-def _orthogonal(n: int, generator: torch.Generator) -> Tensor:
-    """A random orthogonal matrix, uniform over the group (QR with the signs of R's diagonal)."""
-    q, r = torch.linalg.qr(torch.randn(n, n, generator=generator, dtype=torch.float64))
-    return q * r.diagonal().sign()
-
-
-@dataclass(frozen=True, repr=False)
-class Monomial(Intertwiner):
-    """Matrices P D, P a permutation and D diagonal; the entries lambda of D satisfy sigma(lambda x) = b sigma(x).
-
-    Every activation that is not affine has such a group (Theorem E.14), so only one channel has to be looked at.
-
-    Attributes
-    ----------
-    scalings
-        ``"one"``: abs(lambda) = 1; ``"positive"``: any abs(lambda) > 0; ``"discrete"``: powers of ``base``.
-    flip
-        b for lambda = -1: 1 for an even function, -1 for an odd one, 0 where negative lambda are not allowed.
-    degree
-        b = lambda**degree for positive lambda.
-    base
-        The smallest lambda above 1, for ``"discrete"``.
-    """
-
-    scalings: str
-    flip: int = 0
-    degree: float = 1.0
-    base: float = 1.0
-
-    @property
-    def description(self) -> str:
-        start = {
-            "one": "",
-            "positive": "scalings" if self.flip else "positive scalings",
-            "discrete": f"scalings by powers of {self.base:.6g}",
-        }[self.scalings]
-        if not start:
-            return "signed permutations" if self.flip else "permutations"
-        signs = " with either sign" if self.flip and self.scalings == "discrete" else ""
-        return f"{start}{signs} times permutations"
-
-    @property
-    def phi_description(self) -> str:
-        if self.scalings == "one":
-            return "abs(A)" if self.flip > 0 else "A"
-        odd = self.flip == (-1 if self.degree % 2 == 1 else 1) and self.degree == int(self.degree)
-        power = f"entries to the power {self.degree:.6g}"
-        if self.flip == 0:
-            return "A" if self.degree == 1 else ("the permutation" if self.degree == 0 else power)
-        if self.degree == 0:
-            return "signs of the entries" if self.flip < 0 else "the permutation"
-        if self.degree == 1:
-            return "abs(A)" if self.flip > 0 else "A"
-        return power if odd else f"{power} of abs(A)" + ("" if self.flip > 0 else ", with their signs")
-
-    def allows(self, value: float, tolerance: float = 1e-9) -> bool:
-        """Whether lambda = ``value`` belongs to the group of one channel."""
-        if value == 0 or (value < 0 and not self.flip):
-            return False
-        if self.scalings == "positive":
-            return True
-        if self.scalings == "one":
-            return abs(abs(value) - 1) <= tolerance
-        power = math.log(abs(value)) / math.log(self.base)
-        return abs(self.base ** round(power) / abs(value) - 1) <= tolerance
-
-    def factor(self, value: Tensor) -> Tensor:
-        """b(lambda) for lambda = ``value``, of any shape; ``value`` is not checked."""
-        size = torch.ones_like(value) if self.scalings == "one" else value.abs() ** self.degree
-        return size * value.sign() if self.flip < 0 else size
-
-    def _sample(self, n: int, generator: torch.Generator, spread: float) -> Tensor:
-        column = _permutation(n, generator)
-        value = torch.ones(n, dtype=torch.float64)
-        if self.scalings == "positive":
-            value = (spread * torch.randn(n, generator=generator, dtype=torch.float64)).exp()
-        elif self.scalings == "discrete":
-            value = self.base ** torch.randint(-1, 2, (n,), generator=generator).double()
-        if self.flip:
-            value = value * _signs(n, generator)
-        return _monomial(column, value)
-
-    def _why_not(self, a: Tensor, tolerance: float) -> str:
-        column, value, reason = _leading(a, tolerance)
-        if reason:
-            return reason
-        for row, entry in enumerate(value.tolist()):
-            if not self.allows(entry, tolerance):
-                return f"the entry {entry:.6g} at ({row}, {int(column[row])}) is not one of its scalings."
-        return ""
-
-    def _phi(self, a: Tensor, tolerance: float) -> Tensor:
-        column, value, _ = _leading(a, tolerance)
-        return _monomial(column, self.factor(value))
-
-
-@dataclass(frozen=True, repr=False)
-class GeneralLinear(Intertwiner):
-    """Matrices that mix channels: the groups of affine functions.
-
-    Attributes
-    ----------
-    kind
-        ``"linear"``, sigma(x) = c x: every invertible A, phi(A) = A. ``"affine"``, sigma(x) = a x + c with a and c
-        not 0: those with A 1 = 1 (rows that sum to 1), phi(A) = A. ``"constant"``: every invertible A; phi is not
-        unique, and the identity serves.
-    """
-
-    kind: str = "linear"
-
-    @property
-    def description(self) -> str:
-        return "invertible matrices" + (" whose rows sum to 1" if self.kind == "affine" else "")
-
-    @property
-    def phi_description(self) -> str:
-        return "the identity" if self.kind == "constant" else "A"
-
-    def _sample(self, n: int, generator: torch.Generator, spread: float) -> Tensor:
-        if self.kind == "affine":
-            # A basis that starts with (1, ..., 1); A fixes its first vector.
-            ones = torch.ones(n, 1, dtype=torch.float64)
-            rest = torch.randn(n, n - 1, generator=generator, dtype=torch.float64)
-            basis = torch.linalg.qr(torch.cat([ones, rest], dim=1))[0]
-            inner = torch.eye(n, dtype=torch.float64)
-            inner[0, 1:] = torch.randn(n - 1, generator=generator, dtype=torch.float64)
-            if n > 1:
-                inner[1:, 1:] = GeneralLinear()._sample(n - 1, generator, spread)
-            return basis @ inner @ basis.T
-        scale = (spread * torch.randn(n, generator=generator, dtype=torch.float64)).exp()
-        return (_orthogonal(n, generator) * scale) @ _orthogonal(n, generator)
-
-    def _why_not(self, a: Tensor, tolerance: float) -> str:
-        values = torch.linalg.svdvals(a)
-        if values[-1] <= tolerance * values[0]:
-            return "it is singular."
-        sums = a.sum(dim=1) - 1
-        if self.kind == "affine" and bool((sums.abs() > tolerance * a.abs().sum(dim=1)).any()):
-            row = int(sums.abs().argmax())
-            return f"row {row} sums to {sums[row].item() + 1:.6g}, not to 1."
-        return ""
-
-    def _phi(self, a: Tensor, tolerance: float) -> Tensor:
-        return torch.eye(len(a), dtype=a.dtype, device=a.device) if self.kind == "constant" else a.clone()
-
-
-@dataclass(frozen=True, repr=False)
-class PReLUGroup(Intertwiner):
-    """The group of a PReLU with a slope for each channel: max(0, x_i) + s_i min(0, x_i).
-
-    Channels of slope 1 are linear: any invertible matrix may mix them, and phi is that matrix. An entry lambda from
-    a channel j to a channel i of other slopes is alone in its row and column, and either lambda > 0 and s_i = s_j,
-    with phi = lambda, or lambda < 0 and s_i s_j = 1, with phi = lambda s_i. So slope -1 flips in place, and slope 0
-    has no flip. This extension of Table 1 is ours.
-
-    Attributes
-    ----------
-    slopes
-        The slope of each channel; slopes within 1e-9 of each other count as equal.
-    """
-
-    slopes: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        if not self.slopes or not all(math.isfinite(s) for s in self.slopes):
-            raise ValueError(f"slopes is {self.slopes}; it should hold at least one number, all of them finite.")
-
-    @property
-    def description(self) -> str:
-        linear = sum(map(self._linear, self.slopes))
-        return (
-            f"invertible matrices on the {linear} of {len(self.slopes)} channels with slope 1, on the others scalings "
-            "times permutations that keep the slope, or turn it over with a change of sign"
-        )
-
-    @property
-    def phi_description(self) -> str:
-        return "A, and lambda times the slope where a negative lambda turns a slope over"
-
-    @staticmethod
-    def _linear(slope: float) -> bool:
-        return abs(slope - 1) <= 1e-9
-
-    def partners(self, i: int, sign: int) -> list[int]:
-        """The channels j that may feed channel i through a lambda of that sign; those of slope 1 are left out."""
-        target = self.slopes[i]
-        if self._linear(target):
-            return []
-        return [
-            j
-            for j, slope in enumerate(self.slopes)
-            if not self._linear(slope) and (abs(slope - target) if sign > 0 else abs(slope * target - 1)) <= 1e-9
-        ]
-
-    def _matrix_slopes(self, a: Tensor) -> Tensor:
-        if len(a) != len(self.slopes):
-            raise ValueError(f"a has shape {tuple(a.shape)}; this PReLU has {len(self.slopes)} channels.")
-        return torch.tensor(self.slopes, dtype=a.dtype, device=a.device)
-
-    def _sample(self, n: int, generator: torch.Generator, spread: float) -> Tensor:
-        if n != len(self.slopes):
-            raise ValueError(f"n is {n}; this PReLU has {len(self.slopes)} channels.")
-        a = torch.zeros(n, n, dtype=torch.float64)
-        linear = [i for i in range(n) if self._linear(self.slopes[i])]
-        if linear:
-            index = torch.tensor(linear)
-            a[index[:, None], index] = GeneralLinear()._sample(len(linear), generator, spread)
-        free = [i for i in range(n) if i not in linear]
-        sources: dict[int, int] = {}
-        for slope in sorted({self.slopes[i] for i in free}):
-            same = [i for i in free if self.slopes[i] == slope]
-            for i, k in zip(same, _permutation(len(same), generator).tolist(), strict=True):
-                sources[i] = same[k]
-        value = (spread * torch.randn(n, generator=generator, dtype=torch.float64)).exp()
-        # As many channels of slope 1/s must go to slope s as the other way round, so flips come in pairs (i, j), or
-        # alone for slope -1.
-        for i in free:
-            others = [j for j in self.partners(i, -1) if j >= i]
-            if others and torch.rand(1, generator=generator) < 0.5:
-                j = others[int(torch.randint(0, len(others), (1,), generator=generator))]
-                if value[i] > 0 and value[j] > 0:
-                    sources[i], sources[j] = sources[j], sources[i]
-                    value[i] = -value[i]
-                    if j != i:
-                        value[j] = -value[j]
-        for i, j in sources.items():
-            a[i, j] = value[i]
-        return a
-
-    def _why_not(self, a: Tensor, tolerance: float) -> str:
-        slopes = self._matrix_slopes(a)
-        linear = (slopes - 1).abs() <= 1e-9
-        size = a.abs().amax(dim=1, keepdim=True)
-        mixed = (a.abs() > tolerance * size) & (linear[:, None] != linear)
-        if bool(mixed.any()):
-            i, j = mixed.nonzero()[0].tolist()
-            return f"the entry at ({i}, {j}) joins a channel of slope 1 to one of another slope."
-        if bool(linear.any()):
-            reason = GeneralLinear()._why_not(a[linear][:, linear], tolerance)
-            if reason:
-                return f"on the channels of slope 1, {reason}"
-        rest = (~linear).nonzero()[:, 0]
-        if not len(rest):
-            return ""
-        column, value, reason = _leading(a[rest[:, None], rest], tolerance)
-        if reason:
-            return f"on the channels of other slopes, {reason}"
-        for row, col, entry in zip(rest.tolist(), rest[column].tolist(), value.tolist(), strict=True):
-            if col not in self.partners(row, 1 if entry > 0 else -1):
-                wanted = "equal slopes" if entry > 0 else "slopes whose product is 1"
-                return (
-                    f"the entry {entry:.6g} at ({row}, {col}) needs {wanted}, and the channels have "
-                    f"{self.slopes[row]:.6g} and {self.slopes[col]:.6g}."
-                )
-        return ""
-
-    def _phi(self, a: Tensor, tolerance: float) -> Tensor:
-        slopes = self._matrix_slopes(a)
-        linear = (slopes - 1).abs() <= 1e-9
-        flipped = torch.where(a < 0, a * slopes[:, None], a)
-        kept = a.abs() > tolerance * a.abs().amax(dim=1, keepdim=True)
-        return torch.where(linear[:, None], a, flipped) * (kept | linear[:, None]) * (linear[:, None] == linear)
-
-
-_PERMUTATIONS, _SIGNED = Monomial("one"), Monomial("one", flip=-1)
-_EVEN = Monomial("one", flip=1)
-
-# Table 1, for the whole catalogue. What is not listed has permutations only.
-_TABLE: dict[str, Intertwiner] = {
-    "identity": GeneralLinear(),
-    **dict.fromkeys(("relu", "leaky_relu", "prelu", "rrelu"), Monomial("positive", degree=1)),
-    "relu_squared": Monomial("positive", degree=2),
-    "heaviside": Monomial("positive", degree=0),
-    "sign": Monomial("positive", flip=-1, degree=0),
-    "abs": Monomial("positive", flip=1, degree=1),
-    "square": Monomial("positive", flip=1, degree=2),
-    "cube": Monomial("positive", flip=-1, degree=3),
-    **dict.fromkeys(
-        (
-            "tanh", "lecun_tanh", "hardtanh", "softsign", "arctan", "erf", "isru", "sqnl", "symlog", "tanhshrink",
-            "hardshrink", "softshrink", "plu", "sine", "gcu",
-        ),
-        _SIGNED,
-    ),
-    **dict.fromkeys(("lisht", "gaussian", "ricker", "sq_rbf", "cosine"), _EVEN),
-}  # fmt: skip
-
-
-def _leaky(slope: float) -> Intertwiner:
-    """The group of max(0, x) + slope min(0, x)."""
-    if slope == 1:
-        return GeneralLinear()
-    return Monomial("positive", flip=1 if slope == -1 else 0, degree=1)
-
-
-def intertwiner(activation: str | Activation | nn.Module | Function) -> Intertwiner:
-    """The intertwiner group of an activation.
+    With ``M(a, b) = E[X^2 Phi(aX) Phi(bX)]``, the square is ``lambda^2 (M(lambda, lambda) - 2 M(lambda, 1) +
+    M(1, 1))``. Two uses of Stein's identity E[X f(X)] = E[f'(X)] and Sheppard's formula for E[Phi(aX) Phi(bX)] give
+    ``M(a, b) = 1/4 + arcsin(r) / (2 pi) + a b (1/(1+a^2) + 1/(1+b^2)) / (2 pi sqrt(1 + a^2 + b^2))`` with
+    ``r = a b / sqrt((1 + a^2) (1 + b^2))``. The paper did not find a closed form and sampled.
 
     Parameters
     ----------
-    activation
-        A name in :data:`affscore.activations.CATALOGUE`, an :class:`Activation`, or a module of ``torch.nn``: ReLU,
-        LeakyReLU, PReLU (with one slope or one for each channel), Identity, or another one of the catalogue.
+    factors
+        lambda > 0, any shape.
+
+    Returns
+    -------
+    Float64 tensor of that shape; the error is about 1e-8 near lambda = 1, where the terms cancel.
 
     Raises
     ------
     ValueError
-        If the name is unknown.
+        If a factor is not positive and finite.
+
+    >>> homogeneity_gap([1.0, 2.0])
+    tensor([0.0000, 0.1767], dtype=torch.float64)
+    """
+    a = torch.as_tensor(factors, dtype=torch.float64)
+    if not bool(((a > 0) & a.isfinite()).all()):
+        raise ValueError("factors holds a number that is not positive and finite.")
+
+    def moment(a: Tensor, b: Tensor) -> Tensor:
+        p, q = 1 + a**2, 1 + b**2
+        angle = torch.atan2(a * b, (1 + a**2 + b**2).sqrt())  # arcsin(r), without its cancellation near r = 1
+        return 0.25 + (angle + a * b * (1 / p + 1 / q) / (1 + a**2 + b**2).sqrt()) / (2 * math.pi)
+
+    one = torch.ones_like(a)
+    return a * (moment(a, a) - 2 * moment(a, one) + moment(one, one)).clamp(min=0).sqrt()
+
+
+# ---------------------------------------------------------------------------------- the action on the weights
+
+
+@dataclass
+class HiddenLayer:
+    """An activation of a network, with the layers around it.
+
+    Attributes
+    ----------
+    name, module, channels
+        Name and module of the activation, and the number of its channels.
+    producer, norm
+        The linear or convolutional layer before it, and the batch norm between the two or None.
+    consumers
+        The linear or convolutional layers that read it.
+    pooled
+        True if a max-pooling layer lies between: then phi(A) must not have negative entries.
+    tied_to, new_channels
+        In a residual network, the activation whose output is added before this one, or "". ``new_channels`` are
+        added around it by padding with zeros.
+    """
+
+    name: str
+    module: nn.Module
+    channels: int
+    producer: Any
+    norm: Any
+    consumers: list[Any] = field(default_factory=list)
+    pooled: bool = False
+    tied_to: str = ""
+    new_channels: int = 0
+
+    @property
+    def group(self) -> Intertwiner:
+        """The intertwiner group of the activation."""
+        return intertwiner(self.module)
+
+    def __repr__(self) -> str:
+        tie = f", tied to {self.tied_to}" if self.tied_to else ""
+        return f"HiddenLayer({self.name}: {self.channels} channels{tie})"
+
+
+_AFFINE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+_MAX_POOLS = (nn.MaxPool1d, nn.MaxPool2d, nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d)
+_THROUGH = (
+    nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.Flatten, nn.Dropout, nn.Dropout2d,
+)  # fmt: skip
+
+
+def hidden_layers(network: nn.Module) -> list[HiddenLayer]:
+    """The hidden activations of a network in execution order, with what lies around them.
+
+    Parameters
+    ----------
+    network
+        An ``nn.Sequential``, nested or not, of linear and convolutional layers, batch norm, activations, pooling,
+        flattening, dropout and :class:`affscore.networks.BasicBlock`.
+
+    Raises
+    ------
+    TypeError
+        If it is something else, or holds another kind of module.
+    ValueError
+        If an activation does not follow a linear or convolutional layer, or a convolution has groups.
+
+    >>> from affscore.networks import resnet20
+    >>> hidden_layers(resnet20(width=4))[1:3]
+    [HiddenLayer(block1.relu1: 4 channels), HiddenLayer(block1.relu2: 4 channels, tied to relu)]
+    """
+    if not isinstance(network, nn.Sequential):
+        raise TypeError(f"network is a {type(network).__name__}; it should be an nn.Sequential.")
+    layers: list[HiddenLayer] = []
+    producer: Any = None  # waits for its activation
+    norm: Any = None
+    current: HiddenLayer | None = None  # whose output flows
+
+    def hidden(name: str, module: nn.Module, before: Any, norm: Any) -> HiddenLayer:
+        layer = HiddenLayer(name, module, before.weight.shape[0], before, norm)
+        layers.append(layer)
+        return layer
+
+    for name, module in _children(network):
+        if isinstance(module, _AFFINE):
+            if getattr(module, "groups", 1) != 1:
+                raise ValueError(f"network.{name} is a convolution with groups; its channels cannot be mixed.")
+            if current is not None:
+                current.consumers.append(module)
+            producer, norm, current = module, None, None
+        elif isinstance(module, _NORMS):
+            if producer is None or norm is not None:
+                raise ValueError(f"network.{name} should follow a linear or convolutional layer.")
+            norm = module
+        elif isinstance(module, BasicBlock):
+            if current is None:
+                raise ValueError(f"network.{name} should follow an activation.")
+            current.consumers.append(module.a[0])
+            inner = hidden(f"{name}.relu1", module.relu1, module.a[0], _second(module.a))
+            inner.consumers.append(module.b[0])
+            outer = hidden(f"{name}.relu2", module.relu2, module.b[0], _second(module.b))
+            if module.residual:
+                outer.tied_to, outer.new_channels = current.name, module.new_channels
+            current = outer
+        elif isinstance(module, _MAX_POOLS + _THROUGH) or (isinstance(module, nn.Identity) and producer is None):
+            if producer is not None:
+                raise ValueError(f"network.{name} lies between a layer and its activation, which cannot be handled.")
+            if current is not None and isinstance(module, _MAX_POOLS):
+                current.pooled = True
+        else:
+            try:
+                intertwiner(module)
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"network.{name} is a {type(module).__name__}, which act cannot handle.") from error
+            if producer is None:
+                raise ValueError(f"network.{name} should follow a linear or convolutional layer, or its batch norm.")
+            current, producer = hidden(name, module, producer, norm), None
+    return [layer for layer in layers if layer.consumers]
+
+
+def _second(branch: Any) -> Any:
+    """The batch norm of a branch of a block; None after :func:`fold_norm`."""
+    return branch[1] if len(branch) > 1 else None
+
+
+def _children(network: nn.Sequential, prefix: str = "") -> list[tuple[str, nn.Module]]:
+    found: list[tuple[str, nn.Module]] = []
+    for name, module in network.named_children():
+        inside = (
+            _children(module, f"{prefix}{name}.") if isinstance(module, nn.Sequential) else [(prefix + name, module)]
+        )
+        found += inside
+    return found
+
+
+def sample_action(
+    network: nn.Module, generator: torch.Generator | int | None = None, *, spread: float = 1.0
+) -> dict[str, Tensor]:
+    """Random matrices for :func:`act`, one for each hidden activation, that fit batch norm, pooling and residual ties.
+
+    Parameters
+    ----------
+    network
+        As in :func:`hidden_layers`.
+    generator, spread
+        As in :meth:`Intertwiner.sample`.
+
+    Returns
+    -------
+    Name of the activation to a float64 matrix (channels, channels).
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`hidden_layers`.
+    """
+    if isinstance(generator, int):
+        generator = torch.Generator().manual_seed(generator)
+    layers = {layer.name: layer for layer in hidden_layers(network)}
+    matrices: dict[str, Tensor] = {}
+    for name, layer in layers.items():
+        group = layer.group
+        in_a_stream = layer.tied_to or any(other.tied_to == name for other in layers.values())
+        if isinstance(group, GeneralLinear) and (layer.norm is not None or layer.pooled or in_a_stream):
+            group = Monomial("positive")
+        if isinstance(group, Monomial) and layer.pooled and group.flip:
+            group = Monomial(group.scalings, 0, group.degree, group.base)
+        if not layer.tied_to:
+            matrices[name] = group.sample(layer.channels, generator, spread=spread)
+            continue
+        before = layers[layer.tied_to]
+        inner = before.group.phi(matrices[before.name])
+        matrices[name] = inner
+        if layer.new_channels:
+            new = group.sample(layer.new_channels, generator, spread=spread)
+            start = layer.new_channels // 2
+            old = torch.arange(start, start + before.channels)
+            others = torch.tensor([i for i in range(layer.channels) if i not in set(old.tolist())])
+            matrices[name] = torch.zeros(layer.channels, layer.channels, dtype=torch.float64)
+            matrices[name][old[:, None], old] = inner
+            matrices[name][others[:, None], others] = new
+    return matrices
+
+
+def act(network: nn.Module, matrices: Mapping[str, Tensor], *, check_ties: bool = True) -> nn.Sequential:
+    """A network that computes the same function with other weights (Proposition 3.4 and appendix E.9).
+
+    The layer before an activation is multiplied by A from the left, the layers after it by phi(A)^-1 from the right.
+    Batch norm in between carries a scaling in its gain and bias, and the layer before it only the permutation, so
+    that the function is the same in training mode too.
+
+    Parameters
+    ----------
+    network
+        As in :func:`hidden_layers`. It is not changed.
+    matrices
+        Name of an activation to a matrix (channels, channels) of its group. Activations left out keep their channels.
+    check_ties
+        False allows matrices that differ across a residual connection; the function then changes.
+
+    Returns
+    -------
+    A copy with new weights, in the dtype and mode of ``network``. Computed in float64.
+
+    Raises
+    ------
+    TypeError
+        As :func:`hidden_layers`, or if a matrix is not a floating-point tensor.
+    ValueError
+        If a name is not a hidden activation; a matrix has the wrong shape, is not in the group, mixes channels
+        before batch norm or max-pooling, or turns signs before max-pooling; or it breaks a residual tie.
 
     Examples
     --------
-    >>> group = intertwiner("relu")
-    >>> group
-    Monomial(positive scalings times permutations; phi: A)
-    >>> a = group.sample(3, 0)                                            # (3, 3), float64
-    >>> x = torch.randn(3, 5, dtype=torch.float64)
-    >>> torch.allclose(torch.relu(a @ x), group.phi(a) @ torch.relu(x))
-    True
-    >>> group.why_not(torch.tensor([[0.8, -0.6], [0.6, 0.8]]))
-    'row 0 has 2 entries that are not 0; it should have one.'
-    >>> intertwiner(torch.nn.LeakyReLU(-1.0)).phi_description              # the absolute value
-    'abs(A)'
+    >>> network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).double()
+    >>> other = act(network, {"1": intertwiner("relu").sample(4, 0)})
+    >>> x = torch.randn(5, 3, dtype=torch.float64)
+    >>> torch.allclose(other(x), network(x)), torch.allclose(other[0].weight, network[0].weight)
+    (True, False)
     """
-    if isinstance(activation, nn.LeakyReLU):
-        return _leaky(activation.negative_slope)
-    if isinstance(activation, nn.PReLU):
-        slopes = activation.weight.detach().double().tolist()
-        return _leaky(slopes[0]) if len(slopes) == 1 else PReLUGroup(tuple(slopes))
-    if isinstance(activation, nn.Module):
-        name = next((row.name for row in CATALOGUE.values() if row.torch == type(activation).__name__), "")
-        if not name:
-            raise ValueError(f"activation is {activation}, which is not in the catalogue.")
-        activation = name
-    row = lookup(activation)
-    if row.name == "custom":
-        raise ValueError("activation is a function of its own.")
-    return _TABLE.get(row.name, _PERMUTATIONS)
+    result: Any = copy.deepcopy(network)
+    layers = {layer.name: layer for layer in hidden_layers(result)}
+    phis: dict[str, Tensor] = {}
+    chosen: dict[str, Tensor] = {}
+    for name, a in matrices.items():
+        if name not in layers:
+            raise ValueError(f"matrices has {name!r}, which is not a hidden activation: {', '.join(layers)}.")
+        layer = layers[name]
+        a = _square(a, None)[0].detach().double().cpu()
+        if len(a) != layer.channels:
+            raise ValueError(f"matrices[{name!r}] has shape {tuple(a.shape)}; {name} has {layer.channels} channels.")
+        group = layer.group
+        reason = group.why_not(a)
+        if reason:
+            raise ValueError(f"matrices[{name!r}] is not in the group of {layer.module}: {reason}")
+        alone = not _leading(a, 1e-9)[2]
+        phi = group.phi(a)
+        if layer.norm is not None and not alone:
+            raise ValueError(f"matrices[{name!r}] mixes channels, and the batch norm before {name} does not.")
+        if layer.pooled and not (alone and bool((phi >= 0).all())):
+            raise ValueError(
+                f"matrices[{name!r}] mixes channels or turns signs, and the max-pooling after {name} forbids both."
+            )
+        chosen[name], phis[name] = a, phi
+    if check_ties:
+        _check_ties(layers, chosen, phis)
+    with torch.no_grad():
+        for name, a in chosen.items():
+            _multiply_left(layers[name], a)
+            inverse = torch.linalg.inv(phis[name])
+            for consumer in layers[name].consumers:
+                weight = consumer.weight
+                # After flattening, each channel has several columns.
+                split = weight.double().reshape(weight.shape[0], len(a), -1)
+                weight.copy_(torch.einsum("oip,ij->ojp", split, inverse.to(split.device)).reshape(weight.shape))
+    return result
+
+
+def _check_ties(layers: Mapping[str, HiddenLayer], chosen: Mapping[str, Tensor], phis: Mapping[str, Tensor]) -> None:
+    for layer in layers.values():
+        if not layer.tied_to or (layer.name not in chosen and layer.tied_to not in chosen):
+            continue
+        before = layers[layer.tied_to]
+        start = layer.new_channels // 2
+        stop = start + before.channels
+        mine = chosen.get(layer.name, torch.eye(layer.channels, dtype=torch.float64))
+        wanted = torch.zeros(layer.channels, before.channels, dtype=torch.float64)
+        wanted[start:stop] = phis.get(before.name, torch.eye(before.channels, dtype=torch.float64))
+        if not torch.allclose(mine[:, start:stop], wanted, rtol=1e-9, atol=1e-12):
+            raise ValueError(
+                f"matrices[{layer.name!r}] should carry the matrix of {layer.tied_to!r} on channels {start} to "
+                f"{stop - 1}, because the output of {layer.tied_to} is added before {layer.name}."
+            )
+
+
+def _multiply_left(layer: HiddenLayer, a: Tensor) -> None:
+    producer, norm = layer.producer, layer.norm
+    if norm is None:
+        for value in (producer.weight, producer.bias):
+            if value is not None:
+                value.copy_(
+                    (a.to(value.device) @ value.double().flatten(1 if value.ndim > 1 else 0)).reshape(value.shape)
+                )
+        return
+    if norm.weight is None or norm.running_mean is None:
+        raise ValueError(f"the batch norm before {layer.name} has no gain and bias, or no running statistics.")
+    column, factor, _ = _leading(a, 1e-9)
+    for value in (producer.weight, producer.bias, norm.running_mean, norm.running_var):
+        if value is not None:
+            value.copy_(value[column.to(value.device)])
+    for value in (norm.weight, norm.bias):
+        value.copy_(factor.to(value.device) * value.double()[column.to(value.device)])
+
+
+def scale_before_norm(network: nn.Module, scales: Mapping[str, Tensor]) -> nn.Sequential:
+    """Multiply the channels before batch norm by positive factors, which batch norm takes out (appendix E.9.1).
+
+    The layer before the norm and its running statistics are scaled, gain and bias stay. The function is the same up
+    to the small number eps that batch norm adds to the variance, and exactly for eps = 0. The appendix prints
+    ``X diag(X^T X)^-1`` for the centred X, which is not invariant; with the power -1/2 and 1/b for the mean over b
+    samples it is.
+
+    Parameters
+    ----------
+    network
+        As in :func:`hidden_layers`. It is not changed.
+    scales
+        Name of an activation to positive factors (channels,).
+
+    Raises
+    ------
+    ValueError
+        If a name is not a hidden activation with batch norm, or the factors are not positive or of another shape.
+    """
+    result: Any = copy.deepcopy(network)
+    layers = {layer.name: layer for layer in hidden_layers(result) if layer.norm is not None}
+    with torch.no_grad():
+        for name, factors in scales.items():
+            if name not in layers:
+                raise ValueError(f"scales has {name!r}, which is not a hidden activation with batch norm.")
+            producer, norm = layers[name].producer, layers[name].norm
+            factors = torch.as_tensor(factors, dtype=torch.float64)
+            if factors.shape != (layers[name].channels,) or not bool(((factors > 0) & factors.isfinite()).all()):
+                raise ValueError(f"scales[{name!r}] should hold {layers[name].channels} positive, finite factors.")
+            for value, power in (
+                (producer.weight, 1),
+                (producer.bias, 1),
+                (norm.running_mean, 1),
+                (norm.running_var, 2),
+            ):
+                if value is not None:
+                    shape = (-1,) + (1,) * (value.ndim - 1)
+                    value.copy_(value.double() * (factors**power).reshape(shape).to(value.device))
+    return result
+
+
+def fold_norm(network: nn.Module) -> nn.Sequential:
+    """The same network in evaluation mode, with every batch norm absorbed by the layer before it.
+
+    Without batch norm between a layer and its activation, any matrix can act there.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`hidden_layers`, or if a batch norm has no running statistics.
+    """
+    hidden_layers(network)
+
+    def folded(part: Any) -> Any:
+        layers: dict[str, nn.Module] = {}
+        last = ""
+        for name, module in part.named_children():
+            if isinstance(module, _NORMS):
+                if module.running_mean is None or module.running_var is None:
+                    raise ValueError(f"the batch norm {name} has no running statistics to fold.")
+                layers[last] = _absorb(layers[last], module)
+                continue
+            if isinstance(module, nn.Sequential):
+                module = folded(module)
+            elif isinstance(module, BasicBlock):
+                module.a, module.b = folded(module.a), folded(module.b)
+            layers[name], last = module, name
+        return nn.Sequential(OrderedDict(layers))
+
+    return folded(copy.deepcopy(network)).eval()
+
+
+@torch.no_grad()
+def _absorb(layer: Any, norm: Any) -> nn.Module:
+    gain = 1 / (norm.running_var.double() + norm.eps).sqrt()
+    shift = -norm.running_mean.double() * gain
+    if norm.affine:
+        gain, shift = gain * norm.weight, shift * norm.weight + norm.bias
+    bias = shift if layer.bias is None else shift + gain * layer.bias
+    weight = layer.weight.double() * gain.reshape(-1, *[1] * (layer.weight.ndim - 1))
+    layer.weight.copy_(weight)
+    layer.bias = nn.Parameter(bias.to(layer.weight.dtype))
+    return layer
+
+
+class ChannelMap(nn.Module):
+    """A matrix (out, in) applied to the channels of (n, in, ...): a 1 x 1 convolution without bias."""
+
+    def __init__(self, matrix: Tensor):
+        super().__init__()
+        self.matrix = nn.Parameter(matrix.clone(), requires_grad=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, in, ...) to (n, out, ...)."""
+        return torch.einsum("oi,ni...->no...", self.matrix, x)
+
+
+def splice(network: nn.Module, other: nn.Module, layer: str, matrix: Tensor) -> nn.Sequential:
+    """The layers of ``network`` up to an activation, then a matrix on the channels, then the layers of ``other``.
+
+    This is the stitched network of section 4. Inside a residual block the shortcut of that block comes from
+    ``network`` (equation E.54).
+
+    Parameters
+    ----------
+    network, other
+        Two networks of one architecture, as in :func:`hidden_layers`, without nested ``nn.Sequential`` but for the
+        blocks.
+    layer
+        Name of a hidden activation.
+    matrix
+        (channels, channels).
+
+    Raises
+    ------
+    ValueError
+        If the layer is not a hidden activation, the matrix has another shape, or the architectures differ.
+    """
+    names = [name for name, _ in network.named_children()]
+    if names != [name for name, _ in other.named_children()]:
+        raise ValueError("network and other should have the same layers.")
+    sizes = {hidden.name: hidden.channels for hidden in hidden_layers(network)}
+    if layer not in sizes:
+        raise ValueError(f"layer is {layer!r}; it should be one of {', '.join(sizes)}.")
+    if tuple(matrix.shape) != (sizes[layer],) * 2:
+        raise ValueError(f"matrix has shape {tuple(matrix.shape)}; {layer} has {sizes[layer]} channels.")
+    result: Any = copy.deepcopy(network)
+    tail = copy.deepcopy(other)
+    dtype = next(network.parameters()).dtype
+    top, _, inside = layer.partition(".")
+    at = names.index(top)
+    for name in names[at + 1 :]:
+        setattr(result, name, getattr(tail, name))
+    matched = ChannelMap(matrix.to(dtype))
+    holder = getattr(result, top) if inside else result
+    if inside == "relu1":
+        holder.b, holder.relu2 = getattr(tail, top).b, getattr(tail, top).relu2
+    leaf = inside or top
+    setattr(holder, leaf, nn.Sequential(getattr(holder, leaf), matched))
+    return result.eval()
