@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor, nn
@@ -183,7 +184,8 @@ def load_network(path: str | os.PathLike[str]) -> tuple[nn.Sequential, dict[str,
         If the file is damaged or was not written by ``book/data/networks.py``.
     """
     about = read_about(path)
-    build = {"myrtle": myrtle, "resnet20": resnet20}.get(about.get("architecture", ""))
+    builders: dict[str, Callable[..., nn.Sequential]] = {"myrtle": myrtle, "resnet20": resnet20}
+    build = builders.get(about.get("architecture", ""))
     if build is None:
         raise ValueError(f"path: {path} does not say which network it holds; book/data/networks.py writes such files.")
     network = build(**about["options"])

@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="tiny networks, few images, one seed")
     arguments = parser.parse_args()
     if arguments.smoke:
-        arguments.train_images, arguments.myrtle_width, arguments.resnet_width = 1280, 4, 2
+        arguments.train_images, arguments.myrtle_width, arguments.resnet_width = 640, 4, 2
     arguments.out.mkdir(parents=True, exist_ok=True)
     data = image_data(arguments.dataset, root=arguments.root, train=arguments.train_images)
     for kind in arguments.kind or KINDS:
