@@ -100,11 +100,7 @@ class Intertwiner(abc.ABC):
             raise ValueError(f"n is {n}; it should be at least 1.")
         if not 0 <= spread < math.inf:
             raise ValueError(f"spread is {spread}; it should be a finite number that is at least 0.")
-        if generator is None:
-            generator = torch.default_generator
-        elif isinstance(generator, int):
-            generator = torch.Generator().manual_seed(generator)
-        return self._sample(n, generator, spread).to(dtype)
+        return self._sample(n, _generator(generator), spread).to(dtype)
 
     def why_not(self, a: Tensor, tolerance: float | None = None) -> str:
         """Why a matrix does not belong to the group, as a sentence; "" if it does.
@@ -145,6 +141,12 @@ class Intertwiner(abc.ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.description}; phi: {self.phi_description})"
+
+
+def _generator(generator: torch.Generator | int | None) -> torch.Generator:
+    if isinstance(generator, int):
+        return torch.Generator().manual_seed(generator)
+    return torch.default_generator if generator is None else generator
 
 
 def _square(a: Any, tolerance: float | None) -> tuple[Tensor, float]:

@@ -29,7 +29,9 @@ from affscore.intertwiners import (
     Intertwiner,
     Monomial,
     PReLUGroup,
+    _generator,
     _leading,
+    _orthogonal,
     _square,
     find_intertwiner,
     intertwiner,
@@ -50,6 +52,8 @@ __all__ = [
     "homogeneity_gap",
     "homogeneity_slope",
     "intertwiner",
+    "mix_channels",
+    "random_rotation",
     "sample_action",
     "scale_before_norm",
     "splice",
@@ -265,8 +269,7 @@ def sample_action(
     TypeError, ValueError
         As :func:`hidden_layers`.
     """
-    if isinstance(generator, int):
-        generator = torch.Generator().manual_seed(generator)
+    generator = _generator(generator)
     layers = {layer.name: layer for layer in hidden_layers(network)}
     matrices: dict[str, Tensor] = {}
     for name, layer in layers.items():
@@ -367,6 +370,16 @@ def act(network: nn.Module, matrices: Mapping[str, Tensor], *, check_ties: bool 
     return result
 
 
+def random_rotation(n: int, generator: torch.Generator | int | None = None) -> Tensor:
+    """An orthogonal float64 matrix (n, n), uniform over the orthogonal group: Q of QR of a normal matrix.
+
+    >>> q = random_rotation(4, 0)
+    >>> torch.allclose(q @ q.T, torch.eye(4, dtype=torch.float64))
+    True
+    """
+    return _orthogonal(n, _generator(generator))
+
+
 def _check_ties(layers: Mapping[str, HiddenLayer], chosen: Mapping[str, Tensor], phis: Mapping[str, Tensor]) -> None:
     for layer in layers.values():
         if not layer.tied_to or (layer.name not in chosen and layer.tied_to not in chosen):
@@ -401,6 +414,39 @@ def _multiply_left(layer: HiddenLayer, a: Tensor) -> None:
             value.copy_(value[column.to(value.device)])
     for value in (norm.weight, norm.bias):
         value.copy_(factor.to(value.device) * value.double()[column.to(value.device)])
+
+
+def mix_channels(network: nn.Module, layer: str, matrix: Tensor) -> nn.Sequential:
+    """Multiply weights and bias before an activation by a matrix, and change nothing after it: A W and A b.
+
+    The first half of :func:`act`, for any matrix (the sanity test of section 3.3).
+
+    Parameters
+    ----------
+    network
+        As in :func:`hidden_layers`, without batch norm before this activation (see :func:`fold_norm`). Not changed.
+    layer
+        Name of a hidden activation.
+    matrix
+        (channels, channels), floating point.
+
+    Raises
+    ------
+    ValueError
+        If the layer is not a hidden activation or follows a batch norm, or the matrix has another shape.
+    """
+    result: Any = copy.deepcopy(network)
+    layers = {hidden.name: hidden for hidden in hidden_layers(result)}
+    if layer not in layers:
+        raise ValueError(f"layer is {layer!r}; it should be one of {', '.join(layers)}.")
+    matrix = _square(matrix, None)[0].detach().double().cpu()
+    if len(matrix) != layers[layer].channels:
+        raise ValueError(f"matrix has shape {tuple(matrix.shape)}; {layer} has {layers[layer].channels} channels.")
+    if layers[layer].norm is not None:
+        raise ValueError(f"{layer} follows a batch norm, which cannot mix channels; fold_norm absorbs it.")
+    with torch.no_grad():
+        _multiply_left(layers[layer], matrix)
+    return result
 
 
 def scale_before_norm(network: nn.Module, scales: Mapping[str, Tensor]) -> nn.Sequential:

@@ -1,0 +1,127 @@
+"""The sanity test of Godfrey et al., Figure 4, on trained networks: writes symmetries.json beside this file.
+
+    OMP_NUM_THREADS=1 python book/data/symmetries.py            # goes on where it stopped
+    python book/data/symmetries.py --images 55000 --epochs 10 --draws 10 --device cuda
+    python book/data/symmetries.py --smoke --out FOLDER/symmetries.json
+
+A Myrtle CNN without batch norm, trained on Fashion-MNIST; a matrix A multiplies weights and biases of one layer;
+layers up to it are frozen and the later ones trained on. A is the identity, a random element of G_ReLU, or a random
+orthogonal matrix. Beside the trained repair stands the one by least squares: the matrix B that brings the features
+after the activation closest to the old ones, and no training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import platform
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from affscore.networks import load_network
+from affscore.symmetries import ChannelMap, fold_norm, hidden_layers, intertwiner, mix_channels, random_rotation
+from affscore.training import ImageData, accuracy, fit, image_data
+
+FOLDER = Path(__file__).parent
+KINDS = ("identity", "group", "rotation")
+
+
+@torch.no_grad()
+def repaired(old: nn.Sequential, new: nn.Sequential, layer: str, data: ImageData) -> nn.Sequential:
+    """``new`` with the least-squares map from its features after ``layer`` to those of ``old``."""
+    stop = [name for name, _ in old.named_children()].index(layer) + 1
+    images = data.standardise(data.train.images[:512])
+    rows = [net[:stop](images).movedim(1, -1).flatten(0, -2).double() for net in (new, old)]
+    # A channel that is dead on these images has a row and a column of zeros; the ridge keeps the rest.
+    gram = rows[0].T @ rows[0]
+    ridge = 1e-10 * gram.trace() / len(gram)
+    solution = torch.linalg.solve(gram + ridge * torch.eye(len(gram)), rows[0].T @ rows[1])
+    return nn.Sequential(*new[:stop], ChannelMap(solution.T.float()), *new[stop:])
+
+
+def run(network: nn.Sequential, layer: str, kind: str, draw: int, data: ImageData, options: argparse.Namespace) -> dict:
+    """One point: accuracies right after A, after least squares, and after training the later layers."""
+    channels = next(hidden.channels for hidden in hidden_layers(network) if hidden.name == layer)
+    matrix = {
+        "identity": lambda: torch.eye(channels, dtype=torch.float64),
+        "group": lambda: intertwiner("relu").sample(channels, draw, spread=options.spread),
+        "rotation": lambda: random_rotation(channels, draw),
+    }[kind]()
+    start = time.perf_counter()
+    mixed = mix_channels(network, layer, matrix)
+    before = accuracy(mixed, data, data.validation)
+    closed = accuracy(repaired(network, mixed, layer, data), data, data.validation)
+    frozen = True
+    for name, module in mixed.named_children():
+        for parameter in module.parameters():
+            parameter.requires_grad_(not frozen)
+        frozen = frozen and name != layer
+    history = fit(
+        mixed.to(options.device), data, epochs=options.epochs, seed=draw, learning_rate=options.rate,
+        batch_size=options.batch_size,
+    )  # fmt: skip
+    return {
+        "before": before,
+        "least_squares": closed,
+        "after": history[-1]["validation"],
+        "losses": [round(epoch["loss"], 4) for epoch in history],
+        "seconds": round(time.perf_counter() - start, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--networks", nargs="*", default=["myrtle_without_norm_0", "myrtle_without_norm_1"])
+    parser.add_argument("--images", type=int, default=4096, help="training images for the later layers")
+    parser.add_argument("--test", type=int, default=2000, help="test images")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--rate", type=float, default=0.002, help="peak learning rate; that of the first training")
+    parser.add_argument("--draws", type=int, default=2, help="matrices of each kind for a network and a layer")
+    parser.add_argument("--spread", type=float, default=0.5, help="standard deviation of the log of the scalings")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, default=FOLDER / "symmetries.json")
+    parser.add_argument("--smoke", action="store_true", help="seconds: few images, one layer, one draw")
+    options = parser.parse_args()
+    if options.smoke:
+        options.networks, options.images, options.test, options.draws = options.networks[:1], 128, 100, 1
+
+    settings = {
+        key: getattr(options, key)
+        for key in ("networks", "images", "test", "epochs", "batch_size", "rate", "draws", "spread")
+    }
+    stored = {"settings": settings, "networks": {}, "runs": {}}
+    if options.out.exists():
+        stored = json.loads(options.out.read_text(encoding="utf-8"))
+        if stored["settings"] != settings:
+            raise SystemExit(f"{options.out} has other settings: {stored['settings']}; name another file with --out.")
+    data = image_data("fashion-mnist", train=options.images)
+    # No choice is made on these images: fit only reports the accuracy on them.
+    data = dataclasses.replace(data, validation=data.test.take(slice(0, options.test)))
+    for name in options.networks:
+        network, about = load_network(FOLDER / "networks" / f"{name}.safetensors")
+        network = fold_norm(network) if about["options"].get("norm", True) else network
+        stored["networks"].setdefault(name, {"accuracy": accuracy(network, data, data.validation)})
+        for layer in [hidden.name for hidden in hidden_layers(network)][: 1 if options.smoke else None]:
+            for draw in range(options.draws):
+                for kind in KINDS:
+                    key = f"{name} {layer} {kind} {draw}"
+                    if key in stored["runs"] or (kind == "identity" and draw):
+                        continue
+                    stored["runs"][key] = run(network, layer, kind, draw, data, options)
+                    stored["made_with"] = {
+                        "torch": torch.__version__.split("+")[0],
+                        "device": options.device if options.device != "cpu" else f"CPU ({platform.machine()})",
+                    }
+                    beside = options.out.with_name(f".{options.out.name}.part")
+                    beside.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+                    beside.replace(options.out)
+                    print(key, stored["runs"][key], flush=True)
+
+
+if __name__ == "__main__":
+    main()
