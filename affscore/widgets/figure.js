@@ -216,9 +216,9 @@ export class Figure {
   draw() {
     const start = performance.now();
     for (const follow of this.followers) follow();
-    const { score, text } = this.callback();
-    this.shown.textContent = Number.isNaN(score)
-      ? "The score is undefined: the output is constant." : `Affinity score ${format(score, 3)}`;
+    const { score, text, headline } = this.callback();
+    this.shown.textContent = headline ?? (Number.isNaN(score)
+      ? "The score is undefined: the output is constant." : `Affinity score ${format(score, 3)}`);
     this.text.textContent = text;
     this.root.dataset.state = JSON.stringify(
       Object.fromEntries(this.traits.map((trait) => [trait, this.model.get(trait)])));
@@ -229,7 +229,8 @@ export class Figure {
 
   /**
    * Draw now and after every change. callback() draws and returns {score, text}: the score is shown, with text, a
-   * line that says what it is the score of. Returns the clean-up function that render() should return.
+   * line that says what it is the score of. {headline} is shown in place of the affinity score, where the number is
+   * another one. Returns the clean-up function that render() should return.
    */
   onDraw(callback) {
     this.callback = callback;

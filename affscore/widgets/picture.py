@@ -155,13 +155,16 @@ class Panel:
         return "".join(self._parts) + "</svg>"
 
 
-def panels(*items: Panel, score: float, text: str) -> str:
+def panels(*items: Panel, score: float, text: str, headline: str | None = None) -> str:
     """Panels beside each other, or below each other on a narrow screen, under the score and a line of text.
+
+    ``headline`` stands in place of the affinity score, where the number is another one.
 
     This is a widget's fallback: it has the layout of the live one without the controls.
     """
     pictures = "".join(item.svg() for item in items)
     shown = "The score is undefined: the output is constant." if np.isnan(score) else f"Affinity score {score:.3f}"
+    shown = shown if headline is None else escape(headline)
     return (
         f'<div class="affscore-figure"><p class="affscore-readout"><strong>{shown}</strong>'
         f'<span> {escape(text)}</span></p><div class="affscore-panels">{pictures}</div></div>'
