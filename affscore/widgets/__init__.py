@@ -5,12 +5,14 @@ from affscore.widgets.base import ComputedWidget
 from affscore.widgets.first_signature import ScoreSlider
 from affscore.widgets.redshift import RedshiftImage
 from affscore.widgets.relu_1d import ReluRange
+from affscore.widgets.symmetries import HiddenAction
 from affscore.widgets.theory import CloudThroughActivation
 
 __all__ = [
     "ActivationExplorer",
     "CloudThroughActivation",
     "ComputedWidget",
+    "HiddenAction",
     "RedshiftImage",
     "ReluRange",
     "ScoreSlider",
