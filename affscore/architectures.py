@@ -6,6 +6,9 @@ Random weights are never passed off as trained ones: :func:`weights_kind` tells 
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +16,7 @@ from typing import Any
 from affscore.models import DEFAULT_WEIGHTS, require
 from affscore.signatures import Signature
 
-__all__ = ["FAMILIES", "GROUPS", "Facts", "Family", "facts", "model_name", "weights_kind"]
+__all__ = ["FAMILIES", "GROUPS", "KINDS", "Facts", "Family", "facts", "model_name", "short_names", "weights_kind"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,9 @@ class Family:
     year: int
     depths: Mapping[str, int]
 
+
+#: What :func:`weights_kind` may return.
+KINDS = ("pretrained", "random", "unknown")
 
 #: Groups of architectures, named as in Figure 6 of the paper.
 GROUPS = ("Pre-residual", "Residual", "NAS-based", "ViT", "Post-ViT", "other")
@@ -159,18 +165,39 @@ def facts(model: str | Signature, weights: str | None = None) -> Facts:
         smallest = min(names, key=lambda each: enum[each].transforms().crop_size[0])
         weights = DEFAULT_WEIGHTS if DEFAULT_WEIGHTS in names else smallest
     meta = enum[weights].meta
+    accuracy = meta["_metrics"]["ImageNet-1K"]["acc@1"]
     return Facts(
         model,
         **known,
         parameters=meta["num_params"],
         gflops=meta["_ops"],
-        accuracy=meta["_metrics"]["ImageNet-1K"]["acc@1"],
+        accuracy=None if math.isnan(accuracy) else accuracy,  # vgg16 has weights without a classifier
         weights=weights,
     )
 
 
 def model_name(signature: Signature) -> str:
     return str(signature.provenance.get("model", "network"))
+
+
+def short_names(signatures: Mapping[str, Signature]) -> dict[str, Signature]:
+    """The same signatures under names that fit a figure.
+
+    A model's name where it is the only one, else with the kind of weights and the seed, else the name as it was.
+    """
+
+    def candidates(name: str) -> tuple[str, str, str]:
+        signature = signatures[name]
+        model, kind = model_name(signature), weights_kind(signature)
+        seed = re.search(r"seed (\d+)", " ".join(_weights_texts(signature)))
+        return model, f"{model} ({kind}{f', seed {seed[1]}' if seed else ''})", name
+
+    result: dict[str, Signature] = {}
+    counts = [Counter(values) for values in zip(*map(candidates, signatures), strict=True)]
+    for name, signature in signatures.items():
+        options = candidates(name)
+        result[next(text for text, count in zip(options, counts, strict=True) if count[text] == 1)] = signature
+    return result
 
 
 def _weights_texts(signature: Signature) -> list[str]:
@@ -190,12 +217,14 @@ def _weights_name(signature: Signature) -> str | None:
 def weights_kind(signature: Signature) -> str:
     """``"pretrained"``, ``"random"`` or ``"unknown"``, from the signature's provenance.
 
-    Published weights are pretrained, seeded initialisations are random. Weights from a file, or without a word about
-    them, are unknown.
+    Its ``pretrained``, True or False, decides if it is there. Otherwise seeded initialisations are random and
+    published weights are pretrained; weights from a file, or without a word about them, are unknown.
 
     >>> weights_kind(Signature([], [[]], provenance={"weights": "random initialisation, seed 1"}))
     'random'
     """
+    if isinstance(stated := signature.provenance.get("pretrained"), bool):
+        return "pretrained" if stated else "random"
     texts = " ".join(_weights_texts(signature)).lower()
     if "random" in texts or "initialisation" in texts:
         return "random"

@@ -30,7 +30,7 @@ from scipy.signal import find_peaks
 from scipy.spatial.distance import squareform
 from scipy.stats import gaussian_kde
 
-from affscore.architectures import FAMILIES, GROUPS, Facts, Family, facts, model_name, weights_kind
+from affscore.architectures import FAMILIES, GROUPS, Facts, Family, facts, model_name, short_names, weights_kind
 from affscore.models import require
 from affscore.signatures import Signature
 from affscore.tables import Table
@@ -59,6 +59,7 @@ __all__ = [
     "mds_map",
     "sequence",
     "settings",
+    "short_names",
     "statistics",
     "weights_kind",
 ]
@@ -105,7 +106,7 @@ def load_signatures(
 ) -> dict[str, Signature]:
     """The signatures in a folder, one JSON file each, in the order of their files' names.
 
-    They are named after their model where those names are all different, otherwise after their file.
+    They are named after their model where it is the only one, otherwise by :func:`short_names`.
 
     Parameters
     ----------
@@ -136,10 +137,7 @@ def load_signatures(
             unreadable.append({"file": path.name, "reason": str(error)})
     if not found:
         raise ValueError(f"folder: {folder} holds no signature ({len(paths)} JSON files, none of which is one).")
-    models = Counter(map(model_name, found.values()))
-    if max(models.values()) == 1:
-        return {model_name(signature): signature for signature in found.values()}
-    return found
+    return short_names(found)
 
 
 def _collect(signatures: Signatures, mixed: bool, least: int = 1, without: Sequence[str] = ()) -> dict[str, Signature]:
@@ -708,11 +706,13 @@ def companion_correlations(signatures: Signatures, *, gates: bool = True, mixed:
         for column, values in measured.items():
             row[column] = math.nan if values is None else _pearson(score, values[kept])[0]
         rows.append(row)
-    for label, over in (("mean", np.mean), ("std", np.std)):
-        numbers = {column: [row[column] for row in rows if not math.isnan(row[column])] for column in have}
-        summary = {column: float(over(values)) if values else math.nan for column, values in numbers.items()}
-        rows_of_models = len(rows) if label == "mean" else len(rows) - 1
-        rows.append({"model": label, "weights": f"over {rows_of_models}", "calls": None} | summary)
+    defined = {column: [row[column] for row in rows if not math.isnan(row[column])] for column in have}
+    summaries: list[dict[str, Any]] = [
+        {"model": label, "weights": f"over {len(rows)}", "calls": None}
+        | {column: float(over(values)) if values else math.nan for column, values in defined.items()}
+        for label, over in (("mean", np.mean), ("std", np.std))
+    ]
+    rows += summaries
     notes = [f"Without companion measures, left out: {', '.join(without)}."] if without else []
     return _from_rows(rows, notes=notes)
 
