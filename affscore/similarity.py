@@ -163,7 +163,7 @@ def unit_channels(x: Any, *, centred: bool = True) -> Tensor:
     Returns float64, the shape of ``x``. Raises ValueError for wrong shapes, values that are not finite, or if no
     channel varies.
 
-    >>> unit_channels([[3.0, 1.0], [-3.0, 1.0]]).round(decimals=3)
+    >>> unit_channels([[3.0, 1.0], [-3.0, 1.0]])
     tensor([[ 0.7071,  0.0000],
             [-0.7071,  0.0000]], dtype=torch.float64)
     """
@@ -303,11 +303,11 @@ def procrustes(
 
     Examples
     --------
-    >>> x = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
-    >>> procrustes(x, 2 * x[:, [2, 0, 1]] + 1).value > 1 - 1e-10
+    >>> x = torch.randn(50, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)     # (50, 3)
+    >>> procrustes(x, 2 * x[:, [2, 0, 1]] + 1).distance < 1e-10
     True
-    >>> rotated = x @ torch.linalg.qr(torch.ones(3, 3) + torch.diag(torch.arange(3.0))).Q
-    >>> procrustes(x, rotated, "orthogonal").value > 1 - 1e-6 > procrustes(x, rotated).value
+    >>> rotated = x @ torch.linalg.qr(x[:3]).Q
+    >>> procrustes(x, rotated, "orthogonal").distance < 1e-10 < 0.1 < procrustes(x, rotated).distance
     True
     """
     _one_of("group", group, GROUPS)
@@ -549,11 +549,16 @@ def cka(
     return Similarity(float(values[0]), values[1:], _gone(alive_x), _gone(alive_y), n, x.shape[1], y.shape[1])
 
 
-def _ratio(xy: np.ndarray, xx: float, yy: float) -> np.ndarray:
-    if not xx > 0 or not yy > 0:
-        name = "y" if xx > 0 else "x"
-        raise ValueError(f"{name} has a kernel that is the same for all pairs of samples; there is nothing to align.")
+def _ratio(xy: np.ndarray, xx: float, yy: float, size_x: float, size_y: float) -> np.ndarray:
+    for name, square, size in (("x", xx, size_x), ("y", yy, size_y)):
+        # What is left of a constant kernel is rounding.
+        if not square > 1e-20 * size:
+            raise ValueError(f"{name} has a kernel that is the same for all pairs of samples; nothing can be aligned.")
     return xy / math.sqrt(xx * yy)
+
+
+def _size(k: Tensor) -> float:
+    return float(torch.linalg.vector_norm(k)) ** 2
 
 
 def _gram_cka(k: Tensor, l: Tensor, unbiased: bool, null: int, seed: int) -> np.ndarray:  # noqa: E741
@@ -563,7 +568,7 @@ def _gram_cka(k: Tensor, l: Tensor, unbiased: bool, null: int, seed: int) -> np.
     same = torch.arange(n, device=k.device)
     orders = [same, *(order.to(k.device) for order in _orders(n, null, seed))]
     products = np.array([_inner(rows_k, rows_l, order) for order in orders])
-    return _ratio(products, _inner(rows_k, rows_k, same), _inner(rows_l, rows_l, same))
+    return _ratio(products, _inner(rows_k, rows_k, same), _inner(rows_l, rows_l, same), _size(k), _size(l))
 
 
 def _linear_cka(a: Tensor, b: Tensor, unbiased: bool, null: int, seed: int) -> np.ndarray:
@@ -578,7 +583,7 @@ def _linear_cka(a: Tensor, b: Tensor, unbiased: bool, null: int, seed: int) -> n
 
     orders = [torch.arange(len(a)), *_orders(len(a), null, seed)]
     products = np.array([product(a, b[order.to(b.device)]) for order in orders])
-    return _ratio(products, product(a, a), product(b, b))
+    return _ratio(products, product(a, a), product(b, b), _size(a.T @ a), _size(b.T @ b))
 
 
 def _linear_hsic(n: int, cross: Tensor, norms: Tensor, sum_x: Tensor, sum_y: Tensor, unbiased: bool) -> float:
@@ -620,9 +625,9 @@ def cka_map(grams_x: Sequence[Any], grams_y: Sequence[Any], *, unbiased: bool = 
         rows = torch.stack([each.rows(index, same).flatten() for each in centred])
         products += (rows @ rows.T).cpu().numpy()
     norms = np.sqrt(products.diagonal())
-    for norm, (_, name) in zip(norms, named, strict=True):
-        if not norm > 0:
-            raise ValueError(f"{name} is the same for all pairs of samples; there is nothing to align.")
+    for norm, (_, name), matrix in zip(norms, named, matrices, strict=True):
+        if not norm**2 > 1e-20 * _size(matrix):
+            raise ValueError(f"{name} is the same for all pairs of samples; nothing can be aligned.")
     return (products / np.outer(norms, norms))[: len(grams_x), len(grams_x) :]
 
 
@@ -737,7 +742,7 @@ class Moments:
             return _linear_hsic(n, cross, norms(a, b), traces[a], traces[b], unbiased)
 
         top = np.array([product("x", "y", xy)])
-        return float(_ratio(top, product("x", "x", xx), product("y", "y", yy))[0])
+        return float(_ratio(top, product("x", "x", xx), product("y", "y", yy), _size(xx), _size(yy))[0])
 
 
 # -------------------------------------------------------------------------------------------- features
