@@ -6,9 +6,9 @@ import { Figure, element, format } from "./figure.js";
 export const POINTS = 161;
 export const REACH = 3;
 // Weights and biases of the two hidden neurons, and the output layer.
-export const WEIGHT = [1, -0.7];
-export const BIAS = [0.8, 0.9];
-export const OUTPUT = [1.2, -1];
+export const WEIGHT = [-1.4, 0.9];
+export const BIAS = [-2.3, 0.6];
+export const OUTPUT = [1.5, 1.3];
 export const OPTIONS = [
   ["relu", "ReLU"],
   ["leaky_relu", "Leaky ReLU"],
@@ -91,7 +91,7 @@ function render({ model, el }) {
   const path = left.line("input-curve");
   const right = figure.panel({
     label: "The function of the network, and the closest one after the matrix has acted", xlim: [-REACH, REACH],
-    ylim: [-4, 6], xlabel: "input", legend: [["curve", "function"], ["image-line", "after the matrix"]], height: 356,
+    ylim: [0, 5], xlabel: "input", legend: [["curve", "function"], ["image-line", "after the matrix"]], height: 356,
   });
   // The box of the left panel cuts lines that leave it.
   const clip = element(left.svg, "clipPath", { id: `box-${Math.random().toString(36).slice(2)}` });

@@ -18,7 +18,7 @@ __all__ = ["HiddenAction"]
 
 # The same numbers stand in symmetries.js.
 POINTS, REACH = 161, 3.0
-WEIGHT, BIAS, OUTPUT = np.array([1.0, -0.7]), np.array([0.8, 0.9]), np.array([1.2, -1.0])
+WEIGHT, BIAS, OUTPUT = np.array([-1.4, 0.9]), np.array([-2.3, 0.6]), np.array([1.5, 1.3])
 NAMES = {
     "relu": "ReLU",
     "leaky_relu": "Leaky ReLU",

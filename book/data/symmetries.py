@@ -24,7 +24,7 @@ from torch import nn
 
 from affscore.networks import load_network
 from affscore.symmetries import ChannelMap, fold_norm, hidden_layers, intertwiner, mix_channels, random_rotation
-from affscore.training import ImageData, accuracy, fit, image_data
+from affscore.training import ImageData, Images, accuracy, fit, image_data
 
 FOLDER = Path(__file__).parent
 KINDS = ("identity", "group", "rotation")
@@ -43,6 +43,13 @@ def repaired(old: nn.Sequential, new: nn.Sequential, layer: str, data: ImageData
     return nn.Sequential(*new[:stop], ChannelMap(solution.T.float()), *new[stop:])
 
 
+@torch.no_grad()
+def features(head: nn.Sequential, images: Images, data: ImageData) -> Images:
+    """The images after layers that are frozen: they need be computed only once."""
+    parts = [head(data.standardise(part)) for part in images.images.split(256)]
+    return Images(torch.cat(parts).contiguous(memory_format=torch.channels_last), images.labels)
+
+
 def run(network: nn.Sequential, layer: str, kind: str, draw: int, data: ImageData, options: argparse.Namespace) -> dict:
     """One point: accuracies right after A, after least squares, and after training the later layers."""
     channels = next(hidden.channels for hidden in hidden_layers(network) if hidden.name == layer)
@@ -55,14 +62,16 @@ def run(network: nn.Sequential, layer: str, kind: str, draw: int, data: ImageDat
     mixed = mix_channels(network, layer, matrix)
     before = accuracy(mixed, data, data.validation)
     closed = accuracy(repaired(network, mixed, layer, data), data, data.validation)
-    frozen = True
-    for name, module in mixed.named_children():
-        for parameter in module.parameters():
-            parameter.requires_grad_(not frozen)
-        frozen = frozen and name != layer
+    stop = [name for name, _ in mixed.named_children()].index(layer) + 1
+    head, tail = mixed[:stop], mixed[stop:].to(options.device, memory_format=torch.channels_last)
+    # A standard deviation of 1 / 255 undoes the division by 255 that fit() does to pixels.
+    frozen = ImageData(
+        "features", features(head, data.train, data), features(head, data.validation, data), data.test,
+        mean=torch.zeros(1), std=torch.full((1,), 1 / 255),
+    )  # fmt: skip
     history = fit(
-        mixed.to(options.device), data, epochs=options.epochs, seed=draw, learning_rate=options.rate,
-        batch_size=options.batch_size,
+        tail, frozen, epochs=options.epochs, seed=draw, learning_rate=options.rate, batch_size=options.batch_size,
+        augmented=False,
     )  # fmt: skip
     return {
         "before": before,
@@ -80,7 +89,7 @@ def main() -> None:
     parser.add_argument("--test", type=int, default=2000, help="test images")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--rate", type=float, default=0.002, help="peak learning rate; that of the first training")
+    parser.add_argument("--rate", type=float, default=0.004, help="peak learning rate, chosen on myrtle_0")
     parser.add_argument("--draws", type=int, default=2, help="matrices of each kind for a network and a layer")
     parser.add_argument("--spread", type=float, default=0.5, help="standard deviation of the log of the scalings")
     parser.add_argument("--device", default="cpu")
