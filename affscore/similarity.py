@@ -122,37 +122,54 @@ def as_samples(x: Any) -> Tensor:
 # -------------------------------------------------------------------------------------------- channels
 
 
-def _centred(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Float64 channels without their means (over samples and pixels), and which of them vary, bool (C,).
+def _others(x: Tensor) -> list[int]:
+    """All axes but that of the channels."""
+    return [axis for axis in range(x.ndim) if axis != 1]
 
-    A channel that varies by no more than rounding in the precision of its input counts as constant.
+
+def _scaled(x: Tensor) -> Tensor:
+    """A float64 copy, its channels divided by their largest magnitude where squares could overflow or vanish."""
+    wide = x.to(torch.float64, copy=True)
+    largest = wide.abs().amax(_others(x), keepdim=True)
+    extreme = (largest > 1e100) | ((largest < 1e-100) & (largest > 0))
+    return wide.div_(torch.where(extreme, largest, 1.0)) if bool(extreme.any()) else wide
+
+
+def _centre(wide: Tensor, x: Tensor) -> Tensor:
+    """Remove the means of the channels (over samples and pixels) in place; which channels vary, bool (C,).
+
+    A channel that varies by no more than rounding in the precision of its input ``x`` counts as constant.
     """
     rounding = 4 * min(torch.finfo(x.dtype).eps, 1.2e-7) if x.is_floating_point() else 1e-15
-    others = [axis for axis in range(x.ndim) if axis != 1]
-    wide = x.to(torch.float64)
-    largest = wide.abs().amax(others, keepdim=True)
-    # Dividing by the largest magnitude keeps squares from overflowing; the second pass removes what rounding leaves.
-    wide = wide / torch.where(largest > 0, largest, 1.0)
-    wide = wide - wide.mean(others, keepdim=True)
-    wide = wide - wide.mean(others, keepdim=True)
-    alive = wide.abs().amax(others) > rounding
-    return wide * largest, alive
+    others = _others(x)
+    largest = wide.abs().amax(others)
+    for _ in range(2):  # the second pass removes what rounding leaves of a large mean
+        wide.sub_(wide.mean(others, keepdim=True))
+    return wide.abs().amax(others) > rounding * largest
 
 
 def _unit(x: Tensor, name: str, centred: bool) -> tuple[Tensor, Tensor]:
     """The live channels with norm 1, float64, and which channels those are, bool (C,)."""
-    others = [axis for axis in range(x.ndim) if axis != 1]
-    if centred:
-        wide, alive = _centred(x)
-    else:
-        wide = x.to(torch.float64)
-        alive = wide.abs().amax(others) > 0
+    wide, others = _scaled(x), _others(x)
+    alive = _centre(wide, x) if centred else wide.abs().amax(others) > 0
     if not bool(alive.any()):
         what = "vary" if centred else "differ from 0"
         raise ValueError(f"{name} has no channels that {what}; there is nothing to compare.")
-    wide = wide[:, alive]
-    wide = wide / wide.abs().amax(others, keepdim=True)
-    return wide / wide.square().sum(others, keepdim=True).sqrt(), alive
+    if not bool(alive.all()):
+        wide = wide[:, alive]
+    return wide.div_(torch.linalg.vector_norm(wide, dim=others, keepdim=True)), alive
+
+
+def _unit_norm(x: Tensor, name: str, centred: bool) -> tuple[Tensor, Tensor]:
+    """All channels, their Frobenius norm together 1, float64, and which of them vary."""
+    largest = float(x.abs().max())
+    wide = x.to(torch.float64) / (largest if largest > 0 else 1.0)
+    alive = _centre(wide, x) if centred else wide.abs().amax(_others(x)) > 0
+    if not bool(alive.any()):
+        raise ValueError(f"{name} has no channels that vary; there is nothing to compare.")
+    # Channels below rounding stay in: a rotation may have spread a small one over them all.
+    wide.div_(wide.abs().max())
+    return wide.div_(torch.linalg.vector_norm(wide)), alive
 
 
 def unit_channels(x: Any, *, centred: bool = True) -> Tensor:
@@ -332,20 +349,6 @@ def procrustes(
     return Similarity(
         1 - distance / 2, np.array(values), _gone(alive_x), _gone(alive_y), n, shape_x[1], shape_y[1], distance
     )
-
-
-def _unit_norm(x: Tensor, name: str, centred: bool) -> tuple[Tensor, Tensor]:
-    """Centred channels of Frobenius norm 1 together, float64, and which of them vary."""
-    others = [axis for axis in range(x.ndim) if axis != 1]
-    wide, alive = _centred(x)
-    if not centred:
-        wide = x.to(torch.float64)
-        alive = wide.abs().amax(others) > 0
-    if not bool(alive.any()):
-        raise ValueError(f"{name} has no channels that vary; there is nothing to compare.")
-    # Channels below rounding stay in: a rotation may have spread a small one over them all.
-    wide = wide / wide.abs().max()
-    return wide / wide.square().sum().sqrt(), alive
 
 
 # ------------------------------------------------------------------------------------------------- CKA
