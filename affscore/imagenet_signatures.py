@@ -15,13 +15,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
+from affscore.architectures import facts
 from affscore.datasets import load_dataset
-from affscore.models import load_model
+from affscore.models import load_model, require
 from affscore.signatures import Signature, signature
+from affscore.suite import run_suite
+from affscore.tables import Table
 
 __all__ = [
     "AVERAGES",
@@ -33,12 +37,16 @@ __all__ = [
     "Explained",
     "Profile",
     "Stored",
+    "activation_modules",
     "agree",
     "choose_profile",
     "explained",
+    "explained_table",
+    "family_medians",
     "find",
     "stack",
     "stored",
+    "table_2",
 ]
 
 # ------------------------------------------------------------------------------------------- what the paper says
@@ -264,30 +272,30 @@ class Profile:
         return signature(net.model, batches, micro_batch=32, provenance=net.provenance | {"data": batches.provenance})
 
     def pretrained(
-        self, networks: Sequence[str], *, batch_size: int = 512, batches: int | None = None, device: str | None = None
+        self, networks: Sequence[str], *, batches: int | None = None, **options: Any
     ) -> dict[str, Signature]:
-        """Signatures of torchvision's ``IMAGENET1K_V1`` weights on the data set; empty unless the profile is ``full``.
+        """Signatures of torchvision's ImageNet weights on the data set; empty unless the profile is ``full``.
 
-        Each is kept in ``~/.cache/affscore/signatures`` when it is done, and read from there the next time.
+        Batches of 512 as in the paper. What is done is kept in ``~/.cache/affscore/signatures``, and a run that was
+        stopped goes on from there. ``options`` go to :func:`affscore.suite.run_suite`.
+
+        Raises
+        ------
+        RuntimeError
+            If a network could not be measured, naming it and the reason.
         """
         if self.name != "full":
             return {}
-        folder = Path.home() / ".cache" / "affscore" / "signatures"
-        folder.mkdir(parents=True, exist_ok=True)
-        found = {}
-        for name in networks:
-            path = folder / f"{name}.imagenet.{self.dataset}.{batch_size}.{batches or 'all'}.json"
-            if not path.exists():
-                net = load_model(name)
-                data = load_dataset(
-                    self.dataset, preprocess=net.preprocess, batch_size=batch_size, batches=batches, root=self.root
-                )
-                facts = net.provenance | {"pretrained": True, "data": data.provenance}
-                signature(
-                    net.model, data, micro_batch=64, device=device, progress=True, companions=True, provenance=facts
-                ).save(path)
-            found[name] = Signature.load(path)
-        return found
+        folder = Path.home() / ".cache" / "affscore" / "signatures" / f"{self.dataset}-{batches or 'all'}"
+        options = {
+            "companions": True,
+            "micro_batch": 64,
+            "device": "cuda" if torch.cuda.is_available() else None,
+        } | options
+        failures = run_suite(networks, folder, dataset=self.dataset, root=self.root, batches=batches, **options)
+        if failures:
+            raise RuntimeError("; ".join(f"{failure.model} failed: {failure.reason}" for failure in failures))
+        return {name: Signature.load(folder / f"{name}.json") for name in networks}
 
 
 def choose_profile(full: bool = False, dataset: str = "imagenette", root: str | None = None) -> Profile:
@@ -399,18 +407,46 @@ def explained(trained: Signature, untrained: Signature) -> Explained:
     )
 
 
-def summary(signatures: Mapping[str, Signature]) -> dict[str, tuple[int, float, float, float, float]]:
-    """By network: number of calls, then minimum, median and maximum of the mean scores, and the mean std over rows.
+def explained_table(trained: Mapping[str, Signature], untrained: Mapping[str, Mapping[str, Signature]]) -> Table:
+    """:func:`explained` for every trained network and every kind of untrained weights, a row each."""
+    rows = [
+        (name, kind, len(signature.calls), *explained(signature, others[name]))
+        for name, signature in trained.items()
+        for kind, others in untrained.items()
+        if name in others
+    ]
+    columns = ("network", "compared with", "calls", "shift", "correlation", "share", "ceiling")
+    return Table(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)))
 
-    Calls that are dead in every row are left out.
+
+def family_medians(signatures: Mapping[str, Signature]) -> dict[str, float]:
+    """Median over the networks of each family of the median score over calls, lowest (most non-linear) first."""
+    members: dict[str, list[float]] = {}
+    for name, each in signatures.items():
+        members.setdefault(facts(name).family, []).append(float(np.nanmedian(each.mean)))
+    return dict(sorted(((family, float(np.median(values))) for family, values in members.items()), key=lambda x: x[1]))
+
+
+# -------------------------------------------------------------------------------------------- instrumentation
+
+
+def activation_modules(name: str) -> int:
+    """How many activation modules a network of torchvision has: what hooks on modules can see.
+
+    >>> activation_modules("alexnet"), activation_modules("googlenet")
+    (7, 0)
     """
-    return {
-        name: (
-            len(each.calls),
-            float(np.nanmin(each.mean)),
-            float(np.nanmedian(each.mean)),
-            float(np.nanmax(each.mean)),
-            float(np.nanmean(each.std)),
-        )
-        for name, each in signatures.items()
-    }
+    options = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
+    with torch.device("meta"):
+        network = require("torchvision.models").get_model(name, **options)
+    kinds = (torch.nn.modules.activation.__name__, torch.nn.MultiheadAttention)
+    return sum(type(m).__module__ == kinds[0] and not isinstance(m, kinds[1]) for m in network.modules())
+
+
+def table_2() -> Table:
+    """The paper's Table 2 in the columns of :func:`affscore.compare.companion_correlations`."""
+    names = [*TABLE_2, "mean", "std"]
+    rows = [*TABLE_2.values(), *zip(*(AVERAGES[measure] for measure in MEASURES), strict=True)]
+    columns: dict[str, Any] = {"model": names, "weights": ["pretrained"] * len(TABLE_2) + ["", ""]}
+    headings = ("CKA", "norm", "sparsity", "entropy", "R2")
+    return Table(columns | dict(zip(headings, map(list, zip(*rows, strict=True)), strict=True)))

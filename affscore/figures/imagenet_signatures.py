@@ -13,7 +13,6 @@ from affscore.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, p
 from affscore.signatures import Signature
 
 __all__ = [
-    "plot_batch_sizes",
     "plot_data_sets",
     "plot_medians",
     "plot_pools",
@@ -70,42 +69,35 @@ def plot_medians(spatial: Mapping[str, Signature], trailing: Mapping[str, Signat
 
 
 @styled
-def plot_trained(trained: Mapping[str, Signature], untrained: Mapping[str, Signature]) -> None:
-    """Signatures with trained and with random weights, a panel a network; bands over batches and over seeds."""
-    _, axes = panels(len(trained), 1, height=2.7 * len(trained) + 0.7, sharey=True)
+def plot_trained(trained: Mapping[str, Signature], untrained: Mapping[str, Mapping[str, Signature]]) -> None:
+    """Signatures with trained weights and with each kind of untrained ones, a panel a network.
+
+    ``untrained`` maps a label to signatures by network; a band is one standard deviation over batches or seeds.
+    """
+    _, axes = panels(len(trained), 1, height=2.7 * len(trained) + 1.2, sharey=True)
     for panel, (name, signature) in zip(axes, trained.items(), strict=True):
-        _curve(panel, untrained[name], VERMILION, "random weights", "s--")
+        for (label, others), colour, mark in zip(untrained.items(), (VERMILION, GREEN), ("s--", "D:"), strict=False):
+            if name in others:
+                _curve(panel, others[name], colour, label, mark)
         _curve(panel, signature, BLUE, "trained weights")
         panel.set_title(name)
         panel.set_ylabel("score")
-    axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.14), ncols=2, frameon=False)
+    handles, labels = axes[0].get_legend_handles_labels()
+    axes[0].legend(handles[::-1], labels[::-1], loc="lower center", bbox_to_anchor=(0.45, 1.14), frameon=False)
     axes[-1].set_xlabel("activation call, in order of execution")
 
 
 @styled
-def plot_start(trained: Mapping[str, Signature], untrained: Mapping[str, Signature]) -> None:
-    """Trained against untrained score of every call, one colour a network."""
-    _, (panel,) = panels(1, 1, height=5.4)
+def plot_start(trained: Mapping[str, Signature], untrained: Mapping[str, Signature], label: str) -> None:
+    """Trained against untrained score of every call, one colour a network; ``label`` names the untrained weights."""
+    _, (panel,) = panels(1, 1, height=5.6)
     for (name, signature), colour, mark in zip(trained.items(), COLOURS, "osD^vP", strict=False):
         panel.plot(untrained[name].mean, signature.mean, mark, color=colour, markersize=7, alpha=0.8, label=name)
     low = min(panel.get_xlim()[0], panel.get_ylim()[0])
     panel.plot([low, 1], [low, 1], "--", color=INK, linewidth=1.5)
-    panel.set_xlabel("score with random weights")
+    panel.set_xlabel(f"score with {label}")
     panel.set_ylabel("score after training")
     panel.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=2, frameon=False)
-
-
-@styled
-def plot_batch_sizes(by_size: Mapping[int, Signature], title: str) -> None:
-    """The same network and images cut into batches of several sizes."""
-    _, (panel,) = panels(1, 1, height=4.6)
-    marks = ("o-", "s-", "D-", "^-")
-    for (size, signature), colour, mark in zip(sorted(by_size.items()), COLOURS, marks, strict=False):
-        _curve(panel, signature, colour, str(size), mark)
-    panel.set_title(title)
-    panel.set_xlabel("activation call, in order of execution")
-    panel.set_ylabel("score")
-    panel.legend(title="images in a batch", ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.18), frameon=False)
 
 
 @styled

@@ -50,13 +50,13 @@ COVARIANCE = "ledoit_wolf"
 DATA_SEED = 0
 PART = 32  # images in one forward pass; divides every batch size
 LITES = ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2")
-#: The paper's architectures in the order in which they run: about from cheap to dear.
+#: The paper's architectures in the order in which they run: one of each family first, then from cheap to dear.
 ARCHITECTURES = (
-    "alexnet", "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3", "resnet18", "googlenet", "efficientnet_b1",
-    "efficientnet_b2", "vit_b_32", "densenet121", "densenet169", "resnet34", "resnet50", "swin_t", "convnext_tiny",
-    "efficientnet_b3", "densenet201", "inception_v3", "vit_b_16", "vgg11", "resnet101", "densenet161", "swin_s",
-    "convnext_small", "vgg13", "efficientnet_b4", "resnet152", "vgg16", "vit_l_32", "swin_b", "convnext_base",
-    "vgg19", "convnext_large", "vit_l_16", "vit_h_14",
+    "alexnet", "mnasnet0_5", "mnasnet0_75", "resnet18", "vit_b_32", "swin_t", "convnext_tiny", "googlenet",
+    "efficientnet_b1", "densenet121", "vgg11", "mnasnet1_0", "resnet50", "inception_v3", "mnasnet1_3", "resnet34",
+    "efficientnet_b2", "densenet169", "vit_b_16", "densenet201", "resnet101", "efficientnet_b3", "swin_s",
+    "convnext_small", "densenet161", "vgg13", "resnet152", "efficientnet_b4", "vgg16", "vit_l_32", "swin_b",
+    "convnext_base", "vgg19", "convnext_large", "vit_l_16", "vit_h_14",
 )  # fmt: skip
 #: Under 2 GFLOPs (multiplications and additions as torchvision counts them): three draws of the weights, not one.
 LIGHT = (
@@ -95,21 +95,26 @@ def jobs() -> list[Job]:
     def untrained(names: Iterable[str], seeds: Iterable[int] = (0,), calibrated: bool = False) -> list[Job]:
         return [Job(name, seed, "photographs", 128, (128,), calibrated) for name in names for seed in seeds]
 
-    heavy = [name for name in ARCHITECTURES if name not in LIGHT]
+    others = ("fashion-mnist", "random")
     return [
         *untrained(LITES[:1], range(3)),
-        Job(LITES[0], None, "photographs", 1536, (512, 128, 64, 256)),
-        *untrained(LIGHT),
-        *untrained(heavy[:8]),
+        *untrained(ARCHITECTURES[:9]),
+        Job(LITES[0], None, "photographs", 1536, (512, 64, 128)),
         *untrained(LITES[:1], range(3), calibrated=True),
-        *(Job(name, None, "photographs", 512, (512, 128)) for name in LITES[1:]),
-        *untrained(LITES[1:]),
-        *(Job(name, None, data, 256, (256, 128)) for name in LITES for data in ("fashion-mnist", "random")),
-        *untrained(heavy[8:18]),
+        *untrained(ARCHITECTURES[9:14]),
+        *(Job(LITES[0], None, data, 128, (128,)) for data in others),
+        Job(LITES[1], None, "photographs", 256, (128,)),
+        *untrained(LITES[1:2]),
+        *untrained(LITES[1:2], calibrated=True),
+        *(Job(LITES[1], None, data, 128, (128,)) for data in others),
+        Job(LITES[2], None, "photographs", 256, (128,)),
+        *untrained(LITES[2:]),
+        *untrained(LITES[2:], calibrated=True),
+        *(Job(LITES[2], None, data, 128, (128,)) for data in others),
         *untrained(CALIBRATED, calibrated=True),
-        *untrained(LITES[1:], calibrated=True),
+        *untrained(ARCHITECTURES[14:26]),
         *untrained(LIGHT, (1, 2)),
-        *untrained(heavy[18:]),
+        *untrained(ARCHITECTURES[26:]),
     ]
 
 
@@ -176,7 +181,7 @@ def watch(job: Job) -> Features:
         calibrate(model, parts)
     pools: dict[str, list[list[tuple[Tensor, Tensor]]]] = {kind: [] for kind in POOLS}
     zeros, calls, excluded = [], {}, []
-    start = time.perf_counter()
+    start, busy = time.perf_counter(), time.process_time()
     with torch.no_grad():
         for part in parts:
             with (
@@ -189,6 +194,7 @@ def watch(job: Job) -> Features:
                 calls[kind] = [asdict(o.call) for o in found.observations]
             zeros.append(torch.tensor([[float(v) for v in o.sparsity or ()] for o in spatial.observations]))
             excluded = [asdict(item) for item in spatial.excluded]
+    seconds, cpu_seconds = round(time.perf_counter() - start, 1), round(time.process_time() - busy, 1)
     joined = {
         kind: [(torch.cat([o[0] for o in same]), torch.cat([o[1] for o in same])) for same in zip(*found, strict=True)]
         for kind, found in pools.items()
@@ -207,7 +213,7 @@ def watch(job: Job) -> Features:
         "device": f"cpu, {torch.get_num_threads()} thread{'s' * (torch.get_num_threads() > 1)}",
         "versions": {**versions(), "torchvision": torchvision.__version__},
         "script": "book/data/imagenet_signatures.py",
-        "seconds_of_forward_passes": round(time.perf_counter() - start, 1),
+        "forward_passes": {"seconds": seconds, "cpu_seconds": cpu_seconds},
     }
     return Features(calls, joined, torch.stack(zeros).double(), excluded, provenance)
 
@@ -252,8 +258,8 @@ def outputs(job: Job, out: Path) -> list[tuple[int, str, Path]]:
 
 def run(job: Job, out: Path, features_folder: Path | None, only_watch: bool) -> None:
     """Do what is missing of one job."""
-    spatial = [path for _, kind, path in outputs(job, out) if kind == "spatial"]
-    if all(path.exists() for path in spatial):
+    missing = [size for size, kind, path in outputs(job, out) if kind == "spatial" and not path.exists()]
+    if not missing:
         return
     kept = features_folder / f"{job.stem}.{job.images}.pt" if features_folder else None
     start = time.perf_counter()
@@ -270,9 +276,9 @@ def run(job: Job, out: Path, features_folder: Path | None, only_watch: bool) -> 
         return
     start = time.perf_counter()
     same = all(_equal(*pair) for pair in zip(features.pools["spatial"], features.pools["trailing"], strict=True))
-    # The spatial file is written last: while it is missing, the job is not done.
+    # The spatial file is written last: while it is missing, that batch size is not done.
     for size, kind, path in reversed(outputs(job, out)):
-        if kind == "spatial" or not same:
+        if size in missing and (kind == "spatial" or not same):
             score(job, features, size, kind, same).save(path)
     print(f"{job.stem}: scored in {time.perf_counter() - start:.0f} s", flush=True)
 
@@ -337,12 +343,12 @@ def main() -> None:
         ]
     if arguments.only:
         todo = [job for job in todo if job.network in arguments.only.split(",")]
+    for job in todo:
+        run(job, arguments.out, arguments.features, arguments.only_watch)
     if not (arguments.only or arguments.only_watch or arguments.smoke):
         for kind in SMALL:
             for path in sorted((FOLDER.parent / "networks").glob(f"{kind}_[0-9].safetensors")):
                 run_small(path, arguments.out)
-    for job in todo:
-        run(job, arguments.out, arguments.features, arguments.only_watch)
 
 
 if __name__ == "__main__":
