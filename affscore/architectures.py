@@ -183,20 +183,22 @@ def model_name(signature: Signature) -> str:
 def short_names(signatures: Mapping[str, Signature]) -> dict[str, Signature]:
     """The same signatures under names that fit a figure.
 
-    A model's name where it is the only one, else with the kind of weights and the seed, else the name as it was.
+    A model's name where it is the only one, or the only trained one; else with the kind of weights, and the seed if
+    that is needed; else the name as it was.
     """
 
-    def candidates(name: str) -> tuple[str, str, str]:
+    def candidates(name: str) -> list[str]:
         signature = signatures[name]
         model, kind = model_name(signature), weights_kind(signature)
         seed = re.search(r"seed (\d+)", " ".join(_weights_texts(signature)))
-        return model, f"{model} ({kind}{f', seed {seed[1]}' if seed else ''})", name
+        longer = model if kind == "pretrained" else f"{model} {kind}"
+        return [model, longer, f"{longer} {seed[1]}" if seed else longer, name]
 
     result: dict[str, Signature] = {}
-    counts = [Counter(values) for values in zip(*map(candidates, signatures), strict=True)]
+    counts = [Counter(texts) for texts in zip(*map(candidates, signatures), strict=True)]
     for name, signature in signatures.items():
-        options = candidates(name)
-        result[next(text for text, count in zip(options, counts, strict=True) if count[text] == 1)] = signature
+        fit = (text for text, count in zip(candidates(name), counts, strict=True) if count[text] == 1)
+        result[next(text for text in fit if text not in result)] = signature
     return result
 
 

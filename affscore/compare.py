@@ -259,12 +259,19 @@ class Distances:
         :func:`weights_kind` of each.
     how
         The distance in words.
+    models
+        The model of each, by which :func:`facts` knows it; the names by default.
     """
 
     names: list[str]
     matrix: Floats
     kinds: list[str] = field(default_factory=list)
     how: str = "DTW distance"
+    models: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.kinds = self.kinds or ["unknown"] * len(self.names)
+        self.models = self.models or list(self.names)
 
     def table(self, digits: int = 2) -> Table:
         """The matrix as a table."""
@@ -314,7 +321,10 @@ def distances(
         for j in range(i):
             matrix[i, j] = matrix[j, i] = dtw(values[one], values[names[j]], cost=cost, normalise=normalise)
     how = f"DTW distance ({cost} cost{', normalised' * normalise}{', without gates' * (not gates)})"
-    return Distances(names, matrix, [weights_kind(signature) for signature in signatures.values()], how)
+    kinds, models = map(
+        list, zip(*((weights_kind(each), model_name(each)) for each in signatures.values()), strict=True)
+    )
+    return Distances(names, matrix, kinds, how, models)
 
 
 # --------------------------------------------------------------------------------------------------- clusters
@@ -408,6 +418,8 @@ class Arrangement:
         not trust it.
     how
         The distance in words.
+    models
+        The model of each.
     """
 
     names: list[str]
@@ -415,6 +427,7 @@ class Arrangement:
     points: Floats
     stress: float
     how: str
+    models: list[str]
 
     def table(self) -> Table:
         """Names and places."""
@@ -469,7 +482,9 @@ def mds_map(distances: Distances) -> Arrangement:
     points = points * np.where(farthest < 0, -1.0, 1.0)
     on_map = np.linalg.norm(points[:, None] - points, axis=-1)
     stress = float(np.sqrt(((on_map - delta) ** 2).sum() / (delta**2).sum())) if scale > 0 else 0.0
-    return Arrangement(list(distances.names), list(distances.kinds), points, stress, distances.how)
+    return Arrangement(
+        list(distances.names), list(distances.kinds), points, stress, distances.how, list(distances.models)
+    )
 
 
 # -------------------------------------------------------------------------------------- statistics and history
@@ -510,7 +525,7 @@ def statistics(signatures: Signatures, *, gates: bool = True, mixed: bool = Fals
             "dead": dead,
         }
         rows.append(row | _statistics(sequence(signature, gates=gates)) | {"batch_std": spread_over_batches})
-    return _from_rows(rows)
+    return _from_rows(rows, digits=3)
 
 
 def _from_rows(rows: Sequence[Mapping[str, Any]], **options: Any) -> Table:

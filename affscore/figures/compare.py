@@ -91,6 +91,8 @@ def _height(rows: int, more: float = 1.2) -> float:
 @styled
 def plot_signatures(signatures: Mapping[str, Signature], *, gates: bool = True, columns: int = 3) -> None:
     """The signature of each network, with one standard deviation over batches (Figure 12)."""
+    if max(map(len, signatures)) > 17:
+        columns = min(columns, 2)
     rows = math.ceil(len(signatures) / columns)
     figure, axes = panels(rows, columns, height=1.15 * rows + 1.0, sharey=True)
     kinds = [weights_kind(signature) for signature in signatures.values()]
@@ -104,7 +106,6 @@ def plot_signatures(signatures: Mapping[str, Signature], *, gates: bool = True, 
         title = panel.set_title(name, fontsize=SMALL, pad=3)
         _italics([title] * len(kinds), kinds) if kind != "pretrained" else None
         panel.tick_params(labelsize=11)
-        panel.set_yticks([0, 0.5, 1])
         panel.locator_params(axis="x", nbins=3, integer=True)
     for panel in axes[len(signatures) :]:
         panel.set_visible(False)
@@ -128,7 +129,8 @@ def plot_distances(distances: Distances, order: Sequence[str] | None = None) -> 
     ticks = [0, *range(4, n, 5)] if n > 12 else range(n)
     axes.set_xticks(ticks, [str(i + 1) for i in ticks], fontsize=SMALL)
     bar = figure.colorbar(image, ax=axes, location="bottom", aspect=40, pad=0.02)
-    bar.set_label(distances.how)
+    bar.ax.tick_params(labelsize=SMALL)
+    figure.supxlabel(distances.how, fontsize=13)
     _caption(figure, kinds, "in italics")
 
 
@@ -152,7 +154,7 @@ def plot_dendrogram(clustering: Clustering, count: int = 4) -> None:
         ax=axes,
         link_color_func=link.__getitem__,
     )
-    axes.set_xlabel(clustering.how)
+    figure.supxlabel(clustering.how, fontsize=13)
     axes.grid(axis="y", visible=False)
     kind = dict(zip(clustering.names, clustering.kinds, strict=True))
     axes.invert_yaxis()
@@ -187,12 +189,12 @@ def plot_map(arrangement: Arrangement, groups: Mapping[str, str] | None = None) 
     maps names to one of :data:`affscore.compare.GROUPS` for networks that are not torchvision's.
     """
     figure, (axes,) = panels(1, 1, height=6.6)
-    about = {name: facts(name.split(" (")[0]) for name in arrangement.names}
+    about = {name: facts(model) for name, model in zip(arrangement.names, arrangement.models, strict=True)}
     group = {name: (groups or {}).get(name, about[name].group) for name in arrangement.names}
-    families: dict[str, list[int]] = {}
-    for i, name in enumerate(arrangement.names):
+    families: dict[tuple[str, str], list[int]] = {}
+    for i, (name, kind) in enumerate(zip(arrangement.names, arrangement.kinds, strict=True)):
         family = about[name].family
-        families.setdefault(family if family != "other" else name, []).append(i)
+        families.setdefault((family if family != "other" else name, kind), []).append(i)
     points = arrangement.points
     for members in families.values():
         axes.plot(*points[members].T, color=INK, linewidth=0.8, alpha=0.5, zorder=1)
@@ -205,15 +207,17 @@ def plot_map(arrangement: Arrangement, groups: Mapping[str, str] | None = None) 
     axes.set_aspect("equal", adjustable="datalim")
     figure.draw_without_rendering()
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
-    anchors = np.array([points[members].mean(axis=0) for members in families.values()])
-    heights = _spread_labels(anchors[:, 1], 0.045 * (high - low))
+    # A family's name stands beside that of its members which is nearest to their mean.
+    anchors = []
+    for members in families.values():
+        centre = points[members].mean(axis=0)
+        anchors.append(min(points[members], key=lambda point: float(np.linalg.norm(point - centre))))
+    heights = _spread_labels(np.array(anchors)[:, 1], 0.045 * (high - low))
     outline: list[AbstractPathEffect] = [withStroke(linewidth=3, foreground="white")]
-    for name, (x, y), height in zip(families, anchors, heights, strict=True):
+    for (name, _), (x, y), height in zip(families, anchors, heights, strict=True):
         late = x > left + 0.7 * (right - left)
         shift = (-0.025 if late else 0.025) * (right - left)
-        text = axes.text(
-            x + shift, height, name, fontsize=SMALL, ha="right" if late else "left", va="center", zorder=3
-        )  # fmt: skip
+        text = axes.text(x + shift, height, name, fontsize=SMALL, ha="right" if late else "left", va="center", zorder=3)
         text.set_path_effects(outline)
         if abs(height - y) > 0.02 * (high - low):
             axes.plot([x, x + shift], [y, height], color=INK, linewidth=0.6, zorder=1)
@@ -269,7 +273,7 @@ def plot_history(table: Table) -> None:
         axes[0].plot(middle, row, "o", mec=BLUE, mfc=BLUE if filled else "white", markersize=7, mew=1.6)
     if known:
         axes[1].plot(accuracy, range(n), "D", color=VERMILION, markersize=5)
-        axes[1].set_xlabel("accuracy (%)", fontsize=13)
+        axes[1].set_xlabel("top-1 (%)", fontsize=13)
         axes[1].tick_params(axis="x", labelsize=SMALL)
         axes[1].locator_params(axis="x", nbins=4)
     years = table["year"]
@@ -280,19 +284,26 @@ def plot_history(table: Table) -> None:
     for last in np.flatnonzero(years[1:] != years[:-1]):
         for panel in axes:
             panel.axhline(last + 0.5, color=INK, linewidth=0.8)
-    axes[0].set_xlabel("min, median, max score", fontsize=13)
+    axes[0].set_xlabel("affinity score", fontsize=13)
     axes[0].tick_params(axis="x", labelsize=SMALL)
-    title = "year behind the name" + "; accuracy of the published weights" * (known and set(kinds) != {"pretrained"})
+    title = "smallest, median and largest score, by year"
+    if known and set(kinds) != {"pretrained"}:
+        title += "\nright: ImageNet accuracy of the published weights"
     _caption(figure, kinds, "hollow, in italics", title)
 
 
-def _heat(axes: Axes, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], size: float) -> Any:
+def _heat(
+    axes: Axes, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], size: float, turn: int = 0
+) -> Any:
     image = axes.imshow(values, cmap="PuOr", norm=Normalize(-1, 1), aspect="auto")
     axes.grid(False)
     axes.set_yticks(range(len(rows)), rows, fontsize=SMALL)
     axes.set_xticks(range(len(columns)), columns, fontsize=SMALL)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
+    if turn:
+        for label in axes.get_xticklabels():
+            label.set(rotation=turn, ha="left", rotation_mode="anchor")
     for (i, j), value in np.ndenumerate(values):
         text = "-" if math.isnan(value) else f"{value:.2f}".replace("0.", ".").replace("-.00", ".00")
         axes.text(j, i, text, ha="center", va="center", fontsize=size, color="white" if abs(value) > 0.7 else "black")
@@ -306,8 +317,7 @@ def plot_companions(table: Table) -> None:
     kinds = [kind if kind in ("random", "unknown") else "pretrained" for kind in table["weights"]]
     figure, (axes,) = panels(1, 1, height=_height(len(table), 1.0))
     values = np.column_stack([table[name] for name in columns])
-    heads = [name.replace(" ", "\n", 1) for name in columns]
-    _heat(axes, values, list(table["model"]), heads, SMALL)
+    _heat(axes, values, list(table["model"]), columns, SMALL, turn=40)
     axes.axhline(len(table) - 2.5, color=INK, linewidth=2)
     _italics(axes.get_yticklabels(), kinds)
     _caption(figure, kinds[:-2], "in italics", "correlation with the score over the calls")
@@ -335,7 +345,7 @@ def plot_accuracy(table: Table, kinds: Iterable[str] = ("pretrained",)) -> None:
             axes.add_patch(_frame(i, j))
     if table.notes:
         figure.supxlabel("\n".join(map(_wrapped, table.notes)), fontsize=11)
-    _caption(figure, kinds, "some", "correlation with accuracy (number of models)")
+    _caption(figure, kinds, "in part", "correlation with accuracy (number of models)")
 
 
 def _frame(i: int, j: int) -> Any:
@@ -393,4 +403,4 @@ def plot_batch_sizes(signatures: Iterable[Signature], *, gates: bool = True) -> 
     above.legend(title="batch size", ncols=3, loc="best")
     below.set_ylabel(f"change from {int(table['batch size'][-1])}")
     below.set_xlabel("activation call")
-    _caption(figure, map(weights_kind, runs), "some")
+    _caption(figure, map(weights_kind, runs), "in part")
