@@ -56,8 +56,10 @@ MEASURES = (
 #: Those that need the activations before pooling; :func:`affscore.signature` takes them while the network runs.
 UNPOOLED = ("sparsity_before", "sparsity_after")
 
-_EPS = torch.finfo(torch.float64).eps
 NAN = float("nan")
+# Regressions leave out the directions in which the inputs vary less than this, relative to the largest. Its square is
+# still far above the rounding of a Gram matrix.
+_LEAST = 1e-6
 
 
 def check_names(names: bool | Sequence[str]) -> tuple[str, ...]:
@@ -179,30 +181,46 @@ def _norm(x: Tensor, y: Tensor) -> tuple[float, float]:
 def _r2(x: Tensor, y: Tensor) -> tuple[float, float]:
     """In-sample and leave-one-out R2 for centred samples, averaged over the channels of y that vary.
 
-    With the eigenvalues ``e`` and eigenvectors ``U`` of the centred Gram matrix and a ridge ``r`` the residuals of
-    the regression with an intercept are ``B y``, ``B = U diag(r / (e + r)) U^T`` without the constant eigenvector,
-    and predicting sample i from the others leaves ``(B y)_i / B_ii``: no regression is fitted twice. The ridge is
-    rounding, ``max(n, d) eps`` times the largest eigenvalue, and does what a cut of the rank would do. So this is
-    least squares, and the solution of least norm where n <= d.
+    The regression of y on x with an intercept leaves residuals ``B y``; the regression fitted without sample i misses
+    it by ``(B y)_i / B_ii``. So nothing is fitted twice.
     """
-    y = y[:, y.any(dim=0)]
-    n, d = x.shape
+    x, y = x[:, x.any(dim=0)], y[:, y.any(dim=0)]
     if not y.shape[1]:
         return NAN, NAN
-    gram = x @ x.T
-    size = gram.norm()
-    if size == 0:
-        residual = y
-        own = y.new_full((n,), 1 - 1 / n)
-    else:
-        # The constant vector has eigenvalue 0; made the largest, it is the last and can be left out.
-        values, vectors = torch.linalg.eigh(gram + 2 * size / n)
-        values, vectors = values[:-1].clamp_min(0), vectors[:, :-1]
-        ridge = max(n, d) * _EPS * values[-1]
-        shrunk = ridge / (values + ridge)
-        residual = vectors @ (shrunk[:, None] * (vectors.T @ y))
-        own = vectors.square() @ shrunk
+    residual, own = _residuals(x, y)
     total = y.square().sum(dim=0)
     inside = 1 - residual.square().sum(dim=0) / total
     outside = 1 - (residual / own[:, None]).square().sum(dim=0) / total
     return inside.mean().item(), outside.mean().item()
+
+
+def _residuals(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """``B y`` and the diagonal of B, shape (n,).
+
+    Where x has fewer channels than samples and each counts, ``B = 1 - 1/n - Q Q^T`` with an orthonormal basis Q of
+    them. In general B comes from the eigenvalues ``e`` and eigenvectors ``U`` of the centred Gram matrix and a tiny
+    ridge ``r``, ``B = U diag(r / (e + r)) U^T`` without the constant eigenvector. Directions that vary less than 1e-6
+    of the largest are not there. This is least squares, and the solution of least norm where there are many.
+    """
+    n, d = x.shape
+    if not d:
+        return y, y.new_full((n,), 1 - 1 / n)
+    if d < n - 1:
+        # The fit does not depend on the channels' scales here, but its rounding does.
+        x = x / x.square().sum(dim=0).sqrt()
+        q, r = torch.linalg.qr(x)
+        lengths = torch.linalg.svdvals(r)
+        own = 1 - 1 / n - q.square().sum(dim=1)
+        # A sample that alone decides a direction has own = 0 here, which the ridge below resolves.
+        if lengths[-1] > _LEAST * lengths[0] and own.min() > 1e-8:
+            return y - q @ (q.T @ y), own
+    gram = x @ x.T
+    # The constant vector has eigenvalue 0; made the largest, it comes last and can be left out.
+    values, vectors = torch.linalg.eigh(gram + 2 * gram.norm() / n)
+    values, vectors = values[:-1], vectors[:, :-1]
+    cut = _LEAST**2 * values[-1]
+    absent = values <= cut
+    # Where nothing is absent the common factor r drops out, and the smaller it is the better.
+    ridge = cut * (0.1 if bool(absent.any()) else 1e-8)
+    shrunk = ridge / (torch.where(absent, 0.0, values) + ridge)
+    return vectors @ (shrunk[:, None] * (vectors.T @ y)), vectors.square() @ shrunk

@@ -1,0 +1,282 @@
+"""Companion measures against closed forms, invariances, and scikit-learn, SciPy and NumPy computing the same."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import r2_score
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
+
+from affscore.companions import MEASURES, UNPOOLED, check_names, measure
+
+POOLED = [name for name in MEASURES if name not in UNPOOLED]
+SHAPES = [(40, 3), (40, 30), (40, 38), (40, 39), (40, 40), (40, 90), (5, 200), (2, 3)]
+
+
+def samples(n, d, seed=0):
+    """Correlated inputs with an offset, and their ReLU-like outputs; both (n, d)."""
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(n, d)) @ generator.normal(size=(d, d)) / np.sqrt(d) + generator.normal(size=d)
+    return x, np.maximum(x, 0.1 * x) + 0.3 * generator.normal(size=(n, d))
+
+
+def rotation(d, seed=0):
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+
+
+# --------------------------------------------------------------------------------------------------- CKA
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("n", "d"), SHAPES)
+def test_cka_is_hsic_with_the_centring_matrix(n, d, seed):
+    """Kornblith et al. 2019, equations 3 to 5, with H written out."""
+    x, y = samples(n, d, seed)
+    h = np.eye(n) - 1 / n
+    k, g = h @ x @ x.T @ h, h @ y @ y.T @ h
+    expected = np.trace(k @ g) / np.sqrt(np.trace(k @ k) * np.trace(g @ g))
+    assert measure(x, y)["cka"] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("n", "d"), [(40, 7), (12, 60)])
+def test_cka_ignores_rotations_translations_and_scales(n, d, seed):
+    x, y = samples(n, d, seed)
+    value = measure(x, y)["cka"]
+    moved = measure(5 + 1e-3 * x @ rotation(d, seed), 7e5 * y @ rotation(d, seed + 9) - 2)["cka"]
+    assert moved == pytest.approx(value, abs=1e-10)
+    assert measure(y, x)["cka"] == pytest.approx(value, abs=1e-12)
+    assert measure(x, 2 * x @ rotation(d, seed))["cka"] == pytest.approx(1, abs=1e-12)
+    assert 0 < value < 1
+
+
+# ----------------------------------------------------------------------------------------------- entropy
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("n", "d"), [(30, 2), (30, 50), (7, 400)])
+def test_entropy_is_that_of_numpys_histogram(n, d, seed):
+    def expected(value):
+        return np.mean([scipy.stats.entropy(np.histogram(row, bins=d)[0]) + math.log(d) for row in value])
+
+    x, y = samples(n, d, seed)
+    found = measure(x, np.maximum(y, 0))
+    assert found["entropy_before"] == pytest.approx(expected(x), abs=1e-12)
+    assert found["entropy_after"] == pytest.approx(expected(np.maximum(y, 0)), abs=1e-12)
+    assert found["entropy_change"] == found["entropy_after"] - found["entropy_before"]
+
+
+@pytest.mark.parametrize("d", [2, 8, 30])
+def test_entropies_in_closed_form(d):
+    """Evenly spaced values fill one bin each; values at both ends fill two bins; equal values fill one."""
+    spaced = np.tile(np.arange(d) * 0.7 - 3, (4, 1))
+    ends = np.tile(np.arange(d) % 2 * 2.0 + 1, (4, 1))
+    equal = np.tile(np.arange(4.0)[:, None], (1, d))
+    even, two = measure(spaced, ends)["entropy_before"], measure(spaced, ends)["entropy_after"]
+    assert even == pytest.approx(2 * math.log(d))
+    assert two == pytest.approx(math.log(2) + math.log(d))
+    assert measure(spaced, equal)["entropy_after"] == pytest.approx(math.log(d))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_entropy_ignores_each_samples_scale_and_offset(seed):
+    x, y = samples(20, 60, seed)
+    generator = np.random.default_rng(seed)
+    scale, offset = generator.uniform(0.1, 9, size=(20, 1)), generator.normal(size=(20, 1))
+    value, moved = measure(x, y)["entropy_after"], measure(x, scale * y + offset)["entropy_after"]
+    # A value on the edge of two bins may change sides.
+    assert moved == pytest.approx(value, abs=0.01)
+
+
+# -------------------------------------------------------------------------------------------------- norm
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_norm_and_its_growth_with_the_batch(seed):
+    x, y = samples(20, 6, seed)
+    one, four = measure(x, y), measure(np.tile(x, (4, 1)), np.tile(y, (4, 1)))
+    assert one["norm"] == pytest.approx(math.sqrt(((x - y) ** 2).sum()))
+    assert four["norm"] == pytest.approx(2 * one["norm"])
+    assert (
+        four["norm_per_sample"] == pytest.approx(one["norm_per_sample"]) == pytest.approx(one["norm"] / math.sqrt(20))
+    )
+    assert measure(x, x)["norm"] == 0
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-20, 1e20, 1e300])
+def test_measures_follow_the_scale_without_overflow(factor):
+    x, y = samples(20, 6)
+    small, large = measure(x, y), measure(factor * x, factor * y)
+    assert large["norm"] / factor == pytest.approx(small["norm"])
+    for name in ("cka", "r2", "r2_held_out", "entropy_before", "entropy_after"):
+        assert large[name] == pytest.approx(small[name], abs=1e-9), name
+
+
+# ---------------------------------------------------------------------------------------------------- R2
+
+
+def leave_one_out(x, y):
+    """One regression for each sample left out, each fitted by scikit-learn."""
+    return r2_score(y, cross_val_predict(LinearRegression(), x, y, cv=LeaveOneOut()))
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("n", "d"), SHAPES)
+def test_r2_is_that_of_scikit_learn(n, d, seed):
+    x, y = samples(n, d, seed)
+    found = measure(x, y)
+    assert found["r2"] == pytest.approx(LinearRegression().fit(x, y).score(x, y), abs=1e-9)
+    assert found["r2_held_out"] == pytest.approx(leave_one_out(x, y), rel=1e-6)
+
+
+def deficient(kind):
+    x, y = samples(40, 10)
+    if kind == "copied channels":
+        x[:, 5:] = x[:, :5]
+    elif kind == "constant channel":
+        x[:, 3] = 4
+    elif kind == "combination":
+        x[:, 9] = x[:, 0] - 2 * x[:, 1]
+    elif kind == "scales":
+        x *= 10.0 ** -np.arange(10)
+    elif kind == "one sample decides a channel":
+        x[:, 3] = np.arange(40) == 7
+    elif kind == "constant input":
+        x[:] = 2
+    return x, y
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["copied channels", "constant channel", "combination", "scales", "one sample decides a channel", "constant input"],
+)
+def test_r2_where_the_channels_do_not_determine_the_regression(kind):
+    x, y = deficient(kind)
+    found, tolerance = measure(x, y), 1e-2 if kind == "one sample decides a channel" else 1e-6
+    if kind == "scales":  # scikit-learn leaves out what is below 1e-6
+        x, y = samples(40, 10)
+    assert found["r2"] == pytest.approx(LinearRegression().fit(x, y).score(x, y), abs=1e-6)
+    assert found["r2_held_out"] == pytest.approx(leave_one_out(x, y), rel=tolerance)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("d", [3, 20])
+def test_an_affine_image_is_predicted_also_where_it_was_not_seen(d, seed):
+    x, _ = samples(50, d, seed)
+    y = x @ np.random.default_rng(seed).normal(size=(d, d)) + 3
+    found = measure(x, y)
+    assert found["r2"] == pytest.approx(1, abs=1e-9) and found["r2_held_out"] == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_in_sample_r2_is_one_when_there_are_as_many_channels_as_samples(seed):
+    """Of noise too, which is why the held-out R2 is there."""
+    generator = np.random.default_rng(seed)
+    found = measure(generator.normal(size=(30, 30)), generator.normal(size=(30, 30)))
+    assert found["r2"] == pytest.approx(1, abs=1e-9) and found["r2_held_out"] < 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_r2_ignores_invertible_maps_of_the_input(seed):
+    x, y = samples(60, 8, seed)
+    mixed = x @ np.random.default_rng(seed).normal(size=(8, 8)) - 4
+    for name in ("r2", "r2_held_out"):
+        assert measure(mixed, y)[name] == pytest.approx(measure(x, y)[name], abs=1e-9)
+
+
+def test_constant_outputs_are_left_out_of_r2():
+    x, y = samples(40, 6)
+    y[:, 2:] = 5
+    two, alone = measure(x, y), []
+    for channel in (0, 1):
+        only = np.full_like(y, 5)
+        only[:, channel] = y[:, channel]
+        alone.append(measure(x, only)["r2"])
+    assert two["r2"] == pytest.approx(np.mean(alone), abs=1e-12)
+
+
+# --------------------------------------------------------------------------------------------- undefined
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -7e6])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_undefined_measures_are_nan(value, dtype):
+    x = torch.randn(30, 5, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    constant = torch.full_like(x, value)
+    dead, blind = measure(x, constant), measure(constant, x)
+    assert {name for name in POOLED if math.isnan(dead[name])} == {"cka", "r2", "r2_held_out"}
+    assert {name for name in POOLED if math.isnan(blind[name])} == {"cka"}
+    # The mean alone predicts nothing; a mean without the sample itself does worse.
+    assert blind["r2"] == pytest.approx(0, abs=1e-12)
+    assert blind["r2_held_out"] == pytest.approx(1 - (30 / 29) ** 2)
+
+
+def test_one_channel_has_no_histogram():
+    x = np.linspace(-1, 1, 20)
+    found = measure(x, x**3)
+    assert {name for name in POOLED if math.isnan(found[name])} == {
+        "entropy_before", "entropy_after", "entropy_change",
+    }  # fmt: skip
+    assert found["r2"] == pytest.approx(np.corrcoef(x, x**3)[0, 1] ** 2)
+    assert found["cka"] == pytest.approx(found["r2"])
+
+
+# ------------------------------------------------------------------------------------- names, input, bits
+
+
+def test_names_come_in_the_order_of_the_table_and_each_alone_gives_the_same():
+    x, y = samples(20, 6)
+    everything = measure(x, y)
+    assert list(everything) == POOLED == list(measure(x, y, POOLED[::-1]))
+    for name in POOLED:
+        assert measure(x, y, [name]) == {name: everything[name]}
+    assert measure(x, y, []) == {}
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["cka", "hsic"], "companions names 'hsic'; the measures are 'cka', 'entropy_change'"),
+        ("cka", "companions is 'cka'; it should be True, False or a list"),
+        (3, "companions is 3"),
+    ],
+)
+def test_unknown_names_are_named(names, words):
+    with pytest.raises(ValueError, match=words):
+        check_names(names)
+
+
+def test_sparsity_needs_the_activations_before_pooling():
+    x, y = samples(20, 6)
+    with pytest.raises(ValueError, match=r"sparsity_after is counted before pooling.*companions=True"):
+        measure(x, y, ["sparsity_after"])
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "words"),
+    [
+        (np.zeros((3, 2)), np.zeros((2, 2)), "they should be the same"),
+        (np.zeros((1, 2)), np.zeros((1, 2)), "n = 1 samples"),
+        (np.zeros((3, 2)), np.full((3, 2), np.nan), "y holds 6 values that are NaN"),
+        (np.full((3, 2), np.inf), np.zeros((3, 2)), "x holds 6 values that are NaN"),
+    ],
+)
+def test_bad_samples_are_named(x, y, words):
+    with pytest.raises(ValueError, match=words):
+        measure(x, y)
+
+
+def test_no_bit_depends_on_the_number_of_threads():
+    x, y = samples(300, 280)
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 4):
+            torch.set_num_threads(threads)
+            found.append(measure(x, y))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1] == found[2]
