@@ -24,7 +24,7 @@ from affscore.architectures import facts
 from affscore.datasets import load_dataset
 from affscore.models import load_model, require
 from affscore.signatures import Signature, signature
-from affscore.suite import run_suite
+from affscore.suite import PAPER, run_suite
 from affscore.tables import Table
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "Stored",
     "activation_modules",
     "agree",
+    "before_training",
     "choose_profile",
     "explained",
     "explained_table",
@@ -237,6 +238,21 @@ def find(
             f"data={data!r}, images={images} and pool={pool!r}."
         )
     return {name: stack(kept[name]) for name in wanted or kept}
+
+
+#: Families of the paper whose networks have batch norm.
+NORMALISED = ("GoogLeNet", "Inception", "ResNet", "DenseNet", "MNASNet", "EfficientNet")
+
+
+def before_training(folder: str | os.PathLike[str], *, pool: str = "spatial") -> dict[str, Signature]:
+    """The paper's architectures before any training, in the paper's order, as far as they are stored.
+
+    Weights are random; where a network has batch norm, its statistics are those of the photographs (``calibrated``).
+    At its initial statistics, 0 and 1, batch norm does nothing.
+    """
+    plain, normalised = (find(folder, weights, pool=pool) for weights in ("random", "calibrated"))
+    sources = {name: normalised if facts(name).family in NORMALISED else plain for name in PAPER}
+    return {name: source[name] for name, source in sources.items() if name in source}
 
 
 # ---------------------------------------------------------------------------------------------------- profiles

@@ -48,15 +48,16 @@ from affscore.training import image_data
 FOLDER = Path(__file__).with_suffix("")
 COVARIANCE = "ledoit_wolf"
 DATA_SEED = 0
+COMPANIONS = 128  # the batch size whose files hold the companion measures
 PART = 32  # images in one forward pass; divides every batch size
 LITES = ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2")
 #: The paper's architectures in the order in which they run: one of each family first, then from cheap to dear.
 ARCHITECTURES = (
-    "alexnet", "mnasnet0_5", "mnasnet0_75", "resnet18", "vit_b_32", "swin_t", "convnext_tiny", "googlenet",
-    "efficientnet_b1", "densenet121", "vgg11", "mnasnet1_0", "resnet50", "inception_v3", "mnasnet1_3", "resnet34",
-    "efficientnet_b2", "densenet169", "vit_b_16", "densenet201", "resnet101", "efficientnet_b3", "swin_s",
-    "convnext_small", "densenet161", "vgg13", "resnet152", "efficientnet_b4", "vgg16", "vit_l_32", "swin_b",
-    "convnext_base", "vgg19", "convnext_large", "vit_l_16", "vit_h_14",
+    "alexnet", "mnasnet0_5", "mnasnet1_0", "resnet18", "vit_b_32", "swin_t", "convnext_tiny", "vgg11", "googlenet",
+    "densenet121", "efficientnet_b1", "mnasnet0_75", "resnet50", "inception_v3", "mnasnet1_3", "vit_b_16", "resnet34",
+    "efficientnet_b2", "densenet169", "densenet201", "resnet101", "efficientnet_b3", "swin_s", "convnext_small",
+    "densenet161", "vgg13", "resnet152", "efficientnet_b4", "vgg16", "vit_l_32", "swin_b", "convnext_base", "vgg19",
+    "convnext_large", "vit_l_16", "vit_h_14",
 )  # fmt: skip
 #: Under 2 GFLOPs (multiplications and additions as torchvision counts them): three draws of the weights, not one.
 LIGHT = (
@@ -65,8 +66,12 @@ LIGHT = (
 )  # fmt: skip
 #: Networks of book/data/networks.
 SMALL = ("myrtle", "resnet20", "plain20")
-#: Networks with batch norm that are also run with its statistics set.
-CALIBRATED = ("mnasnet1_0", "resnet18", "googlenet", "efficientnet_b1", "densenet121", "resnet50")
+#: Networks with batch norm, which are also run with its statistics set.
+NORMALISED = tuple(
+    name
+    for name in ARCHITECTURES
+    if name.startswith(("mnasnet", "resnet", "googlenet", "efficientnet", "densenet", "inception"))
+)
 
 
 @dataclass(frozen=True)
@@ -95,27 +100,28 @@ def jobs() -> list[Job]:
     def untrained(names: Iterable[str], seeds: Iterable[int] = (0,), calibrated: bool = False) -> list[Job]:
         return [Job(name, seed, "photographs", 128, (128,), calibrated) for name in names for seed in seeds]
 
-    others = ("fashion-mnist", "random")
-    return [
-        *untrained(LITES[:1], range(3)),
-        *untrained(ARCHITECTURES[:9]),
-        Job(LITES[0], None, "photographs", 1536, (512, 64, 128)),
-        *untrained(LITES[:1], range(3), calibrated=True),
-        *untrained(ARCHITECTURES[9:14]),
-        *(Job(LITES[0], None, data, 128, (128,)) for data in others),
-        Job(LITES[1], None, "photographs", 256, (128,)),
-        *untrained(LITES[1:2]),
-        *untrained(LITES[1:2], calibrated=True),
-        *(Job(LITES[1], None, data, 128, (128,)) for data in others),
-        Job(LITES[2], None, "photographs", 256, (128,)),
-        *untrained(LITES[2:]),
-        *untrained(LITES[2:], calibrated=True),
-        *(Job(LITES[2], None, data, 128, (128,)) for data in others),
-        *untrained(CALIBRATED, calibrated=True),
-        *untrained(ARCHITECTURES[14:26]),
-        *untrained(LIGHT, (1, 2)),
-        *untrained(ARCHITECTURES[26:]),
+    def lite(name: str, photographs: int, sizes: tuple[int, ...]) -> list[Job]:
+        return [
+            Job(name, None, "photographs", photographs, sizes),
+            *untrained([name]),
+            *untrained([name], calibrated=True),
+            *(Job(name, None, data, 128, (128,)) for data in ("fashion-mnist", "random")),
+        ]
+
+    first, rest = ARCHITECTURES[:12], ARCHITECTURES[12:]
+    wanted = [
+        *untrained(first[:7]),
+        *lite(LITES[0], 1536, (512, 64, 128)),
+        *untrained(["resnet18", "mnasnet1_0"], calibrated=True),
+        *untrained(first[7:]),
+        *lite(LITES[1], 256, (128,)),
+        *untrained([name for name in first if name in NORMALISED], calibrated=True),
+        *lite(LITES[2], 256, (128,)),
     ]
+    for name in rest:
+        wanted += untrained([name]) + untrained([name] * (name in NORMALISED), calibrated=True)
+    wanted += untrained(LITES[:1], (1, 2)) + untrained(LITES[:1], (1, 2), calibrated=True) + untrained(LIGHT, (1, 2))
+    return list(dict.fromkeys(wanted))
 
 
 # ------------------------------------------------------------------------------------------- the forward passes
@@ -228,7 +234,7 @@ def _equal(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> bool:
 def score(job: Job, features: Features, size: int, kind: str, same: bool) -> Signature:
     """The signature of batches of ``size`` images."""
     pairs = features.pools[kind]
-    rows, companions = [], {name: [] for name in MEASURES if kind == "spatial"}
+    rows, companions = [], {name: [] for name in MEASURES if kind == "spatial" and size == COMPANIONS}
     for start in range(0, job.images - size + 1, size):
         cut = slice(start, start + size)
         rows.append([affinity_score(before[cut], after[cut], covariance=COVARIANCE).item() for before, after in pairs])
@@ -347,7 +353,7 @@ def main() -> None:
         run(job, arguments.out, arguments.features, arguments.only_watch)
     if not (arguments.only or arguments.only_watch or arguments.smoke):
         for kind in SMALL:
-            for path in sorted((FOLDER.parent / "networks").glob(f"{kind}_[0-9].safetensors")):
+            for path in sorted((FOLDER.parent / "networks").glob(f"{kind}_[0-2].safetensors")):
                 run_small(path, arguments.out)
 
 
