@@ -346,7 +346,7 @@ def _data(batches: Batches) -> dict[str, Any]:
     if provenance is not None:
         return {key: value for key, value in provenance.items() if key != "skipped"}
     digest = hashlib.sha256()
-    _feed(digest, "", batches[0])
+    _feed(digest, "", next(_loaded(batches, [0], {})))
     return {"first_batch_sha256": digest.hexdigest()}
 
 
@@ -450,6 +450,8 @@ def run(
         raise TypeError(f"batches is a {type(batches).__name__}; it should be a sequence, such as a list.")
     if not name or "/" in name or "\\" in name:
         raise ValueError(f"name is {name!r}; it should be usable as the name of a file.")
+    if not len(batches):
+        raise ValueError("batches is empty; it should hold at least one batch.")
     settings = {
         "pool": pool, "covariance": covariance, "companions": companions, "micro_batch": micro_batch,
         "precision": precision, "channels_last": channels_last,
@@ -516,6 +518,8 @@ def _work(
     progress: Callable[[int], object] | None,
 ) -> None:
     """Compute some batches and append them to the record of this rank."""
+    if not numbers:
+        return
     skipped: dict[int, list[dict[str, str]]] = {}
     source = _loaded(batches, numbers, skipped)
     for result in batch_results(model, source, device=device, numbers=numbers, **settings):
