@@ -8,22 +8,33 @@ switch off the fused attention kernels and so change the outputs of vision trans
 
 What counts is the registry :data:`ACTIVATIONS`: element-wise activation functions. Sigmoids and hard sigmoids count
 and are marked as gates, because networks use them to scale other activations. Softmax, normalisation, pooling and
-gated linear units (not element-wise), and plain mathematics such as ``exp`` or ``sin`` do not count. An activation
-that a network spells out in arithmetic (``x * torch.sigmoid(x)``) appears as the calls it makes. Calls on tensors
-without the batch axis, such as tables of position biases, are listed as excluded.
+gated linear units (not element-wise), and plain mathematics such as ``exp``, ``sin`` or ``clamp`` do not count. An
+activation that a network spells out in arithmetic (``x * torch.sigmoid(x)``) appears as the calls it makes. The
+activation inside PyTorch's fused transformer encoder layer is computed a second time, beside the kernel.
+
+Seen but not scored, and listed as excluded with the reason: calls on values that parameters and buffers alone
+determine (Swin v2's tables of position biases), calls on tensors whose first axis is not the batch (a batch folded
+into patches, time steps first), and fused kernels whose name says that they contain an activation (LSTMs).
+
+What cannot be seen: an activation inside a kernel of another library whose name does not tell; calls on other
+threads and other processes; and whether a first axis as long as the batch is the batch, where a network moves the
+batch to another axis. A function compiled with ``torch.compile`` runs uncompiled while it is watched, so its output
+may differ in the last bits. Compiled, scripted and exported modules are refused.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -89,8 +100,36 @@ ACTIVATIONS: dict[Any, Activation] = {
     for operator in operators.split()
 }
 
-#: Fused kernels that contain an activation nobody can see from outside: listed as excluded.
-FUSED = {aten._transformer_encoder_layer_fwd: "a fused transformer encoder layer hides its activation"}
+# Operators outside the registry that contain an activation, by their names; not gradients, nor repacked weights.
+_FUSED = re.compile(
+    r"(?!.*(backward|weight))(.*_)?"
+    r"(relu|gelu|silu|swish|sigmoid|tanh|activation|lstm|gru|rnn|transformer_encoder)(_.*)?"
+)
+
+
+def _encoder_layer(
+    src: Tensor, width: int, heads: int, in_weight: Tensor, in_bias: Tensor, out_weight: Tensor, out_bias: Tensor,
+    use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor,
+    norm_bias_2: Tensor, weight_1: Tensor, bias_1: Tensor, weight_2: Tensor, bias_2: Tensor,
+    mask: Tensor | None = None, mask_type: int | None = None,
+) -> tuple[str, Tensor]:  # fmt: skip
+    """What ``aten._transformer_encoder_layer_fwd`` hides: its activation and the input of it.
+
+    The same kernels in the same order as in the fused one, up to the activation. ``src`` is (n, tokens, width).
+    """
+
+    def attention(x: Tensor) -> Tensor:
+        weights = (in_weight, in_bias, out_weight, out_bias)
+        return torch._native_multi_head_attention(x, x, x, width, heads, *weights, mask, False, True, mask_type)[0]
+
+    def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return F.layer_norm(x, (width,), weight, bias, eps)
+
+    if norm_first:
+        x = norm(src + attention(norm(src, norm_weight_1, norm_bias_1)), norm_weight_2, norm_bias_2)
+    else:
+        x = norm(src + attention(src), norm_weight_1, norm_bias_1)
+    return "gelu" if use_gelu else "relu", F.linear(x, weight_1, bias_1)
 
 
 # ---------------------------------------------------------------------------------------------- results
@@ -202,7 +241,7 @@ def _moved(operator: str, axis: int, args: Sequence[Any], old: Sequence[int], ne
     return axis
 
 
-def _tensors(args: Sequence[Any]) -> Iterator[Tensor]:
+def _tensors(args: Iterable[Any]) -> Iterator[Tensor]:
     for argument in args:
         if isinstance(argument, Tensor):
             yield argument
@@ -243,6 +282,39 @@ def channel_axis(tensor: Tensor) -> int:
     return tensor.ndim - 1 if tensor.ndim == 3 else 1
 
 
+# -------------------------------------------------------------------------------------------- fixed values
+
+
+class _Fixed:
+    """The tensors that a network's parameters and buffers determine, whatever the batch is.
+
+    An operator's output is fixed if all its tensors are and there is one; what a network makes from nothing
+    (``arange``, ``zeros``) counts as data, since data may be written into it.
+    """
+
+    _TAG = "_affscore_fixed"
+
+    def __init__(self, leaves: set[int]) -> None:
+        self.leaves = leaves
+        self.written: dict[int, Any] = {}  # storages that were fixed until data was written into them, kept alive
+
+    def __contains__(self, tensor: Tensor) -> bool:
+        if id(tensor) not in self.leaves and not getattr(tensor, self._TAG, False):
+            return False
+        return not self.written or tensor.untyped_storage()._cdata not in self.written
+
+    def follow(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> None:
+        inputs = [*_tensors(args), *_tensors(kwargs.values())]
+        fixed = [tensor in self for tensor in inputs]
+        if inputs and all(fixed):
+            for result in _tensors([out]):
+                setattr(result, self._TAG, True)
+        elif inputs and fixed[0] and func._schema.is_mutable:
+            # In place, perhaps through a view: every tensor on this storage depends on the batch from now on.
+            storage = inputs[0].untyped_storage()
+            self.written[storage._cdata] = storage
+
+
 # ----------------------------------------------------------------------------------------------- pooling
 
 
@@ -281,41 +353,58 @@ def sparsity(tensor: Tensor) -> Tensor:
 
 
 class _Watcher(TorchDispatchMode):
-    def __init__(self, result: Trace, path: list[str], batch: int, kind: str, sparsity: bool) -> None:
+    def __init__(self, result: Trace, path: list[str], fixed: set[int], batch: int, kind: str, sparsity: bool) -> None:
         super().__init__()
         self.result, self.path, self.batch, self.kind, self.sparsity = result, path, batch, kind, sparsity
+        self.fixed = _Fixed(fixed)
         self.seen: Counter[tuple[str, str]] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         packet = func.overloadpacket
         activation = ACTIVATIONS.get(packet)
-        if activation is None:
+        if activation is not None:
+            function = activation.name if isinstance(activation.name, str) else activation.name(args, kwargs)
+            out = self._call(function, activation.gate, args[0], lambda: func(*args, **kwargs))
+        else:
             out = func(*args, **kwargs)
             _follow(packet.__name__, args, out)
-            if packet in FUSED:
-                self._exclude(self._name(packet.__name__)[0], FUSED[packet])
-            return out
-
-        x = args[0]
-        axis = channel_axis(x)
-        function = activation.name if isinstance(activation.name, str) else activation.name(args, kwargs)
-        name, ordinal = self._name(function)
-        if x.ndim < 2 or x.shape[0] != self.batch:
-            out = func(*args, **kwargs)
-            self._exclude(
-                name, f"its input of shape {tuple(x.shape)} has no batch axis of length {self.batch} in front"
-            )
-            return out
-        before, zeros = pool(x, self.kind, axis), sparsity(x) if self.sparsity else None
-        out = func(*args, **kwargs)
-        result = out if isinstance(out, Tensor) else out[0]
-        setattr(result, _TAG, axis)
-        kept = axis if self.kind == "spatial" else -1
-        call = Call(name, self.path[-1], function, ordinal, activation.gate, tuple(x.shape[1:]), kept)
-        both = None if zeros is None else (zeros, sparsity(result))
-        self.result.observations.append(Observation(call, before, pool(result, self.kind, axis), both))
+        self.fixed.follow(func, args, kwargs, out)
+        if packet is aten._transformer_encoder_layer_fwd and not args[0].is_nested:
+            function, hidden = _encoder_layer(*args, **kwargs)
+            self.fixed.follow(func, args, kwargs, hidden)
+            self._call(function, False, hidden, lambda: getattr(F, function)(hidden))
+        elif activation is None and _FUSED.fullmatch(packet.__name__):
+            self._exclude(self._name(packet.__name__)[0], "a fused kernel hides its activations")
         return out
+
+    def _call(self, function: str, gate: bool, x: Tensor, run: Callable[[], Any]) -> Any:
+        """Run one activation call on ``x`` between two looks at it."""
+        name, ordinal = self._name(function)
+        if reason := self._unfit(x):
+            self._exclude(name, reason)
+            return run()
+        axis = channel_axis(x)
+        before, zeros = pool(x, self.kind, axis), sparsity(x) if self.sparsity else None
+        out = run()
+        after = out if isinstance(out, Tensor) else out[0]
+        setattr(after, _TAG, axis)
+        kept = axis if self.kind == "spatial" else -1
+        call = Call(name, self.path[-1], function, ordinal, gate, tuple(x.shape[1:]), kept)
+        both = None if zeros is None else (zeros, sparsity(after))
+        self.result.observations.append(Observation(call, before, pool(after, self.kind, axis), both))
+        return out
+
+    def _unfit(self, x: Tensor) -> str | None:
+        """Why a call on ``x`` has no score, if it has none."""
+        if x.is_nested:
+            return "its input is a nested tensor, whose samples have different lengths"
+        shape = tuple(x.shape)
+        if x in self.fixed:
+            return f"its input of shape {shape} comes from parameters and buffers alone, not from the batch"
+        if x.ndim < 2 or shape[0] != self.batch:
+            return f"its input of shape {shape} has no batch axis of length {self.batch} in front"
+        return None
 
     def _name(self, function: str) -> tuple[str, int]:
         ordinal = self.seen[self.path[-1], function]
@@ -331,9 +420,15 @@ def check_traceable(model: nn.Module) -> None:
     if not isinstance(model, nn.Module):
         raise TypeError(f"model is a {type(model).__name__}; it should be a torch.nn.Module.")
     for path, module in model.named_modules():
-        kind = "scripted" if isinstance(module, torch.jit.ScriptModule) else ""
-        if type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None:
+        kind = ""
+        if isinstance(module, torch.jit.ScriptModule):
+            kind = "scripted"
+        elif type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None:
             kind = "compiled"
+        elif "eval" in vars(module):  # torch.export replaces this method
+            kind = "exported"
+        elif isinstance(module, nn.DataParallel) and len(module.device_ids) > 1:
+            kind = "spread over devices"
         if kind:
             where = f"its part {path!r}" if path else "it"
             raise ValueError(
@@ -370,6 +465,7 @@ def trace(model: nn.Module, batch: int, pool: str = "spatial", *, sparsity: bool
     if pool not in POOLS:
         raise ValueError(f"pool is {pool!r}; it should be one of {', '.join(map(repr, POOLS))}.")
     check_traceable(model)
+    fixed = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
     names = {id(module): name for name, module in reversed(list(model.named_modules(remove_duplicate=False)))}
     path, result = [""], Trace()
 
@@ -382,7 +478,7 @@ def trace(model: nn.Module, batch: int, pool: str = "spatial", *, sparsity: bool
 
     handles = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]
     try:
-        with _Watcher(result, path, batch, pool, sparsity):
+        with _Watcher(result, path, fixed, batch, pool, sparsity):
             yield result
     finally:
         for handle in handles:
