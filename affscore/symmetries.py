@@ -15,13 +15,18 @@ Representations", NeurIPS 2022, sections 3 and 4 and appendix E.
 from __future__ import annotations
 
 import copy
+import json
 import math
+import os
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from scipy import stats
 from torch import Tensor, nn
 
 from affscore.intertwiners import (
@@ -45,6 +50,7 @@ __all__ = [
     "Intertwiner",
     "Monomial",
     "PReLUGroup",
+    "Rotations",
     "act",
     "find_intertwiner",
     "fold_norm",
@@ -52,6 +58,8 @@ __all__ = [
     "homogeneity_gap",
     "homogeneity_slope",
     "intertwiner",
+    "interval",
+    "load_rotations",
     "mix_channels",
     "random_rotation",
     "sample_action",
@@ -533,6 +541,99 @@ def _absorb(layer: Any, norm: Any) -> nn.Module:
     layer.weight.copy_(weight)
     layer.bias = nn.Parameter(bias.to(layer.weight.dtype))
     return layer
+
+
+# -------------------------------------------------------------------------------- the sanity test, as stored
+
+
+@dataclass(frozen=True)
+class Rotations:
+    """The stored sanity test of section 3.3 on trained networks.
+
+    Attributes
+    ----------
+    settings, made_with
+        Options of the script, versions and device.
+    networks
+        Test accuracy of each network.
+    runs
+        One dict a run: ``network``, ``layer``, ``kind`` ("identity", "group" or "rotation"), ``draw``, and test
+        accuracies ``before`` (right after A), ``least_squares`` and ``after`` (the later layers trained on).
+    """
+
+    settings: dict[str, Any]
+    made_with: dict[str, str]
+    networks: dict[str, dict[str, float]]
+    runs: list[dict[str, Any]]
+
+    @property
+    def layers(self) -> list[str]:
+        """The layers, from the input on."""
+        return list(dict.fromkeys(run["layer"] for run in self.runs))
+
+    def penalties(self, layer: str, kind: str, stage: str) -> np.ndarray:
+        """Accuracy points lost, one number for each network and draw: (runs,).
+
+        ``stage`` is ``"before"``, ``"least_squares"`` or ``"after"``. After training the loss is counted from the
+        accuracy of the same training with A = I, else from that of the network.
+
+        Raises
+        ------
+        ValueError
+            If there is no such run, or no such stage.
+        """
+        if stage not in ("before", "least_squares", "after"):
+            raise ValueError(f"stage is {stage!r}; it should be 'before', 'least_squares' or 'after'.")
+        trained = {run["network"]: run["after"] for run in self._some(layer, "identity")}
+        plain = {name: about["accuracy"] for name, about in self.networks.items()}
+        start = trained if stage == "after" else plain
+        return np.array([100 * (start[run["network"]] - run[stage]) for run in self._some(layer, kind)])
+
+    def _some(self, layer: str, kind: str) -> list[dict[str, Any]]:
+        found = [run for run in self.runs if run["layer"] == layer and run["kind"] == kind]
+        if not found:
+            raise ValueError(f"there is no run with layer {layer!r} and kind {kind!r}.")
+        return found
+
+    def __repr__(self) -> str:
+        return f"Rotations({len(self.networks)} networks, {len(self.layers)} layers, {len(self.runs)} runs)"
+
+
+def load_rotations(path: str | os.PathLike[str]) -> Rotations:
+    """What ``book/data/symmetries.py`` stored.
+
+    Raises
+    ------
+    ValueError
+        If the file is not there, or is not such a study.
+    """
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        runs = []
+        for key, numbers in data["runs"].items():
+            network, layer, kind, draw = key.split()
+            if not all(0 <= numbers[stage] <= 1 for stage in ("before", "least_squares", "after")):
+                raise ValueError(f"an accuracy of {key} is not between 0 and 1")
+            runs.append({"network": network, "layer": layer, "kind": kind, "draw": int(draw)} | numbers)
+        return Rotations(data["settings"], data["made_with"], data["networks"], runs)
+    except OSError as error:
+        raise ValueError(f"path is {str(path)!r}, which cannot be read ({error.strerror}).") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{str(path)!r} is not a stored rotation test: {error}.") from error
+
+
+def interval(values: Any, level: float = 0.95) -> tuple[float, float, float]:
+    """Mean and confidence interval (mean, low, high) of a normal mean, by Student's t; values (n,), n >= 2.
+
+    >>> tuple(round(v, 2) for v in interval([1.0, 2.0, 3.0]))
+    (2.0, -0.48, 4.48)
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
+        raise ValueError(f"values has shape {values.shape}; it should hold at least 2 finite numbers.")
+    half = stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
+    mean = float(values.mean())
+    return mean, mean - float(half), mean + float(half)
 
 
 class ChannelMap(nn.Module):

@@ -4,10 +4,11 @@
     python book/data/symmetries.py --images 55000 --epochs 10 --draws 10 --device cuda
     python book/data/symmetries.py --smoke --out FOLDER/symmetries.json
 
-A Myrtle CNN without batch norm, trained on Fashion-MNIST; a matrix A multiplies weights and biases of one layer;
-layers up to it are frozen and the later ones trained on. A is the identity, a random element of G_ReLU, or a random
-orthogonal matrix. Beside the trained repair stands the one by least squares: the matrix B that brings the features
-after the activation closest to the old ones, and no training.
+Myrtle CNNs trained on Fashion-MNIST: a matrix A multiplies weights and biases of one layer; layers up to it are
+frozen. A is the identity, a random element of G_ReLU, or a random orthogonal matrix. The next layer's weights are
+multiplied by the matrix B that brings its inputs closest to the old ones (least squares, no labels), and from there
+the later layers are trained on. The paper trains for 50 epochs without such a start. Batch norm of a network that has
+it is folded into the layer before it.
 """
 
 from __future__ import annotations
@@ -20,27 +21,35 @@ import time
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from affscore.networks import load_network
-from affscore.symmetries import ChannelMap, fold_norm, hidden_layers, intertwiner, mix_channels, random_rotation
+from affscore.symmetries import fold_norm, hidden_layers, intertwiner, mix_channels, random_rotation
 from affscore.training import ImageData, Images, accuracy, fit, image_data
 
 FOLDER = Path(__file__).parent
 KINDS = ("identity", "group", "rotation")
 
 
+def cut(network: nn.Sequential, layer: str) -> int:
+    """The number of modules before the layer that reads an activation, flattening left to it."""
+    names = [name for name, _ in network.named_children()]
+    for at in range(names.index(layer) + 1, len(names)):
+        if isinstance(network[at], nn.Conv2d | nn.Linear | nn.Flatten):
+            return at
+    raise ValueError(f"nothing reads {layer}.")
+
+
 @torch.no_grad()
-def repaired(old: nn.Sequential, new: nn.Sequential, layer: str, data: ImageData) -> nn.Sequential:
-    """``new`` with the least-squares map from its features after ``layer`` to those of ``old``."""
-    stop = [name for name, _ in old.named_children()].index(layer) + 1
-    images = data.standardise(data.train.images[:512])
-    rows = [net[:stop](images).movedim(1, -1).flatten(0, -2).double() for net in (new, old)]
+def repair(tail: nn.Sequential, new: Tensor, old: Tensor) -> None:
+    """Multiply the first weights of ``tail`` by the B that brings B new closest to old; both are (n, channels, ...)."""
+    x, y = (value.movedim(1, -1).flatten(0, -2).double() for value in (new, old))
     # A channel that is dead on these images has a row and a column of zeros; the ridge keeps the rest.
-    gram = rows[0].T @ rows[0]
+    gram = x.T @ x
     ridge = 1e-10 * gram.trace() / len(gram)
-    solution = torch.linalg.solve(gram + ridge * torch.eye(len(gram)), rows[0].T @ rows[1])
-    return nn.Sequential(*new[:stop], ChannelMap(solution.T.float()), *new[stop:])
+    b = torch.linalg.solve(gram + ridge * torch.eye(len(gram)), x.T @ y).T
+    weight = next(tail.parameters())
+    weight.copy_(torch.einsum("oi...,ij->oj...", weight.double(), b))
 
 
 @torch.no_grad()
@@ -50,28 +59,30 @@ def features(head: nn.Sequential, images: Images, data: ImageData) -> Images:
     return Images(torch.cat(parts).contiguous(memory_format=torch.channels_last), images.labels)
 
 
-def run(network: nn.Sequential, layer: str, kind: str, draw: int, data: ImageData, options: argparse.Namespace) -> dict:
+def run(network: nn.Sequential, layer: str, kind: str, seed: int, data: ImageData, options: argparse.Namespace) -> dict:
     """One point: accuracies right after A, after least squares, and after training the later layers."""
     channels = next(hidden.channels for hidden in hidden_layers(network) if hidden.name == layer)
     matrix = {
         "identity": lambda: torch.eye(channels, dtype=torch.float64),
-        "group": lambda: intertwiner("relu").sample(channels, draw, spread=options.spread),
-        "rotation": lambda: random_rotation(channels, draw),
+        "group": lambda: intertwiner("relu").sample(channels, seed, spread=options.spread),
+        "rotation": lambda: random_rotation(channels, seed),
     }[kind]()
     start = time.perf_counter()
     mixed = mix_channels(network, layer, matrix)
-    before = accuracy(mixed, data, data.validation)
-    closed = accuracy(repaired(network, mixed, layer, data), data, data.validation)
-    stop = [name for name, _ in mixed.named_children()].index(layer) + 1
-    head, tail = mixed[:stop], mixed[stop:].to(options.device, memory_format=torch.channels_last)
-    # A standard deviation of 1 / 255 undoes the division by 255 that fit() does to pixels.
+    at = cut(network, layer)
+    tail = mixed[at:].to(memory_format=torch.channels_last)
+    # A standard deviation of 1 / 255 undoes the division by 255 that standardise() does to pixels.
     frozen = ImageData(
-        "features", features(head, data.train, data), features(head, data.validation, data), data.test,
+        "features", features(mixed[:at], data.train, data), features(mixed[:at], data.validation, data), data.test,
         mean=torch.zeros(1), std=torch.full((1,), 1 / 255),
     )  # fmt: skip
+    before = accuracy(tail, frozen, frozen.validation)
+    if kind != "identity":
+        repair(tail, frozen.train.images, features(network[:at], data.train, data).images)
+    closed = accuracy(tail, frozen, frozen.validation)
     history = fit(
-        tail, frozen, epochs=options.epochs, seed=draw, learning_rate=options.rate, batch_size=options.batch_size,
-        augmented=False,
+        tail.to(options.device), frozen, epochs=options.epochs, seed=seed, learning_rate=options.rate,
+        batch_size=options.batch_size, augmented=False,
     )  # fmt: skip
     return {
         "before": before,
@@ -84,13 +95,13 @@ def run(network: nn.Sequential, layer: str, kind: str, draw: int, data: ImageDat
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--networks", nargs="*", default=["myrtle_without_norm_0", "myrtle_without_norm_1"])
-    parser.add_argument("--images", type=int, default=4096, help="training images for the later layers")
-    parser.add_argument("--test", type=int, default=2000, help="test images")
+    parser.add_argument("--networks", nargs="*", default=[f"myrtle_{seed}" for seed in range(4)])
+    parser.add_argument("--images", type=int, default=1024, help="training images for the later layers")
+    parser.add_argument("--test", type=int, default=1000, help="test images")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--rate", type=float, default=0.004, help="peak learning rate, chosen on myrtle_0")
-    parser.add_argument("--draws", type=int, default=2, help="matrices of each kind for a network and a layer")
+    parser.add_argument("--rate", type=float, default=0.001, help="peak learning rate")
+    parser.add_argument("--draws", type=int, default=1, help="matrices of each kind for a network and a layer")
     parser.add_argument("--spread", type=float, default=0.5, help="standard deviation of the log of the scalings")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=FOLDER / "symmetries.json")
@@ -121,7 +132,7 @@ def main() -> None:
                     key = f"{name} {layer} {kind} {draw}"
                     if key in stored["runs"] or (kind == "identity" and draw):
                         continue
-                    stored["runs"][key] = run(network, layer, kind, draw, data, options)
+                    stored["runs"][key] = run(network, layer, kind, 100 * about["seed"] + draw, data, options)
                     stored["made_with"] = {
                         "torch": torch.__version__.split("+")[0],
                         "device": options.device if options.device != "cpu" else f"CPU ({platform.machine()})",
