@@ -104,10 +104,13 @@ class Ranks:
         return result  # type: ignore[return-value]
 
     def one_first(self, work: Callable[[], T]) -> T:
-        """Do ``work`` on one rank of each machine, then on the others: the first downloads, the others find it."""
-        first = self.together(lambda: work() if self.local == 0 else None)
-        rest = self.together(lambda: work() if self.local != 0 else None)
-        return first if self.local == 0 else rest  # type: ignore[return-value]
+        """Do ``work`` on rank 0, then on one rank of each other machine, then on the rest.
+
+        The first downloads or unpacks; the others find it, on their machine or on a common disk.
+        """
+        ours = 0 if self.rank == 0 else 1 if self.local == 0 else 2
+        found = [self.together(lambda turn=turn: work() if turn == ours else None) for turn in range(3)]  # type: ignore[misc]
+        return found[ours]  # type: ignore[return-value]
 
 
 @contextlib.contextmanager

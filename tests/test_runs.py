@@ -397,7 +397,7 @@ def test_failure_of_one_process_ends_the_others_too(two, logs):
     assert logs[0]["restarted"] == logs[1]["restarted"] == logs[0]["fresh"]
     assert "is being written by process" in logs[1]["locked"]
     assert logs[0]["locked"].startswith("RunError: rank 1 failed: ")
-    assert logs[0]["first"] == [[0], [1]]
+    assert logs[0]["first"] == [False, True]
 
 
 def test_suite_of_two_processes(two, logs, tmp_path, capsys):
