@@ -27,6 +27,7 @@ def _curve(panel, signature: Signature, colour: str, label: str, mark: str = "o-
     """Mean scores along the network, with a band of one standard deviation over the rows."""
     place, mean, std = np.arange(1, len(signature.calls) + 1), signature.mean, signature.std
     panel.plot(place, mean, mark, color=colour, linewidth=1.6, markersize=5, label=label)
+    panel.locator_params(axis="x", integer=True)
     panel.fill_between(place, mean - std, mean + std, color=colour, alpha=0.25, linewidth=0)
 
 
