@@ -23,7 +23,6 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
 from affscore.activations import CATALOGUE, Activation, Function, lookup
@@ -700,9 +699,13 @@ def _evaluate(row: Activation, x: Tensor) -> Tensor:
 
 def _noise(row: Activation, size: Tensor, values: Tensor, tolerance: float) -> str:
     """Why the values cannot be trusted to the tolerance, or ""."""
-    again = _evaluate(row, torch.stack([size, -size]))
-    if not torch.equal(again, values):
+    x = torch.stack([size, -size])
+    if not torch.equal(_evaluate(row, x), values):
         return "the function is random: it gave two values for one x."
+    # In another arrangement; with a tolerance, because the ends of an array may be computed by other instructions.
+    again = _evaluate(row, x.flatten().flip(0)).flip(0).reshape(values.shape)
+    if not torch.allclose(again, values, rtol=tolerance, atol=tolerance * float(values.abs().max())):
+        return "the function does not work entry by entry: its value at one x depends on others."
     some = size[(size <= 10) & (size >= size[-1] * 1e-3)][::2]
     some = torch.cat([some, -some])
     # Second differences over a ten-millionth of x: nothing but rounding is left of a piecewise smooth function.
@@ -823,14 +826,18 @@ def _classify(row: Activation, found: _Values, reach: float) -> Finding:
 def _lattice(row: Activation, found: _Values, violations: list[float]) -> tuple[float, float]:
     """The smallest lambda > 1 that is a symmetry, and its b; (0, 0) if there is none up to 64."""
 
-    def violation_at(power: float) -> float:
-        return found.scaled(row, math.exp(power))[0]
-
     padded = [1.0, *violations, 1.0]
     dips = [i for i in range(1, len(padded) - 1) if padded[i] <= min(padded[i - 1], padded[i + 1]) and padded[i] < 0.5]
     for shift in dips[:16]:
-        bounds = (math.log(2) * (shift - 1) / _STEPS, math.log(2) * (shift + 1) / _STEPS)
-        power = float(minimize_scalar(violation_at, bounds=bounds, method="bounded", options={"xatol": 1e-14}).x)
+        # Ternary search: near the right lambda the violation has the shape of a V.
+        low, high = math.log(2) * (shift - 1) / _STEPS, math.log(2) * (shift + 1) / _STEPS
+        for step in range(80):
+            left, right = (2 * low + high) / 3, (low + 2 * high) / 3
+            one, other = (found.scaled(row, math.exp(power))[0] for power in (left, right))
+            low, high = (low, right) if one <= other else (left, high)
+            if step == 15 and min(one, other) > 0.01:
+                break  # a dip that does not reach 0
+        power = (low + high) / 2
         for value in (2.0 ** (shift / _STEPS), float(round(math.exp(power), 9)), math.exp(power)):
             violation, b = found.scaled(row, value)
             if violation <= found.tolerance and b > 0 and value > 1.01:

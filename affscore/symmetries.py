@@ -233,7 +233,7 @@ def hidden_layers(network: nn.Module) -> list[HiddenLayer]:
         else:
             try:
                 intertwiner(module)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, RuntimeError, IndexError) as error:
                 raise TypeError(f"network.{name} is a {type(module).__name__}, which act cannot handle.") from error
             if producer is None:
                 raise ValueError(f"network.{name} should follow a linear or convolutional layer, or its batch norm.")

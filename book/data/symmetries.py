@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--test", type=int, default=1000, help="test images")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--rate", type=float, default=0.001, help="peak learning rate")
+    parser.add_argument("--rate", type=float, default=0.0002, help="peak learning rate; ten times as much harms A = I")
     parser.add_argument("--draws", type=int, default=1, help="matrices of each kind for a network and a layer")
     parser.add_argument("--spread", type=float, default=0.5, help="standard deviation of the log of the scalings")
     parser.add_argument("--device", default="cpu")
