@@ -250,6 +250,7 @@ def plot_densities(densities: Densities) -> None:
             axes.plot([place, place], [row, row - 0.15], color=INK, linewidth=1.6, zorder=3 + n)
     _list(axes, densities.names, densities.kinds)
     axes.set_ylim(n - 0.6, -1.05)
+    axes.locator_params(axis="x", nbins=6)
     axes.set_xlabel("affinity score")
     _caption(figure, densities.kinds, "red, in italics")
 
