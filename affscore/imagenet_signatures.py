@@ -26,6 +26,7 @@ from affscore.models import load_model, require
 from affscore.signatures import Signature, signature
 from affscore.suite import PAPER, run_suite
 from affscore.tables import Table
+from affscore.verdicts import Claim
 
 __all__ = [
     "AVERAGES",
@@ -47,6 +48,7 @@ __all__ = [
     "find",
     "stack",
     "stored",
+    "table_1_claims",
     "table_2",
 ]
 
@@ -244,13 +246,13 @@ def find(
 NORMALISED = ("GoogLeNet", "Inception", "ResNet", "DenseNet", "MNASNet", "EfficientNet")
 
 
-def before_training(folder: str | os.PathLike[str], *, pool: str = "spatial") -> dict[str, Signature]:
+def before_training(folder: str | os.PathLike[str], *, pool: str = "spatial", images: int = 64) -> dict[str, Signature]:
     """The paper's architectures before any training, in the paper's order, as far as they are stored.
 
     Weights are random; where a network has batch norm, its statistics are those of the photographs (``calibrated``).
     At its initial statistics, 0 and 1, batch norm does nothing.
     """
-    plain, normalised = (find(folder, weights, pool=pool) for weights in ("random", "calibrated"))
+    plain, normalised = (find(folder, weights, pool=pool, images=images) for weights in ("random", "calibrated"))
     sources = {name: normalised if facts(name).family in NORMALISED else plain for name in PAPER}
     return {name: source[name] for name, source in sources.items() if name in source}
 
@@ -459,10 +461,36 @@ def activation_modules(name: str) -> int:
     return sum(type(m).__module__ == kinds[0] and not isinstance(m, kinds[1]) for m in network.modules())
 
 
+#: The paper's names of families in Table 1, and this package's.
+_FAMILIES = {
+    "VGGs": "VGG", "ResNets": "ResNet", "DenseNets": "DenseNet", "MNASNets": "MNASNet", "EffNets": "EfficientNet",
+    "ViTs": "ViT", "Swins": "Swin", "Convnexts": "ConvNeXt",
+}  # fmt: skip
+#: Headings of :func:`affscore.compare.companion_correlations`, in the order of MEASURES.
+_HEADINGS = ("CKA", "norm", "sparsity", "entropy", "R2")
+
+
+def table_1_claims(correlations: Table) -> list[Claim]:
+    """The paper's Table 1 beside the same means from :func:`affscore.compare.companion_correlations`.
+
+    A claim is accepted if our mean has the same sign and at least half the size. In-sample R2 is 1 in every call with
+    more channels than images and has no correlation then: that claim says what it needs.
+    """
+    families = np.array([facts(str(name)).family for name in correlations["model"]])
+    claims = []
+    for family, (measure, theirs) in FAMILY_MEASURES.items():
+        values = correlations[_HEADINGS[MEASURES.index(measure)]][families == _FAMILIES[family]]
+        values = values[np.isfinite(values)]
+        accept = (theirs / 2, 1.0) if theirs > 0 else (-1.0, theirs / 2)
+        needs = "" if len(values) else "batches with more images than channels"
+        ours = float(values.mean()) if len(values) else None
+        claims.append(Claim(f"{family}: {measure}", "Table 1", theirs, ours, accept, needs))
+    return claims
+
+
 def table_2() -> Table:
     """The paper's Table 2 in the columns of :func:`affscore.compare.companion_correlations`."""
     names = [*TABLE_2, "mean", "std"]
     rows = [*TABLE_2.values(), *zip(*(AVERAGES[measure] for measure in MEASURES), strict=True)]
     columns: dict[str, Any] = {"model": names, "weights": ["pretrained"] * len(TABLE_2) + ["", ""]}
-    headings = ("CKA", "norm", "sparsity", "entropy", "R2")
-    return Table(columns | dict(zip(headings, map(list, zip(*rows, strict=True)), strict=True)))
+    return Table(columns | dict(zip(_HEADINGS, map(list, zip(*rows, strict=True)), strict=True)))

@@ -48,7 +48,8 @@ from affscore.training import image_data
 FOLDER = Path(__file__).with_suffix("")
 COVARIANCE = "ledoit_wolf"
 DATA_SEED = 0
-COMPANIONS = 128  # the batch size whose files hold the companion measures
+BATCH = 64  # images in a batch of the paper's architectures
+COMPANIONS = (64, 128)  # batch sizes whose files hold the companion measures
 PART = 32  # images in one forward pass; divides every batch size
 LITES = ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2")
 #: The paper's architectures in the order in which they run: one of each family first, then from cheap to dear.
@@ -59,11 +60,8 @@ ARCHITECTURES = (
     "densenet161", "vgg13", "resnet152", "efficientnet_b4", "vgg16", "vit_l_32", "swin_b", "convnext_base", "vgg19",
     "convnext_large", "vit_l_16", "vit_h_14",
 )  # fmt: skip
-#: Under 2 GFLOPs (multiplications and additions as torchvision counts them): three draws of the weights, not one.
-LIGHT = (
-    "alexnet", "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3", "resnet18", "googlenet", "efficientnet_b1",
-    "efficientnet_b2", "efficientnet_b3",
-)  # fmt: skip
+#: The cheapest of them: two batches, and three draws of the weights.
+LIGHT = ("alexnet", "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3", "resnet18", "vit_b_32")
 #: Networks of book/data/networks.
 SMALL = ("myrtle", "resnet20", "plain20")
 #: Networks with batch norm, which are also run with its statistics set.
@@ -98,30 +96,37 @@ def jobs() -> list[Job]:
     """Everything to measure, in the order of the run: a little of everything first, the dear ones last."""
 
     def untrained(names: Iterable[str], seeds: Iterable[int] = (0,), calibrated: bool = False) -> list[Job]:
-        return [Job(name, seed, "photographs", 128, (128,), calibrated) for name in names for seed in seeds]
+        return [
+            Job(name, seed, "photographs", 2 * BATCH if name in LIGHT else BATCH, (BATCH,), calibrated)
+            for name in names
+            for seed in seeds
+        ]
 
     def lite(name: str, photographs: int, sizes: tuple[int, ...]) -> list[Job]:
         return [
             Job(name, None, "photographs", photographs, sizes),
-            *untrained([name]),
-            *untrained([name], calibrated=True),
+            Job(name, 0, "photographs", 128, (128,)),
+            Job(name, 0, "photographs", 128, (128,), calibrated=True),
             *(Job(name, None, data, 128, (128,)) for data in ("fashion-mnist", "random")),
         ]
 
     first, rest = ARCHITECTURES[:12], ARCHITECTURES[12:]
     wanted = [
         *untrained(first[:7]),
-        *lite(LITES[0], 1536, (512, 64, 128)),
+        *lite(LITES[0], 1536, (64, 128)),
         *untrained(["resnet18", "mnasnet1_0"], calibrated=True),
-        *untrained(first[7:]),
-        *lite(LITES[1], 256, (128,)),
+        *untrained(first[7:8]),
         *untrained([name for name in first if name in NORMALISED], calibrated=True),
+        *untrained(first[8:]),
+        *lite(LITES[1], 256, (128,)),
+        *lite(LITES[0], 1536, (512,)),
         *lite(LITES[2], 256, (128,)),
     ]
     for name in rest:
-        wanted += untrained([name]) + untrained([name] * (name in NORMALISED), calibrated=True)
-    wanted += untrained(LITES[:1], (1, 2)) + untrained(LITES[:1], (1, 2), calibrated=True) + untrained(LIGHT, (1, 2))
-    return list(dict.fromkeys(wanted))
+        wanted += untrained([name] * (name in NORMALISED), calibrated=True) + untrained([name])
+    for seed in (1, 2):
+        wanted += [Job(LITES[0], seed, "photographs", 128, (128,), calibrated) for calibrated in (False, True)]
+    return list(dict.fromkeys([*wanted, *untrained(LIGHT, (1, 2))]))
 
 
 # ------------------------------------------------------------------------------------------- the forward passes
@@ -234,7 +239,7 @@ def _equal(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> bool:
 def score(job: Job, features: Features, size: int, kind: str, same: bool) -> Signature:
     """The signature of batches of ``size`` images."""
     pairs = features.pools[kind]
-    rows, companions = [], {name: [] for name in MEASURES if kind == "spatial" and size == COMPANIONS}
+    rows, companions = [], {name: [] for name in MEASURES if kind == "spatial" and size in COMPANIONS}
     for start in range(0, job.images - size + 1, size):
         cut = slice(start, start + size)
         rows.append([affinity_score(before[cut], after[cut], covariance=COVARIANCE).item() for before, after in pairs])
