@@ -24,7 +24,7 @@ from tqdm.auto import tqdm
 from affscore.architectures import facts
 from affscore.companions import check_names
 from affscore.datasets import load_dataset
-from affscore.models import load_model
+from affscore.models import available_models, load_model
 from affscore.records import RecordError, differences
 from affscore.running import _tf32 as allow_tf32
 from affscore.runs import Ranks, run, set_aside
@@ -130,7 +130,7 @@ def run_suite(
     Raises
     ------
     SuiteError
-        If the data cannot be had: then no network can be measured.
+        If a name is unknown or the data cannot be had.
     OSError
         If the disk is full.
 
@@ -143,6 +143,10 @@ def run_suite(
     []
     (1, 26)
     """
+    if unknown := [name for name in models if name not in available_models()]:
+        raise SuiteError(
+            f"models: there is no model {', '.join(map(repr, unknown))}. affscore.models.available_models() lists all."
+        )
     folder = Path(folder)
     ranks = ranks or Ranks()
     place = Path(dataset).expanduser()
