@@ -17,10 +17,13 @@ Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 4 and appendic
 from __future__ import annotations
 
 import copy
+import json
 import math
+import os
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +47,7 @@ __all__ = [
     "State",
     "Stitch",
     "Stitched",
+    "Study",
     "accuracy_of",
     "assignment",
     "hungarian",
@@ -52,6 +56,7 @@ __all__ = [
     "layer_moments",
     "learn",
     "least_squares",
+    "load_study",
     "penalty",
     "reestimate",
     "sinkhorn",
@@ -941,3 +946,125 @@ def interval(values: Any, *, level: float = 0.95, draws: int = 2000, seed: int =
     means = np.einsum("di,dj,ij->d", counts, counts, filled)[usable] / weights[usable]
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(table[known].mean()), float(low), float(high))
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """The stored results of ``book/data/stitching.py``.
+
+    Attributes
+    ----------
+    settings, made_with
+        Of the run.
+    accuracies
+        Of each network, on the same test images as its stitches.
+    records
+        One mapping for each stitched network: ``task``, ``bottom``, ``top``, ``layer``, ``stitch``, ``fit``, and the
+        accuracies ``kept`` and ``reestimated`` with either batch-norm statistics; some have more.
+    scores
+        Name of a network to {activation: affinity score, mean over batches}.
+    """
+
+    settings: dict[str, Any]
+    made_with: dict[str, Any]
+    accuracies: dict[str, float]
+    records: list[dict[str, Any]]
+    scores: dict[str, dict[str, float]]
+
+    def __repr__(self) -> str:
+        pairs = {(record["bottom"], record["top"]) for record in self.records}
+        images = self.settings["images"]["test"]
+        return (
+            f"Study: {len(self.records)} stitched networks of {len(pairs)} pairs, {self.settings['dataset']}, "
+            f"{images} test images"
+        )
+
+    def layers(self, kind: str) -> list[str]:
+        """The activations of a kind of network (``"myrtle"``, ``"resnet20"``, ...) that have records, in order."""
+        found = (record["layer"] for record in self.records if _kind(record["bottom"]) == kind)
+        return list(dict.fromkeys(found))
+
+    def table(
+        self, kind: str, layer: str, stitch: str, fit: str = "closed form", *, norm: str = "reestimated", **more: Any
+    ) -> np.ndarray:
+        """Penalties in accuracy points, (networks, networks) with bottoms as rows; NaN for pairs without a record.
+
+        ``norm`` is ``"kept"`` or ``"reestimated"``, ``more`` further conditions, such as ``alpha=0.1``.
+
+        Raises ValueError if there is no such record.
+        """
+        if norm not in ("kept", "reestimated"):
+            raise ValueError(f"norm is {norm!r}; it should be 'kept' or 'reestimated'.")
+        wanted = {"layer": layer, "stitch": stitch, "fit": fit} | more
+        values = {}
+        for record in self.records:
+            one, other = record["bottom"], record["top"]
+            if _kind(one) != kind or _kind(other) != kind or any(record.get(k) != v for k, v in wanted.items()):
+                continue
+            if not more and ("alpha" in record or "strength" in record):
+                continue
+            value = penalty(self.accuracies[one], self.accuracies[other], record[norm])
+            values[_seed(one), _seed(other)] = value
+        if not values:
+            raise ValueError(f"there is no record of {kind} networks with {wanted}.")
+        size = 1 + max(max(pair) for pair in values)
+        table = np.full((size, size), np.nan)
+        for pair, value in values.items():
+            table[pair] = value
+        return table
+
+    def penalty(self, kind: str, layer: str, stitch: str, fit: str = "closed form", **more: Any) -> Interval:
+        """Mean and interval of :meth:`table`."""
+        return interval(self.table(kind, layer, stitch, fit, **more))
+
+    def planted(self, layer: str, fit: str) -> Interval:
+        """Penalty between networks and themselves acted on by known elements of G_ReLU: mean, lowest and highest."""
+        values = [
+            penalty(*[self.accuracies[record["bottom"]]] * 2, record["reestimated"])
+            for record in self.records
+            if record["task"] == "planted" and record["layer"] == layer and record["fit"] == fit
+        ]
+        if not values:
+            raise ValueError(f"there is no planted record with layer {layer!r} and fit {fit!r}.")
+        return Interval(float(np.mean(values)), min(values), max(values))
+
+    def layer_scores(self, kind: str) -> np.ndarray:
+        """Affinity scores, (networks, activations) in order of execution, of all networks of a kind."""
+        found = [list(values.values()) for name, values in self.scores.items() if _kind(name) == kind]
+        if not found:
+            raise ValueError(f"there are no scores of {kind} networks.")
+        return np.array(found, dtype=np.float64)
+
+
+def _kind(name: str) -> str:
+    """``"myrtle"`` of ``"myrtle_0"``."""
+    return name.rpartition("_")[0]
+
+
+def _seed(name: str) -> int:
+    return int(name.rpartition("_")[2])
+
+
+def load_study(path: str | os.PathLike[str]) -> Study:
+    """Read the file that ``book/data/stitching.py`` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the file is cut off or not one of that script.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    try:
+        content = json.loads(text)
+        accuracies = {name: about["accuracy"] for name, about in content["networks"].items()}
+        records, scores = [], {}
+        for task, found in content["tasks"].items():
+            for record in found:
+                if "scores" in record:
+                    values = [math.nan if value is None else value for value in record["scores"]]
+                    scores.setdefault(record["network"], {})[record["layer"]] = float(np.mean(values))
+                else:
+                    records.append({"task": task.partition(":")[0]} | record)
+        return Study(content["settings"], content["made_with"], accuracies, records, scores)
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not a complete file of book/data/stitching.py ({error!r}).") from error

@@ -146,8 +146,8 @@ class Cut:
             fresh = reestimate(self.stitched, type(self.states)(*(x if x is None else x[:count] for x in self.states)))
             anew = accuracy_of(fresh, self.test, self.study.test[1])
         one, other = self.names
-        return {"bottom": one, "top": other, "layer": self.layer, "stitch": name, "kept": kept,
-                "reestimated": anew} | more  # fmt: skip
+        return {"bottom": one, "top": other, "layer": self.layer, "channels": stitch.outputs, "stitch": name,
+                "kept": kept, "reestimated": anew} | more  # fmt: skip
 
 
 def closed(study: Study, one: str, other: str, kinds: list[str], skips: bool = False) -> Iterator[Record]:
@@ -204,9 +204,9 @@ def planted(study: Study, name: str) -> Iterator[Record]:
     network = study.network(name)
     generator = torch.Generator().manual_seed(int(name.rpartition("_")[2]))
     other = act(network, sample_action(network, generator, spread=0.5))
-    study.extra[f"{name} acted on"] = other.to(study.device).to(memory_format=torch.channels_last)
+    study.extra[f"acted_on_{name}"] = other.to(study.device).to(memory_format=torch.channels_last)
     for layer in activation_layers(network):
-        cut = study.cut(name, f"{name} acted on", layer, learning=True)
+        cut = study.cut(name, f"acted_on_{name}", layer, learning=True)
         truth = stitch_layer("g_relu", cut.start()).rounded()
         yield cut.record(truth, "g_relu", fit="closed form")
         stitch = cut.learned(stitch_layer("g_relu", cut.channels()), **SETTINGS["noise"])
