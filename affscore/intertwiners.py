@@ -244,7 +244,7 @@ class Monomial(Intertwiner):
             return "A" if self.degree == 1 else ("the permutation" if self.degree == 0 else power)
         if self.degree == 0:
             return "signs of the entries" if self.flip < 0 else "the permutation"
-        if self.degree == 1:
+        if abs(self.degree - 1) < 1e-9:
             return "abs(A)" if self.flip > 0 else "A"
         return power if odd else f"{power} of abs(A)" + ("" if self.flip > 0 else ", with their signs")
 
@@ -803,13 +803,12 @@ def _classify(row: Activation, found: _Values, reach: float) -> Finding:
     flip = int(math.copysign(1, b)) if violation <= tolerance and abs(abs(b) - 1) <= 10 * tolerance else 0
     parity = {0: "", 1: "it is even", -1: "it is odd"}[flip]
     if worst <= tolerance:
-        degree = math.log(positive[_SHIFTS - 1][1]) / math.log(2.0 ** (_SHIFTS / _STEPS))
-        degree = round(degree) if abs(degree - round(degree)) < 1e-7 else degree
+        degree = _rounded(math.log(positive[_SHIFTS - 1][1]) / math.log(2.0 ** (_SHIFTS / _STEPS)))
         reason = f"it is homogeneous of degree {degree:.6g}" + (f" and {parity[6:]}" if parity else "")
-        return seen(Monomial("positive", flip=flip, degree=float(degree)), reason)
+        return seen(Monomial("positive", flip=flip, degree=degree), reason)
     base, b = _lattice(row, found, [violation for violation, _ in positive[:_SHIFTS]])
     if base:
-        degree = math.log(b) / math.log(base)
+        degree = _rounded(math.log(b) / math.log(base))
         reason = f"it repeats when x is multiplied by {base:.6g}" + (f", and {parity}" if parity else "")
         return seen(Monomial("discrete", flip=flip, degree=degree, base=base), reason)
     if flip:
@@ -821,6 +820,11 @@ def _classify(row: Activation, found: _Values, reach: float) -> Finding:
             None, f"lambda = {-power:.6g} is a symmetry and -1 is not; such groups have no name here.", reach
         )
     return Finding(_PERMUTATIONS, f"every other lambda has a counter-example with abs(x) up to {reach:.3g}.", reach)
+
+
+def _rounded(degree: float) -> float:
+    """The whole number that a degree is up to rounding, else the degree."""
+    return float(round(degree)) if abs(degree - round(degree)) < 1e-7 else degree
 
 
 def _lattice(row: Activation, found: _Values, violations: list[float]) -> tuple[float, float]:

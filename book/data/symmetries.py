@@ -100,8 +100,8 @@ def main() -> None:
     parser.add_argument("--test", type=int, default=1000, help="test images")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--rate", type=float, default=0.0002, help="peak learning rate; ten times as much harms A = I")
-    parser.add_argument("--draws", type=int, default=1, help="matrices of each kind for a network and a layer")
+    parser.add_argument("--rate", type=float, default=0.0002, help="peak learning rate; five times as much harms A = I")
+    parser.add_argument("--draws", type=int, default=2, help="matrices of each kind for a network and a layer")
     parser.add_argument("--spread", type=float, default=0.5, help="standard deviation of the log of the scalings")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=FOLDER / "symmetries.json")
@@ -117,6 +117,7 @@ def main() -> None:
     stored = {"settings": settings, "networks": {}, "runs": {}}
     if options.out.exists():
         stored = json.loads(options.out.read_text(encoding="utf-8"))
+        stored["settings"] |= {key: settings[key] for key in ("networks", "draws")}  # these two may grow
         if stored["settings"] != settings:
             raise SystemExit(f"{options.out} has other settings: {stored['settings']}; name another file with --out.")
     data = image_data("fashion-mnist", train=options.images)
