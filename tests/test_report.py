@@ -142,7 +142,7 @@ def test_mixed_settings_get_sections_and_are_compared_where_they_can_be(tmp_path
 def test_a_folder_of_dead_networks_is_an_error(tmp_path):
     (tmp_path / "runs").mkdir()
     made(np.full((2, 3), np.nan), model="deadnet").save(tmp_path / "runs" / "dead.json")
-    with pytest.raises(ValueError, match="no signature in .*runs has a live activation call"):
+    with pytest.raises(ValueError, match=r"no signature in .*runs has a live activation call"):
         report(tmp_path / "runs", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

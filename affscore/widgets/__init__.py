@@ -2,6 +2,7 @@
 
 from affscore.widgets.activations import ActivationExplorer
 from affscore.widgets.base import ComputedWidget
+from affscore.widgets.compare import ArchitectureMap, ScoreHistory, architecture_map, score_history
 from affscore.widgets.first_signature import ScoreSlider
 from affscore.widgets.redshift import RedshiftImage
 from affscore.widgets.relu_1d import ReluRange
@@ -10,10 +11,14 @@ from affscore.widgets.theory import CloudThroughActivation
 
 __all__ = [
     "ActivationExplorer",
+    "ArchitectureMap",
     "CloudThroughActivation",
     "ComputedWidget",
     "HiddenAction",
     "RedshiftImage",
     "ReluRange",
+    "ScoreHistory",
     "ScoreSlider",
+    "architecture_map",
+    "score_history",
 ]
