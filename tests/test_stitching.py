@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 from affscore.networks import BasicBlock, activation_layers, load_network, myrtle, resnet20
-from affscore.stitching import (
+from affscore.stitches import (
     KINDS,
     Birkhoff,
     Full,
@@ -25,23 +25,25 @@ from affscore.stitching import (
     Moments,
     Monomial,
     SoftSort,
+    assignment,
+    hungarian,
+    least_squares,
+    sinkhorn,
+    soft_sort,
+    stitch_layer,
+)
+from affscore.stitching import (
     State,
     Stitched,
     accuracy_of,
-    assignment,
-    hungarian,
     inside_block,
-    interval,
     layer_moments,
     learn,
-    least_squares,
     penalty,
     reestimate,
-    sinkhorn,
-    soft_sort,
     split,
-    stitch_layer,
 )
+from affscore.stitching_study import interval
 from affscore.training import image_data
 
 BOOK = Path(__file__).parents[1] / "book"

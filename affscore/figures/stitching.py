@@ -8,7 +8,9 @@ import numpy as np
 import torch
 
 from affscore.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
-from affscore.stitching import Moments, Study, inside_block, stitch_layer
+from affscore.stitches import Moments, stitch_layer
+from affscore.stitching import inside_block
+from affscore.stitching_study import Study
 
 __all__ = [
     "plot_alpha",

@@ -30,17 +30,8 @@ from torch import Tensor, nn
 import affscore
 from affscore import signature
 from affscore.networks import activation_layers, load_network
-from affscore.stitching import (
-    Moments,
-    Stitch,
-    Stitched,
-    accuracy_of,
-    inside_block,
-    layer_moments,
-    learn,
-    reestimate,
-    stitch_layer,
-)
+from affscore.stitches import Moments, Stitch, stitch_layer
+from affscore.stitching import Stitched, accuracy_of, inside_block, layer_moments, learn, reestimate
 from affscore.symmetries import act, sample_action
 from affscore.training import image_data
 
