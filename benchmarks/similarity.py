@@ -1,0 +1,116 @@
+"""Time and peak memory of the similarity measures at n = 10,000, beside another implementation of CKA, on one thread.
+
+    python benchmarks/similarity.py                       # every measure, each in a process of its own
+    python benchmarks/similarity.py --n 2000 --d 512
+
+Features are ReLUs of correlated Gaussians, float32, shape (n, d). The peer is ``pytorch-cka`` (``pip install
+pytorch-cka``), which takes Gram matrices: the linear one is computed for it by one product, the max kernel's by the
+same tiles as ours, since it has none. Memory is the process's peak above what it held before the call. The column
+"n x n" is the size of one Gram matrix, "n x n x d" what the max kernel takes if written in one line.
+"""
+
+import argparse
+import os
+
+for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import math
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from affscore.similarity import Moments, cka, gram, procrustes
+
+
+def peer(k: torch.Tensor, l: torch.Tensor) -> float:  # noqa: E741
+    from cka import hsic
+
+    xy, xx, yy = (value.item() for value in hsic(k[None], l[None]))
+    return xy / math.sqrt(xx * yy)
+
+
+def streamed(x: torch.Tensor, y: torch.Tensor) -> float:
+    moments = Moments()
+    for a, b in zip(x.split(1000), y.split(1000), strict=True):
+        moments.update(a, b)
+    return moments.cka()
+
+
+MEASURES: dict[str, Callable[[torch.Tensor, torch.Tensor], float]] = {
+    "Procrustes, G_ReLU": lambda x, y: float(procrustes(x, y, null=0)),
+    "Procrustes, orthogonal": lambda x, y: float(procrustes(x, y, "orthogonal", null=0)),
+    "CKA, linear": lambda x, y: float(cka(x, y, null=0)),
+    "CKA, linear, streamed": streamed,
+    "  peer, linear": lambda x, y: peer(gram(x, "linear"), gram(y, "linear")),
+    "CKA, max": lambda x, y: float(cka(x, y, "max", null=0)),
+    "  peer, max": lambda x, y: peer(gram(x, "max"), gram(y, "max")),
+    "CKA, Laplace": lambda x, y: float(cka(x, y, "laplace", null=0)),
+}
+
+
+def features(n: int, d: int) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    common = torch.randn(n, d, generator=generator)
+    return [
+        torch.relu(
+            common @ torch.randn(d, d, generator=generator) / math.sqrt(d) + torch.randn(n, d, generator=generator)
+        )
+        for _ in range(2)
+    ]
+
+
+def resident() -> int:
+    """Bytes that the process holds in memory."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def measure(name: str, n: int, d: int, answer: Any) -> None:
+    torch.set_num_threads(1)
+    x, y = features(n, d)
+    MEASURES[name](x[:100], y[:100])
+    before = peak = resident()
+    done = threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.01):
+            peak = max(peak, resident())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    start, cpu = time.perf_counter(), time.process_time()
+    value = MEASURES[name](x, y)
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    done.set()
+    watcher.join()
+    answer.put((seconds, cpu, (peak - before) / 2**20, value))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--n", type=int, default=10_000, help="samples (default 10,000)")
+    parser.add_argument("--d", type=int, default=128, help="channels (default 128)")
+    parser.add_argument("--only", nargs="+", choices=MEASURES, help="some of the measures")
+    arguments = parser.parse_args()
+    n, d = arguments.n, arguments.d
+    print(f"n = {n}, d = {d}, one thread, torch {torch.__version__}")
+    print(f"n x n: {8 * n * n / 2**20:.0f} MB, n x n x d: {8 * n * n * d / 2**20:.0f} MB")
+    print(f"{'measure':24} {'seconds':>8} {'cpu s':>8} {'peak MB':>8} {'value':>12}")
+    context = multiprocessing.get_context("spawn")
+    for name in arguments.only or MEASURES:
+        answer = context.Queue()
+        process = context.Process(target=measure, args=(name, n, d, answer))
+        process.start()
+        seconds, cpu, memory, value = answer.get()
+        process.join()
+        print(f"{name:24} {seconds:8.1f} {cpu:8.1f} {memory:8.0f} {value:12.9f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
