@@ -105,8 +105,8 @@ def jobs() -> list[Job]:
     def lite(name: str, photographs: int, sizes: tuple[int, ...]) -> list[Job]:
         return [
             Job(name, None, "photographs", photographs, sizes),
-            Job(name, 0, "photographs", 128, (128,)),
-            Job(name, 0, "photographs", 128, (128,), calibrated=True),
+            Job(name, 0, "photographs", 128, (128, 64)),
+            Job(name, 0, "photographs", 128, (128, 64), calibrated=True),
             *(Job(name, None, data, 128, (128,)) for data in ("fashion-mnist", "random")),
         ]
 
@@ -118,14 +118,14 @@ def jobs() -> list[Job]:
         *untrained(first[7:8]),
         *untrained([name for name in first if name in NORMALISED], calibrated=True),
         *untrained(first[8:]),
-        *lite(LITES[1], 256, (128,)),
+        *lite(LITES[1], 256, (128, 64)),
         *lite(LITES[0], 1536, (512,)),
-        *lite(LITES[2], 256, (128,)),
+        *lite(LITES[2], 256, (128, 64)),
     ]
     for name in rest:
         wanted += untrained([name] * (name in NORMALISED), calibrated=True) + untrained([name])
     for seed in (1, 2):
-        wanted += [Job(LITES[0], seed, "photographs", 128, (128,), calibrated) for calibrated in (False, True)]
+        wanted += [Job(LITES[0], seed, "photographs", 128, (128, 64), calibrated) for calibrated in (False, True)]
     return list(dict.fromkeys([*wanted, *untrained(LIGHT, (1, 2))]))
 
 
@@ -354,12 +354,12 @@ def main() -> None:
         ]
     if arguments.only:
         todo = [job for job in todo if job.network in arguments.only.split(",")]
-    for job in todo:
-        run(job, arguments.out, arguments.features, arguments.only_watch)
     if not (arguments.only or arguments.only_watch or arguments.smoke):
         for kind in SMALL:
             for path in sorted((FOLDER.parent / "networks").glob(f"{kind}_[0-2].safetensors")):
                 run_small(path, arguments.out)
+    for job in todo:
+        run(job, arguments.out, arguments.features, arguments.only_watch)
 
 
 if __name__ == "__main__":
