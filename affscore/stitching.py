@@ -162,6 +162,7 @@ class Stitched(nn.Module):
         ``skip_stitch`` is given where there is no shortcut.
 
     >>> from affscore.networks import myrtle
+    >>> from affscore.stitches import Full
     >>> one, other = myrtle(width=4, channels=1), myrtle(width=4, channels=1)
     >>> Stitched(one, other, "relu1", Full(torch.eye(4)))(torch.zeros(2, 1, 32, 32)).shape
     torch.Size([2, 10])
