@@ -1,10 +1,11 @@
-"""Run a network over batches and measure every activation call, scoring each batch while the next one runs.
+"""Run a network over batches and measure every activation call.
 
 :func:`batch_results` is the engine below :func:`affscore.signature` and everything that stores results as they come.
-The caller's thread runs the network. Worker threads, with one thread of linear algebra each, turn the pooled inputs
-and outputs into scores and companion measures. At most :data:`AHEAD` batches wait for their scores, so memory is
-bounded whatever the number of batches, and neither the number of workers nor the caller's thread settings change a
-bit of a result.
+The caller's thread loads batches and runs the network. Worker threads, with one thread of linear algebra each, turn the
+pooled inputs and outputs into scores and companion measures, on the CPU. Where the network runs on a GPU they do so
+while the next batches run: at most :data:`AHEAD` batches wait for their scores, so memory is bounded whatever the
+number of batches. Neither the number of workers nor the caller's thread settings change a bit of what is computed from
+the pooled values.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -32,8 +33,11 @@ __all__ = ["PRECISIONS", "BatchResult", "SignatureError", "batch_results"]
 
 #: Precisions of the forward pass. Scores are float64 in each.
 PRECISIONS = ("full", "tf32", "bf16")
-#: How many batches may wait for their scores while the network runs on.
-AHEAD = 2
+#: How many batches may wait for their scores while the next one runs, by type of device. On a CPU the network needs
+#: the cores itself, and only loading overlaps with scoring.
+AHEAD = {"cpu": 0, "cuda": 2}
+
+T = TypeVar("T")
 
 
 class SignatureError(ValueError):
@@ -343,12 +347,23 @@ def _run(
     workers: int,
     numbers: Iterable[int] | None,
 ) -> Iterator[BatchResult]:
+    ahead = AHEAD.get(forward.device.type, 0)
     pending: deque[_Pending] = deque()
-    failure: tuple[int, BaseException] | None = None
     known: tuple[int, list[str]] | None = None
-    end = object()
 
-    with ThreadPoolExecutor(workers, thread_name_prefix="affscore") as scorers:
+    with ThreadPoolExecutor(workers, "affscore", initializer=torch.set_num_threads, initargs=(1,)) as scorers:
+
+        def launch(index: int, inputs: dict[str, Tensor] | Tensor) -> _Pending:
+            nonlocal known
+            found = forward(inputs)
+            calls = [o.call for o in found.observations]
+            names = [call.name for call in calls]
+            known = known or (index, names)
+            if names != known[1]:
+                raise ValueError(f"the activation calls of batch {index} differ from those of batch {known[0]}.")
+            observations, ready = _on_host(found.observations, forward.device)
+            scoring = [scorers.submit(_measured, o, ready, covariance, measures) for o in observations]
+            return _Pending(index, _length(inputs), calls, found.excluded, scoring)
 
         def finished() -> BatchResult:
             try:
@@ -359,41 +374,45 @@ def _run(
             return result
 
         try:
-            source = iter(batches)
+            source, failure = iter(batches), None
             for index in itertools.count() if numbers is None else numbers:
-                try:
-                    batch = next(source, end)
-                    if batch is end:
-                        break
-                    inputs = _inputs(batch, index)
-                    found = forward(inputs)
-                    calls = [o.call for o in found.observations]
-                    names = [call.name for call in calls]
-                    known = known or (index, names)
-                    if names != known[1]:
-                        raise ValueError(
-                            f"the activation calls of batch {index} differ from those of batch {known[0]}."
-                        )
-                    observations, ready = _on_host(found.observations, forward.device)
-                    scoring = [scorers.submit(_measured, o, ready, covariance, measures) for o in observations]
-                    pending.append(_Pending(index, _length(inputs), calls, found.excluded, scoring))
-                except BaseException as error:  # the batches before this one come first
-                    failure = index, error
+                inputs, failure = _attempt(_load, source, index)
+                if failure is not None or inputs is None:
                     break
-                while pending and (len(pending) > AHEAD or pending[0].done()):
+                while pending and (len(pending) > ahead or pending[0].done()):
                     yield finished()
-            interrupted = failure is not None and not isinstance(failure[1], Exception)
-            while pending and (pending[0].done() or not interrupted):
+                launched, failure = _attempt(launch, index, inputs)
+                if launched is None:
+                    break
+                pending.append(launched)
+            # The batches before the failure come first; after an interruption only those that are ready.
+            while pending and (pending[0].done() or failure is None or isinstance(failure, Exception)):
                 yield finished()
+            if isinstance(failure, Exception):
+                raise SignatureError(_sentence(failure, index)) from failure
             if failure is not None:
-                at, reason = failure
-                if interrupted:
-                    raise reason
-                raise SignatureError(_sentence(reason, at)) from reason
+                raise failure
         finally:
             for waiting in pending:
                 for future in waiting.scoring:
                     future.cancel()
+            # The workers' setting is their own, but it is also what threads that start later would get.
+            torch.set_num_threads(torch.get_num_threads())
+
+
+def _load(source: Iterator[Any], index: int) -> dict[str, Tensor] | Tensor | None:
+    """The next input, or None at the end."""
+    end = object()
+    batch = next(source, end)
+    return None if batch is end else _inputs(batch, index)
+
+
+def _attempt(function: Callable[..., T], *arguments: Any) -> tuple[T | None, BaseException | None]:
+    """What a function returns, or what it raises."""
+    try:
+        return function(*arguments), None
+    except BaseException as error:
+        return None, error
 
 
 def _sentence(error: BaseException, index: int) -> str:

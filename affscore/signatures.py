@@ -40,7 +40,8 @@ from tqdm.auto import tqdm
 
 from affscore.companions import MEASURES
 from affscore.running import BatchResult, SignatureError, batch_results, resolve_device
-from affscore.tracing import Call, Excluded
+from affscore.score import COVARIANCES
+from affscore.tracing import POOLS, Call, Excluded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -250,36 +251,79 @@ class Signature:
         """
         text = Path(path).read_text(encoding="utf-8")
         try:
-            content = json.loads(text)
+            content = json.loads(text, parse_constant=_no_constant)
         except json.JSONDecodeError as error:
             raise ValueError(
                 f"{path} is not complete JSON (line {error.lineno}: {error.msg}); was it cut off while being written?"
             ) from error
+        except ValueError as error:
+            raise ValueError(f"{path} is not a valid signature: {error}") from error
         schema = content.get("schema") if isinstance(content, dict) else None
         if schema != SCHEMA:
             raise ValueError(f"{path} has schema {schema!r}; it should be {SCHEMA!r}.")
         try:
-            calls = [Call(**{**call, "shape": tuple(call["shape"])}) for call in content["calls"]]
-            shape = len(content["scores"]), len(calls)
-            return cls(
-                calls=calls,
-                scores=_with_nans(content["scores"], shape),
-                excluded=[Excluded(**item) for item in content["excluded"]],
-                pool=content["pool"],
-                covariance=content["covariance"],
-                batch_sizes=[int(size) for size in content["batch_sizes"]],
-                provenance=content["provenance"],
-                companions={name: _with_nans(rows, shape) for name, rows in content.get("companions", {}).items()},
-            )
-        except (KeyError, TypeError, ValueError) as error:
+            return cls._from_content(content)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {error}.") from error
+
+    @classmethod
+    def _from_content(cls, content: dict[str, Any]) -> Signature:
+        """The signature in the stored form, every part of which is checked."""
+        unknown = set(content) - set(_KEYS)
+        _require(not unknown, f"it has the unknown keys {sorted(unknown)}")
+        for name, known in (("pool", POOLS), ("covariance", COVARIANCES)):
+            _require(content[name] in known, f"{name} is {content[name]!r}")
+        calls = [Call(**{**call, "shape": tuple(call["shape"])}) for call in content["calls"]]
+        for call in calls:
+            numbers = (call.ordinal, call.channel_axis, *call.shape)
+            sound = all(type(value) is int for value in numbers) and type(call.gate) is bool
+            sound &= all(isinstance(value, str) for value in (call.name, call.module, call.function))
+            _require(sound, f"the call {call.name!r} has a value of a wrong type")
+        _require(len({call.name for call in calls}) == len(calls), "two calls have the same name")
+        sizes = content["batch_sizes"]
+        _require(all(type(size) is int and size >= 2 for size in sizes), "batch_sizes should hold whole numbers from 2")
+        shape = len(sizes), len(calls)
+        scores = _with_nans(content["scores"], shape, "scores")
+        _require(not (scores > 1).any(), "a score is above 1")
+        _require(isinstance(content["provenance"], dict), "provenance should be an object")
+        return cls(
+            calls=calls,
+            scores=scores,
+            excluded=[Excluded(**item) for item in content["excluded"]],
+            pool=content["pool"],
+            covariance=content["covariance"],
+            batch_sizes=sizes,
+            provenance=content["provenance"],
+            companions={name: _with_nans(rows, shape, name) for name, rows in content.get("companions", {}).items()},
+        )
+
+
+_KEYS = (
+    "schema", "pool", "covariance", "calls", "excluded", "batch_sizes", "scores", "companions", "provenance",
+)  # fmt: skip
+
+
+def _require(condition: bool, sentence: str) -> None:
+    if not condition:
+        raise ValueError(sentence)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"it holds {name}, which is not JSON.")
 
 
 def _with_nulls(values: np.ndarray) -> list[list[float | None]]:
     return [[None if math.isnan(value) else value for value in row] for row in values.tolist()]
 
 
-def _with_nans(rows: list[list[float | None]], shape: tuple[int, int]) -> np.ndarray:
+def _with_nans(rows: Any, shape: tuple[int, int], name: str) -> np.ndarray:
+    """Stored rows as an array, null as NaN; anything but finite numbers in rows of the right number is an error."""
+    _require(len(rows) == shape[0], f"{name} has {len(rows)} rows for {shape[0]} batches")
+    for row in rows:
+        _require(len(row) == shape[1], f"{name} has a row of {len(row)} numbers for {shape[1]} calls")
+        for value in row:
+            sound = value is None or (type(value) in (int, float) and math.isfinite(value))
+            _require(sound, f"{name} holds {value!r}, which is not a finite number")
     found = [[math.nan if value is None else float(value) for value in row] for row in rows]
     return np.array(found, dtype=np.float64).reshape(shape)
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import weakref
 
 import matplotlib
 import numpy as np
@@ -10,8 +11,10 @@ import torch
 from torch import nn
 
 import affscore
+import affscore.running
 from affscore import Signature, SignatureError, signature
-from affscore.signatures import SCHEMA
+from affscore.companions import MEASURES, measure
+from affscore.signatures import SCHEMA, Interrupted, batch_results
 
 
 def network(seed=0):
@@ -174,14 +177,30 @@ def test_a_truncated_file_is_a_clear_error(tmp_path, fraction):
     [
         (lambda raw: raw.update(schema="other/9"), "has schema 'other/9'; it should be"),
         (lambda raw: raw.pop("calls"), "not a valid signature: KeyError"),
-        (lambda raw: raw["scores"][0].pop(), "not a valid signature: ValueError"),
-        (lambda raw: raw["scores"][0].__setitem__(0, "high"), "not a valid signature: ValueError"),
+        (lambda raw: raw["scores"][0].pop(), "scores has a row of 2 numbers for 3 calls"),
+        (lambda raw: raw["scores"][0].__setitem__(0, "high"), "scores holds 'high', which is not a finite number"),
+        (lambda raw: raw["scores"][0].__setitem__(0, True), "scores holds True"),
+        (lambda raw: raw["scores"][0].__setitem__(0, math.nan), "holds NaN, which is not JSON"),
+        (lambda raw: raw["scores"][0].__setitem__(0, math.inf), "holds Infinity, which is not JSON"),
+        (lambda raw: raw["scores"][0].__setitem__(0, 1.01), "a score is above 1"),
+        (lambda raw: raw["scores"].pop(), "scores has 1 rows for 2 batches"),
         (lambda raw: raw["calls"][0].pop("name"), "not a valid signature: TypeError"),
+        (lambda raw: raw["calls"][0].update(ordinal="0"), r"the call '2:relu\[0\]' has a value of a wrong type"),
+        (lambda raw: raw["calls"][0].update(name="4:silu[0]"), "two calls have the same name"),
+        (lambda raw: raw.update(pool="max"), "pool is 'max'"),
+        (lambda raw: raw.update(covariance=None), "covariance is None"),
+        (lambda raw: raw.update(batch_sizes=[32, 1]), "batch_sizes should hold whole numbers from 2"),
+        (lambda raw: raw.update(provenance=[]), "provenance should be an object"),
+        (lambda raw: raw.update(companion={}), r"unknown keys \['companion'\]"),
+        (lambda raw: raw["companions"].update(hsic=raw["scores"]), "companions has 'hsic'; the measures are 'cka'"),
+        (lambda raw: raw["companions"]["cka"].pop(), "cka has 1 rows for 2 batches"),
+        (lambda raw: raw["companions"]["cka"][1].pop(), "cka has a row of 2 numbers for 3 calls"),
+        (lambda raw: raw.update(companions=[1]), "not a valid signature: AttributeError"),
     ],
 )
 def test_a_wrong_file_is_a_clear_error(tmp_path, change, words):
     path = tmp_path / "result.json"
-    signature(network(), images()).save(path)
+    signature(network(), images(), companions=["cka"]).save(path)
     raw = json.loads(path.read_text())
     change(raw)
     path.write_text(json.dumps(raw))
@@ -256,6 +275,9 @@ def test_calls_that_change_from_batch_to_batch_are_an_error():
         ({"covariance": "oas"}, "covariance is 'oas'"),
         ({"micro_batch": 0}, "micro_batch is 0"),
         ({"micro_batch": 2.5}, r"micro_batch is 2.5"),
+        ({"precision": "half"}, "precision is 'half'; it should be one of 'full', 'tf32', 'bf16'"),
+        ({"companions": ["hsic"]}, "companions names 'hsic'"),
+        ({"companions": "cka"}, "companions is 'cka'"),
     ],
 )
 def test_bad_options_are_named(options, words):
@@ -284,6 +306,253 @@ def test_repr_table_and_plot():
     assert ax.get_ylabel() == "affinity score" and ax.get_xlabel()
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), result.mean)
     matplotlib.pyplot.close("all")
+
+
+# --------------------------------------------------------------------------------------------- companions
+
+
+@pytest.mark.parametrize("pool", ["spatial", "trailing"])
+def test_companions_are_those_of_the_activations(pool):
+    """Against a forward pass written out by hand."""
+    model, batches = network().eval(), images()
+    result = signature(model, batches, pool=pool, companions=True)
+    assert tuple(result.companions) == MEASURES
+    for i, x in enumerate(batches):
+        with torch.no_grad():
+            a = model[1](model[0](x))
+            b = model[3](torch.relu(a))
+            c = model[6](nn.functional.silu(b).flatten(1))
+        pairs = (a, torch.relu(a)), (b, nn.functional.silu(b)), (c, torch.sigmoid(c))
+        for j, (before, after) in enumerate(pairs):
+            expected = measure(before.flatten(2).mean(2) if before.ndim > 2 else before,
+                               after.flatten(2).mean(2) if after.ndim > 2 else after)  # fmt: skip
+            expected["sparsity_before"] = np.mean(np.abs(before.numpy()) <= 1e-3)
+            expected["sparsity_after"] = np.mean(np.abs(after.numpy()) <= 1e-3)
+            for name in MEASURES:
+                tolerance = {"entropy": 0.1, "r2_held": 1e-3}.get(name[:7], 1e-5)  # counts jump at the edges of bins
+                assert result.companions[name][i, j] == pytest.approx(expected[name], abs=tolerance), name
+    assert result.companions["sparsity_after"][0, 0] > 0.3 > result.companions["sparsity_before"][0, 0]
+
+
+@pytest.mark.parametrize("micro_batch", [1, 5, 31])
+def test_companions_of_micro_batches_are_those_of_the_whole_batch(micro_batch):
+    """Pieces of 31 samples have 16 each, those of 5 have 4 or 5: the sparsities must weigh them."""
+    model, batches = network(), images(n=33)
+    names = ["cka", "norm", "sparsity_before", "sparsity_after"]
+    whole = signature(model, batches, companions=names)
+    parts = signature(model, batches, companions=names, micro_batch=micro_batch)
+    for name in names:
+        np.testing.assert_allclose(parts.companions[name], whole.companions[name], atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("names", [False, [], ["r2"], ["sparsity_after", "cka"]])
+def test_only_the_companions_asked_for_are_kept_and_the_scores_stay(names, tmp_path):
+    result = signature(network(), images(), companions=names)
+    assert tuple(result.companions) == tuple(name for name in MEASURES if names and name in names)
+    assert np.array_equal(result.scores, signature(network(), images()).scores)
+    result.save(tmp_path / "result.json")
+    assert ("companions" in json.loads((tmp_path / "result.json").read_text())) == bool(names)
+    assert tuple(Signature.load(tmp_path / "result.json").companions) == tuple(result.companions)
+
+
+def test_undefined_companions_are_nan_and_survive_storage(tmp_path):
+    x = torch.rand(20, 4) * 0.1 + 0.1
+    result = signature(Dead(), [x, -x], companions=True)
+    for name in ("cka", "r2", "r2_held_out"):
+        assert np.array_equal(np.isnan(result.companions[name]), result.dead), name
+    assert np.isfinite(result.companions["norm"]).all() and (result.companions["sparsity_after"][:, 2] == 1).all()
+    result.save(tmp_path / "result.json")
+    again = Signature.load(tmp_path / "result.json")
+    for name in MEASURES:
+        np.testing.assert_array_equal(again.companions[name], result.companions[name])
+
+
+# ------------------------------------------------------------------------------------------------ running
+
+
+class Free(nn.Module):
+    """Activations without weights, so that no product of matrices rounds with the number of threads."""
+
+    def forward(self, x):
+        return torch.tanh(torch.relu(x.flatten(1)) - 0.3)
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_no_bit_depends_on_workers_or_on_what_overlaps(monkeypatch, ahead):
+    batches = images(5)
+    expected = list(batch_results(Free(), batches, companions=True, workers=1))
+    monkeypatch.setitem(affscore.running.AHEAD, "cpu", ahead)
+    before = torch.get_num_threads()
+    try:
+        for workers in (1, 4):
+            torch.set_num_threads(workers)
+            found = list(batch_results(Free(), batches, companions=True, workers=workers))
+            assert torch.get_num_threads() == workers
+            assert [result.index for result in found] == list(range(5))
+            assert found == expected
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_only_a_few_batches_are_in_memory(monkeypatch, ahead):
+    monkeypatch.setitem(affscore.running.AHEAD, "cpu", ahead)
+    alive, most = weakref.WeakSet(), 0
+
+    class Watching(Free):
+        def forward(self, x):
+            nonlocal most
+            alive.add(x)
+            most = max(most, len(alive))
+            return super().forward(x)
+
+    def batches():
+        yield from (torch.randn(20, 30) for _ in range(12))
+
+    results, waiting = batch_results(Watching(), batches()), []
+    for result in results:
+        waiting.append(result.index)
+    assert waiting == list(range(12)) and most <= 2
+
+
+def test_results_come_one_by_one_and_the_network_rests_between_them():
+    model, seen = network(), []
+
+    def batches():
+        for i, batch in enumerate(images(4)):
+            seen.append(i)
+            yield batch
+
+    results = batch_results(model, batches())
+    assert not seen
+    first = next(results)
+    assert first.index == 0 and len(seen) <= 2
+    assert model.training and torch.is_grad_enabled()
+    results.close()
+    assert model.training and len(seen) <= 2
+
+
+def test_a_signature_is_made_of_the_results_of_batches():
+    results = list(batch_results(network(), images(), companions=["cka"]))
+    made = Signature.from_results(results, pool="spatial", covariance="ledoit_wolf", provenance={"model": "small"})
+    whole = signature(network(), images(), companions=["cka"])
+    assert np.array_equal(made.scores, whole.scores) and made.batch_sizes == [32, 32] and made.calls == whole.calls
+    assert np.array_equal(made.companions["cka"], whole.companions["cka"]) and "small" in repr(made)
+
+
+def test_results_that_do_not_belong_together_are_an_error():
+    a, b = (next(batch_results(model, images(1))) for model in (network(), Dead()))
+    c = next(batch_results(network(), images(1), companions=["cka"]))
+    for results, words in (([], "results is empty"), ([a, b], "differ from those of batch 0"), ([a, c], "'cka'")):
+        with pytest.raises(ValueError, match=words):
+            Signature.from_results(results, pool="spatial", covariance="ledoit_wolf")
+
+
+class Probe(nn.Module):
+    """Notes how it was called."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.notes = nn.Conv2d(3, 8, 3), {}
+
+    def forward(self, x):
+        y = self.layer(x)
+        self.notes = {
+            "dtype": y.dtype,
+            "last": x.is_contiguous(memory_format=torch.channels_last),
+            "tf32": (torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32),
+        }
+        return torch.relu(y)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("precision", ["full", "tf32", "bf16"])
+def test_precision_and_memory_format_of_the_forward_pass(precision, channels_last):
+    model, batches = Probe(), images(1)
+    flags = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    exact = signature(model, batches)
+    result = signature(model, batches, precision=precision, channels_last=channels_last)
+    assert model.notes == {
+        "dtype": torch.bfloat16 if precision == "bf16" else torch.float32,
+        "last": channels_last,
+        "tf32": (precision == "tf32",) * 2,
+    }
+    assert (torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32) == flags
+    assert result.provenance["precision"] == precision and result.provenance["channels_last"] is channels_last
+    np.testing.assert_allclose(result.scores, exact.scores, atol=0.02 if precision == "bf16" else 1e-5)
+    assert result.scores.dtype == np.float64 and batches[0].is_contiguous() and model.layer.weight.is_contiguous()
+
+
+# ----------------------------------------------------------------------------------- finished batches survive
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (torch.OutOfMemoryError("no room for 9 GiB"), "In batch 3, the device is out of memory .no room.*micro_batch"),
+        (RuntimeError("shapes cannot be multiplied"), "In batch 3, RuntimeError: shapes cannot"),
+        (KeyError("mask"), "In batch 3, KeyError: 'mask'"),
+        (KeyboardInterrupt(), None),
+    ],
+)
+@pytest.mark.parametrize("where", ["network", "batches"])
+def test_whatever_fails_the_finished_batches_are_kept(monkeypatch, error, words, where, ahead):
+    monkeypatch.setitem(affscore.running.AHEAD, "cpu", ahead)
+
+    class Fails(Free):
+        def forward(self, x):
+            if x.ndim == 5:
+                raise error
+            return super().forward(x)
+
+    def batches():
+        yield from images(3)
+        if where == "batches":
+            raise error
+        yield torch.zeros(4, 1, 1, 1, 1)
+
+    interrupted = isinstance(error, KeyboardInterrupt)
+    with pytest.raises(Interrupted if interrupted else SignatureError, match=words) as caught:
+        signature(Fails(), batches(), companions=["cka"])
+    kept, whole = caught.value.finished, signature(Free(), images(3), companions=["cka"])
+    # An interruption does not wait for what is still being scored.
+    rows = len(kept.scores) if interrupted and kept is not None else 3
+    assert rows in ((1, 2, 3) if interrupted else (3,))
+    if kept is not None:
+        assert np.array_equal(kept.scores, whole.scores[:rows])
+        assert np.array_equal(kept.companions["cka"], whole.companions["cka"][:rows])
+        assert kept.batch_sizes == [32] * rows
+
+
+def test_an_interruption_keeps_what_was_given_before_it():
+    def batches():
+        yield from images(3)
+        raise KeyboardInterrupt
+
+    caught = None
+    try:
+        signature(Free(), batches())
+    except KeyboardInterrupt as error:
+        caught = error
+    assert isinstance(caught, Interrupted) and len(caught.finished.scores) >= 2
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_a_nan_found_while_later_batches_run_stops_at_its_batch(monkeypatch, ahead):
+    monkeypatch.setitem(affscore.running.AHEAD, "cpu", ahead)
+    batches = images(5)
+    batches[2][7] = math.nan
+    with pytest.raises(SignatureError, match=r"In batch 2, the input of :relu\[0\] holds NaN") as caught:
+        signature(Free(), batches)
+    assert np.array_equal(caught.value.finished.scores, signature(Free(), batches[:2]).scores)
+
+
+@pytest.mark.parametrize("batches", [torch.randn(4, 3, 8, 8), {"x": torch.randn(4, 3)}, "images", 7])
+def test_a_batch_in_place_of_batches_is_an_error(batches):
+    """Going over a tensor would take every image for a batch, and its channels for samples."""
+    with pytest.raises(TypeError, match=r"batches is a \w+; it should be an iterable of batches"):
+        signature(network(), batches)
 
 
 @pytest.mark.gpu
