@@ -20,8 +20,8 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -70,7 +70,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def measure(name: str, n: int, d: int, answer: Any) -> None:
+def measure(name: str, n: int, d: int) -> tuple[float, float, float, float]:
     torch.set_num_threads(1)
     x, y = features(n, d)
     MEASURES[name](x[:100], y[:100])
@@ -89,7 +89,7 @@ def measure(name: str, n: int, d: int, answer: Any) -> None:
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     done.set()
     watcher.join()
-    answer.put((seconds, cpu, (peak - before) / 2**20, value))
+    return seconds, cpu, (peak - before) / 2**20, value
 
 
 def main() -> None:
@@ -102,13 +102,10 @@ def main() -> None:
     print(f"n = {n}, d = {d}, one thread, torch {torch.__version__}")
     print(f"n x n: {8 * n * n / 2**20:.0f} MB, n x n x d: {8 * n * n * d / 2**20:.0f} MB")
     print(f"{'measure':24} {'seconds':>8} {'cpu s':>8} {'peak MB':>8} {'value':>12}")
-    context = multiprocessing.get_context("spawn")
     for name in arguments.only or MEASURES:
-        answer = context.Queue()
-        process = context.Process(target=measure, args=(name, n, d, answer))
-        process.start()
-        seconds, cpu, memory, value = answer.get()
-        process.join()
+        # A process of its own: its peak is that of this measure alone.
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            seconds, cpu, memory, value = pool.submit(measure, name, n, d).result()
         print(f"{name:24} {seconds:8.1f} {cpu:8.1f} {memory:8.0f} {value:12.9f}", flush=True)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections import OrderedDict
+from pathlib import Path
 
 import cka as pytorch_cka
 import numpy as np
@@ -16,6 +18,8 @@ from sklearn.preprocessing import KernelCenterer
 from torch import nn
 
 from affscore import similarity
+from affscore.exercises import similarity as exercises
+from affscore.figures.similarity import load_study, related_clouds
 from affscore.similarity import (
     KERNELS,
     Moments,
@@ -449,6 +453,51 @@ def test_layer_outputs_are_what_the_layers_give_also_where_later_ones_work_in_pl
 def test_layers_that_give_no_single_output_are_named(network, layers, text):
     with pytest.raises(ValueError, match=text):
         layer_outputs(network, layers, torch.ones(2, 3))
+
+
+# --------------------------------------------------------------------------------------- results and exercises
+
+STORED = Path(__file__).resolve().parents[1] / "book" / "data" / "similarity.json"
+
+
+def test_stored_results_are_strict_json_with_possible_values():
+    json.loads(STORED.read_text(encoding="utf-8"), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    study = load_study(STORED)
+    for kind, kernels in study.settings["kinds"].items():
+        layers = len(study.layers(kind))
+        pairs = math.comb(study.settings["seeds"], 2)
+        for measure in study.settings["measures"][kind]:
+            values = study.procrustes(kind, measure)
+            assert values.shape == (pairs, layers, 2)
+            # Trained networks are nearer to each other than shuffled ones, at every layer.
+            assert (values > 0.2).all() and (values < 1).all() and (values[..., 0] > values[..., 1]).all()
+        for kernel in kernels:
+            maps = study.maps(kind, kernel)
+            assert maps.shape == (pairs, layers, layers)
+            assert (np.abs(maps) <= 1).all()
+            assert np.abs(study.maps(kind, kernel, "null")).mean() < 0.05
+    for name in study.dissected:
+        for curve in study.dissection(name).values():
+            assert (curve["fraction"] >= 0).all() and (curve["fraction"] <= 1).all()
+            assert np.ptp(curve["fraction"][:, 0]) == 0
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"settings": 1', "\xff"])
+def test_damaged_results_are_refused(text, tmp_path):
+    (tmp_path / "results.json").write_text(text, encoding="latin-1")
+    with pytest.raises(ValueError, match="cannot be read as stored results"):
+        load_study(tmp_path / "results.json")
+
+
+def test_exercises(capsys):
+    x = related_clouds()["X"]
+    turn = torch.tensor([[1.0, -1.0], [1.0, 1.0]], dtype=torch.float64) / 2**0.5
+    for answer, right in ((x @ turn, True), (x, False), (x.flip(1), False), (x**3, False)):
+        exercises.check_blind(x, answer)
+        assert capsys.readouterr().out.startswith("Right: " if right else "Not yet: ")
+    for share, right in ((0.125, True), (0.04, False), (8.0, False)):
+        exercises.check_largest_share(share)
+        assert capsys.readouterr().out.startswith("Right: " if right else "Not yet: ")
 
 
 # ---------------------------------------------------------------------------------------------- bad input

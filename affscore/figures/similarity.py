@@ -57,9 +57,13 @@ class Study:
 
     def __repr__(self) -> str:
         pairs = {kind: len(next(iter(layers.values()))) for kind, layers in self._content["procrustes"].items()}
-        dissected = sorted(self._content["dissection"])
         counts = ", ".join(f"{count} pairs of {kind}" for kind, count in pairs.items())
-        return f"Study({counts}; dissected: {', '.join(dissected)})"
+        return f"Study({counts}; dissected: {', '.join(self.dissected)})"
+
+    @property
+    def dissected(self) -> list[str]:
+        """Names of the dissected networks."""
+        return sorted(self._content["dissection"])
 
     def layers(self, kind: str) -> list[str]:
         """Names of the activations of a kind of network, in order."""
@@ -142,7 +146,7 @@ def plot_related(clouds: dict[str, Tensor]) -> None:
     first = next(iter(clouds.values()))
     colour = torch.atan2(first[:, 1], first[:, 0]) + 0.1 * first.sum(1)
     for panel, (name, cloud) in zip(axes, clouds.items(), strict=True):
-        panel.scatter(*cloud.T, c=colour, cmap="viridis", s=22)
+        panel.scatter(cloud[:, 0], cloud[:, 1], c=colour, cmap="viridis", s=22)
         panel.axhline(0, color=INK, linewidth=1)
         panel.axvline(0, color=INK, linewidth=1)
         panel.set_aspect("equal", "datalim")
