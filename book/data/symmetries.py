@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--rate", type=float, default=0.0002, help="peak learning rate; five times as much harms A = I")
-    parser.add_argument("--draws", type=int, default=2, help="matrices of each kind for a network and a layer")
+    parser.add_argument("--draws", type=int, default=1, help="matrices of each kind for a network and a layer")
     parser.add_argument("--spread", type=float, default=0.5, help="standard deviation of the log of the scalings")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=FOLDER / "symmetries.json")
