@@ -87,6 +87,7 @@ def _add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: i
     add("--batch-size", type=int, default=batch_size, help=f"images in a batch, the sample (default: {batch_size})")
     add("--batches", type=int, help="how many batches (default: all full ones; 1 of photographs, random)")
     add("--seed", type=int, default=0, help="of order, crops, noise and random weights (default: 0)")
+    add("--workers", type=int, default=0, help="processes that read images ahead (default: 0, read when needed)")
     add("--pool", choices=POOLS, default="spatial", help="axes to average over (default: spatial)")
     add("--covariance", choices=COVARIANCES, default="ledoit_wolf", help="(default: ledoit_wolf)")
     add("--companions", nargs="?", const=",".join(MEASURES), default="", metavar="A,B",
@@ -147,6 +148,7 @@ def run_signature(options: argparse.Namespace) -> int:
                     batches=options.batches,
                     seed=options.seed,
                     root=options.root,
+                    workers=options.workers,
                 )
             )
         facts: dict[str, Any] = {"model": net.name, "weights": net.provenance}
@@ -210,7 +212,8 @@ def run_suite(options: argparse.Namespace) -> int:
         failures = suite.run_suite(
             models, options.out, dataset=options.dataset, root=options.root, weights=options.weights,
             batch_size=options.batch_size, batches=options.batches, seed=options.seed,
-            device=_device(options.device, ranks), restart=options.restart, ranks=ranks, progress=not options.quiet,
+            loading={"workers": options.workers}, device=_device(options.device, ranks),
+            restart=options.restart, ranks=ranks, progress=not options.quiet,
             **_measuring(options),
         )  # fmt: skip
         if ranks.rank == 0:
@@ -257,7 +260,7 @@ def run_report(options: argparse.Namespace) -> int:
     """The command ``report``."""
     from affscore.report import report
 
-    report(options.folder, options.out)
+    print(report(options.folder, options.out))
     return 0
 
 

@@ -547,7 +547,8 @@ def _loaded(batches: Batches, numbers: list[int], skipped: dict[int, list[dict[s
         before = len(getattr(batches, "skipped", ()))
         try:
             batch = next(source)
-        except Exception as error:
-            raise OSError(f"batch {number} cannot be read ({type(error).__name__}: {error}).") from error
+        except (OSError, ValueError) as error:
+            named = f"batch {number}" in str(error)
+            raise OSError(str(error) if named else f"batch {number} cannot be read ({error}).") from error
         skipped[number] = list(getattr(batches, "skipped", ())[before:])
         yield batch

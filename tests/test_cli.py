@@ -224,6 +224,128 @@ def test_a_bug_is_not_dressed_up_as_an_expected_error(monkeypatch):
         cli.main(NOISE)
 
 
+# --------------------------------------------------------------------------------------------- runs that go on
+
+
+def test_recorded_signature_goes_on_and_is_the_unrecorded_one(monkeypatch, tmp_path, capsys):
+    arguments = [*NOISE, "--batches", "3", "--companions", "norm,cka", "--micro-batch", "4", "--device", "cpu"]
+    arguments += ["--quiet"]
+    assert cli.main([*arguments, "--output", str(tmp_path / "plain.json")]) == 0
+    real = cli.runs.batch_results
+
+    def two(model, batches, **options):
+        for result, _ in zip(real(model, batches, **options), range(2), strict=False):
+            yield result
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cli.runs, "batch_results", two)
+        capsys.readouterr()
+        assert cli.main([*arguments, "--record", str(tmp_path / "kept")]) == 130
+    err = capsys.readouterr().err
+    assert err.startswith("affscore: interrupted. 2 of 3 batches are kept in ") and len(err.splitlines()) == 1
+    assert cli.main(["status", str(tmp_path / "kept")]) == 0
+    assert capsys.readouterr().out == "squeezenet1_1  2 of 3 batches, signature not written\n"
+    assert cli.main([*arguments, "--record", str(tmp_path / "kept"), "--output", str(tmp_path / "copy.json")]) == 0
+    assert "26 activation calls, 3 batches" in capsys.readouterr().out
+    plain, kept = (affscore.Signature.load(tmp_path / name) for name in ("plain.json", "kept/squeezenet1_1.json"))
+    assert np.array_equal(plain.scores, kept.scores) and list(kept.companions) == ["cka", "norm"]
+    assert all(np.array_equal(plain.companions[name], kept.companions[name]) for name in ("cka", "norm"))
+    assert (tmp_path / "copy.json").read_bytes() == (tmp_path / "kept" / "squeezenet1_1.json").read_bytes()
+    # Other settings are refused, and begun anew on request.
+    assert cli.main([*arguments, "--record", str(tmp_path / "kept"), "--pool", "trailing"]) == 2
+    assert "pool is 'spatial' there and 'trailing' here" in one_sentence(capsys.readouterr().err)
+    assert cli.main([*arguments, "--record", str(tmp_path / "kept"), "--pool", "trailing", "--restart"]) == 0
+    assert (tmp_path / "kept" / "squeezenet1_1.json.old1").exists()
+
+
+def test_finished_batches_are_kept_when_the_keyboard_interrupts(monkeypatch, tmp_path, capsys):
+    def interrupted(model, batches, **options):
+        options.pop("progress")
+        raise cli.Interrupted(affscore.signature(model, [batches[0]], **options))
+
+    monkeypatch.setattr(cli, "signature", interrupted)
+    assert cli.main([*NOISE, "--quiet", "--output", str(tmp_path / "a.json")]) == 130
+    assert "The batches before it are in" in capsys.readouterr().err
+    assert len(affscore.Signature.load(tmp_path / "a.partial.json").scores) == 1
+
+
+def test_suite_command(tmp_path, monkeypatch, capsys):
+    """One network cannot be had: nothing listens where the proxy should be, and no weights install with it."""
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
+    out = tmp_path / "out"
+    arguments = ["suite", "--models", "squeezenet1_1,efficientnet_lite0", "--dataset", "photographs"]
+    arguments += ["--batch-size", "4", "--workers", "1", "--device", "cpu", "--out", str(out)]
+    assert cli.main(arguments) == 1
+    printed, err = capsys.readouterr()
+    lines = printed.splitlines()
+    assert lines[0] == f"1 of 2 signatures are in {out}." and len(lines) == 2
+    assert lines[1].startswith("Failed: squeezenet1_1: weights: ") and "download.pytorch.org" in lines[1]
+    assert "efficientnet_lite0 (2 of 2)" in err and "Traceback" not in err
+    signature = affscore.Signature.load(out / "efficientnet_lite0.json")
+    assert signature.scores.shape == (1, 33) and signature.batch_sizes == [4]
+    assert cli.main(["report", str(out), "--out", str(tmp_path / "report")]) == 0
+    assert "Report on 1 signature" in capsys.readouterr().out and (tmp_path / "report" / "index.html").exists()
+
+
+def test_merge_command(tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = ["suite", "--models", "squeezenet1_1", "--weights", "random", "--dataset", "random", "--quiet"]
+    assert cli.main([*arguments, "--batch-size", "4", "--batches", "2", "--device", "cpu", "--out", str(out)]) == 0
+    whole = (out / "squeezenet1_1.json").read_bytes()
+    (out / "squeezenet1_1.json").unlink()
+    assert cli.main(["merge", str(out)]) == 0
+    assert (out / "squeezenet1_1.json").read_bytes() == whole
+    assert "Signature of squeezenet1_1: 26 activation calls, 2 batches" in capsys.readouterr().out
+    record = out / "records" / "squeezenet1_1.0.jsonl"
+    record.write_bytes(record.read_bytes()[:-9])
+    assert cli.main(["merge", str(out)]) == 1
+    assert "hold 1 of 2 batches; missing 1" in capsys.readouterr().err
+
+
+def test_estimate_command(capsys):
+    """Oracle for the last number: its own line above."""
+    arguments = ["suite", "--models", "squeezenet1_1", "--estimate", "--micro-batch", "2", "--images", "72000000"]
+    assert cli.main([*arguments, "--quiet", "--device", "cpu"]) == 0
+    head, one, total, note = capsys.readouterr().out.splitlines()
+    assert head.split(" | ")[-1].strip() == "hours" and "squeezenet1_1" in one
+    speed, hours = (float(cell) for cell in one.split(" | ")[-2:])
+    assert hours == pytest.approx(20_000 / speed, rel=0.01) and float(total.split(" | ")[-1]) == hours
+    assert "Forward passes on the CPU" in note
+
+
+@pytest.mark.parametrize(("arguments", "parts"), [
+    (["suite"], ["name", "--models"]),
+    (["suite", "papers"], ["papers", "lites"]),
+    (["suite", "paper", "--models", "alexnet"], ["--models", "name"]),
+    (["suite", "paper"], ["--out"]),
+    (["suite", "--models", "resnet_18", "--dataset", "random", "--out", "no"], ["resnet_18", "available_models"]),
+    (["suite", "paper", "--dataset", "image-net", "--out", "no"], ["image-net"]),
+    (["suite", "lites", "--root", "no/such/root", "--out", "no"], ["no/such/root", "image-net.org"]),
+    (["suite", "lites", "--companions", "norm,size", "--dataset", "random", "--out", "no"], ["size", "r2_held_out"]),
+    (["suite", "paper", "--estimate", "--images", "0"], ["images", "0"]),
+    ([*NOISE, "--restart"], ["--restart", "--record"]),
+    ([*NOISE, "--precision", "half"], ["half", "bf16"]),
+    (["status", "no/such/folder"], ["no/such/folder"]),
+    (["merge", "no/such/folder"], ["no/such/folder"]),
+    (["report", "no/such/folder", "--out", "x"], ["no/such/folder"]),
+])  # fmt: skip
+def test_expected_errors_of_runs_are_one_sentence(monkeypatch, tmp_path, capsys, arguments, parts):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli.suite, "measure_speed", lambda *_, **__: {"resnet18": 1.0})
+    try:
+        status = cli.main([*arguments, *["--quiet"] * (arguments[0] == "suite")])
+    except SystemExit as leaving:
+        status = leaving.code
+    out, err = capsys.readouterr()
+    assert status == 2 and out == ""
+    text = one_sentence(err)
+    assert all(part in text for part in parts)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.gpu
 def test_gpu_is_used_and_agrees_with_the_cpu(tmp_path):
     for device in ("cpu", "cuda"):
