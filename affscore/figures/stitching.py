@@ -56,9 +56,9 @@ def plot_idea(seed: int = 0, n: int = 160) -> None:
     """Two channels of two networks that see the same images, and what three stitches make of the first network's."""
     generator = torch.Generator().manual_seed(seed)
     hidden = torch.randn(n, 2, 1, 1, generator=generator, dtype=torch.float64)
-    turned = torch.tensor([[0.25, 1.0], [-0.8, 0.35]], dtype=torch.float64)
+    turned = torch.tensor([[0.25, 1.0], [1.0, -0.3]], dtype=torch.float64)
     x = torch.relu(hidden)
-    y = torch.relu(torch.einsum("oi,nihw->nohw", turned, hidden) * torch.tensor([1.6, 1.0])[:, None, None] + 0.2)
+    y = torch.relu(torch.einsum("oi,nihw->nohw", turned, hidden) * torch.tensor([1.6, 0.8])[:, None, None])
     moments = Moments.of(x, y)
     _, axes = panels(2, 2, height=6.4, sharex=True, sharey=True)
     colour = np.arctan2(*hidden[:, :, 0, 0].T.numpy())
@@ -120,6 +120,7 @@ def _blocks(axes, layers: Sequence[str]) -> None:
         if inside_block(layer):
             axes.axvspan(at - 0.5, at + 0.5, color="#ececec", zorder=0)
     axes.set_xlim(0.4, len(layers) + 0.6)
+    axes.set_xticks(range(1, len(layers) + 1, 3))
     axes.set_xlabel("activation, in order (grey: inside a block)")
 
 
@@ -247,10 +248,11 @@ def plot_signatures(study: Study, kinds: Sequence[str] = ("resnet20", "plain20")
         along.fill_between(at, np.nanmin(scores, 0), np.nanmax(scores, 0), color=colour, alpha=0.2, linewidth=0)
         along.plot(at, mean, f"{mark}-", color=colour, markersize=6, linewidth=1.5, label=names.get(kind, kind))
         across.hist(
-            scores[np.isfinite(scores)], bins=np.linspace(0.4, 1, 16).tolist(), orientation="horizontal", color=colour,
+            scores[np.isfinite(scores)], bins=np.linspace(0.6, 1, 17).tolist(), orientation="horizontal", color=colour,
             alpha=0.45, density=True,
         )  # fmt: skip
     along.set(xlabel="activation, in order", ylabel="affinity score")
+    along.set_xticks(range(1, scores.shape[1] + 1, 3))
     across.set_xlabel("density")
     across.set_xticks([])
     _share(along, columns=2)
