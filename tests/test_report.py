@@ -170,8 +170,5 @@ def test_a_network_that_is_dead_throughout_is_named(tmp_path):
     result = report(folder, tmp_path / "out")
     check(result)
     note = result.left_out[0]
-    assert (
-        note
-        == "deadnet, because the signature of deadnet has 3 activation calls, all dead; there is nothing to compare."
-    )
-    assert len(rows_of(result.out / "statistics.csv")) == 3
+    assert note.startswith("deadnet, because the signature of deadnet has 3 activation calls, all dead")
+    assert [row["model"] for row in rows_of(result.out / "statistics.csv")] == ["alexnet", "vgg11"]

@@ -149,6 +149,12 @@ def test_gates_can_be_left_out(signatures):
             )
 
 
+def test_every_class_of_a_mark_has_its_style(widget):
+    used = set(re.findall(r'class="((?:mark|bar|ring)[^"]*)"', widget.fallback()))
+    for name in {name for classes in used for name in classes.split()} | {"dim", "now", "affscore-key"}:
+        assert re.search(rf"\.{name}\b", type(widget)._css), name
+
+
 def test_stored_state_is_json_and_the_text_stays_short(widget):
     data, _ = widget._repr_mimebundle_()
     (state,) = re.findall(r'data-state="([^"]*)"', data["text/html"])

@@ -43,8 +43,6 @@ class _Networks(ComputedWidget):
     weights (:func:`affscore.compare.weights_kind`), x and y (its place on the map) and scores (None for a dead call).
     """
 
-    _css = _HERE / "compare.css"
-
     models = traitlets.List(traitlets.Dict()).tag(sync=True)
     selected = traitlets.Unicode("").tag(sync=True)
     weights = traitlets.Enum(["all", *KINDS], default_value="all").tag(sync=True)
@@ -137,6 +135,7 @@ class ArchitectureMap(_Networks):
     """
 
     _esm = _HERE / "architecture_map.js"
+    _css = _HERE / "compare.css"
 
     def fallback(self) -> str:
         """The map and the signature of the chosen network."""
@@ -181,6 +180,7 @@ class ScoreHistory(_Networks):
     """
 
     _esm = _HERE / "score_history.js"
+    _css = _HERE / "compare.css"
 
     def fallback(self) -> str:
         """Both panels."""
