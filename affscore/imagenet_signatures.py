@@ -289,6 +289,13 @@ class Profile:
         batches = load_dataset("photographs", preprocess=net.preprocess, batch_size=images, seed=seed)
         return signature(net.model, batches, micro_batch=32, provenance=net.provenance | {"data": batches.provenance})
 
+    def check(self, folder: str | os.PathLike[str], images: int = 128) -> str:
+        """Recompute a sample and assert that it equals the stored one; a sentence that says so, or why it was not."""
+        fresh = self.recompute(images)
+        if fresh is None:
+            return f"not computed again: {self.why}"
+        return agree(fresh, find(folder, "imagenet", images=images, networks=[fresh.provenance["model"]]).popitem()[1])
+
     def pretrained(
         self, networks: Sequence[str], *, batches: int | None = None, **options: Any
     ) -> dict[str, Signature]:

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from affscore import Signature, signature
+from affscore import imagenet_signatures as chapter
 from affscore.compare import weights_kind
 from affscore.datasets import load_dataset
 from affscore.exercises import imagenet_signatures as exercises
@@ -23,18 +24,23 @@ from affscore.imagenet_signatures import (
     FAMILY_MEASURES,
     MEASURES,
     TABLE_2,
+    Profile,
     activation_modules,
     agree,
+    before_training,
     choose_profile,
     explained,
     explained_table,
+    family_medians,
     find,
     stack,
     stored,
+    table_1_claims,
     table_2,
 )
 from affscore.models import load_model
-from affscore.suite import PAPER
+from affscore.suite import PAPER, Failure
+from affscore.tables import Table
 from affscore.tracing import Call
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -123,6 +129,42 @@ def test_the_small_profile_equals_the_stored_signature():
     fresh.scores[0, 7] += 2e-3
     with pytest.raises(AssertionError, match=fresh.calls[7].name.split(":")[0]):
         agree(fresh, kept)
+
+
+def test_the_stored_profile_recomputes_nothing_and_says_why():
+    profile = Profile("stored", "skimage not installed")
+    assert profile.recompute() is None and profile.pretrained(["alexnet"]) == {}
+    assert profile.check(FOLDER) == "not computed again: skimage not installed"
+
+
+def test_missing_packages_give_the_stored_profile(monkeypatch):
+    real = chapter.find_spec
+    monkeypatch.setattr(chapter, "find_spec", lambda name: None if name == "skimage" else real(name))
+    profile = choose_profile()
+    assert profile.name == "stored" and "skimage" in profile.why
+    assert choose_profile(full=True, dataset="imagenet", root="x").name == "full"
+
+
+def test_the_full_profile_runs_the_suite_and_reads_what_it_wrote(monkeypatch, tmp_path):
+    """The suite itself is tested in test_suite.py; here it is replaced, so that nothing is downloaded."""
+
+    def suite(networks, folder, **options):
+        asked.append(options)
+        folder.mkdir(parents=True)
+        for name in networks:
+            made_up([0.5, 0.6], name, weights="IMAGENET1K_V1").save(folder / f"{name}.json")
+        return failures
+
+    asked, failures = [], []
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(chapter, "run_suite", suite)
+    profile = choose_profile(full=True, dataset="imagenet", root="somewhere")
+    found = profile.pretrained(["alexnet", "vgg11"], batches=3)
+    assert list(found) == ["alexnet", "vgg11"] and weights_kind(found["vgg11"]) == "pretrained"
+    assert asked[0].items() >= {"dataset": "imagenet", "root": "somewhere", "batches": 3, "companions": True}.items()
+    failures.append(Failure("vgg11", "no network"))
+    with pytest.raises(RuntimeError, match="vgg11 failed: no network"):
+        profile.pretrained(["vgg11"])
 
 
 def test_agree_refuses_other_batches_and_nan():
@@ -243,6 +285,28 @@ def test_explained_table_has_a_row_for_each_comparison():
 
 
 # --------------------------------------------------------------------------------------------- what the paper says
+
+
+def test_family_medians_are_sorted_and_of_medians():
+    nets = {"vgg11": made_up([0.5, 0.7, 0.9]), "vgg13": made_up([0.1, 0.3, 0.3]), "vit_b_16": made_up([0.2, 0.4, 0.6])}
+    assert family_medians(nets) == {"ViT": pytest.approx(0.4), "VGG": pytest.approx(0.5)}
+    assert list(family_medians(nets)) == ["ViT", "VGG"]
+
+
+def test_networks_before_training_have_their_batch_norm_set():
+    for name, found in before_training(FOLDER).items():
+        assert ("batch norm set" in found.provenance["weights"]) is name.startswith(
+            ("googlenet", "inception", "resnet", "densenet", "mnasnet", "efficientnet")
+        )
+
+
+def test_table_1_claims_take_means_over_families_and_say_what_is_missing():
+    columns = {"model": ["vgg11", "vgg16", "vit_b_16", "mean"], "CKA": [0.1] * 4, "sparsity": [0.1] * 4}
+    numbers = {"norm": [0.0, 0.0, -0.5, 0.0], "entropy": [-0.9, -0.3, 0.0, 0.0], "R2": [math.nan] * 4}
+    claims = {claim.what: claim for claim in table_1_claims(Table(columns | numbers))}
+    assert claims["VGGs: entropy"].ours == pytest.approx(-0.6) and claims["VGGs: entropy"].verdict == "agrees"
+    assert claims["ViTs: norm"].verdict == "agrees" and claims["Convnexts: r2"].verdict == "not run here"
+    assert len(claims) == len(FAMILY_MEASURES)
 
 
 def test_quoted_tables_are_complete():
