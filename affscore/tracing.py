@@ -30,6 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -304,14 +305,16 @@ class _Fixed:
         return not self.written or tensor.untyped_storage()._cdata not in self.written
 
     def follow(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> None:
-        inputs = [*_tensors(args), *_tensors(kwargs.values())]
-        fixed = [tensor in self for tensor in inputs]
-        if inputs and all(fixed):
+        inputs = chain(_tensors(args), _tensors(kwargs.values()))
+        first = next(inputs, None)
+        if first is None or first not in self:
+            return
+        if all(tensor in self for tensor in inputs):
             for result in _tensors([out]):
                 setattr(result, self._TAG, True)
-        elif inputs and fixed[0] and func._schema.is_mutable:
+        elif func._schema.is_mutable:
             # In place, perhaps through a view: every tensor on this storage depends on the batch from now on.
-            storage = inputs[0].untyped_storage()
+            storage = first.untyped_storage()
             self.written[storage._cdata] = storage
 
 
