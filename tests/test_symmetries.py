@@ -333,6 +333,7 @@ def periodic(base):
         (lambda x: x**2 + 1e-2 * x**4, Monomial("one", flip=1)),
         (lambda x: x**2 + x**3, Monomial("one")),
         (lambda x: torch.floor(x), Monomial("one")),
+        (lambda x: torch.where(x == 0, 7.0, x**2), Monomial("one", flip=1)),
         (lambda x: torch.exp(x), Monomial("one")),
         (lambda x: x.clamp(min=0) + 1e-3, Monomial("one")),
         (lambda x: nn.functional.softplus(x, beta=1000), Monomial("one")),
