@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -170,19 +171,51 @@ def test_network_that_fails_on_a_batch(whole, tmp_path):
     assert files(tmp_path) == files(whole)
 
 
-def test_unreadable_images_are_skipped_and_listed_with_their_batch(tmp_path, recwarn):
+@pytest.fixture
+def images(tmp_path):
+    """A folder of 24 images."""
     folder = tmp_path / "images"
     folder.mkdir()
     random = np.random.default_rng(0)
     for i in range(24):
         Image.fromarray(random.integers(0, 256, (8, 8, 3), dtype=np.uint8)).save(folder / f"{i:02}.png")
+    return folder
+
+
+def as_tensor(image):
+    return torch.from_numpy(np.array(image, dtype=np.float32).transpose(2, 0, 1))
+
+
+def test_dead_data_worker_keeps_what_is_finished(images, tmp_path):
+    """The process that is to read a certain image is killed, as the system does where memory runs out."""
+    torch.manual_seed(0)
+    model, this = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()), os.getpid()
+    whole = load_dataset(images, preprocess=as_tensor, batch_size=6)
+    doomed = as_tensor(Image.open(images / "13.png").convert("RGB"))
+    at = next(k for k in range(4) if (whole[k] == doomed).flatten(1).all(1).any())
+
+    def deadly(image):
+        if os.getpid() != this and torch.equal(as_tensor(image), doomed):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return as_tensor(image)
+
+    batches = load_dataset(images, preprocess=deadly, batch_size=6, workers=1)
+    with pytest.raises(RunError, match=r"a worker process that reads images died.*of 4 batches are kept"):
+        runs.run(model, batches, tmp_path / "a", "small")
+    done, total = progress_of(tmp_path / "a", "small")
+    assert at - 1 <= done <= at and total == 4  # one process reads ahead of the batch that it dies with
+    runs.run(model, whole, tmp_path / "a", "small")
+    runs.run(model, whole, tmp_path / "b", "small")
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+
+
+def test_unreadable_images_are_skipped_and_listed_with_their_batch(images, tmp_path, recwarn):
     for i in (3, 17):
-        (folder / f"{i:02}.png").write_bytes(b"broken")
+        (images / f"{i:02}.png").write_bytes(b"broken")
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
 
     def load():
-        return load_dataset(folder, preprocess=lambda image: torch.from_numpy(
-            np.array(image, dtype=np.float32).transpose(2, 0, 1)), batch_size=6)  # fmt: skip
+        return load_dataset(images, preprocess=as_tensor, batch_size=6)
 
     whole = runs.run(model, load(), tmp_path / "a", "small")
     batches = load()
