@@ -16,6 +16,8 @@ import hashlib
 import math
 import multiprocessing
 import os
+import threading
+import time
 import warnings
 import zlib
 from collections import deque
@@ -230,6 +232,14 @@ def _start_worker(read: Callable[[int], torch.Tensor]) -> None:
     global _read_in_worker
     _read_in_worker = read
     torch.set_num_threads(1)  # the processes are what runs in parallel, and OpenMP's threads do not survive a fork
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """A worker whose parent was killed would wait for work for ever, and hold the parent's files and locks."""
+    while os.getppid() == parent:
+        time.sleep(0.1)
+    os._exit(1)
 
 
 def _read_piece_in_worker(numbers: Sequence[int]) -> _Piece:

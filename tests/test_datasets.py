@@ -10,6 +10,7 @@ import shutil
 import struct
 import sys
 import tarfile
+import time
 import warnings
 from functools import partial
 from pathlib import Path
@@ -231,7 +232,7 @@ def test_images_are_read_in_other_processes_and_those_end(tmp_path):
         break
     assert 20 <= len(list(read.iterdir())) <= 3 * 20
     pids = {int(path.name) for path in tmp_path.iterdir() if path.name.isdigit()}
-    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]  # waited for, so not even zombies
     assert not multiprocessing.active_children()
 
 
@@ -246,6 +247,35 @@ def test_a_dead_worker_ends_in_a_sentence_after_the_batches_before_it():
     sentence(error, "/dev/shm", "fewer workers", f"batch {len(got)}")
     assert 1 <= len(got) <= 3 and got == [numbers(numbered(200, 40)[k]) for k in range(len(got))]
     assert not multiprocessing.active_children()
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    def note(i):
+        (tmp_path / str(os.getpid())).touch()
+
+    batches = numbered(200, 40, workers=2, do=note)
+    if not (child := os.fork()):
+        try:
+            for _ in batches:
+                os.kill(os.getpid(), 9)
+        finally:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -9
+    pids = [int(path.name) for path in tmp_path.iterdir()]
+    assert pids and child not in pids
+
+    def running(pid):
+        """Dead ones may stay in the table until whoever adopted them looks."""
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
+
+    end = time.monotonic() + 60
+    while any(map(running, pids)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(map(running, pids))
 
 
 def test_errors_in_workers_are_those_of_one_process():
