@@ -679,12 +679,12 @@ def splice(network: nn.Module, other: nn.Module, layer: str, matrix: Tensor) -> 
         raise ValueError(f"matrix has shape {tuple(matrix.shape)}; {layer} has {sizes[layer]} channels.")
     result: Any = copy.deepcopy(network)
     tail = copy.deepcopy(other)
-    dtype = next(network.parameters()).dtype
+    like = next(network.parameters())
     top, _, inside = layer.partition(".")
     at = names.index(top)
     for name in names[at + 1 :]:
         setattr(result, name, getattr(tail, name))
-    matched = ChannelMap(matrix.to(dtype))
+    matched = ChannelMap(matrix.to(like.device, like.dtype))
     holder = getattr(result, top) if inside else result
     if inside == "relu1":
         holder.b, holder.relu2 = getattr(tail, top).b, getattr(tail, top).relu2

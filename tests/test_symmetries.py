@@ -689,6 +689,25 @@ def test_act_names_what_it_cannot_do():
         scale_before_norm(small, {"1": torch.ones(3)})
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["Myrtle", "ResNet20", "MLP, identity"])
+def test_the_action_on_a_gpu(name):
+    torch.manual_seed(0)
+    network = disturbed(ARCHITECTURES[name]())
+    matrices = sample_action(network, 0)
+    x = inputs_for(network)
+    with torch.no_grad():
+        expected = network(x)
+    network.cuda()
+    layer = hidden_layers(network)[0]
+    other = act(network, matrices)
+    for changed in (other, fold_norm(other), splice(network, other, layer.name, layer.group.phi(matrices[layer.name]))
+                    if "MLP" not in name else other):  # fmt: skip
+        assert next(changed.parameters()).is_cuda
+        with torch.no_grad():
+            torch.testing.assert_close(changed(x.cuda()).cpu(), expected, rtol=1e-10, atol=1e-10)
+
+
 def test_tanh_before_max_pooling_may_be_permuted_and_not_turned():
     network = nn.Sequential(nn.Conv2d(1, 3, 3), nn.Tanh(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12, 2)).double()
     x = torch.randn(4, 1, 6, 6, dtype=torch.float64)

@@ -95,7 +95,11 @@ def run(network: nn.Sequential, layer: str, kind: str, seed: int, data: ImageDat
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--networks", nargs="*", default=[f"myrtle_{seed}" for seed in range(4)])
+    parser.add_argument(
+        "--networks",
+        nargs="*",
+        default=[*(f"myrtle_{seed}" for seed in range(4)), "myrtle_without_norm_0", "myrtle_without_norm_1"],
+    )
     parser.add_argument("--images", type=int, default=1024, help="training images for the later layers")
     parser.add_argument("--test", type=int, default=1000, help="test images")
     parser.add_argument("--epochs", type=int, default=1)
