@@ -71,8 +71,8 @@ class Stitch(nn.Module):
     def schedule(self, done: float) -> None:
         """Called before each step with the finished part of the training, from 0 to 1."""
 
-    def project(self) -> None:
-        """Called after each step, to return to the set of allowed maps."""
+    def project(self, step: float) -> None:
+        """Called after each step of that size, to return to the set of allowed maps."""
 
     def rounded(self) -> Stitch:
         """The stitch to evaluate, an element of the allowed set."""
@@ -110,7 +110,11 @@ class Full(Stitch):
 
 
 class Lasso(Full):
-    """Any matrix, with ``strength`` times the sum of its absolute entries added to the training loss (D.6)."""
+    """Any matrix, with a price of ``strength`` times the sum of its absolute entries (D.6).
+
+    The paper adds the price to the loss, where its gradient makes small entries jump about zero. Here each step is
+    followed by soft thresholding, the proximal step of the same price, which makes them exactly zero.
+    """
 
     kind = "lasso"
 
@@ -120,8 +124,9 @@ class Lasso(Full):
             raise ValueError(f"strength is {strength}; it should be a number of at least 0.")
         self.strength = strength
 
-    def penalty(self) -> Tensor:
-        return self.strength * self.weight.abs().sum()
+    @torch.no_grad()
+    def project(self, step: float) -> None:
+        self.weight.copy_(functional.softshrink(self.weight, self.strength * step))
 
 
 class LowRank(Stitch):
@@ -210,7 +215,7 @@ class Birkhoff(Stitch):
         self.scale.requires_grad_(done >= self.head_start)
 
     @torch.no_grad()
-    def project(self) -> None:
+    def project(self, step: float) -> None:
         self.transport.copy_(sinkhorn(self.transport, 16))
         self.scale.clamp_(min=0)
 

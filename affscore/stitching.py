@@ -372,7 +372,7 @@ def learn(
             optimizer.zero_grad()
             (loss + stitch.penalty()).backward()
             optimizer.step()
-            stitch.project()
+            stitch.project(learning_rate / (1 - momentum))  # momentum makes steps longer
             total += loss.item() * len(index)
         if not math.isfinite(total):
             raise ValueError(f"the loss of epoch {epoch + 1} is not finite; try a smaller learning_rate.")

@@ -186,7 +186,8 @@ class Study:
         The 95 % interval draws networks, with their scores and their pairs, as :func:`interval` does.
         """
         tables = np.stack([self.table(kind, layer, stitch) for layer in self.layers(kind)])  # (layers, n, n)
-        scores = self.layer_scores(kind)[: tables.shape[1]]
+        known = self.layer_scores(kind)[: tables.shape[1]]
+        scores = np.pad(known, ((0, tables.shape[1] - len(known)), (0, 0)), constant_values=np.nan)
         both = [np.isfinite(scores).all(1)[:, None], np.isfinite(tables).all(0)]
         generator, found = np.random.default_rng(seed), []
         for draw in range(draws + 1):

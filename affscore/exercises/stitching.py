@@ -53,7 +53,7 @@ def check_rate(rate: float, *, alpha: float, learning_rate: float) -> None:
         with torch.no_grad():
             assert stitch.transport.grad is not None
             stitch.transport.sub_(step * stitch.transport.grad)
-        stitch.project()
+        stitch.project(step)
         steps.append(stitch.transport.detach())
     gap = float((steps[0] - steps[1]).abs().max())
     report(

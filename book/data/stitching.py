@@ -45,6 +45,7 @@ SETTINGS: dict[str, Any] = {
     # These settings and those of "noise" were compared on validation images of one pair.
     "scales": {"epochs": 2, "learning_rate": 0.003, "momentum": 0.9, "batch_size": 50, "seed": 0},
     "lasso": [0.001, 0.01, 0.1],
+    "lasso_epochs": 2,
     "alpha": [0.001, 0.01, 0.1, 1.0, 10.0],
     "alpha_epochs": 1,
     "residual_layers": ["relu", "block2.relu1", "block2.relu2", "block5.relu1", "block5.relu2", "block8.relu1",
@@ -170,7 +171,8 @@ def lasso(study: Study, one: str, other: str) -> Iterator[Record]:
     for layer in activation_layers(study.network(one)):
         cut = study.cut(one, other, layer, learning=True)
         for strength in SETTINGS["lasso"]:
-            stitch = cut.learned(stitch_layer("lasso", cut.start(), strength=strength), **SETTINGS["learn"])
+            options = SETTINGS["learn"] | {"epochs": SETTINGS["lasso_epochs"]}
+            stitch = cut.learned(stitch_layer("lasso", cut.start(), strength=strength), **options)
             yield cut.record(stitch, "lasso", fit="learned", strength=strength, sparsity=round(stitch.sparsity(), 4))
 
 
@@ -243,12 +245,12 @@ def tasks(study: Study) -> Iterator[tuple[str, Callable[[], Iterator[Record]], t
     def learned_pairs(turn: int) -> Any:
         pair = pairs("myrtle", CYCLE)[turn]
         yield task("learned", learned, pair, myrtle_layers, kinds)
-        yield task("lasso", lasso, pair)
         yield task("alpha", alphas, pair)
         if turn < 2:
             for slope in SLOPES:
                 yield task("closed", closed, pairs(f"resnet20_slope{slope:g}", [(0, 1), (1, 0)])[turn], ["g_relu"])
         yield task("closed", closed, pairs("plain20", CYCLE)[turn], kinds)
+        yield task("lasso", lasso, pair)
         yield task("planted", planted, (f"myrtle_{turn}",))
         yield task("learned", learned, pairs("resnet20", CYCLE)[turn], SETTINGS["residual_layers"], ["g_relu"])
         yield task("soft sort", soft, pair)

@@ -1,0 +1,55 @@
+"""How long a G_ReLU stitch takes at each layer of two Myrtle CNNs, in closed form, over 10,000 images.
+
+    python benchmarks/stitching.py [IMAGES]
+
+From the trained networks of the book. The time is that of the features of both networks, the assignment, the batch-norm
+statistics measured anew and the accuracy, all over the same number of images; on two threads.
+"""
+
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+import torch
+
+from affscore.networks import load_network
+from affscore.stitches import Moments, stitch_layer
+from affscore.stitching import State, Stitched, accuracy_of, reestimate, split
+from affscore.training import image_data
+
+NETWORKS = Path(__file__).parents[1] / "book" / "data" / "networks"
+
+
+def main() -> None:
+    images = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    one, other = (load_network(NETWORKS / f"myrtle_{seed}.safetensors")[0] for seed in (0, 1))
+    one, other = (network.to(memory_format=torch.channels_last) for network in (one, other))
+    data = image_data("fashion-mnist")
+    x, labels = data.standardise(data.test.images[:images]), data.test.labels[:images]
+    print(f"{images} images, {torch.get_num_threads()} threads")
+    for layer in ("relu1", "relu2", "relu3", "relu4"):
+        start, used = time.perf_counter(), time.process_time()
+        stitched, second = Stitched(one, other, layer), split(other, layer)[0]
+        moments, parts = None, []
+        with torch.no_grad():
+            for some in x.split(250):
+                state = stitched.bottom(some)
+                parts.append(state.value)
+                found = Moments.of(state.value, second(some).value)
+                moments = found if moments is None else moments + found
+        stitched.stitch = stitch_layer("g_relu", moments).rounded()
+        states = State(torch.cat(parts))
+        right = accuracy_of(reestimate(stitched, states), states, labels)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(
+            f"{layer}: {time.perf_counter() - start:5.1f} s ({time.process_time() - used:.1f} s of processor time), "
+            f"accuracy {right:.3f}, peak memory so far {memory:.1f} GiB"
+        )
+
+
+if __name__ == "__main__":
+    main()
