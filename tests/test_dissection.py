@@ -10,6 +10,7 @@ import torch
 from scipy.linalg import fractional_matrix_power
 from torch.nn import functional
 
+from affscore import dissection
 from affscore.dissection import (
     Concepts,
     Rotation,
@@ -215,10 +216,17 @@ def test_rotations_take_planted_units_apart():
     assert curve.shape == (2, 2)
     assert (curve[:, 0] == 18 / 32).all()
     assert curve[0, 0] == dissect(features, concepts).fraction
-    q = torch.from_numpy(Rotation.random(32, 1).q).float()
-    by_hand = dissect((q @ features.flatten(2)).reshape(features.shape), concepts).fraction
-    assert curve[1, 1] == pytest.approx(by_hand, abs=1 / 32)
     assert rotation_curve(features, concepts, (0.0,), draws=1, shuffled=True)[0, 0] < 0.1
+
+
+def test_units_are_rotated_by_the_matrix_and_not_by_its_transpose(monkeypatch):
+    seen = []
+    monkeypatch.setattr(dissection, "dissect", lambda f, c, **options: seen.append(f) or dissect(f, c, **options))
+    features = torch.randn(4, 5, 6, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rotation_curve(features, generated_concepts(4), (0.3, 1.0), draws=2, seed=8)
+    for found, (seed, alpha) in zip(seen, ((8, 0.3), (8, 1.0), (9, 0.3), (9, 1.0)), strict=True):
+        expected = torch.from_numpy(Rotation.random(5, seed).power(alpha)) @ features.flatten(2)
+        torch.testing.assert_close(found.flatten(2), expected)
 
 
 GOOD = generated_concepts(4, channels=1)

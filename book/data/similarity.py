@@ -77,9 +77,9 @@ def similarities(result: dict[str, Any], save: Callable[[], None]) -> None:
         for layer in layers:
             done = result["procrustes"].setdefault(kind, {}).setdefault(layer, {})
             if missing := [pair for pair in pairs if pair not in done]:
-                features = [layer_outputs(network, [layer], some)[layer] for network in networks]
+                outputs = [layer_outputs(network, [layer], some)[layer] for network in networks]
                 for pair in missing:
-                    a, b = (features[index] for index in pairs[pair])
+                    a, b = (outputs[index] for index in pairs[pair])
                     found = {
                         name: procrustes(a, b, null=SETTINGS["null"], **MEASURES[name])
                         for name in SETTINGS["measures"][kind]
@@ -92,10 +92,10 @@ def similarities(result: dict[str, Any], save: Callable[[], None]) -> None:
             done = result["cka"].setdefault(kind, {}).setdefault(kernel, {})
             if all(pair in done for pair in pairs):
                 continue
-            grams = [
-                [gram(layer_outputs(network, [layer], images)[layer], kernel) for layer in layers]
-                for network in networks
-            ]
+            grams = []
+            for network in networks:
+                features = layer_outputs(network, layers, images)
+                grams.append([gram(features.pop(layer), kernel) for layer in layers])
             for pair, (a, b) in pairs.items():
                 shuffled = [k[order][:, order] for k in grams[b]]
                 done[pair] = {
