@@ -481,6 +481,9 @@ _TABLE: dict[str, Intertwiner] = {
 }  # fmt: skip
 
 
+_FOUND: dict[str, Intertwiner] = {}  # groups of modules, so that they are looked for once
+
+
 def _leaky(slope: float) -> Intertwiner:
     """The group of max(0, x) + slope min(0, x)."""
     if slope == 1:
@@ -531,10 +534,18 @@ def intertwiner(activation: str | Activation | nn.Module | Function) -> Intertwi
     row = lookup(activation)
     if row.name in CATALOGUE:
         return _TABLE.get(row.name, _PERMUTATIONS)
+    # A module of torch without parameters is determined by what it prints.
+    key = ""
+    if isinstance(activation, nn.Module) and type(activation).__module__.startswith("torch.nn."):
+        key = "" if [*activation.parameters()] else repr(activation)
+    if key in _FOUND:
+        return _FOUND[key]
     with torch.no_grad():
         finding = find_intertwiner(row)
     if finding.group is None:
         raise ValueError(f"activation is {row.title}, and its group cannot be told from its values: {finding.reason}")
+    if key:
+        _FOUND[key] = finding.group
     return finding.group
 
 
