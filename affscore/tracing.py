@@ -344,7 +344,7 @@ def pool(tensor: Tensor, kind: str, axis: int) -> Tensor:
 
 
 def sparsity(tensor: Tensor) -> Tensor:
-    """The fraction of entries with ``|x| <= 1e-3``, as the paper's Table 2 counts zeros; shape (), float64.
+    """The fraction of entries with ``|x| <= 1e-3``, as the paper's public code counts zeros; shape (), float64.
 
     >>> sparsity(torch.tensor([0.0, 0.001, -0.0005, 0.5])).item()
     0.75
@@ -386,7 +386,9 @@ class _Watcher(TorchDispatchMode):
         name, ordinal = self._name(function)
         if reason := self._unfit(x):
             self._exclude(name, reason)
-            return run()
+            out = run()
+            _follow(function, [x], out)
+            return out
         axis = channel_axis(x)
         before, zeros = pool(x, self.kind, axis), sparsity(x) if self.sparsity else None
         out = run()

@@ -134,6 +134,17 @@ def test_the_channel_axis_is_followed_through_moves():
     assert all(o.before.shape == (5, 6) for o in found.observations)
 
 
+def test_channels_are_followed_through_a_batch_folded_into_frames():
+    """Frames of a film as one long batch: the call among them is excluded, the one after unfolding is not."""
+    x = torch.randn(4, 3, 2, 6, 6)  # n, frames, colours, height, width
+    with torch.no_grad(), trace(nn.Identity(), 4) as found:
+        frames = torch.relu(F.conv2d(x.flatten(0, 1), torch.ones(5, 2, 3, 3)))
+        torch.relu(frames.view(4, 3, 5, 4, 4))
+    assert [item.name for item in found.excluded] == [":relu[0]"]
+    (seen,) = found.observations
+    assert (seen.call.name, seen.call.channel_axis) == (":relu[1]", 2)
+
+
 def test_the_two_pools_differ_on_tokens_as_documented():
     tokens = torch.randn(4, 5, 6)
     torch.testing.assert_close(pool(tokens, "spatial", 2), tokens.mean(dim=1))
