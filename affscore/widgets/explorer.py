@@ -182,12 +182,17 @@ class Explorer(ipywidgets.VBox):
         observation = self._observations()[self.call]
         return self._project(observation.before.double().numpy(), observation.after.double().numpy())
 
+    @staticmethod
+    def _channels(before: np.ndarray) -> np.ndarray:
+        """The two that vary most."""
+        return np.sort(np.argsort(before.var(axis=0))[::-1][:2])
+
     def _project(self, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if before.shape[1] == 1:
             pairs = [np.column_stack([cloud[:, 0], np.zeros(len(cloud))]) for cloud in (before, after)]
             return pairs[0], pairs[1]
         if self.view == VIEWS[0]:
-            channels = np.sort(np.argsort(before.var(axis=0))[::-1][:2])
+            channels = self._channels(before)
             return before[:, channels], after[:, channels]
         found = []
         for cloud in (before, after):
@@ -203,7 +208,9 @@ class Explorer(ipywidgets.VBox):
         ):
             figure = Figure(figsize=(6, 3.6), dpi=100, layout="constrained", facecolor="white")
             FigureCanvasAgg(figure)
-            names = ("channel", "channel") if self.view == VIEWS[0] else ("first component", "second component")
+            names = ["first component", "second component"]
+            if self.view == VIEWS[0] or before.shape[1] == 1:
+                names = [f"channel {channel}" for channel in self._channels(before)] + [""]
             clouds = self._project(before, after)
             for axes, cloud, colour, title in zip(
                 figure.subplots(1, 2), clouds, (BLUE, VERMILION), ("before", "after"), strict=True
