@@ -19,7 +19,7 @@ import json
 import math
 import os
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -571,8 +571,8 @@ class Rotations:
         """The layers, from the input on."""
         return list(dict.fromkeys(run["layer"] for run in self.runs))
 
-    def penalties(self, layer: str, kind: str, stage: str) -> np.ndarray:
-        """Accuracy points lost, one number for each network and draw: (runs,).
+    def penalties(self, layer: str, kind: str, stage: str, networks: Collection[str] | None = None) -> np.ndarray:
+        """Accuracy points lost, one number for each network and draw: (runs,). ``networks`` takes some of them only.
 
         ``stage`` is ``"before"``, ``"least_squares"`` or ``"after"``. After training the loss is counted from the
         accuracy of the same training with A = I, else from that of the network.
@@ -587,7 +587,8 @@ class Rotations:
         trained = {run["network"]: run["after"] for run in self._some(layer, "identity")}
         plain = {name: about["accuracy"] for name, about in self.networks.items()}
         start = trained if stage == "after" else plain
-        return np.array([100 * (start[run["network"]] - run[stage]) for run in self._some(layer, kind)])
+        some = [run for run in self._some(layer, kind) if networks is None or run["network"] in networks]
+        return np.array([100 * (start[run["network"]] - run[stage]) for run in some])
 
     def _some(self, layer: str, kind: str) -> list[dict[str, Any]]:
         found = [run for run in self.runs if run["layer"] == layer and run["kind"] == kind]

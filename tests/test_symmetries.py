@@ -745,6 +745,8 @@ def test_stored_rotations_are_complete_and_consistent():
             assert len(penalties) == draws * len(stored.networks)
             assert (penalties == 0).all() if kind == "identity" else (penalties > 0).all()
         assert abs(stored.penalties(layer, "group", "least_squares")).max() < 0.5
+    some = [stored.penalties("relu1", "rotation", "after", [name]) for name in stored.networks]
+    np.testing.assert_array_equal(np.concatenate(some), stored.penalties("relu1", "rotation", "after"))
     with pytest.raises(ValueError, match="stage is 'later'"):
         stored.penalties("relu1", "group", "later")
     with pytest.raises(ValueError, match="no run with layer 'relu9'"):
