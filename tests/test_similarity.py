@@ -469,8 +469,9 @@ def test_stored_results_are_strict_json_with_possible_values():
         for measure in study.settings["measures"][kind]:
             values = study.procrustes(kind, measure)
             assert values.shape == (pairs, layers, 2)
-            # Trained networks are nearer to each other than shuffled ones, at every layer.
-            assert (values > 0.2).all() and (values < 1).all() and (values[..., 0] > values[..., 1]).all()
+            # In the mean, networks are nearer to each other than to shuffled ones, at every layer.
+            assert (values > 0.2).all() and (values < 1).all()
+            assert (values[..., 0].mean(0) > values[..., 1].mean(0)).all()
         for kernel in kernels:
             maps = study.maps(kind, kernel)
             assert maps.shape == (pairs, layers, layers)
