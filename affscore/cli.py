@@ -293,6 +293,8 @@ def _device(name: str | None, ranks: runs.Ranks) -> torch.device:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts
         raise ValueError(f"device: {name!r} cannot be used here ({str(error).splitlines()[0].rstrip('.')}).") from error
+    if device.type == "cuda" and ranks.world > 1:
+        torch.cuda.set_device(device)  # or page-locked memory would take some of GPU 0 for every rank
     return device
 
 

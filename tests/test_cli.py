@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -344,6 +347,18 @@ def test_expected_errors_of_runs_are_one_sentence(monkeypatch, tmp_path, capsys,
     text = one_sentence(err)
     assert all(part in text for part in parts)
     assert not list(tmp_path.iterdir())
+
+
+def test_commands_on_the_page_on_full_scale_runs_exist():
+    text = (Path(__file__).parent.parent / "book" / "full_scale.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    commands = [re.sub(r"^.*-m affscore ", "affscore ", line) for line in lines]
+    commands = [shlex.split(line)[1:] for line in commands if line.startswith("affscore ")]
+    assert {command[0] for command in commands} == {"suite", "merge", "report"}
+    for command in commands:
+        cli.parser().parse_args(command)  # leaves with an error where an option does not exist
+    assert sum("--estimate" in command for command in commands) == 2 and len(commands) == 10
 
 
 @pytest.mark.gpu
