@@ -741,6 +741,7 @@ def accuracy_correlations(signatures: Signatures, *, gates: bool = True, mixed: 
     What the accuracy is compared with: the statistics of the signature (:func:`statistics`), and the number of
     parameters, GFLOPS and depth (:func:`facts`). One row a group of :data:`GROUPS`, and one for all. NaN with fewer
     than 3 networks; with few, a large correlation means little. ``strongest`` names the largest in absolute value.
+    The paper's figure gives R2 scores, the squares of these.
 
     The accuracy is that of published weights. Where a signature was taken with random weights, the two belong to
     different networks of one architecture; a note below the table says how many.
