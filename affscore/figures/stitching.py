@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from matplotlib.ticker import MaxNLocator
 
 from affscore.figures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore.stitches import Moments, stitch_layer
@@ -72,7 +73,7 @@ def plot_idea(seed: int = 0, n: int = 160) -> None:
         first, second = points[:, :, 0, 0].T.numpy()
         if points is not y:
             panel.plot(*y[:, :, 0, 0].T.numpy(), ".", color="#cccccc", markersize=5)
-        panel.scatter(first, second, c=colour, cmap="twilight_shifted", s=22, linewidths=0.4, edgecolors=INK)
+        panel.scatter(first, second, c=colour, cmap="viridis", s=26)
         panel.set_title(name if points is y else f"first, stitched: {name}")
     for panel in axes[2:]:
         panel.set_xlabel("channel 1")
@@ -272,5 +273,6 @@ def plot_bridge(study: Study, kinds: Sequence[str] = ("resnet20", "plain20"), st
         panel.plot(scores[~inside], values[~inside], "o", color=BLUE, label="outside")
         panel.set_title(titles.get(kind, kind))
         panel.set_xlabel("affinity score")
+        panel.xaxis.set_major_locator(MaxNLocator(3))
     axes[0].set_ylabel("penalty (points)")
     axes[0].legend(frameon=False)
