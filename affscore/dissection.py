@@ -448,7 +448,7 @@ def rotation_curve(
             if alpha == 0 and alpha in known:
                 result[draw, at] = known[alpha]
                 continue
-            q = torch.from_numpy(rotation.power(alpha)).to(features.dtype)
+            q = torch.from_numpy(rotation.power(alpha)).to(features)
             turned = torch.einsum("ij,njhw->nihw", q, features)
             result[draw, at] = dissect(turned, concepts, **options).fraction
             if alpha == 0:

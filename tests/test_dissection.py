@@ -229,6 +229,15 @@ def test_units_are_rotated_by_the_matrix_and_not_by_its_transpose(monkeypatch):
         torch.testing.assert_close(found.flatten(2), expected)
 
 
+@pytest.mark.gpu
+def test_features_on_a_gpu():
+    concepts = generated_concepts(20, channels=1)
+    features = torch.randn(20, 5, 8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for draws in (1, 2):
+        here, there = (rotation_curve(f, concepts, (0.0, 0.5), draws=draws) for f in (features, features.cuda()))
+        np.testing.assert_allclose(there, here, atol=1 / 5)
+
+
 GOOD = generated_concepts(4, channels=1)
 
 

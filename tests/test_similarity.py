@@ -418,6 +418,22 @@ def test_linear_cka_needs_no_gram_matrix():
     assert cka(x, y, null=1).value == pytest.approx(moments.cka(), abs=1e-10)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_gpu_gives_the_same(shape):
+    x, y = (torch.from_numpy(draw(seed, SHAPES[shape])) for seed in (0, 1))
+    for call in (procrustes, cka):
+        for option in ("relu", "orthogonal") if call is procrustes else KERNELS:
+            here, there = call(x, y, option, null=3), call(x.cuda(), y.cuda(), option, null=3)
+            assert there.value == pytest.approx(here.value, abs=1e-9)
+            np.testing.assert_allclose(there.null, here.null, atol=1e-9)
+    moments = Moments()
+    moments.update(as_samples(x).cuda(), as_samples(y).cuda())
+    assert moments.procrustes() == pytest.approx(procrustes(x, y, null=0).value, abs=1e-7)
+    grams = [gram(x.cuda()), gram(y.cuda())]
+    np.testing.assert_allclose(cka_map(grams, grams), cka_map(*[[gram(x), gram(y)]] * 2), atol=1e-9)
+
+
 # ------------------------------------------------------------------------------------------------ features
 
 
