@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from affscore.companions import MEASURES, UNPOOLED, check_names, measure
+from affscore.tracing import sparsity
 
 POOLED = [name for name in MEASURES if name not in UNPOOLED]
 SHAPES = [(40, 3), (40, 30), (40, 38), (40, 39), (40, 40), (40, 90), (5, 200), (2, 3)]
@@ -196,6 +197,22 @@ def test_constant_outputs_are_left_out_of_r2():
         only[:, channel] = y[:, channel]
         alone.append(measure(x, only)["r2"])
     assert two["r2"] == pytest.approx(np.mean(alone), abs=1e-12)
+
+
+# ---------------------------------------------------------------------------------------------- sparsity
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 200_001), (4, 33, 40, 41)])
+def test_sparsity_counts_every_entry_in_any_layout(shape, dtype):
+    """More entries than fit one piece, and both edges of the interval."""
+    value = (torch.randn(shape, generator=torch.Generator().manual_seed(0)) * 0.003).to(dtype)
+    edge = torch.tensor(0.001, dtype=dtype).item()
+    value[0] = 0.001
+    value.view(-1)[1] = -0.001
+    for layout in (value, value.transpose(0, -1), value[..., ::2], value[:1].expand(*shape), torch.relu(value)):
+        expected = np.mean(np.abs(layout.double().numpy()) <= edge)
+        assert sparsity(layout).item() == pytest.approx(expected, abs=1e-12)
 
 
 # --------------------------------------------------------------------------------------------- undefined
