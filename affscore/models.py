@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 
 DEFAULT_WEIGHTS = "IMAGENET1K_V1"
 LITE_SIZES = {"efficientnet_lite0": 224, "efficientnet_lite1": 240, "efficientnet_lite2": 260}
@@ -57,7 +58,7 @@ class LoadedModel:
     categories: tuple[str, ...] | None = field(default=None, repr=False)
 
 
-def require(module: str, install: str = "affscore[pretrained]") -> Any:
+def require(module: str) -> Any:
     """Import an optional dependency, or say what to install.
 
     Examples
@@ -70,7 +71,7 @@ def require(module: str, install: str = "affscore[pretrained]") -> Any:
     except ImportError as error:
         raise ImportError(
             f"{module.split('.')[0]} is needed here and cannot be imported ({error}): "
-            f'install it with pip install "{install}".'
+            f'install it with pip install "affscore[pretrained]".'
         ) from error
 
 
@@ -285,7 +286,7 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
     path = Path(path)
     try:
         if path.suffix == ".safetensors":
-            state = require("safetensors.torch", "safetensors").load_file(path)
+            state = load_file(path)
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
     except (FileNotFoundError, PermissionError, ImportError):

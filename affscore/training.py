@@ -17,12 +17,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 from tqdm.auto import tqdm
 
 from affscore.datasets import labelled_images
-from affscore.models import read_state_dict, require
+from affscore.models import read_state_dict
 
 __all__ = ["ImageData", "Images", "accuracy", "fit", "image_data", "load_weights", "read_about", "save_weights"]
 
@@ -253,7 +255,7 @@ def save_weights(network: nn.Module, path: str | os.PathLike[str], about: dict[s
         for name, value in network.state_dict().items()
     }
     beside = path.with_name(f".{path.name}.part")
-    require("safetensors.torch", "safetensors").save_file(state, beside, metadata={"about": json.dumps(about)})
+    save_file(state, beside, metadata={"about": json.dumps(about)})
     beside.replace(path)
 
 
@@ -266,7 +268,7 @@ def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:
         If the file is damaged or is not a safetensors file.
     """
     try:
-        with require("safetensors", "safetensors").safe_open(path, framework="pt") as opened:
+        with safe_open(path, framework="pt") as opened:
             return json.loads((opened.metadata() or {}).get("about", "{}"))
     except FileNotFoundError:
         raise

@@ -366,13 +366,6 @@ def test_missing_package_names_the_extra(monkeypatch, name, module):
         load_model(name)
 
 
-def test_missing_safetensors_is_named(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "safetensors.torch", None)
-    (tmp_path / "w.safetensors").touch()
-    with pytest.raises(ImportError, match='pip install "safetensors"'):
-        load_model(SMALL, weights=tmp_path / "w.safetensors")
-
-
 def test_loading_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
