@@ -120,7 +120,7 @@ def test_pools_differ_exactly_where_channels_come_last():
 
 
 def test_the_small_profile_equals_the_stored_signature():
-    """A quarter of what the chapter recomputes; a planted difference of two thousandths is refused."""
+    """Half of what the chapter recomputes; a planted difference of two thousandths is refused."""
     profile = choose_profile()
     assert profile.name == "small"
     fresh = profile.recompute(images=64)
