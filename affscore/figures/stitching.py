@@ -275,4 +275,4 @@ def plot_bridge(study: Study, kinds: Sequence[str] = ("resnet20", "plain20"), st
         panel.set_xlabel("affinity score")
         panel.xaxis.set_major_locator(MaxNLocator(3))
     axes[0].set_ylabel("penalty (points)")
-    axes[0].legend(frameon=False)
+    axes[0].legend(loc="lower left", bbox_to_anchor=(0.0, 1.1), ncols=2, frameon=False)
