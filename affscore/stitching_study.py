@@ -142,15 +142,22 @@ class Study:
         return interval(self.table(kind, layer, stitch, fit, **more))
 
     def share_below(
-        self, kind: str, one: str, other: str, layers: Iterable[str] | None = None, *, norm: str = "reestimated"
+        self,
+        kind: str,
+        one: str,
+        other: str,
+        layers: Iterable[str] | None = None,
+        *,
+        fit: str = "closed form",
+        norm: str = "reestimated",
     ) -> float:
-        """In what share of pairs and layers stitch ``one`` has a lower penalty than ``other`` (closed forms), 0 to 1.
+        """In what share of pairs and layers stitch ``one`` has a lower penalty than ``other``, 0 to 1.
 
-        ``norm`` holds for ``other``; ``one`` has its batch-norm statistics measured anew.
+        ``fit`` holds for both. ``norm`` holds for ``other``; ``one`` has its batch-norm statistics measured anew.
         """
         wins, count = 0, 0
         for layer in self.layers(kind) if layers is None else layers:
-            ours, theirs = self.table(kind, layer, one), self.table(kind, layer, other, norm=norm)
+            ours, theirs = self.table(kind, layer, one, fit), self.table(kind, layer, other, fit, norm=norm)
             wins += int((ours < theirs).sum())  # a comparison with NaN is False
             count += int(np.isfinite(ours + theirs).sum())
         return wins / count

@@ -252,7 +252,9 @@ def tasks(study: Study) -> Iterator[tuple[str, Callable[[], Iterator[Record]], t
         yield task("closed", closed, pairs("plain20", CYCLE)[turn], kinds)
         yield task("lasso", lasso, pair)
         yield task("planted", planted, (f"myrtle_{turn}",))
-        yield task("learned", learned, pairs("resnet20", CYCLE)[turn], SETTINGS["residual_layers"], ["g_relu"])
+        yield task(
+            "learned", learned, pairs("resnet20", CYCLE)[turn], SETTINGS["residual_layers"], ["rank 1", "g_relu"]
+        )
         yield task("soft sort", soft, pair)
 
     yield from closed_pairs(0)
