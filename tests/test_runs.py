@@ -251,6 +251,7 @@ def spoil_versions(options, monkeypatch):
 
 def spoil_threads(options, monkeypatch):
     monkeypatch.setattr(runs.torch, "get_num_threads", lambda: 17)
+    monkeypatch.setattr(runs.torch, "set_num_threads", lambda number: None)  # or 17 would be restored for real
 
 
 def set_option(**changed):
