@@ -293,7 +293,7 @@ def _match(source: Tensor, target: Tensor) -> Tensor:
         # If every row's cheapest column is a different one, nothing can be cheaper.
         if nearest.unique().numel() == len(nearest):
             return nearest
-        # Potentials that leave the optimum alone and give the solver a head start of up to ten times.
+        # Potentials that leave the optimum alone and give the solver a head start, the more the earlier the layer.
         cost -= cost.amin(dim=0)
         cost -= cost.amin(dim=1, keepdim=True)
         columns = linear_sum_assignment(cost.cpu().numpy())[1]
