@@ -284,6 +284,7 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
         If the file is damaged or holds something else.
     """
     path = Path(path)
+    state: Any
     try:
         if path.suffix == ".safetensors":
             state = load_file(path)
