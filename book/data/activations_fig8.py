@@ -13,18 +13,14 @@ drawn afresh for each mean and standard deviation but the same for all activatio
 
 from __future__ import annotations
 
-import json
 import math
-import platform
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import scipy
 import torch
+from stored import open_results, store_results
 
-import affscore
 from affscore.activations import FIGURE_8, sample_score
 
 FILE = Path(__file__).with_suffix(".json")
@@ -42,19 +38,7 @@ SETTINGS = {
 
 def main() -> None:
     torch.set_num_threads(1)
-    result: dict[str, Any] = {"settings": SETTINGS, "scores": {}, "seconds": 0.0}
-    if FILE.exists():
-        result = json.loads(FILE.read_text(encoding="utf-8"))
-        if result["settings"] != SETTINGS:
-            raise SystemExit(f"{FILE.name} has other settings than this script; remove it to start anew.")
-    result["made_with"] = {
-        "affscore": affscore.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "torch": torch.__version__,
-        "device": "cpu, one thread",
-    }
+    result = open_results(FILE, SETTINGS, scores={})
     for name in FIGURE_8:
         # One row for each mean, one column for each standard deviation; null where the score is undefined.
         rows = result["scores"].setdefault(name, [])
@@ -66,7 +50,7 @@ def main() -> None:
             ]
             rows.append([None if math.isnan(score) else score for score in scores])
             result["seconds"] = round(result["seconds"] + time.perf_counter() - start, 1)
-            FILE.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            store_results(FILE, result, indent=1)
         print(name, "done after", result["seconds"], "s", flush=True)
 
 

@@ -12,18 +12,14 @@ every step; a run that was stopped goes on where it ended, if its settings are t
 
 from __future__ import annotations
 
-import json
 import math
-import platform
 import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy
 import torch
+from stored import open_results, store_results
 
-import affscore
 from affscore.redshift import PANELS, dct_frequency, fourier_frequency, image_of, layer_scores, random_network
 
 FILE = Path(__file__).with_suffix(".json")
@@ -67,23 +63,11 @@ def cell(activation: str, scale: float, depth: int, shift: float, seed: int) -> 
 
 def main() -> None:
     torch.set_num_threads(1)
-    result: dict[str, Any] = {"settings": SETTINGS, "maps": {}, "draws": [], "seconds": 0.0}
-    if FILE.exists():
-        result = json.loads(FILE.read_text(encoding="utf-8"))
-        if result["settings"] != SETTINGS:
-            raise SystemExit(f"{FILE.name} has other settings than this script; remove it to start anew.")
-    result["made_with"] = {
-        "affscore": affscore.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "torch": torch.__version__,
-        "device": "cpu, one thread",
-    }
+    result = open_results(FILE, SETTINGS, maps={}, draws=[])
 
     def save(start: float) -> None:
         result["seconds"] = round(result["seconds"] + time.perf_counter() - start, 1)
-        FILE.write_text(json.dumps(result, allow_nan=False) + "\n", encoding="utf-8")
+        store_results(FILE, result)
 
     maps = SETTINGS["maps"]
     for activation in maps["activations"]:

@@ -16,8 +16,6 @@ are taken up by the next run.
 from __future__ import annotations
 
 import itertools
-import json
-import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,8 +23,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from stored import open_results, store_results
 
-import affscore
 from affscore.dissection import Concepts, generated_concepts, labelled_concepts, rotation_curve
 from affscore.models import load_model
 from affscore.networks import activation_layers, load_network
@@ -153,34 +151,14 @@ def dissections(result: dict[str, Any], save: Callable[[], None]) -> None:
 
 def main() -> None:
     torch.set_num_threads(1)
-    result: dict[str, Any] = {
-        "settings": SETTINGS,
-        "layers": {},
-        "procrustes": {},
-        "cka": {},
-        "dissection": {},
-        "seconds": 0.0,
-    }
-    if FILE.exists():
-        result = json.loads(FILE.read_text(encoding="utf-8"))
-        if result["settings"] != SETTINGS:
-            raise SystemExit(f"{FILE.name} has other settings than this script; remove it to start anew.")
-    result["made_with"] = {
-        "affscore": affscore.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "torch": torch.__version__,
-        "device": "cpu, one thread",
-    }
+    result = open_results(FILE, SETTINGS, layers={}, procrustes={}, cka={}, dissection={})
     last = time.process_time()
 
     def save() -> None:
         nonlocal last
         now = time.process_time()
         result["seconds"], last = round(result["seconds"] + now - last, 1), now
-        beside = FILE.with_name(f".{FILE.name}.part")
-        beside.write_text(json.dumps(result, allow_nan=False) + "\n", encoding="utf-8")
-        beside.replace(FILE)
+        store_results(FILE, result)
         print(f"stored after {result['seconds']:.0f} s of processor time", flush=True)
 
     similarities(result, save)
