@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from affscore.training import load_weights, read_about
 
-__all__ = ["BasicBlock", "activation_layers", "load_network", "myrtle", "resnet20"]
+__all__ = ["BasicBlock", "activation_layers", "load_network", "mlp", "myrtle", "resnet", "resnet20"]
 
 
 def _activation(slope: float) -> nn.Module:
@@ -147,19 +147,63 @@ def resnet20(
     >>> sum(parameter.numel() for parameter in resnet20().parameters())          # as in the paper's figure 27
     269722
     """
+    return resnet(width, channels=channels, classes=classes, slope=slope, residual=residual, last_relu=last_relu)
+
+
+def resnet(
+    width: int = 16,
+    blocks: Sequence[int] = (3, 3, 3),
+    *,
+    stem_stride: int = 1,
+    channels: int = 3,
+    classes: int = 10,
+    slope: float = 0.0,
+    residual: bool = True,
+    last_relu: bool = True,
+) -> nn.Sequential:
+    """The family of :func:`resnet20`: ``blocks[i]`` blocks of ``width * 2**i`` channels in stage i.
+
+    ``stem_stride=2`` lets the first convolution halve the image, which makes everything after it four times cheaper.
+
+    Examples
+    --------
+    >>> len(activation_layers(resnet(8, (2, 2, 2), stem_stride=2)))               # ResNet14
+    13
+    """
     layers: OrderedDict[str, nn.Module] = OrderedDict()
-    layers["conv"], layers["norm"] = _convolution(channels, width, 1, norm=True)
+    layers["conv"], layers["norm"] = _convolution(channels, width, stem_stride, norm=True)
     layers["relu"] = _activation(slope)
-    inputs = width
-    for i in range(9):
-        outputs = width * 2 ** (i // 3)
-        stride = 2 if i in (3, 6) else 1
-        layers[f"block{i + 1}"] = BasicBlock(
-            inputs, outputs, stride, slope=slope, residual=residual, last_relu=last_relu
-        )
-        inputs = outputs
+    inputs, number = width, 0
+    for stage, count in enumerate(blocks):
+        outputs = width * 2**stage
+        for i in range(count):
+            number += 1
+            layers[f"block{number}"] = BasicBlock(
+                inputs, outputs, 2 if stage and not i else 1, slope=slope, residual=residual, last_relu=last_relu
+            )
+            inputs = outputs
     layers["pool"] = nn.AdaptiveAvgPool2d(1)
     layers["flatten"] = nn.Flatten()
+    layers["linear"] = nn.Linear(inputs, classes)
+    return nn.Sequential(layers)
+
+
+def mlp(
+    width: int = 64, depth: int = 4, *, channels: int = 1, classes: int = 10, slope: float = 0.0, side: int = 32
+) -> nn.Sequential:
+    """A multilayer perceptron: ``depth`` hidden layers of ``width`` units with batch norm, and a linear layer.
+
+    Takes (n, channels, side, side) float32; activations are ``relu1`` to ``relu`` and the depth.
+
+    >>> activation_layers(mlp(depth=3))
+    ['relu1', 'relu2', 'relu3']
+    """
+    layers: OrderedDict[str, nn.Module] = OrderedDict(flatten=nn.Flatten())
+    inputs = channels * side**2
+    for i in range(1, depth + 1):
+        layers[f"linear{i}"], layers[f"norm{i}"] = nn.Linear(inputs, width, bias=False), nn.BatchNorm1d(width)
+        layers[f"relu{i}"] = _activation(slope)
+        inputs = width
     layers["linear"] = nn.Linear(inputs, classes)
     return nn.Sequential(layers)
 

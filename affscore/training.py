@@ -153,6 +153,8 @@ def fit(
     batch_size: int = 128,
     penalty: Callable[[float], Tensor] | None = None,
     after_step: Callable[[float], None] | None = None,
+    after_epoch: Callable[[int], None] | None = None,
+    schedule: Callable[[float], float] | None = None,
     augmented: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
@@ -172,6 +174,10 @@ def fit(
         Given the progress of the run from 0 to 1, a term to add to the loss.
     after_step
         Called after every step with the progress, for projections.
+    after_epoch
+        Called with the number of finished epochs, for measurements; the network is in evaluation mode.
+    schedule
+        Factor of ``learning_rate`` by the progress, instead of the one cycle.
     checkpoint
         A file written after every epoch and read at the start. The run goes on from there and ends with the same
         weights, bit for bit on the same machine, as a run that was not stopped. It is removed at the end.
@@ -187,8 +193,13 @@ def fit(
     """
     device = next(network.parameters()).device
     steps = math.ceil(len(data.train.labels) / batch_size)
-    optimizer = torch.optim.Adam([p for p in network.parameters() if p.requires_grad], lr=learning_rate)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=epochs * steps)
+    optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)  # leaves out what has no gradient
+    total_steps = epochs * steps
+    scheduler: torch.optim.lr_scheduler.LRScheduler
+    if schedule is None:
+        scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=total_steps)
+    else:
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(step / total_steps))
     settings = {"epochs": epochs, "seed": seed, "rate": learning_rate, "batch_size": batch_size, "steps": steps}
     history: list[dict[str, float]] = []
     file = None if checkpoint is None else Path(checkpoint)
@@ -196,7 +207,7 @@ def fit(
         state = torch.load(file, map_location=device, weights_only=True)
         if state["settings"] != settings:
             raise ValueError(f"checkpoint: {file} belongs to a run with {state['settings']}; this one has {settings}.")
-        for holder, name in ((network, "network"), (optimizer, "optimizer"), (schedule, "schedule")):
+        for holder, name in ((network, "network"), (optimizer, "optimizer"), (scheduler, "schedule")):
             holder.load_state_dict(state[name])
         history = state["history"]
     train = data.train.to(device)
@@ -209,22 +220,24 @@ def fit(
             images, labels = train.take(index.to(device))
             if augmented:
                 images = augment(images, generator)
-            done = (epoch * steps + step) / (epochs * steps)
+            done = (epoch * steps + step) / total_steps
             loss = functional.cross_entropy(network(data.standardise(images)), labels)
             optimizer.zero_grad()
             (loss if penalty is None else loss + penalty(done)).backward()
             optimizer.step()
-            schedule.step()
+            scheduler.step()
             if after_step is not None:
                 after_step(done)
             total += loss.item() * len(index)
         if not math.isfinite(total):
             raise ValueError(f"the loss of epoch {epoch + 1} is not finite; try a smaller learning_rate.")
         history.append({"loss": total / len(train.labels), "validation": accuracy(network, data, data.validation)})
+        if after_epoch is not None:
+            after_epoch(epoch + 1)
         if file is not None:
             beside = file.with_name(f".{file.name}.part")
             state = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
-            state |= {"schedule": schedule.state_dict(), "history": history, "settings": settings}
+            state |= {"schedule": scheduler.state_dict(), "history": history, "settings": settings}
             torch.save(state, beside)
             beside.replace(file)
     if file is not None:
