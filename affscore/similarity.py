@@ -57,6 +57,8 @@ KERNELS = ("linear", "max", "laplace")
 
 # Entries of a tile of a Gram matrix that is worked on at a time: half a MB, so that it stays in the cache.
 _TILE = 2**16
+# Rows of a linear Gram matrix that are worked on at a time.
+_ROWS = 256
 # The median distance, the scale of the Laplace kernel, is that between this many samples, the first ones.
 _SAMPLES_FOR_SCALE = 2000
 
@@ -127,10 +129,15 @@ def _others(x: Tensor) -> list[int]:
     return [axis for axis in range(x.ndim) if axis != 1]
 
 
+def _largest(x: Tensor) -> Tensor:
+    """The largest magnitude in each channel, (C,), without a copy of the features."""
+    return torch.maximum(x.amax(_others(x)), -x.amin(_others(x)))
+
+
 def _scaled(x: Tensor) -> Tensor:
     """A float64 copy, its channels divided by their largest magnitude where squares could overflow or vanish."""
     wide = x.to(torch.float64, copy=True)
-    largest = wide.abs().amax(_others(x), keepdim=True)
+    largest = _largest(wide).reshape(-1, *[1] * (x.ndim - 2))
     extreme = (largest > 1e100) | ((largest < 1e-100) & (largest > 0))
     return wide.div_(torch.where(extreme, largest, 1.0)) if bool(extreme.any()) else wide
 
@@ -142,16 +149,16 @@ def _centre(wide: Tensor, x: Tensor) -> Tensor:
     """
     rounding = 4 * min(torch.finfo(x.dtype).eps, 1.2e-7) if x.is_floating_point() else 1e-15
     others = _others(x)
-    largest = wide.abs().amax(others)
+    largest = _largest(wide)
     for _ in range(2):  # the second pass removes what rounding leaves of a large mean
         wide.sub_(wide.mean(others, keepdim=True))
-    return wide.abs().amax(others) > rounding * largest
+    return _largest(wide) > rounding * largest
 
 
 def _unit(x: Tensor, name: str, centred: bool) -> tuple[Tensor, Tensor]:
     """The live channels with norm 1, float64, and which channels those are, bool (C,)."""
     wide, others = _scaled(x), _others(x)
-    alive = _centre(wide, x) if centred else wide.abs().amax(others) > 0
+    alive = _centre(wide, x) if centred else _largest(wide) > 0
     if not bool(alive.any()):
         what = "vary" if centred else "differ from 0"
         raise ValueError(f"{name} has no channels that {what}; there is nothing to compare.")
@@ -162,13 +169,14 @@ def _unit(x: Tensor, name: str, centred: bool) -> tuple[Tensor, Tensor]:
 
 def _unit_norm(x: Tensor, name: str, centred: bool) -> tuple[Tensor, Tensor]:
     """All channels, their Frobenius norm together 1, float64, and which of them vary."""
-    largest = float(x.abs().max())
-    wide = x.to(torch.float64) / (largest if largest > 0 else 1.0)
-    alive = _centre(wide, x) if centred else wide.abs().amax(_others(x)) > 0
+    wide = x.to(torch.float64, copy=True)
+    largest = float(_largest(wide).max())
+    wide.div_(largest if largest > 0 else 1.0)
+    alive = _centre(wide, x) if centred else _largest(wide) > 0
     if not bool(alive.any()):
         raise ValueError(f"{name} has no channels that vary; there is nothing to compare.")
     # Channels below rounding stay in: a rotation may have spread a small one over them all.
-    wide.div_(wide.abs().max())
+    wide.div_(_largest(wide).max())
     return wide.div_(torch.linalg.vector_norm(wide)), alive
 
 
@@ -278,7 +286,7 @@ def _residual(x: Tensor, y: Tensor, q: Tensor) -> float:
     """|X - Y Q^T|^2 + |Y|^2 - |Y Q^T|^2: what is left, with what Q does not reach. Exact near 0, unlike |X|^2 - ..."""
     image = y @ q.T
     unreached = y - image @ q if q.shape[0] < q.shape[1] else y.new_zeros(())
-    return float((x - image).square().sum() + unreached.square().sum())
+    return _size(x - image) + _size(unreached)
 
 
 def procrustes(
@@ -338,7 +346,7 @@ def procrustes(
     flip = x.shape[1] > y.shape[1]
     a, b = (as_samples(y), as_samples(x)) if flip else (as_samples(x), as_samples(y))
     best = _matching if group == "relu" else _nuclear
-    size = float(a.square().sum() + b.square().sum())
+    size = _size(a) + _size(b)
 
     distance = math.sqrt(2 * _residual(a, b, best(a.T @ b)[1]) / size)
     values = []
@@ -391,10 +399,14 @@ def _gram(x: Tensor, name: str, kernel: str, scale: float | None) -> tuple[Tenso
         raise ValueError(f"scale is {scale}; it should be a positive number, and only the laplace kernel has one.")
     values, alive = _kernel_features(x, name, kernel)
     n = values.shape[1]
-    if kernel == "linear":
-        rows = values.transpose(0, 1).reshape(n, -1)
-        return rows @ rows.T, alive
     result = torch.empty(n, n, dtype=torch.float64, device=values.device)
+    if kernel == "linear":  # the matrix is symmetric: half of it is enough
+        rows = values.transpose(0, 1).reshape(n, -1)
+        for top in range(0, n, _ROWS):
+            end = top + _ROWS
+            result[top:end, :end] = rows[top:end] @ rows[:end].T
+            result[:top, top:end] = result[top:end, :top].T
+        return result, alive
     tile = _max_tile if kernel == "max" else _l1_tile
     side = math.isqrt(_TILE)
     for top in range(0, n, side):

@@ -188,8 +188,10 @@ def test_max_kernel_in_tiles_against_the_whole_tensor(shape, tile, monkeypatch):
     np.testing.assert_allclose(gram(x, "max"), naive_max_gram(x), rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("rows", [1, 7, 256])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_linear_and_laplace_kernels_against_scikit_learn(shape):
+def test_linear_and_laplace_kernels_against_scikit_learn(shape, rows, monkeypatch):
+    monkeypatch.setattr(similarity, "_ROWS", rows)
     x = draw(0, SHAPES[shape])
     tilde = np.asarray(unit_channels(x)).reshape(len(x), -1)
     distance = manhattan_distances(tilde)
