@@ -57,6 +57,9 @@ class Claim:
         enough to test it: the verdict is then "not testable".
     needs
         What a measurement needs, where there is none: data, weights, the command.
+    interval
+        Where repetitions, such as seeds, put ``ours``: ``(low, high)``. The claim then agrees if the whole interval
+        is accepted, disagrees if nothing of it is, and is ``"undecided"`` otherwise. Ends may be infinite.
     """
 
     what: str
@@ -65,6 +68,7 @@ class Claim:
     ours: float | None
     accept: tuple[float, float] | None
     needs: str = ""
+    interval: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if (self.ours is None) != bool(self.needs):
@@ -72,13 +76,23 @@ class Claim:
                 f"ours is {self.ours!r} and needs {self.needs!r} for {self.what!r}; a claim should have a number "
                 "or say what it takes to get one."
             )
+        if self.interval is not None and not (
+            self.ours is not None and self.interval[0] <= self.ours <= self.interval[1]
+        ):
+            raise ValueError(f"interval is {self.interval} for {self.what!r}; it should hold ours, {self.ours}.")
 
     @property
     def verdict(self) -> str:
-        """``"agrees"``, ``"disagrees"``, ``"not testable"`` or ``"not run here"``."""
+        """``"agrees"``, ``"disagrees"``, ``"undecided"``, ``"not testable"`` or ``"not run here"``."""
         if self.ours is None:
             return "not run here"
-        return "not testable" if self.accept is None else verdict(self.ours, self.accept)
+        if self.accept is None:
+            return "not testable"
+        if self.interval is not None:
+            (low, high), (least, most) = self.interval, self.accept
+            if low < least <= high or low <= most < high:
+                return "undecided"
+        return verdict(self.ours, self.accept)
 
 
 class ClaimTable:
@@ -88,7 +102,7 @@ class ClaimTable:
     what         | theirs | ours  | verdict | accepted       | source
     score of x^3 | 0.71   | 0.711 | agrees  | 0.705 to 0.715 | slides
 
-    Where there is no number, the column of accepted ranges says what one needs.
+    Where there is no number, the column of accepted ranges says what one needs. An interval stands behind its number.
     """
 
     def __init__(self, claims: Iterable[Claim], digits: int = 3):
@@ -100,6 +114,9 @@ class ClaimTable:
         for claim in self.claims:
             accept = "-" if claim.accept is None else " to ".join(f"{end:.{self.digits}f}" for end in claim.accept)
             ours = "-" if claim.ours is None else f"{float(claim.ours):.{self.digits}f}"
+            if claim.interval is not None:
+                low, high = claim.interval
+                ours += f" [{low:.{self.digits}f}, {high:.{self.digits}f}]"
             if claim.needs:
                 accept = f"needs {claim.needs}"
             rows.append([claim.what, str(claim.theirs), ours, claim.verdict, accept, claim.source])

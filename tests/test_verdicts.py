@@ -61,3 +61,28 @@ def test_what_was_not_measured_has_no_verdict_and_says_what_it_needs():
 def test_a_claim_has_either_a_number_or_what_it_takes_to_get_one(ours, needs):
     with pytest.raises(ValueError, match=r"ours is .* and needs"):
         Claim("std", "slides", 0.013, ours, None, needs)
+
+
+@pytest.mark.parametrize(
+    ("interval", "says"),
+    [
+        ((0.1, 0.3), "agrees"),
+        ((0.0, 0.5), "agrees"),
+        ((-0.1, 0.3), "undecided"),
+        ((0.1, 0.6), "undecided"),
+        ((-math.inf, math.inf), "undecided"),
+        ((-0.3, -0.1), "disagrees"),
+        ((0.6, 0.9), "disagrees"),
+    ],
+)
+def test_an_interval_decides_only_as_a_whole(interval, says):
+    middle = 0.2 if math.isinf(interval[0]) else sum(interval) / 2
+    claim = Claim("gap", "paper", "> 0", middle, (0.0, 0.5), interval=interval)
+    assert claim.verdict == says
+    assert f"[{interval[0]:.3f}, {interval[1]:.3f}]" in repr(ClaimTable([claim]))
+
+
+def test_an_interval_holds_its_number():
+    for interval in [(0.3, 0.4), (math.nan, 0.4)]:
+        with pytest.raises(ValueError, match="should hold ours"):
+            Claim("gap", "paper", "> 0", 0.2, (0.0, 0.5), interval=interval)
