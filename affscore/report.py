@@ -22,6 +22,7 @@ import matplotlib.pyplot as plt
 from affscore import compare
 from affscore.architectures import model_name, weights_kind
 from affscore.figures import compare as figures
+from affscore.files import replacing
 from affscore.signatures import Signature
 from affscore.tables import Table
 
@@ -314,9 +315,5 @@ class _Pages:
             + "\n</body></html>\n"
         )
         for file, text in (("report.md", "\n".join(markdown) + "\n"), ("index.html", page)):
-            beside = self.result.out / f".{file}.{os.getpid()}.part"
-            try:
+            with replacing(self.result.out / file) as beside:
                 beside.write_text(text, encoding="utf-8")
-                beside.replace(self.result.out / file)
-            finally:
-                beside.unlink(missing_ok=True)

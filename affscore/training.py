@@ -24,6 +24,7 @@ from torch.nn import functional
 from tqdm.auto import tqdm
 
 from affscore.datasets import labelled_images
+from affscore.files import replacing
 from affscore.models import read_state_dict
 
 __all__ = ["ImageData", "Images", "accuracy", "fit", "image_data", "load_weights", "read_about", "save_weights"]
@@ -235,11 +236,10 @@ def fit(
         if after_epoch is not None:
             after_epoch(epoch + 1)
         if file is not None:
-            beside = file.with_name(f".{file.name}.part")
             state = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
             state |= {"schedule": scheduler.state_dict(), "history": history, "settings": settings}
-            torch.save(state, beside)
-            beside.replace(file)
+            with replacing(file) as beside:
+                torch.save(state, beside)
     if file is not None:
         file.unlink(missing_ok=True)
     return history
@@ -260,16 +260,14 @@ def accuracy(network: nn.Module, data: ImageData, images: Images, batch_size: in
 def save_weights(network: nn.Module, path: str | os.PathLike[str], about: dict[str, Any]) -> None:
     """Write the state dict as safetensors, floating-point values as float16, with ``about`` as JSON in its header.
 
-    The file is complete or not there: it is written beside and then renamed.
+    The file is complete or not there.
     """
-    path = Path(path)
     state = {
         name: (value.half() if value.is_floating_point() else value).contiguous().cpu()
         for name, value in network.state_dict().items()
     }
-    beside = path.with_name(f".{path.name}.part")
-    save_file(state, beside, metadata={"about": json.dumps(about)})
-    beside.replace(path)
+    with replacing(path) as beside:
+        save_file(state, beside, metadata={"about": json.dumps(about)})
 
 
 def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from affscore.networks import BasicBlock, activation_layers, load_network, myrtle, resnet20
+from affscore.networks import BasicBlock, activation_layers, load_network, mlp, myrtle, resnet, resnet20
 from affscore.training import accuracy, image_data, save_weights
 
 STORED = sorted((Path(__file__).parents[1] / "book" / "data" / "networks").glob("*.safetensors"))
@@ -39,6 +39,34 @@ def test_resnet20_has_the_papers_shapes():
     assert [sum(p.numel() for p in block.parameters()) for block in blocks] == [
         4672, 4672, 4672, 13952, 18560, 18560, 55552, 73984, 73984,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("blocks", [(1,), (2, 0, 1), (1, 3), (2, 2, 2)])
+def test_the_family_of_resnets(blocks):
+    network = resnet(4, blocks, stem_stride=2)
+    counts = [4] + [4 * 2**stage for stage, count in enumerate(blocks) for _ in range(2 * count)]
+    found = sides(network)
+    assert [channels for channels, _ in found] == counts
+    assert found[0][1] == 16 and network.linear.in_features == counts[-1]
+
+
+def test_resnet20_is_of_the_family():
+    torch.manual_seed(3)
+    first = resnet20(4, residual=False).state_dict()
+    torch.manual_seed(3)
+    second = resnet(4, (3, 3, 3), residual=False).state_dict()
+    assert first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
+
+
+@pytest.mark.parametrize("depth", [1, 4])
+def test_the_perceptron_is_its_formula(depth):
+    torch.manual_seed(depth)
+    network = mlp(7, depth, channels=2, classes=3, slope=0.2, side=4).eval()
+    images = torch.randn(5, 2, 4, 4)
+    x = images.flatten(1)
+    for i in range(1, depth + 1):
+        x = nn.functional.leaky_relu(x @ network.get_submodule(f"linear{i}").weight.T / (1 + 1e-5) ** 0.5, 0.2)
+    torch.testing.assert_close(network(images), network.linear(x))
 
 
 @pytest.mark.parametrize("seed", range(3))

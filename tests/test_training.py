@@ -94,6 +94,22 @@ def test_frozen_parameters_stay_and_a_penalty_counts(data):
     assert network.linear.weight.square().sum() < free.linear.weight.square().sum()
 
 
+def test_the_schedule_scales_every_step_and_epochs_are_told(data):
+    network, told = small(0), []
+    first = network.conv1.weight.detach().clone()
+    steps: list[float] = []
+
+    def half(progress: float) -> float:
+        return float(progress < 0.5)  # the second of two epochs does not move anything
+
+    def after(progress: float) -> None:
+        steps.append((network.conv1.weight.detach() - first).norm().item())
+
+    fit(network, data, epochs=2, seed=0, batch_size=64, schedule=half, after_step=after, after_epoch=told.append)
+    assert told == [1, 2]
+    assert 0 < steps[0] < steps[1] < steps[2] and steps[2:] == [steps[2]] * 4
+
+
 def test_a_checkpoint_of_another_run_is_refused(data, tmp_path):
     def stop(progress: float) -> None:
         if progress > 0.6:

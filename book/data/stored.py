@@ -8,6 +8,7 @@ from typing import Any
 
 import scipy
 
+from affscore.files import replacing
 from affscore.signatures import versions
 
 
@@ -26,7 +27,6 @@ def open_results(file: Path, settings: dict[str, Any], **empty: Any) -> dict[str
 
 
 def store_results(file: Path, results: dict[str, Any], indent: int | None = None) -> None:
-    """Write all results. The file is complete or as it was before: it is written beside and then renamed."""
-    beside = file.with_name(f".{file.name}.part")
-    beside.write_text(json.dumps(results, indent=indent, allow_nan=False) + "\n", encoding="utf-8")
-    beside.replace(file)
+    """Write all results; the file is complete or as it was before."""
+    with replacing(file) as beside:
+        beside.write_text(json.dumps(results, indent=indent, allow_nan=False) + "\n", encoding="utf-8")
