@@ -4,6 +4,7 @@ from affscore.widgets.activations import ActivationExplorer
 from affscore.widgets.base import ComputedWidget
 from affscore.widgets.compare import ArchitectureMap, ScoreHistory, architecture_map, score_history
 from affscore.widgets.first_signature import ScoreSlider
+from affscore.widgets.linearized import LinearizedNetwork
 from affscore.widgets.redshift import RedshiftImage
 from affscore.widgets.relu_1d import ReluRange
 from affscore.widgets.symmetries import HiddenAction
@@ -15,6 +16,7 @@ __all__ = [
     "CloudThroughActivation",
     "ComputedWidget",
     "HiddenAction",
+    "LinearizedNetwork",
     "RedshiftImage",
     "ReluRange",
     "ScoreHistory",

@@ -3,6 +3,7 @@
 import { activation } from "./affinity1d.js";
 import { assignment } from "./assignment.js";
 import { Figure, element, format } from "./figure.js";
+import { uniforms } from "./uniforms.js";
 
 export const WIDTH = 24;
 export const DEPTHS = [1, 4];
@@ -25,15 +26,7 @@ const lookUp = (name) => (Object.hasOwn(MORE, name) ? MORE[name] : activation(na
 
 // ------------------------------------------------------------------------------------------ the network
 
-/** `count` numbers between -1 and 1: a counter through the finaliser of MurmurHash3, the same in redshift.py. */
-export function uniforms(stream, count) {
-  return Float64Array.from({ length: count }, (_, k) => {
-    let bits = Math.imul(stream * 65536 + k + 1, 0x9e3779b9);
-    bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
-    bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
-    return ((bits ^ (bits >>> 16)) >>> 0) / 2147483648 - 1 + 1 / 4294967296;
-  });
-}
+export { uniforms };
 
 const UNIT = new Map();
 
