@@ -16,6 +16,7 @@ strength * sum sqrt(|1 - a|), and the tolerance of .01 are our reading; the part
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -74,7 +75,7 @@ _FUNCTIONS: tuple[Any, ...] = (functional.relu, functional.relu_, torch.relu, to
 
 
 def _relu(node: fx.Node, modules: dict[str, nn.Module]) -> str:
-    """"", or for a call of ReLU "new", or "in place" where it overwrites its input."""
+    """ "", or for a call of ReLU "new", or "in place" where it overwrites its input."""
     if node.op == "call_module":
         module = modules[str(node.target)]
         return "" if type(module) is not nn.ReLU else "in place" if module.inplace else "new"
@@ -86,7 +87,7 @@ def _relu(node: fx.Node, modules: dict[str, nn.Module]) -> str:
     return ""
 
 
-def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
+def linearize(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> nn.Module:
     """A copy of a network, as a graph module, in which every call of a ReLU is a :class:`ChannelPReLU` with slopes 0.
 
     The copy computes the same function, and all other modules keep their names. A module that is called several
@@ -98,7 +99,8 @@ def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
     network
         Any network that :func:`affscore.path_lengths.trace` can trace.
     inputs
-        A batch for it. The copy is run on it, with noise added, and compared with the network.
+        A batch for it, or a sequence with one for each argument. The copy is run on it, with noise added, and
+        compared with the network.
 
     Raises
     ------
@@ -117,18 +119,15 @@ def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
     traced = trace(copy.deepcopy(network), inputs)
     before = _probe(traced, inputs)
     modules = dict(traced.named_modules())
-    taken = {name for name, module in modules.items() if type(module) is not nn.ReLU} | set(_attributes(traced))
+    taken = {*modules, *dict(traced.named_parameters()), *dict(traced.named_buffers())}
+    device = next((p.device for p in network.parameters()), None)
     seen: set[str] = set()
     for node in list(traced.graph.nodes):
         how = _relu(node, modules)
         if not how:
             continue
         source = node.args[0] if node.args else node.kwargs["input"]
-        first = str(node.target) if node.op == "call_module" else _inside(node, "relu")
-        name, count = first, 1
-        while name in seen or name in taken:
-            count += 1
-            name = f"{first}_{count}"
+        name = _name(node, taken, seen)
         seen.add(name)
         meta = node.meta["tensor_meta"]
         if len(meta.shape) not in (2, 4):
@@ -136,18 +135,21 @@ def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
                 f"network: the input of {name} has shape {tuple(meta.shape)}; it should be (n, channels) or "
                 "(n, channels, H, W), because every channel gets a slope of its own."
             )
-        module = ChannelPReLU(meta.shape[1]).to(_device(network, inputs), meta.dtype).train(network.training)
+        module = ChannelPReLU(meta.shape[1]).to(device, meta.dtype)
         traced.add_submodule(name, module)
         with traced.graph.inserting_before(node):
             new = traced.graph.call_module(name, (source,))
         new.meta = dict(node.meta)
         node.replace_all_uses_with(new)
         if how == "in place":  # whoever reads the input after this call reads what the call has written
-            later = {n for n in new.users} | set(_after(traced.graph, node))
-            source.replace_all_uses_with(new, delete_user_cb=lambda user, later=later, new=new: user in later - {new})
+            nodes = list(traced.graph.nodes)
+            for user in set(source.users) & set(nodes[nodes.index(node) + 1 :]):
+                user.replace_input_with(source, new)
         traced.graph.erase_node(node)
     if not seen:
         raise ValueError(f"network: {type(network).__name__} calls no ReLU; there is nothing to linearise.")
+    for module in set(traced.modules()) - set(modules.values()):  # what add_submodule made, containers included
+        module.training = network.training
     traced.graph.lint()
     traced.recompile()
     try:
@@ -160,35 +162,29 @@ def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
     return traced
 
 
-def _probe(traced: fx.GraphModule, inputs: Tensor) -> Any:
+def _probe(traced: fx.GraphModule, inputs: Tensor | Sequence[Tensor]) -> Any:
     """Outputs in evaluation mode for the inputs plus noise, without touching the state of torch's generator."""
     training = {module: module.training for module in traced.modules()}
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(0)
-        noisy = inputs + torch.randn_like(inputs) if inputs.is_floating_point() else inputs.clone()
-        result = traced.eval()(noisy)
+        examples = (inputs,) if isinstance(inputs, Tensor) else inputs
+        result = traced.eval()(*(x + torch.randn_like(x) if x.is_floating_point() else x.clone() for x in examples))
     for module, mode in training.items():
         module.training = mode
     return result
 
 
-def _attributes(traced: fx.GraphModule) -> list[str]:
-    return [name for name, _ in traced.named_parameters()] + [name for name, _ in traced.named_buffers()]
-
-
-def _inside(node: fx.Node, name: str) -> str:
-    stack = list(node.meta.get("nn_module_stack", {}).values())
-    return f"{stack[-1][0]}.{name}" if stack and stack[-1][0] else name
-
-
-def _after(graph: fx.Graph, node: fx.Node) -> list[fx.Node]:
-    nodes = list(graph.nodes)
-    return nodes[nodes.index(node) + 1 :]
-
-
-def _device(network: nn.Module, inputs: Tensor) -> torch.device:
-    parameter = next(network.parameters(), None)
-    return inputs.device if parameter is None else parameter.device
+def _name(node: fx.Node, taken: set[str], seen: set[str]) -> str:
+    """Of the PReLU for a call of ReLU: the module's at its first call, else a new one."""
+    if node.op == "call_module":
+        name = str(node.target)
+        if name not in seen:
+            return name
+    else:
+        stack = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values() if path]
+        name = ".".join([*stack[-1:], "relu"])
+    numbered = itertools.chain([name], (f"{name}_{count}" for count in itertools.count(2)))
+    return next(name for name in numbered if name not in seen and name not in taken)
 
 
 def simplify(network: nn.Module) -> nn.Module:
@@ -221,7 +217,8 @@ def simplify(network: nn.Module) -> nn.Module:
 def channel_prelus(network: nn.Module) -> OrderedDict[str, ChannelPReLU]:
     """The :class:`ChannelPReLU` of a network by name, in execution order."""
     modules = dict(network.named_modules())
-    names = [n.target for n in network.graph.nodes if n.op == "call_module"] if hasattr(network, "graph") else modules
+    graph: Any = getattr(network, "graph", None)
+    names = modules if graph is None else [node.target for node in graph.nodes if node.op == "call_module"]
     return OrderedDict((str(name), modules[name]) for name in names if isinstance(modules[name], ChannelPReLU))
 
 
