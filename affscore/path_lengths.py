@@ -31,7 +31,7 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -122,37 +122,446 @@ def trace(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> fx.GraphModu
     if not isinstance(network, nn.Module):
         raise ValueError(f"network: got {type(network).__name__}; it should be a torch.nn.Module.")
     examples = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    wrong = [type(x).__name__ for x in examples if not isinstance(x, Tensor)]
-    if wrong:
-        raise ValueError(f"inputs: got {wrong[0]}; it should be a tensor, or one tensor for each argument of forward.")
+    for x in examples:
+        if not isinstance(x, Tensor):
+            raise ValueError(f"inputs: got {type(x).__name__}; it should be a tensor, or one for each argument.")
     modes = {module: module.training for module in network.modules()}
     network.eval()
-    tracer = _Tracer()
     try:
-        traced = fx.GraphModule(network, tracer.trace(network))
-        _follow_training(traced)
-        required = [n for n in traced.graph.nodes if n.op == "placeholder"]
-        optional = sum(bool(n.args) for n in required)
-        if not len(required) - optional <= len(examples) <= len(required):
-            raise ValueError(f"inputs: got {len(examples)}; forward takes {', '.join(n.name for n in required)}.")
-        shapes = _Shapes(traced)
-        shapes.extra_traceback = False
-        try:
-            with torch.no_grad():
-                shapes.propagate(*examples)
-        except Exception as error:  # whatever an operation says to a wrong shape
-            given = ", ".join(str(tuple(x.shape)) for x in examples)
-            cause = str(error.__cause__ or error).strip().rstrip(".")
-            raise ValueError(f"inputs: {_where(shapes.node)} fails for inputs of shape {given}: {cause}.") from error
-    except ValueError as error:
-        if str(error).startswith("inputs: "):
-            raise
-        raise _cannot_trace(network, tracer, error) from error
-    except Exception as error:  # whatever a forward method does with a proxy
-        raise _cannot_trace(network, tracer, error) from error
+        traced = _symbolic(network)
+        _propagate(traced, examples)
     finally:
         for module, mode in modes.items():
             module.training = mode
     for module in traced.modules():
         module.training = modes.get(module, network.training)
     return traced
+
+
+def _symbolic(network: nn.Module) -> fx.GraphModule:
+    tracer = _Tracer()
+    try:
+        graph = tracer.trace(network)
+    except Exception as error:  # whatever a forward method does with a proxy
+        where = f"module {tracer.inside[-1]}" if tracer.inside else "the forward method"
+        raise ValueError(
+            f"network: {type(network).__name__} cannot be traced: {where} fails on symbolic values ({error})."
+        ) from error
+    traced = fx.GraphModule(network, graph)
+    for node in graph.nodes:
+        training = node.args[2] if len(node.args) > 2 else node.kwargs.get("training", True)
+        if node.target in _DROPOUT and training is False:  # True in evaluation mode: meant to be on all the time
+            share = node.args[1] if len(node.args) > 1 else node.kwargs.get("p", 0.5)
+            name = f"functional_{node.name}"
+            traced.add_submodule(name, _DROPOUT[node.target](share))
+            node.op, node.target, node.args, node.kwargs = "call_module", name, node.args[:1], {}
+    traced.recompile()
+    return traced
+
+
+def _propagate(traced: fx.GraphModule, examples: Sequence[Tensor]) -> None:
+    arguments = [node for node in traced.graph.nodes if node.op == "placeholder"]
+    required = sum(not node.args for node in arguments)  # a default is an argument of the node
+    if not required <= len(examples) <= len(arguments):
+        names = ", ".join(node.name for node in arguments)
+        raise ValueError(f"inputs: got {len(examples)} tensors; the network takes {names}.")
+    shapes = _Shapes(traced)
+    shapes.extra_traceback = False
+    try:
+        with torch.no_grad():
+            shapes.propagate(*(x.detach().clone() for x in examples))  # an in-place activation may overwrite them
+    except Exception as error:  # whatever an operation says to a wrong shape
+        given = " and ".join(str(tuple(x.shape)) for x in examples)
+        cause = str(error.__cause__ or error).strip().rstrip(".")
+        raise ValueError(f"inputs: {_where(shapes.node)} fails for inputs of shape {given}: {cause}.") from error
+
+
+# ------------------------------------------------------------------------------------------------ path lengths
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PathLengths:
+    """Paths of a network by length and output channel.
+
+    Attributes
+    ----------
+    counts
+        Object array (channels, longest + 1) of ints: paths of length 0, 1, ... that end in each output channel.
+    weights
+        Object array (channels, longest + 1) of Fractions: the probability that NAPL's random walk, started in this
+        output channel, is a path of length 0, 1, ...; a row sums to 1, or to 0 where no path ends.
+    depth
+        NAPL from the inputs up to and with each activation, mean over its channels, by name, in execution order.
+    """
+
+    counts: np.ndarray
+    weights: np.ndarray
+    depth: dict[str, float]
+
+    @property
+    def paths(self) -> np.ndarray:
+        """Number of paths into each output channel, ints, object array (channels,)."""
+        return self.counts.sum(axis=1)
+
+    @property
+    def apl(self) -> float:
+        """Average path length: mean number of non-linear units on a path, all paths equally likely."""
+        return float(_mean_length(self._shares("apl")))
+
+    @property
+    def napl(self) -> float:
+        """Normalised average path length, mean over the output channels in which paths end."""
+        return float(_mean_length(self._shares("napl")))
+
+    @property
+    def channel_apl(self) -> np.ndarray:
+        """APL of each output channel, float64 (channels,); NaN where no path ends."""
+        return np.array([float(_mean_length(row)) for row in self.counts])
+
+    @property
+    def channel_napl(self) -> np.ndarray:
+        """NAPL of each output channel, float64 (channels,); NaN where no path ends."""
+        return np.array([float(_mean_length(row)) for row in self.weights])
+
+    def shares(self, measure: str = "apl") -> np.ndarray:
+        """Share of the paths with length 0, 1, ..., float64 (longest + 1,), as ``"apl"`` or ``"napl"`` weighs them.
+
+        Its mean length is :attr:`apl` or :attr:`napl`.
+        """
+        shares = self._shares(measure)
+        return np.array([float(Fraction(share) / sum(shares)) for share in shares])
+
+    def _shares(self, measure: str) -> np.ndarray:
+        if measure not in ("apl", "napl"):
+            raise ValueError(f'measure: got {measure!r}; it should be "apl" or "napl".')
+        return (self.counts if measure == "apl" else self.weights).sum(axis=0)
+
+    def __repr__(self) -> str:
+        return f"PathLengths(apl={self.apl:.4g}, napl={self.napl:.4g}, {self.paths.sum()} paths)"
+
+
+def _mean_length(shares: np.ndarray) -> Fraction | float:
+    total = shares.sum()
+    return Fraction(sum(length * share for length, share in enumerate(shares))) / total if total else np.nan
+
+
+def path_lengths(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> PathLengths:
+    """Average path length and normalised average path length of a network, exactly, from its traced graph.
+
+    The rules are at the top of this module. Output channels of several outputs are listed one after the other.
+
+    Parameters
+    ----------
+    network
+        A module that ``torch.fx`` can trace, on any device; it is not changed. The graph is that of evaluation mode.
+    inputs
+        A batch of examples, (batch, channels, ...), or a sequence with one for each argument of ``forward``; only
+        their shapes matter.
+
+    Raises
+    ------
+    ValueError
+        As :func:`trace`; and if the graph holds an operation without a rule, or a product of two paths. The
+        sentence names it and its module.
+
+    Examples
+    --------
+    A skip over four layers of width 4 (figure 1):
+
+    >>> class Skip(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.layers = nn.Sequential(*[m for _ in range(4) for m in (nn.Linear(4, 4), nn.ReLU())])
+    ...     def forward(self, x):
+    ...         return x + self.layers(x)
+    >>> lengths = path_lengths(Skip(), torch.zeros(1, 4))
+    >>> lengths
+    PathLengths(apl=3.984, napl=2, 1028 paths)
+    >>> lengths.paths[0], lengths.counts[0]           # paths into the first output, and by length
+    (257, array([1, 0, 0, 0, 256], dtype=object))
+    >>> lengths.shares("napl")
+    array([0.5, 0. , 0. , 0. , 0.5])
+    >>> print(lengths.weights[0, 4] / lengths.counts[0, 4])          # NAPL's weight of a deep path
+    1/512
+    """
+    examples = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    traced = trace(network, examples)
+    for x in examples:
+        if x.ndim < 2 or 0 in x.shape:
+            raise ValueError(f"inputs: got shape {tuple(x.shape)}; it should be (batch, channels, ...), not empty.")
+    walk = _Walk(traced)
+    start = [_Units(torch.ones((), dtype=torch.int64, device=x.device).expand(x.shape)) for x in examples]
+    with torch.no_grad():
+        output = walk.run(*start)
+    labels = [label for units in _units(output) for label in units.flat()]
+    if not any(labels):
+        raise ValueError(f"network: no path leads from the inputs of {type(network).__name__} to its output.")
+    longest = max(max(walk.states[label].counts, default=0) for label in labels)
+    shape = (len(labels), longest + 1)
+    counts, weights = np.full(shape, 0, dtype=object), np.full(shape, Fraction(0), dtype=object)
+    for row, label in enumerate(labels):
+        for length, count in walk.states[label].counts.items():
+            counts[row, length], weights[row, length] = count, walk.states[label].weights[length]
+    return PathLengths(counts, weights, walk.depth)
+
+
+# ------------------------------------------------------------------------------------------------ the walk
+
+
+@dataclass(frozen=True)
+class _State:
+    """The paths into a unit: how many of each length, and the probability of each length under NAPL's walk."""
+
+    counts: dict[int, int] = field(default_factory=dict)
+    weights: dict[int, Fraction] = field(default_factory=dict)
+
+
+class _Units:
+    """A tensor of the graph: in the place of each number an int64 label that says which state this unit is in.
+
+    Label 0 is a unit that no path reaches. Operations that only move numbers are run on the labels themselves. Axes
+    along which nothing changes are stored once, and expanded.
+    """
+
+    def __init__(self, labels: Tensor):
+        self.shape = labels.shape
+        for axis, size in enumerate(labels.shape):
+            first = labels.narrow(axis, 0, min(size, 1))
+            labels = first if labels.stride(axis) == 0 or (labels == first).all() else labels
+        self.small = labels
+
+    @property
+    def labels(self) -> Tensor:
+        return self.small.expand(self.shape)
+
+    def common(self, axes: Iterable[int], keepdim: bool = False) -> Tensor:
+        """The one label along these axes; units that no path reaches, such as a border of zeros, do not matter."""
+        axes = tuple(axes)
+        top = self.small.amax(axes, keepdim=True)
+        if not ((self.small == top) | (self.small == 0)).all():
+            raise _NoRule("merges units with different paths, for which there is no rule")
+        shape = [1 if axis in axes else size for axis, size in enumerate(self.shape)]
+        return top.expand(shape) if keepdim else top.expand(shape).amax(axes)
+
+    def channels(self) -> Tensor:
+        """Labels of the channels, axis 1: int64 (channels,)."""
+        return self.common([0, *range(2, len(self.shape))])
+
+    def flat(self) -> list[int]:
+        """Labels of the units that an output or a layer lists: of its channels, else of all its entries."""
+        for axis in (1, len(self.shape) - 1):
+            try:
+                return self.common(other for other in range(len(self.shape)) if other != axis).tolist()
+            except _NoRule:
+                continue
+        return self.labels[0].flatten().tolist()
+
+
+class _NoRule(Exception):
+    """The end of a sentence that starts with the name of an operation."""
+
+
+def _names(text: str) -> set[str]:
+    return set(text.split())
+
+
+# Operations by name, in lower case without underscores, so that modules, functions and methods share an entry.
+_NONLINEAR = _names(
+    "relu relu6 leakyrelu prelu rrelu elu selu celu gelu silu mish hardswish hardsigmoid sigmoid logsigmoid tanh "
+    "hardtanh tanhshrink hardshrink softshrink softplus softsign threshold clamp clip abs exp log sin cos erf sqrt "
+    "square reciprocal"
+)
+_SAME = _names(
+    "identity dropout dropout1d dropout2d dropout3d alphadropout featurealphadropout stochasticdepth droppath "
+    "contiguous detach"
+)
+_NORM = re.compile(r"(sync)?(batch|instance)norm([123]d)?|(layer|group|rms)norm|localresponsenorm")
+_CHANNELWISE = re.compile(
+    r"(adaptive|fractional)?(max|avg|lp)pool([123])d|interpolate|upsample\w*|"
+    r"(zero|constant|reflection|replication|circular)pad[123]d"
+)
+_CONVOLUTION = re.compile(r"conv(transpose)?([123])d")
+_MOVE = _names(
+    "view reshape flatten unflatten permute transpose swapaxes t movedim getitem getattr size dim numel cat concat "
+    "concatenate stack chunk split tensorsplit unbind squeeze unsqueeze expand expandas repeat clone narrow select "
+    "roll flip channelshuffle pixelshuffle pixelunshuffle viewas reshapeas"
+)
+_FILL = {"zeroslike", "oneslike", "newzeros", "newones"}
+_ADD = {"add", "iadd", "sub", "isub", "subtract"}
+_SCALE = {"mul", "imul", "multiply", "div", "truediv", "itruediv", "divide", "neg", "float", "double", "to"}
+
+
+class _Walk(fx.Interpreter):
+    """Runs a graph on labels of units instead of numbers; ``states[label]`` holds the paths into such a unit.
+
+    Two things happen to states: :meth:`mix` joins units, in a layer or an addition, and :meth:`longer` makes a unit
+    non-linear.
+    """
+
+    def __init__(self, traced: fx.GraphModule):
+        super().__init__(traced)
+        self.extra_traceback = False
+        self.states = [_State(), _State({0: 1}, {0: Fraction(1)})]  # of no path, and of an input
+        self.depth: dict[str, float] = {}
+        self.known: dict[Hashable, int] = {}
+        self.summands: dict[fx.Node, list[Tensor]] = {}
+
+    def mix(self, labels: Iterable[int]) -> int:
+        """Label of a unit with one edge to each of these."""
+        times = Counter(label for label in labels if label)
+        if times.total() <= 1:
+            return next(iter(times), 0)
+        key = frozenset(times.items())
+        if key not in self.known:
+            counts: Counter[int] = Counter()
+            weights: dict[int, Fraction] = {}
+            for label, edges in times.items():
+                for length, count in self.states[label].counts.items():
+                    counts[length] += edges * count
+                for length, weight in self.states[label].weights.items():
+                    weights[length] = weights.get(length, Fraction(0)) + weight * Fraction(edges, times.total())
+            self.known[key] = self._label(_State(dict(counts), weights))
+        return self.known[key]
+
+    def longer(self, label: int) -> int:
+        """Label of a non-linear unit in the place of this one."""
+        if label and label not in self.known:
+            state = self.states[label]
+            counts = {length + 1: count for length, count in state.counts.items()}
+            weights = {length + 1: weight for length, weight in state.weights.items()}
+            self.known[label] = self._label(_State(counts, weights))
+        return self.known[label] if label else 0
+
+    def _label(self, state: _State) -> int:
+        self.states.append(state)
+        return len(self.states) - 1
+
+    def columns(self, labels: Tensor) -> Tensor:
+        """Mix along the first axis: int64 (edges, ...) to (...)."""
+        distinct, place = labels.flatten(1).unique(dim=1, return_inverse=True)
+        mixed = torch.tensor([self.mix(column) for column in distinct.T.tolist()], device=labels.device)
+        return mixed[place].view(labels.shape[1:])
+
+    # ---- the operations
+
+    def run_node(self, n: fx.Node) -> Any:
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        found = _units((args, kwargs))
+        if n.op in ("placeholder", "get_attr", "output") or not found:
+            return super().run_node(n)  # numbers, sizes, weights
+        module = self.submodules[n.target] if n.op == "call_module" else None
+        own = type(module).__name__ if module else getattr(n.target, "__name__", str(n.target))
+        name = own.replace("_", "").lower()
+        try:
+            if name in _MOVE or name in _FILL or (name == "pad" and "constant" in (*args[2:3], kwargs.get("mode"))):
+                return self._move(n, name, args, kwargs)
+            if not hasattr(n.meta.get("tensor_meta"), "shape"):
+                raise _NoRule("does not return one tensor, and has no rule for path lengths")
+            result = self._add(n) if name in _ADD else self._transform(n, name, module, found, args, kwargs)
+        except _NoRule as error:
+            raise ValueError(f"network: {_where(n)} {error}.") from None
+        in_place = own.endswith("_") or own in ("iadd", "isub", "imul", "itruediv") or getattr(module, "inplace", False)
+        if in_place or kwargs.get("inplace") or (name in _NONLINEAR and any(x is True for x in args)):
+            found[0].shape, found[0].small = result.shape, result.small  # for all that read this tensor later
+            return found[0]
+        return result
+
+    def _move(self, n: fx.Node, name: str, args: Any, kwargs: Any) -> Any:
+        """Run it on labels. Constants beside units carry no path, whatever their value."""
+        if name == "pad":
+            args, kwargs = (args[0], args[1] if len(args) > 1 else kwargs["pad"]), {}
+        beside = name in ("cat", "concat", "concatenate", "stack")
+
+        def plain(x: Any) -> Any:
+            if isinstance(x, _Units):
+                return x.labels.contiguous() if name == "view" else x.labels
+            return torch.zeros_like(x, dtype=torch.int64) if beside and isinstance(x, Tensor) else x
+
+        call = getattr(super(), n.op)
+        result = call(n.target, map_aggregate(args, plain), map_aggregate(kwargs, plain))
+        if name in _FILL:
+            return result.float()
+        wrap: Any = lambda x: _Units(x) if isinstance(x, Tensor) else x  # noqa: E731
+        return map_aggregate(result, wrap)
+
+    def _add(self, n: fx.Node) -> _Units:
+        """A sum that only this one reads is part of it: its summands count, not the sum."""
+        summands: list[Tensor] = []
+        for node in (*n.args, *n.kwargs.values()):
+            if isinstance(node, fx.Node) and isinstance(self.env[node], _Units):
+                alone = node in self.summands and len(node.users) == 1
+                summands += self.summands[node] if alone else [self.env[node].small]
+        self.summands[n] = summands
+        dimensions = max(x.ndim for x in summands)
+        summands = [x.view(*[1] * (dimensions - x.ndim), *x.shape) for x in summands]
+        return self._spread(n, self.columns(torch.stack(torch.broadcast_tensors(*summands))))
+
+    def _spread(self, n: fx.Node, labels: Tensor) -> _Units:
+        return _Units(labels.expand(n.meta["tensor_meta"].shape))
+
+    def _transform(
+        self, n: fx.Node, name: str, module: nn.Module | None, found: list[_Units], args: Any, kwargs: Any
+    ) -> _Units:
+        """Operations on one tensor of units."""
+        if len(found) > 1 and (name in _SCALE or name in ("matmul", "bmm", "mm", "scaleddotproductattention")):
+            raise _NoRule("multiplies two paths, and their product has no length")
+        units = found[0]
+        first = args[0] if args else kwargs.get("input")
+        if len(found) > 1 or (units is not first and name not in ("mul", "multiply")):
+            raise _NoRule("is an operation without a rule for path lengths")
+        if name in _NONLINEAR:
+            return self._activate(n, name, module, units, args, kwargs)
+        if name in _SAME:
+            return units
+        if name in _SCALE or _NORM.fullmatch(name):
+            return self._spread(n, units.small)
+        if name in ("linear", "matmul", "mm"):
+            edges = units.small.expand(*units.small.shape[:-1], units.shape[-1]).movedim(-1, 0)
+            return self._spread(n, self.columns(edges).unsqueeze(-1))
+        if name in ("mean", "sum", "amax"):
+            axes = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else None))
+            if axes is None:
+                raise _NoRule("reduces all axes, and has no rule for path lengths")
+            axes = [axis % len(units.shape) for axis in ([axes] if isinstance(axes, int) else axes)]
+            kept = len(n.meta["tensor_meta"].shape) == len(units.shape)
+            return self._spread(n, units.common(axes, keepdim=kept))
+        if _CONVOLUTION.fullmatch(name):
+            groups: Any = module.groups if module else kwargs.get("groups", args[6] if len(args) > 6 else 1)
+            mixed = self.columns(units.channels().view(groups, -1).T)
+            channels = mixed.repeat_interleave(n.meta["tensor_meta"].shape[1] // groups)
+        elif _CHANNELWISE.fullmatch(name) or name == "pad":
+            channels = units.channels()
+        else:
+            raise _NoRule(f"{f'is a {type(module).__name__}' if module else 'is an operation'} without a rule")
+        dimensions = len(n.meta["tensor_meta"].shape)
+        if (digits := re.search(r"([123])d$", name)) and dimensions != int(digits[1]) + 2:
+            raise _NoRule("works on inputs without a batch axis; give them one")
+        return self._spread(n, channels.view(-1, *[1] * (dimensions - 2)))
+
+    def _activate(
+        self, n: fx.Node, name: str, module: nn.Module | None, units: _Units, args: Any, kwargs: Any
+    ) -> _Units:
+        slope: Any = 0.0
+        if name == "prelu":
+            slope = module.weight if module else kwargs.get("weight", args[-1])
+        elif name == "leakyrelu":
+            slope = module.negative_slope if module else kwargs.get("negative_slope", (*args, 0.01)[1])
+        slope = torch.as_tensor(slope, device=units.small.device)
+        if not slope.isfinite().all():
+            raise _NoRule("has slopes that are not finite numbers")
+        slope = slope.view(-1, *[1] * (len(units.shape) - 2)) if slope.numel() > 1 else slope
+        distinct, place = units.small.unique(return_inverse=True)
+        longer = torch.tensor([self.longer(label) for label in distinct.tolist()], device=units.small.device)[place]
+        result = self._spread(n, torch.where(slope != 1, longer, units.small))
+        weights = self.states[self.mix(result.flat())].weights
+        layer, calls = str(n.target) if module else n.name, 1
+        while (layer if calls == 1 else f"{layer}_{calls}") in self.depth:
+            calls += 1
+        self.depth[layer if calls == 1 else f"{layer}_{calls}"] = float(sum(k * share for k, share in weights.items()))
+        return result
+
+
+def _units(values: Any) -> list[_Units]:
+    found: list[_Units] = []
+    map_aggregate(values, lambda x: found.append(x) if isinstance(x, _Units) else x)
+    return found
