@@ -450,7 +450,7 @@ class _Walk(fx.Interpreter):
         if n.op in ("placeholder", "get_attr", "output") or not found:
             return super().run_node(n)  # numbers, sizes, weights
         module = self.submodules[n.target] if n.op == "call_module" else None
-        own = type(module).__name__ if module else getattr(n.target, "__name__", str(n.target))
+        own = _class_name(module) if module else getattr(n.target, "__name__", str(n.target))
         name = own.replace("_", "").lower()
         try:
             if name in _MOVE or name in _FILL or (name == "pad" and "constant" in (*args[2:3], kwargs.get("mode"))):
@@ -481,8 +481,11 @@ class _Walk(fx.Interpreter):
         result = call(n.target, map_aggregate(args, plain), map_aggregate(kwargs, plain))
         if name in _FILL:
             return result.float()
-        wrap: Any = lambda x: _Units(x) if isinstance(x, Tensor) else x  # noqa: E731
-        return map_aggregate(result, wrap)
+        if isinstance(result, Tensor):
+            return _Units(result)
+        if isinstance(result, (tuple, list)):
+            return type(result)(_Units(x) if isinstance(x, Tensor) else x for x in result)
+        return result
 
     def _add(self, n: fx.Node) -> _Units:
         """A sum that only this one reads is part of it: its summands count, not the sum."""
@@ -559,6 +562,11 @@ class _Walk(fx.Interpreter):
             calls += 1
         self.depth[layer if calls == 1 else f"{layer}_{calls}"] = float(sum(k * share for k, share in weights.items()))
         return result
+
+
+def _class_name(module: nn.Module) -> str:
+    """Of a subclass of PReLU, which is traced as a PReLU, that name."""
+    return "PReLU" if isinstance(module, nn.PReLU) else type(module).__name__
 
 
 def _units(values: Any) -> list[_Units]:
