@@ -148,8 +148,8 @@ def linearize(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> nn.Modul
         traced.graph.erase_node(node)
     if not seen:
         raise ValueError(f"network: {type(network).__name__} calls no ReLU; there is nothing to linearise.")
-    for module in set(traced.modules()) - set(modules.values()):  # what add_submodule made, containers included
-        module.training = network.training
+    for made in set(traced.modules()) - set(modules.values()):  # what add_submodule made, containers included
+        made.training = network.training
     traced.graph.lint()
     traced.recompile()
     try:
