@@ -103,6 +103,15 @@ class Study:
             f"{images} test images"
         )
 
+    def pairs(self) -> dict[str, int]:
+        """How many ordered pairs of networks each part of the study has: ``{"myrtle, closed": 12, ...}``."""
+        found: dict[str, set[tuple[str, str]]] = {}
+        for record in self.records:
+            one, other = record["bottom"], record["top"]
+            if _kind(one) == _kind(other):  # not the planted ones
+                found.setdefault(f"{_kind(one)}, {record['task']}", set()).add((one, other))
+        return {part: len(found[part]) for part in sorted(found)}
+
     def layers(self, kind: str) -> list[str]:
         """The activations of a kind of network (``"myrtle"``, ``"resnet20"``, ...) that have records, in order."""
         found = (record["layer"] for record in self.records if _kind(record["bottom"]) == kind)

@@ -605,6 +605,7 @@ def test_the_stored_results_are_read_as_penalties(tmp_path):
     assert study.table("myrtle", "relu1", "g_relu", alpha=1.0)[0, 1] == pytest.approx(65)
     assert study.table("myrtle", "relu1", "g_relu")[0, 1] == pytest.approx(40)  # not the one with an alpha
     assert study.share_below("myrtle", "full", "g_relu") == 0.5
+    assert study.pairs() == {"myrtle, alpha": 1, "myrtle, closed": 2}
     assert study.mean_penalty("myrtle", ["relu1"], "full") == pytest.approx(5)
     assert study.layer_scores("myrtle")[1].tolist() == [0.625] and np.isnan(study.layer_scores("myrtle")[0, 0])
     with pytest.raises(ValueError, match="no record of resnet20"):

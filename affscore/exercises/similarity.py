@@ -1,4 +1,4 @@
-"""Checks of the exercises on similarity and dissection, in the chapter on stitching."""
+"""Checks of the exercises of the chapter on similarity."""
 
 from __future__ import annotations
 

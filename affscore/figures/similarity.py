@@ -1,4 +1,4 @@
-"""The figures of the part on similarity and dissection, and the stored results that they show."""
+"""The figures of the chapter on similarity, and the stored results that they show."""
 
 from __future__ import annotations
 

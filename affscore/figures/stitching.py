@@ -170,7 +170,7 @@ def plot_sparsity(study: Study, kind: str = "myrtle") -> None:
     """Figure 15: penalty against sparsity of lasso stitches of three strengths, and of G_ReLU, at each activation."""
     layers = study.layers(kind)
     records = [record for record in study.records if record["bottom"].startswith(f"{kind}_")]
-    _, axes = panels(2, 2, height=6.4, sharey=True)
+    figure, axes = panels(2, 2, height=6.8, sharex=True, sharey=True)
     strengths = sorted({record["strength"] for record in records if "strength" in record})
     for panel, layer in zip(axes, layers, strict=True):
         points = []
@@ -179,20 +179,22 @@ def plot_sparsity(study: Study, kind: str = "myrtle") -> None:
             sparsity = np.mean([record["sparsity"] for record in found])
             value = study.penalty(kind, layer, "lasso", "learned", strength=strength).mean
             points.append((100 * sparsity, value))
-            panel.annotate(f"{strength:g}", points[-1], xytext=(5, 6), textcoords="offset points", fontsize=12)
-        panel.plot(*np.array(points).T, "P-", color=GREEN, markersize=9, label="lasso, by strength")
+        panel.plot(*np.array(points).T, "-", color=GREEN, linewidth=1.5)
+        for point, strength, mark in zip(points, strengths, "v^P", strict=True):
+            panel.plot(*point, mark, color=GREEN, markersize=10, label=f"lasso {strength:g}")
         channels = next(record["channels"] for record in records if record["layer"] == layer)
         panel.plot(
             100 * (1 - 1 / channels), study.penalty(kind, layer, "g_relu", "learned").mean, "D", color=VERMILION,
             markersize=9, label="$G_\\mathrm{ReLU}$",
         )  # fmt: skip
         panel.set_title(layer)
-        panel.margins(0.15)
+        panel.set_xticks([0, 50, 100])
+        panel.margins(0.12)
     for panel in axes[2:]:
         panel.set_xlabel("sparsity (%)")
     for panel in axes[::2]:
         panel.set_ylabel("penalty (points)")
-    axes[0].legend(frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
 
 
 @styled
@@ -224,17 +226,27 @@ def plot_planted(study: Study, kind: str = "myrtle") -> None:
 
 @styled
 def plot_slopes(study: Study, kinds: dict[float, str]) -> None:
-    """Figure 8: the penalty of G_ReLU along ResNet20s whose activations are LeakyReLUs; ``kinds`` by slope."""
-    _, (axes,) = panels(height=5.2)
-    looks = zip((INK, BLUE, SKY, GREEN, ORANGE, VERMILION, PURPLE), "osv^DPX", strict=True)
-    for (colour, mark), (slope, kind) in zip(looks, kinds.items(), strict=False):
-        layers = study.layers(kind)
-        values = [study.penalty(kind, layer, "g_relu").mean for layer in layers]
-        at = np.arange(1, len(layers) + 1)
-        axes.plot(at, values, f"{mark}-", color=colour, linewidth=1.4, markersize=6, label=f"{slope:g}")
-    _blocks(axes, layers)
-    axes.set_ylabel("penalty (accuracy points)")
-    _share(axes, columns=4)
+    """Figure 8: mean penalties of G_ReLU over layers inside blocks, outside, and over the last two; ``kinds`` by slope.
+
+    Large marks are means over pairs, small ones the single pairs.
+    """
+    _, (axes,) = panels(height=5.0)
+    at = np.arange(len(kinds))
+    layers = study.layers(next(iter(kinds.values())))
+    parts = {
+        "inside blocks": (VERMILION, "o", [layer for layer in layers if inside_block(layer)]),
+        "outside": (BLUE, "s", [layer for layer in layers if not inside_block(layer)]),
+        "last two": (GREEN, "^", layers[-2:]),
+    }
+    for label, (colour, mark, some) in parts.items():
+        tables = np.array([[study.table(kind, layer, "g_relu") for layer in some] for kind in kinds.values()])
+        pairs = tables.mean(1).reshape(len(at), -1)  # NaN on the diagonal
+        axes.plot(at, pairs, mark, color=colour, markersize=4, alpha=0.7)
+        axes.plot(at, np.nanmean(pairs, 1), f"{mark}-", color=colour, markersize=8, linewidth=1.8, label=label)
+    axes.set_xticks(at, [f"{slope:g}" for slope in kinds], fontsize=12)
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    axes.set(xlabel="slope of LeakyReLU", ylabel="penalty (accuracy points)")
+    _share(axes)
 
 
 @styled
@@ -262,7 +274,7 @@ def plot_signatures(study: Study, kinds: Sequence[str] = ("resnet20", "plain20")
 @styled
 def plot_bridge(study: Study, kinds: Sequence[str] = ("resnet20", "plain20"), stitch: str = "g_relu") -> None:
     """Affinity score and stitching penalty of every activation; filled marks lie outside residual blocks."""
-    _, axes = panels(1, len(kinds), height=4.4, sharey=True)
+    figure, axes = panels(1, len(kinds), height=4.4, sharey=True)
     titles = {"resnet20": "with shortcuts", "plain20": "without"}
     for panel, kind in zip(axes, kinds, strict=True):
         layers = study.layers(kind)
@@ -275,4 +287,4 @@ def plot_bridge(study: Study, kinds: Sequence[str] = ("resnet20", "plain20"), st
         panel.set_xlabel("affinity score")
         panel.xaxis.set_major_locator(MaxNLocator(3))
     axes[0].set_ylabel("penalty (points)")
-    axes[0].legend(loc="lower left", bbox_to_anchor=(0.0, 1.1), ncols=2, frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)

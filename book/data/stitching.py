@@ -236,36 +236,28 @@ def tasks(study: Study) -> Iterator[tuple[str, Callable[[], Iterator[Record]], t
     def pairs(architecture: str, which: list[tuple[int, int]]) -> list[tuple[str, str]]:
         return [(f"{architecture}_{i}", f"{architecture}_{j}") for i, j in which]
 
-    def closed_pairs(turn: int) -> Any:
+    for turn in range(SEEDS):
         yield task("closed", closed, pairs("myrtle", CYCLE)[turn], kinds)
         yield task("closed", closed, pairs("resnet20", CYCLE)[turn], kinds, True)
+        yield task("closed", closed, pairs("plain20", CYCLE)[turn], kinds)
         for architecture in ("resnet20", "plain20", "myrtle"):
             yield task("signature", scores, (f"{architecture}_{turn}",))
-
-    def learned_pairs(turn: int) -> Any:
-        pair = pairs("myrtle", CYCLE)[turn]
+    for slope in SLOPES:
+        for pair in pairs(f"resnet20_slope{slope:g}", [(0, 1), (1, 0)]):
+            yield task("closed", closed, pair, ["g_relu"])
+    for pair in pairs("myrtle", OTHERS):
+        yield task("closed", closed, pair, kinds)
+    for pair in pairs("myrtle", CYCLE):
         yield task("learned", learned, pair, myrtle_layers, kinds)
-        yield task("alpha", alphas, pair)
-        if turn < 2:
-            for slope in SLOPES:
-                yield task("closed", closed, pairs(f"resnet20_slope{slope:g}", [(0, 1), (1, 0)])[turn], ["g_relu"])
-        yield task("closed", closed, pairs("plain20", CYCLE)[turn], kinds)
-        yield task("lasso", lasso, pair)
+    for turn in range(SEEDS):
         yield task("planted", planted, (f"myrtle_{turn}",))
-        yield task(
-            "learned", learned, pairs("resnet20", CYCLE)[turn], SETTINGS["residual_layers"], ["rank 1", "g_relu"]
-        )
-        yield task("soft sort", soft, pair)
-
-    yield from closed_pairs(0)
-    yield from closed_pairs(1)
-    yield from learned_pairs(0)
-    yield from closed_pairs(2)
-    yield from closed_pairs(3)
-    for turn in (1, 2, 3):
-        yield from learned_pairs(turn)
-    for pair in [*pairs("myrtle", OTHERS), *pairs("resnet20", OTHERS)]:
-        yield task("closed", closed, pair, kinds, pair[0].startswith("resnet20"))
+    for pair in pairs("resnet20", CYCLE):
+        yield task("learned", learned, pair, SETTINGS["residual_layers"], ["rank 1", "g_relu"])
+    for part, function in (("alpha", alphas), ("lasso", lasso), ("soft sort", soft)):
+        for pair in pairs("myrtle", CYCLE):
+            yield task(part, function, pair)
+    for pair in pairs("resnet20", OTHERS):
+        yield task("closed", closed, pair, kinds, True)
     for pair in pairs("myrtle", OTHERS):
         yield task("learned", learned, pair, myrtle_layers, kinds)
 
