@@ -6,7 +6,7 @@ import { uniforms } from "./uniforms.js";
 export const DEPTH = 4;
 export const WIDTH = 4;
 export const REACH = 3;
-export const DRAWS = 8;
+export const SEEDS = [98, 14, 42, 108, 116, 157, 60, 118];
 const GRID = 61; // points of the input at which the layers are standardised
 export const OPTIONS = [
   ["plain", "none"],
@@ -65,7 +65,7 @@ const NETWORKS = new Map();
 
 /**
  * A network of one draw: { layers, connections, order }. While all units are ReLUs, every unit's input has mean 0 and
- * standard deviation 1 over [-REACH, REACH], and then its bias is moved by at most 0.8. order[l] lists the units of
+ * standard deviation 1 over [-REACH, REACH], and then its bias is moved by at most 0.5. order[l] lists the units of
  * layer l in the order in which they become linear.
  */
 export function network(connections, draw) {
@@ -73,11 +73,11 @@ export function network(connections, draw) {
   if (NETWORKS.has(key)) return NETWORKS.get(key);
   const made = { layers: [], connections, order: [] };
   for (let l = 0; l <= DEPTH; l++) {
-    const stream = 64 + 16 * draw + 3 * l;
+    const stream = 64 + 16 * SEEDS[draw - 1] + 3 * l;
     const outputs = l === DEPTH ? 1 : WIDTH;
     const inputs = connections === "concatenate" ? 1 + WIDTH * l : l === 0 ? 1 : WIDTH;
     const drawn = uniforms(stream, inputs * outputs).map((u) => Math.sign(u) * (0.3 + 0.7 * Math.abs(u)));
-    const shift = uniforms(stream + 1, outputs).map((u) => (l === DEPTH ? 0 : 0.8 * u));
+    const shift = uniforms(stream + 1, outputs).map((u) => (l === DEPTH ? 0 : 0.5 * u));
     const weight = range(outputs).map((i) => Array.from(drawn.slice(i * inputs, (i + 1) * inputs)));
     made.layers.push({ weight, bias: Array(outputs).fill(0) });
     // The sums of the new layer: its own output where it is the last one.
@@ -172,9 +172,9 @@ export function evaluate(state) {
 
 // --------------------------------------------------------------------------------------------- the page
 
-const COLUMNS = [18, 78, 142, 206, 270, 322]; // of the input, the hidden layers and the output
-const ROWS = [66, 100, 134, 168];
-const MIDDLE = 117;
+const COLUMNS = [18, 75, 137, 199, 261, 324]; // of the input, the hidden layers and the output
+const ROWS = [68, 102, 136, 170];
+const MIDDLE = 119;
 
 /** Where the graph's lines run: { edges, skips }, two path texts, and the places of the plus signs. */
 export function lines(connections) {
@@ -204,7 +204,7 @@ export function lines(connections) {
     const x = COLUMNS[DEPTH + 1] - 20;
     plus.push([x, MIDDLE]);
     edges += `M${x + 6} ${MIDDLE}L${x + 14} ${MIDDLE}`;
-    skips += `M18 ${MIDDLE - 6}C18 10 ${x} 10 ${x} ${MIDDLE - 6}`;
+    skips += `M18 ${MIDDLE - 6}C18 2 ${x} 2 ${x} ${MIDDLE - 6}`;
   }
   if (connections === "concatenate") {
     for (let from = 0; from < COLUMNS.length; from++) {
@@ -233,7 +233,7 @@ function unitAt(parent, x, y) {
 
 /** The graph. Returns draw(connections, linear). */
 function graphPanel(parent) {
-  const [width, height] = [340, 244];
+  const [width, height] = [340, 250];
   const svg = element(parent, "svg", {
     viewBox: `0 0 ${width} ${height}`, width, height, role: "img", class: "affscore-panel graph",
   });
@@ -247,14 +247,14 @@ function graphPanel(parent) {
   const units = range(DEPTH).map((l) => ROWS.map((y) => unitAt(svg, COLUMNS[l + 1], y)));
   const shares = range(DEPTH).map((l) => {
     const at = { x: COLUMNS[l + 1], "text-anchor": "middle" };
-    element(svg, "text", { class: "tick", ...at, y: 196 }, `layer ${l + 1}`);
-    return element(svg, "text", { class: "label", ...at, y: 212 });
+    element(svg, "text", { class: "tick", ...at, y: 198 }, `layer ${l + 1}`);
+    return element(svg, "text", { class: "label", ...at, y: 214 });
   });
-  unitAt(svg, 18, 230)(false);
-  element(svg, "text", { class: "label", x: 34, y: 234 }, "non-linear");
-  unitAt(svg, 118, 230)(true);
-  element(svg, "text", { class: "label", x: 134, y: 234 }, "linear");
-  element(svg, "text", { class: "label", x: 190, y: 234 }, "p: share of non-linear");
+  unitAt(svg, 18, 236)(false);
+  unitAt(svg, 94, 236)(true);
+  for (const [x, text] of [[34, "ReLU"], [110, "linear"], [170, "p: share of ReLUs"]]) {
+    element(svg, "text", { class: "label", x, y: 240 }, text);
+  }
   let drawn = null;
   return (connections, linear) => {
     if (drawn !== connections) {
@@ -280,7 +280,7 @@ function graphPanel(parent) {
 
 export function graphLabel(connections, counts) {
   const how = OPTIONS.find(([value]) => value === connections)[1];
-  return `The network: ${DEPTH} hidden layers of ${WIDTH} units, extra connections: ${how}. Non-linear units by layer: `
+  return `The network: ${DEPTH} hidden layers of ${WIDTH} units, extra connections: ${how}. ReLUs by layer: `
     + counts.join(", ");
 }
 
@@ -304,10 +304,10 @@ function render({ model, el }) {
     label: "A small network whose units become linear: path lengths and the function that it computes",
   });
   figure.select({ trait: "connections", label: "Extra connections", options: OPTIONS });
-  figure.slider({ trait: "draw", label: "Draw of the weights", min: 1, max: DRAWS, step: 1, text: String });
+  figure.slider({ trait: "draw", label: "Draw of weights", min: 1, max: SEEDS.length, step: 1, text: String });
   const sum = () => layers.reduce((total, trait) => total + model.get(trait), 0);
   const all = figure.slider({
-    trait: "layer1", label: "Linear units, all layers", min: 0, max: WIDTH, step: 1,
+    trait: "layer1", label: "Linear in all layers", min: 0, max: WIDTH, step: 1,
     text: () => `${sum()} of ${DEPTH * WIDTH}`,
   });
   figure.followers.push(() => { all.value = Math.round(sum() / DEPTH); });
@@ -335,12 +335,12 @@ function render({ model, el }) {
   });
   element(right.svg, "circle", { class: "bound-dot", cx: 228, cy: 12, r: 4 });
   element(right.svg, "text", { class: "label", x: 238, y: 16 }, "kink");
-  const reference = right.line("curve");
   const curve = right.line("input-curve");
+  const reference = right.line("curve");
   const kinks = right.dots("bound-dot", 4);
   const bars = figure.panel({
-    label: "The weight of the paths by the number of non-linear units on them", xlim: [-0.5, DEPTH + 0.5],
-    ylim: [0, 1.3], xlabel: "non-linear units on a path", ylabel: "weight of the paths",
+    label: "The weight of the paths by the number of ReLUs on them", xlim: [-0.5, DEPTH + 0.9],
+    ylim: [0, 1.3], xlabel: "ReLUs on a path", ylabel: "weight of the paths",
     legend: [["input-curve", "APL"], ["image-line", "NAPL"]], height: 200,
   });
   const counted = bars.line("input-curve");
@@ -371,7 +371,7 @@ function render({ model, el }) {
     const active = DEPTH * WIDTH - sum();
     return {
       score: result.score, headline: `APL ${format(result.apl, 3)}, NAPL ${format(result.napl, 3)}`,
-      text: `${result.paths} paths; ${active} of ${DEPTH * WIDTH} units non-linear; linear pieces: `
+      text: `${result.paths} paths; ${active} of ${DEPTH * WIDTH} units are ReLUs; linear pieces: `
         + `${result.kinks.length + 1}, with ReLU everywhere ${full.count}`,
     };
   });
