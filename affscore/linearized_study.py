@@ -452,6 +452,14 @@ class Study:
         scores = [[r["layer_scores"][when] for when in ("before", "after")] for r in records if "layer_scores" in r]
         return np.array(scores, dtype=np.float64)
 
+    def score_rise(self, network: str, strength: float, task: str = "base", start: str = "late") -> dict[int, float]:
+        """By seed: mean affinity score of the layers at the end, less that before the prior acted."""
+        found = {}
+        for record in self.select(network, task, start=start, strength=strength):
+            before, after = (np.array(record["layer_scores"][when], dtype=float) for when in ("before", "after"))
+            found[record["seed"]] = float((after - before).mean())
+        return found
+
     def separations(
         self, network: str, predictor: str, task: str = "base", start: str = "late", layer: int | None = None
     ) -> dict[int, float]:

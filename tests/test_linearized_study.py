@@ -5,12 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import runpy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+from affscore.linearized import slopes
 from affscore.linearized_study import (
     Study,
     effective_size,
@@ -18,6 +23,8 @@ from affscore.linearized_study import (
     over_seeds,
     separation,
 )
+from affscore.path_lengths import path_lengths
+from affscore.training import accuracy, image_data, load_weights
 from affscore.verdicts import ClaimTable
 
 SCRIPT = Path(__file__).parents[1] / "book" / "data" / "linearized.py"
@@ -182,6 +189,12 @@ def test_predictions_compare_within_layers(known):
         known.separations("plain", "depth")
 
 
+def test_scores_of_layers_rise(known):
+    assert known.score_rise("plain", 0.2) == {0: pytest.approx(0.2)}
+    assert known.layer_scores("plain", 0.2).tolist() == [[[0.6, 0.7], [0.8, 0.9]]]
+    assert known.score_rise("plain", 0.3) == {}
+
+
 def test_cores_and_their_spread(known):
     wide = sweep("late", [0.8] * 3, ((0, 0), (0, 4), (4, 4)), seed=1)
     study = study_of(*known.runs["plain"], *wide)
@@ -190,6 +203,18 @@ def test_cores_and_their_spread(known):
     assert width == pytest.approx(np.mean([0.5**0.5 / 3.5, 2**0.5 / 3]))
     assert depth == pytest.approx(np.mean([0, 0.5**0.5 / 1.5]))
     assert all(map(math.isnan, known.core_spread("plain")))
+
+
+def test_the_core_under_more_pressure():
+    study = study_of(
+        record((0, 0), 0.9, kept=2),
+        *sweep("late", [0.9] * 3, ((0, 0), (0, 2), (0, 4))),
+    )
+    # From 4 and 2 survivors to 4 and none.
+    assert study.core_ratio("plain", "width") == {0: pytest.approx(4 / (20 / 6))}
+    assert study.core_ratio("plain", "depth") == {0: pytest.approx(1 / (36 / 20))}
+    with pytest.raises(ValueError, match="which is 'size'"):
+        study.core_ratio("plain", "size")
 
 
 def test_tasks_are_compared_by_strength(known):
@@ -242,3 +267,40 @@ def test_a_damaged_study_is_refused(known, tmp_path, damage):
 def test_an_empty_folder_is_no_study(tmp_path):
     with pytest.raises(ValueError, match=r"holds no results; python book/data/linearized.py"):
         load_study(tmp_path)
+
+
+# ------------------------------------------------------------------------------------------------ the script
+
+
+def script(folder: Path) -> list[str]:
+    command = [sys.executable, str(SCRIPT), "--smoke", "--out", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_script_trains_stores_and_does_nothing_twice(tmp_path, monkeypatch):
+    assert len(script(tmp_path)) == 6  # a late run and a baseline of each network
+    study = load_study(tmp_path)
+    assert set(study.runs) == {"plain", "residual", "mlp"}
+    for record in itertools.chain(*study.runs.values()):
+        losses = [epoch["loss"] for epoch in record["history"]]
+        assert losses[-1] < losses[0]
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    build = runpy.run_path(str(SCRIPT))["build"]
+    data = image_data()
+    for name in study.runs:
+        (late,) = study.select(name, start="late")
+        path = tmp_path / f"{name}_late_{late['strength']:g}.safetensors"
+        network = build(name, 7, True)  # other weights, to be overwritten
+        assert load_weights(network, path)["seed"] == late["seed"]
+        assert round(accuracy(network, data, data.test), 5) == late["accuracy_stored"]
+        assert abs(late["accuracy_stored"] - late["accuracy"]) < 0.02  # stored as float16
+        for layer, values in slopes(network).items():
+            assert torch.allclose(values, torch.tensor(late["slopes"][layer]), atol=1e-3)
+            assert int((values == 1).sum()) == late["linear"][layer]
+        lengths = path_lengths(network, torch.zeros(1, 1, 32, 32))
+        assert late["napl"] == pytest.approx(lengths.napl, abs=1e-5)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert script(tmp_path) == []
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
