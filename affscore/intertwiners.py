@@ -36,6 +36,7 @@ __all__ = [
     "defect",
     "find_intertwiner",
     "intertwiner",
+    "passing",
     "violations",
 ]
 
@@ -596,6 +597,29 @@ def defect(
     scale = image.abs() + b.abs() @ value.abs()
     gap = (image - b @ value).abs()
     return float(torch.where(gap == 0, 0.0, gap / scale).max())
+
+
+def passing(
+    function: str | Activation | Function,
+    group: Intertwiner,
+    *,
+    draws: int = 10,
+    size: int = 4,
+    tolerance: float = 1e-10,
+    seed: int = 0,
+) -> int:
+    """How many of ``draws`` random elements A of a group pass through a function and come out as the group's phi(A).
+
+    An element (size, size) passes if its :func:`defect` is at most ``tolerance``. Raises ValueError for fewer than one
+    draw.
+
+    >>> passing("tanh", intertwiner("tanh")), passing("tanh", intertwiner("relu"))
+    (10, 0)
+    """
+    if draws < 1:
+        raise ValueError(f"draws is {draws}; it should be at least 1.")
+    elements = [group.sample(size, seed + draw) for draw in range(draws)]
+    return sum(defect(function, a, group.phi(a)) <= tolerance for a in elements)
 
 
 # ---------------------------------------------------------------------------------------------- the detector

@@ -19,7 +19,7 @@ import json
 import math
 import os
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,7 @@ __all__ = [
     "homogeneity_slope",
     "intertwiner",
     "interval",
+    "invariant_draws",
     "load_rotations",
     "mix_channels",
     "random_rotation",
@@ -499,6 +500,25 @@ def scale_before_norm(network: nn.Module, scales: Mapping[str, Tensor]) -> nn.Se
     return result
 
 
+def invariant_draws(norm: Callable[[Tensor], Tensor], *, draws: int = 10, tolerance: float = 1e-10) -> int:
+    """In how many draws a norm of rows (b, channels) does not see positive factors on its channels (appendix E.9.1).
+
+    Each draw has 64 normal rows of 5 channels, float64, and a factor between 0.1 and 1.1 for each channel. It counts
+    if the norm's output changes by at most ``tolerance`` of its largest value.
+
+    >>> invariant_draws(lambda rows: rows / rows.std(0)), invariant_draws(lambda rows: rows - rows.mean(0))
+    (10, 0)
+    """
+    count = 0
+    for seed in range(draws):
+        generator = torch.Generator().manual_seed(seed)
+        rows = torch.randn(64, 5, generator=generator, dtype=torch.float64)
+        factors = torch.rand(5, generator=generator, dtype=torch.float64) + 0.1
+        before = norm(rows)
+        count += bool((norm(factors * rows) - before).abs().max() <= tolerance * before.abs().max())
+    return count
+
+
 def fold_norm(network: nn.Module) -> nn.Sequential:
     """The same network in evaluation mode, with every batch norm absorbed by the layer before it.
 
@@ -572,10 +592,11 @@ class Rotations:
         return list(dict.fromkeys(run["layer"] for run in self.runs))
 
     def penalties(self, layer: str, kind: str, stage: str, networks: Collection[str] | None = None) -> np.ndarray:
-        """Accuracy points lost, one number for each network and draw: (runs,). ``networks`` takes some of them only.
+        """Accuracy points lost, float64 (networks, draws); ``networks`` takes some of them only.
 
-        ``stage`` is ``"before"``, ``"least_squares"`` or ``"after"``. After training the loss is counted from the
-        accuracy of the same training with A = I, else from that of the network.
+        A draw is a random matrix of the kind; the draws are those that every network has. ``stage`` is ``"before"``,
+        ``"least_squares"`` or ``"after"``. After training the loss is counted from the accuracy of the same training
+        with A = I, else from that of the network.
 
         Raises
         ------
@@ -587,8 +608,10 @@ class Rotations:
         trained = {run["network"]: run["after"] for run in self._some(layer, "identity")}
         plain = {name: about["accuracy"] for name, about in self.networks.items()}
         start = trained if stage == "after" else plain
-        some = [run for run in self._some(layer, kind) if networks is None or run["network"] in networks]
-        return np.array([100 * (start[run["network"]] - run[stage]) for run in some])
+        names = [name for name in self.networks if networks is None or name in networks]
+        found = {(run["network"], run["draw"]): run[stage] for run in self._some(layer, kind)}
+        draws = sorted(draw for draw in {draw for _, draw in found} if all((name, draw) in found for name in names))
+        return np.array([[100 * (start[name] - found[name, draw]) for draw in draws] for name in names])
 
     def _some(self, layer: str, kind: str) -> list[dict[str, Any]]:
         found = [run for run in self.runs if run["layer"] == layer and run["kind"] == kind]

@@ -25,6 +25,7 @@ from affscore.intertwiners import (
     defect,
     find_intertwiner,
     intertwiner,
+    passing,
     violations,
 )
 from affscore.networks import myrtle, resnet20
@@ -35,6 +36,7 @@ from affscore.symmetries import (
     homogeneity_gap,
     homogeneity_slope,
     interval,
+    invariant_draws,
     load_rotations,
     mix_channels,
     random_rotation,
@@ -404,6 +406,23 @@ def test_the_detector_names_bad_arguments():
         defect("relu", torch.eye(2), torch.eye(3))
 
 
+@pytest.mark.parametrize("name", ["identity", "relu", "tanh", "gaussian", "cube", "gelu"])
+def test_a_group_passes_its_own_activation_and_no_other(name):
+    group = intertwiner(name)
+    assert passing(name, group, draws=5) == 5
+    # Planted errors: matrices of another group, and the right matrices with another phi.
+    assert passing("gelu", intertwiner("relu"), draws=5) == 0
+    assert passing(lambda x: CATALOGUE[name](x) + 0.01 * x.clamp(0, 1), group, draws=5) < 5 or name == "gelu"
+    with pytest.raises(ValueError, match="draws is 0"):
+        passing(name, group, draws=0)
+
+
+def test_what_a_norm_does_not_see_is_counted():
+    assert invariant_draws(nn.BatchNorm1d(5, eps=1e-30, affine=False, dtype=torch.float64), draws=4) == 4
+    assert invariant_draws(nn.LayerNorm(5, dtype=torch.float64), draws=4) == 0
+    assert invariant_draws(nn.BatchNorm1d(5, eps=1e-5, affine=False, dtype=torch.float64), draws=4) == 0
+
+
 def test_violations_are_zero_on_the_group_only():
     factors = torch.tensor([-3.0, -1.0, -0.5, 0.2, 1.0, 1.5, 40.0])
     assert violations("relu", factors).le(1e-12).tolist() == [False, False, False, True, True, True, True]
@@ -738,11 +757,11 @@ def test_stored_rotations_are_complete_and_consistent():
     for layer in stored.layers:
         for kind, draws in (
             ("identity", 1),
-            ("group", stored.settings["draws"]),
+            ("group", stored.settings["group_draws"]),
             ("rotation", stored.settings["draws"]),
         ):
             penalties = stored.penalties(layer, kind, "before")
-            assert len(penalties) == draws * len(stored.networks)
+            assert penalties.shape == (len(stored.networks), draws)
             assert (penalties == 0).all() if kind == "identity" else (penalties > 0).all()
         assert abs(stored.penalties(layer, "group", "least_squares")).max() < 0.5
     some = [stored.penalties("relu1", "rotation", "after", [name]) for name in stored.networks]
@@ -751,6 +770,20 @@ def test_stored_rotations_are_complete_and_consistent():
         stored.penalties("relu1", "group", "later")
     with pytest.raises(ValueError, match="no run with layer 'relu9'"):
         stored.penalties("relu9", "group", "after")
+
+
+def test_only_draws_that_every_network_has_are_compared(tmp_path):
+    """A script that was stopped in the middle leaves runs of some networks; the penalties are those without them."""
+    data = json.loads(ROTATIONS.read_text(encoding="utf-8"))
+    before = load_rotations(ROTATIONS).penalties("relu2", "rotation", "after")
+    name = next(iter(data["networks"]))
+    extra = data["runs"][f"{name} relu2 rotation 0"] | {"after": 0.0}
+    data["runs"][f"{name} relu2 rotation {before.shape[1]}"] = extra
+    (tmp_path / "more.json").write_text(json.dumps(data), encoding="utf-8")
+    more = load_rotations(tmp_path / "more.json")
+    np.testing.assert_array_equal(more.penalties("relu2", "rotation", "after"), before)
+    alone = more.penalties("relu2", "rotation", "after", [name])
+    assert alone.shape == (1, before.shape[1] + 1) and alone[0, -1] > 50
 
 
 def test_damaged_rotations_are_named(tmp_path):
@@ -775,9 +808,9 @@ def test_the_script_repairs_a_group_element_and_not_a_rotation(tmp_path):
         assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     stored = load_rotations(out)
-    group, rotation = (stored.penalties("relu1", kind, "least_squares")[0] for kind in ("group", "rotation"))
+    group, rotation = (stored.penalties("relu1", kind, "least_squares").item() for kind in ("group", "rotation"))
     assert group == 0 < rotation
-    assert stored.penalties("relu1", "group", "before")[0] > 10
+    assert stored.penalties("relu1", "group", "before").item() > 10
     done = subprocess.run([*command, "--rate", "0.1"], capture_output=True, text=True, check=False)
     assert done.returncode and "has other settings" in done.stderr
 

@@ -155,27 +155,40 @@ def plot_residual(changes: Mapping[str, float]) -> None:
 
 @styled
 def plot_rotations(stored: Rotations) -> None:
-    """Figure 4: accuracy points lost by layer, mean and 95 % interval, for G_ReLU and for rotations."""
-    _, axes = panels(2, 1, height=7.4, sharex=True)
+    """Figure 4: accuracy points lost by layer, mean and 95 % interval over networks; single rotations beside it.
+
+    A network is one observation: its draws are averaged before the interval. Each column of small marks is a network,
+    each mark a random rotation; open marks were trained without batch norm.
+    """
+    figure, axes = panels(2, 1, height=8.0, sharex=True)
+    at = np.arange(1, len(stored.layers) + 1)
     for panel, stage, title in zip(
         axes, ("least_squares", "after"), ("next layer by least squares", "then later layers trained"), strict=True
     ):
         for offset, kind, colour, mark, label in (
-            (-0.08, "group", BLUE, "o", "G_ReLU"),
-            (0.08, "rotation", VERMILION, "s", "orthogonal"),
+            (-0.33, "group", BLUE, "o", "G_ReLU, mean"),
+            (-0.19, "rotation", VERMILION, "s", "rotation, mean"),
         ):
-            found = [interval(stored.penalties(layer, kind, stage)) for layer in stored.layers]
+            found = [interval(stored.penalties(layer, kind, stage).mean(1)) for layer in stored.layers]
             mean, low, high = np.array(found).T
-            at = np.arange(1, len(found) + 1) + offset
-            for place, layer in zip(at, stored.layers, strict=True):
-                points = stored.penalties(layer, kind, stage)
-                panel.plot(np.full(len(points), place + 1.5 * offset), points, ".", color=colour, alpha=0.6)
             panel.errorbar(
-                at, mean, [mean - low, high - mean], fmt=mark, color=colour, markersize=9, capsize=5, label=label
-            )
+                at + offset, mean, [mean - low, high - mean], fmt=mark, color=colour, markersize=9, capsize=5,
+                label=label,
+            )  # fmt: skip
+        for place, layer in zip(at, stored.layers, strict=True):
+            columns = place + np.linspace(-0.05, 0.35, len(stored.networks))
+            for column, name in zip(columns, stored.networks, strict=True):
+                points = stored.penalties(layer, "rotation", stage, [name])[0]
+                face = "white" if "without_norm" in name else VERMILION
+                panel.plot(np.full(len(points), column), points, "-", color=VERMILION, linewidth=1, alpha=0.5)
+                panel.plot(np.full(len(points), column), points, "o", color=VERMILION, markersize=4, mfc=face, mew=1)
         panel.axhline(0, color=INK, linewidth=1.5)
         panel.set_title(title)
         panel.set_ylabel("points lost")
-    axes[0].legend()
+    handles, labels = axes[1].get_legend_handles_labels()
+    for face, label in ((VERMILION, "one rotation"), ("white", "... without batch norm")):
+        handles += axes[1].plot([], [], "o-", color=VERMILION, markersize=4, mfc=face, mew=1, linewidth=1)
+        labels.append(label)
+    figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False)
     axes[1].set_xlabel("activation whose input is multiplied by A")
-    axes[1].set_xticks(range(1, len(stored.layers) + 1))
+    axes[1].set_xticks(at)

@@ -1,7 +1,7 @@
 """The sanity test of Godfrey et al., Figure 4, on trained networks: writes symmetries.json beside this file.
 
     OMP_NUM_THREADS=1 python book/data/symmetries.py            # goes on where it stopped
-    python book/data/symmetries.py --images 55000 --epochs 10 --draws 10 --device cuda
+    python book/data/symmetries.py --images 55000 --epochs 10 --draws 10 --group-draws 10 --device cuda
     python book/data/symmetries.py --smoke --out FOLDER/symmetries.json
 
 Myrtle CNNs trained on Fashion-MNIST: a matrix A multiplies weights and biases of one layer; layers up to it are
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import platform
 import time
@@ -105,7 +106,8 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--rate", type=float, default=0.0002, help="peak learning rate; five times as much harms A = I")
-    parser.add_argument("--draws", type=int, default=1, help="matrices of each kind for a network and a layer")
+    parser.add_argument("--draws", type=int, default=3, help="rotations for a network and a layer")
+    parser.add_argument("--group-draws", type=int, default=1, help="elements of G_ReLU: they all cost nothing")
     parser.add_argument("--spread", type=float, default=0.5, help="standard deviation of the log of the scalings")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=FOLDER / "symmetries.json")
@@ -116,36 +118,36 @@ def main() -> None:
 
     settings = {
         key: getattr(options, key)
-        for key in ("networks", "images", "test", "epochs", "batch_size", "rate", "draws", "spread")
+        for key in ("networks", "images", "test", "epochs", "batch_size", "rate", "draws", "group_draws", "spread")
     }
     stored = {"settings": settings, "networks": {}, "runs": {}}
     if options.out.exists():
         stored = json.loads(options.out.read_text(encoding="utf-8"))
-        stored["settings"] |= {key: settings[key] for key in ("networks", "draws")}  # these two may grow
+        stored["settings"] |= {key: settings[key] for key in ("networks", "draws", "group_draws")}  # these may grow
         if stored["settings"] != settings:
             raise SystemExit(f"{options.out} has other settings: {stored['settings']}; name another file with --out.")
     data = image_data("fashion-mnist", train=options.images)
     # No choice is made on these images: fit only reports the accuracy on them.
     data = dataclasses.replace(data, validation=data.test.take(slice(0, options.test)))
-    for name in options.networks:
+    counts = {"identity": 1, "group": options.group_draws, "rotation": options.draws}
+    for draw, name in itertools.product(range(max(counts.values())), options.networks):
         network, about = load_network(FOLDER / "networks" / f"{name}.safetensors")
         network = fold_norm(network) if about["options"].get("norm", True) else network
         stored["networks"].setdefault(name, {"accuracy": accuracy(network, data, data.validation)})
         for layer in [hidden.name for hidden in hidden_layers(network)][: 1 if options.smoke else None]:
-            for draw in range(options.draws):
-                for kind in KINDS:
-                    key = f"{name} {layer} {kind} {draw}"
-                    if key in stored["runs"] or (kind == "identity" and draw):
-                        continue
-                    stored["runs"][key] = run(network, layer, kind, 100 * about["seed"] + draw, data, options)
-                    stored["made_with"] = {
-                        "torch": torch.__version__.split("+")[0],
-                        "device": options.device if options.device != "cpu" else f"CPU ({platform.machine()})",
-                    }
-                    beside = options.out.with_name(f".{options.out.name}.part")
-                    beside.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-                    beside.replace(options.out)
-                    print(key, stored["runs"][key], flush=True)
+            for kind in KINDS:
+                key = f"{name} {layer} {kind} {draw}"
+                if key in stored["runs"] or draw >= counts[kind]:
+                    continue
+                stored["runs"][key] = run(network, layer, kind, 100 * about["seed"] + draw, data, options)
+                stored["made_with"] = {
+                    "torch": torch.__version__.split("+")[0],
+                    "device": options.device if options.device != "cpu" else f"CPU ({platform.machine()})",
+                }
+                beside = options.out.with_name(f".{options.out.name}.part")
+                beside.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+                beside.replace(options.out)
+                print(key, stored["runs"][key], flush=True)
 
 
 if __name__ == "__main__":
