@@ -23,7 +23,7 @@ from affscore import runs, suite
 from affscore.companions import MEASURES, check_names
 from affscore.datasets import NAMES, check_name, load_dataset
 from affscore.models import load_model
-from affscore.running import PRECISIONS
+from affscore.running import PRECISIONS, SCORINGS
 from affscore.score import COVARIANCES
 from affscore.signatures import Interrupted, Signature, SignatureError, signature
 from affscore.tracing import POOLS
@@ -94,6 +94,7 @@ def _add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: i
         help=f"companion measures, by default all: {', '.join(MEASURES)}")  # fmt: skip
     add("--precision", choices=PRECISIONS, default="full", help="of the forward pass (default: full)")
     add("--channels-last", action="store_true", help="give the network its images in channels-last memory format")
+    add("--scoring", choices=SCORINGS, default="host", help="where the scores are computed (default: host)")
     add("--micro-batch", type=int, default=32, help="images in one forward pass (default: 32)")
     add("--device", help="cpu, cuda, cuda:1, ... (default: cuda if there is one, under torchrun one GPU a rank)")
     add("--restart", action="store_true", help="begin anew; what is there from before is renamed, not deleted")
@@ -104,7 +105,8 @@ def _measuring(options: argparse.Namespace) -> dict[str, Any]:
     """The options that decide what is measured, as the package names them."""
     companions = check_names([name for name in options.companions.split(",") if name])
     return {"companions": companions} | {
-        name: getattr(options, name) for name in ("pool", "covariance", "precision", "channels_last", "micro_batch")
+        name: getattr(options, name)
+        for name in ("pool", "covariance", "precision", "channels_last", "scoring", "micro_batch")
     }
 
 

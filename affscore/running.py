@@ -15,13 +15,14 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from affscore.batched_score import affinity_scores
 from affscore.companions import UNPOOLED, check_names, measure
 from affscore.score import COVARIANCES, affinity_score
 from affscore.tracing import POOLS, Call, Excluded, Observation, Trace, check_traceable, trace
@@ -29,10 +30,12 @@ from affscore.tracing import POOLS, Call, Excluded, Observation, Trace, check_tr
 if TYPE_CHECKING:
     from affscore.signatures import Signature
 
-__all__ = ["PRECISIONS", "BatchResult", "SignatureError", "batch_results"]
+__all__ = ["PRECISIONS", "SCORINGS", "BatchResult", "SignatureError", "batch_results"]
 
 #: Precisions of the forward pass. Scores are float64 in each.
 PRECISIONS = ("full", "tf32", "bf16")
+#: Where the scores are computed: by threads of the processor, or on the network's device (affscore.batched_score).
+SCORINGS = ("host", "device")
 #: How many batches may wait for their scores while the next one runs, by type of device. On a CPU the network needs
 #: the cores itself, and only loading overlaps with scoring.
 AHEAD = {"cpu": 0, "cuda": 2}
@@ -85,6 +88,7 @@ def batch_results(
     device: str | torch.device | None = None,
     precision: str = "full",
     channels_last: bool = False,
+    scoring: str = "host",
     workers: int | None = None,
     numbers: Iterable[int] | None = None,
 ) -> Iterator[BatchResult]:
@@ -92,10 +96,11 @@ def batch_results(
 
     Parameters
     ----------
-    model, batches, pool, covariance, companions, micro_batch, device, precision, channels_last
+    model, batches, pool, covariance, companions, micro_batch, device, precision, channels_last, scoring
         As for :func:`affscore.signature`.
     workers
-        Number of scoring threads; by default that of torch's threads. It changes no result.
+        Number of threads for what the processor does of the scores and companions; by default that of torch's
+        threads. It changes no result.
     numbers
         The numbers of ``batches``, one for each, where they are some of many; by default 0, 1, 2 and so on.
 
@@ -121,12 +126,17 @@ def batch_results(
     """
     for name, value, known in (
         ("pool", pool, POOLS), ("covariance", covariance, COVARIANCES), ("precision", precision, PRECISIONS),
+        ("scoring", scoring, SCORINGS),
     ):  # fmt: skip
         if value not in known:
             raise ValueError(f"{name} is {value!r}; it should be one of {', '.join(map(repr, known))}.")
     for name, number in (("micro_batch", micro_batch), ("workers", workers)):
         if number is not None and (not isinstance(number, int) or number < 1):
             raise ValueError(f"{name} is {number!r}; it should be None or a whole number of at least 1.")
+    if scoring == "device" and covariance != "ledoit_wolf":
+        raise ValueError(
+            f"covariance is {covariance!r} with scoring 'device'; that iteration relies on the ridge of 'ledoit_wolf'."
+        )
     if isinstance(batches, Tensor | Mapping | str) or not isinstance(batches, Iterable):
         raise TypeError(
             f"batches is a {type(batches).__name__}; it should be an iterable of batches, such as a data loader or a "
@@ -138,7 +148,7 @@ def batch_results(
     if device is not None:
         model.to(place)
     forward = _Forward(model, place, pool, micro_batch, precision, channels_last, bool(set(UNPOOLED) & set(measures)))
-    return _run(forward, batches, covariance, measures, workers or torch.get_num_threads(), numbers)
+    return _run(forward, batches, covariance, measures, scoring, workers or torch.get_num_threads(), numbers)
 
 
 def resolve_device(model: nn.Module, device: str | torch.device | None) -> torch.device:
@@ -277,21 +287,25 @@ def _joined(pieces: list[tuple[Trace, int]]) -> Trace:
     return Trace(joined, list(excluded.values()))
 
 
-def _on_host(
-    observations: list[Observation], device: torch.device
-) -> tuple[list[Observation], torch.cuda.Event | None]:
-    """The observations in the host's memory, and on CUDA the event after which they are complete there."""
+def _on_host(observations: list[Observation], device: torch.device) -> list[Observation]:
+    """The observations in the host's memory: on a CPU at once, on CUDA once the stream has come this far."""
     if device.type != "cuda":
-        return [_mapped(o, Tensor.cpu) for o in observations], None
+        return [_mapped(o, Tensor.cpu) for o in observations]
 
     def pinned(value: Tensor) -> Tensor:
         there = torch.empty(value.shape, dtype=value.dtype, pin_memory=True)
         return there.copy_(value, non_blocking=True)
 
-    copies = [_mapped(o, pinned) for o in observations]
+    return [_mapped(o, pinned) for o in observations]
+
+
+def _reached(device: torch.device) -> torch.cuda.Event | None:
+    """An event that happens when all that was launched up to now is done; None where nothing runs behind our back."""
+    if device.type != "cuda":
+        return None
     event = torch.cuda.Event()
     event.record(torch.cuda.current_stream(device))
-    return copies, event
+    return event
 
 
 def _mapped(observation: Observation, function: Any) -> Observation:
@@ -303,21 +317,43 @@ def _mapped(observation: Observation, function: Any) -> Observation:
 # ----------------------------------------------------------------------------------------------- scoring
 
 
-def _measured(
-    observation: Observation, ready: torch.cuda.Event | None, covariance: str, measures: tuple[str, ...]
-) -> tuple[float, dict[str, float]]:
-    """The score and the companion measures of one call."""
+def _check_finite(observation: Observation) -> None:
+    for side, value in (("input", observation.before), ("output", observation.after)):
+        if not bool(torch.isfinite(value).all()):
+            raise ValueError(f"the {side} of {observation.call.name} holds NaN or infinite values.")
+
+
+def _score(observation: Observation, ready: torch.cuda.Event | None, covariance: str) -> list[float]:
+    """The score of one call, from its values in the host's memory."""
     if ready is not None:
         ready.synchronize()
-    call, before, after, sparsity = observation
-    for side, value in (("input", before), ("output", after)):
-        if not bool(torch.isfinite(value).all()):
-            raise ValueError(f"the {side} of {call.name} holds NaN or infinite values.")
-    score = affinity_score(before, after, covariance=covariance).item()
+    _check_finite(observation)
+    return [affinity_score(observation.before, observation.after, covariance=covariance).item()]
+
+
+def _scores_there(
+    observations: list[Observation], ready: torch.cuda.Event | None, side: torch.cuda.Stream | None, solve: Any
+) -> list[float]:
+    """The scores of all calls, on their device and beside the next forward pass; ``solve`` as for affinity_scores."""
+    with nullcontext() if side is None else torch.cuda.stream(side):
+        if side is not None and ready is not None:
+            side.wait_event(ready)
+        for observation in observations:
+            _check_finite(observation)
+        return affinity_scores([(o.before, o.after) for o in observations], solve=solve)
+
+
+def _companions(
+    observation: Observation, ready: torch.cuda.Event | None, measures: tuple[str, ...]
+) -> dict[str, float]:
+    """The companion measures of one call, from its values in the host's memory."""
+    if ready is not None:
+        ready.synchronize()
+    _, before, after, sparsity = observation
     found = measure(before, after, [name for name in measures if name not in UNPOOLED])
     if sparsity is not None:
         found |= {"sparsity_before": sparsity[0].item(), "sparsity_after": sparsity[1].item()}
-    return score, found
+    return found
 
 
 @dataclass
@@ -328,15 +364,22 @@ class _Pending:
     size: int
     calls: list[Call]
     excluded: list[Excluded]
-    scoring: list[Future[tuple[float, dict[str, float]]]]
+    scores: list[Future[list[float]]]
+    companions: list[Future[dict[str, float]]]
 
     def done(self) -> bool:
-        return all(future.done() for future in self.scoring)
+        return all(future.done() for future in self.scores + self.companions)
 
     def result(self, measures: tuple[str, ...]) -> BatchResult:
-        found = [future.result() for future in self.scoring]
-        companions = {name: [values[name] for _, values in found] for name in measures}
-        return BatchResult(self.index, self.size, self.calls, self.excluded, [score for score, _ in found], companions)
+        scores = [score for future in self.scores for score in future.result()]
+        found = [future.result() for future in self.companions]
+        companions = {name: [values[name] for values in found] for name in measures}
+        return BatchResult(self.index, self.size, self.calls, self.excluded, scores, companions)
+
+    def cancel(self) -> None:
+        futures: list[Future[Any]] = [*self.scores, *self.companions]
+        for future in futures:
+            future.cancel()
 
 
 def _run(
@@ -344,14 +387,20 @@ def _run(
     batches: Iterable[Any],
     covariance: str,
     measures: tuple[str, ...],
+    scoring: str,
     workers: int,
     numbers: Iterable[int] | None,
 ) -> Iterator[BatchResult]:
+    there = scoring == "device"
+    side = torch.cuda.Stream(forward.device) if there and forward.device.type == "cuda" else None
     ahead = AHEAD.get(forward.device.type, 0)
     pending: deque[_Pending] = deque()
     known: tuple[int, list[str]] | None = None
 
-    with ThreadPoolExecutor(workers, "affscore", initializer=torch.set_num_threads, initargs=(1,)) as scorers:
+    def threads(count: int) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(count, "affscore", initializer=torch.set_num_threads, initargs=(1,))
+
+    with threads(workers) as scorers, threads(1) as launcher:
 
         def launch(index: int, inputs: dict[str, Tensor] | Tensor) -> _Pending:
             nonlocal known
@@ -361,9 +410,14 @@ def _run(
             known = known or (index, names)
             if names != known[1]:
                 raise ValueError(f"the activation calls of batch {index} differ from those of batch {known[0]}.")
-            observations, ready = _on_host(found.observations, forward.device)
-            scoring = [scorers.submit(_measured, o, ready, covariance, measures) for o in observations]
-            return _Pending(index, _length(inputs), calls, found.excluded, scoring)
+            host = _on_host(found.observations, forward.device) if measures or not there else []
+            ready = _reached(forward.device)
+            if there:
+                scores = [launcher.submit(_scores_there, found.observations, ready, side, scorers.map)]
+            else:
+                scores = [scorers.submit(_score, o, ready, covariance) for o in host]
+            companions = [scorers.submit(_companions, o, ready, measures) for o in host if measures]
+            return _Pending(index, _length(inputs), calls, found.excluded, scores, companions)
 
         def finished() -> BatchResult:
             try:
@@ -394,8 +448,7 @@ def _run(
                 raise failure
         finally:
             for waiting in pending:
-                for future in waiting.scoring:
-                    future.cancel()
+                waiting.cancel()
             # The workers' setting is their own, but it is also what threads that start later would get.
             torch.set_num_threads(torch.get_num_threads())
 

@@ -366,6 +366,7 @@ def _header(
         "micro_batch": settings["micro_batch"],
         "precision": settings["precision"],
         "channels_last": settings["channels_last"],
+        "scoring": settings["scoring"],
         "versions": versions() | {"scipy": scipy.__version__},
     }
     if device.type == "cpu":
@@ -398,6 +399,7 @@ def run(
     device: str | torch.device | None = None,
     precision: str = "full",
     channels_last: bool = False,
+    scoring: str = "host",
     provenance: Mapping[str, Any] | None = None,
     restart: bool = False,
     ranks: Ranks | None = None,
@@ -407,7 +409,7 @@ def run(
 
     Parameters
     ----------
-    model, pool, covariance, companions, micro_batch, device, precision, channels_last, provenance
+    model, pool, covariance, companions, micro_batch, device, precision, channels_last, scoring, provenance
         As for :func:`affscore.signature`.
     batches
         A sequence of batches, such as :func:`affscore.datasets.load_dataset` gives or a list.
@@ -457,7 +459,7 @@ def run(
         raise ValueError("batches is empty; it should hold at least one batch.")
     settings = {
         "pool": pool, "covariance": covariance, "companions": companions, "micro_batch": micro_batch,
-        "precision": precision, "channels_last": channels_last,
+        "precision": precision, "channels_last": channels_last, "scoring": scoring,
     }  # fmt: skip
     path = folder / "records" / f"{name}.{ranks.rank}.jsonl"
 

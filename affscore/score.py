@@ -163,10 +163,15 @@ def _ledoit_wolf(centred: Tensor, d: int) -> Tensor:
     Uses |S|_F = |Gram / n|_F, so the smaller of the two products is enough (Ledoit and Wolf 2004, section 3.2).
     """
     n, k = centred.shape
-    if d == 1:
-        return centred.new_zeros(())
     product = centred @ centred.T if n < k else centred.T @ centred
-    norms = centred.square().sum(dim=1)
+    return _coefficient(centred.square().sum(dim=1), product, d)
+
+
+def _coefficient(norms: Tensor, product: Tensor, d: int) -> Tensor:
+    """The same from the squared norms of the n centred samples and either of their two products."""
+    n = len(norms)
+    if d == 1:
+        return norms.new_zeros(())
     frobenius = product.square().sum() / n**2
     mu = norms.sum() / (n * d)
     delta = (frobenius - d * mu.square()).clamp_min(0)
@@ -288,16 +293,23 @@ def _match(source: Tensor, target: Tensor) -> Tensor:
             partner = torch.empty(source.shape[0], dtype=torch.long, device=source.device)
             partner[source[:, 0].argsort()] = target[:, 0].argsort()
             return partner
-        cost = source.square().sum(1)[:, None] + target.square().sum(1) - 2 * source @ target.T
-        nearest = cost.argmin(dim=1)
-        # If every row's cheapest column is a different one, nothing can be cheaper.
-        if nearest.unique().numel() == len(nearest):
-            return nearest
-        # Potentials that leave the optimum alone and give the solver a head start, the more the earlier the layer.
-        cost -= cost.amin(dim=0)
-        cost -= cost.amin(dim=1, keepdim=True)
-        columns = linear_sum_assignment(cost.cpu().numpy())[1]
-        return torch.from_numpy(columns).to(source.device)
+        return torch.from_numpy(_partners(_costs(source, target).cpu().numpy())).to(source.device)
+
+
+def _costs(source: Tensor, target: Tensor) -> Tensor:
+    return source.square().sum(1)[:, None] + target.square().sum(1) - 2 * source @ target.T
+
+
+def _partners(cost: np.ndarray) -> np.ndarray:
+    """The column assigned to each row, at the least total cost; overwrites the costs."""
+    nearest = cost.argmin(axis=1)
+    # If every row's cheapest column is a different one, nothing can be cheaper.
+    if len(np.unique(nearest)) == len(nearest):
+        return nearest
+    # Potentials that leave the optimum alone and give the solver a head start, the more the earlier the layer.
+    cost -= cost.min(axis=0)
+    cost -= cost.min(axis=1, keepdims=True)
+    return linear_sum_assignment(cost)[1]
 
 
 def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
@@ -311,8 +323,11 @@ def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
         return (x.sum() + y.sum()) * 0 + float("nan")
     x, y, _ = _coordinates(x, y, basis=False)
     image = _AffineImage.apply(*_weights(x, d, covariance), *_weights(y, d, covariance))
-    residual = image - (y if paired else y[_match(image, y)])
-    ratio = residual.square().sum() / (2 * n * spread)
+    return _one_minus_root(image - (y if paired else y[_match(image, y)]), spread)
+
+
+def _one_minus_root(residual: Tensor, spread: Tensor) -> Tensor:
+    ratio = residual.square().sum() / (2 * len(residual) * spread)
     # At a ratio of exactly 0 the root has no derivative: take 0.
     return 1 - torch.where(ratio > 0, torch.where(ratio > 0, ratio, 1.0).sqrt(), 0.0)
 

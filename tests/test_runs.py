@@ -265,6 +265,7 @@ def set_option(**changed):
     (set_option(micro_batch=5), "provenance.micro_batch is None there and 5 here"),
     (set_option(precision="bf16"), "provenance.precision is 'full' there and 'bf16' here"),
     (set_option(channels_last=True), "provenance.channels_last is False there and True here"),
+    (set_option(scoring="device"), "provenance.scoring is 'host' there and 'device' here"),
     (set_option(provenance={"model": "other"}), "provenance.model is 'Sequential' there and 'other' here"),
     (set_option(batches=data(BATCHES + 1)[:BATCHES - 1]), "batches is 10 there and 9 here"),
     (spoil_weight, "provenance.weights_sha256 is"),

@@ -273,6 +273,8 @@ def test_calls_that_change_from_batch_to_batch_are_an_error():
     [
         ({"pool": "max"}, "pool is 'max'; it should be one of 'spatial', 'trailing'"),
         ({"covariance": "oas"}, "covariance is 'oas'"),
+        ({"scoring": "gpu"}, "scoring is 'gpu'"),
+        ({"scoring": "device", "covariance": "empirical"}, "covariance is 'empirical' with scoring 'device'"),
         ({"micro_batch": 0}, "micro_batch is 0"),
         ({"micro_batch": 2.5}, r"micro_batch is 2.5"),
         ({"precision": "half"}, "precision is 'half'; it should be one of 'full', 'tf32', 'bf16'"),
@@ -392,6 +394,22 @@ def test_no_bit_depends_on_workers_or_on_what_overlaps(monkeypatch, ahead):
             assert found == expected
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+@pytest.mark.parametrize("companions", [False, ["cka"], ["sparsity_after"]])
+def test_scores_from_the_device_are_those_from_the_host(monkeypatch, ahead, companions):
+    """Here both are the CPU, and what differs is the way: decompositions call by call, or products for all at once."""
+    batches = images(4, n=40)
+    host = signature(network(), batches, companions=companions)
+    monkeypatch.setitem(affscore.running.AHEAD, "cpu", ahead)
+    device = signature(network(), batches, companions=companions, scoring="device")
+    np.testing.assert_allclose(device.scores, host.scores, atol=1e-10)
+    assert device.companions.keys() == host.companions.keys()
+    for name, value in host.companions.items():
+        np.testing.assert_array_equal(device.companions[name], value)
+    assert device.calls == host.calls and device.provenance["scoring"] == "device"
+    assert not np.array_equal(device.scores, host.scores)  # it did go the other way
 
 
 @pytest.mark.parametrize("ahead", [0, 2])
@@ -539,13 +557,14 @@ def test_an_interruption_keeps_what_was_given_before_it():
 
 
 @pytest.mark.parametrize("ahead", [0, 2])
-def test_a_nan_found_while_later_batches_run_stops_at_its_batch(monkeypatch, ahead):
+@pytest.mark.parametrize("scoring", ["host", "device"])
+def test_a_nan_found_while_later_batches_run_stops_at_its_batch(monkeypatch, ahead, scoring):
     monkeypatch.setitem(affscore.running.AHEAD, "cpu", ahead)
     batches = images(5)
     batches[2][7] = math.nan
     with pytest.raises(SignatureError, match=r"In batch 2, the input of :relu\[0\] holds NaN") as caught:
-        signature(Free(), batches)
-    assert np.array_equal(caught.value.finished.scores, signature(Free(), batches[:2]).scores)
+        signature(Free(), batches, scoring=scoring)
+    assert np.array_equal(caught.value.finished.scores, signature(Free(), batches[:2], scoring=scoring).scores)
 
 
 @pytest.mark.parametrize("batches", [torch.randn(4, 3, 8, 8), {"x": torch.randn(4, 3)}, "images", 7])
@@ -559,5 +578,6 @@ def test_a_batch_in_place_of_batches_is_an_error(batches):
 def test_the_gpu_agrees_with_the_cpu():
     model, batches = network(), images()
     cpu = signature(model, batches)
-    gpu = signature(model, batches, device="cuda")
-    np.testing.assert_allclose(gpu.scores, cpu.scores, atol=1e-4)
+    for scoring in ("host", "device"):
+        gpu = signature(model, batches, device="cuda", companions=True, scoring=scoring)
+        np.testing.assert_allclose(gpu.scores, cpu.scores, atol=1e-4)
