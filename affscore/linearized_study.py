@@ -436,6 +436,22 @@ class Study:
         width, depth = np.mean(spreads, axis=0) if spreads else (math.nan, math.nan)
         return float(width), float(depth)
 
+    def core_ratio(
+        self, network: str, which: str = "depth", task: str = "base", start: str = "late"
+    ) -> dict[int, float]:
+        """By seed: effective ``"width"`` or ``"depth"`` at the strongest prior, over that at the middle strength."""
+        if which not in ("width", "depth"):
+            raise ValueError(f"which is {which!r}; it should be 'width' or 'depth'.")
+        found = {}
+        for seed in self.seeds(network, task, (start,)):
+            runs = self.sweep(network, task, start, seed)[1:]
+            middle, strongest = (
+                effective_size(list(survivors_of(run).values()))[which == "depth"]
+                for run in (runs[len(runs) // 2], runs[-1])
+            )
+            found[seed] = strongest / middle if middle else math.nan
+        return found
+
     def more_survivors(self, network: str, task: str, other: str, start: str = "late") -> dict[int, float]:
         """By seed: share of non-linear channels on ``task`` less that on ``other``, mean over the strengths."""
         found = {}

@@ -210,7 +210,7 @@ def test_the_core_under_more_pressure():
         record((0, 0), 0.9, kept=2),
         *sweep("late", [0.9] * 3, ((0, 0), (0, 2), (0, 4))),
     )
-    # From 4 and 2 survivors to 4 and none.
+    # From 4 and 2 survivors to 4 and none: width 20 / 6 and depth 36 / 20, then 4 and 1.
     assert study.core_ratio("plain", "width") == {0: pytest.approx(4 / (20 / 6))}
     assert study.core_ratio("plain", "depth") == {0: pytest.approx(1 / (36 / 20))}
     with pytest.raises(ValueError, match="which is 'size'"):
