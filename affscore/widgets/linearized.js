@@ -223,7 +223,10 @@ export function lines(connections) {
 function unitAt(parent, x, y) {
   const circle = element(parent, "circle", { cx: x, cy: y, r: 10 });
   const mark = element(parent, "polyline", {});
+  let drawn = null;
   return (linear) => {
+    if (drawn === linear) return;
+    drawn = linear;
     circle.setAttribute("class", linear ? "hollow" : "input-dot");
     mark.setAttribute("class", linear ? "mark" : "mark on");
     mark.setAttribute("points", (linear ? [[-5, 4], [5, -4]] : [[-6, 3], [0, 3], [5, -4]])
