@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,7 +35,7 @@ __all__ = ["AffineSum", "FoldedLayer", "fold"]
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 _NOTHING = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.AlphaDropout)
 _AVERAGES = (nn.AvgPool2d, nn.AdaptiveAvgPool2d)
-_SOME_BASIS = 256  # unit vectors sent through a map at a time
+_SOME_ROWS = 256  # of a matrix, computed at a time
 
 
 @dataclass(frozen=True)
@@ -151,11 +150,14 @@ def _compose(outer: _Map, inner: _Map) -> _Map:
     return _Map(weight, stride, (a * outer.padding[0], b * outer.padding[1]), outer.mode)
 
 
-def _matrix(function: Callable[[Tensor], Tensor], shape: Sequence[int], like: Tensor) -> _Map:
-    """Of an affine function of (n, *shape): its linear part, on flattened inputs."""
-    basis = torch.eye(math.prod(shape), dtype=like.dtype, device=like.device).reshape(-1, *shape)
-    zero = function(torch.zeros_like(basis[:1]))
-    return _Map(torch.cat([function(some) - zero for some in basis.split(_SOME_BASIS)]).T.contiguous())
+def _matrix(function: Callable[[Tensor], Tensor], shape: Sequence[int], bias: Tensor) -> _Map:
+    """The linear part of an affine function, (n, *shape) to (n, out), on flattened inputs; bias (1, out)."""
+    rows = []
+    for some in torch.eye(bias.shape[1], dtype=bias.dtype, device=bias.device).split(_SOME_ROWS):
+        x = bias.new_zeros(len(some), *shape).requires_grad_()
+        with torch.enable_grad():
+            rows += torch.autograd.grad(function(x), x, some)  # row i of the batch is the gradient of output i
+    return _Map(torch.cat(rows).flatten(1))
 
 
 @dataclass
@@ -348,18 +350,18 @@ class _Folder:
         return _Form(str(node.target), maps, bias)
 
     def absorb_flat(self, node: fx.Node, split: _Split, outer: _Map, bias: Tensor) -> _Form:
-        """The same for a linear layer, whatever affine comes between: matrices from unit vectors."""
+        """The same for a linear layer, whatever affine comes between."""
 
         def after(x: Tensor, linear: bool) -> Tensor:
             return outer(split.along(split.embed(x, linear)))
 
-        constant = split.form.bias.expand(1, -1, *split.shape[1:])
+        bias = bias + after(split.form.bias.expand(1, -1, *split.shape[1:]), True)
         maps = {}
         for source, inner in split.form.maps.items():
-            maps[source] = _matrix(lambda x, inner=inner: after(inner(x), True), self.shapes[source], constant)  # type: ignore[misc]
+            maps[source] = _matrix(lambda x, inner=inner: after(inner(x), True), self.shapes[source], bias)  # type: ignore[misc]
         if split.core is not None:
-            maps[split.core] = _matrix(lambda x: after(x, False), self.shapes[split.core], constant)
-        return _Form(str(node.target), maps, after(constant, True) + bias)
+            maps[split.core] = _matrix(lambda x: after(x, False), self.shapes[split.core], bias)
+        return _Form(str(node.target), maps, bias)
 
     def scaled(self, node: fx.Node, form: _Form) -> _Form:
         """Batch norm, or nothing, after a linear map."""
@@ -424,7 +426,8 @@ def fold(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> tuple[fx.Grap
     dropout and, before a linear layer, average pooling and flattening between. Batch norm there disappears, so that
     the copy is not for training. What is left of a layer keeps its name.
 
-    Path lengths belong to the network before folding: folding turns linear channels into skips.
+    Path lengths belong to the network before folding: folding turns linear channels into skips. Units go, but weights
+    may become more: every layer is then joined to all earlier ones.
 
     Parameters
     ----------

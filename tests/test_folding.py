@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from affscore.folding import AffineSum, fold
-from affscore.linearized import ChannelPReLU, channel_prelus, linearize, survivors
+from affscore.folding import AffineSum, _compose, _map_of, _merges, fold
+from affscore.linearized import channel_prelus, linearize, survivors
 from affscore.networks import mlp, myrtle, resnet
 
 DOUBLE = torch.float64
@@ -164,10 +164,16 @@ def test_convolutions_that_would_differ_at_the_border_stay(kind):
     assert set(core.state_dict()) == set(network.state_dict())
 
 
+def test_average_pooling_between_convolutions_is_named():
+    network = pair(nn.Conv2d(2, 5, 1), nn.Conv2d(5, 6, 1), nn.AvgPool2d(2))
+    network = prepared(network, (2, 2, 9, 9), 0)
+    core, account = fold(network, torch.zeros(1, 2, 9, 9, dtype=DOUBLE))
+    assert_same(core, network, (2, 2, 9, 9))
+    assert account[0].folded == 0 and account[0].reason == "3 (AvgPool2d) lies between it and the convolution 4"
+
+
 def test_the_border_would_indeed_differ():
     """Two padded convolutions: the unpadded composition agrees inside and not at the border, so the refusal is due."""
-    from affscore.folding import _compose, _map_of, _merges
-
     first, second = (conv.double() for conv in copy.deepcopy(KEPT["padded after padded"]))
     first.bias.data.zero_()
     second.bias.data.zero_()
@@ -310,4 +316,3 @@ def test_float32_modes_and_the_original_are_left_alone():
 def test_networks_without_slopes_are_refused():
     with pytest.raises(ValueError, match="Sequential has no ChannelPReLU; linearize makes them"):
         fold(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), torch.zeros(1, 2))
-    assert isinstance(channel_prelus(nn.Sequential(ChannelPReLU(2)))["0"], nn.PReLU)
