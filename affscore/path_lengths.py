@@ -29,11 +29,12 @@ three summands, for concatenation and for constants are our reading.
 from __future__ import annotations
 
 import io
-import re
+import itertools
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
-from contextlib import redirect_stderr
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -89,9 +90,18 @@ def _where(node: fx.Node) -> str:
     """Name of a node for an error."""
     if node.op == "call_module":
         return f"module {node.target}"
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
-    stack = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values() if path]
-    return f"{name} (node {node.name}{f' in module {stack[-1]}' if stack else ''})"
+    inside = _inside(node)
+    return f"{_called(node)} (node {node.name}{inside and f' in module {inside}'})"
+
+
+def _inside(node: fx.Node) -> str:
+    """Path of the module whose forward method calls this, "" for the network itself."""
+    return next((path for path, _ in reversed((node.meta.get("nn_module_stack") or {}).values())), "")
+
+
+def _called(node: fx.Node) -> str:
+    """Name of a function or method."""
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
 
 
 def trace(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> fx.GraphModule:
@@ -121,10 +131,7 @@ def trace(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> fx.GraphModu
     """
     if not isinstance(network, nn.Module):
         raise ValueError(f"network: got {type(network).__name__}; it should be a torch.nn.Module.")
-    examples = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    for x in examples:
-        if not isinstance(x, Tensor):
-            raise ValueError(f"inputs: got {type(x).__name__}; it should be a tensor, or one for each argument.")
+    examples = _examples(inputs)
     modes = {module: module.training for module in network.modules()}
     network.eval()
     try:
@@ -136,6 +143,14 @@ def trace(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> fx.GraphModu
     for module in traced.modules():
         module.training = modes.get(module, network.training)
     return traced
+
+
+def _examples(inputs: Any) -> tuple[Tensor, ...]:
+    examples = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    for x in examples:
+        if not isinstance(x, Tensor):
+            raise ValueError(f"inputs: got {type(x).__name__}; it should be a tensor, or a list with one an argument.")
+    return examples
 
 
 def _symbolic(network: nn.Module) -> fx.GraphModule:
@@ -172,7 +187,7 @@ def _propagate(traced: fx.GraphModule, examples: Sequence[Tensor]) -> None:
             shapes.propagate(*(x.detach().clone() for x in examples))  # an in-place activation may overwrite them
     except Exception as error:  # whatever an operation says to a wrong shape
         given = " and ".join(str(tuple(x.shape)) for x in examples)
-        cause = str(error.__cause__ or error).strip().rstrip(".")
+        cause = " ".join(str(error.__cause__ or error).split()).rstrip(".")
         raise ValueError(f"inputs: {_where(shapes.node)} fails for inputs of shape {given}: {cause}.") from error
 
 
@@ -186,7 +201,8 @@ class PathLengths:
     Attributes
     ----------
     counts
-        Object array (channels, longest + 1) of ints: paths of length 0, 1, ... that end in each output channel.
+        Object array (channels, longest + 1) of ints: paths of length 0, 1, ... that end in each output channel. The
+        channels are axis 1 of the output; where positions differ, the last axis; where those do too, all entries.
     weights
         Object array (channels, longest + 1) of Fractions: the probability that NAPL's random walk, started in this
         output channel, is a path of length 0, 1, ...; a row sums to 1, or to 0 where no path ends.
@@ -206,22 +222,22 @@ class PathLengths:
     @property
     def apl(self) -> float:
         """Average path length: mean number of non-linear units on a path, all paths equally likely."""
-        return float(_mean_length(self._shares("apl")))
+        return float(_mean_length(dict(enumerate(self._shares("apl")))))
 
     @property
     def napl(self) -> float:
         """Normalised average path length, mean over the output channels in which paths end."""
-        return float(_mean_length(self._shares("napl")))
+        return float(_mean_length(dict(enumerate(self._shares("napl")))))
 
     @property
     def channel_apl(self) -> np.ndarray:
         """APL of each output channel, float64 (channels,); NaN where no path ends."""
-        return np.array([float(_mean_length(row)) for row in self.counts])
+        return np.array([float(_mean_length(dict(enumerate(row)))) for row in self.counts])
 
     @property
     def channel_napl(self) -> np.ndarray:
         """NAPL of each output channel, float64 (channels,); NaN where no path ends."""
-        return np.array([float(_mean_length(row)) for row in self.weights])
+        return np.array([float(_mean_length(dict(enumerate(row)))) for row in self.weights])
 
     def shares(self, measure: str = "apl") -> np.ndarray:
         """Share of the paths with length 0, 1, ..., float64 (longest + 1,), as ``"apl"`` or ``"napl"`` weighs them.
@@ -237,12 +253,15 @@ class PathLengths:
         return (self.counts if measure == "apl" else self.weights).sum(axis=0)
 
     def __repr__(self) -> str:
-        return f"PathLengths(apl={self.apl:.4g}, napl={self.napl:.4g}, {self.paths.sum()} paths)"
+        paths = self.paths.sum()
+        number = paths if paths < 10**9 else f"{Decimal(paths):.2e}"  # beyond 1e308 there are no floats
+        return f"PathLengths(apl={self.apl:.4g}, napl={self.napl:.4g}, {number} paths)"
 
 
-def _mean_length(shares: np.ndarray) -> Fraction | float:
-    total = shares.sum()
-    return Fraction(sum(length * share for length, share in enumerate(shares))) / total if total else np.nan
+def _mean_length(shares: Mapping[int, Any]) -> Fraction | float:
+    """Of shares by length; NaN where no path ends."""
+    total = sum(shares.values())
+    return Fraction(sum(length * share for length, share in shares.items())) / total if total else np.nan
 
 
 def path_lengths(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> PathLengths:
@@ -284,7 +303,7 @@ def path_lengths(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> PathL
     >>> print(lengths.weights[0, 4] / lengths.counts[0, 4])          # NAPL's weight of a deep path
     1/512
     """
-    examples = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    examples = _examples(inputs)
     traced = trace(network, examples)
     for x in examples:
         if x.ndim < 2 or 0 in x.shape:
@@ -316,11 +335,14 @@ class _State:
     weights: dict[int, Fraction] = field(default_factory=dict)
 
 
+class _NoRule(Exception):
+    """The end of a sentence that starts with the name of an operation."""
+
+
 class _Units:
     """A tensor of the graph: in the place of each number an int64 label that says which state this unit is in.
 
-    Label 0 is a unit that no path reaches. Operations that only move numbers are run on the labels themselves. Axes
-    along which nothing changes are stored once, and expanded.
+    Label 0 is a unit that no path reaches. Axes along which nothing changes are stored once, with size 1.
     """
 
     def __init__(self, labels: Tensor):
@@ -339,30 +361,32 @@ class _Units:
         axes = tuple(axes)
         top = self.small.amax(axes, keepdim=True)
         if not ((self.small == top) | (self.small == 0)).all():
-            raise _NoRule("merges units with different paths, for which there is no rule")
-        shape = [1 if axis in axes else size for axis, size in enumerate(self.shape)]
-        return top.expand(shape) if keepdim else top.expand(shape).amax(axes)
+            raise _NoRule("merges units that have different paths, for which path lengths have no rule")
+        top = top.expand([1 if axis in axes else size for axis, size in enumerate(self.shape)])
+        return top if keepdim else top.amax(axes)
 
     def channels(self) -> Tensor:
         """Labels of the channels, axis 1: int64 (channels,)."""
         return self.common([0, *range(2, len(self.shape))])
 
     def flat(self) -> list[int]:
-        """Labels of the units that an output or a layer lists: of its channels, else of all its entries."""
-        for axis in (1, len(self.shape) - 1):
-            try:
-                return self.common(other for other in range(len(self.shape)) if other != axis).tolist()
-            except _NoRule:
-                continue
-        return self.labels[0].flatten().tolist()
+        """Labels of the units of an output or a layer: of its channels, axis 1, else the last, else of all entries."""
+        dimensions = len(self.shape)
+        for axis in (1, max(1, dimensions - 1)):
+            with suppress(_NoRule):
+                return self.common(other for other in range(dimensions) if other != axis).reshape(-1).tolist()
+        return (self.labels[0] if dimensions > 1 else self.labels).flatten().tolist()
 
 
-class _NoRule(Exception):
-    """The end of a sentence that starts with the name of an operation."""
+def _units(values: Any) -> list[_Units]:
+    """The units among the arguments of an operation."""
+    found: list[_Units] = []
+    map_aggregate(values, lambda x: found.append(x) if isinstance(x, _Units) else x)
+    return found
 
 
-def _names(text: str) -> set[str]:
-    return set(text.split())
+def _names(text: str, dimensions: str = "") -> set[str]:
+    return {name + (dimension and f"{dimension}d") for name in text.split() for dimension in dimensions or [""]}
 
 
 # Operations by name, in lower case without underscores, so that modules, functions and methods share an entry.
@@ -371,31 +395,44 @@ _NONLINEAR = _names(
     "hardtanh tanhshrink hardshrink softshrink softplus softsign threshold clamp clip abs exp log sin cos erf sqrt "
     "square reciprocal"
 )
-_SAME = _names(
-    "identity dropout dropout1d dropout2d dropout3d alphadropout featurealphadropout stochasticdepth droppath "
-    "contiguous detach"
+_LINEAR = {"linear", "matmul", "mm"}
+_CONVOLUTION = _names("conv convtranspose", "123")
+_ADD = _names("add iadd sub isub subtract")
+_SCALE = _names("mul imul multiply div truediv itruediv divide neg float double to")
+_PRODUCT = _SCALE | _names("matmul mm bmm einsum scaleddotproductattention")
+_SAME = _names("identity dropout alphadropout featurealphadropout stochasticdepth droppath contiguous detach")
+_SAME |= _names("dropout", "123")
+_NORM = _names("batchnorm instancenorm", "123")
+_NORM |= _names("batchnorm instancenorm syncbatchnorm layernorm groupnorm rmsnorm localresponsenorm")
+_REDUCE = {"mean", "sum", "amax"}
+_CHANNELWISE = _names("maxpool avgpool lppool adaptivemaxpool adaptiveavgpool fractionalmaxpool", "123")
+_CHANNELWISE |= _names("zeropad constantpad reflectionpad replicationpad circularpad", "123")
+_CHANNELWISE |= _names("pad interpolate upsample upsamplingnearest2d upsamplingbilinear2d")
+_JOIN = _names("cat concat concatenate stack")
+_MOVE = _JOIN | _names(
+    "view reshape flatten unflatten permute transpose swapaxes t movedim getitem getattr size dim numel chunk split "
+    "tensorsplit unbind squeeze unsqueeze expand expandas repeat clone narrow select roll flip channelshuffle "
+    "pixelshuffle pixelunshuffle viewas reshapeas"
 )
-_NORM = re.compile(r"(sync)?(batch|instance)norm([123]d)?|(layer|group|rms)norm|localresponsenorm")
-_CHANNELWISE = re.compile(
-    r"(adaptive|fractional)?(max|avg|lp)pool([123])d|interpolate|upsample\w*|"
-    r"(zero|constant|reflection|replication|circular)pad[123]d"
-)
-_CONVOLUTION = re.compile(r"conv(transpose)?([123])d")
-_MOVE = _names(
-    "view reshape flatten unflatten permute transpose swapaxes t movedim getitem getattr size dim numel cat concat "
-    "concatenate stack chunk split tensorsplit unbind squeeze unsqueeze expand expandas repeat clone narrow select "
-    "roll flip channelshuffle pixelshuffle pixelunshuffle viewas reshapeas"
-)
-_FILL = {"zeroslike", "oneslike", "newzeros", "newones"}
-_ADD = {"add", "iadd", "sub", "isub", "subtract"}
-_SCALE = {"mul", "imul", "multiply", "div", "truediv", "itruediv", "divide", "neg", "float", "double", "to"}
+_FILL = _names("zeroslike oneslike newzeros newones")
+
+
+def _argument(args: Any, kwargs: Any, place: int, name: str, default: Any = None) -> Any:
+    return args[place] if len(args) > place else kwargs.get(name, default)
+
+
+def _class_name(module: nn.Module) -> str:
+    """Torch's name for it, if it is a kind of what torch has: a PReLU with a mask, a parametrised Linear."""
+    bases = (kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn.modules."))
+    base = next(bases, nn.Module)
+    return type(module).__name__ if base is nn.Module else base.__name__
 
 
 class _Walk(fx.Interpreter):
     """Runs a graph on labels of units instead of numbers; ``states[label]`` holds the paths into such a unit.
 
-    Two things happen to states: :meth:`mix` joins units, in a layer or an addition, and :meth:`longer` makes a unit
-    non-linear.
+    Operations that only move numbers are run on the labels themselves. Two things happen to states: :meth:`mix` joins
+    units, in a layer or an addition, and :meth:`longer` makes a unit non-linear.
     """
 
     def __init__(self, traced: fx.GraphModule):
@@ -408,19 +445,19 @@ class _Walk(fx.Interpreter):
 
     def mix(self, labels: Iterable[int]) -> int:
         """Label of a unit with one edge to each of these."""
-        times = Counter(label for label in labels if label)
-        if times.total() <= 1:
-            return next(iter(times), 0)
-        key = frozenset(times.items())
+        edges = Counter(label for label in labels if label)
+        if edges.total() <= 1:
+            return next(iter(edges), 0)
+        key = frozenset(edges.items())
         if key not in self.known:
-            counts: Counter[int] = Counter()
-            weights: dict[int, Fraction] = {}
-            for label, edges in times.items():
+            counts: dict[int, int] = Counter()
+            weights: dict[int, Fraction] = Counter()  # type: ignore[assignment]
+            for label, number in edges.items():
+                share = Fraction(number, edges.total())
                 for length, count in self.states[label].counts.items():
-                    counts[length] += edges * count
-                for length, weight in self.states[label].weights.items():
-                    weights[length] = weights.get(length, Fraction(0)) + weight * Fraction(edges, times.total())
-            self.known[key] = self._label(_State(dict(counts), weights))
+                    counts[length] += number * count
+                    weights[length] += share * self.states[label].weights[length]
+            self.known[key] = self._label(_State(counts, weights))
         return self.known[key]
 
     def longer(self, label: int) -> int:
@@ -450,126 +487,114 @@ class _Walk(fx.Interpreter):
         if n.op in ("placeholder", "get_attr", "output") or not found:
             return super().run_node(n)  # numbers, sizes, weights
         module = self.submodules[n.target] if n.op == "call_module" else None
-        own = _class_name(module) if module else getattr(n.target, "__name__", str(n.target))
-        name = own.replace("_", "").lower()
+        name = _class_name(module) if module else _called(n)
         try:
-            if name in _MOVE or name in _FILL or (name == "pad" and "constant" in (*args[2:3], kwargs.get("mode"))):
-                return self._move(n, name, args, kwargs)
-            if not hasattr(n.meta.get("tensor_meta"), "shape"):
-                raise _NoRule("does not return one tensor, and has no rule for path lengths")
-            result = self._add(n) if name in _ADD else self._transform(n, name, module, found, args, kwargs)
+            result = self._apply(n, name.replace("_", "").lower(), module, found, args, kwargs)
+            if not isinstance(result, _Units) or not _in_place(name, module, args, kwargs):
+                return result
+            if not args or args[0] is not found[0]:
+                raise _NoRule("writes into a constant, for which path lengths have no rule")
+            args[0].shape, args[0].small = result.shape, result.small  # for whatever reads this tensor later
+            return args[0]
         except _NoRule as error:
             raise ValueError(f"network: {_where(n)} {error}.") from None
-        in_place = own.endswith("_") or own in ("iadd", "isub", "imul", "itruediv") or getattr(module, "inplace", False)
-        if in_place or kwargs.get("inplace") or (name in _NONLINEAR and any(x is True for x in args)):
-            found[0].shape, found[0].small = result.shape, result.small  # for all that read this tensor later
-            return found[0]
-        return result
+        except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise ValueError(f"network: {_where(n)} is called in a way that path lengths have no rule for.") from error
+
+    def _apply(self, n: fx.Node, name: str, module: Any, found: list[_Units], args: Any, kwargs: Any) -> Any:
+        constant = name == "pad" and _argument(args, kwargs, 2, "mode", "constant") == "constant"
+        if name in _MOVE or name in _FILL or constant:
+            return self._move(n, name, args, kwargs)
+        if name in _ADD:
+            return self._add(n)
+        if len(found) > 1 and name in _PRODUCT:
+            raise _NoRule("multiplies two paths, and a product of paths has no length")
+        units: _Units = found[0]
+        result: Any = n.meta.get("tensor_meta")
+        one = len(found) == 1 and hasattr(result, "shape")  # one tensor of units to one
+        if one and (units is _argument(args, kwargs, 0, "input") or name in ("mul", "multiply")):
+            if name in _NONLINEAR:
+                return self._activate(n, name, module, units, args, kwargs)
+            if name in _SAME:
+                return units
+            if name in _SCALE or name in _NORM:
+                return self._expand(n, units.small)
+            if name in _LINEAR:
+                edges = units.small.expand(*units.small.shape[:-1], units.shape[-1]).movedim(-1, 0)
+                return self._expand(n, self.columns(edges).unsqueeze(-1))
+            if name in _CONVOLUTION:
+                if len(units.shape) != int(name[-2]) + 2:
+                    raise _NoRule("has an input without an axis for the batch, for which path lengths have no rule")
+                groups = module.groups if module else _argument(args, kwargs, 6, "groups", 1)
+                mixed = self.columns(units.channels().view(groups, -1).T)
+                return self._expand(n, mixed.repeat_interleave(result.shape[1] // groups), axis=1)
+            if name in _CHANNELWISE:
+                return self._expand(n, units.channels(), axis=1)
+            if name in _REDUCE:
+                axes = _argument(args, kwargs, 1, "dim")
+                axes = {axis % len(units.shape) for axis in ([axes] if isinstance(axes, int) else axes)}
+                if 0 not in axes:  # the batch
+                    return self._expand(n, units.common(axes, keepdim=len(result.shape) == len(units.shape)))
+        kind = f"is a {type(module).__name__}," if module else "is"
+        raise _NoRule(f"{kind} an operation without a rule for path lengths")
+
+    def _expand(self, n: fx.Node, labels: Tensor, axis: int | None = None) -> _Units:
+        """Units in the shape of this node's value, the same along all axes (but this one) where labels has size 1."""
+        shape = n.meta["tensor_meta"].shape
+        return _Units((labels if axis is None else labels.view(-1, *[1] * (len(shape) - axis - 1))).expand(shape))
 
     def _move(self, n: fx.Node, name: str, args: Any, kwargs: Any) -> Any:
-        """Run it on labels. Constants beside units carry no path, whatever their value."""
+        """Run the operation on labels. Constants beside units carry no path, whatever their value."""
         if name == "pad":
-            args, kwargs = (args[0], args[1] if len(args) > 1 else kwargs["pad"]), {}
-        beside = name in ("cat", "concat", "concatenate", "stack")
+            args, kwargs = (args[0], _argument(args, kwargs, 1, "pad")), {}
 
         def plain(x: Any) -> Any:
             if isinstance(x, _Units):
                 return x.labels.contiguous() if name == "view" else x.labels
-            return torch.zeros_like(x, dtype=torch.int64) if beside and isinstance(x, Tensor) else x
+            return torch.zeros_like(x, dtype=torch.int64) if name in _JOIN and isinstance(x, Tensor) else x
 
-        call = getattr(super(), n.op)
-        result = call(n.target, map_aggregate(args, plain), map_aggregate(kwargs, plain))
+        result = getattr(super(), n.op)(n.target, map_aggregate(args, plain), map_aggregate(kwargs, plain))
         if name in _FILL:
             return result.float()
-        if isinstance(result, Tensor):
-            return _Units(result)
         if isinstance(result, (tuple, list)):
             return type(result)(_Units(x) if isinstance(x, Tensor) else x for x in result)
-        return result
+        return _Units(result) if isinstance(result, Tensor) else result
 
     def _add(self, n: fx.Node) -> _Units:
-        """A sum that only this one reads is part of it: its summands count, not the sum."""
+        """A sum that is read once, by this sum, is part of it: its summands count, not the sum."""
         summands: list[Tensor] = []
-        for node in (*n.args, *n.kwargs.values()):
+        operands = (*n.args, *n.kwargs.values())
+        for node in operands:
             if isinstance(node, fx.Node) and isinstance(self.env[node], _Units):
-                alone = node in self.summands and len(node.users) == 1
-                summands += self.summands[node] if alone else [self.env[node].small]
+                inner = node in self.summands and len(node.users) == 1 and operands.count(node) == 1
+                summands += self.summands[node] if inner else [self.env[node].small]
         self.summands[n] = summands
-        dimensions = max(x.ndim for x in summands)
-        summands = [x.view(*[1] * (dimensions - x.ndim), *x.shape) for x in summands]
-        return self._spread(n, self.columns(torch.stack(torch.broadcast_tensors(*summands))))
+        return self._expand(n, self.columns(torch.stack(torch.broadcast_tensors(*summands))))
 
-    def _spread(self, n: fx.Node, labels: Tensor) -> _Units:
-        return _Units(labels.expand(n.meta["tensor_meta"].shape))
-
-    def _transform(
-        self, n: fx.Node, name: str, module: nn.Module | None, found: list[_Units], args: Any, kwargs: Any
-    ) -> _Units:
-        """Operations on one tensor of units."""
-        if len(found) > 1 and (name in _SCALE or name in ("matmul", "bmm", "mm", "scaleddotproductattention")):
-            raise _NoRule("multiplies two paths, and their product has no length")
-        units = found[0]
-        first = args[0] if args else kwargs.get("input")
-        if len(found) > 1 or (units is not first and name not in ("mul", "multiply")):
-            raise _NoRule("is an operation without a rule for path lengths")
-        if name in _NONLINEAR:
-            return self._activate(n, name, module, units, args, kwargs)
-        if name in _SAME:
-            return units
-        if name in _SCALE or _NORM.fullmatch(name):
-            return self._spread(n, units.small)
-        if name in ("linear", "matmul", "mm"):
-            edges = units.small.expand(*units.small.shape[:-1], units.shape[-1]).movedim(-1, 0)
-            return self._spread(n, self.columns(edges).unsqueeze(-1))
-        if name in ("mean", "sum", "amax"):
-            axes = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else None))
-            if axes is None:
-                raise _NoRule("reduces all axes, and has no rule for path lengths")
-            axes = [axis % len(units.shape) for axis in ([axes] if isinstance(axes, int) else axes)]
-            kept = len(n.meta["tensor_meta"].shape) == len(units.shape)
-            return self._spread(n, units.common(axes, keepdim=kept))
-        if _CONVOLUTION.fullmatch(name):
-            groups: Any = module.groups if module else kwargs.get("groups", args[6] if len(args) > 6 else 1)
-            mixed = self.columns(units.channels().view(groups, -1).T)
-            channels = mixed.repeat_interleave(n.meta["tensor_meta"].shape[1] // groups)
-        elif _CHANNELWISE.fullmatch(name) or name == "pad":
-            channels = units.channels()
-        else:
-            raise _NoRule(f"{f'is a {type(module).__name__}' if module else 'is an operation'} without a rule")
-        dimensions = len(n.meta["tensor_meta"].shape)
-        if (digits := re.search(r"([123])d$", name)) and dimensions != int(digits[1]) + 2:
-            raise _NoRule("works on inputs without a batch axis; give them one")
-        return self._spread(n, channels.view(-1, *[1] * (dimensions - 2)))
-
-    def _activate(
-        self, n: fx.Node, name: str, module: nn.Module | None, units: _Units, args: Any, kwargs: Any
-    ) -> _Units:
+    def _activate(self, n: fx.Node, name: str, module: Any, units: _Units, args: Any, kwargs: Any) -> _Units:
         slope: Any = 0.0
         if name == "prelu":
-            slope = module.weight if module else kwargs.get("weight", args[-1])
+            slope = module.weight if module else _argument(args, kwargs, 1, "weight")
         elif name == "leakyrelu":
-            slope = module.negative_slope if module else kwargs.get("negative_slope", (*args, 0.01)[1])
+            slope = module.negative_slope if module else _argument(args, kwargs, 1, "negative_slope", 0.01)
         slope = torch.as_tensor(slope, device=units.small.device)
         if not slope.isfinite().all():
             raise _NoRule("has slopes that are not finite numbers")
-        slope = slope.view(-1, *[1] * (len(units.shape) - 2)) if slope.numel() > 1 else slope
+        if slope.numel() > 1:  # one a channel
+            slope = slope.view(-1, *[1] * (len(units.shape) - 2))
         distinct, place = units.small.unique(return_inverse=True)
-        longer = torch.tensor([self.longer(label) for label in distinct.tolist()], device=units.small.device)[place]
-        result = self._spread(n, torch.where(slope != 1, longer, units.small))
+        longer = torch.tensor([self.longer(label) for label in distinct.tolist()], device=place.device)[place]
+        result = self._expand(n, torch.where(slope != 1, longer, units.small))
+        path = str(n.target) if module else ".".join(filter(None, (_inside(n), _called(n))))
+        names = (path if call == 1 else f"{path}_{call}" for call in itertools.count(1))
         weights = self.states[self.mix(result.flat())].weights
-        layer, calls = str(n.target) if module else n.name, 1
-        while (layer if calls == 1 else f"{layer}_{calls}") in self.depth:
-            calls += 1
-        self.depth[layer if calls == 1 else f"{layer}_{calls}"] = float(sum(k * share for k, share in weights.items()))
+        self.depth[next(name for name in names if name not in self.depth)] = float(_mean_length(weights))
         return result
 
 
-def _class_name(module: nn.Module) -> str:
-    """Of a subclass of PReLU, which is traced as a PReLU, that name."""
-    return "PReLU" if isinstance(module, nn.PReLU) else type(module).__name__
-
-
-def _units(values: Any) -> list[_Units]:
-    found: list[_Units] = []
-    map_aggregate(values, lambda x: found.append(x) if isinstance(x, _Units) else x)
-    return found
+def _in_place(name: str, module: nn.Module | None, args: Any, kwargs: Any) -> bool:
+    """If a call writes into its first argument: ReLU(inplace=True), relu_, +=."""
+    flag = getattr(module, "inplace", False) or kwargs.get("inplace", False)
+    positional = name.lower().replace("_", "") in _NONLINEAR and any(x is True for x in args[1:])
+    augmented = name in ("imul", "itruediv") or (name in ("iadd", "isub") and isinstance(args[0], _Units))
+    return bool(flag or positional or augmented or name.endswith("_"))
