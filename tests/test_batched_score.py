@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 import affscore
 import affscore.batched_score as batched
-from affscore.batched_score import affinity_scores
+from affscore.batched_score import affinity_scores, operations
 
 seeds = pytest.mark.parametrize("seed", range(3))
 
@@ -139,6 +140,15 @@ def test_neither_the_executor_nor_the_groups_change_a_bit(monkeypatch):
     monkeypatch.setattr(batched, "_TOGETHER", 1)
     # Alone, a pair takes as many steps as it needs itself.
     assert affinity_scores(pairs) == pytest.approx(singly(pairs), abs=1e-10)
+
+
+@pytest.mark.parametrize(("n", "d"), [(40, 6), (20, 40), (20, 41), (9, 100)])
+def test_operations_are_those_that_torch_counts(n, d):
+    x = torch.from_numpy(cloud(np.random.default_rng(0), n, d))
+    least = batched._covariances(*(batched._centre(v)[0] for v in (x, torch.tanh(x))))[3].item()
+    with FlopCounterMode(display=False) as counter:
+        affinity_scores([(x, torch.tanh(x))])
+    assert counter.get_total_flops() == operations(n, d, least)
 
 
 def test_nothing_to_score_and_bad_input():
