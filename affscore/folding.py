@@ -152,7 +152,7 @@ def _compose(outer: _Map, inner: _Map) -> _Map:
 
 def _matrix(function: Callable[[Tensor], Tensor], shape: Sequence[int], bias: Tensor) -> _Map:
     """The linear part of an affine function, (n, *shape) to (n, out), on flattened inputs; bias (1, out)."""
-    rows = []
+    rows: list[Tensor] = []
     for some in torch.eye(bias.shape[1], dtype=bias.dtype, device=bias.device).split(_SOME_ROWS):
         x = bias.new_zeros(len(some), *shape).requires_grad_()
         with torch.enable_grad():

@@ -366,12 +366,15 @@ def symmetry_dimension(slopes: Tensor | Sequence[float]) -> int:
     Raises
     ------
     ValueError
-        If there are no slopes, or one of them is not finite.
+        If the slopes are not (channels,), there are none, or one of them is not finite.
 
     >>> symmetry_dimension([0, 0, 0, 0]), symmetry_dimension([0, 0.5, 1, 1]), symmetry_dimension([1, 1, 1, 1])
     (4, 6, 16)
     """
-    group = PReLUGroup(tuple(float(a) for a in slopes))
+    values = torch.as_tensor(slopes, dtype=torch.float64).detach()
+    if values.ndim != 1:
+        raise ValueError(f"slopes has shape {tuple(values.shape)}; it should be (channels,).")
+    group = PReLUGroup(tuple(values.tolist()))
     linear = sum(map(group._linear, group.slopes))
     return linear**2 + len(group.slopes) - linear
 
@@ -429,6 +432,16 @@ def transform(
     ------
     TypeError, ValueError
         As :func:`affscore.symmetries.act`.
+
+    >>> network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).double()
+    >>> x = torch.randn(5, 3, dtype=torch.float64)
+    >>> same = with_slopes(network, linearize(network, x))
+    >>> same[1].set_linear(torch.tensor([True, True, False, False]))
+    >>> other, matrices = transform(same, 0)
+    >>> torch.allclose(other(x), same(x)), torch.allclose(other[0].weight, same[0].weight)
+    (True, False)
+    >>> int((matrices["1"] != 0).sum()), symmetry_dimension(same[1].weight)
+    (6, 6)
     """
     generator = _generator(generator)
     bare = fold_norm(network)

@@ -365,6 +365,8 @@ def test_symmetry_dimension_grows_with_every_linear_channel():
     assert all(b > a for a, b in itertools.pairwise(sizes[1:]))
     with pytest.raises(ValueError, match="slopes is"):
         symmetry_dimension([])
+    with pytest.raises(ValueError, match=r"slopes has shape \(2, 2\)"):
+        symmetry_dimension(torch.ones(2, 2))
 
 
 @pytest.mark.parametrize("seed", range(4))
