@@ -389,7 +389,7 @@ SPELLINGS = {
         lambda self, x: self.b(F.pad(x, (1, 1, 1, 1))),
         lambda self, x: F.linear(x.permute(0, 2, 3, 1), self.a.weight[:, :, 0, 0]).movedim(-1, 1),
         lambda self, x: (x.transpose(1, -1).contiguous() @ self.a.weight[:, :, 0, 0]).transpose(-1, 1),
-        lambda self, x: self.a(x)[:, :, ::2, 1:].view(x.size(0), 4, -1),
+        lambda self, x: self.a(x)[:, :, ::2, 1:].reshape(x.size(0), 4, -1).view(x.shape[0], 4, 7, 4),
         lambda self, x: torch.cat(torch.chunk(self.a(x), 2, dim=1), dim=1),
         lambda self, x: torch.stack([self.a(x), x], 2)[:, :, 0],
     ],
