@@ -12,7 +12,7 @@ export const OPTIONS = [
   ["plain", "none"],
   ["skip_each", "a skip over each layer"],
   ["skip_all", "one skip over all layers"],
-  ["concatenate", "concatenation: all layers before"],
+  ["concatenate", "concatenation"],
 ];
 
 const range = (count) => Array.from({ length: count }, (_, k) => k);

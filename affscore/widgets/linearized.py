@@ -25,13 +25,13 @@ Array = NDArray[np.float64]
 # The same numbers stand in linearized.js.
 DEPTH, WIDTH, REACH, GRID = 4, 4, 3.0, 61
 # Of 200 draws, eight whose function turns often, whatever the connections, and keeps its size within a factor of 15
-# while units become linear.
+# while the units of all layers become linear together.
 SEEDS = (98, 14, 42, 108, 116, 157, 60, 118)
 NAMES = {
     "plain": "none",
     "skip_each": "a skip over each layer",
     "skip_all": "one skip over all layers",
-    "concatenate": "concatenation: all layers before",
+    "concatenate": "concatenation",
 }
 BARS = 200  # height of a panel
 
