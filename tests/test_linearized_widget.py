@@ -294,6 +294,12 @@ def test_small_network_counts_its_inputs():
     assert [layer.in_features for layer in SmallNetwork("concatenate").layers] == [1, 5, 9, 13, 17]
 
 
+def test_the_picture_leaves_the_random_numbers_alone():
+    state = torch.random.get_rng_state()
+    LinearizedNetwork().fallback()
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [

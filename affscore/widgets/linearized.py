@@ -111,7 +111,8 @@ class LinearizedNetwork(ComputedWidget):
     @torch.no_grad()
     def network(self, linear: bool = True) -> SmallNetwork:
         """The network of the present state; with ``linear=False``, all its units are ReLUs."""
-        network = SmallNetwork(self.connections)
+        with torch.random.fork_rng(devices=[]):  # a picture must not change what a notebook draws next
+            network = SmallNetwork(self.connections)
         grid = torch.linspace(-REACH, REACH, GRID, dtype=torch.float64)[:, None]
         for index, layer in enumerate(m for m in network.layers if isinstance(m, nn.Linear)):
             stream = self._stream(index)
