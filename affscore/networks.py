@@ -1,7 +1,8 @@
 """Small convolutional networks: the Myrtle CNN and ResNet20, with and without skips, for images of 32 x 32 pixels.
 
-The chapters ``symmetries``, ``stitching`` and ``linearized`` train and take apart these networks. Every activation is
-a module of its own with a name, listed by :func:`activation_layers`, so that features can be read and replaced there.
+The chapters ``symmetries``, ``stitching``, ``similarity`` and ``linearized`` train and take apart these networks. Every
+activation is a module of its own with a name, listed by :func:`activation_layers`, so that features can be read and
+replaced there.
 
 Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, appendix D.1 and figures 26 and 27.
 """
