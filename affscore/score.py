@@ -198,12 +198,12 @@ def _coordinates(x: Tensor, y: Tensor, basis: bool) -> tuple[Tensor, Tensor, Ten
     return coordinates[:n], coordinates[n:], None
 
 
-def _root(centred: Tensor, weight: Tensor, ridge: Tensor) -> Tensor:
-    """R with R^T R = weight * centred^T centred + ridge * I, with at most k rows."""
+def _root(centred: Tensor, weight: Tensor, ridge: Tensor, product: Tensor | None) -> Tensor:
+    """R with R^T R = weight * centred^T centred + ridge * I, with at most k rows; ``product`` is needed for a ridge."""
     k = centred.shape[1]
     rows = weight.sqrt() * centred
-    if ridge > 0:
-        covariance = rows.T @ rows
+    if product is not None and ridge > 0:
+        covariance = weight * product
         if ridge > _SAFE_TO_SQUARE * covariance.diagonal().sum():
             covariance.diagonal().add_(ridge)
             return torch.linalg.cholesky(covariance, upper=True)
@@ -227,6 +227,8 @@ def _map_factor(root_x: Tensor, root_y: Tensor) -> tuple[Tensor, Tensor]:
 class _AffineImage(torch.autograd.Function):
     """x -> x @ A for centred samples, where S = weight * samples^T samples + ridge * I for both clouds.
 
+    The products samples^T samples are handed over because they are there already; no derivative is taken for them.
+
     The derivative uses no differences of singular values, so equal ones do no harm:
 
     - With ridges, A solves A S_X A = S_Y. Differentiating that gives, in the basis Z, a Lyapunov equation with a
@@ -237,9 +239,17 @@ class _AffineImage(torch.autograd.Function):
 
     @staticmethod
     def forward(  # type: ignore[override]
-        ctx: Any, x: Tensor, weight_x: Tensor, ridge_x: Tensor, y: Tensor, weight_y: Tensor, ridge_y: Tensor
+        ctx: Any,
+        x: Tensor,
+        weight_x: Tensor,
+        ridge_x: Tensor,
+        product_x: Tensor | None,
+        y: Tensor,
+        weight_y: Tensor,
+        ridge_y: Tensor,
+        product_y: Tensor | None,
     ) -> Tensor:
-        z, sigma = _map_factor(_root(x, weight_x, ridge_x), _root(y, weight_y, ridge_y))
+        z, sigma = _map_factor(_root(x, weight_x, ridge_x, product_x), _root(y, weight_y, ridge_y, product_y))
         ctx.save_for_backward(x, weight_x, ridge_x, y, weight_y, ridge_y, z, sigma)
         return (x @ z) @ z.T
 
@@ -251,7 +261,7 @@ class _AffineImage(torch.autograd.Function):
         n = (weight_x * (x.T @ (x @ z)) + ridge_x * z) / sigma
         if not ridge_x and not ridge_y:
             grad_x, grad_y = _through_polar_factor(x, y, grad, weight_x, weight_y, z, n, sigma)
-            return grad_x, None, None, grad_y, None, None
+            return grad_x, None, None, None, grad_y, None, None, None
         through = grad @ z
         inner = (x @ z).T @ through
         inner = (inner + inner.T) / (2 * (sigma[:, None] + sigma))
@@ -263,7 +273,7 @@ class _AffineImage(torch.autograd.Function):
             return 2 * weight * spread, (spread * samples).sum(), (half * factor).sum()
 
         grad_x, *rest_x = pull(z, x, weight_x, -1.0)
-        return grad_x + through @ z.T, *rest_x, *pull(n, y, weight_y, 1.0)
+        return grad_x + through @ z.T, *rest_x, None, *pull(n, y, weight_y, 1.0), None
 
 
 def _through_polar_factor(
@@ -332,13 +342,18 @@ def _one_minus_root(residual: Tensor, spread: Tensor) -> Tensor:
     return 1 - torch.where(ratio > 0, torch.where(ratio > 0, ratio, 1.0).sqrt(), 0.0)
 
 
-def _weights(centred: Tensor, d: int, covariance: str) -> tuple[Tensor, Tensor, Tensor]:
-    """(centred, weight, ridge) such that the covariance is weight * centred^T centred + ridge * I."""
+def _weights(centred: Tensor, d: int, covariance: str) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """(centred, weight, ridge, product): the covariance is weight * product + ridge * I, product centred^T centred.
+
+    The product is left out where there is no shrinkage: covariances are then better not formed.
+    """
     n = centred.shape[0]
     if covariance == "empirical":
-        return centred, centred.new_full((), 1 / n), centred.new_zeros(())
-    s = _ledoit_wolf(centred, d)
-    return centred, (1 - s) / n, s * centred.square().sum() / (n * d)
+        return centred, centred.new_full((), 1 / n), centred.new_zeros(()), None
+    product = centred.T @ centred
+    norms = centred.square().sum(dim=1)
+    s = _coefficient(norms, product, d)
+    return centred, (1 - s) / n, s * norms.sum() / (n * d), product.detach()
 
 
 # ---------------------------------------------------------------------------------------------- public
