@@ -13,7 +13,7 @@ What the graph does to paths:
 
 *   A linear layer or convolution joins every output channel to every input channel (of its group) by *one* edge: the
     taps of a kernel are not counted separately, nor do the values of weights matter.
-*   An addition joins its summands. ``a + b + c`` is one addition of three, unless something else reads ``a + b``.
+*   An addition joins its summands. ``a + b + c`` is one addition of three, if it alone reads ``a + b``.
 *   Concatenated channels lie side by side. In NAPL each input of a concatenation so weighs by its share of channels.
 *   Flattening turns each position of a channel into a unit, with the channel's paths.
 *   Pooling, means, normalisation, dropout, resizing, and arithmetic with constants leave the paths of a channel alone,
@@ -21,6 +21,8 @@ What the graph does to paths:
 *   Constants, such as the zeros that pad the channels of a shortcut, carry no path. They are none of the summands
     and units that NAPL chooses from.
 *   A product of two paths (squeeze-and-excitation, attention) has no length, and is refused.
+
+Both lengths belong to the graph, not to the function: another graph with the same function may have others.
 
 Reference: Mehmeti-Göpel and Disselhoff, Nonlinear Advantage, arXiv 2211.17180, figure 1. The rules for taps, for
 three summands, for concatenation and for constants are our reading.

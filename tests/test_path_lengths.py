@@ -441,6 +441,13 @@ def test_a_sum_that_is_read_twice_stays_one_summand():
     lengths = path_lengths(Written(lambda self, x: (x + self.act(self.a(x))) + self.b(x)), X)
     assert lengths.napl == 1 / 3
 
+    def doubled(self, x):
+        inner = x + self.act(self.a(x))
+        return (inner + inner) + self.b(x)
+
+    lengths = path_lengths(Written(doubled), X)
+    assert lengths.counts.tolist() == [[6, 8]] * 4 and lengths.napl == 1 / 3  # two thirds of one half
+
 
 def test_what_is_written_in_place_is_what_a_skip_reads():
     """relu(x) overwrites x before the skip adds it; so does +=."""
@@ -481,6 +488,19 @@ def test_groups_slices_and_shuffles_are_followed_channel_by_channel():
     assert lengths.counts.tolist() == [
         straight, straight, bent, bent, straight, bent, straight, bent, bent, bent, straight, straight, straight, bent,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda self, x: F.conv2d(x, self.a.weight[:, :2], None, 1, 0, 1, 2),
+        lambda self, x: F.conv2d(x, self.a.weight[:, :2], groups=2),
+        lambda self, x: F.conv_transpose2d(x, self.a.weight[:, :2], groups=2),
+    ],
+)
+def test_functional_convolutions_have_groups_too(forward):
+    network = nn.Sequential(slopes(4, 2), Written(forward))
+    assert path_lengths(network, X).counts.tolist() == [[0, 2], [0, 2], [2, 0], [2, 0]]
 
 
 def test_flattening_repeats_a_channel_at_each_position():
@@ -651,6 +671,9 @@ class Branching(nn.Module):
 REFUSED = {
     "depends on values": (nn.Sequential(nn.ReLU(), Branching()), X, "network: Sequential cannot be traced: module 1"),
     "depends on values at the top": (Branching(), X, "the forward method fails on symbolic values"),
+    "depends on values after a module": (
+        Written(lambda self, x: x if self.a(x).sum() > 0 else -x), X, "the forward method fails on symbolic values",
+    ),
     "no network": (len, X, "network: got builtin_function_or_method; it should be a torch.nn.Module"),
     "array": (nn.ReLU(), np.zeros((1, 2)), "inputs: got ndarray; it should be a tensor"),
     "nothing": (nn.ReLU(), None, "inputs: got NoneType"),
