@@ -136,8 +136,9 @@ def test_baselines_are_met_at_their_napl(known):
 
 def test_incomplete_seeds_do_not_count(known):
     runs = known.runs["plain"]
-    later = [entry | {"seed": 1} for entry in runs if entry.get("strength") != 0.2]
+    later = [entry | {"seed": 1} for entry in runs if (entry.get("start"), entry.get("strength")) != ("early", 0.2)]
     assert study_of(*runs, *later).gap("plain").keys() == {0}
+    assert study_of(*runs, *later).collapse("plain").keys() == {0, 1}
     assert study_of(*runs[2:]).gap("plain") == {}
     needs = ClaimTable([over_seeds("gap", "-", "> 0", study_of(*runs[2:]).gap("plain"), (0, 1))])
     assert needs.claims[0].verdict == "not run here" and "book/data/linearized.py" in repr(needs)
