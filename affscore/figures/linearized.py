@@ -49,6 +49,13 @@ LOOKS = {
     "label noise": (VERMILION, "s"),
     "less data": (PURPLE, "D"),
 }
+PREDICTOR_LOOKS = dict(
+    zip(
+        PREDICTORS,
+        ((BLUE, "o", "affinity score"), (ORANGE, "^", "share positive"), (PURPLE, "D", "balance")),
+        strict=True,
+    )
+)
 
 
 def _above(axes, *, columns: int = 3) -> None:
@@ -235,7 +242,7 @@ def plot_survivors(study: Study, network: str = "plain", start: str = "late") ->
         axes.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=11, color="white" if value < 60 else "black")
     axes.grid(False)
     axes.set_yticks(range(len(strengths)), [f"{strength:g}" for strength in strengths])
-    axes.set_xticks(range(0, len(table[0]), 2), range(1, len(table[0]) + 1, 2))
+    axes.set_xticks(range(0, len(table[0]), 2), [str(number) for number in range(1, len(table[0]) + 1, 2)])
     axes.set(xlabel="activation, from the input on", ylabel="strength of the prior")
     figure.colorbar(shown, ax=axes, location="top", aspect=40, label="non-linear channels (%)")
     return None
@@ -350,11 +357,8 @@ def plot_dimension(study: Study, networks: Sequence[str] = ("plain", "residual",
 def plot_predictors(study: Study, networks: Sequence[str] = ("plain", "residual", "mlp"), start: str = "late") -> None:
     """How well three values predict, within layers, which channels survive: a dot for each seed, with intervals."""
     _, (axes,) = panels(height=4.4)
-    looks = {"score": (BLUE, "o"), "positive": (ORANGE, "^"), "balance": (PURPLE, "D")}
-    names = {"score": "affinity score", "positive": "share positive", "balance": "balance"}
-    for offset, predictor in zip((-0.2, 0, 0.2), PREDICTORS, strict=True):
-        colour, mark = looks[predictor]
-        axes.plot([], [], mark, color=colour, markersize=8, label=names[predictor])
+    for offset, (predictor, (colour, mark, label)) in zip((-0.2, 0, 0.2), PREDICTOR_LOOKS.items(), strict=True):
+        axes.plot([], [], mark, color=colour, markersize=8, label=label)
         for at, network in enumerate(networks):
             if network not in study.runs:
                 continue
@@ -377,16 +381,12 @@ def plot_predictors_by_layer(study: Study, network: str = "plain", start: str = 
     _, (axes,) = panels(height=4.0)
     records = study.select(network, start=start)
     count = len(records[0]["slopes"]) if records else 0
-    for predictor, colour, mark, label in (
-        ("score", BLUE, "o", "affinity score"),
-        ("positive", ORANGE, "^", "share positive"),
-        ("balance", PURPLE, "D", "balance"),
-    ):
+    for predictor, (colour, mark, label) in PREDICTOR_LOOKS.items():
         means = []
         for layer in range(count):
             values = list(study.separations(network, predictor, start=start, layer=layer).values())
             known = [value for value in values if np.isfinite(value)]
-            means.append(np.mean(known) if known else np.nan)
+            means.append(float(np.mean(known)) if known else np.nan)
         axes.plot(range(1, count + 1), means, f"{mark}-", color=colour, linewidth=1.5, markersize=7, label=label)
     axes.axhline(0.5, color=INK, linestyle="--", linewidth=1.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
