@@ -180,9 +180,12 @@ def test_units_that_know_a_concept_are_named_and_others_are_not():
 
 def test_no_unit_can_pass_for_a_concept_that_is_too_large():
     """IoU <= quantile / share (the text's exercise)."""
-    masks = torch.rand(50, 1, 20, 20, generator=torch.Generator().manual_seed(0)) < 0.3
+    generator = torch.Generator().manual_seed(0)
+    masks = torch.rand(50, 1, 20, 20, generator=generator) < 0.3
     concepts = Concepts(torch.zeros(50, 1, 20, 20, dtype=torch.uint8), masks, ("large",), ("any",))
-    best = dissect(masks.float() + 0.001 * torch.rand(50, 1, 20, 20), concepts).best[0]
+    # All values differ: of values that are equal at the cut, none counts as active.
+    ranks = torch.randperm(masks.numel(), generator=generator).reshape(masks.shape) / (2 * masks.numel())
+    best = dissect(masks.float() + ranks, concepts).best[0]
     assert best <= 0.005 / float(concepts.shares[0]) + 1e-12
     assert best == pytest.approx(0.005 / float(concepts.shares[0]), rel=1e-6)
 
