@@ -39,6 +39,7 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from affscore.companions import MEASURES
+from affscore.files import replacing
 from affscore.running import BatchResult, SignatureError, batch_results, resolve_device
 from affscore.score import COVARIANCES
 from affscore.tracing import POOLS, Call, Excluded
@@ -219,7 +220,7 @@ class Signature:
     # ------------------------------------------------------------------------------------- storage
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the signature as JSON. The file is complete or not there: it is written beside and then renamed."""
+        """Write the signature as JSON. The file is complete or not there."""
         path = Path(path)
         content = {
             "schema": SCHEMA,
@@ -233,12 +234,8 @@ class Signature:
         }
         if self.companions:
             content["companions"] = {name: _with_nulls(value) for name, value in self.companions.items()}
-        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
+        with replacing(path) as beside:
             beside.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Signature:

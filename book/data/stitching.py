@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 import affscore
 from affscore import signature
+from affscore.files import replacing
 from affscore.networks import activation_layers, load_network
 from affscore.stitches import Moments, Stitch, stitch_layer
 from affscore.stitching import Stitched, accuracy_of, inside_block, layer_moments, learn, reestimate
@@ -263,16 +264,15 @@ def tasks(study: Study) -> Iterator[tuple[str, Callable[[], Iterator[Record]], t
 
 
 def write(file: Path, result: dict[str, Any]) -> None:
-    """One record a line. The file is complete or not there: it is written beside and then renamed."""
+    """One record a line. The file is complete or as it was before."""
     parts = {key: value for key, value in result.items() if key != "tasks"}
     head = json.dumps(parts, indent=1, allow_nan=False)[:-2]
     blocks = []
     for name, records in result["tasks"].items():
         lines = ",\n".join(f"   {json.dumps(record, allow_nan=False)}" for record in records)
         blocks.append(f"  {json.dumps(name)}: [\n{lines}\n  ]")
-    beside = file.with_name(f".{file.name}.part")
-    beside.write_text(f'{head},\n "tasks": {{\n' + ",\n".join(blocks) + "\n }\n}\n", encoding="utf-8")
-    beside.replace(file)
+    with replacing(file) as beside:
+        beside.write_text(f'{head},\n "tasks": {{\n' + ",\n".join(blocks) + "\n }\n}\n", encoding="utf-8")
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 
 import torch
+from stored import store_results
 from torch import Tensor, nn
 
 from affscore.networks import load_network
@@ -144,9 +145,7 @@ def main() -> None:
                     "torch": torch.__version__.split("+")[0],
                     "device": options.device if options.device != "cpu" else f"CPU ({platform.machine()})",
                 }
-                beside = options.out.with_name(f".{options.out.name}.part")
-                beside.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-                beside.replace(options.out)
+                store_results(options.out, stored, indent=1)
                 print(key, stored["runs"][key], flush=True)
 
 
