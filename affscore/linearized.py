@@ -5,7 +5,8 @@ pulls the slopes to 1, where the channel is linear; a slope that has come close 
 
 *   :func:`linearize` converts a network, :func:`simplify` goes back where the slopes allow it, and
     :func:`affscore.folding.fold` removes the linear channels.
-*   :func:`survivors` counts the channels that are left in each layer, and :func:`core` says how wide and deep they are.
+*   :func:`survivors` counts the channels that are left in each layer, and :func:`effective_size` says
+    how wide and deep what is left is.
 *   :func:`symmetry_dimension`, :func:`groups` and :func:`transform`: linear channels enlarge the symmetry group of the
     network.
 
@@ -20,22 +21,21 @@ import itertools
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional
 
 from affscore.intertwiners import PReLUGroup, _generator
-from affscore.path_lengths import path_lengths, trace
+from affscore.path_lengths import trace
 from affscore.symmetries import act, fold_norm, hidden_layers
 
 __all__ = [
     "ChannelPReLU",
-    "Core",
     "channel_prelus",
-    "core",
+    "effective_size",
     "freeze",
     "groups",
     "linearize",
@@ -293,60 +293,21 @@ def survivors(network: nn.Module) -> OrderedDict[str, tuple[int, int]]:
     return found
 
 
-@dataclass(frozen=True)
-class Core:
-    """What is left of a network when its linear channels are not counted.
+def effective_size(survivors: Sequence[int]) -> tuple[float, float]:
+    """Effective width and depth of what is left: s_l non-linear channels in layer l, s in all.
 
-    Attributes
-    ----------
-    survivors
-        Channels that are not linear, by layer, those without any included.
-    depth
-        NAPL, the normalised average path length: non-linear units on a random path.
+    Width is the number of survivors in the layer of an average survivor, sum s_l^2 / s, and depth the participation
+    ratio of the layers, s^2 / sum s_l^2: k layers of w survivors have width w and depth k. Their product is s. The
+    definition is ours. Without survivors both are 0.
+
+    >>> effective_size([8, 8, 0, 8]), effective_size([0, 5, 0, 0]), effective_size([0, 0])
+    ((8.0, 3.0), (5.0, 1.0), (0.0, 0.0))
     """
-
-    survivors: dict[str, int]
-    depth: float
-
-    @property
-    def units(self) -> int:
-        """Survivors of all layers."""
-        return sum(self.survivors.values())
-
-    @property
-    def layers(self) -> int:
-        """Number of layers with a survivor."""
-        return sum(count > 0 for count in self.survivors.values())
-
-    @property
-    def width(self) -> float:
-        """Mean number of survivors of the layers that have any; 0 if none has."""
-        return self.units / self.layers if self.layers else 0.0
-
-    def __repr__(self) -> str:
-        return f"Core({self.units} units in {self.layers} layers, width {self.width:.3g}, depth {self.depth:.3g})"
-
-
-def core(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> Core:
-    """Width and depth of the core network: the source's words; how they are computed is our reading.
-
-    The width leaves out layers without survivors, because a layer that has become linear is missing, not narrow; it
-    is the mean and not the median, so that units = width * layers. A few stragglers in an otherwise linear layer pull
-    it down: :func:`affscore.linearized_study.effective_size` weighs layers by their survivors. The depth counts other
-    non-linear activations of the network, too.
-
-    Raises
-    ------
-    ValueError
-        As :func:`survivors` and :func:`affscore.path_lengths.path_lengths`.
-
-    >>> network = linearize(nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 4), nn.ReLU()), torch.zeros(1, 2))
-    >>> channel_prelus(network)["1"].set_linear(torch.tensor([True, True, True, False]))
-    >>> core(network, torch.zeros(1, 2))
-    Core(5 units in 2 layers, width 2.5, depth 1.25)
-    """
-    left = {name: count for name, (count, _) in survivors(network).items()}
-    return Core(left, path_lengths(network, inputs).napl)
+    counts = np.asarray(survivors, dtype=np.float64)
+    if counts.ndim != 1 or not (counts >= 0).all():
+        raise ValueError(f"survivors is {survivors}; it should hold a count of at least 0 for each layer.")
+    total, squares = counts.sum(), (counts**2).sum()
+    return (float(squares / total), float(total**2 / squares)) if total else (0.0, 0.0)
 
 
 # ------------------------------------------------------------------------------------------------ symmetries

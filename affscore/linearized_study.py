@@ -24,7 +24,7 @@ from scipy.integrate import trapezoid
 from scipy.stats import rankdata
 from torch import Tensor, nn
 
-from affscore.linearized import channel_prelus, freeze, prior
+from affscore.linearized import channel_prelus, effective_size, freeze, prior
 from affscore.relu_1d import monotone_score
 from affscore.score import affinity_score
 from affscore.symmetries import interval
@@ -36,7 +36,6 @@ __all__ = [
     "PREDICTORS",
     "STARTS",
     "Study",
-    "effective_size",
     "layer_scores",
     "linear_share",
     "load_study",
@@ -220,23 +219,6 @@ def task_data(data: ImageData, task: str, *, images: int = 10_000, seed: int = 0
 
 
 # ------------------------------------------------------------------------------------------------ stored runs
-
-
-def effective_size(survivors: Sequence[int]) -> tuple[float, float]:
-    """Effective width and depth of what is left: s_l non-linear channels in layer l, s in all.
-
-    Width is the number of survivors in the layer of an average survivor, sum s_l^2 / s, and depth the participation
-    ratio of the layers, s^2 / sum s_l^2: k layers of w survivors have width w and depth k. Their product is s. The
-    definition is ours. Without survivors both are 0.
-
-    >>> effective_size([8, 8, 0, 8]), effective_size([0, 5, 0, 0]), effective_size([0, 0])
-    ((8.0, 3.0), (5.0, 1.0), (0.0, 0.0))
-    """
-    counts = np.asarray(survivors, dtype=np.float64)
-    if counts.ndim != 1 or not (counts >= 0).all():
-        raise ValueError(f"survivors is {survivors}; it should hold a count of at least 0 for each layer.")
-    total, squares = counts.sum(), (counts**2).sum()
-    return (float(squares / total), float(total**2 / squares)) if total else (0.0, 0.0)
 
 
 def separation(values: Any, survives: Any) -> tuple[float, int]:

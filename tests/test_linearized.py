@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import itertools
-import statistics
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -14,7 +14,7 @@ from torch.nn import functional
 from affscore.linearized import (
     ChannelPReLU,
     channel_prelus,
-    core,
+    effective_size,
     freeze,
     groups,
     linearize,
@@ -277,31 +277,20 @@ def test_survivors_count_slopes_that_are_not_1():
             function(nn.Linear(2, 2))
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("residual", [True, False])
-def test_core_against_the_recursion_over_blocks(residual, seed):
-    """NAPL of a chain of layers with non-linear fractions p is their sum; a skip halves what it skips."""
-    network = linearize(resnet(4, (3,), channels=1, residual=residual), torch.zeros(2, 1, 8, 8))
-    random_slopes(network.double(), seed)
-    layers = channel_prelus(network)
-    layers["block2.relu1"].set_linear(torch.ones(4, dtype=torch.bool))
-    found = core(network, torch.zeros(2, 1, 8, 8, dtype=DOUBLE))
-    counts = {name: int((layer.weight != 1).sum()) for name, layer in layers.items()}
-    assert found.survivors == counts and found.units == sum(counts.values())
-    assert found.layers == len(layers) - 1
-    assert found.width == statistics.mean(count for count in counts.values() if count)
-    share = {name: count / len(layers[name].weight) for name, count in counts.items()}
-    halved = {name: p / 2 if residual and name.endswith("relu1") else p for name, p in share.items()}
-    assert found.depth == pytest.approx(sum(halved.values()), rel=1e-12)
+@pytest.mark.parametrize("layers", [1, 3, 7])
+@pytest.mark.parametrize("width", [1, 5])
+def test_effective_size_of_equal_layers(layers, width):
+    assert effective_size([width] * layers + [0, 0]) == (width, layers)
 
 
-def test_a_network_without_survivors_has_no_width():
-    network = linearize(mlp(3, 2, side=2), torch.zeros(2, 1, 2, 2))
-    assert repr(core(network, torch.zeros(1, 1, 2, 2))) == "Core(6 units in 2 layers, width 3, depth 2)"
-    for layer in channel_prelus(network).values():
-        layer.set_linear(torch.ones(3, dtype=torch.bool))
-    found = core(network, torch.zeros(1, 1, 2, 2))
-    assert (found.units, found.layers, found.width, found.depth) == (0, 0, 0.0, 0.0)
+@pytest.mark.parametrize("seed", range(5))
+def test_effective_size_multiplies_to_the_survivors(seed):
+    counts = np.random.default_rng(seed).integers(0, 20, 9)
+    width, depth = effective_size(counts)
+    assert width * depth == pytest.approx(counts.sum())
+    assert depth <= (counts > 0).sum() + 1e-9 and width <= counts.max() + 1e-9
+    with pytest.raises(ValueError, match="count of at least 0"):
+        effective_size([3, -1])
 
 
 def test_prior_is_the_sum_of_roots_and_pulls_harder_near_1():

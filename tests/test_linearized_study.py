@@ -19,7 +19,6 @@ from affscore.linearized import linearize, slopes
 from affscore.linearized_study import (
     STARTS,
     Study,
-    effective_size,
     load_study,
     measure_channels,
     over_seeds,
@@ -146,22 +145,6 @@ def test_incomplete_seeds_do_not_count(known):
         study_of(*runs[2:]).curve("plain", "base", "late", 0)
     with pytest.raises(ValueError, match=r"network is 'vgg'; there are runs of plain"):
         known.gap("vgg")
-
-
-@pytest.mark.parametrize("layers", [1, 3, 7])
-@pytest.mark.parametrize("width", [1, 5])
-def test_effective_size_of_equal_layers(layers, width):
-    assert effective_size([width] * layers + [0, 0]) == (width, layers)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_effective_size_multiplies_to_the_survivors(seed):
-    counts = np.random.default_rng(seed).integers(0, 20, 9)
-    width, depth = effective_size(counts)
-    assert width * depth == pytest.approx(counts.sum())
-    assert depth <= (counts > 0).sum() + 1e-9 and width <= counts.max() + 1e-9
-    with pytest.raises(ValueError, match="count of at least 0"):
-        effective_size([3, -1])
 
 
 @pytest.mark.parametrize("seed", range(5))
