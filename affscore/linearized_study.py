@@ -35,6 +35,7 @@ __all__ = [
     "CYCLES",
     "PREDICTORS",
     "STARTS",
+    "TASKS",
     "Study",
     "layer_scores",
     "linear_share",
@@ -50,6 +51,7 @@ __all__ = [
 CYCLES = 4
 #: The cycle during which the prior acts, counted from 0.
 STARTS = {"early": 0, "middle": 1, "late": 2}
+#: See :func:`task_data`; the first is what the others change.
 TASKS = ("base", "three classes", "label noise", "less data")
 
 

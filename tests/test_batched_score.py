@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+from clouds import cloud, hard_pair
 from torch.utils.flop_counter import FlopCounterMode
 
 import affscore
@@ -13,13 +14,6 @@ import affscore.batched_score as batched
 from affscore.batched_score import affinity_scores, operations
 
 seeds = pytest.mark.parametrize("seed", range(3))
-
-
-def cloud(rng, n, d, rank=None, orders=1.0):
-    """Correlated samples of the given rank whose standard deviations spread over so many orders of magnitude."""
-    rank = d if rank is None else rank
-    spectrum = 10 ** rng.uniform(-orders, 0, size=rank)
-    return (rng.normal(size=(n, rank)) * spectrum) @ np.linalg.qr(rng.normal(size=(d, d)))[0][:rank]
 
 
 def singly(pairs):
@@ -53,18 +47,8 @@ def test_they_equal_those_of_single_calls_on_hard_data(n, d, case, seed):
         x = np.sign(rng.normal(size=(n, d)))
     elif case == "outlier":
         x[0] *= 100
-    y = np.maximum(x, 0)
-    if case == "constant channels":
-        x[:, :3], y[:, :3], y[:, 5] = 2.5, -1.0, 7.0
-    elif case == "offset":
-        x, y = x + 1e6 * x.std() * rng.normal(size=d), y + 1e6 * y.std()
-    elif case == "tiny":
-        x, y = 1e-30 * x, 1e-30 * y
-    elif case == "huge":
-        x, y = 1e30 * x, 1e30 * y
-    elif case == "mixed scales":
-        x, y = 1e-12 * x, 1e12 * y
-    elif case == "identical":
+    x, y = hard_pair(rng, x, case)
+    if case == "identical":
         y = x.copy()
     elif case == "affine":
         y = 3 * x - 1

@@ -6,6 +6,7 @@ import numpy as np
 import ot
 import pytest
 import torch
+from clouds import cloud, hard_pair
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.covariance import LedoitWolf
@@ -54,13 +55,6 @@ def agrees(ours, theirs, tolerance=1e-8):
     return abs(ours - theirs) <= tolerance or abs((1 - ours) ** 2 - (1 - theirs) ** 2) <= tolerance
 
 
-def cloud(rng, n, d, rank=None):
-    """Correlated samples of the given rank with variances spread over two orders of magnitude."""
-    rank = d if rank is None else rank
-    spectrum = 10 ** rng.uniform(-1, 0, size=rank)
-    return (rng.normal(size=(n, rank)) * spectrum) @ np.linalg.qr(rng.normal(size=(d, d)))[0][:rank]
-
-
 @both
 @seeds
 @pytest.mark.parametrize(("n", "d"), [(2, 1), (3, 2), (40, 3), (200, 17), (20, 50), (16, 33), (30, 200), (64, 64)])
@@ -79,17 +73,7 @@ def test_score_equals_the_oracle_on_hard_data(case, seed, covariance):
     rng = np.random.default_rng([seed, 7])
     n, d = 60, 12
     x = cloud(rng, n, d, rank=4 if case == "low rank" else None)
-    y = np.maximum(x, 0)
-    if case == "constant channels":
-        x[:, :3], y[:, :3], y[:, 5] = 2.5, -1.0, 7.0
-    elif case == "offset":
-        x, y = x + 1e6 * x.std() * rng.normal(size=d), y + 1e6 * y.std()
-    elif case == "tiny":
-        x, y = 1e-30 * x, 1e-30 * y
-    elif case == "huge":
-        x, y = 1e30 * x, 1e30 * y
-    elif case == "mixed scales":
-        x, y = 1e-12 * x, 1e12 * y
+    x, y = hard_pair(rng, x, case)
     ours = affscore.affinity_score(x, y, covariance=covariance).item()
     assert agrees(ours, oracle(x, y, covariance))
 

@@ -21,7 +21,7 @@ from stored import open_results, store_results
 from torch import nn
 
 from affscore.linearized import channel_prelus, linearize
-from affscore.linearized_study import STARTS, task_data, train
+from affscore.linearized_study import STARTS, TASKS, task_data, train
 from affscore.networks import mlp, resnet
 from affscore.path_lengths import path_lengths
 from affscore.training import ImageData, accuracy, image_data, load_weights, save_weights
@@ -36,7 +36,6 @@ STRENGTHS = {
 SEEDS = {"plain": range(3), "residual": range(3), "mlp": range(8)}
 #: Numbers of activations that a baseline keeps.
 KEPT = {"plain": (13, 7, 4, 2, 1, 0), "residual": (13, 7, 4, 2, 1, 0), "mlp": (6, 4, 3, 2, 1, 0)}
-HARDER = ("three classes", "label noise", "less data")
 
 
 def build(name: str, seed: int, smoke: bool) -> nn.Module:
@@ -77,7 +76,7 @@ def jobs(name: str) -> list[tuple[str, dict[str, Any]]]:
     for seed in SEEDS[name]:
         sweep("base", seed, tuple(STARTS))
         baselines("base", seed, KEPT[name])
-        for task in HARDER if name == "mlp" else ():
+        for task in TASKS[1:] if name == "mlp" else ():
             sweep(task, seed, ("early", "late"))
             baselines(task, seed, KEPT[name][:1])
     return wanted
