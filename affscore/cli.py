@@ -19,14 +19,15 @@ from typing import Any, NoReturn
 import torch
 from tqdm.auto import tqdm
 
-from affscore import runs, suite
 from affscore.companions import MEASURES, check_names
-from affscore.datasets import NAMES, check_name, load_dataset
-from affscore.models import load_model
-from affscore.running import PRECISIONS, SCORINGS
+from affscore.engine import PRECISIONS, SCORINGS
 from affscore.score import COVARIANCES
-from affscore.signatures import Interrupted, Signature, SignatureError, signature
+from affscore.signature import Interrupted, Signature, SignatureError, signature
+from affscore.suite import runs
+from affscore.suite import suites as suite
 from affscore.tracing import POOLS
+from affscore.zoo.datasets import NAMES, check_name, load_dataset
+from affscore.zoo.models import load_model
 
 
 class _Parser(argparse.ArgumentParser):
@@ -260,7 +261,7 @@ def _recorded(folder: Path) -> list[str]:
 
 def run_report(options: argparse.Namespace) -> int:
     """The command ``report``."""
-    from affscore.report import report
+    from affscore.suite.report import report
 
     print(report(options.folder, options.out))
     return 0

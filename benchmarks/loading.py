@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader
 from torchvision.datasets import ImageFolder
 from torchvision.models import get_model_weights
 
-from affscore.datasets import load_dataset
+from affscore.zoo.datasets import load_dataset
 
 
 def make_images(folder: Path, count: int) -> None:

@@ -24,8 +24,8 @@ from statistics import median
 import torch
 
 from affscore import Signature
-from affscore.models import load_model
-from affscore.runs import joined_ranks, run
+from affscore.suite.runs import joined_ranks, run
+from affscore.zoo.models import load_model
 
 
 def measure(options: argparse.Namespace) -> None:

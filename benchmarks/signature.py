@@ -31,11 +31,11 @@ import numpy as np
 import torch
 
 import affscore
-from affscore.architectures import facts
-from affscore.batched_score import operations
-from affscore.datasets import load_dataset
-from affscore.models import load_model
+from affscore.score_gpu import operations
+from affscore.suite.architectures import facts
 from affscore.tracing import trace
+from affscore.zoo.datasets import load_dataset
+from affscore.zoo.models import load_model
 
 CPU = ["efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2", "resnet18"]
 PAPER = ["resnet50", "vgg16", "densenet161", "vit_b_16", "swin_b"]
@@ -44,7 +44,7 @@ SIDES = ("forward", "scores", "all companions", "scores on the device")
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Signatures against the bare forward pass.")
-    parser.add_argument("--models", nargs="+", help="names as for affscore.models.load_model")
+    parser.add_argument("--models", nargs="+", help="names as for affscore.zoo.models.load_model")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch-size", type=int, help="by default 256 on the CPU, 512 elsewhere")
     parser.add_argument("--micro-batch", type=int, help="for all sides; by default the whole batch at once")

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import torch
 
-from affscore.similarity import Moments, cka, gram, procrustes
+from affscore_book.similarity.measures import Moments, cka, gram, procrustes
 
 
 def peer(k: torch.Tensor, l: torch.Tensor) -> float:  # noqa: E741

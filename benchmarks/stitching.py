@@ -16,10 +16,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "2")
 
 import torch
 
-from affscore.networks import load_network
-from affscore.stitches import Moments, stitch_layer
-from affscore.stitching import State, Stitched, accuracy_of, reestimate, split
-from affscore.training import image_data
+from affscore_book.kit.networks import load_network
+from affscore_book.kit.training import image_data
+from affscore_book.stitching.maps import Moments, stitch_layer
+from affscore_book.stitching.stitched import State, Stitched, accuracy_of, reestimate, split
 
 NETWORKS = Path(__file__).parents[1] / "book" / "data" / "networks"
 

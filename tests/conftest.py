@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import torch
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[1]
 #: The built book. AFFSCORE_SITE points the browser tests at another copy.
 SITE = Path(os.environ.get("AFFSCORE_SITE", ROOT / "_build" / "html"))
 NO_BROWSER = "no Chromium or Chrome was found"
@@ -144,7 +144,7 @@ def _numbers(value: Any) -> Any:
 def node(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
     """``node(module, body, data=None)`` runs JavaScript outside a browser.
 
-    ``module`` is the text of an ES module (``affscore.widgets.base.bundle(path)``), ``body`` a function expression
+    ``module`` is the text of an ES module (``affscore_book.kit.widgets.bundle(path)``), ``body`` a function expression
     ``(module, data) => result``. The result comes back through JSON, with NaN, infinities and typed arrays kept; an
     exception in JavaScript is a RuntimeError here.
     """

@@ -1,0 +1,460 @@
+"""Non-linearity signatures: the affinity score of every activation call of a network, in execution order.
+
+``signature`` runs a network on batches, watches its activation calls (:mod:`affscore.tracing`), pools them to
+(n, channels) and scores each (:mod:`affscore.score`): one row per batch. The book's first chapter teaches it.
+
+The stored form is one JSON object, schema ``affscore.signature/1``:
+
+============  =========================================================================================
+schema        the string ``affscore.signature/1``
+pool          ``"spatial"`` or ``"trailing"``
+covariance    ``"ledoit_wolf"`` or ``"empirical"``
+calls         one object per call: name, module, function, ordinal, gate, shape, channel_axis
+excluded      one object per activation call that was seen and not scored: name, reason
+batch_sizes   samples in each batch
+scores        a row per batch, a number per call; ``null`` where the output did not vary (a dead call)
+companions    optional: for each companion measure rows like those of scores
+provenance    what is needed to run it again: model, weights, data, seed, device, versions, time
+============  =========================================================================================
+
+Reference: Bouniot et al., CVPR 2025, section 3.2 and section 4 (batches of 512, pooled features, Ledoit-Wolf).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import time
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+from tqdm.auto import tqdm
+
+from affscore.companions import MEASURES
+from affscore.engine import BatchResult, SignatureError, batch_results, resolve_device
+from affscore.files import replacing
+from affscore.score import COVARIANCES
+from affscore.tracing import POOLS, Call, Excluded
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError", "batch_results", "signature"]
+
+SCHEMA = "affscore.signature/1"
+
+
+@dataclass(eq=False)
+class Signature:
+    """Scores of every activation call, with what is needed to know where they come from.
+
+    Attributes
+    ----------
+    calls
+        The activation calls in execution order, as :class:`affscore.tracing.Call`.
+    scores
+        float64 array of shape (batches, calls); NaN where a call's output did not vary over the batch.
+    excluded
+        Activation calls that were seen and not scored, each with the reason.
+    pool, covariance
+        The settings of the run.
+    batch_sizes
+        Number of samples in each batch.
+    provenance
+        Model, weights, data, seed, device, versions, time.
+    companions
+        For each companion measure that was taken (:mod:`affscore.companions`) a float64 array of shape
+        (batches, calls); NaN where it is undefined.
+    """
+
+    calls: list[Call]
+    scores: np.ndarray
+    excluded: list[Excluded] = field(default_factory=list)
+    pool: str = "spatial"
+    covariance: str = "ledoit_wolf"
+    batch_sizes: list[int] = field(default_factory=list)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    companions: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.scores = np.asarray(self.scores, dtype=np.float64)
+        if self.scores.ndim != 2 or self.scores.shape[1] != len(self.calls):
+            raise ValueError(f"scores has shape {self.scores.shape}; it should be (batches, {len(self.calls)} calls).")
+        self.companions = {name: np.asarray(value, dtype=np.float64) for name, value in self.companions.items()}
+        for name, value in self.companions.items():
+            if name not in MEASURES:
+                raise ValueError(f"companions has {name!r}; the measures are {', '.join(map(repr, MEASURES))}.")
+            if value.shape != self.scores.shape:
+                raise ValueError(
+                    f"the companion {name!r} has shape {value.shape}; it should be that of scores, {self.scores.shape}."
+                )
+
+    @classmethod
+    def from_results(
+        cls,
+        results: Iterable[BatchResult],
+        *,
+        pool: str,
+        covariance: str,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> Signature:
+        """The signature of batches, in the order given, from what :func:`batch_results` gave for each.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or if their calls or their companion measures differ.
+        """
+        results = list(results)
+        if not results:
+            raise ValueError("results is empty; it should hold at least one batch.")
+        first = results[0]
+        for result in results[1:]:
+            if [call.name for call in result.calls] != [call.name for call in first.calls]:
+                raise ValueError(
+                    f"the activation calls of batch {result.index} differ from those of batch {first.index}."
+                )
+            if set(result.companions) != set(first.companions):
+                raise ValueError(
+                    f"batch {result.index} has the companions {sorted(result.companions)}, but batch {first.index} "
+                    f"has {sorted(first.companions)}."
+                )
+        shape = len(results), len(first.calls)
+        return cls(
+            calls=list(first.calls),
+            scores=np.array([result.scores for result in results], dtype=np.float64).reshape(shape),
+            excluded=list(first.excluded),
+            pool=pool,
+            covariance=covariance,
+            batch_sizes=[result.size for result in results],
+            provenance=dict(provenance or {}),
+            companions={
+                name: np.array([result.companions[name] for result in results], dtype=np.float64).reshape(shape)
+                for name in first.companions
+            },
+        )
+
+    @property
+    def dead(self) -> np.ndarray:
+        """Where the output did not vary over the batch and the score is undefined; bool, (batches, calls)."""
+        return np.isnan(self.scores)
+
+    def _over_batches(self, statistic: Any) -> np.ndarray:
+        result = np.full(len(self.calls), np.nan)
+        alive = ~self.dead.all(axis=0) if len(self.scores) else np.zeros(len(self.calls), dtype=bool)
+        result[alive] = statistic(self.scores[:, alive], axis=0)
+        return result
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean over the batches in which the call is alive, shape (calls,); NaN where it never is."""
+        return self._over_batches(np.nanmean)
+
+    @property
+    def std(self) -> np.ndarray:
+        """Standard deviation over the same batches, normalised by their number; 0 for a single batch."""
+        return self._over_batches(np.nanstd)
+
+    def __repr__(self) -> str:
+        batches, calls = self.scores.shape
+        name = self.provenance.get("model", "network")
+        head = f"Signature of {name}: {calls} activation calls, {batches} batch{'es' * (batches != 1)}"
+        mean = self.mean[~np.isnan(self.mean)]
+        if len(mean):
+            head += f", scores {mean.min():.2f} to {mean.max():.2f}, median {np.median(mean):.2f}"
+        dead = int(self.dead.any(axis=0).sum())
+        if dead:
+            head += f", {dead} dead in some batch"
+        if self.excluded:
+            head += f", {len(self.excluded)} excluded"
+        return head
+
+    def table(self, digits: int = 2) -> str:
+        """The signature as text: mean score (and std over batches), name and input shape of each call."""
+        width = max([len(call.name) for call in self.calls] + [4])
+        many = len(self.scores) > 1
+        lines = [f"{'#':>3}  {'score':>6}" + f"  {'std':>6}" * many + f"  {'call':<{width}}  {'shape':>14}"]
+        for i, (call, mean, std) in enumerate(zip(self.calls, self.mean, self.std, strict=True), start=1):
+            value = "dead" if math.isnan(mean) else f"{mean:.{digits}f}"
+            spread = "" if math.isnan(std) else f"{std:.{digits}f}"
+            line = f"{i:>3}  {value:>6}" + f"  {spread:>6}" * many
+            lines.append(f"{line}  {call.name:<{width}}  {'x'.join(map(str, call.shape)):>14}" + "  gate" * call.gate)
+        return "\n".join(lines)
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the mean score against the place of the call, with one standard deviation over batches.
+
+        Gates are open squares, dead calls crosses at 0. ``options`` go to the line. Returns the matplotlib axes.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(4.5, 3.2), dpi=150, layout="constrained")
+        place = np.arange(1, len(self.calls) + 1)
+        mean, std = self.mean, self.std
+        style: dict[str, Any] = {"color": "#0072B2", "linewidth": 1.2} | options
+        ax.plot(place, mean, zorder=1, **style)
+        ax.fill_between(place, mean - std, mean + std, color=style["color"], alpha=0.2, linewidth=0)
+        gate = np.array([call.gate for call in self.calls], dtype=bool)
+        ax.plot(place[~gate], mean[~gate], "o", color=style["color"], markersize=4.5, label="activation")
+        if gate.any():
+            ax.plot(place[gate], mean[gate], "s", mfc="white", mec="#D55E00", markersize=4.5, label="gate")
+        dead = np.isnan(mean)
+        if dead.any():
+            ax.plot(place[dead], np.zeros(dead.sum()), "x", color="#000000", label="dead (undefined)")
+        if gate.any() or dead.any():
+            ax.legend(frameon=False)
+        ax.set(xlabel="activation call, in order of execution", ylabel="affinity score")
+        ax.set_ylim(min(0.0, np.nanmin(mean, initial=0.0) - 0.05), 1.02)
+        ax.grid(axis="y", alpha=0.3)
+        return ax
+
+    # ------------------------------------------------------------------------------------- storage
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the signature as JSON. The file is complete or not there."""
+        path = Path(path)
+        content = {
+            "schema": SCHEMA,
+            "pool": self.pool,
+            "covariance": self.covariance,
+            "calls": [asdict(call) for call in self.calls],
+            "excluded": [asdict(item) for item in self.excluded],
+            "batch_sizes": self.batch_sizes,
+            "scores": _with_nulls(self.scores),
+            "provenance": self.provenance,
+        }
+        if self.companions:
+            content["companions"] = {name: _with_nulls(value) for name, value in self.companions.items()}
+        with replacing(path) as beside:
+            beside.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Signature:
+        """Read a signature that :meth:`save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file is truncated, not JSON, of another schema, or contradicts itself.
+        """
+        text = Path(path).read_text(encoding="utf-8")
+        try:
+            content = json.loads(text, parse_constant=_no_constant)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{path} is not complete JSON (line {error.lineno}: {error.msg}); was it cut off while being written?"
+            ) from error
+        except ValueError as error:
+            raise ValueError(f"{path} is not a valid signature: {error}") from error
+        schema = content.get("schema") if isinstance(content, dict) else None
+        if schema != SCHEMA:
+            raise ValueError(f"{path} has schema {schema!r}; it should be {SCHEMA!r}.")
+        try:
+            return cls._from_content(content)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {error}.") from error
+
+    @classmethod
+    def _from_content(cls, content: dict[str, Any]) -> Signature:
+        """The signature in the stored form, every part of which is checked."""
+        unknown = set(content) - set(_KEYS)
+        _require(not unknown, f"it has the unknown keys {sorted(unknown)}")
+        for name, known in (("pool", POOLS), ("covariance", COVARIANCES)):
+            _require(content[name] in known, f"{name} is {content[name]!r}")
+        calls = [Call(**{**call, "shape": tuple(call["shape"])}) for call in content["calls"]]
+        for call in calls:
+            numbers = (call.ordinal, call.channel_axis, *call.shape)
+            sound = all(type(value) is int for value in numbers) and type(call.gate) is bool
+            sound &= all(isinstance(value, str) for value in (call.name, call.module, call.function))
+            _require(sound, f"the call {call.name!r} has a value of a wrong type")
+        _require(len({call.name for call in calls}) == len(calls), "two calls have the same name")
+        sizes = content["batch_sizes"]
+        _require(all(type(size) is int and size >= 2 for size in sizes), "batch_sizes should hold whole numbers from 2")
+        shape = len(sizes), len(calls)
+        scores = _with_nans(content["scores"], shape, "scores")
+        _require(not (scores > 1).any(), "a score is above 1")
+        _require(isinstance(content["provenance"], dict), "provenance should be an object")
+        return cls(
+            calls=calls,
+            scores=scores,
+            excluded=[Excluded(**item) for item in content["excluded"]],
+            pool=content["pool"],
+            covariance=content["covariance"],
+            batch_sizes=sizes,
+            provenance=content["provenance"],
+            companions={name: _with_nans(rows, shape, name) for name, rows in content.get("companions", {}).items()},
+        )
+
+
+_KEYS = (
+    "schema", "pool", "covariance", "calls", "excluded", "batch_sizes", "scores", "companions", "provenance",
+)  # fmt: skip
+
+
+def _require(condition: bool, sentence: str) -> None:
+    if not condition:
+        raise ValueError(sentence)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"it holds {name}, which is not JSON.")
+
+
+def _with_nulls(values: np.ndarray) -> list[list[float | None]]:
+    return [[None if math.isnan(value) else value for value in row] for row in values.tolist()]
+
+
+def _with_nans(rows: Any, shape: tuple[int, int], name: str) -> np.ndarray:
+    """Stored rows as an array, null as NaN; anything but finite numbers in rows of the right number is an error."""
+    _require(len(rows) == shape[0], f"{name} has {len(rows)} rows for {shape[0]} batches")
+    for row in rows:
+        _require(len(row) == shape[1], f"{name} has a row of {len(row)} numbers for {shape[1]} calls")
+        for value in row:
+            sound = value is None or (type(value) in (int, float) and math.isfinite(value))
+            _require(sound, f"{name} holds {value!r}, which is not a finite number")
+    found = [[math.nan if value is None else float(value) for value in row] for row in rows]
+    return np.array(found, dtype=np.float64).reshape(shape)
+
+
+# --------------------------------------------------------------------------------------------- running
+
+
+class Interrupted(KeyboardInterrupt):
+    """The keyboard interrupted a run. ``finished`` is the Signature of the finished batches, or None."""
+
+    def __init__(self, finished: Signature | None = None) -> None:
+        super().__init__()
+        self.finished = finished
+
+
+def signature(
+    model: nn.Module,
+    batches: Iterable[Any],
+    *,
+    pool: str = "spatial",
+    covariance: str = "ledoit_wolf",
+    companions: bool | Sequence[str] = False,
+    micro_batch: int | None = None,
+    device: str | torch.device | None = None,
+    precision: str = "full",
+    channels_last: bool = False,
+    scoring: str = "host",
+    progress: bool = False,
+    provenance: Mapping[str, Any] | None = None,
+) -> Signature:
+    """The non-linearity signature of a network: the affinity score of every activation call, batch by batch.
+
+    Parameters
+    ----------
+    model
+        Any ``torch.nn.Module``. It runs in evaluation mode and without gradients; afterwards it is as it was.
+    batches
+        An iterable of batches. A batch is one statistical sample: a tensor of shape (n, ...) with n >= 2, a pair
+        (inputs, targets) as data loaders give, or a mapping from argument names to tensors.
+    pool
+        ``"spatial"`` averages each activation over all axes but batch and channels. ``"trailing"`` averages over
+        the last one or two axes, as the public reference code does.
+    covariance
+        ``"ledoit_wolf"`` or ``"empirical"``; see :func:`affscore.affinity_score`.
+    companions
+        True takes every measure of :data:`affscore.companions.MEASURES` in the same pass; a list of names takes
+        those.
+    micro_batch
+        Pass at most this many samples through the network at a time, to fit memory. The scores are still those of
+        whole batches.
+    device
+        Where to run, for instance ``"cuda"``; the network is moved there. By default it stays where it is.
+    precision
+        Of the forward pass: ``"full"`` (without TF32), ``"tf32"``, or ``"bf16"`` (autocast). The pooled values are
+        float32 or float64, and the scores float64, in each.
+    channels_last
+        Give the network its images in the channels-last memory format, which some devices run faster.
+    scoring
+        Where the scores are computed. ``"host"``: by threads of the processor, while the device runs the next batch.
+        ``"device"``: on the network's device (:mod:`affscore.score_gpu`), which takes ``"ledoit_wolf"``. That is
+        for GPUs whose float64 products are fast; the scores agree to about 1e-12.
+    progress
+        Show a progress bar.
+    provenance
+        Facts to store with the result, such as the names of weights and data.
+
+    Returns
+    -------
+    Signature
+
+    Raises
+    ------
+    SignatureError
+        (a ValueError) If a batch cannot be scored for whatever reason: it could not be read, it has a wrong type or
+        fewer than 2 samples, the network failed on it, an activation holds NaN or infinite values (naming the call),
+        or its calls are not those of the batches before. Its ``finished`` attribute keeps the batches scored so far.
+    KeyboardInterrupt
+        With the same attribute.
+    ValueError, TypeError
+        If an argument is wrong or the model is compiled or scripted.
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.Tanh())
+    >>> result = signature(model, [torch.randn(64, 8), torch.randn(64, 8)])        # two batches (64, 8)
+    >>> result.scores.shape, [call.name for call in result.calls]
+    ((2, 2), ['1:relu[0]', '3:tanh[0]'])
+    """
+    results: list[BatchResult] = []
+    started, clock = datetime.now(UTC), time.perf_counter()
+    running = batch_results(
+        model, batches, pool=pool, covariance=covariance, companions=companions, micro_batch=micro_batch,
+        device=device, precision=precision, channels_last=channels_last, scoring=scoring,
+    )  # fmt: skip
+    place = resolve_device(model, device)
+
+    def finished() -> Signature | None:
+        facts = {
+            "model": type(model).__name__,
+            **(provenance or {}),
+            "device": torch.cuda.get_device_name(place) if place.type == "cuda" else place.type,
+            "micro_batch": micro_batch,
+            "precision": precision,
+            "channels_last": channels_last,
+            "scoring": scoring,
+            "started": started.isoformat(timespec="seconds"),
+            "seconds": round(time.perf_counter() - clock, 3),
+            "versions": versions(),
+        }
+        return Signature.from_results(results, pool=pool, covariance=covariance, provenance=facts) if results else None
+
+    total = len(batches) if isinstance(batches, Sized) else None
+    try:
+        for result in tqdm(running, desc="batches", total=total, disable=not progress):
+            results.append(result)
+    except SignatureError as error:
+        error.finished = finished()
+        raise
+    except KeyboardInterrupt as error:
+        raise Interrupted(finished()) from error
+    whole = finished()
+    if whole is None:
+        raise SignatureError("batches is empty; it should give at least one batch.")
+    return whole
+
+
+def versions() -> dict[str, str]:
+    """Of Python and the packages that decide the numbers."""
+    from affscore import __version__
+
+    return {
+        "affscore": __version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+    }

@@ -1,0 +1,233 @@
+"""What is published about networks: family, year, depth, size, cost and accuracy; and what weights a signature had.
+
+Year, family and depth are data of this module; parameters, cost and accuracy come from torchvision's own metadata.
+Random weights are never passed off as trained ones: :func:`weights_kind` tells them apart.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from affscore.signature import Signature
+from affscore.zoo.models import DEFAULT_WEIGHTS, require
+
+__all__ = ["FAMILIES", "GROUPS", "KINDS", "Facts", "Family", "facts", "model_name", "short_names", "weights_kind"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Architectures of one publication.
+
+    Attributes
+    ----------
+    group
+        The group of the paper's Figure 6 that it belongs to, see :data:`GROUPS`.
+    year
+        Year of the first public version of the paper that introduced it.
+    depths
+        Name of each model and its depth: the number of convolutions and linear maps on the longest path from the
+        input to the output, so 50 for ``resnet50``. (The public reference code takes the number of modules.)
+    """
+
+    group: str
+    year: int
+    depths: Mapping[str, int]
+
+
+#: What :func:`weights_kind` may return.
+KINDS = ("pretrained", "random", "unknown")
+
+#: Groups of architectures, named as in Figure 6 of the paper.
+GROUPS = ("Pre-residual", "Residual", "NAS-based", "ViT", "Post-ViT", "other")
+
+_VGG = {f"vgg{depth}{end}": depth for depth in (11, 13, 16, 19) for end in ("", "_bn")}
+_REGNET = {
+    "regnet_x_400mf": 68, "regnet_x_800mf": 50, "regnet_x_1_6gf": 56, "regnet_x_3_2gf": 77, "regnet_x_8gf": 71,
+    "regnet_x_16gf": 68, "regnet_x_32gf": 71, "regnet_y_400mf": 82, "regnet_y_800mf": 72, "regnet_y_1_6gf": 137,
+    "regnet_y_3_2gf": 107, "regnet_y_8gf": 87, "regnet_y_16gf": 92, "regnet_y_32gf": 102, "regnet_y_128gf": 137,
+}  # fmt: skip
+
+#: Every classification model of torchvision, and EfficientNet-Lite, by family.
+FAMILIES: dict[str, Family] = {
+    "AlexNet": Family("Pre-residual", 2012, {"alexnet": 8}),
+    "VGG": Family("Pre-residual", 2014, _VGG),
+    "GoogLeNet": Family("Pre-residual", 2014, {"googlenet": 22}),
+    "Inception": Family("Pre-residual", 2015, {"inception_v3": 48}),
+    "SqueezeNet": Family("Pre-residual", 2016, {"squeezenet1_0": 18, "squeezenet1_1": 18}),
+    "ResNet": Family("Residual", 2015, {f"resnet{depth}": depth for depth in (18, 34, 50, 101, 152)}),
+    "Wide ResNet": Family("Residual", 2016, {"wide_resnet50_2": 50, "wide_resnet101_2": 101}),
+    "DenseNet": Family("Residual", 2016, {f"densenet{depth}": depth for depth in (121, 161, 169, 201)}),
+    "ResNeXt": Family("Residual", 2016, {"resnext50_32x4d": 50, "resnext101_32x8d": 101, "resnext101_64x4d": 101}),
+    "MobileNetV2": Family("Residual", 2018, {"mobilenet_v2": 53}),
+    "ShuffleNetV2": Family("Residual", 2018, {f"shufflenet_v2_x{width}": 51 for width in ("0_5", "1_0", "1_5", "2_0")}),
+    "MNASNet": Family("NAS-based", 2018, {f"mnasnet{width}": 53 for width in ("0_5", "0_75", "1_0", "1_3")}),
+    "EfficientNet": Family(
+        "NAS-based", 2019,
+        {f"efficientnet_b{size}": depth for size, depth in enumerate((82, 116, 116, 131, 161, 195, 225, 274))},
+    ),
+    "MobileNetV3": Family("NAS-based", 2019, {"mobilenet_v3_small": 54, "mobilenet_v3_large": 64}),
+    "RegNet": Family("NAS-based", 2020, _REGNET),
+    "EfficientNet-Lite": Family(
+        "NAS-based", 2020, {"efficientnet_lite0": 50, "efficientnet_lite1": 65, "efficientnet_lite2": 65}
+    ),
+    "EfficientNetV2": Family(
+        "NAS-based", 2021, {"efficientnet_v2_s": 171, "efficientnet_v2_m": 246, "efficientnet_v2_l": 340}
+    ),
+    "ViT": Family("ViT", 2020, {"vit_b_32": 50, "vit_l_32": 98, "vit_b_16": 50, "vit_l_16": 98, "vit_h_14": 130}),
+    "Swin": Family("Post-ViT", 2021, {"swin_t": 53, "swin_s": 101, "swin_b": 101}),
+    "SwinV2": Family("Post-ViT", 2021, {"swin_v2_t": 53, "swin_v2_s": 101, "swin_v2_b": 101}),
+    "ConvNeXt": Family(
+        "Post-ViT", 2022, {"convnext_tiny": 59, "convnext_small": 113, "convnext_base": 113, "convnext_large": 113}
+    ),
+    "MaxViT": Family("Post-ViT", 2022, {"maxvit_t": 147}),
+}  # fmt: skip
+
+# TensorFlow's README of EfficientNet-Lite: parameters, 10^9 multiply-adds, top-1 accuracy in percent.
+_LITE = {
+    "efficientnet_lite0": (4_652_008, 0.407, 75.1),
+    "efficientnet_lite1": (5_416_680, 0.631, 76.7),
+    "efficientnet_lite2": (6_092_072, 0.899, 77.6),
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is published about a model; None where it is not known (a network of your own).
+
+    Attributes
+    ----------
+    model, family, group
+        Names; family and group are ``"other"`` where the model is not in :data:`FAMILIES`.
+    year, depth
+        As in :class:`Family`.
+    parameters
+        Number of parameters.
+    gflops
+        10^9 multiply-adds for one image, which torchvision calls GFLOPS.
+    accuracy
+        ImageNet-1k top-1 accuracy of ``weights``, in percent.
+    weights
+        The published weights that ``accuracy`` and ``gflops`` belong to.
+    """
+
+    model: str
+    family: str = "other"
+    group: str = "other"
+    year: int | None = None
+    depth: int | None = None
+    parameters: int | None = None
+    gflops: float | None = None
+    accuracy: float | None = None
+    weights: str | None = None
+
+
+def facts(model: str | Signature, weights: str | None = None) -> Facts:
+    """What is published about a model: from :data:`FAMILIES` and torchvision's metadata of its weights.
+
+    Parameters
+    ----------
+    model
+        A name, or a signature, whose provenance names the model and its weights.
+    weights
+        The name of a set of torchvision's weights. By default those of the signature, and where it has random or
+        other weights ``IMAGENET1K_V1``; the set for the smallest images where there is no such set (``vit_h_14``,
+        ``regnet_y_128gf``).
+
+    Examples
+    --------
+    >>> resnet = facts("resnet50")
+    >>> resnet.family, resnet.year, resnet.depth, resnet.accuracy, resnet.parameters
+    ('ResNet', 2015, 50, 76.13, 25557032)
+    >>> facts("my_network")
+    Facts(model='my_network', family='other', group='other', year=None, ...)
+    """
+    if isinstance(model, Signature):
+        if weights is None:
+            weights = _weights_name(model)
+        model = model_name(model)
+    found = next(((name, family) for name, family in FAMILIES.items() if model in family.depths), None)
+    if found is None:
+        return Facts(model)
+    name, family = found
+    known: dict[str, Any] = {"family": name, "group": family.group, "year": family.year, "depth": family.depths[model]}
+    if model in _LITE:
+        parameters, gflops, accuracy = _LITE[model]
+        source = "ImageNet-1k (TensorFlow)"
+        return Facts(model, **known, parameters=parameters, gflops=gflops, accuracy=accuracy, weights=source)
+    enum = require("torchvision.models").get_model_weights(model)
+    names = [entry.name for entry in enum]
+    if weights not in names:
+        smallest = min(names, key=lambda each: enum[each].transforms().crop_size[0])
+        weights = DEFAULT_WEIGHTS if DEFAULT_WEIGHTS in names else smallest
+    meta = enum[weights].meta
+    accuracy = meta["_metrics"]["ImageNet-1K"]["acc@1"]
+    return Facts(
+        model,
+        **known,
+        parameters=meta["num_params"],
+        gflops=meta["_ops"],
+        accuracy=None if math.isnan(accuracy) else accuracy,  # vgg16 has weights without a classifier
+        weights=weights,
+    )
+
+
+def model_name(signature: Signature) -> str:
+    return str(signature.provenance.get("model", "network"))
+
+
+def short_names(signatures: Mapping[str, Signature]) -> dict[str, Signature]:
+    """The same signatures under names that fit a figure.
+
+    A model's name where it is the only one, or the only trained one; else with the kind of weights, and the seed if
+    that is needed; else the name as it was.
+    """
+
+    def candidates(name: str) -> list[str]:
+        signature = signatures[name]
+        model, kind = model_name(signature), weights_kind(signature)
+        seed = re.search(r"seed (\d+)", " ".join(_weights_texts(signature)))
+        longer = model if kind == "pretrained" else f"{model} {kind}"
+        return [model, longer, f"{longer} {seed[1]}" if seed else longer, name]
+
+    result: dict[str, Signature] = {}
+    counts = [Counter(texts) for texts in zip(*map(candidates, signatures), strict=True)]
+    for name, signature in signatures.items():
+        fit = (text for text, count in zip(candidates(name), counts, strict=True) if count[text] == 1)
+        result[next(text for text in fit if text not in result)] = signature
+    return result
+
+
+def _weights_texts(signature: Signature) -> list[str]:
+    """What the provenance says about the weights, in one or two texts."""
+    about = signature.provenance.get("weights")
+    if isinstance(about, Mapping):
+        return [str(about[key]) for key in ("weights", "source") if about.get(key)]
+    return [] if about is None else [str(about)]
+
+
+def _weights_name(signature: Signature) -> str | None:
+    """The name of torchvision's weights in the provenance, such as ``IMAGENET1K_V2``."""
+    texts = [text.rsplit(".", 1)[-1] for text in _weights_texts(signature)]
+    return next((text for text in texts if text.startswith("IMAGENET1K_")), None)
+
+
+def weights_kind(signature: Signature) -> str:
+    """``"pretrained"``, ``"random"`` or ``"unknown"``, from the signature's provenance.
+
+    Its ``pretrained``, True or False, decides if it is there. Otherwise seeded initialisations are random and
+    published weights are pretrained; weights from a file, or without a word about them, are unknown.
+
+    >>> weights_kind(Signature([], [[]], provenance={"weights": "random initialisation, seed 1"}))
+    'random'
+    """
+    if isinstance(stated := signature.provenance.get("pretrained"), bool):
+        return "pretrained" if stated else "random"
+    texts = " ".join(_weights_texts(signature)).lower()
+    if "random" in texts or "initialisation" in texts:
+        return "random"
+    return "pretrained" if "imagenet" in texts else "unknown"

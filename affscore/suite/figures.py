@@ -1,0 +1,402 @@
+"""Figures of comparisons of networks, one for each table of :mod:`affscore.suite.compare`. Each draws one figure.
+
+Random weights are marked in every figure: hollow marks and names in italics where they stand beside trained ones, and
+in any case a line above the figure that says so.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import AbstractPathEffect, withStroke
+from matplotlib.text import Text
+from scipy.cluster.hierarchy import dendrogram
+
+from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
+from affscore.signature import Signature
+from affscore.suite.compare import (
+    GROUPS,
+    PREDICTORS,
+    Arrangement,
+    Clustering,
+    Densities,
+    Distances,
+    batch_size_table,
+    facts,
+    weights_kind,
+)
+from affscore.suite.tables import Table
+
+__all__ = [
+    "plot_accuracy",
+    "plot_batch_sizes",
+    "plot_companions",
+    "plot_dendrogram",
+    "plot_densities",
+    "plot_deviations",
+    "plot_distances",
+    "plot_history",
+    "plot_map",
+    "plot_signatures",
+]
+
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK)
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
+MARKS = ("o", "s", "^", "D", "v", "X", "P")
+#: Shape and colour of each group of architectures.
+LOOKS = dict(zip(GROUPS, zip("osD^vX", (BLUE, VERMILION, ORANGE, PURPLE, GREEN, INK), strict=True), strict=True))
+#: Inches for one line of a list, and the size of its letters: legible at 360 pixels.
+LINE, SMALL = 0.235, 12.5
+
+
+def _caption(figure: Figure, kinds: Iterable[str], mark: str, title: str = "") -> None:
+    """Say above the figure whose weights these are, unless all are trained."""
+    found = set(kinds)
+    words = {"random": "random weights", "unknown": "weights not recorded"}
+    if found - {"pretrained"}:
+        if len(found) == 1:
+            title = f"{title}\n{words[found.pop()]}".strip()
+        else:
+            others = " or ".join(words[kind] for kind in ("random", "unknown") if kind in found)
+            title = f"{title}\n{mark}: {others}".strip()
+    if title:
+        figure.suptitle(title, fontsize=13.5)
+
+
+def _italics(labels: Iterable[Text], kinds: Sequence[str]) -> None:
+    """Names of networks without trained weights in italics, where both kinds stand together."""
+    if len(set(kinds)) > 1:
+        for label, kind in zip(labels, kinds, strict=True):
+            label.set_fontstyle("normal" if kind == "pretrained" else "italic")
+
+
+def _list(axes: Axes, names: Sequence[str], kinds: Sequence[str]) -> None:
+    """Names down the left side, the first on top."""
+    axes.set_yticks(range(len(names)), names, fontsize=SMALL)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    _italics(axes.get_yticklabels(), kinds)
+
+
+def _height(rows: int, more: float = 1.2) -> float:
+    return max(2.6, LINE * rows + more)
+
+
+@styled
+def plot_signatures(signatures: Mapping[str, Signature], *, gates: bool = True, columns: int = 3) -> None:
+    """The signature of each network, with one standard deviation over batches (Figure 12)."""
+    if max(map(len, signatures)) > 17:
+        columns = min(columns, 2)
+    rows = math.ceil(len(signatures) / columns)
+    figure, axes = panels(rows, columns, height=1.15 * rows + 1.0, sharey=True)
+    kinds = [weights_kind(signature) for signature in signatures.values()]
+    for panel, (name, signature), kind in zip(axes, signatures.items(), kinds, strict=False):
+        kept = np.array([gates or not call.gate for call in signature.calls], dtype=bool)
+        mean, std = signature.mean[kept], signature.std[kept]
+        place = np.arange(1, len(mean) + 1)
+        colour = BLUE if kind == "pretrained" else VERMILION
+        panel.fill_between(place, mean - std, mean + std, color=colour, alpha=0.25, linewidth=0)
+        panel.plot(place, mean, ".-" if len(mean) < 60 else "-", color=colour, linewidth=1.2, markersize=4)
+        title = panel.set_title(name, fontsize=SMALL, pad=3)
+        _italics([title] * len(kinds), kinds) if kind != "pretrained" else None
+        panel.tick_params(labelsize=11)
+        panel.locator_params(axis="x", nbins=3, integer=True)
+    for panel in axes[len(signatures) :]:
+        panel.set_visible(False)
+    figure.supxlabel("activation call", fontsize=14)
+    figure.supylabel("affinity score", fontsize=14)
+    _caption(figure, kinds, "red, in italics")
+
+
+@styled
+def plot_distances(distances: Distances, order: Sequence[str] | None = None) -> None:
+    """The matrix of distances; ``order`` is that of the names, by default the given one (Figures 5 B and 16)."""
+    order = list(distances.names if order is None else order)
+    index = [distances.names.index(name) for name in order]
+    kinds = [distances.kinds[i] for i in index]
+    n = len(order)
+    figure, (axes,) = panels(1, 1, height=_height(n, 1.5) if n > 14 else max(3.2, 0.36 * n + 1.2))
+    image = axes.imshow(distances.matrix[np.ix_(index, index)], cmap="viridis", aspect="auto")
+    axes.grid(False)
+    axes.set_yticks(range(n), [f"{name}  {i}" for i, name in enumerate(order, start=1)], fontsize=SMALL)
+    _italics(axes.get_yticklabels(), kinds)
+    ticks = [0, *range(4, n, 5)] if n > 12 else range(n)
+    axes.set_xticks(ticks, [str(i + 1) for i in ticks], fontsize=SMALL)
+    bar = figure.colorbar(image, ax=axes, location="bottom", aspect=40, pad=0.02)
+    bar.ax.tick_params(labelsize=SMALL)
+    figure.supxlabel(distances.how, fontsize=13)
+    _caption(figure, kinds, "in italics")
+
+
+@styled
+def plot_dendrogram(clustering: Clustering, count: int = 4) -> None:
+    """The tree of clusters; ``count`` clusters are told apart by colour (Figure 16)."""
+    count = min(count, len(clustering.names))
+    groups = clustering.groups(count)
+    n = len(clustering.names)
+    figure, (axes,) = panels(1, 1, height=_height(n))
+    colours = dict(zip(range(1, count + 1), COLOURS * count, strict=False))
+    members = {i: {groups[name]} for i, name in enumerate(clustering.names)}
+    link: dict[int, str] = {}
+    for i, (a, b) in enumerate(clustering.tree[:, :2].astype(int)):
+        members[n + i] = members[a] | members[b]
+        link[n + i] = colours[next(iter(members[n + i]))] if len(members[n + i]) == 1 else INK
+    dendrogram(
+        clustering.tree,
+        orientation="left",
+        labels=np.array(clustering.names),
+        ax=axes,
+        link_color_func=link.__getitem__,
+    )
+    figure.supxlabel(clustering.how, fontsize=13)
+    axes.grid(axis="y", visible=False)
+    kind = dict(zip(clustering.names, clustering.kinds, strict=True))
+    axes.invert_yaxis()
+    for label in axes.get_yticklabels():
+        label.set_fontsize(SMALL)
+        label.set_color(colours[groups[label.get_text()]])
+    _italics(axes.get_yticklabels(), [kind[label.get_text()] for label in axes.get_yticklabels()])
+    _caption(figure, clustering.kinds, "in italics")
+
+
+def _spread_labels(places: np.ndarray, least: float) -> np.ndarray:
+    """Heights pushed apart until neighbours are ``least`` away, in their order."""
+    order = np.argsort(places)
+    moved = places[order].astype(float)
+    for _ in range(200):
+        gaps = np.diff(moved)
+        short = np.maximum(least - gaps, 0) / 2
+        if not short.any():
+            break
+        moved[:-1] -= short
+        moved[1:] += short
+    result = np.empty_like(moved)
+    result[order] = moved
+    return result
+
+
+@styled
+def plot_map(arrangement: Arrangement, groups: Mapping[str, str] | None = None) -> None:
+    """The map of architectures (Figure 16): near each other means similar signatures.
+
+    Shape and colour show the group; a thin line joins the models of a family, whose name stands beside it. ``groups``
+    maps names to one of :data:`affscore.suite.compare.GROUPS` for networks that are not torchvision's.
+    """
+    figure, (axes,) = panels(1, 1, height=6.6)
+    about = {name: facts(model) for name, model in zip(arrangement.names, arrangement.models, strict=True)}
+    group = {name: (groups or {}).get(name, about[name].group) for name in arrangement.names}
+    families: dict[tuple[str, str], list[int]] = {}
+    for i, (name, kind) in enumerate(zip(arrangement.names, arrangement.kinds, strict=True)):
+        family = about[name].family
+        families.setdefault((family if family != "other" else name, kind), []).append(i)
+    points = arrangement.points
+    for members in families.values():
+        axes.plot(*points[members].T, color=INK, linewidth=0.8, alpha=0.5, zorder=1)
+    for i, (name, kind) in enumerate(zip(arrangement.names, arrangement.kinds, strict=True)):
+        mark, colour = LOOKS[group[name]]
+        filled = kind == "pretrained"
+        axes.plot(
+            *points[i], mark, markersize=9, mec=colour, mfc=colour if filled else "white", mew=1.8, zorder=2
+        )  # fmt: skip
+    axes.set_aspect("equal", adjustable="datalim")
+    figure.draw_without_rendering()
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    # A family's name stands beside that of its members which is nearest to their mean.
+    anchors = []
+    for members in families.values():
+        centre = points[members].mean(axis=0)
+        anchors.append(min(points[members], key=lambda point: float(np.linalg.norm(point - centre))))
+    heights = _spread_labels(np.array(anchors)[:, 1], 0.045 * (high - low))
+    outline: list[AbstractPathEffect] = [withStroke(linewidth=3, foreground="white")]
+    for (name, _), (x, y), height in zip(families, anchors, heights, strict=True):
+        late = x > left + 0.7 * (right - left)
+        shift = (-0.025 if late else 0.025) * (right - left)
+        text = axes.text(x + shift, height, name, fontsize=SMALL, ha="right" if late else "left", va="center", zorder=3)
+        text.set_path_effects(outline)
+        if abs(height - y) > 0.02 * (high - low):
+            axes.plot([x, x + shift], [y, height], color=INK, linewidth=0.6, zorder=1)
+    present = [name for name in GROUPS if name in group.values()]
+    handles = [
+        Line2D([], [], marker=LOOKS[g][0], color=LOOKS[g][1], linestyle="", markersize=9, label=g) for g in present
+    ]
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=3, frameon=False, columnspacing=1, handletextpad=0.2
+    )
+    axes.set_xlabel(f"{arrangement.how}; stress {arrangement.stress:.2f}", fontsize=13)
+    _caption(figure, arrangement.kinds, "hollow")
+
+
+@styled
+def plot_densities(densities: Densities) -> None:
+    """Density of the scores of each network, one above the other (Figure 5 C); a tick for each peak."""
+    n = len(densities.names)
+    step = 0.42 if n > 12 else 0.6
+    figure, (axes,) = panels(1, 1, height=step * n + 1.3)
+    for row, (name, curve, kind) in enumerate(zip(densities.names, densities.values, densities.kinds, strict=True)):
+        colour = BLUE if kind == "pretrained" else VERMILION
+        if np.isnan(curve).any():
+            axes.text(densities.grid.mean(), row, "no two different scores", fontsize=11, ha="center", va="bottom")
+            continue
+        scaled = row - 0.9 * curve / curve.max()
+        axes.fill_between(densities.grid, row, scaled, color=colour, alpha=0.35, linewidth=0, zorder=2 + row)
+        axes.plot(densities.grid, scaled, color=colour, linewidth=1.4, zorder=2 + row)
+        for place in densities.peaks(name):
+            axes.plot([place, place], [row, row - 0.15], color=INK, linewidth=1.6, zorder=3 + n)
+    _list(axes, densities.names, densities.kinds)
+    axes.set_ylim(n - 0.6, -1.05)
+    axes.locator_params(axis="x", nbins=6)
+    axes.set_xlabel("affinity score")
+    _caption(figure, densities.kinds, "red, in italics")
+
+
+@styled
+def plot_history(table: Table) -> None:
+    """Smallest, median and largest score of each network in the order of years, and accuracy (Figure 5 A).
+
+    ``table`` comes from :func:`affscore.suite.compare.history`.
+    """
+    names, kinds, n = list(table["model"]), list(table["weights"]), len(table)
+    accuracy = table["accuracy"]
+    known = bool(np.isfinite(accuracy).any())
+    figure, axes = panels(1, 2 if known else 1, height=_height(n, 1.6), sharey=True,
+                          gridspec_kw={"width_ratios": [2.3, 1] if known else [1]})  # fmt: skip
+    for row, (low, middle, high, kind) in enumerate(
+        zip(table["min"], table["median"], table["max"], kinds, strict=True)
+    ):
+        filled = kind == "pretrained"
+        axes[0].plot([low, high], [row, row], color=SKY if filled else "#999999", linewidth=5, solid_capstyle="butt")
+        axes[0].plot(middle, row, "o", mec=BLUE, mfc=BLUE if filled else "white", markersize=7, mew=1.6)
+    if known:
+        axes[1].plot(accuracy, range(n), "D", color=VERMILION, markersize=5)
+        axes[1].set_xlabel("top-1 (%)", fontsize=13)
+        axes[1].tick_params(axis="x", labelsize=SMALL)
+        axes[1].locator_params(axis="x", nbins=4)
+    years = table["year"]
+    labels = [
+        name if math.isnan(year) else f"{name}  {int(year) % 100:02d}" for name, year in zip(names, years, strict=True)
+    ]
+    _list(axes[0], labels, kinds)
+    for last in np.flatnonzero(years[1:] != years[:-1]):
+        for panel in axes:
+            panel.axhline(last + 0.5, color=INK, linewidth=0.8)
+    axes[0].set_xlabel("affinity score", fontsize=13)
+    axes[0].tick_params(axis="x", labelsize=SMALL)
+    title = "smallest, median and largest score, by year"
+    if known and set(kinds) != {"pretrained"}:
+        title += "\nright: ImageNet accuracy of the published weights"
+    _caption(figure, kinds, "hollow, in italics", title)
+
+
+def _heat(
+    axes: Axes, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], size: float, turn: int = 0
+) -> Any:
+    image = axes.imshow(values, cmap="PuOr", norm=Normalize(-1, 1), aspect="auto")
+    axes.grid(False)
+    axes.set_yticks(range(len(rows)), rows, fontsize=SMALL)
+    axes.set_xticks(range(len(columns)), columns, fontsize=SMALL)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    if turn:
+        for label in axes.get_xticklabels():
+            label.set(rotation=turn, ha="left", rotation_mode="anchor")
+    for (i, j), value in np.ndenumerate(values):
+        text = "-" if math.isnan(value) else f"{value:.2f}".replace("0.", ".").replace("-.00", ".00")
+        axes.text(j, i, text, ha="center", va="center", fontsize=size, color="white" if abs(value) > 0.7 else "black")
+    return image
+
+
+@styled
+def plot_companions(table: Table) -> None:
+    """Correlations of the score with other measures (Table 2), from ``companion_correlations``."""
+    columns = [name for name in table.columns if name not in ("model", "weights", "calls")]
+    kinds = [kind if kind in ("random", "unknown") else "pretrained" for kind in table["weights"]]
+    figure, (axes,) = panels(1, 1, height=_height(len(table), 1.0))
+    values = np.column_stack([table[name] for name in columns])
+    _heat(axes, values, list(table["model"]), columns, SMALL, turn=40)
+    axes.axhline(len(table) - 2.5, color=INK, linewidth=2)
+    _italics(axes.get_yticklabels(), kinds)
+    _caption(figure, kinds[:-2], "in italics", "correlation with the score over the calls")
+
+
+@styled
+def plot_accuracy(table: Table, kinds: Iterable[str] = ("pretrained",)) -> None:
+    """Correlations with accuracy by group (Figure 6), from :func:`affscore.suite.compare.accuracy_correlations`.
+
+    The strongest of a column has a frame. ``kinds``: the kinds of weights behind the signatures, for the caption;
+    the notes of the table are printed below the figure as well.
+    """
+    groups = list(table["group"])
+    values = np.column_stack([table[name] for name in PREDICTORS]).T
+    figure, (axes,) = panels(1, 1, height=0.36 * len(PREDICTORS) + 2.1 + 0.35 * len(table.notes))
+    heads = [f"{group}\n({int(count)})" for group, count in zip(groups, table["models"], strict=True)]
+    _heat(axes, values, PREDICTORS, heads, SMALL)
+    if len(groups) > 4:
+        for label in axes.get_xticklabels():
+            label.set_fontsize(10.5)
+    axes.axhline(PREDICTORS.index("parameters") - 0.5, color=INK, linewidth=2)
+    for j, strongest in enumerate(table["strongest"]):
+        if strongest in PREDICTORS:
+            i = PREDICTORS.index(strongest)
+            for width, colour in ((5.0, "white"), (2.5, INK)):  # seen on bright and on dark cells
+                axes.add_patch(Rectangle((j - 0.44, i - 0.42), 0.88, 0.84, fill=False, ec=colour, lw=width))
+    if table.notes:
+        figure.supxlabel("\n".join(map(_wrapped, table.notes)), fontsize=11)
+    _caption(figure, kinds, "in part", "correlation with accuracy (number of models)")
+
+
+def _wrapped(text: str, width: int = 72) -> str:
+    return textwrap.fill(text, width)
+
+
+@styled
+def plot_deviations(table: Table) -> None:
+    """How far signatures move from one data set to others (Figure 18), from ``compare.deviations``."""
+    labels = [name for name in table.columns if name not in ("model", "weights")]
+    names, kinds = list(table["model"][:-2]), list(table["weights"][:-2])
+    figure, (axes,) = panels(1, 1, height=_height(len(names), 1.9))
+    for label, mark, colour in zip(labels, MARKS * len(labels), COLOURS * len(labels), strict=False):
+        values = table[label]
+        axes.plot(
+            values[:-2],
+            range(len(names)),
+            mark,
+            color=colour,
+            markersize=8,
+            label=f"{label}: {values[-2]:.2f}±{values[-1]:.2f}",
+        )
+        axes.axvline(values[-2], color=colour, linestyle="--", linewidth=1.2)
+    _list(axes, names, kinds)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(table.notes[0].rstrip(".") if table.notes else "DTW distance")
+    figure.legend(loc="outside lower center", ncols=1 if len(labels) < 4 else 2, frameon=False)
+    _caption(figure, kinds, "in italics")
+
+
+@styled
+def plot_batch_sizes(signatures: Iterable[Signature], *, gates: bool = True) -> None:
+    """Signatures of one network for several batch sizes, and each call's change from the largest (Figure 10, left)."""
+    runs = sorted(signatures, key=lambda signature: max(signature.batch_sizes, default=0))
+    table = batch_size_table(runs, gates=gates)
+    figure, (above, below) = panels(2, 1, height=6.4, sharex=True)
+    kept = np.array([gates or not call.gate for call in runs[-1].calls], dtype=bool)
+    reference = runs[-1].mean[kept]
+    place = np.arange(1, len(reference) + 1)
+    for signature, size, colour, dash in zip(
+        runs, table["batch size"].astype(int), COLOURS * len(runs), DASHES * len(runs), strict=False
+    ):
+        mean = signature.mean[kept]
+        above.plot(place, mean, color=colour, linestyle=dash, linewidth=2, label=f"{size}")
+        below.plot(place, mean - reference, color=colour, linestyle=dash, linewidth=2)
+    above.set_ylabel("affinity score")
+    above.legend(title="batch size", ncols=3, loc="best")
+    below.set_ylabel(f"change from {int(table['batch size'][-1])}")
+    below.set_xlabel("activation call")
+    _caption(figure, map(weights_kind, runs), "in part")

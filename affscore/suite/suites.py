@@ -1,0 +1,374 @@
+"""Many networks on one data set: the whole study of the paper with one command, and what it would cost.
+
+:func:`run_suite` runs every network of a list (:func:`affscore.suite.runs.run`), skips what is done, and goes on after
+a network that fails. :func:`estimate` says how many hours that takes from a short measurement (:func:`measure_speed`)
+of the device at hand. The page on full-scale runs shows both; ``affscore suite`` is the command.
+
+What is published about the networks (year, family, cost) is in :mod:`affscore.suite.architectures`.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from tqdm.auto import tqdm
+
+from affscore.companions import check_names
+from affscore.engine import _tf32 as allow_tf32
+from affscore.signature import Signature
+from affscore.suite.architectures import facts
+from affscore.suite.records import RecordError, differences
+from affscore.suite.runs import Ranks, run, set_aside
+from affscore.suite.tables import Table
+from affscore.zoo.datasets import load_dataset
+from affscore.zoo.models import available_models, load_model
+
+__all__ = [
+    "PAPER",
+    "REPRESENTATIVES",
+    "SUITES",
+    "WEIGHTS",
+    "Failure",
+    "SuiteError",
+    "estimate",
+    "measure_speed",
+    "run_suite",
+]
+
+#: The 36 architectures of the paper (section 4 and Figure 16), by family.
+PAPER = (
+    "alexnet",
+    "vgg11", "vgg13", "vgg16", "vgg19",
+    "googlenet", "inception_v3",
+    "resnet18", "resnet34", "resnet50", "resnet101", "resnet152",
+    "densenet121", "densenet161", "densenet169", "densenet201",
+    "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3",
+    "efficientnet_b1", "efficientnet_b2", "efficientnet_b3", "efficientnet_b4",
+    "vit_b_32", "vit_l_32", "vit_b_16", "vit_l_16", "vit_h_14",
+    "swin_t", "swin_s", "swin_b",
+    "convnext_tiny", "convnext_small", "convnext_base", "convnext_large",
+)  # fmt: skip
+
+#: Lists of networks by name. The weights of ``lites`` install with pip; those of ``paper`` are downloaded.
+SUITES: dict[str, tuple[str, ...]] = {
+    "paper": PAPER,
+    "lites": ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2"),
+}
+
+#: Weights of the networks that have no ``IMAGENET1K_V1``. The other set of vit_h_14 was trained on ImageNet in its
+#: last layer only.
+WEIGHTS = {"vit_h_14": "IMAGENET1K_SWAG_E2E_V1"}
+
+#: One network of each of the paper's families, which :func:`measure_speed` times.
+REPRESENTATIVES = (
+    "alexnet", "vgg11", "googlenet", "inception_v3", "resnet18", "densenet121", "mnasnet1_0", "efficientnet_b1",
+    "vit_b_32", "swin_t", "convnext_tiny",
+)  # fmt: skip
+
+# No other network would fare better after one of these.
+_HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
+
+
+class SuiteError(ValueError):
+    """Something is wrong that no network of the suite can do without, such as the data."""
+
+
+class Failure(NamedTuple):
+    """A network that could not be measured, and why."""
+
+    model: str
+    reason: str
+
+
+def run_suite(
+    models: Sequence[str],
+    folder: str | Path,
+    *,
+    dataset: str,
+    root: str | Path | None = None,
+    weights: str | None = None,
+    batch_size: int = 512,
+    batches: int | None = None,
+    seed: int = 0,
+    loading: Mapping[str, Any] | None = None,
+    device: str | torch.device | None = None,
+    restart: bool = False,
+    ranks: Ranks | None = None,
+    progress: bool = True,
+    **measuring: Any,
+) -> list[Failure]:
+    """Measure many networks, one ``folder/MODEL.json`` each; run again, it does what is missing.
+
+    Parameters
+    ----------
+    models
+        Names that :func:`affscore.zoo.models.load_model` knows.
+    folder
+        Where the signatures and their records go; made if it is missing.
+    dataset, root, batch_size, batches, seed
+        As for :func:`affscore.zoo.datasets.load_dataset`; ``loading`` holds further options of it.
+    weights
+        As for :func:`affscore.zoo.models.load_model`, the same for all; None for ``IMAGENET1K_V1``, or :data:`WEIGHTS`.
+    device, restart, ranks
+        As for :func:`affscore.suite.runs.run`, which ``measuring`` (pool, companions, precision and so on) goes to.
+    progress
+        Show one progress bar, of the batches of all networks.
+
+    Returns
+    -------
+    list of Failure
+        Empty if all went well. A failure of one network does not stop the others.
+
+    Raises
+    ------
+    SuiteError
+        If a name is unknown or the data cannot be had.
+    OSError
+        If the disk is full.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run_suite(["squeezenet1_1"], folder, dataset="random", weights="random", batch_size=4, progress=False)
+    ...     Signature.load(Path(folder) / "squeezenet1_1.json").scores.shape
+    []
+    (1, 26)
+    """
+    if unknown := [name for name in models if name not in available_models()]:
+        raise SuiteError(
+            f"models: there is no model {', '.join(map(repr, unknown))}. "
+            "affscore.zoo.models.available_models() lists all."
+        )
+    folder = Path(folder)
+    ranks = ranks or Ranks()
+    place = Path(dataset).expanduser()
+    request = {
+        **{"dataset": place.resolve().name if place.is_dir() else dataset, "weights": weights},
+        **{"batch_size": batch_size, "batches": batches, "seed": seed},
+        **measuring,
+        "companions": list(check_names(measuring.get("companions", False))),
+    }
+    options = {"batch_size": batch_size, "batches": batches, "seed": seed, "root": root, **(loading or {})}
+    failures: list[Failure] = []
+
+    def one(model: str) -> None:
+        if restart:
+            ranks.together(lambda: set_aside(folder, model) if ranks.rank == 0 else None)
+        # The first rank decides: another machine may not see its files.
+        if ranks.gather(ranks.together(lambda: _finished(folder, model, request)))[0]:
+            return
+        chosen = WEIGHTS.get(model) if weights is None else weights
+        net = ranks.one_first(lambda: load_model(model, weights=chosen, seed=seed))
+        try:
+            data = ranks.one_first(lambda: load_dataset(dataset, preprocess=net.preprocess, **options))
+        except (ValueError, OSError) as error:
+            raise SuiteError(str(error)) from error
+        bar.expect(len(data), ranks.world)
+        about = {"model": model, "weights": net.provenance, "request": request}
+        run(
+            net.model, data, folder, model,
+            device=device, provenance=about, ranks=ranks, progress=bar.advance, **measuring,
+        )  # fmt: skip
+
+    # Downloads announce themselves on standard output.
+    with _Bar(len(models), progress and ranks.rank == 0) as bar, redirect_stdout(sys.stderr):
+        for model in models:
+            bar.begin(model)
+            try:
+                one(model)
+            except SuiteError:
+                raise
+            except Exception as error:
+                if isinstance(error, OSError) and error.errno in _HOPELESS:
+                    raise
+                failures.append(bar.failed(model, error))
+            bar.end()
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+    return failures
+
+
+def _finished(folder: Path, model: str, request: dict[str, Any]) -> bool:
+    """Whether the signature is there and is what is asked for now; an error if it is another one."""
+    path = folder / f"{model}.json"
+    if not path.exists():
+        return False
+    there = Signature.load(path).provenance.get("request")
+    if different := differences(there or {}, request):
+        raise RecordError(f"{path} is the signature of another run: {'; '.join(different)}.")
+    return True
+
+
+class _Bar:
+    """One progress bar for all batches of all networks; a network that is skipped or fails counts as gone through."""
+
+    def __init__(self, models: int, shown: bool):
+        self._models, self._count, self._begun, self._step = models, 0, 0, 1
+        self._bar = tqdm(total=0, unit="batch", disable=not shown)
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def begin(self, model: str) -> None:
+        self._begun += 1
+        self._bar.set_description(f"{model} ({self._begun} of {self._models})")
+
+    def expect(self, batches: int, ranks: int) -> None:
+        self._count, self._step = batches, ranks
+        self._bar.total = self._models * batches
+        self._to((self._begun - 1) * batches)
+
+    def advance(self, batches: int) -> None:
+        """By batches of this rank; the others are about as far."""
+        self._to(min(int(self._bar.n) + self._step * batches, self._begun * self._count))
+
+    def end(self) -> None:
+        self._to(self._begun * self._count)
+
+    def failed(self, model: str, error: Exception) -> Failure:
+        expected = isinstance(error, ValueError | TypeError | OSError | ImportError | torch.OutOfMemoryError)
+        text = " ".join(str(error).split()) or type(error).__name__
+        failure = Failure(model, text if expected else f"{type(error).__name__}: {text}")
+        if not self._bar.disable:
+            self._bar.write(f"affscore: {model} failed: {failure.reason}", file=sys.stderr)
+        return failure
+
+    def _to(self, place: int) -> None:
+        self._bar.update(place - int(self._bar.n))
+
+
+# ------------------------------------------------------------------------------------------------------ cost
+
+
+def measure_speed(
+    models: Iterable[str] = REPRESENTATIVES,
+    *,
+    device: str | torch.device = "cpu",
+    images: int = 32,
+    seconds: float = 2.0,
+    precision: str = "full",
+    channels_last: bool = False,
+) -> dict[str, float]:
+    """Images per second through the bare forward pass of some networks, with random weights on random images.
+
+    Parameters
+    ----------
+    models
+        Names that :func:`affscore.zoo.models.load_model` knows.
+    device, precision, channels_last
+        As for :func:`affscore.signature`.
+    images
+        How many pass through the network at a time.
+    seconds
+        How long to time each network, after one pass that does not count.
+
+    Examples
+    --------
+    >>> speed = measure_speed(["squeezenet1_1"], images=2, seconds=0.1)
+    >>> speed["squeezenet1_1"] > 0
+    True
+    """
+    device = torch.device(device)
+    found = {}
+    for name in models:
+        net = load_model(name, weights="random")
+        model = net.model.to(device)
+        x = torch.randn(images, 3, net.image_size, net.image_size, device=device)
+        if channels_last:
+            x = x.contiguous(memory_format=torch.channels_last)
+        autocast = torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
+        passes, begin = -1, 0.0
+        with torch.no_grad(), allow_tf32(precision == "tf32"), autocast:
+            while passes < 1 or time.perf_counter() - begin < seconds:
+                model(x)
+                if device.type == "cuda":
+                    torch.cuda.synchronize(device)
+                passes += 1
+                if not passes:
+                    begin = time.perf_counter()
+        found[name] = passes * images / (time.perf_counter() - begin)
+    return found
+
+
+def estimate(
+    speed: Mapping[str, float], models: Sequence[str] = PAPER, *, images: int = 50_000, processes: int = 1
+) -> Table:
+    """The hours that the forward passes of a suite take, from the speed of a few networks on the same device.
+
+    A network that was measured takes ``images / speed``. Another one is taken to do as many operations per second as
+    the measured network that is most like it: of its family, or else its group, or else any, the nearest in
+    operations per image. Loading and scoring run beside the forward pass; where they are slower, add to this
+    (``benchmarks/loading.py`` and ``benchmarks/signature.py`` measure it).
+
+    Parameters
+    ----------
+    speed
+        Images per second of some networks, as :func:`measure_speed` gives.
+    models
+        The networks of the suite.
+    images
+        Images that pass through each.
+    processes
+        Devices that share the work.
+
+    Returns
+    -------
+    Table
+        Columns: model, GFLOPS (10^9 multiply-adds an image, from torchvision's metadata of the weights that the suite
+        would take), measured (the network whose speed is used), images per second (of one device), hours. The last
+        row is the sum.
+
+    Raises
+    ------
+    ValueError
+        If ``speed`` is empty or not positive, a number is below 1, or torchvision does not know a network's cost.
+
+    Examples
+    --------
+    >>> estimate({"resnet18": 100.0}, ["resnet18", "vgg11"], images=36_000)
+    model    | GFLOPS | measured | images per second | hours
+    resnet18 |   1.81 | resnet18 |            100.00 |  0.10
+    vgg11    |   7.61 | resnet18 |             23.84 |  0.42
+    all      |      - | -        |                 - |  0.52
+    """
+    if not speed or not all(math.isfinite(value) and value > 0 for value in speed.values()):
+        raise ValueError(f"speed is {dict(speed)!r}; it should hold a positive number for at least one network.")
+    for name, value in (("images", images), ("processes", processes)):
+        if value < 1:
+            raise ValueError(f"{name} is {value}; it should be at least 1.")
+    # Measured with random weights, whose images have the size of the smallest set.
+    known = {name: (facts(name), _gflops(name, None)) for name in speed}
+    rows: list[tuple[str, float | None, str | None, float | None, float]] = []
+    for model in models:
+        own, gflops = facts(model), _gflops(model, WEIGHTS.get(model))
+        like = (
+            [name for name, (other, cost) in known.items() if name == model and cost == gflops]
+            or [name for name, (other, _) in known.items() if other.family == own.family != "other"]
+            or [name for name, (other, _) in known.items() if other.group == own.group != "other"]
+            or list(known)
+        )
+        nearest = min(like, key=lambda name: abs(math.log(known[name][1] / gflops)))
+        rate = speed[nearest] * known[nearest][1] / gflops
+        rows.append((model, gflops, nearest, rate, images / rate / processes / 3600))
+    rows.append(("all", None, None, None, sum(row[-1] for row in rows)))
+    columns = ("model", "GFLOPS", "measured", "images per second", "hours")
+    return Table(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)))
+
+
+def _gflops(model: str, weights: str | None) -> float:
+    cost = facts(model, weights).gflops
+    if cost is None:
+        raise ValueError(f"models: the cost of {model!r} is not known; torchvision's metadata has no such model.")
+    return cost

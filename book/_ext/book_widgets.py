@@ -1,0 +1,55 @@
+"""Sphinx extension: the JavaScript and CSS of every widget, on the pages that show one.
+
+Writes ``_static/affscore_widgets.js`` (all widgets' modules as text, then the host script beside this file) and
+``_static/affscore_widgets.css``. See ``affscore_book/kit/widgets.py`` for how a widget gets into a page. The files are
+collected by path, so that building the pages needs neither affscore nor torch.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+BOOK = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(BOOK))
+from affscore_book.kit.bundle import bundle, sources  # noqa: E402
+
+NAME = "affscore_widgets"
+
+
+def bundles() -> tuple[str, str]:
+    """The script and the style sheet for all widgets."""
+    # "</" must not end the script should a page ever hold it inline.
+    modules = json.dumps({name: bundle(path) for name, path in sources().items()}).replace("</", "<\\/")
+    host = Path(__file__).with_name("book_widgets_host.js").read_text(encoding="utf-8")
+    styles = sorted((BOOK / "affscore_book").glob("*/*.css"), key=lambda path: (path.name != "figure.css", path))
+    return f"const WIDGETS = {modules};\n{host}", "\n".join(path.read_text(encoding="utf-8") for path in styles)
+
+
+def write(app: Sphinx) -> None:
+    """Write both files where Sphinx copies static files from."""
+    if app.builder.format != "html":
+        return
+    folder = Path(app.doctreedir).parent / f".{NAME}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix, text in zip((".js", ".css"), bundles(), strict=True):
+        (folder / f"{NAME}{suffix}").write_text(text, encoding="utf-8")
+    app.config.html_static_path.append(str(folder))
+
+
+def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Load both files on a page that holds a widget, and on no other."""
+    if 'class="affscore-widget"' in context.get("body", ""):
+        app.add_css_file(f"{NAME}.css")
+        app.add_js_file(f"{NAME}.js", loading_method="defer")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.connect("builder-inited", write)
+    app.connect("html-page-context", add_to_page)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,1 @@
+"""The code behind the book: `kit` is shared, and each chapter has a folder of its name."""

@@ -1,0 +1,68 @@
+"""Checks of the exercises of the chapter on activations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from affscore_book.activations.sweeps import polynomial_score, sample_score, score_curve
+from affscore_book.kit.checks import report
+
+
+def check_even_power(score: float) -> None:
+    """Is ``score`` the affinity score of x^4 for x uniform on (-1, 1), to two decimals?"""
+    truth = polynomial_score(4)
+    report(
+        abs(score - truth) < 0.006,
+        "sorted, x^4 is u^4 on (0, 1), and the correlation of u and u^4 is that of the formula.",
+        "only the sorted outputs count: x^4 on (-1, 1) has the same outputs as on (0, 1).",
+    )
+
+
+def check_exponential(formula: Callable[[float], float]) -> None:
+    """Does ``formula(std)`` give the score of e^x for a normal input with that standard deviation?"""
+    for std in (0.1, 0.5, 1.0, 2.0):
+        truth = score_curve("exponential", 0.0, std).item()
+        if not abs(formula(std) - truth) < 1e-6:
+            return report(False, "", f"for std {std} the formula gives {formula(std):.4f}, the quadrature {truth:.4f}.")
+    report(True, "the mean does not appear, because e^(m + x) is e^x times a constant.", "")
+
+
+def check_crossing(std: float) -> None:
+    """Is ``std`` where tanh and ReLU have the same score for a normal input with mean 0, to 1 %?"""
+    if not std > 0:
+        return report(False, "", "a standard deviation is positive.")
+    tanh, relu = (score_curve(name, 0.0, std).item() for name in ("tanh", "relu"))
+    closer = [score_curve("tanh", 0.0, std * factor).item() - relu for factor in (0.99, 1.01)]
+    report(
+        closer[0] > 0 > closer[1],
+        "below it ReLU is the more non-linear of the two, above it tanh is.",
+        f"at {std:g} tanh scores {tanh:.3f} and ReLU {relu:.3f}.",
+    )
+
+
+def check_dimension(activation: Callable[[Tensor], Tensor]) -> None:
+    """Does ``activation`` score 1 in one dimension and less than 0.2 in 100, for standard normal inputs?"""
+    one = score_curve(activation, 0.0).item()
+    many = sample_score(activation, 0.0, 1.0, n=300, d=100)
+    report(
+        one > 0.9999 and many < 0.2,
+        f"it scores {one:.2f} in one dimension and {many:.2f} in 100: the affine map may stretch, but not reflect.",
+        f"it scores {one:.2f} in one dimension and {many:.2f} in 100.",
+    )
+
+
+def check_rounding(mean: float) -> None:
+    """Is torch's GELU constant in float64 around ``mean``, for inputs of std 0.5, while the true GELU varies?"""
+    gelu = torch.nn.functional.gelu
+    torch_says, exact = (sample_score(f, mean, 0.5, n=1000, d=1) for f in (gelu, "gelu"))
+    if math.isnan(exact):
+        return report(False, "", "even the accurate GELU is constant there.")
+    report(
+        math.isnan(torch_says),
+        "1 + erf is rounded to 0, and the unit is dead in the computer though not on paper.",
+        f"torch's GELU still varies there: its score is {torch_says:.2f}.",
+    )

@@ -1,0 +1,400 @@
+"""The figures and tables of the chapter on activations. Each function draws one figure and returns nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+
+from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
+from affscore.score import affinity_score
+from affscore_book.activations.sweeps import (
+    CATALOGUE,
+    Activation,
+    Function,
+    Summary,
+    Sweep,
+    lookup,
+    polynomial_score,
+    pooled_score,
+    sample_score,
+    score_curve,
+    summarise,
+)
+
+__all__ = [
+    "ActivationTable",
+    "SummaryTable",
+    "explore",
+    "plot_boxes",
+    "plot_curves",
+    "plot_dimensions",
+    "plot_inputs",
+    "plot_map",
+    "plot_moving_range",
+    "plot_polynomials",
+    "plot_pooling",
+    "plot_shapes",
+    "plot_shrinkage",
+    "plot_zoo",
+    "summarise_all",
+]
+
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK)
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
+FAMILIES = {
+    "squashing": ("o", BLUE),
+    "rectifier": ("s", VERMILION),
+    "exponential": ("D", ORANGE),
+    "smooth rectifier": ("^", GREEN),
+    "shrinkage": ("v", SKY),
+    "bump or wave": ("P", PURPLE),
+    "power": ("X", INK),
+}
+
+
+def _outer_labels(axes: list[Axes], across: str, up: str) -> None:
+    """One label for each direction, and no empty panels."""
+    figure = axes[0].get_figure(root=True)
+    assert figure is not None
+    figure.supxlabel(across, fontsize=15)
+    figure.supylabel(up, fontsize=15)
+    for panel in axes:
+        panel.set_visible(panel.has_data())
+
+
+def _score_axis(axes: Axes, low: float = -0.03) -> None:
+    axes.set_ylim(low, 1.05)
+    axes.set_yticks([0, 0.5, 1])
+    axes.set_ylabel("affinity score")
+
+
+def _legend(axes: Axes, **options: Any) -> None:
+    axes.legend(frameon=True, framealpha=0.9, fontsize=13, **options)
+
+
+# ------------------------------------------------------------------------------------------------ the idea
+
+
+@styled
+def plot_inputs(name: str | Activation | Function, means: Sequence[float] = (-3.0, 0.0, 3.0), std: float = 1.0) -> None:
+    """An activation with the middle 95 % of normal inputs marked, and below it their scores on the whole curve."""
+    row = lookup(name)
+    limit = max(7.0, max(map(abs, means)) + 2 * std)
+    _, (above, below) = panels(2, 1, height=7, sharex=True)
+    x = torch.linspace(-limit, limit, 401, dtype=torch.float64)
+    above.plot(x, row(x), color=INK)
+    scores = score_curve(row, means, std)
+    for mean, score, colour, mark in zip(means, scores.tolist(), COLOURS, "osD", strict=False):
+        inside = torch.linspace(mean - 2 * std, mean + 2 * std, 101, dtype=torch.float64)
+        above.plot(inside, row(inside), color=colour, linewidth=7, alpha=0.7, solid_capstyle="butt")
+        below.plot([mean], [score], mark, color=colour, markersize=12, zorder=3)
+    above.set_title(row.title)
+    above.set_ylabel("output")
+    below.plot(x, score_curve(row, x, std), color=INK)
+    below.set_xlabel("input (above), mean of the input (below)")
+    _score_axis(below)
+
+
+def explore(activation: str | Activation | Function, mean: float = 0.0, std: float = 1.0) -> None:
+    """:func:`plot_inputs` for one input, with the arguments that sliders can set."""
+    plot_inputs(activation, (mean,), std)
+
+
+@styled
+def plot_curves(
+    names: Iterable[str], stds: Sequence[float] = (1.0,), coupling: str = "sorted", limit: float = 20.0
+) -> None:
+    """Score against the mean of a normal input, one line for each activation and standard deviation."""
+    names = list(names)
+    _, (axes,) = panels(1, 1, height=4.2)
+    means = torch.linspace(-limit, limit, 161, dtype=torch.float64)
+    lines = [(name, std) for name in names for std in stds]
+    for (name, std), colour, dash in zip(lines, COLOURS, DASHES, strict=False):
+        label = lookup(name).title if len(names) > 1 else f"std {std:g}"
+        axes.plot(means, score_curve(name, means, std, coupling=coupling), color=colour, linestyle=dash, label=label)
+    if len(names) == 1:
+        axes.set_title(lookup(names[0]).title)
+    axes.set_xlabel("mean of the input")
+    _score_axis(axes, -0.03 if coupling == "sorted" else -0.45)
+    _legend(axes)
+
+
+# ------------------------------------------------------------------------------------------------ Figure 2
+
+
+@styled
+def plot_moving_range(name: str = "relu", n: int = 1000, seed: int = 0) -> None:
+    """Figure 2A: X uniform on [m - 2, m + 2], one sample of n points for each of 20 centres m, on the exact curve."""
+    centres = np.linspace(-4, 4, 20)
+    rng = np.random.default_rng(seed)
+    dots = []
+    for centre in centres:
+        x = torch.from_numpy(rng.uniform(centre - 2, centre + 2, n))
+        dots.append(affinity_score(x, lookup(name)(x), covariance="empirical").item())
+    fine = torch.linspace(-4, 4, 401, dtype=torch.float64)
+    exact = score_curve(name, fine, 2 / math.sqrt(3), distribution="uniform")
+    _, (axes,) = panels(1, 1, height=4.2)
+    axes.plot(fine, exact, color=GREEN, label="exact")
+    axes.plot(centres, dots, "o", color=BLUE, markersize=8, label=f"samples of {n}")
+    dead = fine[exact.isnan()]
+    if len(dead):
+        axes.axvspan(dead.min().item(), dead.max().item(), color=INK, alpha=0.12)
+        axes.text(float(dead.mean()), 0.5, "undefined:\nconstant\noutput", ha="center", va="center", fontsize=13)
+    axes.set_xlabel("centre m of the inputs, uniform on [m − 2, m + 2]")
+    _score_axis(axes)
+    _legend(axes, loc="lower right")
+
+
+@styled
+def plot_shapes(names: Sequence[str] = ("relu", "sigmoid", "tanh"), mean: float = 0.0) -> None:
+    """Figure 2B, for every width of the input: score against the standard deviation at a fixed mean."""
+    stds = np.geomspace(0.05, 30, 61)
+    _, (axes,) = panels(1, 1, height=4.2)
+    for name, colour, dash in zip(names, COLOURS, DASHES, strict=False):
+        scores = [score_curve(name, mean, std).item() for std in stds]
+        axes.semilogx(stds, scores, color=colour, linestyle=dash, label=lookup(name).title)
+    axes.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
+    axes.set_xlabel(f"standard deviation of a normal input with mean {mean:g}")
+    _score_axis(axes)
+    _legend(axes)
+
+
+@styled
+def plot_polynomials(theirs: dict[int, float], n: int = 1000, seed: int = 0) -> None:
+    """Figure 2C: x^k for X uniform on (-1, 1): the formula, samples of n points, and the slides' numbers."""
+    degrees = np.arange(1, 44)
+    x = torch.from_numpy(np.random.default_rng(seed).uniform(-1, 1, n))
+    samples = [affinity_score(x, x**k, covariance="empirical").item() for k in theirs]
+    _, (axes,) = panels(1, 1, height=4.2)
+    axes.plot(degrees, [polynomial_score(int(k)) for k in degrees], color=GREEN, label="formula")
+    axes.plot(list(theirs), samples, "o", color=BLUE, markersize=9, label=f"sample of {n}")
+    axes.plot(list(theirs), list(theirs.values()), "x", color=VERMILION, markersize=10, mew=3, label="slides")
+    axes.set_xlabel("degree k")
+    _score_axis(axes)
+    _legend(axes)
+
+
+# -------------------------------------------------------------------------------------- Figures 8 and 9
+
+
+@styled
+def plot_boxes(sweep: Sweep, names: Iterable[str] | None = None) -> None:
+    """Figure 8: for each activation and mean a box over the standard deviations; whiskers cover the whole range."""
+    names = list(names or sweep.scores)
+    columns = min(2, len(names))
+    _, axes = panels(math.ceil(len(names) / columns), columns, height=2.6 * math.ceil(len(names) / columns))
+    for name, panel in zip(names, axes, strict=False):
+        for mean, scores in zip(sweep.means, sweep.scores[name], strict=True):
+            scores = scores[~np.isnan(scores)]
+            if len(scores):
+                panel.boxplot(
+                    scores, positions=[mean], widths=1.5, whis=(0, 100), manage_ticks=False, patch_artist=True,
+                    boxprops={"facecolor": SKY}, medianprops={"color": VERMILION, "linewidth": 3},
+                )  # fmt: skip
+            else:
+                panel.axvspan(mean - 1.05, mean + 1.05, color=INK, alpha=0.12, linewidth=0)
+        panel.set_title(lookup(name).title)
+        panel.set_xlim(-22, 22)
+        panel.set_xticks([-20, 0, 20])
+        panel.set_ylim(-0.05, 1.05)
+        panel.set_yticks([0, 0.5, 1])
+    _outer_labels(axes, "mean of the input", "affinity score")
+
+
+@styled
+def plot_dimensions(sweep: Sweep, name: str = "silu", std: float = 1.0) -> None:
+    """Stored scores in many dimensions on the two exact curves: sorted (one dimension) and paired (very many)."""
+    column = int(np.flatnonzero(sweep.stds == std)[0])
+    means = torch.linspace(-20, 20, 321, dtype=torch.float64)
+    _, (axes,) = panels(1, 1, height=4.4)
+    axes.plot(means, score_curve(name, means, std), color=BLUE, linestyle="--", label="1 dimension, exact")
+    paired = score_curve(name, means, std, coupling="paired")
+    axes.plot(means, paired, color=VERMILION, label="pairs kept, exact")
+    dots = f"{sweep.settings['d']} dimensions, n = {sweep.settings['n']}"
+    axes.plot(sweep.means, sweep.scores[name][:, column], "o", color=INK, markersize=7, label=dots)
+    axes.axhline(0, color=INK, linewidth=1)
+    axes.set_title(f"{lookup(name).title}, std {std:g}")
+    axes.set_xlabel("mean of the input")
+    _score_axis(axes, -1.0)  # room for the legend
+    _legend(axes, loc="lower right")
+
+
+@styled
+def plot_pooling(name: str = "relu", positions: int = 16, n: int = 200, seed: int = 0) -> None:
+    """Figure 9 (top), and its limits: the score of feature maps pooled over positions, against the channels."""
+    channels = [1, 2, 4, 8, 16, 32, 64]
+    _, (axes,) = panels(1, 1, height=4.2)
+    for pool, colour, mark in ((1, BLUE, "o-"), (4, VERMILION, "s--"), (positions, GREEN, "D-.")):
+        scores = [pooled_score(name, channels=c, positions=positions, pool=pool, n=n, seed=seed) for c in channels]
+        label = "flattened" if pool == 1 else f"{pool} positions averaged"
+        axes.semilogx(channels, scores, mark, base=2, color=colour, markersize=8, label=label)
+    axes.axhline(score_curve(name, 0.0, coupling="paired").item(), color=INK, linewidth=1.5, label="pairs kept, exact")
+    axes.set_xticks(channels, list(map(str, channels)))
+    axes.set_title(f"{lookup(name).title}, {positions} positions, n = {n}")
+    axes.set_xlabel("channels")
+    axes.set_ylim(0.5, 1.02)
+    axes.set_ylabel("affinity score")
+    _legend(axes)
+
+
+@styled
+def plot_shrinkage(names: Sequence[str] = ("sigmoid", "tanh", "silu", "relu"), n: int = 150, seed: int = 0) -> None:
+    """Figure 9 (bottom): the score of standard normal inputs against d / n, without and with shrinkage."""
+    ratios = np.array([0.1, 0.3, 0.6, 1.0, 1.4, 1.9])
+    figure, axes = panels(1, 2, height=4.6, sharey=True)
+    for panel, covariance, title in zip(axes, ("empirical", "ledoit_wolf"), ("no shrinkage", "shrinkage"), strict=True):
+        for name, colour, mark in zip(names, COLOURS, ("o-", "s--", "D-.", "^:"), strict=False):
+            scores = [
+                sample_score(name, 0.0, 1.0, n=n, d=round(ratio * n), seed=seed, covariance=covariance)
+                for ratio in ratios
+            ]
+            panel.plot(ratios, scores, mark, color=colour, markersize=7, label=lookup(name).title)
+        panel.set_title(title)
+        panel.set_xlabel("d / n")
+    axes[0].set_ylim(0.5, 1.0)
+    axes[0].set_ylabel("affinity score")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=12)
+
+
+# -------------------------------------------------------------------------------------------- the whole zoo
+
+
+@styled
+def plot_zoo(*families: str, std: float = 1.0, limit: float = 8.0) -> None:
+    """Every activation of the families: its graph (grey, not to scale) and its score curve over the same axis."""
+    rows = [row for row in CATALOGUE.values() if row.family in families]
+    _, axes = panels(math.ceil(len(rows) / 2), 2, height=1.75 * math.ceil(len(rows) / 2), sharex=True, sharey=True)
+    x = torch.linspace(-limit, limit, 97, dtype=torch.float64)
+    narrow = torch.linspace(-limit / 2, limit / 2, 201, dtype=torch.float64)
+    for row, panel in zip(rows, axes, strict=False):
+        graph = row(narrow)
+        graph = (graph - graph.min()) / (graph.max() - graph.min())
+        panel.plot(narrow, 0.05 + 0.9 * graph, color="#9a9a9a", linewidth=2)
+        panel.plot(x, score_curve(row, x, std), color=GREEN, linewidth=3)
+        panel.set_title(row.title, pad=3)
+        panel.set_ylim(-0.05, 1.08)
+        panel.set_yticks([0, 1])
+        panel.set_xticks([-limit, 0, limit])
+    # Where the last row has one panel, the panel above the gap carries the numbers.
+    for panel in axes[-2:]:
+        panel.tick_params(labelbottom=True)
+    axes[len(rows) - 2].tick_params(labelbottom=True)
+    _outer_labels(axes, "mean of the input", "affinity score")
+
+
+@styled
+def plot_map(summaries: dict[str, Summary], label: Iterable[str] = ()) -> None:
+    """The map of the zoo: lowest score against the width of the non-linear range, one mark for each activation."""
+    _, (axes,) = panels(1, 1, height=7)
+    for family, (mark, colour) in FAMILIES.items():
+        names = [name for name in summaries if CATALOGUE[name].family == family]
+        if names:
+            across = [summaries[name].width for name in names]
+            up = [summaries[name].lowest for name in names]
+            axes.plot(across, up, mark, color=colour, markersize=9, alpha=0.8, label=family, linestyle="none")
+    for name in label:
+        summary = summaries[name]
+        axes.annotate(
+            CATALOGUE[name].title, (summary.width, summary.lowest), xytext=(7, 5), textcoords="offset points",
+            fontsize=12,
+        )  # fmt: skip
+    axes.set_xlim(-1, 47)
+    axes.set_xlabel("width of the non-linear range")
+    axes.set_ylabel("lowest score")
+    axes.set_ylim(-0.05, 1.05)
+    axes.legend(ncols=2, fontsize=12, loc="upper center", bbox_to_anchor=(0.5, -0.13), frameon=False)
+
+
+# ----------------------------------------------------------------------------------------------- tables
+
+
+class _Table:
+    """Rows of text, shown as a table in HTML and aligned in plain text."""
+
+    def __init__(self, head: Sequence[str], rows: Iterable[Sequence[str]]):
+        self.head, self.rows = list(head), [list(row) for row in rows]
+
+    def __repr__(self) -> str:
+        widths = [max(map(len, column)) for column in zip(self.head, *self.rows, strict=True)]
+        lines = (
+            " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            for row in [self.head, *self.rows]
+        )
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in self.head)
+        body = ("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows)
+        return f'<table class="table">\n<tr>{head}</tr>\n' + "\n".join(body) + "\n</table>"
+
+
+class ActivationTable(_Table):
+    """The catalogue as a table; formulas are LaTeX, which Markdown shows as formulas.
+
+    >>> ActivationTable(["relu"])
+    name | formula     | limits | monotone | torch | source
+    ReLU | $\\max(0,x)$ | 0, ∞   | yes      | ReLU  | Nair and Hinton 2010, ICML
+    """
+
+    def __init__(self, names: Iterable[str] | None = None):
+        rows = [CATALOGUE[name] for name in (CATALOGUE if names is None else names)]
+        head = ("name", "formula", "limits", "monotone", "torch", "source")
+        super().__init__(
+            head,
+            (
+                (row.title, f"${row.formula}$", ", ".join(map(_limit, row.limits)), "yes" if row.monotone else "no",
+                 row.torch or "-", row.reference)
+                for row in rows
+            ),
+        )  # fmt: skip
+
+    # Markdown, unlike HTML, has its formulas typeset in Jupyter, in Colab and in the book.
+    _repr_html_ = None  # type: ignore[assignment]
+
+    def _repr_markdown_(self) -> str:
+        lines = [self.head, ["---"] * len(self.head), *self.rows]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+class SummaryTable(_Table):
+    """The two statistics of each activation, sorted by the lowest score.
+
+    >>> SummaryTable({"relu": Summary(0.036, -3.2, 4.8, 16.8), "tanh": Summary(0.147, -20.0, 40.0, 0.0)})
+    name | lowest score | at mean | width | dead
+    ReLU | 0.04         | -3.2    | 4.8   | 16.8
+    tanh | 0.15         | -20.0   | 40.0  | 0.0
+    """
+
+    def __init__(self, summaries: dict[str, Summary]):
+        ordered = sorted(summaries.items(), key=lambda item: (round(item[1].lowest, 2), item[0]))
+        super().__init__(
+            ("name", "lowest score", "at mean", "width", "dead"),
+            (
+                (CATALOGUE[name].title, f"{s.lowest + 0:.2f}", f"{_plain(s.lowest_at)}", f"{s.width:.1f}",
+                 f"{s.dead:.1f}")
+                for name, s in ordered
+            ),
+        )  # fmt: skip
+
+
+def summarise_all(**options: Any) -> dict[str, Summary]:
+    """:func:`affscore_book.activations.sweeps.summarise` for the whole catalogue, with its options."""
+    return {name: summarise(name, **options) for name in CATALOGUE}
+
+
+def _limit(value: float) -> str:
+    if math.isnan(value):
+        return "none"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:.4g}".replace("-", "−")
+
+
+def _plain(value: float) -> str:
+    return f"{round(value, 1) + 0.0:.1f}"

@@ -1,0 +1,67 @@
+"""Checks of the exercises of the chapter on the first signature."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from affscore.score import affinity_score
+from affscore.signature import Signature, signature
+from affscore_book.kit.checks import report
+
+
+def check_dead_centre(centre: float) -> None:
+    """Is ``centre`` the largest centre of an interval of width 4 on which ReLU is constant?"""
+
+    def score(middle: float) -> float:
+        x = np.linspace(middle - 2, middle + 2, 401)
+        return affinity_score(x, np.maximum(x, 0)).item()
+
+    if not math.isnan(score(centre)):
+        return report(False, "", "with this centre some inputs are positive, and the output varies.")
+    report(
+        not math.isnan(score(centre + 0.05)),
+        "a little further right, the first inputs become positive.",
+        "the output is constant here, but also a little further right.",
+    )
+
+
+def check_score_one(x: Any, y: Any) -> None:
+    """Do ``x`` and ``y``, of shape (n, d), have score 1 although ``y`` is neither ``x`` nor a multiple of it?"""
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    score = affinity_score(x, y, covariance="empirical").item()
+    if not (1 - score) ** 2 < 1e-10:
+        return report(False, "", f"the score is {score:.3f}, not 1.")
+    ratios = y.std(axis=0) / x.std(axis=0)
+    report(
+        bool(np.ptp(ratios) > 1e-6 * ratios.max()),
+        "a different positive stretch along each axis is affine, symmetric and positive definite.",
+        "the score is 1, but every channel is stretched by the same factor; try different ones.",
+    )
+
+
+def check_dead_network(model: nn.Module) -> None:
+    """Does ``model``, fed with vectors of length 4, make exactly two activation calls, the second one dead?"""
+    x = torch.randn(64, 4, generator=torch.Generator().manual_seed(0))
+    found = signature(model, [x])
+    if len(found.calls) != 2:
+        return report(False, "", f"the network makes {len(found.calls)} activation calls, not 2.")
+    report(
+        found.dead[0].tolist() == [False, True],
+        "the first call is alive, and the second never fires: its score is undefined.",
+        f"the calls should be alive and dead, but dead is {found.dead[0].tolist()}.",
+    )
+
+
+def check_training(fraction: float, trained: Signature, untrained: Signature) -> None:
+    """Is ``fraction`` the share of calls whose mean score is lower in the trained network?"""
+    truth = float(np.mean(trained.mean < untrained.mean))
+    report(
+        abs(fraction - truth) < 0.005,
+        "compare the two means call by call, then average.",
+        f"{fraction:.3f} is not the share of calls with a lower score after training.",
+    )

@@ -1,0 +1,101 @@
+// One activation, one slider, one picture of the affinity score. Python's side: first_signature.py.
+import { activation, affinity, uniformGrid } from "../kit/affinity1d.js";
+import { Figure, format } from "../kit/figure.js";
+
+export const POINTS = 400;
+export const HALF_WIDTH = 2;
+export const LIMIT = 4;
+const STEP = 0.1;
+export const OPTIONS = [
+  ["relu", "ReLU"],
+  ["leaky_relu", "Leaky ReLU"],
+  ["gelu", "GELU"],
+  ["tanh", "tanh"],
+  ["sigmoid", "sigmoid"],
+  ["hardtanh", "hardtanh"],
+];
+
+/** The score for inputs uniform on [centre - 2, centre + 2], with the map and the distance; see affinity(). */
+export function evaluate({ activation: name, centre }) {
+  const x = uniformGrid(centre - HALF_WIDTH, centre + HALF_WIDTH, POINTS);
+  return affinity(x, x.map(activation(name)));
+}
+
+/** The score for every centre on the slider, from one evaluation of the activation: the grids overlap. */
+function sweep(name) {
+  const end = LIMIT + HALF_WIDTH;
+  const perStep = Math.round((STEP * POINTS) / (2 * HALF_WIDTH));
+  const count = Math.round((2 * LIMIT) / STEP) + 1;
+  const x = uniformGrid(-end, end, (count - 1) * perStep + POINTS);
+  const y = x.map(activation(name));
+  const centres = Float64Array.from({ length: count }, (_, i) => -LIMIT + i * STEP);
+  const results = Array.from(centres, (_, i) => {
+    const [from, to] = [i * perStep, i * perStep + POINTS];
+    return affinity(x.subarray(from, to), y.subarray(from, to));
+  });
+  const ends = results.flatMap((result, i) => [
+    result.map(centres[i] - HALF_WIDTH), result.map(centres[i] + HALF_WIDTH)]);
+  const low = Math.min(...y, ...ends);
+  const high = Math.max(...y, ...ends);
+  const pad = 0.05 * (high - low);
+  return { x, y, centres, scores: results.map((result) => result.score), ylim: [low - pad, high + pad] };
+}
+
+function render({ model, el }) {
+  const figure = new Figure({
+    model, el, name: "ScoreSlider", traits: ["activation", "centre"],
+    label: "Affinity score of one activation in one dimension",
+  });
+  figure.select({ trait: "activation", label: "Activation", options: OPTIONS });
+  figure.slider({
+    trait: "centre", label: "Centre of the inputs", min: -LIMIT, max: LIMIT, step: STEP,
+    text: (value) => format(value, 1),
+  });
+
+  const end = LIMIT + HALF_WIDTH;
+  const left = figure.panel({
+    label: "The activation, the range of its inputs, and the affine image", xlim: [-end, end], ylim: [0, 1],
+    xlabel: "input", legend: [["input-curve", "output"], ["image-line", "affine image"]],
+  });
+  const inputBand = left.band("input-band");
+  const curve = left.line("curve");
+  const inputCurve = left.line("input-curve");
+  const imageLine = left.line("image-line");
+
+  const right = figure.panel({
+    label: "The affinity score against the centre of the inputs", xlim: [-LIMIT, LIMIT], ylim: [0, 1],
+    xlabel: "centre of the inputs", ylabel: "affinity score", legend: [["dead-key", "undefined"]],
+  });
+  const deadBands = [right.band("dead-band"), right.band("dead-band")];
+  const scoreCurve = right.line("score-curve");
+  const scoreDot = right.dots("score-dot", 6);
+
+  const sweeps = new Map();
+  return figure.onDraw(() => {
+    const name = model.get("activation");
+    const centre = model.get("centre");
+    if (!sweeps.has(name)) sweeps.set(name, sweep(name));
+    const { x, y, centres, scores, ylim } = sweeps.get(name);
+    const result = evaluate({ activation: name, centre });
+    const [from, to] = [centre - HALF_WIDTH, centre + HALF_WIDTH];
+
+    left.setLimits([-end, end], ylim);
+    inputBand(from, to);
+    curve(x.filter((_, i) => i % 10 === 0), y.filter((_, i) => i % 10 === 0));
+    const inside = uniformGrid(from, to, 80);
+    inputCurve(inside, inside.map(activation(name)));
+    imageLine([from, to], [result.map(from), result.map(to)]);
+
+    const dead = centres.filter((_, i) => Number.isNaN(scores[i]));
+    const [below, above] = [dead.filter((value) => value < 0), dead.filter((value) => value > 0)];
+    deadBands[0](below[0] ?? 0, below.at(-1) ?? 0);
+    deadBands[1](above[0] ?? 0, above.at(-1) ?? 0);
+    scoreCurve(centres, scores);
+    scoreDot([centre], [result.score]);
+
+    const label = OPTIONS.find(([value]) => value === name)[1];
+    return { score: result.score, text: `${label}, inputs from ${format(from, 1)} to ${format(to, 1)}` };
+  });
+}
+
+export default { render };

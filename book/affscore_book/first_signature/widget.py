@@ -1,0 +1,94 @@
+"""The book's first widget: one activation, one slider, one picture of the score in one dimension."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import traitlets
+
+from affscore_book.kit.affinity1d import ACTIVATIONS, NAMES, affinity, uniform_grid
+from affscore_book.kit.picture import Panel, panels
+from affscore_book.kit.widgets import ComputedWidget
+
+__all__ = ["ScoreSlider"]
+
+# The protocol of the paper's Figure 2A: inputs uniform on an interval of width 4 whose centre goes from -4 to 4.
+POINTS, HALF_WIDTH, LIMIT = 400, 2.0, 4.0
+
+
+class ScoreSlider(ComputedWidget):
+    """The affinity score of an activation for inputs uniform on [centre - 2, centre + 2].
+
+    Parameters
+    ----------
+    activation
+        One of ``"relu"``, ``"leaky_relu"``, ``"gelu"``, ``"tanh"``, ``"sigmoid"``, ``"hardtanh"``.
+    centre
+        Middle of the inputs, from -4 to 4.
+
+    Raises
+    ------
+    traitlets.TraitError
+        If ``activation`` or ``centre`` is not one of these.
+
+    >>> widget = ScoreSlider(activation="relu", centre=1.0)
+    >>> widget
+    ScoreSlider(activation='relu', centre=1.0)
+    >>> round(widget.score(), 3)
+    0.866
+    """
+
+    _esm = Path(__file__).with_name("score_slider.js")
+
+    activation = traitlets.Enum(list(NAMES), default_value="relu").tag(sync=True)
+    centre = traitlets.Float(0.0, min=-LIMIT, max=LIMIT).tag(sync=True)
+
+    def _samples(self, centre: float) -> tuple[np.ndarray, np.ndarray]:
+        x = uniform_grid(centre - HALF_WIDTH, centre + HALF_WIDTH, POINTS)
+        return x, ACTIVATIONS[self.activation](x)
+
+    def score(self) -> float:
+        """The score of the present state; NaN where the activation is constant on the inputs."""
+        return affinity(*self._samples(self.centre))
+
+    def fallback(self) -> str:
+        """The picture for the present state: the activation with its affine image, and the score's curve."""
+        score = self.score()
+        x, y = self._samples(self.centre)
+        slope = y.std() / x.std()
+        ends = (self.centre - HALF_WIDTH, self.centre + HALF_WIDTH)
+        image = y.mean() + slope * (np.array(ends) - x.mean())
+        limit = LIMIT + HALF_WIDTH
+        domain = np.linspace(-limit, limit, 121)
+        curve = ACTIVATIONS[self.activation](domain)
+        low, high = min(curve.min(), image.min()), max(curve.max(), image.max())
+        pad = 0.05 * (high - low)
+
+        left = Panel(
+            label=f"{NAMES[self.activation]}, the range of its inputs, and the affine image",
+            xlim=(-limit, limit), ylim=(low - pad, high + pad), xlabel="input",
+            legend=[("input-curve", "output"), ("image-line", "affine image")],
+        )  # fmt: skip
+        left.band("input-band", *ends)
+        left.line("curve", domain, curve)
+        inside = np.linspace(*ends, 81)
+        left.line("input-curve", inside, ACTIVATIONS[self.activation](inside))
+        left.line("image-line", ends, image)
+
+        centres = np.linspace(-LIMIT, LIMIT, 81)
+        scores = np.array([affinity(*self._samples(centre)) for centre in centres])
+        right = Panel(
+            label="The affinity score against the centre of the inputs",
+            xlim=(-LIMIT, LIMIT), ylim=(0.0, 1.0), xlabel="centre of the inputs", ylabel="affinity score",
+            legend=[("dead-key", "undefined")],
+        )  # fmt: skip
+        dead = centres[np.isnan(scores)]
+        for side in (dead[dead < 0], dead[dead > 0]):
+            if side.size:
+                right.band("dead-band", side.min(), side.max())
+        right.line("score-curve", centres, scores)
+        right.dot("score-dot", self.centre, score)
+
+        bounds = " to ".join(f"{end:.1f}".replace("-", "\u2212") for end in ends)
+        return panels(left, right, score=score, text=f"{NAMES[self.activation]}, inputs from {bounds}")

@@ -1,0 +1,1 @@
+"""Signatures of ImageNet models, and the figures and tables of the paper."""

@@ -1,0 +1,320 @@
+"""A look into a network with a kernel: one activation call's clouds before and after, its score and its companions.
+
+Unlike the other widgets this one runs a network, so it needs Python: Jupyter or Colab. A static page shows the picture
+of its first state, which is stored with the notebook. Built on ipywidgets, which comes with ``affscore[widgets]``.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from html import escape
+from typing import Any
+
+import ipywidgets
+import matplotlib
+import numpy as np
+import torch
+import traitlets
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+from affscore.companions import measure
+from affscore.plots import BLUE, VERMILION
+from affscore.score import affinity_score
+from affscore.suite.tables import Table
+from affscore.tracing import POOLS, Observation, trace
+from affscore.zoo.models import load_model
+
+__all__ = ["Explorer", "explorer"]
+
+VIEWS = ("two channels", "principal components")
+_COMPANIONS = {
+    "cka": "CKA",
+    "r2_held_out": "R2, held out",
+    "norm_per_sample": "norm per sample",
+    "entropy_change": "change of entropy",
+    "sparsity_before": "zeros before",
+    "sparsity_after": "zeros after",
+}
+
+
+class Explorer(ipywidgets.VBox):
+    """Choose a model, data, pool and activation call; see its input and output, score and companions.
+
+    Make it with :func:`explorer`. The traits may be set from Python as well; setting one recomputes what follows.
+
+    Attributes
+    ----------
+    model, data
+        Names of a model and of a data set.
+    pool
+        ``"spatial"`` or ``"trailing"``.
+    call
+        Name of the activation call, one of :attr:`calls`.
+    view
+        ``"two channels"`` (those that vary most before the activation) or ``"principal components"`` (of the input;
+        the output is projected onto its own).
+    score, companions
+        The score of the call, NaN where its output does not vary, and its companion measures by name.
+    """
+
+    model = traitlets.Unicode()
+    data = traitlets.Unicode()
+    pool = traitlets.Enum(POOLS, default_value="spatial")
+    call = traitlets.Unicode()
+    view = traitlets.Enum(VIEWS, default_value=VIEWS[0])
+
+    def __init__(self, models: Mapping[str, Callable[[], nn.Module]], datasets: Mapping[str, Callable[..., Tensor]]):
+        """``models[name]()`` makes a network, ``datasets[name](model name)`` a batch of its input."""
+        self._models, self._datasets = dict(models), dict(datasets)
+        self._networks: dict[str, nn.Module] = {}
+        self._seen: dict[tuple[str, str, str], dict[str, Observation]] = {}
+        self.score = float("nan")
+        self.companions: dict[str, float] = {}
+        self._picture = ipywidgets.Image(format="png", layout=ipywidgets.Layout(max_width="100%"))
+        self._table = ipywidgets.HTML()
+        self._status = ipywidgets.Label()
+        self._lists = {
+            name: ipywidgets.Dropdown(description=name, options=options)
+            for name, options in (
+                ("model", list(self._models)),
+                ("data", list(self._datasets)),
+                ("pool", list(POOLS)),
+                ("call", []),
+                ("view", list(VIEWS)),
+            )
+        }
+        super().__init__([*self._lists.values(), self._status, self._picture, self._table])
+        self._busy = True
+        self.model, self.data = next(iter(self._models)), next(iter(self._datasets))
+        self._busy = False
+        self._update()
+        for name, box in self._lists.items():
+            box.observe(lambda change, name=name: setattr(self, name, change.new or ""), "value")
+        self.observe(lambda _: self._update(), list(self._lists))
+
+    @property
+    def calls(self) -> list[str]:
+        """Names of the activation calls of the present model, in execution order."""
+        return list(self._observations())
+
+    @traitlets.validate("model", "data")
+    def _known(self, proposal: Any) -> str:
+        name = proposal["trait"].name
+        options = self._models if name == "model" else self._datasets
+        if proposal["value"] not in options:
+            raise traitlets.TraitError(f"{name} is {proposal['value']!r}; it should be one of {', '.join(options)}.")
+        return proposal["value"]
+
+    @traitlets.validate("call")
+    def _has_call(self, proposal: Any) -> str:
+        if not self._busy and proposal["value"] not in self.calls:
+            raise traitlets.TraitError(
+                f"call is {proposal['value']!r}; it should be one of the {len(self.calls)} calls of {self.model}."
+            )
+        return proposal["value"]
+
+    def _observations(self) -> dict[str, Observation]:
+        """The calls of the present model on the present data, watched once for each pool."""
+        key = self.model, self.data, self.pool
+        if key not in self._seen:
+            if self.model not in self._networks:
+                self._networks[self.model] = self._models[self.model]().eval()
+            network, batch = self._networks[self.model], self._datasets[self.data](self.model)
+            with torch.no_grad(), trace(network, len(batch), self.pool, sparsity=True) as found:
+                network(batch)
+            self._seen[key] = {observation.call.name: observation for observation in found.observations}
+        return self._seen[key]
+
+    def _update(self) -> None:
+        """Compute and draw the present state; ``call`` falls back to the first where the model has none so named."""
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            self._status.value = f"{self.model} runs on {self.data} ..."
+            found = self._observations()
+            if self.call not in found:
+                self.call = next(iter(found), "")
+            self._lists["call"].options = list(found)
+            for name, box in self._lists.items():
+                box.value = getattr(self, name) or None
+            self._compute(found.get(self.call))
+        except Exception as error:
+            self._status.value = str(error)  # an error in a list's callback would be seen by nobody
+            raise
+        finally:
+            self._busy = False
+
+    def _compute(self, observation: Observation | None) -> None:
+        if observation is None:
+            self.score, self.companions = float("nan"), {}
+            self._status.value = f"{self.model} has no activation call."
+            self._table.value = ""
+            return
+        before, after = observation.before.double(), observation.after.double()
+        self.score = affinity_score(before, after, covariance="ledoit_wolf").item()
+        self.companions = measure(before, after)
+        if observation.sparsity is not None:
+            shares = (float(share) for share in observation.sparsity)
+            self.companions |= dict(zip(("sparsity_before", "sparsity_after"), shares, strict=True))
+        self._status.value = f"{len(before)} samples of {before.shape[1]} channels ({self.pool} pool)"
+        self._table.value = self.table()._repr_html_()
+        self._picture.value = self._draw(before.numpy(), after.numpy())
+
+    def table(self) -> Table:
+        """The score and the companions of the present call."""
+        names = [name for name in _COMPANIONS if name in self.companions]
+        return Table(
+            {
+                "measure": ["affinity score", *(_COMPANIONS[name] for name in names)],
+                "value": [self.score, *(self.companions[name] for name in names)],
+            }
+        )
+
+    def clouds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The two clouds as they are drawn, float64 of shape (samples, 2) each."""
+        observation = self._observations()[self.call]
+        return self._project(observation.before.double().numpy(), observation.after.double().numpy())
+
+    @staticmethod
+    def _channels(before: np.ndarray) -> np.ndarray:
+        """The two that vary most."""
+        return np.sort(np.argsort(before.var(axis=0))[::-1][:2])
+
+    def _project(self, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if before.shape[1] == 1:
+            pairs = [np.column_stack([cloud[:, 0], np.zeros(len(cloud))]) for cloud in (before, after)]
+            return pairs[0], pairs[1]
+        if self.view == VIEWS[0]:
+            channels = self._channels(before)
+            return before[:, channels], after[:, channels]
+        found = []
+        for cloud in (before, after):
+            centred = cloud - cloud.mean(axis=0)
+            axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
+            signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])  # the same on every machine
+            found.append(centred @ (axes * signs[:, None]).T)
+        return found[0], found[1]
+
+    def _draw(self, before: np.ndarray, after: np.ndarray) -> bytes:
+        with matplotlib.rc_context(
+            {"font.size": 14, "axes.grid": True, "grid.color": "#dddddd", "axes.axisbelow": True}
+        ):
+            figure = Figure(figsize=(6, 3.6), dpi=100, layout="constrained", facecolor="white")
+            FigureCanvasAgg(figure)
+            names = ["first component", "second component"]
+            if self.view == VIEWS[0] or before.shape[1] == 1:
+                names = [f"channel {channel}" for channel in self._channels(before)] + [""]
+            clouds = self._project(before, after)
+            for axes, cloud, colour, title in zip(
+                figure.subplots(1, 2), clouds, (BLUE, VERMILION), ("before", "after"), strict=True
+            ):
+                axes.plot(*cloud.T, "o", color=colour, markersize=4, alpha=0.6, mew=0)
+                axes.set_title(title)
+                axes.set_xlabel(names[0])
+                axes.set_ylabel(names[1])
+                axes.locator_params(nbins=4)
+            shown = "undefined" if np.isnan(self.score) else f"{self.score:.3f}"
+            figure.suptitle(f"{self.call}: score {shown}", fontsize=14)
+            file = io.BytesIO()
+            figure.savefig(file, format="png")
+        return file.getvalue()
+
+    def __repr__(self) -> str:
+        state = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._lists)
+        return f"Explorer({state})"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The live widget, and for pages without a kernel its present picture."""
+        data = super()._repr_mimebundle_(**kwargs) or {}
+        data["text/plain"] = repr(self)
+        if "google.colab" not in sys.modules:  # Colab shows text/html in place of the live widget
+            picture = base64.b64encode(self._picture.value).decode()
+            alt = escape(f"Input and output of {self.call} of {self.model} on {self.data}, score {self.score:.3f}")
+            data["text/html"] = (
+                f'<figure><img src="data:image/png;base64,{picture}" alt="{alt}" style="background: white; '
+                f'max-width: 100%"><figcaption>{escape(self.model)} on {escape(self.data)}, {escape(self.pool)} pool. '
+                f"With a kernel, lists choose all of these.</figcaption></figure>{self.table()._repr_html_()}"
+            )
+        return data
+
+
+def explorer(
+    models: Sequence[str] | Mapping[str, Callable[[], nn.Module]] = ("efficientnet_lite0",),
+    datasets: Sequence[str] | Mapping[str, Callable[[str], Tensor]] = ("photographs", "random"),
+    *,
+    samples: int = 64,
+    weights: str | None = None,
+    seed: int = 0,
+) -> Explorer:
+    """An :class:`Explorer` of networks and data by name, or of your own.
+
+    Parameters
+    ----------
+    models
+        Names that :func:`affscore.zoo.models.load_model` knows, or a mapping from names to functions that make a
+        network.
+    datasets
+        Names that :func:`affscore.zoo.datasets.load_dataset` knows, or a mapping from names to functions that take a
+        model's name and give a batch of its input, shape (samples, ...).
+    samples
+        Images in a batch.
+    weights, seed
+        Of models given by name; see :func:`affscore.zoo.models.load_model`. Random weights are named as such.
+
+    Raises
+    ------
+    ValueError
+        If there is no model or no data set, or one is unknown.
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> network = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2), nn.Tanh())
+    >>> view = explorer({"small": lambda: network}, {"normal": lambda _: torch.randn(32, 4)})
+    >>> view
+    Explorer(model='small', data='normal', pool='spatial', call='1:relu[0]', view='two channels')
+    >>> view.call = "3:tanh[0]"
+    >>> 0 < view.score < 1
+    True
+    """
+    from affscore.zoo.datasets import check_name, load_dataset
+
+    if not models or not datasets:
+        raise ValueError("models and datasets should each have at least one name.")
+    loaded: dict[str, Any] = {}
+
+    def by_name(name: str) -> Any:
+        if name not in loaded:
+            loaded[name] = load_model(name, weights=weights, seed=seed)
+        return loaded[name]
+
+    def network(name: str) -> nn.Module:
+        return by_name(name).model
+
+    if not isinstance(models, Mapping):
+        ending = " (random weights)" if weights == "random" else ""
+        names = {f"{name}{ending}": name for name in models}
+        makers: Mapping[str, Callable[[], nn.Module]] = {shown: partial(network, name) for shown, name in names.items()}
+    else:
+        names, makers = {}, models
+    if not isinstance(datasets, Mapping):
+        if isinstance(models, Mapping):
+            raise ValueError("datasets should be a mapping to functions where models is one: your networks' inputs.")
+        for name in datasets:
+            check_name(name)
+
+        def batch(data: str, shown: str) -> Tensor:
+            preprocess = by_name(names[shown]).preprocess
+            return load_dataset(data, preprocess=preprocess, batch_size=samples, batches=1, seed=seed)[0]
+
+        batches: Mapping[str, Callable[[str], Tensor]] = {name: partial(batch, name) for name in datasets}
+    else:
+        batches = datasets
+    return Explorer(makers, batches)

@@ -1,0 +1,67 @@
+"""One JavaScript module out of several. Nothing but the standard library is imported: building the pages needs it.
+
+The file of a widget's JavaScript is named after its class: ``ScoreSlider`` is in ``score_slider.js``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+__all__ = ["bundle", "sources"]
+
+_BOOK = Path(__file__).resolve().parents[1]
+_IMPORT = re.compile(r'^import \{[^}]*\} from "(\.{1,2}/[\w./]+)";\n', re.MULTILINE)
+
+
+def sources(root: Path = _BOOK) -> dict[str, Path]:
+    """The JavaScript of every widget of the book by the name of its class: what has a default export.
+
+    >>> sources()["ScoreSlider"].name
+    'score_slider.js'
+    """
+    widgets = (path for path in sorted(root.glob("*/*.js")) if "export default" in path.read_text(encoding="utf-8"))
+    return {"".join(word.capitalize() for word in path.stem.split("_")): path for path in widgets}
+
+
+def bundle(path: Path) -> str:
+    """The ES module at ``path`` and all it imports as one module without imports.
+
+    Each imported file comes once, before the file that imports it, with its ``export`` keywords taken off; all share
+    one scope. So top-level names must differ (JavaScript reports it if not), an import may not rename, and only the
+    outermost file may have a default export.
+
+    Raises
+    ------
+    ValueError
+        If an import is not of the form ``import { a, b } from "./file.js";`` on lines of its own, or renames.
+
+    >>> "import" in bundle(Path(__file__).with_name("figure.js"))
+    False
+    """
+    seen: list[Path] = []
+    parts: list[str] = []
+
+    def add(file: Path, outermost: bool) -> None:
+        file = file.resolve()
+        if file in seen:
+            return
+        seen.append(file)
+        text = file.read_text(encoding="utf-8")
+        for match in _IMPORT.finditer(text):
+            add(file.parent / match[1], outermost=False)
+            if " as " in match[0]:
+                raise ValueError(f"{file.name} renames an import ({match[0].strip()}); bundling needs one name.")
+        text = _IMPORT.sub("", text)
+        if re.search(r"^import\b", text, re.MULTILINE):
+            raise ValueError(
+                f'{file.name} has an import that cannot be bundled; write import {{ a, b }} from "./file.js";'
+            )
+        if not outermost:
+            text = re.sub(r"^export (?=(?:async |function|class|const|let))", "", text, flags=re.MULTILINE)
+            if re.search(r"^export\b", text, re.MULTILINE):
+                raise ValueError(f"{file.name} has an export that cannot be bundled; export the declaration itself.")
+        parts.append(text)
+
+    add(path, outermost=True)
+    return "\n".join(parts)

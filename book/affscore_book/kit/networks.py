@@ -1,0 +1,238 @@
+"""Small convolutional networks: the Myrtle CNN and ResNet20, with and without skips, for images of 32 x 32 pixels.
+
+The chapters ``symmetries``, ``stitching``, ``similarity`` and ``linearized`` train and take apart these networks. Every
+activation is a module of its own with a name, listed by :func:`activation_layers`, so that features can be read and
+replaced there.
+
+Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, appendix D.1 and figures 26 and 27.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from affscore_book.kit.training import load_weights, read_about
+
+__all__ = ["BasicBlock", "activation_layers", "load_network", "mlp", "myrtle", "resnet", "resnet20"]
+
+
+def _activation(slope: float) -> nn.Module:
+    if slope == 1:
+        return nn.Identity()
+    return nn.LeakyReLU(slope) if slope else nn.ReLU()
+
+
+def _convolution(inputs: int, outputs: int, stride: int, norm: bool) -> list[nn.Module]:
+    layer = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=not norm)
+    return [layer, nn.BatchNorm2d(outputs)] if norm else [layer]
+
+
+def myrtle(
+    width: int = 64, *, channels: int = 3, classes: int = 10, slope: float = 0.0, norm: bool = True
+) -> nn.Sequential:
+    """The Myrtle CNN: four 3 x 3 convolutions of width, 2, 4 and 8 times width, then one linear layer.
+
+    Parameters
+    ----------
+    width
+        Output channels of the first convolution; 64 in the paper.
+    channels, classes
+        Channels of the input image and number of outputs.
+    slope
+        Negative slope of the activations: 0 is ReLU, 1 the identity.
+    norm
+        Batch norm after every convolution; without it the convolutions have biases.
+
+    Returns
+    -------
+    Sequential of (n, channels, 32, 32) float32 to (n, classes) logits; activations ``relu1`` to ``relu4`` have
+    sides of 32, 32, 16 and 8 pixels.
+
+    Examples
+    --------
+    >>> import torch
+    >>> myrtle(width=16, channels=1)(torch.zeros(2, 1, 32, 32)).shape
+    torch.Size([2, 10])
+    >>> sum(parameter.numel() for parameter in myrtle().parameters())  # figure 26 less the biases before batch norm
+    1557066
+    """
+    layers: OrderedDict[str, nn.Module] = OrderedDict()
+    inputs = channels
+    for i, outputs in enumerate((width, 2 * width, 4 * width, 8 * width), start=1):
+        for name, module in zip(("conv", "norm"), _convolution(inputs, outputs, 1, norm), strict=False):
+            layers[f"{name}{i}"] = module
+        layers[f"relu{i}"] = _activation(slope)
+        if i > 1:
+            layers[f"pool{i}"] = nn.MaxPool2d(2)
+        inputs = outputs
+    layers["pool"] = nn.MaxPool2d(4)
+    layers["flatten"] = nn.Flatten()
+    layers["linear"] = nn.Linear(inputs, classes)
+    return nn.Sequential(layers)
+
+
+class BasicBlock(nn.Module):
+    """Two 3 x 3 convolutions, added to the block's input: relu2(b(relu1(a(x))) + shortcut(x)).
+
+    Where the block halves the image and doubles the channels, the shortcut takes every second pixel and pads the new
+    channels with zeros, so it has no weights. ``residual=False`` drops the shortcut, ``last_relu=False`` relu2.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        stride: int,
+        *,
+        slope: float = 0.0,
+        residual: bool = True,
+        last_relu: bool = True,
+    ):
+        super().__init__()
+        self.a = nn.Sequential(*_convolution(inputs, outputs, stride, norm=True))
+        self.relu1 = _activation(slope)
+        self.b = nn.Sequential(*_convolution(outputs, outputs, 1, norm=True))
+        self.relu2 = _activation(slope) if last_relu else nn.Identity()
+        self.stride, self.new_channels, self.residual = stride, outputs - inputs, residual
+
+    def shortcut(self, x: Tensor) -> Tensor:
+        """(n, inputs, H, W) to (n, outputs, H / stride, W / stride)."""
+        before = self.new_channels // 2
+        return functional.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, before, self.new_channels - before))
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.b(self.relu1(self.a(x)))
+        return self.relu2(out + self.shortcut(x) if self.residual else out)
+
+
+def resnet20(
+    width: int = 16,
+    *,
+    channels: int = 3,
+    classes: int = 10,
+    slope: float = 0.0,
+    residual: bool = True,
+    last_relu: bool = True,
+) -> nn.Sequential:
+    """ResNet20: a convolution, then three stages of three :class:`BasicBlock` of width, 2 and 4 times width.
+
+    Parameters
+    ----------
+    width
+        Channels of the first stage; 16 in the paper.
+    channels, classes
+        Channels of the input image and number of outputs.
+    slope
+        Negative slope of the activations: 0 is ReLU, 1 the identity.
+    residual
+        False gives the plain network of the same depth, without shortcuts.
+    last_relu
+        False removes the activation after each addition.
+
+    Returns
+    -------
+    Sequential of (n, channels, 32, 32) float32 to (n, classes) logits. Blocks are called ``block1`` to ``block9``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = resnet20(width=4, channels=1)
+    >>> network(torch.zeros(2, 1, 32, 32)).shape
+    torch.Size([2, 10])
+    >>> sum(parameter.numel() for parameter in resnet20().parameters())          # as in the paper's figure 27
+    269722
+    """
+    return resnet(width, channels=channels, classes=classes, slope=slope, residual=residual, last_relu=last_relu)
+
+
+def resnet(
+    width: int = 16,
+    blocks: Sequence[int] = (3, 3, 3),
+    *,
+    stem_stride: int = 1,
+    channels: int = 3,
+    classes: int = 10,
+    slope: float = 0.0,
+    residual: bool = True,
+    last_relu: bool = True,
+) -> nn.Sequential:
+    """The family of :func:`resnet20`: ``blocks[i]`` blocks of ``width * 2**i`` channels in stage i.
+
+    ``stem_stride=2`` lets the first convolution halve the image, which makes everything after it four times cheaper.
+
+    Examples
+    --------
+    >>> len(activation_layers(resnet(8, (2, 2, 2), stem_stride=2)))               # ResNet14
+    13
+    """
+    layers: OrderedDict[str, nn.Module] = OrderedDict()
+    layers["conv"], layers["norm"] = _convolution(channels, width, stem_stride, norm=True)
+    layers["relu"] = _activation(slope)
+    inputs, number = width, 0
+    for stage, count in enumerate(blocks):
+        outputs = width * 2**stage
+        for i in range(count):
+            number += 1
+            layers[f"block{number}"] = BasicBlock(
+                inputs, outputs, 2 if stage and not i else 1, slope=slope, residual=residual, last_relu=last_relu
+            )
+            inputs = outputs
+    layers["pool"] = nn.AdaptiveAvgPool2d(1)
+    layers["flatten"] = nn.Flatten()
+    layers["linear"] = nn.Linear(inputs, classes)
+    return nn.Sequential(layers)
+
+
+def mlp(
+    width: int = 64, depth: int = 4, *, channels: int = 1, classes: int = 10, slope: float = 0.0, side: int = 32
+) -> nn.Sequential:
+    """A multilayer perceptron: ``depth`` hidden layers of ``width`` units with batch norm, and a linear layer.
+
+    Takes (n, channels, side, side) float32; activations are ``relu1`` to ``relu`` and the depth.
+
+    >>> activation_layers(mlp(depth=3))
+    ['relu1', 'relu2', 'relu3']
+    """
+    layers: OrderedDict[str, nn.Module] = OrderedDict(flatten=nn.Flatten())
+    inputs = channels * side**2
+    for i in range(1, depth + 1):
+        layers[f"linear{i}"], layers[f"norm{i}"] = nn.Linear(inputs, width, bias=False), nn.BatchNorm1d(width)
+        layers[f"relu{i}"] = _activation(slope)
+        inputs = width
+    layers["linear"] = nn.Linear(inputs, classes)
+    return nn.Sequential(layers)
+
+
+def activation_layers(network: nn.Module) -> list[str]:
+    """Names of the activation modules in execution order: those called ``relu`` and a number, identities included.
+
+    >>> activation_layers(myrtle())
+    ['relu1', 'relu2', 'relu3', 'relu4']
+    >>> activation_layers(resnet20())[:4]
+    ['relu', 'block1.relu1', 'block1.relu2', 'block2.relu1']
+    """
+    return [name for name, _ in network.named_modules() if name.rsplit(".", 1)[-1].rstrip("0123456789") == "relu"]
+
+
+def load_network(path: str | os.PathLike[str]) -> tuple[nn.Sequential, dict[str, Any]]:
+    """A trained network of the book in evaluation mode, float32, and what its file says about it.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or was not written by ``book/data/networks/make.py``.
+    """
+    about = read_about(path)
+    builders: dict[str, Callable[..., nn.Sequential]] = {"myrtle": myrtle, "resnet20": resnet20}
+    build = builders.get(about.get("architecture", ""))
+    if build is None:
+        raise ValueError(f"path: {path} does not say which network it holds; the files of book/data/networks do.")
+    network = build(**about["options"])
+    load_weights(network, path)
+    return network, about

@@ -1,0 +1,72 @@
+"""The results that a script of ``book/data`` stores and a chapter reads: JSON, complete or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import scipy
+
+from affscore.files import replacing
+from affscore.signature import versions
+
+__all__ = ["open_results", "read_results", "store_results"]
+
+T = TypeVar("T")
+
+
+def read_results(path: str | os.PathLike[str], build: Callable[[dict[str, Any]], T], script: str) -> T:
+    """What ``build`` makes of the JSON object in a file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    build
+        Takes the object; whatever it misses or finds wrong there (a KeyError, a ValueError, ...) is a damaged file.
+    script
+        What wrote the file, for the errors: ``"book/data/stitching/make.py"``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is cut off, or is not one of that script.
+
+    >>> read_results("nowhere.json", dict, "make.py")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: path: there is no nowhere.json; make.py writes it.
+    """
+    try:
+        return build(json.loads(Path(path).read_text(encoding="utf-8")))
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"path: there is no {path}; {script} writes it.") from error
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"path: {path} is not a complete file of {script} ({type(error).__name__}: {error})."
+        ) from error
+
+
+def open_results(file: Path, settings: dict[str, Any], **empty: Any) -> dict[str, Any]:
+    """The results in ``file``, or ``empty`` ones with ``settings`` where there is no file, marked with the versions.
+
+    Ends the script with a sentence where the file was made with other settings.
+    """
+    results: dict[str, Any] = {"settings": settings, **empty, "seconds": 0.0}
+    if file.exists():
+        results = json.loads(file.read_text(encoding="utf-8"))
+        if results["settings"] != settings:
+            raise SystemExit(f"{file.name} has other settings than this script; remove it to start anew.")
+    results["made_with"] = versions() | {"scipy": scipy.__version__, "device": "cpu, one thread"}
+    return results
+
+
+def store_results(file: Path, results: dict[str, Any], indent: int | None = None) -> None:
+    """Write all results; the file is complete or as it was before."""
+    with replacing(file) as beside:
+        beside.write_text(json.dumps(results, indent=indent, allow_nan=False) + "\n", encoding="utf-8")

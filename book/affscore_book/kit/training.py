@@ -1,0 +1,306 @@
+"""Train a small network on 32 x 32 images, so that a stopped run goes on and ends as if it had not been stopped.
+
+One recipe for every network of the book: Adam, one cycle of the learning rate, shifts of up to two pixels and flips.
+Each epoch draws its order and its augmentation from a generator seeded by (seed, epoch), so an epoch depends on
+nothing but the state before it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn import functional
+from tqdm.auto import tqdm
+
+from affscore.files import replacing
+from affscore.zoo.datasets import labelled_images
+from affscore.zoo.models import read_state_dict
+
+__all__ = ["ImageData", "Images", "accuracy", "fit", "image_data", "load_weights", "read_about", "save_weights"]
+
+SIDE = 32
+
+
+class Images(NamedTuple):
+    """Images, uint8 (n, channels, 32, 32), and labels, int64 (n,)."""
+
+    images: Tensor
+    labels: Tensor
+
+    def take(self, index: Tensor | slice) -> Images:
+        """The images of an index or a slice."""
+        return Images(self.images[index], self.labels[index])
+
+    def to(self, device: str | torch.device) -> Images:
+        """On another device."""
+        return Images(self.images.to(device), self.labels.to(device))
+
+
+@dataclass(frozen=True)
+class ImageData:
+    """Three disjoint sets of images: weights are fitted on ``train``, choices made on ``validation``, results read
+    off ``test``. ``mean`` and ``std`` are those of the training pixels, per channel, between 0 and 1.
+    """
+
+    name: str
+    train: Images
+    validation: Images
+    test: Images
+    mean: Tensor
+    std: Tensor
+
+    def standardise(self, images: Tensor) -> Tensor:
+        """uint8 (n, channels, H, W) to float32 of mean 0 and standard deviation 1 per channel."""
+        mean, std = (value.to(images.device)[:, None, None] for value in (self.mean, self.std))
+        return (images.float() / 255 - mean) / std
+
+
+def image_data(
+    name: str = "fashion-mnist",
+    *,
+    root: str | os.PathLike[str] | None = None,
+    train: int | None = None,
+    validation: int = 5000,
+    seed: int = 0,
+) -> ImageData:
+    """A labelled data set as tensors, padded to 32 x 32 with black, its training set split in two.
+
+    Parameters
+    ----------
+    name
+        ``"fashion-mnist"`` (one channel) or ``"cifar10"`` (three).
+    root
+        Folder of the data; see :func:`affscore.zoo.datasets.load_dataset`.
+    train
+        Number of training images; None for all that validation leaves.
+    validation
+        Number of images taken out of the official training set.
+    seed
+        Of the split.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, a file is damaged, or more images are asked for than there are.
+    OSError
+        If the data are not there and cannot be downloaded.
+    """
+    parts = {}
+    for part in ("train", "test"):
+        images, labels = labelled_images(name, part, root=root)
+        pixels = torch.from_numpy(np.array(images if images.ndim == 4 else images[..., None])).permute(0, 3, 1, 2)
+        if pixels.shape[-1] < SIDE:
+            pixels = functional.pad(pixels, [(SIDE - pixels.shape[-1]) // 2] * 4)
+        parts[part] = Images(pixels.contiguous(), torch.from_numpy(np.array(labels)).long())
+    count = len(parts["train"].labels)
+    wanted = count - validation if train is None else train
+    if validation < 1 or wanted < 1 or wanted + validation > count:
+        raise ValueError(
+            f"train is {train} and validation {validation}; both should be at least 1, and together at most the "
+            f"{count} training images of {name}."
+        )
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+    kept = parts["train"].take(order[validation : validation + wanted])
+    values = kept.images.double() / 255
+    return ImageData(
+        name,
+        train=kept,
+        validation=parts["train"].take(order[:validation]),
+        test=parts["test"],
+        mean=values.mean(dim=(0, 2, 3)).float(),
+        std=values.std(dim=(0, 2, 3)).float(),
+    )
+
+
+def augment(images: Tensor, generator: torch.Generator, shift: int = 2) -> Tensor:
+    """Each image moved by up to ``shift`` pixels (black moves in) and flipped left to right in half the cases.
+
+    uint8 (n, channels, H, W) to the same. The paper's augmentation (appendix D.1).
+    """
+    n, _, height, width = images.shape
+    offsets = torch.randint(0, 2 * shift + 1, (2, n, 1), generator=generator).to(images.device)
+    flipped = (torch.rand(n, 1, generator=generator) < 0.5).to(images.device)
+    rows = torch.arange(height, device=images.device) + offsets[0]
+    columns = torch.arange(width, device=images.device).expand(n, -1)
+    columns = torch.where(flipped, columns.flip(1), columns) + offsets[1]
+    padded = functional.pad(images, [shift] * 4)
+    sample = torch.arange(n, device=images.device)[:, None, None]
+    return padded.permute(0, 2, 3, 1)[sample, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+
+
+def _seeded(*numbers: int) -> torch.Generator:
+    """A generator for a tuple of numbers."""
+    return torch.Generator().manual_seed(int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1))
+
+
+def fit(
+    network: nn.Module,
+    data: ImageData,
+    *,
+    epochs: int,
+    seed: int,
+    learning_rate: float = 0.01,
+    batch_size: int = 128,
+    penalty: Callable[[float], Tensor] | None = None,
+    after_step: Callable[[float], None] | None = None,
+    after_epoch: Callable[[int], None] | None = None,
+    schedule: Callable[[float], float] | None = None,
+    augmented: bool = True,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> list[dict[str, float]]:
+    """Train in place, on the device where the network is.
+
+    Parameters
+    ----------
+    network
+        Takes float32 (n, channels, 32, 32), gives logits (n, classes). Parameters that do not require a gradient
+        stay as they are.
+    epochs, learning_rate, batch_size
+        Passes over ``data.train``, the peak of the one-cycle schedule of Adam, and images in a step.
+    seed
+        Of order and augmentation. The weights are the caller's.
+    penalty
+        Given the progress of the run from 0 to 1, a term to add to the loss.
+    after_step
+        Called after every step with the progress, for projections.
+    after_epoch
+        Called with the number of finished epochs, for measurements; the network is in evaluation mode.
+    schedule
+        Factor of ``learning_rate`` by the progress, instead of the one cycle.
+    checkpoint
+        A file written after every epoch and read at the start. The run goes on from there and ends with the same
+        weights, bit for bit on the same machine, as a run that was not stopped. It is removed at the end.
+
+    Returns
+    -------
+    One ``{"loss": mean training loss, "validation": accuracy}`` an epoch.
+
+    Raises
+    ------
+    ValueError
+        If a checkpoint belongs to another run, or the loss is not finite.
+    """
+    device = next(network.parameters()).device
+    steps = math.ceil(len(data.train.labels) / batch_size)
+    optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)  # leaves out what has no gradient
+    total_steps = epochs * steps
+    scheduler: torch.optim.lr_scheduler.LRScheduler
+    if schedule is None:
+        scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=total_steps)
+    else:
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(step / total_steps))
+    settings = {"epochs": epochs, "seed": seed, "rate": learning_rate, "batch_size": batch_size, "steps": steps}
+    history: list[dict[str, float]] = []
+    file = None if checkpoint is None else Path(checkpoint)
+    if file is not None and file.exists():
+        state = torch.load(file, map_location=device, weights_only=True)
+        if state["settings"] != settings:
+            raise ValueError(f"checkpoint: {file} belongs to a run with {state['settings']}; this one has {settings}.")
+        for holder, name in ((network, "network"), (optimizer, "optimizer"), (scheduler, "schedule")):
+            holder.load_state_dict(state[name])
+        history = state["history"]
+    train = data.train.to(device)
+    for epoch in range(len(history), epochs):
+        generator = _seeded(seed, epoch)
+        order = torch.randperm(len(train.labels), generator=generator).split(batch_size)
+        network.train()
+        total = 0.0
+        for step, index in enumerate(tqdm(order, disable=not progress, desc=f"epoch {epoch + 1}/{epochs}")):
+            images, labels = train.take(index.to(device))
+            if augmented:
+                images = augment(images, generator)
+            done = (epoch * steps + step) / total_steps
+            loss = functional.cross_entropy(network(data.standardise(images)), labels)
+            optimizer.zero_grad()
+            (loss if penalty is None else loss + penalty(done)).backward()
+            optimizer.step()
+            scheduler.step()
+            if after_step is not None:
+                after_step(done)
+            total += loss.item() * len(index)
+        if not math.isfinite(total):
+            raise ValueError(f"the loss of epoch {epoch + 1} is not finite; try a smaller learning_rate.")
+        history.append({"loss": total / len(train.labels), "validation": accuracy(network, data, data.validation)})
+        if after_epoch is not None:
+            after_epoch(epoch + 1)
+        if file is not None:
+            state = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
+            state |= {"schedule": scheduler.state_dict(), "history": history, "settings": settings}
+            with replacing(file) as beside:
+                torch.save(state, beside)
+    if file is not None:
+        file.unlink(missing_ok=True)
+    return history
+
+
+@torch.no_grad()
+def accuracy(network: nn.Module, data: ImageData, images: Images, batch_size: int = 500) -> float:
+    """Share of the images whose largest output is at their label, between 0 and 1. The network is put in eval mode."""
+    network.eval()
+    device = next(network.parameters()).device
+    right = 0
+    for start in range(0, len(images.labels), batch_size):
+        some = images.take(slice(start, start + batch_size)).to(device)
+        right += int((network(data.standardise(some.images)).argmax(1) == some.labels).sum())
+    return right / len(images.labels)
+
+
+def save_weights(network: nn.Module, path: str | os.PathLike[str], about: dict[str, Any]) -> None:
+    """Write the state dict as safetensors, floating-point values as float16, with ``about`` as JSON in its header.
+
+    The file is complete or not there.
+    """
+    state = {
+        name: (value.half() if value.is_floating_point() else value).contiguous().cpu()
+        for name, value in network.state_dict().items()
+    }
+    with replacing(path) as beside:
+        save_file(state, beside, metadata={"about": json.dumps(about)})
+
+
+def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What :func:`save_weights` was told about the weights.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or is not a safetensors file.
+    """
+    try:
+        with safe_open(path, framework="pt") as opened:
+            return json.loads((opened.metadata() or {}).get("about", "{}"))
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # safetensors raises its own kind for every damage
+        raise ValueError(f"path: {path} cannot be read as safetensors ({error}).") from error
+
+
+def load_weights(network: nn.Module, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Fill a network with the weights that :func:`save_weights` wrote; returns what was written about them.
+
+    The network is put in evaluation mode.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or holds another network's weights.
+    """
+    state = read_state_dict(path)
+    try:
+        network.load_state_dict(state)
+    except RuntimeError as error:
+        raise ValueError(f"path: {path} does not fit this network: {str(error).splitlines()[-1].strip()}") from error
+    network.eval()
+    return read_about(path)

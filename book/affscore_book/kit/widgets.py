@@ -1,0 +1,98 @@
+"""The base of all widgets: one JavaScript source that computes, live in Jupyter and in a static page alike.
+
+A widget is a Python class and a JavaScript module beside it. In Jupyter the class is an ordinary anywidget. In the
+built book there is no kernel: the notebook's stored output holds a ``<div class="affscore-widget">`` with the
+widget's state and a picture drawn by Python, and the Sphinx extension ``book/_ext/book_widgets.py`` puts the
+same JavaScript to work on it. If that fails, or JavaScript is off, the picture stays.
+
+How to add a widget
+-------------------
+1.  In the chapter's folder a JavaScript file named after the class: ``ScoreSlider`` is in ``score_slider.js``. It is an
+    ES module and may import from its neighbours and from the kit, in the form
+    ``import { a, b } from "../kit/figure.js";`` (see :mod:`affscore_book.kit.bundle`). ``kit/affinity1d.js`` has the
+    mathematics of one dimension, ``kit/figure.js`` the controls and panels. It exports ``evaluate(state)``, which
+    computes an object with the ``score`` of a state (an object of the public traits) and needs no page, and ends with
+    ``export default { render };``, where ``render({ model, el })`` builds a ``Figure``, adds controls and panels, and
+    returns ``figure.onDraw(() => { ...; return { score, text }; })``. The folder ``first_signature`` is the example.
+2.  ``widget.py`` beside it: a subclass of :class:`ComputedWidget` with ``_esm`` (a path; ``_css`` if it needs
+    more than ``figure.css``), its public traits, each with ``.tag(sync=True)``, and the two methods ``score()`` (the
+    number that the page shows, computed by Python) and ``fallback()`` (the static picture, see ``picture.py``).
+    Traits hold what JSON can hold. The looks of lines, dots and bands are classes named in ``picture.LOOKS`` and
+    ``figure.css``; colour always comes with a shape or a dash pattern.
+3.  In the notebook: a cell that ends with ``NAME()``.
+4.  Tests: ``tests/kit/test_widgets.py`` finds and checks every widget (bundle, fallback, and ``evaluate`` against
+    ``score()`` over a grid of its traits), and ``tests/site/test_browser.py`` every widget in the built book (it
+    redraws on the arrow keys, and its number is that of ``score()`` to 1e-6). What is a widget's own is tested in the
+    chapter's room; the fixture ``node`` runs JavaScript.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from html import escape
+from pathlib import Path
+from typing import Any, ClassVar
+
+import anywidget
+
+from affscore_book.kit.bundle import bundle
+
+__all__ = ["ComputedWidget"]
+
+_HERE = Path(__file__).parent
+
+
+class ComputedWidget(anywidget.AnyWidget):
+    """A widget whose JavaScript does the computing. The module's docstring says how to make one.
+
+    Subclasses set ``_esm`` (and ``_css``) to paths, declare synced traits and implement :meth:`score` and
+    :meth:`fallback`.
+    """
+
+    #: All widgets by class name.
+    registry: ClassVar[dict[str, type[ComputedWidget]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # anywidget makes a further subclass for every instance; only a class that names a file is a new widget.
+        source = cls.__dict__.get("_esm")
+        if isinstance(source, Path):
+            css = cls.__dict__.get("_css")
+            styles = [_HERE / "figure.css"] + ([css] if css is not None else [])
+            cls._esm = bundle(source)
+            cls._css = "\n".join(style.read_text(encoding="utf-8") for style in styles)
+            ComputedWidget.registry[cls.__name__] = cls
+        super().__init_subclass__(**kwargs)
+
+    def score(self) -> float:
+        """The score that the page shows for the present traits, computed by Python; NaN where it is undefined."""
+        raise NotImplementedError(f"{type(self).__name__} should implement score().")
+
+    def fallback(self) -> str:
+        """The picture for the present traits as HTML text, the same on every machine."""
+        raise NotImplementedError(f"{type(self).__name__} should implement fallback().")
+
+    def state(self) -> dict[str, Any]:
+        """The public traits, sorted by name: all that the JavaScript needs."""
+        return {
+            name: getattr(self, name)
+            for name, trait in sorted(self.traits(sync=True).items())
+            if not name.startswith("_") and issubclass(trait.this_class, ComputedWidget)
+        }
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.state().items())
+        return f"{type(self).__name__}({arguments})"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        result = super()._repr_mimebundle_(**kwargs)
+        # Colab shows text/html in place of the live widget.
+        if result is None or "google.colab" in sys.modules:
+            return result
+        data, metadata = result
+        state = escape(json.dumps(self.state(), allow_nan=False))
+        html = (
+            f'<div class="affscore-widget" data-widget="{type(self).__name__}" data-state="{state}">'
+            f"{self.fallback()}</div>"
+        )
+        return data | {"text/html": html}, metadata

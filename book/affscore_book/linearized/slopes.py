@@ -1,0 +1,416 @@
+"""Linearised networks: ReLUs whose negative slopes may learn to be 1, channel by channel.
+
+A ReLU becomes a PReLU with one slope a per channel, max(x, 0) + a min(x, 0), which starts at a = 0. A sparsity prior
+pulls the slopes to 1, where the channel is linear; a slope that has come close to 1 is set to 1 and stays there.
+
+*   :func:`linearize` converts a network, :func:`simplify` goes back where the slopes allow it, and
+    :func:`affscore_book.linearized.folding.fold` removes the linear channels.
+*   :func:`survivors` counts the channels that are left in each layer, and :func:`effective_size` says
+    how wide and deep what is left is.
+*   :func:`symmetry_dimension`, :func:`groups` and :func:`transform`: linear channels enlarge the symmetry group of the
+    network.
+
+Reference: Mehmeti-Göpel and Disselhoff, Nonlinear Advantage, arXiv 2211.17180. The form of the prior,
+strength * sum sqrt(|1 - a|), and the tolerance of .01 are our reading; the part on symmetries is ours.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, fx, nn
+from torch.nn import functional
+
+from affscore_book.linearized.paths import trace
+from affscore_book.symmetries.action import act, fold_norm, hidden_layers
+from affscore_book.symmetries.groups import PReLUGroup, _generator
+
+__all__ = [
+    "ChannelPReLU",
+    "channel_prelus",
+    "effective_size",
+    "freeze",
+    "groups",
+    "linearize",
+    "prior",
+    "simplify",
+    "slopes",
+    "survivors",
+    "symmetry_dimension",
+    "transform",
+    "with_slopes",
+]
+
+TOLERANCE = 0.01
+
+
+class ChannelPReLU(nn.PReLU):
+    """max(x, 0) + a min(x, 0) with one slope a per channel, axis 1; channels where ``linear`` is True keep a = 1."""
+
+    linear: Tensor
+
+    def __init__(self, channels: int, slope: float = 0.0):
+        super().__init__(channels, slope)
+        self.register_buffer("linear", torch.zeros(channels, dtype=torch.bool))
+
+    @torch.no_grad()
+    def set_linear(self, channels: Tensor) -> None:
+        """Fix the slopes of these channels, bool (channels,), at 1; those that are fixed stay fixed."""
+        if channels.dtype != torch.bool or channels.shape != self.linear.shape:
+            raise ValueError(
+                f"channels is {channels.dtype} of shape {tuple(channels.shape)}; it should be torch.bool of shape "
+                f"{tuple(self.linear.shape)}."
+            )
+        self.linear |= channels.to(self.linear.device)
+        self.weight[self.linear] = 1.0
+
+
+# ------------------------------------------------------------------------------------------------ there and back
+
+_FUNCTIONS: tuple[Any, ...] = (functional.relu, functional.relu_, torch.relu, torch.relu_)
+
+
+def _relu(node: fx.Node, modules: dict[str, nn.Module]) -> str:
+    """ "", or for a call of ReLU "new", or "in place" where it overwrites its input."""
+    if node.op == "call_module":
+        module = modules[str(node.target)]
+        return "" if type(module) is not nn.ReLU else "in place" if module.inplace else "new"
+    if node.op == "call_function" and node.target in _FUNCTIONS:
+        inplace = node.kwargs.get("inplace", len(node.args) > 1 and node.args[1])
+        return "in place" if inplace or node.target in (functional.relu_, torch.relu_) else "new"
+    if node.op == "call_method" and node.target in ("relu", "relu_"):
+        return "in place" if node.target == "relu_" else "new"
+    return ""
+
+
+def linearize(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> nn.Module:
+    """A copy of a network, as a graph module, in which every call of a ReLU is a :class:`ChannelPReLU` with slopes 0.
+
+    The copy computes the same function, and all other modules keep their names. A module that is called several
+    times becomes several (``relu``, ``relu_2``); a ReLU that is not a module gets the name of the module that calls
+    it and ``relu``. A module that the trace does not reach is left out. Other activations stay as they are.
+
+    Parameters
+    ----------
+    network
+        Any network that :func:`affscore_book.linearized.paths.trace` can trace.
+    inputs
+        A batch for it, or a sequence with one for each argument. The copy is run on it, with noise added, and
+        compared with the network.
+
+    Raises
+    ------
+    ValueError
+        If the network cannot be traced or has no ReLU; if a ReLU's input is neither (n, channels) nor (n, channels,
+        H, W), so that axis 1 may not be channels; or if the copy computes something else, because the network writes
+        into a tensor that a ReLU reads. The sentence names the module.
+
+    Examples
+    --------
+    >>> from affscore_book.kit.networks import resnet20
+    >>> network = linearize(resnet20(width=4, channels=1), torch.zeros(1, 1, 32, 32))
+    >>> list(channel_prelus(network))[:3]
+    ['relu', 'block1.relu1', 'block1.relu2']
+    """
+    traced = trace(copy.deepcopy(network), inputs)
+    before = _probe(traced, inputs)
+    modules = dict(traced.named_modules())
+    taken = {*modules, *dict(traced.named_parameters()), *dict(traced.named_buffers())}
+    device = next((p.device for p in network.parameters()), None)
+    seen: set[str] = set()
+    for node in list(traced.graph.nodes):
+        how = _relu(node, modules)
+        if not how:
+            continue
+        source = node.args[0] if node.args else node.kwargs["input"]
+        name = _name(node, taken, seen)
+        seen.add(name)
+        meta = node.meta["tensor_meta"]
+        if len(meta.shape) not in (2, 4):
+            raise ValueError(
+                f"network: the input of {name} has shape {tuple(meta.shape)}; it should be (n, channels) or "
+                "(n, channels, H, W), because every channel gets a slope of its own."
+            )
+        module = ChannelPReLU(meta.shape[1]).to(device, meta.dtype)
+        traced.add_submodule(name, module)
+        with traced.graph.inserting_before(node):
+            new = traced.graph.call_module(name, (source,))
+        new.meta = dict(node.meta)
+        node.replace_all_uses_with(new)
+        if how == "in place":  # whoever reads the input after this call reads what the call has written
+            nodes = list(traced.graph.nodes)
+            for user in set(source.users) & set(nodes[nodes.index(node) + 1 :]):
+                user.replace_input_with(source, new)
+        traced.graph.erase_node(node)
+    if not seen:
+        raise ValueError(f"network: {type(network).__name__} calls no ReLU; there is nothing to linearise.")
+    for made in set(traced.modules()) - set(modules.values()):  # what add_submodule made, containers included
+        made.training = network.training
+    traced.graph.lint()
+    traced.recompile()
+    try:
+        torch.testing.assert_close(_probe(traced, inputs), before, equal_nan=True)
+    except AssertionError as error:
+        raise ValueError(
+            f"network: {type(network).__name__} computes something else with PReLUs of slope 0; it may write in place "
+            f"into a view of what a ReLU reads or returns. {error}"
+        ) from error
+    return traced
+
+
+def _probe(traced: fx.GraphModule, inputs: Tensor | Sequence[Tensor]) -> Any:
+    """Outputs in evaluation mode for the inputs plus noise, without touching the state of torch's generator."""
+    training = {module: module.training for module in traced.modules()}
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(0)
+        examples = (inputs,) if isinstance(inputs, Tensor) else inputs
+        result = traced.eval()(*(x + torch.randn_like(x) if x.is_floating_point() else x.clone() for x in examples))
+    for module, mode in training.items():
+        module.training = mode
+    return result
+
+
+def _name(node: fx.Node, taken: set[str], seen: set[str]) -> str:
+    """Of the PReLU for a call of ReLU: the module's at its first call, else a new one."""
+    if node.op == "call_module":
+        name = str(node.target)
+        if name not in seen:
+            return name
+    else:
+        stack = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values() if path]
+        name = ".".join([*stack[-1:], "relu"])
+    numbered = itertools.chain([name], (f"{name}_{count}" for count in itertools.count(2)))
+    return next(name for name in numbered if name not in seen and name not in taken)
+
+
+def simplify(network: nn.Module) -> nn.Module:
+    """A copy in which a :class:`ChannelPReLU` whose slopes are all 0 is a ReLU again, and all 1 the identity.
+
+    The outputs are the same, to the last bit. Layers with other slopes stay. The way back from :func:`linearize`;
+    :func:`affscore_book.linearized.folding.fold` removes single channels.
+
+    Raises
+    ------
+    ValueError
+        If the network has no :class:`ChannelPReLU`.
+
+    >>> network = linearize(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), torch.zeros(1, 2))
+    >>> simplify(network).get_submodule("1")
+    ReLU()
+    """
+    result = copy.deepcopy(network)
+    for name, layer in _some_prelus(result).items():
+        if bool((layer.weight == 0).all()):
+            result.set_submodule(name, nn.ReLU().train(layer.training))
+        elif bool((layer.weight == 1).all()):
+            result.set_submodule(name, nn.Identity().train(layer.training))
+    return result
+
+
+# ------------------------------------------------------------------------------------------------ the slopes
+
+
+def channel_prelus(network: nn.Module) -> OrderedDict[str, ChannelPReLU]:
+    """The :class:`ChannelPReLU` of a network by name, in execution order."""
+    modules = dict(network.named_modules())
+    graph: Any = getattr(network, "graph", None)
+    names = modules if graph is None else [node.target for node in graph.nodes if node.op == "call_module"]
+    return OrderedDict((str(name), modules[name]) for name in names if isinstance(modules[name], ChannelPReLU))
+
+
+def _some_prelus(network: nn.Module) -> OrderedDict[str, ChannelPReLU]:
+    found = channel_prelus(network)
+    if not found:
+        raise ValueError(f"network: {type(network).__name__} has no ChannelPReLU; linearize makes them.")
+    return found
+
+
+def slopes(network: nn.Module) -> OrderedDict[str, Tensor]:
+    """Slopes of every :class:`ChannelPReLU`, detached, float (channels,), by name."""
+    return OrderedDict((name, layer.weight.detach().clone()) for name, layer in channel_prelus(network).items())
+
+
+def prior(network: nn.Module, strength: float) -> Tensor:
+    """strength * sum sqrt(|1 - a|) over all slopes that are not fixed at 1, a tensor of no dimension.
+
+    The square root makes the pull the stronger the closer a slope is to 1, so that slopes end at 1 or stay away.
+
+    Raises
+    ------
+    ValueError
+        If ``strength`` is negative or not finite.
+    """
+    if not 0 <= strength < math.inf:
+        raise ValueError(f"strength is {strength}; it should be a finite number that is at least 0.")
+    total = torch.zeros((), device=next(network.parameters()).device)
+    for layer in channel_prelus(network).values():
+        # A slope that is 1 and not yet fixed adds 0, and the gradient of the root there is not a number.
+        total = total + (1 - layer.weight[~layer.linear & (layer.weight != 1)]).abs().sqrt().sum()
+    return strength * total
+
+
+def freeze(network: nn.Module, tolerance: float = TOLERANCE) -> int:
+    """Fix every slope within ``tolerance`` of 1 at 1, for good; returns the number of channels fixed so far.
+
+    Raises
+    ------
+    ValueError
+        If ``tolerance`` is negative or not a number.
+    """
+    if not tolerance >= 0:
+        raise ValueError(f"tolerance is {tolerance}; it should be at least 0.")
+    layers = channel_prelus(network).values()
+    for layer in layers:
+        layer.set_linear((layer.weight.detach() - 1).abs() <= tolerance)
+    return sum(int(layer.linear.sum()) for layer in layers)
+
+
+def survivors(network: nn.Module) -> OrderedDict[str, tuple[int, int]]:
+    """By layer, in execution order: how many channels are not linear (slope != 1), of how many.
+
+    Raises
+    ------
+    ValueError
+        If the network has no :class:`ChannelPReLU`, or a slope is not a number.
+
+    >>> network = linearize(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), torch.zeros(1, 2))
+    >>> channel_prelus(network)["1"].set_linear(torch.tensor([True, False, False]))
+    >>> dict(survivors(network))
+    {'1': (2, 3)}
+    """
+    found = OrderedDict()
+    for name, layer in _some_prelus(network).items():
+        if not bool(layer.weight.isfinite().all()):
+            raise ValueError(f"network: a slope of {name} is not finite.")
+        found[name] = (int((layer.weight != 1).sum()), len(layer.weight))
+    return found
+
+
+def effective_size(survivors: Sequence[int]) -> tuple[float, float]:
+    """Effective width and depth of what is left: s_l non-linear channels in layer l, s in all.
+
+    Width is the number of survivors in the layer of an average survivor, sum s_l^2 / s, and depth the participation
+    ratio of the layers, s^2 / sum s_l^2: k layers of w survivors have width w and depth k. Their product is s. The
+    definition is ours. Without survivors both are 0.
+
+    >>> effective_size([8, 8, 0, 8]), effective_size([0, 5, 0, 0]), effective_size([0, 0])
+    ((8.0, 3.0), (5.0, 1.0), (0.0, 0.0))
+    """
+    counts = np.asarray(survivors, dtype=np.float64)
+    if counts.ndim != 1 or not (counts >= 0).all():
+        raise ValueError(f"survivors is {survivors}; it should hold a count of at least 0 for each layer.")
+    total, squares = counts.sum(), (counts**2).sum()
+    return (float(squares / total), float(total**2 / squares)) if total else (0.0, 0.0)
+
+
+# ------------------------------------------------------------------------------------------------ symmetries
+
+
+def groups(network: nn.Module) -> OrderedDict[str, PReLUGroup]:
+    """The intertwiner group of every :class:`ChannelPReLU`, by name; see :mod:`affscore_book.symmetries.groups`."""
+    return OrderedDict((name, PReLUGroup(tuple(a.double().tolist()))) for name, a in slopes(network).items())
+
+
+def symmetry_dimension(slopes: Tensor | Sequence[float]) -> int:
+    """Number of free parameters of the intertwiner group of one layer: m^2 + n - m, m of n slopes being 1.
+
+    The m linear channels can be mixed by any invertible matrix; every other channel has one positive scaling
+    (permutations and sign flips are discrete). The slopes are held fixed.
+
+    Raises
+    ------
+    ValueError
+        If the slopes are not (channels,), there are none, or one of them is not finite.
+
+    >>> symmetry_dimension([0, 0, 0, 0]), symmetry_dimension([0, 0.5, 1, 1]), symmetry_dimension([1, 1, 1, 1])
+    (4, 6, 16)
+    """
+    values = torch.as_tensor(slopes, dtype=torch.float64).detach()
+    if values.ndim != 1:
+        raise ValueError(f"slopes has shape {tuple(values.shape)}; it should be (channels,).")
+    group = PReLUGroup(tuple(values.tolist()))
+    linear = sum(map(group._linear, group.slopes))
+    return linear**2 + len(group.slopes) - linear
+
+
+def with_slopes(network: nn.Sequential, linearized: nn.Module) -> nn.Sequential:
+    """A copy of a network with the weights and the PReLUs of its linearised form, in the class of ``network``.
+
+    :mod:`affscore_book.symmetries.action` reads networks in this class, and not graph modules.
+
+    Parameters
+    ----------
+    network
+        What was given to :func:`linearize`, with every ReLU a module of its own.
+    linearized
+        What came back, trained or not.
+
+    Raises
+    ------
+    ValueError
+        If a ReLU of ``network`` is not a module of its own, or the two do not fit.
+    """
+    result = copy.deepcopy(network)
+    modules = dict(result.named_modules())
+    for name, layer in _some_prelus(linearized).items():
+        if type(modules.get(name)) is not nn.ReLU:
+            raise ValueError(f"network has no ReLU called {name}; every call should be a module of its own.")
+        result.set_submodule(name, copy.deepcopy(layer))
+    try:
+        result.load_state_dict(linearized.state_dict())
+    except RuntimeError as error:
+        raise ValueError(f"linearized does not fit network: {error}") from error
+    return result.train(linearized.training)
+
+
+def transform(
+    network: nn.Sequential, generator: torch.Generator | int | None = None, *, spread: float = 1.0
+) -> tuple[nn.Sequential, dict[str, Tensor]]:
+    """A network with other weights that computes the same function, by random elements of its layers' groups.
+
+    Batch norm is folded first, because it would allow no mixing of channels. Layers before max-pooling and in a
+    residual stream are left as they are: what can act there is smaller than the layer's group.
+
+    Parameters
+    ----------
+    network
+        As in :func:`affscore_book.symmetries.action.hidden_layers`, for instance from :func:`with_slopes`.
+    generator, spread
+        As in :meth:`affscore_book.symmetries.groups.Intertwiner.sample`.
+
+    Returns
+    -------
+    The network, in evaluation mode, and the matrices (channels, channels) by layer.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`affscore_book.symmetries.action.act`.
+
+    >>> network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).double()
+    >>> x = torch.randn(5, 3, dtype=torch.float64)
+    >>> same = with_slopes(network, linearize(network, x))
+    >>> same[1].set_linear(torch.tensor([True, True, False, False]))
+    >>> other, matrices = transform(same, 0)
+    >>> torch.allclose(other(x), same(x)), torch.allclose(other[0].weight, same[0].weight)
+    (True, False)
+    >>> int((matrices["1"] != 0).sum()), symmetry_dimension(same[1].weight)
+    (6, 6)
+    """
+    generator = _generator(generator)
+    bare = fold_norm(network)
+    layers = hidden_layers(bare)
+    stream = {layer.name for layer in layers if layer.tied_to} | {layer.tied_to for layer in layers}
+    matrices = {
+        layer.name: layer.group.sample(layer.channels, generator, spread=spread)
+        for layer in layers
+        if not layer.pooled and layer.name not in stream
+    }
+    return act(bare, matrices), matrices

@@ -1,0 +1,140 @@
+"""The widget of the chapter on neural redshift: a random network as an image."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+import traitlets
+from numpy.typing import NDArray
+from scipy.fft import dctn
+
+from affscore.score import affinity_score
+from affscore_book.kit.affinity1d import uniforms
+from affscore_book.kit.picture import Panel, _number, panels
+from affscore_book.kit.widgets import ComputedWidget
+from affscore_book.redshift.networks import Network, dct_frequency, grid_points, image_of
+
+__all__ = ["RedshiftImage", "uniforms"]
+
+# The same numbers stand in redshift_image.js.
+WIDTH, DEPTHS, SCALES, SHIFT = 24, (1, 4), (0.5, 6.0), 0.15
+GRID, SCORE_GRID, FLOOR = 32, 10, -6.0
+NAMES = {
+    "relu": "ReLU",
+    "leaky_relu": "Leaky ReLU",
+    "silu": "SiLU",
+    "tanh": "tanh",
+    "gaussian": "Gaussian",
+    "sine": "sine",
+}
+LEVELS = 16
+
+
+class RedshiftImage(ComputedWidget):
+    """A random network as an image, with its spectrum and the mean affinity score of its hidden layers.
+
+    All states share one draw: the weights are ``scale * (a u + shift)``, ``a`` Glorot's bound and ``u`` fixed numbers
+    in (-1, 1); the biases are fixed. Hidden layers have 24 units, and scores come from a 10 x 10 grid of inputs, so
+    that they follow the sliders; the paper has 40 and 32 x 32.
+
+    Parameters
+    ----------
+    activation
+        One of ``"relu"``, ``"leaky_relu"``, ``"silu"``, ``"tanh"``, ``"gaussian"``, ``"sine"``.
+    scale
+        Factor of the weights, from 0.5 to 6.
+    shift
+        Shift of the bounds of the weights, from -0.15 to 0.15.
+    depth
+        Hidden layers, from 1 to 4.
+
+    Raises
+    ------
+    traitlets.TraitError
+        If one of them is not.
+
+    >>> widget = RedshiftImage(activation="tanh", scale=2.0)
+    >>> widget
+    RedshiftImage(activation='tanh', depth=3, scale=2.0, shift=0.0)
+    >>> widget.network()
+    Network(2 -> 24 -> 24 -> 24 -> 1)
+    """
+
+    _esm = Path(__file__).with_name("redshift_image.js")
+
+    activation = traitlets.Enum(list(NAMES), default_value="relu").tag(sync=True)
+    depth = traitlets.Int(3, min=DEPTHS[0], max=DEPTHS[1]).tag(sync=True)
+    scale = traitlets.Float(1.0, min=SCALES[0], max=SCALES[1]).tag(sync=True)
+    shift = traitlets.Float(0.0, min=-SHIFT, max=SHIFT).tag(sync=True)
+
+    def network(self) -> Network:
+        """The network of the present state."""
+        sizes = [2, *[WIDTH] * self.depth, 1]
+        weights, biases = [], []
+        for layer, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes), start=1):
+            # The output layer has the first stream, whatever the depth.
+            stream = 0 if layer > self.depth else layer
+            unit = torch.from_numpy(uniforms(2 * stream, fan_in * fan_out)).reshape(fan_out, fan_in)
+            weights.append(self.scale * (math.sqrt(6 / (fan_in + fan_out)) * unit + self.shift))
+            biases.append(torch.from_numpy(uniforms(2 * stream + 1, fan_out)))
+        return Network(tuple(weights), tuple(biases))
+
+    def scores(self) -> list[float]:
+        """The score of each hidden layer; NaN where its output is constant."""
+        calls = self.network().hidden(grid_points(SCORE_GRID), self.activation)
+        return [affinity_score(x, y).item() for x, y in calls]
+
+    def score(self) -> float:
+        """The mean score of the hidden layers; NaN if the output of one is constant."""
+        return float(np.mean(self.scores()))
+
+    def fallback(self) -> str:
+        """The picture for the present state: the image and its spectrum."""
+        image = image_of(self.network(), self.activation, grid=GRID).numpy()
+        left = Panel(
+            label="The output of the network over its two inputs, dark for low and bright for high",
+            xlim=(-1, 1), ylim=(-1, 1), xlabel="first input (vertical: second input)", height=356,
+        )  # fmt: skip
+        _paint(left, image)
+        right = Panel(
+            label="Its spectrum: the share of power at each frequency, and the mean frequency",
+            xlim=(0, GRID), ylim=(FLOOR, 0), xlabel="frequency (half periods an image)",
+            ylabel="log\u2081\u2080 power", legend=[("image-line", "mean")], height=356,
+        )  # fmt: skip
+        frequency = dct_frequency(image)
+        right.line("image-line", [frequency, frequency], [FLOOR, 0])
+        right.line("input-curve", range(1, GRID), np.maximum(FLOOR, np.log10(shares(image)[1:])))
+        scores = self.scores()
+        listed = ", ".join("undefined" if math.isnan(score) else f"{score:.2f}" for score in scores)
+        text = f"{NAMES[self.activation]}: layers {listed}; mean frequency {frequency:.2f}"
+        return panels(left, right, score=float(np.mean(scores)), text=text)
+
+
+def shares(image: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The share of the DCT-II's power at each whole radius below GRID, without the mean, shape (GRID,)."""
+    power = dctn(image - image.mean(), norm="ortho") ** 2
+    power[0, 0] = 0.0
+    radius = np.rint(np.hypot(*np.indices(power.shape))).astype(int)
+    return np.bincount(radius.ravel(), power.ravel())[:GRID] / power.sum()
+
+
+def _paint(panel: Panel, image: NDArray[np.float64]) -> None:
+    """The image in LEVELS greys, as one rectangle for each vertical run of equal pixels."""
+    size = (panel.right - panel.left) // GRID
+    low, span = image.min(), np.ptp(image)
+    grey = np.minimum((image - low) / (span or 1.0) * LEVELS, LEVELS - 1).astype(int)
+    for level in np.unique(grey):
+        shade = round(255 * level / (LEVELS - 1))
+        panel._add(f'<g fill="rgb({shade},{shade},{shade})" shape-rendering="crispEdges">')
+        for column, pixels in enumerate(grey):
+            edges = np.flatnonzero(np.diff(np.concatenate([[0], pixels == level, [0]])))
+            for start, stop in edges.reshape(-1, 2):
+                x, y = panel.left + size * column, panel.bottom - size * int(stop)
+                panel._add(
+                    f'<rect x="{_number(x)}" y="{_number(y)}" width="{size}" height="{size * int(stop - start)}"/>'
+                )
+        panel._add("</g>")

@@ -1,0 +1,59 @@
+"""Checks of the exercises of the chapter on ReLU in one dimension."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from affscore_book.kit.checks import report
+from affscore_book.relu_1d.exact import gaussian_input, monotone_score, uniform_input
+
+
+def check_half(share: float) -> None:
+    """Is ``share`` the share of positive inputs for which ReLU scores 1/2 on a uniform input?"""
+    if not 0 < share <= 1:
+        return report(False, "", f"{share} is no share of positive inputs;\nit should be above 0 and at most 1.")
+    score = uniform_input(share - 1, share).score.item()
+    report(
+        abs(score - 0.5) < 5e-4,
+        "whatever the width of the range: only the share counts.",
+        f"with this share the score is {score:.3f}.",
+    )
+
+
+def check_cube(r: float) -> None:
+    """Is ``r`` the correlation of X and X^3 for X uniform on [-1, 1]?"""
+    if abs(r - math.sqrt(21) / 5) < 5e-4:
+        return report(True, "by the theorem the score is 1 minus the root of 1 - r.", "")
+    report(False, "", "divide E X^4 by the root of\nE X^2 times E X^6; E X^k = 1 / (k + 1) for even k.")
+
+
+def check_step(score: float) -> None:
+    """Is ``score`` the score of the sign function for a standard normal input?"""
+    exact = gaussian_input(0.0, 1.0, "hardtanh", low=-1e-12, high=1e-12).score.item()
+    report(
+        abs(score - exact) < 5e-4,
+        "hardtanh on a tiny interval is the sign\nfunction, up to scale, and it agrees.",
+        "the correlation is E|X|: the sign has\nvariance 1, and X sign(X) = |X|.",
+    )
+
+
+def check_steep_leak(score: float) -> None:
+    """Is ``score`` the score of LeakyReLU with slope 2 for an input uniform on [-1, 3]?"""
+    x = torch.linspace(-1, 3, 400_001, dtype=torch.float64)
+    report(
+        abs(score - monotone_score(x, torch.where(x < 0, 2 * x, x)).item()) < 5e-4,
+        "turning the axes around does not change the score.",
+        "turn both axes around. -f(-x) has slope 1\non the left and 2 on the right. Divide it by 2.",
+    )
+
+
+def check_mean(mean: float) -> None:
+    """Is ``mean`` the mean at which ReLU scores 0.9 for a normal input of standard deviation 1?"""
+    score = gaussian_input(float(mean), 1.0).score.item()
+    report(
+        abs(score - 0.9) < 1e-6,
+        "six digits, from a gradient through a closed form.",
+        f"the score at this mean is {score:.6f}.",
+    )

@@ -1,0 +1,142 @@
+"""The widget of the chapter "ReLU in one dimension": slide the range of the input, see all parts of the score."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import traitlets
+
+from affscore_book.kit.picture import Panel, panels
+from affscore_book.kit.widgets import ComputedWidget
+from affscore_book.relu_1d.exact import Affinity, gaussian_input, uniform_input
+
+__all__ = ["ReluRange"]
+
+LIMIT, LEAST, SLOPE, SWEEP = 5.0, 0.2, 0.1, 121
+ACTIVATIONS: dict[str, dict[str, Any]] = {
+    "relu": {"name": "ReLU", "slope": 0.0, "low": 0.0, "high": math.inf, "ylim": (-2.0, 5.5)},
+    "leaky_relu": {"name": "LeakyReLU, slope 0.1", "slope": SLOPE, "low": 0.0, "high": math.inf, "ylim": (-2.0, 5.5)},
+    "hardtanh": {"name": "hardtanh", "slope": 0.0, "low": -1.0, "high": 1.0, "ylim": (-1.9, 1.9)},
+}
+
+
+class ReluRange(ComputedWidget):
+    """The affinity score of ReLU, LeakyReLU or hardtanh for a range of inputs, with W2 and the bound.
+
+    Parameters
+    ----------
+    activation
+        ``"relu"``, ``"leaky_relu"`` (slope 0.1) or ``"hardtanh"`` (-1 to 1).
+    law
+        ``"uniform"`` on the range, or ``"gaussian"`` with the range as mean - 2 std to mean + 2 std.
+    low, high
+        Ends of the range, in [-5, 5], at least 0.2 apart.
+
+    Raises
+    ------
+    traitlets.TraitError
+        If an argument is none of these.
+
+    >>> widget = ReluRange(low=-1.0, high=1.0)
+    >>> widget
+    ReluRange(activation='relu', high=1.0, law='uniform', low=-1.0)
+    >>> round(widget.score(), 3)
+    0.675
+    """
+
+    _esm = Path(__file__).with_name("relu_range.js")
+    _css = Path(__file__).with_name("relu_range.css")
+
+    activation = traitlets.Enum(list(ACTIVATIONS), default_value="relu").tag(sync=True)
+    law = traitlets.Enum(["uniform", "gaussian"], default_value="uniform").tag(sync=True)
+    low = traitlets.Float(-2.0, min=-LIMIT, max=LIMIT - LEAST).tag(sync=True)
+    high = traitlets.Float(3.0, min=LEAST - LIMIT, max=LIMIT).tag(sync=True)
+
+    @traitlets.validate("low", "high")
+    def _apart(self, proposal: Any) -> float:
+        if not self.high - self.low >= LEAST - 1e-9:
+            raise traitlets.TraitError(
+                f"low is {self.low} and high is {self.high}; high should be at least {LEAST} above low."
+            )
+        return proposal["value"]
+
+    def _exact(self, low: Any, high: Any) -> Affinity:
+        low, high = (torch.as_tensor(np.asarray(end, dtype=np.float64)) for end in (low, high))
+        if self.law == "uniform":
+            return uniform_input(low, high, self.activation, slope=SLOPE)
+        return gaussian_input((low + high) / 2, (high - low) / 4, self.activation, slope=SLOPE)
+
+    def score(self) -> float:
+        """The exact score of the present state; NaN where the activation is constant on the range."""
+        return self._exact(self.low, self.high).score.item()
+
+    def _output(self, x: Any) -> np.ndarray:
+        """The activation, elementwise."""
+        of = ACTIVATIONS[self.activation]
+        return of["slope"] * np.asarray(x) + (1 - of["slope"]) * np.clip(x, of["low"], of["high"])
+
+    def _image(self) -> list[float]:
+        """The affine image of both ends: mean of the output -+ its standard deviation in as many units as the ends."""
+        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
+        # Gauss-Legendre quadrature between the kinks; ten standard deviations to either side are all there is.
+        reach = half if self.law == "uniform" else 5 * half
+        edges = np.unique(np.clip([-math.inf, -1.0, 0.0, 1.0, math.inf], middle - reach, middle + reach))
+        nodes, weights = np.polynomial.legendre.leggauss(60)
+        x = (edges[:-1] + edges[1:] + np.diff(edges) * nodes[:, None]) / 2
+        mass = np.diff(edges) * weights[:, None]
+        if self.law == "gaussian":
+            mass *= np.exp(-2 * ((x - middle) / half) ** 2)
+        mean = (mass * self._output(x)).sum() / mass.sum()
+        rise = self._exact(self.low, self.high).bound.item() / math.sqrt(2) * (3**0.5 if self.law == "uniform" else 2)
+        return [mean - rise, mean + rise]
+
+    def fallback(self) -> str:
+        """The picture for the present state: the activation, W2 and the bound, the score."""
+        of, ends = ACTIVATIONS[self.activation], [self.low, self.high]
+        middle, width, exact = sum(ends) / 2, self.high - self.low, self._exact(*ends)
+        left = Panel(
+            label=f"{of['name']}, the range of its inputs, and the affine image",
+            xlim=(-LIMIT, LIMIT), ylim=of["ylim"], xlabel="input",
+            legend=[("input-curve", "output"), ("image-line", "affine image")],
+        )  # fmt: skip
+        kinks = [-LIMIT, -1.0, 0.0, 1.0, LIMIT]
+        inside = [self.low, *(x for x in kinks if self.low < x < self.high), self.high]
+        left.band("input-band", *ends)
+        left.line("curve", kinks, self._output(kinks))
+        left.line("input-curve", inside, self._output(inside))
+        left.line("image-line", ends, self._image())
+
+        middles = np.linspace(-LIMIT, LIMIT, SWEEP)
+        sweep = self._exact(middles - width / 2, middles + width / 2)
+        parts = Panel(
+            label="The transport distance W2 and its bound against the middle of the range",
+            xlim=(-LIMIT, LIMIT), ylim=(0, 1.08 * sweep.bound.max().item()), xlabel="middle of the range",
+            legend=[("w2-curve", "W2"), ("bound-curve", "bound \u221a(2 Var Y)")],
+        )  # fmt: skip
+        parts.line("bound-curve", middles, sweep.bound.tolist())
+        parts.line("w2-curve", middles, sweep.w2.tolist())
+        parts.dot("bound-dot", middle, exact.bound.item())
+        parts.dot("w2-dot", middle, exact.w2.item())
+
+        right = Panel(
+            label="The affinity score against the middle of the range",
+            xlim=(-LIMIT, LIMIT), ylim=(0.0, 1.0), xlabel="middle of the range", ylabel="affinity score",
+            legend=[("dead-key", "undefined")],
+        )  # fmt: skip
+        dead = middles[sweep.score.isnan().numpy()]
+        for side in (dead[dead < 0], dead[dead > 0]):
+            if side.size:
+                right.band("dead-band", side.min(), side.max())
+        right.line("score-curve", middles, sweep.score.tolist())
+        right.dot("score-dot", middle, exact.score.item())
+
+        if self.law == "uniform":
+            law = f"uniform on [{self.low:.2f}, {self.high:.2f}]"
+        else:
+            law = f"N(mean {middle:.2f}, std {width / 4:.2f})"
+        text = f"{of['name']}, input {law}. W2 {exact.w2.item():.3f}, bound {exact.bound.item():.3f}"
+        return panels(left, parts, right, score=exact.score.item(), text=text.replace("-", "\u2212"))

@@ -1,0 +1,1 @@
+"""How alike two layers are, and what single units respond to."""

@@ -1,0 +1,332 @@
+"""The figures of the chapter on similarity, and the stored results that they show."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
+from affscore_book.similarity.dissection import Concepts, Rotation
+from affscore_book.similarity.measures import cka, procrustes, unit_channels
+
+__all__ = [
+    "PAPER",
+    "Study",
+    "load_study",
+    "plot_concepts",
+    "plot_curves",
+    "plot_floor",
+    "plot_maps",
+    "plot_normalised_cka",
+    "plot_procrustes",
+    "plot_related",
+    "related_clouds",
+]
+
+#: Table 2 of the paper: similarities at the four activations of Myrtle CNNs on CIFAR-10.
+PAPER = {
+    "relu_uncentred": (0.6208, 0.5106, 0.4432, 0.4899),
+    "orthogonal": (0.7724, 0.5743, 0.5087, 0.5825),
+}
+NAMES = {
+    "relu": "G_ReLU-Procrustes", "relu_uncentred": "G_ReLU, not centred", "orthogonal": "orthogonal Procrustes",
+    "linear": "CKA, linear", "max": "G_ReLU-CKA, max", "laplace": "G_ReLU-CKA, Laplace",
+}  # fmt: skip
+COLOUR = {
+    "relu": VERMILION, "relu_uncentred": ORANGE, "orthogonal": BLUE, "linear": BLUE, "max": VERMILION,
+    "laplace": PURPLE,
+}  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------- stored results
+
+
+class Study:
+    """What ``book/data/similarity/make.py`` stored."""
+
+    def __init__(self, content: dict[str, Any]):
+        self.settings, self._content = content["settings"], content
+
+    def __repr__(self) -> str:
+        pairs = {kind: len(next(iter(layers.values()))) for kind, layers in self._content["procrustes"].items()}
+        counts = ", ".join(f"{count} pairs of {kind}" for kind, count in pairs.items())
+        return f"Study({counts}; dissected: {', '.join(self.dissected)})"
+
+    @property
+    def dissected(self) -> list[str]:
+        """Names of the dissected networks."""
+        return sorted(self._content["dissection"])
+
+    def layers(self, kind: str) -> list[str]:
+        """Names of the activations of a kind of network, in order."""
+        return self._content["layers"][kind]
+
+    def inside(self, kind: str) -> np.ndarray:
+        """Which of them lie inside a residual block, bool (layers,)."""
+        return np.array([name.endswith(".relu1") for name in self.layers(kind)])
+
+    def procrustes(self, kind: str, measure: str) -> np.ndarray:
+        """Similarity and mean of its null, shape (pairs, layers, 2)."""
+        stored = self._content["procrustes"][kind]
+        pairs = next(iter(stored.values()))
+        return np.array([[stored[layer][pair][measure] for layer in self.layers(kind)] for pair in pairs])
+
+    def maps(self, kind: str, kernel: str, which: str = "map") -> np.ndarray:
+        """CKA between all layers of two networks, or ``which="null"``, shape (pairs, layers, layers)."""
+        return np.array([pair[which] for pair in self._content["cka"][kind][kernel].values()])
+
+    def diagonal(self, kind: str, kernel: str) -> np.ndarray:
+        """CKA of the same layer in two networks, shape (pairs, layers)."""
+        return np.diagonal(self.maps(kind, kernel), axis1=1, axis2=2)
+
+    def dissection(self, prefix: str, *, layer: str = "") -> dict[tuple[str, str], dict[str, Any]]:
+        """Stored curves of the networks whose name is the prefix and a seed, of layers that contain ``layer``.
+
+        Keys are (network, layer); values have ``fraction`` (draws, alphas), ``chance`` (1, 2) and ``units``.
+        """
+        return {
+            (name, at): {**curve, "fraction": np.array(curve["fraction"]), "chance": np.array(curve["chance"])}
+            for name, sets in self._content["dissection"].items()
+            if name == prefix or (name.removeprefix(prefix).lstrip("_").isdigit() and name.startswith(prefix))
+            for layers in sets.values()
+            for at, curve in layers.items()
+            if layer in at
+        }
+
+    def drop(self, prefix: str, *, layer: str = "") -> float:
+        """Fraction of interpretable units in the basis of single units minus that at alpha = 1, mean over all."""
+        curves = self.dissection(prefix, layer=layer).values()
+        return float(np.mean([each["fraction"][:, 0] - each["fraction"][:, -1] for each in curves]))
+
+
+def load_study(path: str | os.PathLike[str]) -> Study:
+    """Read the stored results. Raises ValueError if the file is damaged, OSError if it is not there."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        for part in ("settings", "layers", "procrustes", "cka", "dissection"):
+            content[part]
+    except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
+        raise ValueError(f"path: {path} cannot be read as stored results ({error}).") from error
+    return Study(content)
+
+
+# --------------------------------------------------------------------------------------------- the idea
+
+
+def related_clouds(n: int = 150, seed: int = 0) -> dict[str, Tensor]:
+    """Features of two channels, moved by an element of G_ReLU, rotated, and drawn anew; float64, each (n, 2)."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw() -> Tensor:
+        z = torch.randn(n, 2, generator=generator, dtype=torch.float64)
+        return torch.relu(z @ torch.tensor([[1.0, 0.7], [0.0, 0.7]], dtype=torch.float64) + 0.3)
+
+    x, other = draw(), draw()
+    turn = torch.from_numpy(Rotation([[0.0, -1.0], [1.0, 0.0]]).power(0.4))
+    return {
+        "X": x,
+        "channels swapped\nand rescaled": x[:, [1, 0]] * torch.tensor([1.5, 0.5], dtype=torch.float64),
+        "rotated": x @ turn,
+        "independent": other,
+    }
+
+
+@styled
+def plot_related(clouds: dict[str, Tensor]) -> None:
+    """Clouds of two channels, coloured by sample, with two similarities to the first."""
+    _, axes = panels(2, 2, height=7.4)
+    first = next(iter(clouds.values()))
+    colour = torch.atan2(first[:, 1], first[:, 0]) + 0.1 * first.sum(1)
+    for panel, (name, cloud) in zip(axes, clouds.items(), strict=True):
+        panel.scatter(cloud[:, 0], cloud[:, 1], c=colour, cmap="viridis", s=22)
+        panel.axhline(0, color=INK, linewidth=1)
+        panel.axvline(0, color=INK, linewidth=1)
+        panel.set_aspect("equal", "datalim")
+        panel.set_title(name)
+        relu, orthogonal = (procrustes(first, cloud, group, null=0).value for group in ("relu", "orthogonal"))
+        panel.set_xlabel(f"G_ReLU {relu:.2f}\northogonal {orthogonal:.2f}")
+        panel.set_xticks([])
+        panel.set_yticks([])
+
+
+# -------------------------------------------------------------------------------------------- the flaws
+
+
+@styled
+def plot_floor(counts: Sequence[int] = (8, 16, 32, 64, 128, 256, 512, 1024), d: int = 64, seed: int = 0) -> None:
+    """Similarity of independent ReLU features against the number of samples, centred and not."""
+    _, (axes,) = panels(1, 1, height=4.6)
+    rng = np.random.default_rng(seed)
+    pairs = [np.maximum(rng.normal(size=(2, n, d)), 0) for n in counts]
+    for group, centred, colour, mark, label in (
+        ("relu", False, ORANGE, "s-", NAMES["relu_uncentred"]),
+        ("relu", True, VERMILION, "o-", NAMES["relu"]),
+        ("orthogonal", True, BLUE, "^-", NAMES["orthogonal"]),
+    ):
+        values = [procrustes(x, y, group, centred=centred, null=0).value for x, y in pairs]
+        axes.plot(counts, values, mark, color=colour, markersize=8, label=label)
+    axes.axhline(1 - 1 / np.sqrt(2), color=INK, linestyle="--", linewidth=1.5)
+    axes.text(counts[0], 1 - 1 / np.sqrt(2) + 0.012, "1 − 1/√2", fontsize=13)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(counts, [str(n) for n in counts])
+    axes.set_ylim(0, 1)
+    axes.set_xlabel(f"samples n ({d} channels)")
+    axes.set_ylabel("similarity of\nindependent features")
+    axes.legend(loc="upper right")
+
+
+@styled
+def plot_normalised_cka(x: Any, alphas: Sequence[float] = (0, 0.2, 0.4, 0.6, 0.8, 1), seed: int = 0) -> None:
+    """CKA of features with their rotation by Q^alpha, as defined and with channels normalised first."""
+    _, (axes,) = panels(1, 1, height=4.2)
+    x = np.asarray(x)
+    rotation = Rotation.random(x.shape[1], seed)
+    turned = [x @ rotation.power(alpha) for alpha in alphas]
+    right = [cka(x, y, null=0).value for y in turned]
+    wrong = [cka(unit_channels(x), unit_channels(y), null=0).value for y in turned]
+    axes.plot(alphas, right, "o-", color=BLUE, markersize=8, label="linear CKA")
+    axes.plot(alphas, wrong, "s--", color=ORANGE, markersize=8, label="channels normalised first")
+    axes.set_ylim(0, 1.05)
+    axes.set_xlabel("power α of the rotation")
+    axes.set_ylabel("CKA(X, X Q^α)")
+    axes.legend(loc="lower left")
+
+
+# ------------------------------------------------------------------------------------- trained networks
+
+
+@styled
+def plot_procrustes(study: Study, kind: str, measures: Sequence[str], *, paper: bool = False) -> None:
+    """Similarities by layer: mean and range over pairs of networks, their nulls (dashed), and the paper's (crosses)."""
+    layers, inside = study.layers(kind), study.inside(kind)
+    figure, (axes,) = panels(1, 1, height=5.2)
+    at = np.arange(len(layers))
+    for measure, mark in zip(measures, ("o", "^", "s"), strict=False):
+        values = study.procrustes(kind, measure)
+        colour = COLOUR[measure]
+        middle = values[..., 0].mean(0)
+        axes.fill_between(at, values[..., 0].min(0), values[..., 0].max(0), color=colour, alpha=0.25, linewidth=0)
+        axes.plot(at, middle, "-", color=colour, label=NAMES[measure])
+        axes.plot(at[~inside], middle[~inside], mark, color=colour, markersize=8)
+        axes.plot(at[inside], middle[inside], mark, color=colour, markersize=8, fillstyle="none", mew=2)
+        axes.plot(at, values[..., 1].mean(0), "--", color=colour, linewidth=1.5)
+        if paper and measure in PAPER:
+            axes.plot(at, PAPER[measure], "x", color=colour, markersize=11, mew=3)
+    axes.plot([], [], "--", color=INK, linewidth=1.5, label="null: random order")
+    if inside.any():
+        axes.plot([], [], "o", color=INK, fillstyle="none", mew=2, label="inside a block")
+    if paper:
+        axes.plot([], [], "x", color=INK, markersize=11, mew=3, label="paper, CIFAR-10")
+    _layer_ticks(axes, kind, layers)
+    axes.set_ylim(0, 1)
+    axes.set_ylabel("similarity")
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+
+
+def _layer_ticks(axes: Any, kind: str, layers: Sequence[str], axis: str = "x") -> None:
+    """Names for few layers, else a number for each block."""
+    setter = axes.set_xticks if axis == "x" else axes.set_yticks
+    if len(layers) < 6:
+        setter(range(len(layers)), layers)
+    else:
+        shown = [
+            (i, name.split(".")[0].removeprefix("block")) for i, name in enumerate(layers) if name.endswith("relu2")
+        ]
+        setter(*zip(*shown, strict=True))
+    if axis == "x":
+        axes.set_xlabel("activation" if len(layers) < 6 else "activation (number: end of a block)")
+
+
+@styled
+def plot_maps(study: Study, kind: str, kernels: Sequence[str]) -> None:
+    """CKA between all layers of two networks of a kind, mean over pairs, one panel a kernel."""
+    layers = study.layers(kind)
+    figure, axes = panels(1, len(kernels), height=3.9 if len(kernels) < 3 else 3.1, sharey=True)
+    for panel, kernel in zip(axes, kernels, strict=True):
+        mean = study.maps(kind, kernel).mean(0)
+        # Which network of a pair comes first means nothing.
+        mean = (mean + mean.T) / 2
+        shown = panel.imshow(mean, cmap="viridis", vmin=0, vmax=1, origin="lower")
+        if len(layers) < 6:
+            for (row, column), value in np.ndenumerate(mean):
+                colour = "black" if value > 0.6 else "white"
+                panel.text(column, row, f"{value:.2f}".lstrip("0"), ha="center", va="center", fontsize=12, color=colour)
+        panel.grid(False)
+        panel.set_title({"linear": "linear", "max": "max (G_ReLU)", "laplace": "Laplace (G_ReLU)"}[kernel], fontsize=14)
+        _layer_ticks(panel, kind, layers)
+        panel.set_xlabel("")
+        panel.tick_params(axis="x", labelsize=11, rotation=0)
+        if len(layers) < 6:
+            panel.set_xticks(range(len(layers)), [name.removeprefix("relu") for name in layers])
+    if len(layers) < 6:
+        axes[0].set_yticks(range(len(layers)), [name.removeprefix("relu") for name in layers])
+    else:
+        _layer_ticks(axes[0], kind, layers, "y")
+    figure.supxlabel("activation" if len(layers) < 6 else "end of block", fontsize=14)
+    axes[0].set_ylabel("activation" if len(layers) < 6 else "end of block")
+    figure.colorbar(shown, ax=axes, location="top", label="CKA", aspect=40, shrink=0.9)
+
+
+# ------------------------------------------------------------------------------------------ dissection
+
+
+@styled
+def plot_concepts(concepts: Concepts, features: Tensor, *, unit: int, images: Sequence[int], concept: str) -> None:
+    """Images, the pixels of a concept in them, and where a unit is among its top 0.5 %."""
+    _, axes = panels(3, len(images), height=6.3)
+    level = features[:, unit].flatten().float()
+    cut = level.kthvalue(len(level) - int(0.005 * len(level))).values
+    maps = functional.interpolate(
+        features[list(images), unit][:, None].float(), size=concepts.masks.shape[-2:], mode="bilinear"
+    )
+    which = concepts.names.index(concept)
+    for column, i in enumerate(images):
+        rows = (
+            (concepts.images[i].permute(1, 2, 0), "image"),
+            (concepts.masks[i, which], concept),
+            (maps[column, 0] > cut, f"unit {unit}"),
+        )
+        for row, (values, title) in enumerate(rows):
+            panel = axes[row * len(images) + column]
+            panel.imshow(values, cmap="gray", vmin=0, vmax=1 if row else 255)
+            panel.set_title(title)
+            panel.set_axis_off()
+
+
+@styled
+def plot_curves(study: Study, groups: dict[str, dict[str, str]]) -> None:
+    """The fraction of interpretable units over alpha: mean over networks, layers and rotations, and their spread.
+
+    ``groups``: label -> arguments of :meth:`Study.dissection`.
+    """
+    alphas = study.settings["dissection"]["alphas"]
+    figure, (axes,) = panels(1, 1, height=5.0)
+    styles = zip(groups.items(), (VERMILION, BLUE, ORANGE, SKY, GREEN), ("o-", "^-", "s--", "v--", "d:"), strict=False)
+    chance = []
+    for (label, which), colour, mark in styles:
+        curves = study.dissection(**which)
+        if not curves:
+            continue
+        # A network is one observation: its layers and rotations are averaged first.
+        networks = sorted({name for name, _ in curves})
+        values = np.array([
+            np.mean([curve["fraction"].mean(0) for (name, _), curve in curves.items() if name == network], axis=0)
+            for network in networks
+        ])  # fmt: skip
+        axes.plot(alphas, values.mean(0), mark, color=colour, markersize=8, label=label)
+        if len(values) > 1:
+            axes.fill_between(alphas, values.min(0), values.max(0), color=colour, alpha=0.2, linewidth=0)
+        chance += [curve["chance"].mean() for curve in curves.values()]
+    axes.axhline(float(np.mean(chance)), color=INK, linestyle="--", linewidth=1.5, label="masks of other images")
+    axes.set_ylim(-0.02, None)
+    axes.set_xlabel("power α of the rotation")
+    axes.set_ylabel("interpretable fraction")
+    figure.legend(loc="outside upper center", ncols=1, frameon=False)

@@ -1,0 +1,68 @@
+"""Checks of the exercises of the chapter on stitching."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from affscore_book.kit.checks import report
+from affscore_book.stitching.maps import Birkhoff, sinkhorn
+
+
+def check_dimension(full: int, rank_one: int, g_relu: int, channels: int) -> None:
+    """Are these the numbers of free parameters of the three stitches between ``channels`` channels?"""
+    truth = {"full": channels**2, "rank 1": 2 * channels - 1, "G_ReLU": channels}
+    for (name, right), answer in zip(truth.items(), (full, rank_one, g_relu), strict=True):
+        if answer != right:
+            hints = {
+                "full": "every entry of the matrix is free.",
+                "rank 1": "a column times a row has two vectors, but a factor can move from one to the other.",
+                "G_ReLU": "permutations are separate points; only the scales move.",
+            }
+            return report(False, "", f"{name} has not {answer} free parameters: {hints[name]}")
+    report(True, "G_ReLU has by far the fewest.", "")
+
+
+def check_passes(matrix: Any) -> None:
+    """Can this 3 x 3 matrix be moved through ReLU, and does it change more than the order of the channels?"""
+    a = torch.as_tensor(matrix, dtype=torch.float64)
+    if a.shape != (3, 3) or abs(float(torch.linalg.det(a))) < 1e-9:
+        return report(False, "", f"the matrix has shape {tuple(a.shape)}; it should be 3 x 3 and invertible.")
+    x = torch.randn(200, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    if not torch.allclose(torch.relu(x @ a.T), torch.relu(x) @ a.T):
+        return report(False, "", "for some features it matters whether ReLU comes before or after.")
+    report(
+        bool(((a != 0) & (a != 1)).any()),
+        "a permutation with positive scales, an element of the group.",
+        "that is a permutation; give it scales.",
+    )
+
+
+def check_rate(rate: float, *, alpha: float, learning_rate: float) -> None:
+    """Does plain gradient descent at ``rate`` without the norm term do the step of ``learning_rate`` with ``alpha``?
+
+    On the 6 x 6 matrix of the exercise, whose Frobenius norm is printed there.
+    """
+    start = exercise_matrix()
+    slope = torch.randn(6, 6, generator=torch.Generator().manual_seed(1))
+    steps: list[torch.Tensor] = []
+    for strength, step in ((alpha, learning_rate), (0.0, rate)):
+        stitch = Birkhoff(start, torch.ones(6), alpha=strength)
+        ((stitch.transport * slope).sum() + stitch.penalty()).backward()
+        with torch.no_grad():
+            assert stitch.transport.grad is not None
+            stitch.transport.sub_(step * stitch.transport.grad)
+        stitch.project(step)
+        steps.append(stitch.transport.detach())
+    gap = float((steps[0] - steps[1]).abs().max())
+    report(
+        gap < 1e-5,
+        "the term only slows the descent down.",
+        f"after one step the matrices differ by {gap:.5f}. Which factor does the step with alpha put on P?",
+    )
+
+
+def exercise_matrix() -> torch.Tensor:
+    """The doubly stochastic matrix of the exercise, float32 (6, 6)."""
+    return sinkhorn(torch.rand(6, 6, generator=torch.Generator().manual_seed(0)), 100)

@@ -1,0 +1,290 @@
+"""The figures of the chapter on stitching. Each function draws one figure and returns nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from matplotlib.ticker import MaxNLocator
+
+from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
+from affscore_book.stitching.maps import Moments, stitch_layer
+from affscore_book.stitching.stitched import inside_block
+from affscore_book.stitching.study import Study
+
+__all__ = [
+    "plot_alpha",
+    "plot_blocks",
+    "plot_bridge",
+    "plot_idea",
+    "plot_penalties",
+    "plot_planted",
+    "plot_shortcuts",
+    "plot_signatures",
+    "plot_slopes",
+    "plot_sparsity",
+]
+
+#: Colour, mark and name of each stitch.
+LOOKS = {
+    "full": (BLUE, "o", "full"),
+    "rank 4": (SKY, "v", "rank 4"),
+    "rank 2": (ORANGE, "^", "rank 2"),
+    "rank 1": (PURPLE, "s", "rank 1"),
+    "g_relu": (VERMILION, "D", "$G_\\mathrm{ReLU}$"),
+    "lasso": (GREEN, "P", "lasso"),
+}
+
+
+def _line(axes, at, values, colour, mark, label, fill: bool = True, style: str = "-") -> None:
+    """Means with their intervals as bars."""
+    mean, low, high = np.array(values, dtype=float).T
+    face = colour if fill else "white"
+    axes.plot(at, mean, style, color=colour, linewidth=1.8, zorder=2)
+    axes.errorbar(
+        at, mean, [mean - low, high - mean], fmt=mark, color=colour, markerfacecolor=face, markersize=8,
+        elinewidth=2, label=label, zorder=3,
+    )  # fmt: skip
+
+
+def _share(axes, *, columns: int = 3) -> None:
+    axes.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=columns, frameon=False, columnspacing=1.0)
+
+
+@styled
+def plot_idea(seed: int = 0, n: int = 160) -> None:
+    """Two channels of two networks that see the same images, and what three stitches make of the first network's."""
+    generator = torch.Generator().manual_seed(seed)
+    hidden = torch.randn(n, 2, 1, 1, generator=generator, dtype=torch.float64)
+    turned = torch.tensor([[0.25, 1.0], [1.0, -0.3]], dtype=torch.float64)
+    x = torch.relu(hidden)
+    y = torch.relu(torch.einsum("oi,nihw->nohw", turned, hidden) * torch.tensor([1.6, 0.8])[:, None, None])
+    moments = Moments.of(x, y)
+    _, axes = panels(2, 2, height=6.4, sharex=True, sharey=True)
+    colour = np.arctan2(*hidden[:, :, 0, 0].T.numpy())
+    shown = {
+        "second network": y,
+        "full": stitch_layer("full", moments)(x.float()).detach(),
+        "rank 1": stitch_layer("rank 1", moments)(x.float()).detach(),
+        "$G_\\mathrm{ReLU}$": stitch_layer("g_relu", moments).rounded()(x.float()).detach(),
+    }
+    for panel, (name, points) in zip(axes, shown.items(), strict=True):
+        first, second = points[:, :, 0, 0].T.numpy()
+        if points is not y:
+            panel.plot(*y[:, :, 0, 0].T.numpy(), ".", color="#cccccc", markersize=5)
+        panel.scatter(first, second, c=colour, cmap="viridis", s=26)
+        panel.set_title(name if points is y else f"first, stitched: {name}")
+    for panel in axes[2:]:
+        panel.set_xlabel("channel 1")
+    for panel in axes[::2]:
+        panel.set_ylabel("channel 2")
+
+
+@styled
+def plot_penalties(
+    study: Study,
+    kind: str = "myrtle",
+    fit: str = "closed form",
+    *,
+    norm: str = "reestimated",
+    stitches: Sequence[str] = ("full", "rank 4", "rank 2", "rank 1", "g_relu"),
+    paper: bool = False,
+) -> None:
+    """Figure 1: the penalty of each stitch at each activation, with intervals; ``paper`` adds the paper's G_ReLU."""
+    layers = study.layers(kind)
+    at = np.arange(1, len(layers) + 1)
+    _, (axes,) = panels(height=5.2)
+    for offset, stitch in zip(np.linspace(-0.16, 0.16, len(stitches)), stitches, strict=True):
+        values = [study.penalty(kind, layer, stitch, fit, norm=norm) for layer in layers]
+        _line(axes, at + offset, values, *LOOKS[stitch])
+    if paper:
+        axes.plot(at, PAPER_FIGURE_1["g_relu"], "x", color=INK, markersize=10, mew=3, label="paper, $G_\\mathrm{ReLU}$")
+    axes.set_xticks(at, layers)
+    axes.set(ylabel="penalty (accuracy points)", xlabel="stitched after")
+    axes.set_ylim(bottom=min(-2.0, axes.get_ylim()[0]))
+    _share(axes)
+
+
+#: Read off Figure 1 of the paper: Myrtle CNNs of full width on CIFAR-10, accuracy points at the four activations.
+PAPER_FIGURE_1 = {
+    "full": (1.0, 1.5, 2.3, 2.3),
+    "rank 4": (8.5, 13.5, 26.5, 16.0),
+    "rank 1": (42.0, 54.0, 57.0, 62.0),
+    "g_relu": (8.1, 7.3, 16.5, 5.6),
+}
+
+
+def _blocks(axes, layers: Sequence[str]) -> None:
+    """Grey bands at the activations inside residual blocks."""
+    for at, layer in enumerate(layers, start=1):
+        if inside_block(layer):
+            axes.axvspan(at - 0.5, at + 0.5, color="#ececec", zorder=0)
+    axes.set_xlim(0.4, len(layers) + 0.6)
+    axes.set_xticks(range(1, len(layers) + 1, 3))
+    axes.set_xlabel("activation, in order (grey: inside a block)")
+
+
+@styled
+def plot_blocks(
+    study: Study,
+    kind: str = "resnet20",
+    *,
+    norm: str = "reestimated",
+    stitches: Sequence[str] = ("full", "rank 2", "rank 1", "g_relu"),
+) -> None:
+    """Figure 6: the penalty at every activation of a network of blocks; inside blocks on grey."""
+    layers = study.layers(kind)
+    at = np.arange(1, len(layers) + 1)
+    _, (axes,) = panels(height=5.2)
+    _blocks(axes, layers)
+    for stitch in stitches:
+        colour, mark, name = LOOKS[stitch]
+        values = np.array([study.penalty(kind, layer, stitch, norm=norm) for layer in layers])
+        axes.fill_between(at, values[:, 1], values[:, 2], color=colour, alpha=0.2, linewidth=0)
+        axes.plot(at, values[:, 0], f"{mark}-", color=colour, markersize=6, linewidth=1.5, label=name)
+    axes.set_ylabel("penalty (accuracy points)")
+    _share(axes, columns=4)
+
+
+@styled
+def plot_shortcuts(study: Study, kind: str = "resnet20") -> None:
+    """G_ReLU stitches inside blocks, with the shortcut left as it is and with a stitch of its own."""
+    layers = [layer for layer in study.layers(kind) if inside_block(layer)]
+    at = np.arange(1, len(layers) + 1)
+    _, (axes,) = panels(height=4.8)
+    for fit, colour, mark, name, style in (
+        ("closed form", VERMILION, "D", "shortcut as it is", "-"),
+        ("closed form, shortcut too", GREEN, "o", "shortcut stitched too", "--"),
+    ):
+        _line(
+            axes, at, [study.penalty(kind, layer, "g_relu", fit) for layer in layers], colour, mark, name, style=style
+        )
+    axes.set_xticks(at)
+    axes.set(xlabel="residual block", ylabel="penalty (accuracy points)")
+    _share(axes, columns=2)
+
+
+@styled
+def plot_sparsity(study: Study, kind: str = "myrtle") -> None:
+    """Figure 15: penalty against sparsity of lasso stitches of three strengths, and of G_ReLU, at each activation."""
+    layers = study.layers(kind)
+    records = [record for record in study.records if record["bottom"].startswith(f"{kind}_")]
+    figure, axes = panels(2, 2, height=6.8, sharex=True, sharey=True)
+    strengths = sorted({record["strength"] for record in records if "strength" in record})
+    for panel, layer in zip(axes, layers, strict=True):
+        points = []
+        for strength in strengths:
+            found = [r for r in records if r.get("strength") == strength and r["layer"] == layer]
+            sparsity = np.mean([record["sparsity"] for record in found])
+            value = study.penalty(kind, layer, "lasso", "learned", strength=strength).mean
+            points.append((100 * sparsity, value))
+        panel.plot(*np.array(points).T, "-", color=GREEN, linewidth=1.5)
+        for point, strength, mark in zip(points, strengths, "v^P", strict=True):
+            panel.plot(*point, mark, color=GREEN, markersize=10, label=f"lasso {strength:g}")
+        channels = next(record["channels"] for record in records if record["layer"] == layer)
+        panel.plot(
+            100 * (1 - 1 / channels), study.penalty(kind, layer, "g_relu", "learned").mean, "D", color=VERMILION,
+            markersize=9, label="$G_\\mathrm{ReLU}$",
+        )  # fmt: skip
+        panel.set_title(layer)
+        panel.set_xticks([0, 50, 100])
+        panel.margins(0.12)
+    for panel in axes[2:]:
+        panel.set_xlabel("sparsity (%)")
+    for panel in axes[::2]:
+        panel.set_ylabel("penalty (points)")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+
+
+@styled
+def plot_alpha(study: Study, kind: str = "myrtle") -> None:
+    """Figure 13's question: the penalty of G_ReLU stitches against the strength of the norm term, by activation."""
+    alphas = sorted({record["alpha"] for record in study.records if "alpha" in record})
+    _, (axes,) = panels(height=4.8)
+    looks = ((BLUE, "o"), (VERMILION, "D"), (GREEN, "s"), (PURPLE, "^"))
+    for (colour, mark), layer in zip(looks, study.layers(kind), strict=True):
+        values = [study.penalty(kind, layer, "g_relu", "learned from noise", alpha=alpha) for alpha in alphas]
+        _line(axes, alphas, values, colour, mark, layer)
+    axes.set_xscale("log")
+    axes.set(xlabel="alpha", ylabel="penalty (accuracy points)")
+    _share(axes, columns=4)
+
+
+@styled
+def plot_planted(study: Study, kind: str = "myrtle") -> None:
+    """Networks against themselves acted on by G_ReLU: the penalty of both ways to find the stitch."""
+    layers = study.layers(kind)
+    at = np.arange(1, len(layers) + 1)
+    _, (axes,) = panels(height=4.4)
+    for fit, colour, mark in (("closed form", BLUE, "o"), ("learned from noise", VERMILION, "D")):
+        _line(axes, at, [study.planted(layer, fit) for layer in layers], colour, mark, fit)
+    axes.set_xticks(at, layers)
+    axes.set(xlabel="stitched after", ylabel="penalty (accuracy points)")
+    _share(axes, columns=2)
+
+
+@styled
+def plot_slopes(study: Study, kinds: dict[float, str]) -> None:
+    """Figure 8: mean penalties of G_ReLU over layers inside blocks, outside, and over the last two; ``kinds`` by slope.
+
+    Large marks are means over pairs, small ones the single pairs.
+    """
+    _, (axes,) = panels(height=5.0)
+    at = np.arange(len(kinds))
+    layers = study.layers(next(iter(kinds.values())))
+    parts = {
+        "inside blocks": (VERMILION, "o", [layer for layer in layers if inside_block(layer)]),
+        "outside": (BLUE, "s", [layer for layer in layers if not inside_block(layer)]),
+        "last two": (GREEN, "^", layers[-2:]),
+    }
+    for label, (colour, mark, some) in parts.items():
+        tables = np.array([[study.table(kind, layer, "g_relu") for layer in some] for kind in kinds.values()])
+        pairs = tables.mean(1).reshape(len(at), -1)  # NaN on the diagonal
+        axes.plot(at, pairs, mark, color=colour, markersize=4, alpha=0.7)
+        axes.plot(at, np.nanmean(pairs, 1), f"{mark}-", color=colour, markersize=8, linewidth=1.8, label=label)
+    axes.set_xticks(at, [f"{slope:g}" for slope in kinds], fontsize=12)
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    axes.set(xlabel="slope of LeakyReLU", ylabel="penalty (accuracy points)")
+    _share(axes)
+
+
+@styled
+def plot_signatures(study: Study, kinds: Sequence[str] = ("resnet20", "plain20")) -> None:
+    """Figure 7 of the affinity-score paper: the signatures with and without shortcuts, and their distributions."""
+    names = {"resnet20": "with shortcuts", "plain20": "without"}
+    _, (along, across) = panels(1, 2, height=4.6, sharey=True, width_ratios=(3, 1))
+    for kind, colour, mark in zip(kinds, (BLUE, VERMILION), "os", strict=True):
+        scores = study.layer_scores(kind)
+        at = np.arange(1, scores.shape[1] + 1)
+        mean = np.nanmean(scores, axis=0)
+        along.fill_between(at, np.nanmin(scores, 0), np.nanmax(scores, 0), color=colour, alpha=0.2, linewidth=0)
+        along.plot(at, mean, f"{mark}-", color=colour, markersize=6, linewidth=1.5, label=names.get(kind, kind))
+        across.hist(
+            scores[np.isfinite(scores)], bins=np.linspace(0.6, 1, 17).tolist(), orientation="horizontal", color=colour,
+            alpha=0.45, density=True,
+        )  # fmt: skip
+    along.set(xlabel="activation, in order", ylabel="affinity score")
+    along.set_xticks(range(1, scores.shape[1] + 1, 3))
+    across.set_xlabel("density")
+    across.set_xticks([])
+    _share(along, columns=2)
+
+
+@styled
+def plot_bridge(study: Study, kinds: Sequence[str] = ("resnet20", "plain20"), stitch: str = "g_relu") -> None:
+    """Affinity score and stitching penalty of every activation; filled marks lie outside residual blocks."""
+    figure, axes = panels(1, len(kinds), height=4.4, sharey=True)
+    titles = {"resnet20": "with shortcuts", "plain20": "without"}
+    for panel, kind in zip(axes, kinds, strict=True):
+        layers = study.layers(kind)
+        scores = np.nanmean(study.layer_scores(kind), axis=0)
+        values = np.array([study.penalty(kind, layer, stitch).mean for layer in layers])
+        inside = np.array([inside_block(layer) for layer in layers])
+        panel.plot(scores[inside], values[inside], "o", color=VERMILION, mfc="white", mew=2, label="inside a block")
+        panel.plot(scores[~inside], values[~inside], "o", color=BLUE, label="outside")
+        panel.set_title(titles.get(kind, kind))
+        panel.set_xlabel("affinity score")
+        panel.xaxis.set_major_locator(MaxNLocator(3))
+    axes[0].set_ylabel("penalty (points)")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)

@@ -1,0 +1,484 @@
+"""Stitches: small maps on the channels of feature maps, as modules and in closed form.
+
+*   :class:`Stitch` and its kinds: :class:`Full`, :class:`LowRank`, :class:`Lasso`, and the symmetries of ReLU,
+    permutations with positive scales: :class:`Monomial` as they are, :class:`Birkhoff` and :class:`SoftSort` in a form
+    that can be learned.
+*   :class:`Moments` of two networks' features give the best maps in closed form: :func:`least_squares` (any rank) and
+    :func:`assignment` (permutation and scales). :func:`stitch_layer` makes a stitch from them, or from random numbers.
+
+:mod:`affscore_book.stitching.stitched` puts them between two networks.
+
+Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 4 and appendices D.2 and D.6.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor, nn
+from torch.nn import functional
+
+__all__ = [
+    "KINDS",
+    "Birkhoff",
+    "Full",
+    "Lasso",
+    "LowRank",
+    "Moments",
+    "Monomial",
+    "SoftSort",
+    "Stitch",
+    "assignment",
+    "hungarian",
+    "least_squares",
+    "sinkhorn",
+    "soft_sort",
+    "stitch_layer",
+]
+
+#: The stitches of :func:`stitch_layer`; any other rank is understood, too.
+KINDS = ("full", "rank 1", "rank 2", "rank 4", "lasso", "g_relu", "soft_sort")
+
+#: A scale of 0 would leave the group, so a channel that should vanish is scaled by this.
+SMALLEST_SCALE = 1e-6
+
+
+class Stitch(nn.Module):
+    """A linear map on channels, (n, inputs, H, W) to (n, outputs, H, W), the same at every pixel and without bias.
+
+    The base of all stitches. A kind gives :meth:`matrix`; some also have a term for the training loss
+    (:meth:`penalty`), a step after each update (:meth:`project`) and a final form (:meth:`rounded`).
+    """
+
+    #: What the paper calls it.
+    kind = "stitch"
+
+    def __init__(self, inputs: int, outputs: int):
+        super().__init__()
+        self.inputs, self.outputs = inputs, outputs
+
+    def matrix(self) -> Tensor:
+        """The map as a matrix (outputs, inputs)."""
+        raise NotImplementedError
+
+    def penalty(self) -> Tensor:
+        """A term that :func:`learn` adds to the loss."""
+        return torch.zeros(())
+
+    def schedule(self, done: float) -> None:
+        """Called before each step with the finished part of the training, from 0 to 1."""
+
+    def project(self, step: float) -> None:
+        """Called after each step of that size, to return to the set of allowed maps."""
+
+    def rounded(self) -> Stitch:
+        """The stitch to evaluate, an element of the allowed set."""
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim != 4 or x.shape[1] != self.inputs:
+            raise ValueError(f"x has shape {tuple(x.shape)}; it should be (n, {self.inputs}, H, W).")
+        return functional.conv2d(x, self.matrix()[:, :, None, None].to(x.dtype))
+
+    def sparsity(self, threshold: float = 1e-3) -> float:
+        """Share of the matrix's entries of size at most ``threshold``: equation D.1."""
+        return float((self.matrix().detach().abs() <= threshold).double().mean())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.inputs} -> {self.outputs})"
+
+
+class Full(Stitch):
+    """Any matrix. ``weight`` has shape (outputs, inputs).
+
+    >>> Full(torch.eye(3)[:2])(torch.ones(1, 3, 5, 5)).shape
+    torch.Size([1, 2, 5, 5])
+    """
+
+    kind = "full"
+
+    def __init__(self, weight: Tensor):
+        _matrix("weight", weight)
+        super().__init__(weight.shape[1], weight.shape[0])
+        self.weight = nn.Parameter(weight.float().clone())
+
+    def matrix(self) -> Tensor:
+        return self.weight
+
+
+class Lasso(Full):
+    """Any matrix, with a price of ``strength`` times the sum of its absolute entries (D.6).
+
+    The paper adds the price to the loss, where its gradient makes small entries jump about zero. Here each step is
+    followed by soft thresholding, the proximal step of the same price, which makes them exactly zero.
+    """
+
+    kind = "lasso"
+
+    def __init__(self, weight: Tensor, strength: float = 0.01):
+        super().__init__(weight)
+        if not 0 <= strength < math.inf:
+            raise ValueError(f"strength is {strength}; it should be a number of at least 0.")
+        self.strength = strength
+
+    @torch.no_grad()
+    def project(self, step: float) -> None:
+        self.weight.copy_(functional.softshrink(self.weight, self.strength * step))
+
+
+class LowRank(Stitch):
+    """A product of two matrices, ``left`` (outputs, rank) and ``right`` (rank, inputs)."""
+
+    kind = "rank"
+
+    def __init__(self, left: Tensor, right: Tensor):
+        _matrix("left", left)
+        _matrix("right", right)
+        if left.shape[1] != right.shape[0]:
+            raise ValueError(
+                f"left has shape {tuple(left.shape)} and right {tuple(right.shape)}; they should be (outputs, rank) "
+                "and (rank, inputs)."
+            )
+        super().__init__(right.shape[1], left.shape[0])
+        self.left, self.right = nn.Parameter(left.float().clone()), nn.Parameter(right.float().clone())
+
+    def matrix(self) -> Tensor:
+        return self.left @ self.right
+
+
+class Monomial(Stitch):
+    """An element P D of G_ReLU: output channel i is ``scale[i]`` times input channel ``permutation[i]``.
+
+    Nothing in it is learned. ``scale`` is positive; both have shape (channels,).
+
+    >>> Monomial(torch.tensor([1, 0]), torch.tensor([2.0, 3.0])).matrix()
+    tensor([[0., 2.],
+            [3., 0.]])
+    """
+
+    kind = "g_relu"
+    permutation: Tensor
+    scale: Tensor
+
+    def __init__(self, permutation: Tensor, scale: Tensor):
+        super().__init__(len(permutation), len(permutation))
+        if sorted(permutation.tolist()) != list(range(len(permutation))):
+            raise ValueError(f"permutation is {permutation.tolist()}; it should hold 0 to n - 1 once each.")
+        if scale.shape != permutation.shape or not bool((scale > 0).all() and scale.isfinite().all()):
+            raise ValueError(
+                f"scale has shape {tuple(scale.shape)} and smallest value {scale.min():g}; it should hold "
+                f"{len(permutation)} positive numbers."
+            )
+        self.register_buffer("permutation", permutation.clone())
+        self.register_buffer("scale", scale.float().clone())
+
+    def matrix(self) -> Tensor:
+        matrix = torch.zeros(self.outputs, self.inputs, device=self.scale.device)
+        matrix[torch.arange(self.outputs, device=self.scale.device), self.permutation] = self.scale
+        return matrix
+
+
+class Birkhoff(Stitch):
+    """G_ReLU in a form that gradient descent can move in: a doubly stochastic matrix times non-negative scales.
+
+    The matrix is ``transport`` (n, n) times the diagonal matrix of ``scale`` (n,), which scales the inputs. The
+    training loss gets ``-alpha`` times the Frobenius norm of ``transport``, which is largest at permutations. After
+    each step negative entries become 0 and 16 Sinkhorn iterations follow. ``scale`` keeps still in the first half of
+    the training. :meth:`rounded` takes the nearest permutation. Appendix D.2.1.
+    """
+
+    kind = "g_relu"
+
+    def __init__(self, transport: Tensor, scale: Tensor, alpha: float = 0.1, head_start: float = 0.5):
+        _square("transport", transport)
+        super().__init__(len(transport), len(transport))
+        if scale.shape != (len(transport),):
+            raise ValueError(f"scale has shape {tuple(scale.shape)}; it should be ({len(transport)},).")
+        if not (math.isfinite(alpha) and 0 <= head_start <= 1):
+            raise ValueError(
+                f"alpha is {alpha} and head_start {head_start}; they should be finite, and between 0 and 1."
+            )
+        self.transport = nn.Parameter(sinkhorn(transport.float(), 100))
+        self.scale = nn.Parameter(scale.float().clone())
+        self.alpha, self.head_start = alpha, head_start
+
+    def matrix(self) -> Tensor:
+        return self.transport * self.scale
+
+    def penalty(self) -> Tensor:
+        return -self.alpha * self.transport.norm()
+
+    def schedule(self, done: float) -> None:
+        self.scale.requires_grad_(done >= self.head_start)
+
+    @torch.no_grad()
+    def project(self, step: float) -> None:
+        self.transport.copy_(sinkhorn(self.transport, 16))
+        self.scale.clamp_(min=0)
+
+    def rounded(self) -> Monomial:
+        permutation = hungarian(self.transport.detach())
+        return Monomial(permutation, self.scale.detach()[permutation].clamp(min=SMALLEST_SCALE))
+
+
+class SoftSort(Stitch):
+    """G_ReLU through soft sorting: see :func:`soft_sort`; the scales of the inputs are exp(``log_scale``), D.2.2.
+
+    ``scores`` and ``log_scale`` have shape (n,); ``temperature`` is 1/n by default.
+    """
+
+    kind = "soft_sort"
+
+    def __init__(self, scores: Tensor, log_scale: Tensor, temperature: float | None = None):
+        super().__init__(len(scores), len(scores))
+        if log_scale.shape != scores.shape:
+            raise ValueError(f"log_scale has shape {tuple(log_scale.shape)}; it should be {tuple(scores.shape)}.")
+        self.temperature = 1 / len(scores) if temperature is None else temperature
+        if not self.temperature > 0:
+            raise ValueError(f"temperature is {temperature}; it should be positive.")
+        self.scores, self.log_scale = nn.Parameter(scores.float().clone()), nn.Parameter(log_scale.float().clone())
+
+    def matrix(self) -> Tensor:
+        return soft_sort(self.scores, self.temperature) * self.log_scale.exp()
+
+    def rounded(self) -> Monomial:
+        permutation = self.scores.detach().argsort(descending=True, stable=True)
+        return Monomial(permutation, self.log_scale.detach().exp()[permutation])
+
+
+def _matrix(name: str, value: Tensor) -> None:
+    if value.ndim != 2 or 0 in value.shape or not bool(value.isfinite().all()):
+        raise ValueError(f"{name} has shape {tuple(value.shape)}; it should be a matrix of finite numbers.")
+
+
+def _square(name: str, value: Tensor) -> None:
+    _matrix(name, value)
+    if value.shape[0] != value.shape[1]:
+        raise ValueError(
+            f"{name} has shape {tuple(value.shape)}; a permutation of channels is square, so both networks need the "
+            "same number of channels there."
+        )
+
+
+def sinkhorn(matrix: Tensor, iterations: int) -> Tensor:
+    """Towards a doubly stochastic matrix: negative entries to 0, then columns and rows divided by their sums in turn.
+
+    ``matrix`` is (n, n). The rows of the result sum to 1, the columns the more nearly so the more iterations.
+
+    >>> sinkhorn(torch.tensor([[2.0, 1.0], [1.0, 2.0]]), 10)
+    tensor([[0.6667, 0.3333],
+            [0.3333, 0.6667]])
+    """
+    _square("matrix", matrix)
+    # An empty row or column would divide 0 by 0.
+    matrix = matrix.clamp(min=torch.finfo(matrix.dtype).tiny ** 0.5)
+    for _ in range(iterations):
+        matrix = matrix / matrix.sum(0, keepdim=True)
+        matrix = matrix / matrix.sum(1, keepdim=True)
+    return matrix
+
+
+def hungarian(matrix: Tensor) -> Tensor:
+    """The permutation pi with the largest sum of ``matrix[i, pi[i]]``, int64 (n,), for a matrix (n, n).
+
+    >>> hungarian(torch.tensor([[0.6, 0.4], [0.5, 0.1]]))
+    tensor([1, 0])
+    """
+    _square("matrix", matrix)
+    return torch.from_numpy(linear_sum_assignment(matrix.double().cpu().numpy(), maximize=True)[1]).to(matrix.device)
+
+
+def soft_sort(scores: Tensor, temperature: float) -> Tensor:
+    """SoftSort: softmax over each row i of ``-|sorted(scores)[i] - scores[j]| / temperature``, (n,) to (n, n).
+
+    Tends to the permutation that sorts ``scores`` in descending order as the temperature falls. The paper prints it
+    without the absolute value; then all rows would be the same.
+
+    >>> soft_sort(torch.tensor([0.0, 2.0]), temperature=0.01).round()
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    return torch.softmax(-(scores.sort(descending=True).values[:, None] - scores).abs() / temperature, dim=1)
+
+
+# ---------------------------------------------------------------------------------- closed-form stitches
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over images and pixels of the products of two networks' channels, float64.
+
+    ``xx`` (inputs, inputs), ``yx`` (outputs, inputs), ``yy`` (outputs,) squares only, ``x`` (inputs,), ``y``
+    (outputs,), and the number of pixels ``count``. The closed-form stitches need nothing else of the features.
+    """
+
+    count: int
+    x: Tensor
+    y: Tensor
+    xx: Tensor
+    yx: Tensor
+    yy: Tensor
+
+    @classmethod
+    def of(cls, x: Tensor, y: Tensor) -> Moments:
+        """Of the first network's features (n, inputs, H, W) and the second's (n, outputs, H, W).
+
+        Raises ValueError if the shapes do not fit or a value is not finite.
+
+        >>> Moments.of(torch.ones(4, 3, 2, 2), torch.ones(4, 5, 2, 2)).yx.shape
+        torch.Size([5, 3])
+        """
+        if x.ndim != 4 or y.ndim != 4 or x.shape[0] != y.shape[0] or x.shape[2:] != y.shape[2:]:
+            raise ValueError(
+                f"x has shape {tuple(x.shape)} and y {tuple(y.shape)}; they should be (n, inputs, H, W) and "
+                "(n, outputs, H, W) with the same n, H and W."
+            )
+        rows = [value.detach().permute(1, 0, 2, 3).flatten(1).double() for value in (x, y)]
+        for name, value in zip("xy", rows, strict=True):
+            if not bool(value.isfinite().all()):
+                raise ValueError(f"{name} holds values that are NaN or infinite; all should be finite.")
+        one, other = rows
+        return cls(one.shape[1], one.sum(1), other.sum(1), one @ one.T, other @ one.T, other.square().sum(1))
+
+    def __add__(self, other: Moments) -> Moments:
+        if self.yx.shape != other.yx.shape:
+            raise ValueError(f"moments of {tuple(self.yx.shape)} and {tuple(other.yx.shape)} channels cannot be added.")
+        return Moments(*(getattr(self, name) + getattr(other, name) for name in ("count", "x", "y", "xx", "yx", "yy")))
+
+    def correlation(self) -> Tensor:
+        """Pearson correlations of the second network's channels with the first's, (outputs, inputs).
+
+        0 for a dead channel, one whose standard deviation is below 1e-6 of its root mean square, or 0.
+        """
+        n = self.count
+        covariance = self.yx / n - torch.outer(self.y / n, self.x / n)
+        squares = [self.xx.diagonal() / n, self.yy / n]
+        variance = [square - (mean / n) ** 2 for square, mean in zip(squares, (self.x, self.y), strict=True)]
+        inverse = [
+            torch.where(v > 1e-12 * s, v.clamp(min=torch.finfo(v.dtype).tiny).rsqrt(), 0.0)
+            for v, s in zip(variance, squares, strict=True)
+        ]
+        return inverse[1][:, None] * covariance * inverse[0]
+
+
+def least_squares(moments: Moments, rank: int | None = None) -> Tensor:
+    """The matrix M (outputs, inputs), of at most the given rank, with the smallest sum of |y - M x|^2. Float64.
+
+    Without a bound it is ``yx xx^+``. With one it is projected on the leading eigenvectors of ``M xx M^T``, which is
+    reduced-rank regression (Izenman 1975). Directions in which x hardly varies (1e-10 of the largest) are left out.
+
+    Raises ValueError if the rank is not between 1 and the number of channels.
+
+    >>> x = torch.randn(50, 3, 2, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    >>> bool((least_squares(Moments.of(x, 2 * x)) - 2 * torch.eye(3)).abs().max() < 1e-12)
+    True
+    """
+    matrix = moments.yx @ torch.linalg.pinv(moments.xx, rtol=1e-10, hermitian=True)
+    if rank is None:
+        return matrix
+    if not 1 <= rank <= min(matrix.shape):
+        raise ValueError(f"rank is {rank}; it should be between 1 and {min(matrix.shape)}, the number of channels.")
+    vectors = torch.linalg.eigh(matrix @ moments.xx @ matrix.T).eigenvectors[:, -rank:]
+    return vectors @ (vectors.T @ matrix)
+
+
+def assignment(moments: Moments) -> tuple[Tensor, Tensor]:
+    """The permutation of channels with the largest sum of correlations, int64, and the best positive scales, float64.
+
+    Both of shape (channels,): output i is ``scale[i]`` times input ``permutation[i]``. A scale is that of the
+    regression without intercept, at least 1e-6.
+
+    Raises ValueError if the numbers of channels differ.
+    """
+    permutation = hungarian(moments.correlation())
+    chosen = moments.xx.diagonal()[permutation]
+    along = moments.yx.gather(1, permutation[:, None]).squeeze(1)
+    alive = chosen > 0
+    scale = torch.where(alive, along / torch.where(alive, chosen, 1.0), 1.0)
+    return permutation, scale.clamp(min=SMALLEST_SCALE)
+
+
+def stitch_layer(
+    kind: str,
+    start: Moments | tuple[int, int],
+    *,
+    seed: int = 0,
+    alpha: float = 0.1,
+    head_start: float = 0.5,
+    strength: float = 0.01,
+    temperature: float | None = None,
+) -> Stitch:
+    """A stitch of some kind, from the closed form or from random numbers.
+
+    Parameters
+    ----------
+    kind
+        ``"full"``, ``"rank r"`` for a whole number r, ``"lasso"``, ``"g_relu"`` or ``"soft_sort"``.
+    start
+        :class:`Moments`: the closed form (for ``"lasso"`` least squares). Or (inputs, outputs), the numbers of
+        channels: random numbers, as the paper starts.
+    seed
+        Of the random numbers.
+    alpha, head_start
+        Of :class:`Birkhoff`.
+    strength
+        Of :class:`Lasso`.
+    temperature
+        Of :class:`SoftSort`.
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown, a rank is out of range, or a permutation is asked for between unequal numbers of
+        channels.
+
+    >>> stitch_layer("rank 2", (8, 8))
+    LowRank(8 -> 8)
+    >>> stitch_layer("g_relu", (8, 4))
+    Traceback (most recent call last):
+        ...
+    ValueError: kind is 'g_relu', which is square; the networks have 8 and 4 channels at this layer.
+    """
+    moments = start if isinstance(start, Moments) else None
+    inputs, outputs = start if not isinstance(start, Moments) else (start.yx.shape[1], start.yx.shape[0])
+    generator = torch.Generator().manual_seed(seed)
+    name, _, number = kind.partition(" ")
+    if name in ("g_relu", "soft_sort") and inputs != outputs:
+        raise ValueError(
+            f"kind is {kind!r}, which is square; the networks have {inputs} and {outputs} channels at this layer."
+        )
+    if name == "rank" and number.isdecimal():
+        rank = int(number)
+        if not 1 <= rank <= min(inputs, outputs):
+            raise ValueError(f"kind is {kind!r}; the rank should be between 1 and {min(inputs, outputs)}.")
+        if moments is None:
+            right = torch.randn(rank, inputs, generator=generator) / inputs**0.5
+            return LowRank(torch.randn(outputs, rank, generator=generator) / rank**0.5, right)
+        u, s, v = torch.linalg.svd(least_squares(moments, rank))
+        root = s[:rank].sqrt()
+        return LowRank(u[:, :rank] * root, root[:, None] * v[:rank])
+    if kind in ("full", "lasso"):
+        weight = torch.randn(outputs, inputs, generator=generator) / inputs**0.5
+        if moments is not None:
+            weight = least_squares(moments)
+        return Full(weight) if kind == "full" else Lasso(weight, strength)
+    if kind == "g_relu":
+        transport = torch.rand(outputs, inputs, generator=generator)
+        scale = torch.ones(inputs)
+        if moments is not None:
+            permutation, scales = assignment(moments)
+            transport = torch.eye(inputs)[permutation]
+            scale = torch.ones(inputs).index_copy(0, permutation, scales.float())
+        return Birkhoff(transport, scale, alpha, head_start)
+    if kind == "soft_sort":
+        scores, log_scale = torch.randn(inputs, generator=generator), torch.zeros(inputs)
+        step = 3 * (1 / inputs if temperature is None else temperature)
+        if moments is not None:
+            permutation, scales = assignment(moments)
+            scores = torch.empty(inputs).index_copy(0, permutation, -step * torch.arange(inputs))
+            log_scale = torch.zeros(inputs).index_copy(0, permutation, scales.log().float())
+        return SoftSort(scores, log_scale, temperature)
+    raise ValueError(f"kind is {kind!r}; it should be one of {', '.join(map(repr, KINDS))}, or 'rank' and a number.")

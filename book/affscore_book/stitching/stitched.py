@@ -1,0 +1,429 @@
+"""Stitching: the first layers of one network, a small map, the last layers of another.
+
+If the map lets the second network understand the first one's features, the features agree up to such a map. What the
+map may be is the question asked: any matrix, one of rank r, a sparse one, or only a permutation of the channels with
+positive scales, which are the symmetries of ReLU (:mod:`affscore_book.symmetries.action`). The maps are those of
+:mod:`affscore_book.stitching.maps`.
+
+*   :class:`Stitched` joins two trained networks of ``affscore_book.kit.networks`` at an activation, through a stitch.
+*   :func:`layer_moments` gives what the closed-form stitches need. :func:`learn` trains a stitch, and only the stitch,
+    on the task. :func:`reestimate` measures the batch-norm statistics of the second network anew.
+*   :func:`accuracy_of` and :func:`penalty` say what a stitch costs; averages over pairs of networks and their
+    intervals are in :mod:`affscore_book.stitching.study`.
+
+Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 4 and appendices D.2 and E.9.2.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from affscore_book.kit.networks import BasicBlock, activation_layers
+from affscore_book.stitching.maps import Moments, Stitch
+
+__all__ = [
+    "State",
+    "Stitched",
+    "accuracy_of",
+    "inside_block",
+    "layer_moments",
+    "learn",
+    "penalty",
+    "reestimate",
+    "split",
+]
+
+
+# ------------------------------------------------------------------------------------- cutting networks
+
+
+class State(NamedTuple):
+    """What passes through the cut: the activation (n, C, H, W), and inside a residual block the shortcut, same shape.
+
+    ``skip`` is None outside residual blocks and in blocks without a shortcut.
+    """
+
+    value: Tensor
+    skip: Tensor | None = None
+
+
+class _Bottom(nn.Module):
+    """A network up to and including an activation: images to :class:`State`."""
+
+    def __init__(self, before: nn.Sequential, block: BasicBlock | None):
+        super().__init__()
+        self.before, self.block = before, block
+
+    def forward(self, images: Tensor) -> State:
+        x = self.before(images)
+        if self.block is None:
+            return State(x)
+        return State(self.block.relu1(self.block.a(x)), self.block.shortcut(x) if self.block.residual else None)
+
+
+class _Top(nn.Module):
+    """A network after an activation: :class:`State` to logits."""
+
+    def __init__(self, block: BasicBlock | None, after: nn.Sequential):
+        super().__init__()
+        self.block, self.after = block, after
+
+    def forward(self, state: State) -> Tensor:
+        x = state.value
+        if self.block is not None:
+            x = self.block.b(x)
+            x = self.block.relu2(x if state.skip is None else x + state.skip)
+        return self.after(x)
+
+
+def inside_block(layer: str) -> bool:
+    """Whether an activation of :func:`affscore_book.kit.networks.resnet20` lies inside a residual block.
+
+    >>> inside_block("block3.relu1"), inside_block("block3.relu2"), inside_block("relu3")
+    (True, False, False)
+    """
+    return layer.startswith("block") and layer.endswith(".relu1")
+
+
+def split(network: nn.Module, layer: str) -> tuple[nn.Module, nn.Module]:
+    """A network cut after an activation, as two modules in evaluation mode whose parameters want no gradient.
+
+    The first takes images (n, channels, 32, 32) to a :class:`State`, the second takes a State to logits (n, classes).
+    Both are copies: the network stays as it is.
+
+    Inside a residual block the state holds the block's shortcut beside the activation. In a stitched network the
+    shortcut is therefore the *first* network's: equation E.54.
+
+    Raises
+    ------
+    ValueError
+        If the network has no activation of that name (the error lists those it has).
+    TypeError
+        If the network is not one of :mod:`affscore_book.kit.networks`.
+
+    >>> from affscore_book.kit.networks import myrtle
+    >>> network = myrtle(width=4, channels=1).eval()
+    >>> bottom, top = split(network, "relu3")
+    >>> images = torch.randn(2, 1, 32, 32)
+    >>> bottom(images).value.shape
+    torch.Size([2, 16, 16, 16])
+    >>> bool((top(bottom(images)) == network(images)).all())
+    True
+    """
+    if not isinstance(network, nn.Sequential):
+        raise TypeError(f"network is a {type(network).__name__}; it should be a Sequential of kit.networks.")
+    names = activation_layers(network)
+    if layer not in names:
+        raise ValueError(f"layer is {layer!r}; the activations of this network are {', '.join(names)}.")
+    children = list(copy.deepcopy(network).named_children())
+    at = [name for name, _ in children].index(layer.split(".")[0])
+    block: BasicBlock | None = None
+    if inside_block(layer):
+        block = children[at][1]  # type: ignore[assignment]
+        before = children[:at]
+    else:
+        before = children[: at + 1]
+    bottom = _Bottom(nn.Sequential(OrderedDict(before)), block)
+    top = _Top(block, nn.Sequential(OrderedDict(children[at + 1 :])))
+    return bottom.eval().requires_grad_(False), top.eval().requires_grad_(False)
+
+
+# ----------------------------------------------------------------------------------- stitched networks
+
+
+class Stitched(nn.Module):
+    """The first network up to an activation, a stitch, then the second network: S(A, B, l, phi) of section 4.
+
+    Parameters
+    ----------
+    bottom, top
+        Trained networks of :mod:`affscore_book.kit.networks`. They are copied and frozen: evaluation mode, whatever
+        ``train()`` says, and no gradients, so neither weights nor batch-norm statistics ever change.
+    layer
+        The activation, one of ``activation_layers(network)``.
+    stitch
+        The map. None for the identity, which needs equal numbers of channels.
+    skip_stitch
+        Inside a residual block, a map for the shortcut as well. By default the shortcut of ``bottom`` arrives as it is
+        (equation E.54).
+
+    Raises
+    ------
+    ValueError
+        If a network has no such layer, the sides of the images differ there, the stitch does not fit, or a
+        ``skip_stitch`` is given where there is no shortcut.
+
+    >>> from affscore_book.kit.networks import myrtle
+    >>> from affscore_book.stitching.maps import Full
+    >>> one, other = myrtle(width=4, channels=1), myrtle(width=4, channels=1)
+    >>> Stitched(one, other, "relu1", Full(torch.eye(4)))(torch.zeros(2, 1, 32, 32)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(
+        self,
+        bottom: nn.Module,
+        top: nn.Module,
+        layer: str,
+        stitch: Stitch | None = None,
+        skip_stitch: Stitch | None = None,
+    ):
+        super().__init__()
+        self.layer = layer
+        self.bottom, lost = split(bottom, layer)
+        kept, self.top = split(top, layer)
+        shapes = []
+        for part in (self.bottom, kept):
+            first = next(module for module in part.modules() if isinstance(module, nn.Conv2d))
+            weight = first.weight
+            with torch.no_grad():
+                probe = torch.zeros(1, first.in_channels, 32, 32, dtype=weight.dtype, device=weight.device)
+                shapes.append(tuple(part(probe).value.shape[1:]))
+        if shapes[0][1:] != shapes[1][1:]:
+            raise ValueError(
+                f"at layer {layer} the networks have images of {shapes[0][1:]} and {shapes[1][1:]} pixels."
+            )
+        channels = shapes[0][0], shapes[1][0]
+        for name, map_ in (("stitch", stitch), ("skip_stitch", skip_stitch)):
+            fits = channels if map_ is None else (map_.inputs, map_.outputs)
+            if fits != channels or (name == "stitch" and map_ is None and channels[0] != channels[1]):
+                raise ValueError(
+                    f"{name} takes {fits[0]} channels to {fits[1]}; at layer {layer} the networks have {channels[0]} "
+                    f"and {channels[1]}."
+                )
+        blocks = [part.block for part in (lost, self.top)]
+        residual = [isinstance(block, BasicBlock) and block.residual for block in blocks]
+        if residual[0] != residual[1]:
+            raise ValueError(f"layer {layer} lies inside a block with a shortcut in one network and not in the other.")
+        if skip_stitch is not None and not residual[0]:
+            raise ValueError(f"skip_stitch is given, but no shortcut runs past layer {layer}.")
+        self.stitch, self.skip_stitch = stitch, skip_stitch
+
+    def train(self, mode: bool = True) -> Stitched:
+        """Only the stitch can be in training mode."""
+        super().train(mode)
+        self.bottom.eval()
+        self.top.eval()
+        return self
+
+    @torch.no_grad()
+    def states(self, images: Tensor, batch_size: int = 500) -> State:
+        """What arrives at the stitch, for standardised images (n, channels, 32, 32).
+
+        Computed once and handed to :func:`learn` and :func:`accuracy_of`, it saves their running the first network
+        again and again. It takes 4 n C H W bytes, twice that inside residual blocks.
+        """
+        parts = [self.bottom(some) for some in images.split(batch_size)]
+        skip = None if parts[0].skip is None else torch.cat([part.skip for part in parts])
+        return State(torch.cat([part.value for part in parts]), skip)
+
+    def after(self, state: State) -> Tensor:
+        """From a :class:`State` to logits (n, classes): the stitch and the second network."""
+        value = state.value if self.stitch is None else self.stitch(state.value)
+        skip = state.skip if self.skip_stitch is None or state.skip is None else self.skip_stitch(state.skip)
+        return self.top(State(value, skip))
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.after(self.bottom(images))
+
+    def rounded(self) -> Stitched:
+        """A copy with the final form of the stitch: for G_ReLU a permutation with scales."""
+        result = copy.deepcopy(self)
+        result.stitch = None if self.stitch is None else self.stitch.rounded()
+        return result
+
+
+@torch.no_grad()
+def layer_moments(
+    bottom: nn.Module,
+    top: nn.Module,
+    images: Tensor,
+    layers: Iterable[str] | None = None,
+    *,
+    skips: bool = False,
+    batch_size: int = 250,
+) -> dict[str, Moments]:
+    """The :class:`Moments` of two networks at many activations in one pass over the images.
+
+    Parameters
+    ----------
+    bottom, top
+        The network that gives x, and the one that gives y. Run in evaluation mode, and left as they were.
+    images
+        Standardised, float32 (n, channels, 32, 32).
+    layers
+        Names of activations, by default all.
+    skips
+        Also the moments of the shortcuts past the activations inside residual blocks, as ``"block1.shortcut"``.
+
+    Raises
+    ------
+    ValueError
+        If a network has no such layer, or shapes differ.
+    """
+    names = activation_layers(bottom) if layers is None else list(layers)
+    found: list[dict[str, Tensor]] = [{}, {}]
+    handles, training = [], []
+    networks = (bottom, top)
+    for network, store in zip(networks, found, strict=True):
+        modules, known = dict(network.named_modules()), activation_layers(network)
+        for name in names:
+            if name not in known:
+                raise ValueError(f"layers has {name!r}; the activations of this network are {', '.join(known)}.")
+            handles.append(modules[name].register_forward_hook(_keep(store, name)))
+            block = modules[name.rpartition(".")[0]]
+            if skips and inside_block(name) and isinstance(block, BasicBlock) and block.residual:
+                handles.append(block.register_forward_pre_hook(_keep_shortcut(store, f"{name[:-6]}.shortcut")))
+        training.append([module for module in network.modules() if module.training])
+    result: dict[str, Moments] = {}
+    try:
+        for network in networks:
+            network.eval()
+        for some in images.split(batch_size):
+            for network in networks:
+                network(some)
+            for name, x in found[0].items():
+                part = Moments.of(x, found[1][name])
+                result[name] = result[name] + part if name in result else part
+    finally:
+        for handle in handles:
+            handle.remove()
+        for modules_in_training in training:
+            for module in modules_in_training:
+                module.training = True
+    return result
+
+
+def _keep(store: dict[str, Tensor], name: str) -> Any:
+    def hook(module: nn.Module, inputs: Any, output: Tensor) -> None:
+        store[name] = output
+
+    return hook
+
+
+def _keep_shortcut(store: dict[str, Tensor], name: str) -> Any:
+    def hook(module: BasicBlock, inputs: tuple[Tensor]) -> None:
+        store[name] = module.shortcut(inputs[0])
+
+    return hook
+
+
+def learn(
+    stitched: Stitched,
+    states: State,
+    labels: Tensor,
+    *,
+    epochs: int,
+    seed: int,
+    learning_rate: float = 0.01,
+    momentum: float = 0.9,
+    batch_size: int = 50,
+) -> list[float]:
+    """Train the stitch in place by gradient descent on the task's cross-entropy; all else is frozen.
+
+    The paper takes 20 epochs of 50,000 images, batches of 32, learning rate 0.001, and states both momentum 0.9 and
+    none; we take 0.9. Images are not augmented here, because the first network's features are computed only once.
+
+    Parameters
+    ----------
+    stitched
+        The network. Its ``stitch`` changes.
+    states, labels
+        From ``stitched.states(images)``, and int64 (n,).
+    epochs, learning_rate, momentum, batch_size
+        Of stochastic gradient descent.
+    seed
+        Of the order of the images.
+
+    Returns
+    -------
+    The mean loss of each epoch, without the stitch's own term.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to learn, numbers of images differ, or the loss is not finite.
+    """
+    if stitched.stitch is None or not list(stitched.stitch.parameters()):
+        raise ValueError(f"the stitch {stitched.stitch!r} has nothing to learn.")
+    n = len(labels)
+    if len(states.value) != n:
+        raise ValueError(f"states holds {len(states.value)} images and labels {n}; they should be the same.")
+    stitch = stitched.stitch.train()
+    optimizer = torch.optim.SGD(stitch.parameters(), lr=learning_rate, momentum=momentum)
+    generator = torch.Generator().manual_seed(seed)
+    starts = range(0, n, batch_size)
+    history = []
+    for epoch in range(epochs):
+        order, total = torch.randperm(n, generator=generator), 0.0
+        for step, start in enumerate(starts):
+            stitch.schedule((epoch + step / len(starts)) / epochs)
+            index = order[start : start + batch_size].to(labels.device)
+            some = State(states.value[index], None if states.skip is None else states.skip[index])
+            loss = functional.cross_entropy(stitched.after(some), labels[index])
+            optimizer.zero_grad()
+            (loss + stitch.penalty()).backward()
+            optimizer.step()
+            stitch.project(learning_rate / (1 - momentum))  # momentum makes steps longer
+            total += loss.item() * len(index)
+        if not math.isfinite(total):
+            raise ValueError(f"the loss of epoch {epoch + 1} is not finite; try a smaller learning_rate.")
+        history.append(total / n)
+    return history
+
+
+@torch.no_grad()
+def reestimate(stitched: Stitched, states: State, batch_size: int = 100) -> Stitched:
+    """A copy whose second part has its batch-norm statistics measured anew: one pass over training images.
+
+    The statistics become the plain mean over batches. Where the second part has no batch norm, the copy is the same.
+    The paper does so after rounding a stitch to a permutation (appendix D.2.1).
+    """
+    result = copy.deepcopy(stitched)
+    norms = [module for module in result.top.modules() if isinstance(module, nn.BatchNorm2d)]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # a cumulative mean instead of an exponential one
+        norm.train()
+    if norms:
+        for start in range(0, len(states.value), batch_size):
+            part = slice(start, start + batch_size)
+            result.after(State(states.value[part], None if states.skip is None else states.skip[part]))
+    result.top.eval()
+    return result
+
+
+@torch.no_grad()
+def accuracy_of(stitched: Stitched, states: State, labels: Tensor, batch_size: int = 250) -> float:
+    """Share of the images, given as :meth:`Stitched.states`, whose largest output is at their label; 0 to 1."""
+    if len(states.value) != len(labels) or not len(labels):
+        raise ValueError(f"states holds {len(states.value)} images and labels {len(labels)}; they should be the same.")
+    stitched.eval()
+    right = 0
+    for start in range(0, len(labels), batch_size):
+        part = slice(start, start + batch_size)
+        some = State(states.value[part], None if states.skip is None else states.skip[part])
+        right += int((stitched.after(some).argmax(1) == labels[part]).sum())
+    return right / len(labels)
+
+
+def penalty(bottom: float, top: float, stitched: float) -> float:
+    """The stitching penalty in accuracy points, equation 4.3: 100 times the networks' mean accuracy less the stitched.
+
+    All between 0 and 1, on the same images.
+
+    >>> round(penalty(0.91, 0.93, 0.87), 6)
+    5.0
+    """
+    for name, value in (("bottom", bottom), ("top", top), ("stitched", stitched)):
+        if not 0 <= value <= 1:
+            raise ValueError(f"{name} is {value}; it should be an accuracy between 0 and 1.")
+    return 100 * ((bottom + top) / 2 - stitched)

@@ -1,0 +1,253 @@
+"""The stored stitched networks of the book: averages over pairs of networks, with intervals.
+
+:func:`interval` is the bootstrap over networks, :func:`load_study` reads what ``book/data/stitching/make.py`` wrote.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from affscore_book.stitching.stitched import penalty
+
+__all__ = ["Interval", "Study", "interval", "load_study"]
+
+
+class Interval(NamedTuple):
+    """A mean with the ends of its confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f} [{self.low:.1f}, {self.high:.1f}]"
+
+
+def interval(values: Any, *, level: float = 0.95, draws: int = 2000, seed: int = 0) -> Interval:
+    """Mean over pairs of networks, with a bootstrap interval that draws *networks*.
+
+    Pairs that share a network are not independent: twelve ordered pairs of four networks hold less than twelve
+    independent results. So each draw takes networks with replacement, and weighs each pair by how often both were
+    drawn. With few networks such an interval is still too narrow; with two it has no width, because there is only one
+    way to draw both.
+
+    Parameters
+    ----------
+    values
+        (networks, networks); entry [i, j] for bottom i and top j. NaN where there is none, as on the diagonal.
+    level, draws, seed
+        Of the bootstrap.
+
+    Raises
+    ------
+    ValueError
+        If the shape is not square or no pair has a value.
+
+    >>> interval([[float("nan"), 1.0], [3.0, float("nan")]])
+    Interval(mean=2.0, low=2.0, high=2.0)
+    """
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or table.shape[0] != table.shape[1]:
+        raise ValueError(f"values has shape {table.shape}; it should be (networks, networks).")
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level}; it should be between 0 and 1.")
+    known = np.isfinite(table) & ~np.eye(len(table), dtype=bool)
+    if not known.any():
+        raise ValueError("values has no finite entry off its diagonal; at least one pair of networks is needed.")
+    filled = np.where(known, table, 0.0)
+    counts = np.random.default_rng(seed).multinomial(len(table), np.full(len(table), 1 / len(table)), size=draws)
+    weights = np.einsum("di,dj,ij->d", counts, counts, known)
+    usable = weights > 0
+    means = np.einsum("di,dj,ij->d", counts, counts, filled)[usable] / weights[usable]
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(table[known].mean()), float(low), float(high))
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """The stored results of ``book/data/stitching/make.py``.
+
+    Attributes
+    ----------
+    settings, made_with
+        Of the run.
+    accuracies
+        Of each network, on the same test images as its stitches.
+    records
+        One mapping for each stitched network: ``task``, ``bottom``, ``top``, ``layer``, ``stitch``, ``fit``, and the
+        accuracies ``kept`` and ``reestimated`` with either batch-norm statistics; some have more.
+    scores
+        Name of a network to {activation: affinity score, mean over batches}.
+    """
+
+    settings: dict[str, Any]
+    made_with: dict[str, Any]
+    accuracies: dict[str, float]
+    records: list[dict[str, Any]]
+    scores: dict[str, dict[str, float]]
+
+    def __repr__(self) -> str:
+        pairs = {(record["bottom"], record["top"]) for record in self.records}
+        images = self.settings["images"]["test"]
+        return (
+            f"Study: {len(self.records)} stitched networks of {len(pairs)} pairs, {self.settings['dataset']}, "
+            f"{images} test images"
+        )
+
+    def pairs(self) -> dict[str, int]:
+        """How many ordered pairs of networks each part of the study has: ``{"myrtle, closed": 12, ...}``."""
+        found: dict[str, set[tuple[str, str]]] = {}
+        for record in self.records:
+            one, other = record["bottom"], record["top"]
+            if _kind(one) == _kind(other):  # not the planted ones
+                found.setdefault(f"{_kind(one)}, {record['task']}", set()).add((one, other))
+        return {part: len(found[part]) for part in sorted(found)}
+
+    def layers(self, kind: str) -> list[str]:
+        """The activations of a kind of network (``"myrtle"``, ``"resnet20"``, ...) that have records, in order."""
+        found = (record["layer"] for record in self.records if _kind(record["bottom"]) == kind)
+        return list(dict.fromkeys(found))
+
+    def table(
+        self, kind: str, layer: str, stitch: str, fit: str = "closed form", *, norm: str = "reestimated", **more: Any
+    ) -> np.ndarray:
+        """Penalties in accuracy points, (networks, networks) with bottoms as rows; NaN for pairs without a record.
+
+        ``norm`` is ``"kept"`` or ``"reestimated"``, ``more`` further conditions, such as ``alpha=0.1``.
+
+        Raises ValueError if there is no such record.
+        """
+        if norm not in ("kept", "reestimated"):
+            raise ValueError(f"norm is {norm!r}; it should be 'kept' or 'reestimated'.")
+        wanted = {"layer": layer, "stitch": stitch, "fit": fit} | more
+        values = {}
+        for record in self.records:
+            one, other = record["bottom"], record["top"]
+            if _kind(one) != kind or _kind(other) != kind or any(record.get(k) != v for k, v in wanted.items()):
+                continue
+            if not more and ("alpha" in record or "strength" in record):
+                continue
+            value = penalty(self.accuracies[one], self.accuracies[other], record[norm])
+            values[_seed(one), _seed(other)] = value
+        if not values:
+            raise ValueError(f"there is no record of {kind} networks with {wanted}.")
+        size = 1 + max(max(pair) for pair in values)
+        table = np.full((size, size), np.nan)
+        for pair, value in values.items():
+            table[pair] = value
+        return table
+
+    def penalty(self, kind: str, layer: str, stitch: str, fit: str = "closed form", **more: Any) -> Interval:
+        """Mean and interval of :meth:`table`."""
+        return interval(self.table(kind, layer, stitch, fit, **more))
+
+    def share_below(
+        self,
+        kind: str,
+        one: str,
+        other: str,
+        layers: Iterable[str] | None = None,
+        *,
+        fit: str = "closed form",
+        norm: str = "reestimated",
+    ) -> float:
+        """In what share of pairs and layers stitch ``one`` has a lower penalty than ``other``, 0 to 1.
+
+        ``fit`` holds for both. ``norm`` holds for ``other``; ``one`` has its batch-norm statistics measured anew.
+        """
+        wins, count = 0, 0
+        for layer in self.layers(kind) if layers is None else layers:
+            ours, theirs = self.table(kind, layer, one, fit), self.table(kind, layer, other, fit, norm=norm)
+            wins += int((ours < theirs).sum())  # a comparison with NaN is False
+            count += int(np.isfinite(ours + theirs).sum())
+        return wins / count
+
+    def mean_penalty(self, kind: str, layers: Iterable[str], stitch: str, **more: Any) -> float:
+        """Mean over layers of the mean penalty over pairs."""
+        return float(np.mean([self.penalty(kind, layer, stitch, **more).mean for layer in layers]))
+
+    def planted(self, layer: str, fit: str) -> Interval:
+        """Penalty between networks and themselves acted on by known elements of G_ReLU: mean, lowest and highest."""
+        values = [
+            penalty(self.accuracies[record["bottom"]], self.accuracies[record["bottom"]], record["reestimated"])
+            for record in self.records
+            if record["task"] == "planted" and record["layer"] == layer and record["fit"] == fit
+        ]
+        if not values:
+            raise ValueError(f"there is no planted record with layer {layer!r} and fit {fit!r}.")
+        return Interval(float(np.mean(values)), min(values), max(values))
+
+    def layer_scores(self, kind: str) -> np.ndarray:
+        """Affinity scores, (networks, activations) in order of execution; NaN for a network without scores."""
+        found = {_seed(name): list(values.values()) for name, values in self.scores.items() if _kind(name) == kind}
+        if not found:
+            raise ValueError(f"there are no scores of {kind} networks.")
+        table = np.full((1 + max(found), len(next(iter(found.values())))), np.nan)
+        for seed, values in found.items():
+            table[seed] = values
+        return table
+
+    def rank_correlation(self, kind: str, stitch: str = "g_relu", *, draws: int = 1000, seed: int = 0) -> Interval:
+        """Spearman correlation, over the layers, of mean affinity score and mean penalty (closed form).
+
+        The 95 % interval draws networks, with their scores and their pairs, as :func:`interval` does.
+        """
+        tables = np.stack([self.table(kind, layer, stitch) for layer in self.layers(kind)])  # (layers, n, n)
+        known = self.layer_scores(kind)[: tables.shape[1]]
+        scores = np.pad(known, ((0, tables.shape[1] - len(known)), (0, 0)), constant_values=np.nan)
+        both = [np.isfinite(scores).all(1)[:, None], np.isfinite(tables).all(0)]
+        generator, found = np.random.default_rng(seed), []
+        for draw in range(draws + 1):
+            n = len(scores)
+            counts = np.ones(n) if draw == 0 else generator.multinomial(n, np.full(n, 1 / n))
+            rows, pairs = counts[:, None] * both[0], np.outer(counts, counts) * both[1]
+            if not rows.any() or not pairs.any():
+                continue
+            score = (rows * np.nan_to_num(scores)).sum(0) / rows.sum()
+            value = (pairs * np.nan_to_num(tables)).sum((1, 2)) / pairs.sum()
+            found.append(spearmanr(score, value).statistic)
+        return Interval(float(found[0]), *map(float, np.quantile(found[1:], [0.025, 0.975])))
+
+
+def _kind(name: str) -> str:
+    """``"myrtle"`` of ``"myrtle_0"``."""
+    return name.rpartition("_")[0]
+
+
+def _seed(name: str) -> int:
+    return int(name.rpartition("_")[2])
+
+
+def load_study(path: str | os.PathLike[str]) -> Study:
+    """Read the file that ``book/data/stitching/make.py`` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the file is cut off or not one of that script.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    try:
+        content = json.loads(text)
+        accuracies = {name: about["accuracy"] for name, about in content["networks"].items()}
+        records: list[dict[str, Any]] = []
+        scores: dict[str, dict[str, float]] = {}
+        for task, found in content["tasks"].items():
+            for record in found:
+                if "scores" in record:
+                    values = [math.nan if value is None else value for value in record["scores"]]
+                    scores.setdefault(record["network"], {})[record["layer"]] = float(np.mean(values))
+                else:
+                    records.append({"task": task.partition(":")[0]} | record)
+        return Study(content["settings"], content["made_with"], accuracies, records, scores)
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not a complete file of book/data/stitching/make.py ({error!r}).") from error

@@ -1,0 +1,142 @@
+"""The widget of the chapter on theory: a cloud in the plane goes through an activation."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import traitlets
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from affscore.score import affine_map, affinity_score
+from affscore_book.kit.affinity1d import ACTIVATIONS, NAMES
+from affscore_book.kit.picture import Panel, _look, panels
+from affscore_book.kit.widgets import ComputedWidget
+
+__all__ = ["CloudThroughActivation", "cloud"]
+
+Array = NDArray[np.float64]
+
+POINTS, CENTRE, WIDTHS, FRAME = 56, 3.0, (0.02, 1.0), (-5.5, 5.5)
+HEIGHT = 346
+
+
+def cloud(width: float = 1.0, angle: float = 0.0, centre: float = 0.0, n: int = POINTS) -> Array:
+    """``n`` points in the plane, shape (n, 2), float64: an even normal cloud without random numbers.
+
+    A sunflower spiral with the radii of N(0, I), squeezed to ``width`` in one direction, turned by ``angle`` degrees
+    and moved to (centre, centre).
+
+    >>> cloud(width=0.5, n=1000).std(axis=0).round(2)
+    array([1. , 0.5])
+    """
+    i = np.arange(n)
+    radius, turn = np.sqrt(-2 * np.log(1 - (i + 0.5) / n)), i * math.pi * (3 - math.sqrt(5))
+    along, across = radius * np.cos(turn), width * radius * np.sin(turn)
+    cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+    return centre + np.stack([cos * along - sin * across, sin * along + cos * across], axis=1)
+
+
+def frame(values: Array) -> tuple[float, float]:
+    """Limits that hold all values and seldom change while a slider moves: multiples of a power of two.
+
+    >>> frame(np.array([0.1, 0.9]))
+    (-0.0625, 1.0625)
+    """
+    low, high = float(values.min()), float(values.max())
+    step = 2.0 ** math.ceil(math.log2(high - low)) / 4 if high > low else 1.0
+    return (math.floor(low / step) - 0.25) * step, (math.ceil(high / step) + 0.25) * step
+
+
+class _CloudPanel(Panel):
+    """A panel with crosses, and a legend of marks of three kinds."""
+
+    def legend(self) -> None:
+        self._add(f'<circle class="input-dot" {_look("input-dot")} cx="12" cy="12" r="4"/>')
+        self._add(f'<path class="image-line" {_look("image-line")} d="M88 8L96 16M88 16L96 8"/>')
+        self._add(f'<path class="w2-curve" {_look("w2-curve")} d="M200 12L224 12"/>')
+        for at, text in ((22, "output"), (102, "affine image"), (230, "coupling")):
+            self._label("label", at, 16, text)
+
+    def crosses(self, look: str, points: Array) -> None:
+        arm = 4 * (self.xlim[1] - self.xlim[0]) / (self.right - self.left)
+        tall = 4 * (self.ylim[1] - self.ylim[0]) / (self.bottom - self.top)
+        x, y = points.T[:, :, None]
+        self.line(look, (x + arm * np.array([-1, 1, np.nan, -1, 1, np.nan])).ravel(),
+                  (y + tall * np.array([-1, 1, np.nan, 1, -1, np.nan])).ravel())  # fmt: skip
+
+
+class CloudThroughActivation(ComputedWidget):
+    """A cloud in the plane through an activation: outputs, affine image, optimal coupling and affinity score.
+
+    Covariances are empirical. The cloud is that of :func:`cloud`.
+
+    Parameters
+    ----------
+    activation
+        One of ``"relu"``, ``"leaky_relu"``, ``"gelu"``, ``"tanh"``, ``"sigmoid"``, ``"hardtanh"``.
+    centre
+        Both coordinates of the cloud's centre, from -3 to 3.
+    width
+        Standard deviation across the cloud's long direction, from 0.02 to 1; along it, it is 1.
+    angle
+        The long direction, in degrees from the first axis, from 0 to 180.
+
+    Raises
+    ------
+    traitlets.TraitError
+        If a value is not one of these.
+
+    >>> widget = CloudThroughActivation(activation="relu", centre=0.0, width=0.5, angle=45.0)
+    >>> 0.6 < widget.score() < 0.7
+    True
+    """
+
+    _esm = Path(__file__).with_name("cloud_through_activation.js")
+    _css = Path(__file__).with_name("cloud_through_activation.css")
+
+    activation = traitlets.Enum(list(NAMES), default_value="relu").tag(sync=True)
+    angle = traitlets.Float(30.0, min=0.0, max=180.0).tag(sync=True)
+    centre = traitlets.Float(0.0, min=-CENTRE, max=CENTRE).tag(sync=True)
+    width = traitlets.Float(0.5, min=WIDTHS[0], max=WIDTHS[1]).tag(sync=True)
+
+    def samples(self) -> tuple[Array, Array]:
+        """Inputs and outputs of the present state, each of shape (56, 2), float64."""
+        x = cloud(self.width, self.angle, self.centre)
+        return x, ACTIVATIONS[self.activation](x)
+
+    def score(self) -> float:
+        """The score of the present state; NaN where the activation is constant on the cloud."""
+        return affinity_score(*self.samples(), covariance="empirical").item()
+
+    def fallback(self) -> str:
+        """The picture for the present state: the inputs, and the outputs coupled with the affine image."""
+        x, y = self.samples()
+        image = affine_map(x, y, covariance="empirical")(x).numpy()
+        cost = cdist(image, y, "sqeuclidean")
+        partner = linear_sum_assignment(cost)[1]
+        w2 = math.sqrt(cost[np.arange(POINTS), partner].mean())
+        bound = math.sqrt(2 * y.var(axis=0).sum())
+
+        left = Panel(
+            label="The input cloud", xlim=FRAME, ylim=FRAME, xlabel="first input", ylabel="second input", height=HEIGHT
+        )  # fmt: skip
+        for across, up in x:
+            left.dot("input-dot", across, up, radius=3)
+        limits = frame(np.concatenate([image, y]))
+        right = _CloudPanel(
+            label=f"{NAMES[self.activation]}: the outputs, the affine image of the inputs, and the optimal coupling "
+            "between them",
+            xlim=limits, ylim=limits, xlabel="first output (vertical: second output)", height=HEIGHT,
+        )  # fmt: skip
+        right.legend()
+        gap = np.full(POINTS, np.nan)
+        right.line("w2-curve", *(np.stack([image[:, k], y[partner, k], gap], axis=1).ravel() for k in (0, 1)))
+        for across, up in y:
+            right.dot("input-dot", across, up, radius=4)
+        right.crosses("image-line", image)
+        text = f"{NAMES[self.activation]}: W\u2082 = {w2:.3f}, bound = {bound:.3f}"
+        return panels(left, right, score=self.score(), text=text)

@@ -1,0 +1,154 @@
+"""Train the networks of the chapter on linearised networks: writes linearized/*.json and *.safetensors.
+
+    OMP_NUM_THREADS=1 python book/data/linearized/make.py --network plain  # what is not there yet; also residual, mlp
+    python book/data/linearized/make.py --smoke --out FOLDER   # seconds: one tiny run of each kind
+
+A run is stored as soon as it is finished; a script that was stopped goes on with the next one. A run's seed is that of
+its initial weights and of its training. Fashion-MNIST: Zalando SE, MIT licence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from affscore_book.kit.networks import mlp, resnet
+from affscore_book.kit.stored import open_results, store_results
+from affscore_book.kit.training import ImageData, accuracy, image_data, load_weights, save_weights
+from affscore_book.linearized.paths import path_lengths
+from affscore_book.linearized.slopes import channel_prelus, linearize
+from affscore_book.linearized.study import STARTS, TASKS, task_data, train
+
+FOLDER = Path(__file__).parent
+STRENGTHS = {
+    "plain": (0.003, 0.006, 0.012, 0.024, 0.048),
+    "residual": (0.003, 0.006, 0.012, 0.024, 0.048),
+    "mlp": (0.002, 0.005, 0.01, 0.02, 0.04),
+}
+#: The perceptron is cheap, and an interval from three seeds is wide.
+SEEDS = {"plain": range(3), "residual": range(3), "mlp": range(8)}
+#: Numbers of activations that a baseline keeps.
+KEPT = {"plain": (13, 7, 4, 2, 1, 0), "residual": (13, 7, 4, 2, 1, 0), "mlp": (6, 4, 3, 2, 1, 0)}
+
+
+def build(name: str, seed: int, smoke: bool) -> nn.Module:
+    """A network with a ChannelPReLU after every layer, its weights drawn from the seed."""
+    torch.manual_seed(seed)
+    if name == "mlp":
+        network: nn.Module = mlp(16 if smoke else 64, 6)
+    else:
+        width, residual = 2 if smoke else 8, name == "residual"
+        network = resnet(width, (2, 2, 2), stem_stride=2, channels=1, residual=residual)
+        network = network.to(memory_format=torch.channels_last)
+    return linearize(network, torch.zeros(1, 1, 32, 32))
+
+
+def keep_only(network: nn.Module, kept: int) -> None:
+    """Make all activations linear from the start except ``kept`` of them, evenly spaced."""
+    layers = list(channel_prelus(network).values())
+    spread = {math.floor((i + 0.5) * len(layers) / kept) for i in range(kept)} if kept else set()
+    for i, layer in enumerate(layers):
+        if i not in spread:
+            layer.set_linear(torch.ones_like(layer.linear))
+
+
+def jobs(name: str) -> list[tuple[str, dict[str, Any]]]:
+    """Key and settings of every run, the most wanted first."""
+    wanted: list[tuple[str, dict[str, Any]]] = []
+
+    def sweep(task: str, seed: int, starts: tuple[str, ...]) -> None:
+        for strength in STRENGTHS[name]:
+            for start in starts:
+                run = {"task": task, "start": start, "strength": strength, "seed": seed}
+                wanted.append((f"{task}/{start}/{strength:g}/{seed}", run))
+
+    def baselines(task: str, seed: int, kept: tuple[int, ...]) -> None:
+        for k in kept:
+            wanted.append((f"{task}/kept/{k}/{seed}", {"task": task, "kept": k, "seed": seed}))
+
+    for seed in SEEDS[name]:
+        sweep("base", seed, tuple(STARTS))
+        baselines("base", seed, KEPT[name])
+        for task in TASKS[1:] if name == "mlp" else ():
+            sweep(task, seed, ("early", "late"))
+            baselines(task, seed, KEPT[name][:1])
+    return wanted
+
+
+def run(name: str, key: str, job: dict[str, Any], data: ImageData, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Train one network; its weights are stored for the first seed of a late run."""
+    start = time.perf_counter()
+    network = build(name, job["seed"], arguments.smoke)
+    if "kept" in job:
+        keep_only(network, job["kept"])
+    epochs = arguments.epochs * (10 if job["task"] == "less data" else 1)
+    record = train(
+        network, data, seed=job["seed"], start=job.get("start"), strength=job.get("strength", 0.0), epochs=epochs,
+        probe=data.validation.images[:512],
+    )  # fmt: skip
+    lengths = path_lengths(network, torch.zeros(1, 1, 32, 32))
+    record |= {"napl": float(lengths.napl), "apl": float(lengths.apl)}
+    if job["task"] == "base" and job.get("start") == "late" and job["seed"] == 0:
+        path = arguments.out / f"{name}_late_{job['strength']:g}.safetensors"
+        save_weights(network, path, {"network": name, **job, "data": data.name, "licence": "MIT (Zalando SE)"})
+        load_weights(network, path)
+        record["accuracy_stored"] = accuracy(network, data, data.test)
+    return job | _rounded(record) | {"seconds": round(time.perf_counter() - start, 1)}
+
+
+def _rounded(value: Any) -> Any:
+    """Floats to five digits after the point, NaN to None."""
+    if isinstance(value, float):
+        return round(value, 5) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _rounded(entry) for key, entry in value.items()}
+    return [_rounded(entry) for entry in value] if isinstance(value, list) else value
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
+    parser.add_argument("--network", choices=STRENGTHS, action="append", help="only this one; may be repeated")
+    parser.add_argument("--root", type=Path, help="folder of the data set")
+    parser.add_argument("--epochs", type=int, default=8, help="a multiple of 4")
+    parser.add_argument("--images", type=int, default=10_000, help="training images")
+    parser.add_argument("--smoke", action="store_true", help="tiny networks, few images, two runs of each")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    if arguments.smoke:
+        arguments.images = 1280
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    everything = image_data(root=arguments.root)
+    if arguments.smoke:
+        few = {"validation": everything.validation.take(slice(600)), "test": everything.test.take(slice(600))}
+        everything = replace(everything, **few)
+    for name in arguments.network or STRENGTHS:
+        settings = {"epochs": arguments.epochs, "images": arguments.images, "data": everything.name}
+        settings |= {"licence": "MIT (Zalando SE)", "strengths": list(STRENGTHS[name])}
+        file = arguments.out / f"{name}.json"
+        results = open_results(file, settings, runs={})
+        wanted = jobs(name)
+        if arguments.smoke:
+            late = [job for job in wanted if job[1].get("start") == "late"]
+            wanted = [late[2], next(job for job in wanted if "kept" in job[1])]
+        for key, job in wanted:
+            if key in results["runs"]:
+                continue
+            data = task_data(everything, job["task"], images=arguments.images)
+            record = run(name, key, job, data, arguments)
+            results["runs"][key] = record
+            results["seconds"] = round(results["seconds"] + record["seconds"], 1)
+            store_results(file, results)
+            total = sum(record["linear"].values())
+            print(f"{name} {key}: accuracy {record['accuracy']:.4f}, linear {total}, {record['seconds']} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Train the small networks of the chapters on symmetries and stitching: writes networks/*.safetensors beside this file.
+
+    OMP_NUM_THREADS=1 python book/data/networks/make.py              # everything that is not there yet
+    python book/data/networks/make.py --device cuda --myrtle-width 32 --resnet-width 16 --epochs 20
+    python book/data/networks/make.py --smoke --out FOLDER           # seconds: one tiny network of each kind
+
+Weights are stored as float16; ``accuracy`` in a file's header is the test accuracy *after* loading them again. A run
+that was stopped goes on after the last finished epoch and ends with the same weights. Each network's seed is that of
+its initialisation and of its training. Fashion-MNIST: Zalando SE, MIT licence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from affscore_book.kit.networks import myrtle, resnet20
+from affscore_book.kit.training import ImageData, accuracy, fit, image_data, load_weights, save_weights
+
+FOLDER = Path(__file__).parent
+LICENCES = {"fashion-mnist": "MIT (Zalando SE)", "cifar10": "no licence given (Krizhevsky 2009)"}
+SLOPES = (1e-4, 1e-3, 1e-2, 0.1, 0.5, 0.9, 1.0)  # Table 3 of the paper
+
+#: name: (architecture, its options, seeds). The first kinds are needed first.
+KINDS: dict[str, tuple[str, dict[str, object], range]] = {
+    "myrtle": ("myrtle", {}, range(4)),
+    "resnet20": ("resnet20", {}, range(4)),
+    "plain20": ("resnet20", {"residual": False}, range(4)),
+    "myrtle_without_norm": ("myrtle", {"norm": False}, range(2)),
+    "resnet20_without_last_relu": ("resnet20", {"last_relu": False}, range(2)),
+    **{f"resnet20_slope{slope:g}": ("resnet20", {"slope": slope}, range(2)) for slope in SLOPES},
+}
+
+
+def build(kind: str, seed: int, widths: dict[str, int], channels: int) -> nn.Module:
+    """A network of one kind, its weights drawn from its seed."""
+    architecture, options, _ = KINDS[kind]
+    torch.manual_seed(seed)
+    return {"myrtle": myrtle, "resnet20": resnet20}[architecture](
+        width=widths[architecture], channels=channels, **options
+    )
+
+
+def train(kind: str, seed: int, data: ImageData, arguments: argparse.Namespace) -> None:
+    """Train one network and store it, unless that was done."""
+    path = arguments.out / f"{kind}_{seed}.safetensors"
+    if path.exists():
+        return
+    widths = {"myrtle": arguments.myrtle_width, "resnet20": arguments.resnet_width}
+    network = build(kind, seed, widths, data.train.images.shape[1]).to(arguments.device)
+    if arguments.device == "cpu":
+        network.to(memory_format=torch.channels_last)
+    start = time.perf_counter()
+    # Batch norm bears a higher learning rate than a network without.
+    rate = 0.01 if KINDS[kind][1].get("norm", True) else 0.002
+    history = fit(
+        network, data, epochs=arguments.epochs, seed=seed, learning_rate=rate,
+        checkpoint=path.with_suffix(".checkpoint"), progress=arguments.progress,
+    )  # fmt: skip
+    seconds = time.perf_counter() - start
+    architecture, options, _ = KINDS[kind]
+    about = {
+        "architecture": architecture,
+        "options": {"width": widths[architecture], "channels": data.train.images.shape[1], **options},
+        "seed": seed,
+        "epochs": arguments.epochs,
+        "learning_rate": rate,
+        "train_images": len(data.train.labels),
+        "history": history,
+        "data": data.name,
+        "licence": LICENCES[data.name],
+        "device": torch.cuda.get_device_name() if arguments.device == "cuda" else f"CPU ({platform.machine()})",
+        "torch": torch.__version__,
+        "seconds": round(seconds),
+    }
+    exact = accuracy(network, data, data.test)
+    save_weights(network, path, about)
+    load_weights(network, path)
+    about["accuracy"] = accuracy(network, data, data.test)
+    save_weights(network, path, about)
+    if abs(about["accuracy"] - exact) > 0.005:
+        raise RuntimeError(f"{path.name}: float16 weights change the accuracy from {exact} to {about['accuracy']}.")
+    losses = " ".join(f"{epoch['loss']:.3f}" for epoch in history)
+    print(f"{path.name}: loss {losses}, test accuracy {about['accuracy']:.4f}, {seconds:.0f} s", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the weights")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="only this kind; may be given several times")
+    parser.add_argument("--dataset", default="fashion-mnist", choices=LICENCES)
+    parser.add_argument("--root", type=Path, help="folder of the data set")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--myrtle-width", type=int, default=16)
+    parser.add_argument("--resnet-width", type=int, default=8)
+    parser.add_argument("--train-images", type=int, help="by default all but the 5,000 of the validation set")
+    parser.add_argument("--progress", action="store_true", help="show a bar for every epoch")
+    parser.add_argument("--smoke", action="store_true", help="tiny networks, few images, one seed")
+    arguments = parser.parse_args()
+    if arguments.smoke:
+        arguments.train_images, arguments.myrtle_width, arguments.resnet_width = 640, 4, 2
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    data = image_data(arguments.dataset, root=arguments.root, train=arguments.train_images)
+    for kind in arguments.kind or KINDS:
+        for seed in KINDS[kind][2][:1] if arguments.smoke else KINDS[kind][2]:
+            train(kind, seed, data, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The stored results of the chapter on neural redshift: writes study.json beside this file.
+
+    OMP_NUM_THREADS=1 python book/data/redshift/make.py
+
+*   ``maps``: scores and complexity of eight activations over depth and scale, and over shift and scale, for ten paired
+    draws. Scores here are computed on a grid of 16 x 16 inputs, a sixteenth of the work of the paper's 32 x 32.
+*   ``draws``: the eight panels of the paper's Figure 4 for 200 paired draws, on the paper's grid.
+
+The assignment problems of 1024 points take most of the time: about half an hour on one core. The file is written after
+every step; a run that was stopped goes on where it ended, if its settings are the same.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from affscore_book.kit.stored import open_results, store_results
+from affscore_book.redshift.networks import (
+    PANELS,
+    dct_frequency,
+    fourier_frequency,
+    image_of,
+    layer_scores,
+    random_network,
+)
+
+FILE = Path(__file__).with_name("study.json")
+SETTINGS = {
+    "draws": 200,
+    "panels": [list(panel) for panel in PANELS],
+    "draw": "paired, seeds 0, 1, 2, ...",
+    "covariance": "ledoit_wolf",
+    "grid": 32,
+    "columns": "scores of the three layers, mean frequency by Fourier, by cosine transform",
+    "maps": {
+        "draws": 10,
+        "score_grid": 16,
+        "activations": ["relu", "leaky_relu", "gelu", "silu", "tanh", "sigmoid", "gaussian", "sine"],
+        "scales": [0.5, 1.0, 2.0, 4.0, 6.0],
+        "depths": [1, 2, 3, 4, 5],
+        "shifts": [-0.1, -0.05, 0.0, 0.05, 0.1],
+    },
+}
+DIGITS = 8
+
+
+def number(value: float) -> float | None:
+    """Rounded for the file, where JSON has no NaN."""
+    return None if math.isnan(value) else round(value, DIGITS)
+
+
+def panel(shift: float, scale: float, activation: str, seed: int) -> list[float | None]:
+    """One panel of Figure 4: see "columns" in the settings."""
+    scores = layer_scores(activation, scale=scale, shift=shift, seed=seed, draw="paired")
+    image = image_of(random_network(scale=scale, shift=shift, seed=seed, draw="paired"), activation)
+    return [*map(number, scores.tolist()), number(fourier_frequency(image)), number(dct_frequency(image))]
+
+
+def cell(activation: str, scale: float, depth: int, shift: float, seed: int) -> list[float | None]:
+    """One entry of a map: mean score of the layers (NaN if a layer is dead) and mean frequency by cosine transform."""
+    options: dict[str, Any] = {"scale": scale, "shift": shift, "depth": depth, "seed": seed, "draw": "paired"}
+    scores = layer_scores(activation, grid=SETTINGS["maps"]["score_grid"], **options)
+    return [number(scores.mean().item()), number(dct_frequency(image_of(random_network(**options), activation)))]
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    result = open_results(FILE, SETTINGS, maps={}, draws=[])
+
+    def save(start: float) -> None:
+        result["seconds"] = round(result["seconds"] + time.perf_counter() - start, 1)
+        store_results(FILE, result)
+
+    maps = SETTINGS["maps"]
+    for activation in maps["activations"]:
+        start = time.perf_counter()
+        done = result["maps"].setdefault(activation, {})
+        if "shift" in done:
+            continue
+        # Indexed [depth or shift][scale][draw], each entry a pair.
+        done["depth"] = [
+            [[cell(activation, scale, depth, 0.0, seed) for seed in range(maps["draws"])] for scale in maps["scales"]]
+            for depth in maps["depths"]
+        ]
+        done["shift"] = [
+            [[cell(activation, scale, 3, shift, seed) for seed in range(maps["draws"])] for scale in maps["scales"]]
+            for shift in maps["shifts"]
+        ]
+        save(start)
+        print("map of", activation, "after", result["seconds"], "s", flush=True)
+    for seed in range(len(result["draws"]), SETTINGS["draws"]):
+        start = time.perf_counter()
+        result["draws"].append([panel(*which, seed) for which in PANELS])
+        save(start)
+        if (seed + 1) % 20 == 0:
+            print(seed + 1, "draws after", result["seconds"], "s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,369 @@
+"""The command line: results on standard output, one sentence for every error that can be expected."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import affscore
+from affscore import cli
+from affscore.zoo.datasets import load_dataset
+from affscore.zoo.models import load_model
+
+NET = ["signature", "squeezenet1_1", "--weights", "random"]
+NOISE = [*NET, "--dataset", "random", "--batch-size", "8"]
+
+
+def one_sentence(text):
+    """The only line on standard error."""
+    lines = text.splitlines()
+    assert len(lines) == 1, text
+    assert lines[0].startswith("affscore") and "error: " in lines[0] and lines[0].endswith((".", "?"))
+    assert "Traceback" not in text
+    return lines[0]
+
+
+@pytest.fixture
+def images(tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    random = np.random.default_rng(0)
+    for i in range(10):
+        Image.fromarray(random.integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(folder / f"{i}.png")
+    return folder
+
+
+# ------------------------------------------------------------------------------------------- a good run
+
+
+def test_signature_is_printed_and_written_with_its_provenance(tmp_path, capsys):
+    path = tmp_path / "signature.json"
+    assert cli.main([*NOISE, "--batches", "2", "--seed", "3", "--output", str(path)]) == 0
+    out, err = capsys.readouterr()
+    stored = json.loads(path.read_text())
+    result = affscore.Signature.load(path)
+    assert result.scores.shape == (2, len(result.calls)) and np.isfinite(result.scores).all()
+    assert all(call.name in out for call in result.calls)
+    assert all(f"{score:.3f}" in out for score in result.mean)
+    assert "2/2" in err and str(path) in err  # the progress bar and where the result went
+    facts = stored["provenance"]
+    assert facts["model"] == "squeezenet1_1"
+    assert facts["weights"]["weights"] == "random initialisation, seed 3"
+    assert facts["data"]["dataset"] == "random" and facts["data"]["seed"] == 3
+    assert (facts["data"]["batches"], facts["data"]["batch_size"]) == (2, 8)
+
+
+def test_command_gives_what_the_package_gives(tmp_path):
+    """Oracle: the three calls written out."""
+    path = tmp_path / "a.json"
+    options = ["--pool", "trailing", "--covariance", "empirical", "--micro-batch", "3", "--device", "cpu", "--quiet"]
+    assert cli.main([*NOISE, *options, "--output", str(path)]) == 0
+    net = load_model("squeezenet1_1", weights="random")
+    batches = load_dataset("random", preprocess=net.preprocess, batch_size=8)
+    expected = affscore.signature(net.model, batches, pool="trailing", covariance="empirical", micro_batch=3)
+    result = affscore.Signature.load(path)
+    assert (result.pool, result.covariance) == ("trailing", "empirical")
+    assert np.array_equal(result.scores, expected.scores)
+
+
+def test_quiet_leaves_standard_error_empty(capsys):
+    assert cli.main([*NOISE, "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "" and "score" in out
+
+
+def test_lite0_on_photographs_with_trained_weights(capsys):
+    arguments = ["signature", "efficientnet_lite0", "--dataset", "photographs", "--batch-size", "12", "--quiet"]
+    assert cli.main(arguments) == 0
+    out, _ = capsys.readouterr()
+    assert "33 activation calls" in out and "ImageNet-1k" in out and "photographs" in out
+
+
+def test_skipped_images_are_reported_and_stored(images, tmp_path, capsys):
+    (images / "4.png").write_bytes(b"broken")
+    path = tmp_path / "a.json"
+    arguments = [*NET, "--dataset", str(images), "--batch-size", "10", "--quiet", "--output", str(path)]
+    assert cli.main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert "Skipped: 4.png" in out
+    assert "affscore: warning: batch 0: 1 of 10 images cannot be read" in err
+    result = affscore.Signature.load(path)
+    assert [entry["file"] for entry in result.provenance["data"]["skipped"]] == ["4.png"]
+    assert result.batch_sizes == [9]
+
+
+def test_module_and_installed_command_start():
+    run = subprocess.run([sys.executable, "-m", "affscore", "signature", "--help"], capture_output=True, text=True)
+    assert run.returncode == 0
+    for option in ("--dataset", "--batch-size", "--batches", "--device", "--pool", "--output", "--weights"):
+        assert option in run.stdout
+    command = os.path.join(os.path.dirname(sys.executable), "affscore")
+    run = subprocess.run([command, "signature", "resnet0"], capture_output=True, text=True)
+    assert run.returncode == 2 and run.stdout == ""
+    one_sentence(run.stderr)
+
+
+# ----------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(("arguments", "parts"), [
+    ([], ["command"]),
+    (["signatur", "resnet18"], ["signatur"]),
+    (["signature"], ["model"]),
+    ([*NET, "--pool", "max"], ["--pool", "spatial", "trailing"]),
+    ([*NET, "--batch-size", "many"], ["--batch-size", "many"]),
+    (["signature", "resnet_18"], ["resnet_18", "resnet18"]),
+    (["signature", "resnet18", "--weights", "BEST"], ["BEST", "IMAGENET1K_V1"]),
+    (["signature", "resnet18", "--weights", "no/file.pth"], ["no/file.pth"]),
+    ([*NET, "--dataset", "photos"], ["photos", "photographs"]),
+    ([*NET, "--dataset", "imagenet", "--root", "no/such/root"], ["no/such/root", "image-net.org"]),
+    ([*NOISE, "--batch-size", "1"], ["batch_size", "1"]),
+    ([*NOISE, "--batches", "0"], ["batches", "0"]),
+    ([*NOISE, "--seed", "-1"], ["seed", "-1"]),
+    ([*NOISE, "--micro-batch", "0"], ["micro_batch", "0"]),
+    ([*NOISE, "--device", "abacus"], ["device", "abacus"]),
+    ([*NOISE, "--output", "no/such/folder/a.json"], ["output", "no/such/folder"]),
+    ([*NOISE, "--output", "."], ["output", "is a folder"]),
+])  # fmt: skip
+def test_expected_errors_are_one_sentence(capsys, arguments, parts):
+    try:
+        status = cli.main([*arguments, "--quiet"] if arguments[1:] else arguments)
+    except SystemExit as leaving:  # argparse leaves by itself
+        status = leaving.code
+    out, err = capsys.readouterr()
+    assert status == 2 and out == ""
+    text = one_sentence(err)
+    assert all(part in text for part in parts)
+
+
+def test_too_few_images_and_empty_folder(images, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    for folder, part in ((images, "10 images, too few"), (tmp_path / "empty", "holds no image")):
+        assert cli.main([*NET, "--dataset", str(folder)]) == 2
+        assert part in one_sentence(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("output", ["missing/a.json", "."])
+def test_bad_output_is_refused_before_any_work(monkeypatch, tmp_path, output):
+    def work(*_, **__):
+        raise AssertionError("the work began")
+
+    monkeypatch.setattr(cli, "load_model", work)
+    assert cli.main([*NOISE, "--output", str(tmp_path / output)]) == 2
+    with pytest.raises(AssertionError, match="the work began"):  # with a good one it does begin
+        cli.main([*NOISE, "--output", str(tmp_path / "a.json")])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_that_cannot_be_written_is_refused(monkeypatch, tmp_path, capsys):
+    """Root may write anywhere, so the refusal of the operating system is planted."""
+
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(cli.tempfile, "TemporaryFile", refuse)
+    assert cli.main([*NOISE, "--output", str(tmp_path / "a.json")]) == 2
+    assert "cannot write" in one_sentence(capsys.readouterr().err)
+
+
+def test_result_is_printed_even_where_it_cannot_be_written_in_the_end(monkeypatch, tmp_path, capsys):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(affscore.Signature, "save", full)
+    assert cli.main([*NOISE, "--quiet", "--output", str(tmp_path / "a.json")]) == 2
+    out, err = capsys.readouterr()
+    assert "relu" in out and "No space left" in one_sentence(err)
+
+
+def test_finished_batches_are_kept_when_a_later_one_fails(monkeypatch, tmp_path, capsys):
+    real = load_dataset
+
+    def spoiled(*args, **options):
+        batches = list(real(*args, **options))
+        batches[1][0] = torch.nan
+
+        class Spoiled(list):
+            provenance, skipped = {"dataset": "spoiled"}, ()
+
+        return Spoiled(batches)
+
+    monkeypatch.setattr(cli, "load_dataset", spoiled)
+    assert cli.main([*NOISE, "--batches", "2", "--quiet", "--output", str(tmp_path / "a.json")]) == 2
+    text = one_sentence(capsys.readouterr().err)
+    assert "NaN" in text and "a.partial.json" in text
+    assert not (tmp_path / "a.json").exists()
+    assert len(affscore.Signature.load(tmp_path / "a.partial.json").scores) == 1
+
+
+@pytest.mark.parametrize(("error", "status", "part"), [
+    (torch.OutOfMemoryError("CUDA out of memory.\nmore"), 2, "--micro-batch"),
+    (KeyboardInterrupt(), 130, "interrupted"),
+])  # fmt: skip
+def test_out_of_memory_and_interruption(monkeypatch, capsys, error, status, part):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(cli, "signature", fail)
+    assert cli.main(NOISE) == status
+    err = capsys.readouterr().err
+    assert part in err and len(err.splitlines()) == 1
+
+
+def test_a_bug_is_not_dressed_up_as_an_expected_error(monkeypatch):
+    def bug(*_, **__):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(cli, "signature", bug)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(NOISE)
+
+
+# --------------------------------------------------------------------------------------------- runs that go on
+
+
+def test_recorded_signature_goes_on_and_is_the_unrecorded_one(monkeypatch, tmp_path, capsys):
+    arguments = [*NOISE, "--batches", "3", "--companions", "norm,cka", "--micro-batch", "4", "--device", "cpu"]
+    arguments += ["--quiet"]
+    assert cli.main([*arguments, "--output", str(tmp_path / "plain.json")]) == 0
+    real = cli.runs.batch_results
+
+    def two(model, batches, **options):
+        for result, _ in zip(real(model, batches, **options), range(2), strict=False):
+            yield result
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cli.runs, "batch_results", two)
+        capsys.readouterr()
+        assert cli.main([*arguments, "--record", str(tmp_path / "kept")]) == 130
+    err = capsys.readouterr().err
+    assert err.startswith("affscore: interrupted. 2 of 3 batches are kept in ") and len(err.splitlines()) == 1
+    assert cli.main(["status", str(tmp_path / "kept")]) == 0
+    assert capsys.readouterr().out == "squeezenet1_1  2 of 3 batches, signature not written\n"
+    assert cli.main([*arguments, "--record", str(tmp_path / "kept"), "--output", str(tmp_path / "copy.json")]) == 0
+    assert "26 activation calls, 3 batches" in capsys.readouterr().out
+    plain, kept = (affscore.Signature.load(tmp_path / name) for name in ("plain.json", "kept/squeezenet1_1.json"))
+    assert np.array_equal(plain.scores, kept.scores) and list(kept.companions) == ["cka", "norm"]
+    assert all(np.array_equal(plain.companions[name], kept.companions[name]) for name in ("cka", "norm"))
+    assert (tmp_path / "copy.json").read_bytes() == (tmp_path / "kept" / "squeezenet1_1.json").read_bytes()
+    # Other settings are refused, and begun anew on request.
+    assert cli.main([*arguments, "--record", str(tmp_path / "kept"), "--pool", "trailing"]) == 2
+    assert "pool is 'spatial' there and 'trailing' here" in one_sentence(capsys.readouterr().err)
+    assert cli.main([*arguments, "--record", str(tmp_path / "kept"), "--pool", "trailing", "--restart"]) == 0
+    assert (tmp_path / "kept" / "squeezenet1_1.json.old1").exists()
+
+
+def test_finished_batches_are_kept_when_the_keyboard_interrupts(monkeypatch, tmp_path, capsys):
+    def interrupted(model, batches, **options):
+        options.pop("progress")
+        raise cli.Interrupted(affscore.signature(model, [batches[0]], **options))
+
+    monkeypatch.setattr(cli, "signature", interrupted)
+    assert cli.main([*NOISE, "--quiet", "--output", str(tmp_path / "a.json")]) == 130
+    assert "The batches before it are in" in capsys.readouterr().err
+    assert len(affscore.Signature.load(tmp_path / "a.partial.json").scores) == 1
+
+
+def test_suite_command(tmp_path, monkeypatch, capsys):
+    """One network cannot be had: nothing listens where the proxy should be, and no weights install with it."""
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
+    out = tmp_path / "out"
+    arguments = ["suite", "--models", "squeezenet1_1,efficientnet_lite0", "--dataset", "photographs"]
+    arguments += ["--batch-size", "4", "--workers", "1", "--device", "cpu", "--out", str(out)]
+    assert cli.main(arguments) == 1
+    printed, err = capsys.readouterr()
+    lines = printed.splitlines()
+    assert lines[0] == f"1 of 2 signatures are in {out}." and len(lines) == 2
+    assert lines[1].startswith("Failed: squeezenet1_1: weights: ") and "download.pytorch.org" in lines[1]
+    assert "efficientnet_lite0 (2 of 2)" in err and "Traceback" not in err
+    signature = affscore.Signature.load(out / "efficientnet_lite0.json")
+    assert signature.scores.shape == (1, 33) and signature.batch_sizes == [4]
+    assert cli.main(["report", str(out), "--out", str(tmp_path / "report")]) == 0
+    assert "Report on 1 signature" in capsys.readouterr().out and (tmp_path / "report" / "index.html").exists()
+
+
+def test_merge_command(tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = ["suite", "--models", "squeezenet1_1", "--weights", "random", "--dataset", "random", "--quiet"]
+    assert cli.main([*arguments, "--batch-size", "4", "--batches", "2", "--device", "cpu", "--out", str(out)]) == 0
+    whole = (out / "squeezenet1_1.json").read_bytes()
+    (out / "squeezenet1_1.json").unlink()
+    assert cli.main(["merge", str(out)]) == 0
+    assert (out / "squeezenet1_1.json").read_bytes() == whole
+    assert "Signature of squeezenet1_1: 26 activation calls, 2 batches" in capsys.readouterr().out
+    record = out / "records" / "squeezenet1_1.0.jsonl"
+    record.write_bytes(record.read_bytes()[:-9])
+    assert cli.main(["merge", str(out)]) == 1
+    assert "hold 1 of 2 batches; missing 1" in capsys.readouterr().err
+
+
+def test_estimate_command(capsys):
+    """Oracle for the last number: its own line above."""
+    arguments = ["suite", "--models", "squeezenet1_1", "--estimate", "--micro-batch", "2", "--images", "72000000"]
+    assert cli.main([*arguments, "--quiet", "--device", "cpu"]) == 0
+    head, one, total, note = capsys.readouterr().out.splitlines()
+    assert head.split(" | ")[-1].strip() == "hours" and "squeezenet1_1" in one
+    speed, hours = (float(cell) for cell in one.split(" | ")[-2:])
+    assert hours == pytest.approx(20_000 / speed, rel=0.01) and float(total.split(" | ")[-1]) == hours
+    assert "Forward passes on the CPU" in note
+
+
+@pytest.mark.parametrize(("arguments", "parts"), [
+    (["suite"], ["name", "--models"]),
+    (["suite", "papers"], ["papers", "lites"]),
+    (["suite", "paper", "--models", "alexnet"], ["--models", "name"]),
+    (["suite", "paper"], ["--out"]),
+    (["suite", "--models", "resnet_18", "--dataset", "random", "--out", "no"], ["resnet_18", "available_models"]),
+    (["suite", "paper", "--dataset", "image-net", "--out", "no"], ["image-net"]),
+    (["suite", "lites", "--root", "no/such/root", "--out", "no"], ["no/such/root", "image-net.org"]),
+    (["suite", "lites", "--companions", "norm,size", "--dataset", "random", "--out", "no"], ["size", "r2_held_out"]),
+    (["suite", "paper", "--estimate", "--images", "0"], ["images", "0"]),
+    ([*NOISE, "--restart"], ["--restart", "--record"]),
+    ([*NOISE, "--precision", "half"], ["half", "bf16"]),
+    (["status", "no/such/folder"], ["no/such/folder"]),
+    (["merge", "no/such/folder"], ["no/such/folder"]),
+    (["report", "no/such/folder", "--out", "x"], ["no/such/folder"]),
+])  # fmt: skip
+def test_expected_errors_of_runs_are_one_sentence(monkeypatch, tmp_path, capsys, arguments, parts):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli.suite, "measure_speed", lambda *_, **__: {"resnet18": 1.0})
+    try:
+        status = cli.main([*arguments, *["--quiet"] * (arguments[0] == "suite")])
+    except SystemExit as leaving:
+        status = leaving.code
+    out, err = capsys.readouterr()
+    assert status == 2 and out == ""
+    text = one_sentence(err)
+    assert all(part in text for part in parts)
+    assert not list(tmp_path.iterdir())
+
+
+def test_commands_on_the_page_on_full_scale_runs_exist():
+    text = (Path(__file__).parents[2] / "book" / "full_scale.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    commands = [re.sub(r"^.*-m affscore ", "affscore ", line) for line in lines]
+    commands = [shlex.split(line)[1:] for line in commands if line.startswith("affscore ")]
+    assert {command[0] for command in commands} == {"suite", "merge", "report"}
+    for command in commands:
+        cli.parser().parse_args(command)  # leaves with an error where an option does not exist
+    assert sum("--estimate" in command for command in commands) == 2 and len(commands) == 10
+
+
+@pytest.mark.gpu
+def test_gpu_is_used_and_agrees_with_the_cpu(tmp_path):
+    for device in ("cpu", "cuda"):
+        assert cli.main([*NOISE, "--device", device, "--quiet", "--output", str(tmp_path / f"{device}.json")]) == 0
+    cpu, gpu = (affscore.Signature.load(tmp_path / f"{device}.json") for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(cpu.scores, gpu.scores, atol=5e-3)

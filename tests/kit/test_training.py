@@ -1,0 +1,238 @@
+"""Training: the loss falls, a stopped run ends like one that was not, data stay apart."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from affscore.zoo.datasets import labelled_images
+from affscore_book.kit import training
+from affscore_book.kit.networks import load_network, myrtle
+from affscore_book.kit.training import ImageData, Images, accuracy, augment, fit, image_data
+
+SCRIPT = Path(__file__).parents[2] / "book" / "data" / "networks" / "make.py"
+
+
+def bars(n: int, seed: int) -> Images:
+    """Images with one bright column; the label says in which half it is."""
+    generator = torch.Generator().manual_seed(seed)
+    place = torch.randint(4, 28, (n,), generator=generator)
+    images = torch.randint(0, 60, (n, 1, 32, 32), generator=generator, dtype=torch.uint8)
+    images[torch.arange(n), 0, :, place] = 255
+    return Images(images, (place >= 16).long())
+
+
+@pytest.fixture(scope="module")
+def data() -> ImageData:
+    return ImageData("bars", bars(192, 0), bars(64, 1), bars(64, 2), torch.tensor([0.12]), torch.tensor([0.2]))
+
+
+def small(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    return myrtle(width=3, channels=1, classes=2)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_loss_falls_and_the_network_learns(data, seed):
+    # A flip would change the label of a bar, so nothing is moved here.
+    network = small(seed)
+    history = fit(network, data, epochs=6, seed=seed, batch_size=12, learning_rate=0.02, augmented=False)
+    assert history[-1]["loss"] < 0.5 * history[0]["loss"]
+    assert accuracy(network, data, data.test) > 0.9
+    assert history[-1]["validation"] == accuracy(network, data, data.validation)
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_stopped_run_ends_like_one_that_was_not(data, at, tmp_path):
+    whole, parts = small(0), small(0)
+    history = fit(whole, data, epochs=4, seed=5, batch_size=64)
+
+    def stop(progress: float) -> None:
+        if progress >= (at + 0.4) / 4:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        fit(parts, data, epochs=4, seed=5, batch_size=64, checkpoint=tmp_path / "run", after_step=stop)
+    other = small(9)  # what is there at the start is replaced by the checkpoint
+    assert fit(other, data, epochs=4, seed=5, batch_size=64, checkpoint=tmp_path / "run") == history
+    assert all(torch.equal(a, b) for a, b in zip(whole.state_dict().values(), other.state_dict().values(), strict=True))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_seed_matters_and_nothing_else(data):
+    first, second, third = (small(0) for _ in range(3))
+    fit(first, data, epochs=1, seed=0)
+    torch.manual_seed(12345)  # the caller's generator does not
+    fit(second, data, epochs=1, seed=0)
+    fit(third, data, epochs=1, seed=1)
+    assert torch.equal(first.linear.weight, second.linear.weight)
+    assert not torch.equal(first.linear.weight, third.linear.weight)
+
+
+def test_frozen_parameters_stay_and_a_penalty_counts(data):
+    network = small(0)
+    network.conv1.weight.requires_grad_(False)
+    before = network.conv1.weight.clone()
+    fit(network, data, epochs=1, seed=0, penalty=lambda progress: 100 * network.linear.weight.square().sum())
+    assert torch.equal(network.conv1.weight, before)
+    free = small(0)
+    fit(free, data, epochs=1, seed=0)
+    assert network.linear.weight.square().sum() < free.linear.weight.square().sum()
+
+
+def test_the_schedule_scales_every_step_and_epochs_are_told(data):
+    network, told = small(0), []
+    first = network.conv1.weight.detach().clone()
+    steps: list[float] = []
+
+    def half(progress: float) -> float:
+        return float(progress < 0.5)  # the second of two epochs does not move anything
+
+    def after(progress: float) -> None:
+        steps.append((network.conv1.weight.detach() - first).norm().item())
+
+    fit(network, data, epochs=2, seed=0, batch_size=64, schedule=half, after_step=after, after_epoch=told.append)
+    assert told == [1, 2]
+    assert 0 < steps[0] < steps[1] < steps[2] and steps[2:] == [steps[2]] * 4
+
+
+def test_a_checkpoint_of_another_run_is_refused(data, tmp_path):
+    def stop(progress: float) -> None:
+        if progress > 0.6:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        fit(small(0), data, epochs=2, seed=0, checkpoint=tmp_path / "run", after_step=stop)
+    with pytest.raises(ValueError, match="belongs to a run with"):
+        fit(small(0), data, epochs=2, seed=1, checkpoint=tmp_path / "run")
+
+
+def test_a_loss_that_is_not_finite_is_an_error(data):
+    network = small(0)
+    with pytest.raises(ValueError, match="loss of epoch 1 is not finite"):
+        fit(network, data, epochs=1, seed=0, penalty=lambda progress: network.linear.weight.sum() * float("inf"))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_augmentation_moves_and_flips_and_loses_nothing_else(seed):
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.zeros(64, 2, 32, 32, dtype=torch.uint8)
+    images[:, :, 5:20, 4:15] = torch.randint(1, 255, (64, 2, 15, 11), generator=generator, dtype=torch.uint8)
+    out = augment(images, generator)
+    assert out.dtype == torch.uint8 and out.shape == images.shape
+    flips, moves = 0, set()
+    for before, after in zip(images, out, strict=True):
+        candidates = {
+            (dy, dx, flip): torch.roll(before.flip(-1) if flip else before, (dy, dx), (1, 2))
+            for dy in range(-2, 3) for dx in range(-2, 3) for flip in (False, True)
+        }  # fmt: skip
+        (dy, dx, flip), *more = [key for key, value in candidates.items() if torch.equal(value, after)]
+        assert not more
+        flips, moves = flips + flip, moves | {(dy, dx)}
+    assert 10 < flips < 54 and len(moves) > 15
+
+
+def test_the_three_sets_are_apart_and_complete():
+    data = image_data("fashion-mnist", validation=700, seed=3)
+    assert [len(part.labels) for part in (data.train, data.validation, data.test)] == [59_300, 700, 10_000]
+    images, labels = labelled_images("fashion-mnist", "train")
+    assert data.train.images.shape[1:] == (1, 32, 32) and not data.train.images[:, :, :2].any()
+    inner = torch.cat([data.validation.images, data.train.images])[:, 0, 2:30, 2:30].numpy()
+    together = (
+        np.lexsort(inner.reshape(len(inner), -1)[:, 300:420].T),
+        np.lexsort(images.reshape(len(images), -1)[:, 300:420].T),
+    )
+    both = torch.cat([data.validation.labels, data.train.labels]).numpy()
+    assert np.bincount(both).tolist() == np.bincount(labels).tolist() == [6000] * 10
+    assert np.array_equal(
+        inner.sum(axis=(1, 2), dtype=int)[together[0]], images.sum(axis=(1, 2), dtype=int)[together[1]]
+    )
+    values = data.standardise(data.train.images[:5000])
+    assert abs(values.mean()) < 0.02 and abs(values.std() - 1) < 0.02
+
+
+def test_labels_belong_to_their_images():
+    # The mean image of a class is nearer to its own images than to those of other classes, mostly.
+    images, labels = labelled_images("fashion-mnist", "test")
+    flat = images.reshape(len(images), -1).astype(float)
+    means = np.stack([flat[labels == k].mean(axis=0) for k in range(10)])
+    nearest = ((flat[:2000, None] - means) ** 2).sum(axis=2).argmin(axis=1)
+    assert (nearest == labels[:2000]).mean() > 0.6
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"name": "mnist"}, "name is 'mnist'"),
+        ({"validation": 0}, "validation 0"),
+        ({"train": 59_000, "validation": 2000}, "at most the 60000 training images"),
+    ],
+)
+def test_bad_requests_are_named(options, text):
+    with pytest.raises(ValueError, match=text):
+        image_data(**options)
+
+
+def test_bad_part_is_named():
+    with pytest.raises(ValueError, match="part is 'valid'"):
+        labelled_images("fashion-mnist", "valid")
+
+
+def test_the_script_trains_resumes_and_stores(tmp_path, monkeypatch, capsys):
+    """The smoke mode: the loss falls, and the saved weights reload to the same outputs."""
+    kinds = ["--kind", "myrtle", "--kind", "plain20", "--epochs", "3"]
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--smoke", "--out", str(tmp_path), *kinds])
+    exact = {}
+    original = training.save_weights
+
+    def remember(network, path, about):
+        exact.setdefault(path.stem, network)
+        original(network, path, about)
+
+    monkeypatch.setattr(training, "save_weights", remember)
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+    x = torch.randn(8, 1, 32, 32, generator=torch.Generator().manual_seed(0))
+    assert sorted(exact) == ["myrtle_0", "plain20_0"]
+    for name, trained in exact.items():
+        network, about = load_network(tmp_path / f"{name}.safetensors")
+        with torch.no_grad():
+            # The script loads what it stored. The layout in memory may differ, and with it the last bits.
+            assert torch.allclose(network(x), trained.eval()(x), atol=1e-3)
+        losses = [epoch["loss"] for epoch in about["history"]]
+        assert losses[-1] < losses[0]
+        assert about["seed"] == 0 and 0 <= about["accuracy"] <= 1
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    runpy.run_path(str(SCRIPT), run_name="__main__")  # everything is there: nothing is done again
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == times
+
+
+def test_a_killed_script_goes_on(tmp_path):
+    """Killed after an epoch, started again: the same weights as without the kill."""
+    command = [sys.executable, str(SCRIPT), "--smoke", "--kind", "myrtle", "--epochs", "4"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run([*command, "--out", str(tmp_path / "whole")], env=environment, check=True, capture_output=True)
+    folder = tmp_path / "killed"
+    process = subprocess.Popen([*command, "--out", str(folder)], env=environment)
+    while not list(folder.glob("*.checkpoint")) and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    subprocess.run([*command, "--out", str(folder)], env=environment, check=True, capture_output=True)
+    first, second = (load_network(each / "myrtle_0.safetensors")[0] for each in (tmp_path / "whole", folder))
+    assert all(
+        torch.equal(a, b) for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True)
+    )

@@ -1,0 +1,404 @@
+"""Linearised networks, stored: statistics of runs that are known, and the script that makes the runs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from affscore_book.kit.claims import ClaimTable
+from affscore_book.kit.networks import mlp
+from affscore_book.kit.training import ImageData, Images, accuracy, image_data, load_weights
+from affscore_book.linearized.paths import path_lengths
+from affscore_book.linearized.slopes import linearize, slopes
+from affscore_book.linearized.study import (
+    STARTS,
+    Study,
+    load_study,
+    measure_channels,
+    over_seeds,
+    separation,
+    task_data,
+    train,
+)
+
+SCRIPT = Path(__file__).parents[2] / "book" / "data" / "linearized" / "make.py"
+STRENGTHS = [0.1, 0.2, 0.4]
+LAYERS, WIDTH = ("a", "b"), 4
+
+
+def record(linear: tuple[int, int], accuracy: float, **about: Any) -> dict[str, Any]:
+    """A run of a plain network of two layers of four channels; the first channels of each are linear."""
+    return {
+        "task": "base",
+        "seed": 0,
+        "accuracy": accuracy,
+        "napl": 2 - sum(linear) / WIDTH,
+        "linear": dict(zip(LAYERS, linear, strict=True)),
+        "slopes": {n: [1.0] * k + [0.1] * (WIDTH - k) for n, k in zip(LAYERS, linear, strict=True)},
+        "before": {
+            n: {"score": [0.9, 0.8, None, 0.6], "positive": [0.9, 0.5, 0.0, 0.4]} for n in LAYERS
+        },
+        "layer_scores": {"before": [0.6, 0.7], "after": [0.8, 0.9]},
+    } | about  # fmt: skip
+
+
+def sweep(start: str, accuracies: list[float], linear=((1, 1), (2, 2), (4, 4)), **about: Any) -> list[dict[str, Any]]:
+    return [
+        record(counts, accuracy, start=start, strength=strength, **about)
+        for counts, accuracy, strength in zip(linear, accuracies, STRENGTHS, strict=True)
+    ]
+
+
+def study_of(*runs: dict[str, Any]) -> Study:
+    return Study({"plain": {"strengths": STRENGTHS, "images": 10, "epochs": 4}}, {"plain": list(runs)})
+
+
+@pytest.fixture
+def known() -> Study:
+    """Late lies 4 points above early but for the whole network, and falls by 1, 1 and 30 points."""
+    return study_of(
+        record((0, 0), 0.9, kept=2),
+        record((4, 0), 0.80, kept=1),
+        *sweep("late", [0.89, 0.88, 0.58]),
+        *sweep("early", [0.85, 0.84, 0.54]),
+    )
+
+
+def test_the_gap_is_the_mean_over_napl(known):
+    # NAPL 2, 1.5, 1 and 0: 0 points rise to 4 over the first half unit, and stay.
+    assert known.gap("plain") == {0: pytest.approx((0.5 * 2 + 1.5 * 4) / 2)}
+    assert known.gap("plain", first="early", second="late") == {0: pytest.approx(-3.5)}
+    assert known.gap("plain", first="late", second="late") == {0: 0}
+
+
+def test_the_gap_is_taken_where_both_are():
+    study = study_of(
+        record((0, 0), 0.9, kept=2),
+        *sweep("late", [0.9, 0.9, 0.9], ((1, 1), (1, 1), (2, 2))),  # two runs of the same NAPL
+        *sweep("early", [0.9, 0.8, 0.1]),
+    )
+    # Late ends at NAPL 1. Early falls from 90 at 1.5 to 80 at 1.
+    assert study.gap("plain") == {0: pytest.approx((0.5 * 0 + 0.5 * 5) / 1)}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_gap_is_the_area_between_any_two_curves(seed):
+    generator = np.random.default_rng(seed)
+    drawn = [sorted(generator.choice(np.arange(1, 9), 3, replace=False).tolist()) for _ in range(2)]
+    linear = [[(0, 0), *((min(k, 4), max(0, k - 4)) for k in counts)] for counts in drawn]
+    accuracies = [[0.9, *generator.random(3)] for _ in range(2)]
+    study = study_of(
+        record((0, 0), 0.9, kept=2),
+        *sweep("late", accuracies[0][1:], linear[0][1:]), *sweep("early", accuracies[1][1:], linear[1][1:]),
+    )  # fmt: skip
+    low = 2 - min(counts[-1] for counts in drawn) / WIDTH
+    fine = np.linspace(low, 2, 200_001)
+    ours = []
+    for counts, values in zip(linear, accuracies, strict=True):
+        napl = np.array([2 - sum(pair) / WIDTH for pair in counts])
+        order = np.argsort(napl, kind="stable")
+        ours.append(np.interp(fine, napl[order], 100 * np.array(values)[order]))
+    assert study.gap("plain")[0] == pytest.approx((ours[0] - ours[1]).mean(), abs=0.05)
+
+
+def test_linear_at_loss_interpolates(known):
+    assert known.linear_at_loss("plain", points=1) == {0: pytest.approx(0.25)}
+    assert known.linear_at_loss("plain", points=1.5) == {0: pytest.approx(0.375)}
+    assert known.linear_at_loss("plain", points=17) == {0: pytest.approx(0.75)}
+    assert known.linear_at_loss("plain", points=40) == {0: 1.0}
+
+
+def test_collapse_is_zero_for_a_straight_line_and_not_for_a_cliff(known):
+    assert known.collapse("plain") == {0: pytest.approx((88 - 58) - (90 - 88))}
+    straight = study_of(record((0, 0), 0.9, kept=2), *sweep("late", [0.8, 0.7, 0.5]))
+    assert straight.collapse("plain") == {0: pytest.approx(0)}
+
+
+def test_baselines_are_met_at_their_napl(known):
+    # NAPL 1: 88 against 80. The whole network is no baseline.
+    assert known.above_baselines("plain") == {0: pytest.approx(8)}
+    out_of_reach = study_of(
+        record((0, 0), 0.9, kept=2), record((4, 4), 0.1, kept=0), *sweep("late", [0.9] * 3, ((1, 0), (1, 1), (2, 2)))
+    )
+    assert math.isnan(out_of_reach.above_baselines("plain")[0])
+
+
+def test_incomplete_seeds_do_not_count(known):
+    runs = known.runs["plain"]
+    later = [entry | {"seed": 1} for entry in runs if (entry.get("start"), entry.get("strength")) != ("early", 0.2)]
+    assert study_of(*runs, *later).gap("plain").keys() == {0}
+    assert study_of(*runs, *later).collapse("plain").keys() == {0, 1}
+    assert study_of(*runs[2:]).gap("plain") == {}
+    needs = ClaimTable([over_seeds("gap", "-", "> 0", study_of(*runs[2:]).gap("plain"), (0, 1))])
+    assert needs.claims[0].verdict == "not run here" and "book/data/linearized/make.py" in repr(needs)
+    with pytest.raises(ValueError, match=r"late runs of plain on 'base' with seed 0 are not complete"):
+        study_of(*runs[2:]).curve("plain", "base", "late", 0)
+    with pytest.raises(ValueError, match=r"network is 'vgg'; there are runs of plain"):
+        known.gap("vgg")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_separation_counts_pairs(seed):
+    generator = np.random.default_rng(seed)
+    values = generator.integers(0, 6, 30).astype(float)
+    survives = generator.random(30) < 0.4
+    values[:3] = math.nan
+    pairs = list(itertools.product(values[3:][survives[3:]], values[3:][~survives[3:]]))
+    by_hand = np.mean([1.0 if a > b else 0.5 if a == b else 0.0 for a, b in pairs])
+    assert separation(values, survives) == (pytest.approx(by_hand), len(pairs))
+    assert separation(-values, survives)[0] == pytest.approx(1 - by_hand)
+
+
+def test_separation_without_pairs_is_nan():
+    assert math.isnan(separation([1.0, 2.0], [True, True])[0])
+    with pytest.raises(ValueError, match=r"both should be \(channels,\)"):
+        separation([1.0, 2.0], [True])
+
+
+def test_predictions_compare_within_layers(known):
+    # Channels 0, 1, 3 have scores .9, .8, .6; the dead one is left out. Linear ones come first, so a high score is
+    # linear: the order is right for the score. With 1 and 2 linear channels in each layer there are pairs, with 4 none.
+    assert known.separations("plain", "score") == {0: 1.0}
+    assert known.separations("plain", "positive") == {0: 1.0}
+    # balance: .09, .25, .24. One linear channel: right twice; two: channel 3 against 0 and 1, right once.
+    assert known.separations("plain", "balance") == {0: pytest.approx(3 / 4)}
+    assert known.separations("plain", "balance", layer=1) == {0: pytest.approx(3 / 4)}
+    assert known.dead("plain") == 0.25
+    with pytest.raises(ValueError, match="predictor is 'depth'"):
+        known.separations("plain", "depth")
+
+
+def test_scores_of_layers_rise(known):
+    assert known.score_rise("plain", 0.2) == {0: pytest.approx(0.2)}
+    assert known.layer_scores("plain", 0.2).tolist() == [[[0.6, 0.7], [0.8, 0.9]]]
+    assert known.score_rise("plain", 0.3) == {}
+
+
+def test_cores_and_their_spread(known):
+    wide = sweep("late", [0.8] * 3, ((0, 0), (0, 4), (4, 4)), seed=1)
+    study = study_of(*known.runs["plain"], *wide)
+    assert study.cores("plain") == {0.1: [(3, 2), (4, 2)], 0.2: [(2, 2), (4, 1)], 0.4: [(0, 0), (0, 0)]}
+    width, depth = study.core_spread("plain")
+    assert width == pytest.approx(np.mean([0.5**0.5 / 3.5, 2**0.5 / 3]))
+    assert depth == pytest.approx(np.mean([0, 0.5**0.5 / 1.5]))
+    assert all(map(math.isnan, known.core_spread("plain")))
+
+
+def test_the_core_under_more_pressure():
+    study = study_of(
+        record((0, 0), 0.9, kept=2),
+        *sweep("late", [0.9] * 3, ((0, 0), (0, 2), (0, 4))),
+    )
+    # From 4 and 2 survivors to 4 and none: width 20 / 6 and depth 36 / 20, then 4 and 1.
+    assert study.core_ratio("plain", "width") == {0: pytest.approx(4 / (20 / 6))}
+    assert study.core_ratio("plain", "depth") == {0: pytest.approx(1 / (36 / 20))}
+    with pytest.raises(ValueError, match="which is 'size'"):
+        study.core_ratio("plain", "size")
+
+
+def test_tasks_are_compared_by_strength(known):
+    hard = [entry | {"task": "label noise"} for entry in known.runs["plain"]]
+    hard = [e | {"linear": {"a": 0, "b": 0}} if e.get("strength") == 0.4 else e for e in hard]
+    study = study_of(*known.runs["plain"], *hard)
+    assert study.more_survivors("plain", "label noise", "base") == {0: pytest.approx(1 / 3)}
+    assert study.more_survivors("plain", "base", "less data") == {}
+
+
+def test_a_claim_over_seeds_has_students_interval():
+    one = over_seeds("gap", "-", "> 0", {0: 2.0, 1: math.nan}, (0, 100))
+    assert (one.ours, one.verdict) == (2.0, "undecided")
+    three = over_seeds("gap", "-", "> 0", {0: 1.0, 1: 2.0, 2: 3.0}, (0, 100))
+    assert three.interval == (pytest.approx(2 - 4.302653 / 3**0.5), pytest.approx(2 + 4.302653 / 3**0.5))
+    assert three.verdict == "undecided"
+    assert over_seeds("gap", "-", "> 0", {0: 2.0, 1: 2.1, 2: 1.9}, (0, 100)).verdict == "agrees"
+    assert over_seeds("gap", "-", "> 0", {0: -2.0, 1: -2.1, 2: -1.9}, (0, 100)).verdict == "disagrees"
+
+
+def stored(study: Study, folder: Path) -> Path:
+    for name, records in study.runs.items():
+        runs = {str(i): entry for i, entry in enumerate(records)}
+        (folder / f"{name}.json").write_text(json.dumps({"settings": study.settings[name], "runs": runs}))
+    return folder
+
+
+def test_a_study_comes_back_from_its_folder(known, tmp_path):
+    again = load_study(stored(known, tmp_path))
+    assert again.runs == known.runs and again.gap("plain") == known.gap("plain")
+    assert repr(again) == "plain: 8 runs of 1 seed, 10 images, 4 epochs"
+
+
+@pytest.mark.parametrize("damage", [
+    lambda text: text[: len(text) // 2],
+    lambda text: text.replace('"accuracy": 0.9', '"accuracy": 9.0'),
+    lambda text: text.replace('"napl"', '"length"'),
+    lambda text: text.replace('"base"', '"bass"'),
+    lambda text: "[]",
+])  # fmt: skip
+def test_a_damaged_study_is_refused(known, tmp_path, damage):
+    file = stored(known, tmp_path) / "plain.json"
+    text = file.read_text()
+    assert damage(text) != text
+    file.write_text(damage(text))
+    with pytest.raises(ValueError, match=r"plain.json is not a stored study"):
+        load_study(tmp_path)
+
+
+def test_an_empty_folder_is_no_study(tmp_path):
+    with pytest.raises(ValueError, match=r"holds no results; python book/data/linearized/make.py"):
+        load_study(tmp_path)
+
+
+# ------------------------------------------------------------------------------------------------ training
+
+
+def stripes(n: int, seed: int) -> Images:
+    """Noise with a bright stripe, across or upright; the label says which."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(n) % 2
+    images = torch.randint(0, 90, (n, 1, 32, 32), generator=generator, dtype=torch.uint8)
+    images[labels == 0, :, 16] = 255
+    images[labels == 1, :, :, 16] = 255
+    return Images(images, labels)
+
+
+@pytest.fixture(scope="module")
+def data() -> ImageData:
+    return ImageData(
+        "stripes", stripes(160, 0), stripes(40, 1), stripes(40, 2), torch.tensor([0.2]), torch.tensor([0.2])
+    )
+
+
+def trained(data: ImageData, seed: int = 0, **options: Any) -> tuple[Any, dict[str, Any]]:
+    torch.manual_seed(seed)
+    network = linearize(mlp(8, 2, classes=2), torch.zeros(1, 1, 32, 32))
+    return network, train(network, data, seed=seed, batch_size=8, epochs=4, learning_rate=0.1, **options)
+
+
+@pytest.mark.parametrize(("start", "cycle"), STARTS.items())
+def test_slopes_move_while_the_prior_acts_and_at_no_other_time(data, start, cycle):
+    network, record = trained(data, start=start, strength=0.05, probe=data.validation.images)
+    totals = [sum(epoch["linear"]) for epoch in record["history"]]
+    assert totals[:cycle] == [0] * cycle and totals[cycle] > 0
+    assert totals[cycle:] == [totals[cycle]] * (4 - cycle)
+    assert record["linear"] == {name: int((values == 1).sum()) for name, values in slopes(network).items()}
+    assert set(record["before"]) == {"relu1", "relu2"} and len(record["layer_scores"]["after"]) == 2
+
+
+def test_without_a_prior_nothing_becomes_linear(data):
+    network, record = trained(data)
+    assert not any(bool(values.any()) for values in slopes(network).values())
+    assert "before" not in record and sum(record["history"][-1]["linear"]) == 0
+    assert record["history"][-1]["loss"] < record["history"][0]["loss"]
+
+
+def test_runs_of_all_starts_are_one_run_until_the_prior_acts(data):
+    late, middle, none = (trained(data, **options)[1]["history"] for options in (
+        {"start": "late", "strength": 0.05}, {"start": "middle", "strength": 0.05}, {},
+    ))  # fmt: skip
+    assert late[:2] == none[:2] and middle[:1] == none[:1]
+    assert late[2] != none[2] and middle[1] != none[1]
+
+
+def test_a_strong_prior_linearises_everything_and_the_scores_say_so(data):
+    _, record = trained(data, start="late", strength=100.0, probe=data.validation.images)
+    assert record["linear"] == {"relu1": 8, "relu2": 8}
+    assert record["layer_scores"]["after"] == pytest.approx([1, 1], abs=1e-6)
+    assert all(score < 0.99 for score in record["layer_scores"]["before"])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"start": "last"}, "start is 'last'; it should be one of early, middle, late"),
+        ({"epochs": 6}, "epochs is 6; it should be a positive multiple of 4"),
+        ({"start": "late", "strength": math.nan}, "strength is nan"),
+    ],
+)
+def test_training_refuses_what_makes_no_sense(data, options, says):
+    network = linearize(mlp(8, 2, classes=2), torch.zeros(1, 1, 32, 32))
+    with pytest.raises(ValueError, match=says):
+        train(network, data, seed=0, **options)
+
+
+def test_a_channel_is_measured_by_the_values_that_reach_it(data):
+    torch.manual_seed(0)
+    network = linearize(mlp(8, 1, classes=2), torch.zeros(1, 1, 32, 32)).eval()
+    norm = network.get_submodule("norm1")
+    with torch.no_grad():
+        norm.bias.copy_(torch.tensor([100.0, -100.0, 0, 0, 0, 0, 0, 0]))
+    images = data.standardise(data.test.images)
+    found = measure_channels(network, images)["relu1"]
+    assert found["score"][0] == pytest.approx(1) and found["positive"][0] == 1
+    assert math.isnan(found["score"][1]) and found["positive"][1] == 0
+    with torch.no_grad():
+        reached = network.norm1(network.linear1(images.flatten(1)))[:, 3].double()
+    expected = 1 - (1 - np.corrcoef(reached, reached.clamp_min(0))[0, 1]) ** 0.5
+    assert found["score"][3] == pytest.approx(expected, abs=1e-6)
+
+
+def test_tasks_are_made_as_they_say():
+    labels = torch.arange(4000) % 10
+    part = Images((labels[:, None, None, None] * torch.ones(1, 1, 32, 32)).to(torch.uint8), labels)
+    source = ImageData("digits", part, part, part, torch.tensor([0.2]), torch.tensor([0.2]))
+    three = task_data(source, "three classes", images=1000)
+    for some in (three.train, three.validation, three.test):
+        assert set(some.labels.tolist()) == {0, 1, 2} and torch.equal(some.images[:, 0, 0, 0].long(), some.labels)
+    assert [len(task_data(source, t, images=1000).train.labels) for t in ("base", "label noise", "less data")] == [
+        1000, 1000, 100,
+    ]  # fmt: skip
+    noisy = task_data(source, "label noise", images=4000)
+    wrong = (noisy.train.labels != labels).double().mean()
+    assert wrong == pytest.approx(0.3 * 0.9, abs=0.04) and torch.equal(noisy.test.labels, labels)
+    with pytest.raises(ValueError, match="task is 'hard'"):
+        task_data(source, "hard")
+    with pytest.raises(ValueError, match="images is 5000; there are 4000 training images"):
+        task_data(source, "base", images=5000)
+
+
+# ------------------------------------------------------------------------------------------------ the script
+
+
+def script(folder: Path) -> list[str]:
+    command = [sys.executable, str(SCRIPT), "--smoke", "--out", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_script_trains_stores_and_does_nothing_twice(tmp_path, monkeypatch):
+    assert len(script(tmp_path)) == 6  # a late run and a baseline of each network
+    study = load_study(tmp_path)
+    assert set(study.runs) == {"plain", "residual", "mlp"}
+    for record in itertools.chain(*study.runs.values()):
+        losses = [epoch["loss"] for epoch in record["history"]]
+        assert losses[-1] < losses[0]
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    build = runpy.run_path(str(SCRIPT))["build"]
+    data = image_data()
+    test = data.test.take(slice(600))
+    for name in study.runs:
+        (late,) = study.select(name, start="late")
+        path = tmp_path / f"{name}_late_{late['strength']:g}.safetensors"
+        network = build(name, 7, True)  # other weights, to be overwritten
+        assert load_weights(network, path)["seed"] == late["seed"]
+        assert round(accuracy(network, data, test), 5) == late["accuracy_stored"]
+        assert abs(late["accuracy_stored"] - late["accuracy"]) < 0.02  # stored as float16
+        assert any(value != 0 for values in late["slopes"].values() for value in values)
+        for layer, values in slopes(network).items():
+            assert torch.allclose(values, torch.tensor(late["slopes"][layer]), atol=1e-3)
+            assert int((values == 1).sum()) == late["linear"][layer]
+        lengths = path_lengths(network, torch.zeros(1, 1, 32, 32))
+        assert late["napl"] == pytest.approx(lengths.napl, abs=1e-5)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert script(tmp_path) == []
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before

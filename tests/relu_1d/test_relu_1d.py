@@ -1,0 +1,628 @@
+"""Exact scores of piecewise linear activations in one dimension, against mpmath, SymPy and samples."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+import sympy
+import torch
+import traitlets
+
+from affscore import affine_map, affinity_score
+from affscore_book.relu_1d import exercises
+from affscore_book.relu_1d.exact import (
+    ACTIVATIONS,
+    Affinity,
+    correlation_score,
+    gaussian_input,
+    monotone_score,
+    uniform_input,
+)
+from affscore_book.relu_1d.widget import ReluRange
+
+FIELDS = ("score", "deficit", "correlation", "w2", "bound")
+INPUTS = {"uniform": uniform_input, "gaussian": gaussian_input}
+
+
+# ------------------------------------------------------------------------------------------ the oracle
+# Textbook moments, which cancel badly, in so many digits that it does not matter.
+
+
+def oracle(law, first, second, slope, low, high):
+    """The fields of Affinity for y = slope x + (1 - slope) clip(x, low, high), as mpmath numbers."""
+    with mp.workdps(1400):
+        first, second, slope, low, high = map(mp.mpf, (first, second, slope, low, high))
+        moments = _uniform_moments if law == "uniform" else _gaussian_moments
+        mean_x, mean_c, xx, cc, xc = moments(first, second, low, high)
+        var_x, var_c, cov = xx - mean_x**2, cc - mean_c**2, xc - mean_x * mean_c
+        var_y = slope**2 * var_x + 2 * slope * (1 - slope) * cov + (1 - slope) ** 2 * var_c
+        r = (slope * var_x + (1 - slope) * cov) / mp.sqrt(var_x * var_y)
+        deficit = mp.sqrt(1 - r)
+        bound = mp.sqrt(2 * var_y)
+        return {"score": 1 - deficit, "deficit": deficit, "correlation": r, "w2": bound * deficit, "bound": bound}
+
+
+def _uniform_moments(a, b, low, high):
+    start, stop = min(max(low, a), b), max(min(high, b), a)
+
+    def moment(i, j):
+        """E x^i c^j, c = clip(x, low, high)."""
+        total = (stop ** (i + j + 1) - start ** (i + j + 1)) / (i + j + 1)
+        total += low**j * (start ** (i + 1) - a ** (i + 1)) / (i + 1)
+        if stop < b:
+            total += high**j * (b ** (i + 1) - stop ** (i + 1)) / (i + 1)
+        return total / (b - a)
+
+    return moment(1, 0), moment(0, 1), moment(2, 0), moment(0, 2), moment(1, 1)
+
+
+def _gaussian_moments(mean, std, low, high):
+    """Moments of z = (x - mean) / std and of the clip of z, in units of std; the means do not matter."""
+    low, high = (low - mean) / std, (high - mean) / std
+    above = mp.mpf(0) if mp.isinf(high) else mp.erfc(high / mp.sqrt(2)) / 2
+    below = mp.erfc(-low / mp.sqrt(2)) / 2
+    end = mp.mpf(0) if mp.isinf(high) else high
+    density_low, density_high = mp.npdf(low), mp.npdf(end) if not mp.isinf(high) else mp.mpf(0)
+    within = 1 - above - below
+    first = low * below + end * above + density_low - density_high
+    second = low**2 * below + end**2 * above + within + low * density_low - end * density_high
+    return mp.mpf(0), first, mp.mpf(1), second, within
+
+
+def arguments(activation, slope, low, high):
+    return {"relu": {}, "leaky_relu": {"slope": slope}, "hardtanh": {"low": low, "high": high}}[activation]
+
+
+def parameters(activation, slope, low, high):
+    return {"relu": (0, 0, math.inf), "leaky_relu": (slope, 0, math.inf), "hardtanh": (0, low, high)}[activation]
+
+
+def assert_exact(law, first, second, activation, slope, low, high, compute=None):
+    compute = INPUTS[law] if compute is None else compute
+    got = compute(first, second, activation, **arguments(activation, slope, low, high))
+    want = oracle(law, first, second, *parameters(activation, slope, low, high))
+    if law == "gaussian":  # the oracle works in units of std
+        want["w2"], want["bound"] = want["w2"] * second, want["bound"] * second
+    for name in FIELDS:
+        ours, theirs = mp.mpf(getattr(got, name).item()), want[name]
+        assert abs(ours - theirs) <= 1e-10 * abs(theirs), f"{name}: {ours} instead of {mp.nstr(theirs, 17)}"
+
+
+def random_case(law, activation, seed):
+    """Parameters of every size: narrow and wide ranges, kinks anywhere, tails up to 45 standard deviations."""
+    rng = np.random.default_rng(seed)
+    low = rng.normal() if activation == "hardtanh" else 0.0
+    high, slope = low + 10 ** rng.uniform(-6, 2), rng.uniform() ** 3
+    width = 10 ** rng.uniform(-6, 3)
+    if law == "gaussian":
+        reach = [1.0, 6.0, 45.0][seed % 3]
+        return low + width * rng.uniform(-reach, reach), width, slope, low, high
+    share = [rng.uniform(), 10 ** rng.uniform(-6, 0), 1 - 10 ** rng.uniform(-6, 0)][seed % 3]
+    return low - width * share, low + width * (1 - share), slope, low, high
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("law", INPUTS)
+def test_equal_to_mpmath(law, activation, seed):
+    first, second, slope, low, high = random_case(law, activation, seed)
+    assert_exact(law, first, second, activation, slope, low, high)
+
+
+@pytest.mark.parametrize(
+    ("law", "first", "second"),
+    [
+        ("uniform", -5e-7, 5e-7),
+        ("uniform", -1e-6, 1e-15),
+        ("uniform", -1e-15, 1e-6),
+        ("uniform", -1.0, 1e-60),
+        ("gaussian", -30.0, 1.0),
+        ("gaussian", -50.0, 1.0),
+        ("gaussian", 30.0, 1.0),
+        ("gaussian", 50.0, 1.0),
+        ("gaussian", -3e-5, 1e-6),
+    ],
+)
+def test_equal_to_mpmath_in_the_tails(law, first, second):
+    assert_exact(law, first, second, "relu", None, None, None)
+    assert_exact(law, first, second, "leaky_relu", 1e-3, None, None)
+
+
+def test_gaussian_far_below_the_kink():
+    assert gaussian_input(-30.0, 1.0).score.item() == pytest.approx(2.356e-98, rel=1e-4)
+
+
+def textbook_relu(a, b, activation="relu"):
+    """What one writes down first: correct, but it cancels."""
+    p = b / (b - a)
+    r = math.sqrt(p) * (3 - 2 * p) / math.sqrt(4 - 3 * p)
+    bound = (b - a) * math.sqrt(p**3 * (4 - 3 * p) / 6)
+    numbers = (1 - math.sqrt(1 - r), math.sqrt(1 - r), r, bound * math.sqrt(1 - r), bound)
+    return Affinity(*(torch.tensor(v, dtype=torch.float64) for v in numbers))
+
+
+def planted_relu(a, b, activation="relu"):
+    """A wrong variance: the mean of y is forgotten."""
+    p = b / (b - a)
+    r = p**2 * (3 - 2 * p) / 12 / math.sqrt(p**3 / 3 / 12)
+    bound = (b - a) * math.sqrt(2 * p**3 / 3)
+    numbers = (1 - math.sqrt(1 - r), math.sqrt(1 - r), r, bound * math.sqrt(1 - r), bound)
+    return Affinity(*(torch.tensor(v, dtype=torch.float64) for v in numbers))
+
+
+def test_the_comparison_catches_a_planted_error_and_cancellation():
+    assert_exact("uniform", -1.0, 2.0, "relu", None, None, None, compute=textbook_relu)
+    with pytest.raises(AssertionError, match="score"):
+        assert_exact("uniform", -1.0, 2.0, "relu", None, None, None, compute=planted_relu)
+    with pytest.raises(AssertionError, match="score"):
+        assert_exact("uniform", -1.0, 1e-20, "relu", None, None, None, compute=textbook_relu)
+    with pytest.raises(AssertionError, match=r"score|deficit"):
+        assert_exact("uniform", -1e-5, 1.0, "relu", None, None, None, compute=textbook_relu)
+
+
+@pytest.mark.parametrize("law", INPUTS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_w2_is_the_transport_cost(law, activation):
+    """W2^2 = E (T(x) - y)^2 for the affine map T, by quadrature: no use of the correlation."""
+    first, second = (-1.5, 2.0) if law == "uniform" else (0.3, 1.2)
+    exact = INPUTS[law](first, second, activation, **arguments(activation, 0.1, -1.0, 1.0))
+    slope, low, high = parameters(activation, 0.1, -1.0, 1.0)
+
+    def y(x):
+        return slope * x + (1 - slope) * min(max(x, low), high)
+
+    if law == "uniform":
+        ends = [first, -1, 0, 1, second]
+
+        def density(x):
+            return 1 / (mp.mpf(second) - first)
+    else:
+        ends = [-mp.inf, -1, 0, 1, mp.inf]
+
+        def density(x):
+            return mp.npdf(x, first, second)
+
+    def mean(f):
+        return mp.quad(lambda x: f(x) * density(x), ends)
+
+    mean_x, mean_y = mean(lambda x: x), mean(y)
+    std_x, std_y = (mp.sqrt(mean(lambda x, g=g, m=m: (g(x) - m) ** 2)) for g, m in ((lambda x: x, mean_x), (y, mean_y)))
+    w2 = mp.sqrt(mean(lambda x: (std_y / std_x * (x - mean_x) + mean_y - y(x)) ** 2))
+    assert exact.w2.item() == pytest.approx(float(w2), rel=1e-12)
+    assert exact.bound.item() == pytest.approx(float(mp.sqrt(2) * std_y), rel=1e-12)
+
+
+def test_appendix_a2_symbolically():
+    """The chapter's formulas for ReLU and uniform input, from the integrals, for every a < 0 < b."""
+    n, b, x, c = sympy.symbols("n b x c", positive=True)  # the range is [-n, b]; c is the slope of T
+    width = n + b
+
+    def mean(on_negative, on_positive):
+        total = sympy.integrate(sympy.expand(on_negative), (x, -n, 0))
+        return sympy.cancel((total + sympy.integrate(sympy.expand(on_positive), (x, 0, b))) / width)
+
+    def same(one, other):
+        return sympy.cancel(one - other) == 0
+
+    mean_x, mean_y = mean(x, x), mean(0 * x, x)
+    var_x, var_y = mean(x**2, x**2) - mean_x**2, mean(0 * x, x**2) - mean_y**2
+    cov = mean(0 * x, x**2) - mean_x * mean_y
+    p, t = b / width, n / width
+    square_r = cov**2 / (var_x * var_y)
+    assert same(var_x, width**2 / 12)
+    assert same(mean_y, width * p**2 / 2)
+    assert same(var_y, width**2 * p**3 * (1 + 3 * t) / 12)
+    assert same(cov, width**2 * p**2 * (1 + 2 * t) / 12)
+    assert same(square_r, p * (1 + 2 * t) ** 2 / (1 + 3 * t))
+    assert same(1 - square_r, 4 * t**3 / (1 + 3 * t))
+    # The transport cost of the line with slope c through the means, from its integral. T has c^2 var_x = var_y, which
+    # makes the cost 2 var_y - 2 c cov = 2 var_y (1 - r), and (1 - r)(1 + r) = 1 - r^2.
+    line = c * (x - mean_x) + mean_y
+    assert same(mean(line**2, (line - x) ** 2), c**2 * var_x + var_y - 2 * c * cov)
+    assert same(2 * var_y * (1 - square_r), sympy.Rational(2, 3) * width**2 * (p * t) ** 3)
+    assert not same(2 * var_y * (1 - square_r), sympy.Rational(2, 3) * width**2 * (p * t) ** 2)
+
+
+def test_family_of_clips_symbolically():
+    """The identity behind `across` in uniform_input: no subtraction is left."""
+    c, d, k = sympy.symbols("below above within", nonnegative=True)
+    total = c + d + k  # = 1; keeps the forms homogeneous
+    var_x = total**2 / 12
+    var_y = k**2 * (c * d + k * (c + d) / 3 + k**2 / 12)
+    cov = k * (c * d + k * (c + d) / 2 + k**2 / 6) / 2
+    residual = k**2 * ((c - d) ** 2 + c * d) * (k * (c + d) + 3 * c * d) / 36
+    assert sympy.expand(var_x * var_y - cov**2 - residual) == 0
+
+
+# ------------------------------------------------------------------------------------- limits, symmetry
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
+@pytest.mark.parametrize(("a", "b"), [(0.0, 1.0), (1e-300, 1.0), (3.0, 3.5), (1e8, 1e8 + 1)])
+def test_all_positive_is_exactly_one(activation, a, b):
+    exact = uniform_input(a, b, activation)
+    assert exact.score.item() == 1 and exact.deficit.item() == 0 and exact.w2.item() == 0
+    assert exact.correlation.item() == pytest.approx(1, abs=1e-15) and exact.correlation.item() <= 1
+
+
+@pytest.mark.parametrize(("a", "b"), [(-1.0, 0.0), (-2.0, -1.0), (-3.0, -1e-300)])
+def test_all_negative_is_undefined(a, b):
+    dead = uniform_input([a, -1.0], [b, 1.0])
+    assert dead.score.isnan().tolist() == [True, False] and dead.correlation.isnan().tolist() == [True, False]
+    assert dead.w2[0] == 0 and dead.bound[0] == 0
+    assert uniform_input(a, b, "leaky_relu").score == 1
+    assert uniform_input(-b, -a, "hardtanh", low=-1, high=-b).score.isnan()
+
+
+def test_towards_all_negative_the_score_goes_to_zero_like_a_root():
+    share = torch.logspace(-12, -3, 10, dtype=torch.float64)
+    score = uniform_input(share - 1, share).score
+    torch.testing.assert_close(score, 0.75 * share.sqrt(), rtol=0.03, atol=0)
+    assert (gaussian_input(torch.linspace(-60, -5, 50, dtype=torch.float64), 1.0).score.diff() >= 0).all()
+
+
+@pytest.mark.parametrize("law", INPUTS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("seed", range(5))
+def test_invariant_under_a_common_scale(law, activation, seed):
+    first, second, slope, low, high = random_case(law, activation, 3 * seed)
+    before = INPUTS[law](first, second, activation, **arguments(activation, slope, low, high))
+    after = INPUTS[law](8 * first, 8 * second, activation, **arguments(activation, slope, 8 * low, 8 * high))
+    for name, factor in zip(FIELDS, (1, 1, 1, 8, 8), strict=True):
+        torch.testing.assert_close(getattr(after, name), factor * getattr(before, name), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_hardtanh_is_odd_and_contains_relu(seed):
+    a, b, _, low, high = random_case("uniform", "hardtanh", seed)
+    for compute, here, mirrored in (
+        (uniform_input, (a, b), (-b, -a)),
+        (gaussian_input, (a, b - a), (-a, b - a)),
+    ):
+        one = compute(*here, "hardtanh", low=low, high=high)
+        other = compute(*mirrored, "hardtanh", low=-high, high=-low)
+        torch.testing.assert_close(one.deficit, other.deficit, rtol=1e-9, atol=0)
+    relu, clip = uniform_input(a, b), uniform_input(a, b, "hardtanh", low=0, high=abs(b) + 1)
+    torch.testing.assert_close(relu.score, clip.score, rtol=1e-14, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("compute", INPUTS.values())
+def test_numerator_is_symmetric_up_to_the_root_of_one_plus_r(compute):
+    """The chapter's theorem: w2 sqrt(1 + r) is the same for x and -x; so mirrored w2 differ by less than sqrt 2."""
+    first, second = torch.linspace(-4.5, 4.5, 19, dtype=torch.float64), 1.0
+    if compute is uniform_input:
+        left, right = uniform_input(-first - 5, -first + 5), uniform_input(first - 5, first + 5)
+    else:
+        left, right = gaussian_input(-first, second), gaussian_input(first, second)
+    torch.testing.assert_close(
+        left.w2 * (1 + left.correlation).sqrt(), right.w2 * (1 + right.correlation).sqrt(), rtol=1e-12, atol=0
+    )
+    assert (left.w2 / right.w2).log().abs().max() <= math.log(2) / 2
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.3, 1.0])
+def test_leaky_relu_ends(slope):
+    exact = uniform_input(-1.0, 2.0, "leaky_relu", slope=slope)
+    if slope == 0:
+        assert exact.score == uniform_input(-1.0, 2.0).score
+    assert (exact.score == 1) == (slope == 1)
+
+
+# ------------------------------------------------------------------------------------------ the theorem
+
+
+def test_correlation_score():
+    r = torch.tensor([0.0, 1e-300, 1e-20, 0.1, 0.75, 1 - 1e-12, 1.0], dtype=torch.float64)
+    with mp.workdps(400):
+        want = [float(1 - mp.sqrt(1 - mp.mpf(v))) for v in r.tolist()]
+    np.testing.assert_allclose(correlation_score(r), want, rtol=1e-15)
+
+
+@pytest.mark.parametrize("k", [3, 5, 7, 11, 41])
+def test_odd_powers_on_a_symmetric_range(k):
+    """r = sqrt(3 (2k + 1)) / (k + 2), against the score of a fine grid."""
+    x = (torch.arange(200_000, dtype=torch.float64) + 0.5) / 100_000 - 1
+    exact = correlation_score(math.sqrt(3 * (2 * k + 1)) / (k + 2))
+    assert monotone_score(x, x**k).item() == pytest.approx(exact.item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("function", [torch.relu, torch.tanh, torch.sin, torch.square, lambda x: 2 * x + 1])
+def test_monotone_score_is_the_transport_score(seed, function):
+    """Also for activations that are not monotone: sorting is what counts."""
+    x = 2 * torch.randn(300, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    y = function(x)
+    # Near a score of 1 an error of 1e-16 under the root becomes 1e-8.
+    assert abs(monotone_score(x, y) - affinity_score(x, y, covariance="empirical")) < 1e-7
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("law", INPUTS)
+def test_agrees_with_samples(law, activation):
+    """The mean of 20 sampled scores lies within 4 standard errors, and one tells a shift of .02 from none."""
+    generator = torch.Generator().manual_seed(1)
+    first, second = (-1.3, 2.1) if law == "uniform" else (0.4, 1.3)
+    exact = INPUTS[law](first, second, activation, **arguments(activation, 0.1, -1.0, 1.0)).score
+    slope, low, high = parameters(activation, 0.1, -1.0, 1.0)
+    scores = []
+    for _ in range(20):
+        noise = (torch.rand if law == "uniform" else torch.randn)(20_000, generator=generator, dtype=torch.float64)
+        x = first + (second - first) * noise if law == "uniform" else first + second * noise
+        scores.append(affinity_score(x, slope * x + (1 - slope) * x.clamp(low, high), covariance="empirical"))
+    scores = torch.stack(scores)
+    error = 4 * scores.std() / math.sqrt(20)
+    assert abs(scores.mean() - exact) < error < 0.01
+    assert abs(scores.mean() - exact - 0.02) > error
+
+
+# -------------------------------------------------------------------------------------------- gradients
+
+
+def fields(exact):
+    return tuple(getattr(exact, name) for name in FIELDS)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("law", INPUTS)
+def test_gradients(law, activation):
+    ends = {
+        "uniform": ([-1.0, -0.2, -3.0, 0.4], [0.5, 2.0, 3.5, 1.7]),
+        "gaussian": ([-4.0, 0.5, 3.0, -0.7], [1.0, 0.5, 1.0, 2.0]),
+    }[law]
+    variables = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (*ends, 0.2, -0.9, 1.1)]
+
+    def compute(first, second, slope, low, high):
+        return fields(INPUTS[law](first, second, activation, **arguments(activation, slope, low, high)))
+
+    assert torch.autograd.gradcheck(compute, variables)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize(
+    ("law", "first", "second"),
+    [
+        ("uniform", 0.0, 1.3), ("uniform", -1.0, 0.7), ("uniform", -1.0, 1.0), ("uniform", -2.0, 1.0),
+        ("uniform", -1.0, 3.0), ("gaussian", 0.0, 0.8), ("gaussian", -1.0, 0.8), ("gaussian", 1.0, 1.7),
+    ],
+)  # fmt: skip
+def test_gradients_on_the_kinks(activation, law, first, second):
+    """The derivative exists and is continuous where an end or the mean lies on a kink: its neighbours' values."""
+
+    def gradients(shift):
+        variables = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (first + shift, second)]
+        exact = INPUTS[law](*variables, activation, **arguments(activation, 0.2, -1.0, 1.0))
+        return torch.stack([torch.stack(torch.autograd.grad(f, variables, retain_graph=True)) for f in fields(exact)])
+
+    for shift in (-1e-9, 1e-9):
+        torch.testing.assert_close(gradients(0.0), gradients(shift), rtol=0, atol=2e-4)
+
+
+def derivative(law, first, second):
+    """d score / d first of ReLU at high precision."""
+    with mp.workdps(1400):
+        step = mp.mpf(10) ** -300 * abs(mp.mpf(first))
+        scores = [oracle(law, mp.mpf(first) + s, second, 0, 0, math.inf)["score"] for s in (step, -step)]
+        return (scores[0] - scores[1]) / (2 * step)
+
+
+@pytest.mark.parametrize(
+    ("law", "first", "second"),
+    [("gaussian", -30.0, 1.0), ("gaussian", 30.0, 1.0), ("uniform", -1.0, 1e-9), ("uniform", -1e-9, 1.0)],
+)
+def test_gradients_in_the_tails(law, first, second):
+    variable = torch.tensor(first, dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(INPUTS[law](variable, second).score, variable)
+    want = derivative(law, first, second)
+    assert abs(mp.mpf(gradient.item()) - want) < 1e-8 * abs(want)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_gradients_are_finite_everywhere(activation):
+    """At kinks, in dead and in linear ranges, and far out."""
+    starts = [-2.0, -1.0, -1.0, -1.0, 0.0, 1.0, -1e-7, -1.0, -1.0, -1e-150, -1e6, 1e8]
+    stops = [-1.0, 0.0, -0.5, 1.0, 1.0, 2.0, 1.0, 1e-7, 1e-150, 1.0, 1e6, 1e8 + 1]
+    means = [-2000.0, -60.0, -45.0, -1.0, 0.0, 1.0, 45.0, 60.0, 2000.0, 1e10]
+    for compute, first, second in ((uniform_input, starts, stops), (gaussian_input, means, [1.0] * len(means))):
+        variables = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (first, second)]
+        others = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (0.0, -1.0, 1.0)]
+        for field in fields(compute(*variables, activation, **arguments(activation, *others))):
+            total = field.nansum()
+            gradients = torch.autograd.grad(total, variables + others, retain_graph=True, allow_unused=True)
+            assert all(g is None or g.isfinite().all() for g in gradients)
+
+
+# ------------------------------------------------------------------------------------------------ input
+
+
+@pytest.mark.parametrize("law", INPUTS)
+def test_shapes_and_types(law):
+    first = np.linspace(-3, -1, 5, dtype=np.float32)[:, None]
+    exact = INPUTS[law](first, torch.tensor([1, 2, 3]), "hardtanh", low=-2)
+    assert all(f.shape == (5, 3) and f.dtype == torch.float64 for f in fields(exact))
+    assert INPUTS[law](-1, 1).score.shape == ()
+
+
+@pytest.mark.parametrize(
+    ("compute", "message"),
+    [
+        (lambda: uniform_input(1.0, 1.0), r"a is 1\.0; it should be below b"),
+        (lambda: uniform_input([0.0, 2.0], 1.0), r"a is 2\.0; it should be below b"),
+        (lambda: uniform_input(math.nan, 1.0), r"a is nan; it should be finite"),
+        (lambda: uniform_input(0.0, math.inf), r"b is inf; it should be finite"),
+        (lambda: uniform_input(-1e308, 1e308), r"b is 1e\+308; it should be so close"),
+        (lambda: gaussian_input(0.0, 0.0), r"std is 0\.0; it should be above 0"),
+        (lambda: gaussian_input(0.0, -1.0), r"std is -1\.0; it should be above 0"),
+        (lambda: gaussian_input(math.nan, 1.0), r"mean is nan; it should be finite"),
+        (lambda: uniform_input(0, 1, "swish"), r"activation is 'swish'; it should be one of 'relu'"),
+        (lambda: uniform_input(0, 1, "leaky_relu", slope=1.5), r"slope is 1\.5; it should be in \[0, 1\]"),
+        (lambda: uniform_input(0, 1, "leaky_relu", slope=math.nan), r"slope is nan; it should be finite"),
+        (lambda: uniform_input(0, 1, "hardtanh", low=1, high=1), r"low is 1\.0; it should be below high"),
+        (lambda: correlation_score([0.5, 1.1]), r"r is 1\.1; it should be in \[0, 1\]"),
+        (lambda: correlation_score(-0.1), r"r is -0\.1; it should be in \[0, 1\]"),
+        (lambda: monotone_score([1.0, 1.0], [0.0, 1.0]), r"x is constant, all values are 1\.0"),
+        (lambda: monotone_score([1.0, 2.0], [0.0, math.nan]), r"y is nan; it should be finite"),
+        (lambda: monotone_score([1.0, 2.0], [0.0]), r"shapes \(2,\) and \(1,\); both should be \(n,\)"),
+        (lambda: monotone_score([1.0], [0.0]), r"n >= 2"),
+    ],
+)
+def test_bad_values_are_named(compute, message):
+    with pytest.raises(ValueError, match=message):
+        compute()
+
+
+@pytest.mark.parametrize("bad", [1j, True])
+def test_bad_types_are_named(bad):
+    with pytest.raises(TypeError, match=r"a has dtype .*; it should hold real numbers"):
+        uniform_input(bad, 2.0)
+
+
+def test_constant_output_of_samples_is_undefined():
+    assert monotone_score([1.0, 2.0, 3.0], [5.0, 5.0, 5.0]).isnan()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("law", INPUTS)
+def test_the_gpu_agrees(law, activation):
+    first, second = torch.linspace(-4, -1, 7, dtype=torch.float64), 1.5
+    for here, there in zip(
+        fields(INPUTS[law](first, second, activation)),
+        fields(INPUTS[law](first.cuda(), second, activation)),
+        strict=True,
+    ):
+        assert there.is_cuda
+        torch.testing.assert_close(there.cpu(), here, rtol=1e-12, atol=0, equal_nan=True)
+
+
+# ------------------------------------------------------------------------------------------- the widget
+
+EVALUATE = """(m, cases) => cases.map(([law, first, second, name]) =>
+  (law === "uniform" ? m.uniformInput : m.gaussianInput)(first, second, name))"""
+
+
+def widget_cases():
+    """Ranges across each kink, in the linear and dead parts, narrow, wide and far out in the tails."""
+    ends = [*np.linspace(-5, 5, 11).tolist(), -1e-6, 1e-9, 0.3, -0.999, 1.001]
+    for name in ACTIVATIONS:
+        for a in ends:
+            for b in ends:
+                if a < b:
+                    yield "uniform", a, b, name
+        for mean in [*ends, -30.0, -12.0, 25.0, 40.0]:
+            for std in (1e-3, 0.05, 0.7, 1.0, 2.5):
+                yield "gaussian", mean, std, name
+
+
+def widget_mismatches(node, module):
+    """Cases where a number of the JavaScript differs from Python's by more than 1e-9, relative."""
+    cases = list(widget_cases())
+    wrong = []
+    for case, got in zip(cases, node(module, EVALUATE, cases), strict=True):
+        law, first, second, name = case
+        want = INPUTS[law](first, second, name, slope=0.1)
+        for field in FIELDS:
+            ours, theirs = got["r" if field == "correlation" else field], getattr(want, field).item()
+            if not math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-280) and not (
+                math.isnan(ours) and math.isnan(theirs)
+            ):
+                wrong.append((*case, field, ours, theirs))
+    return wrong
+
+
+def test_widget_computes_what_python_computes(node):
+    assert widget_mismatches(node, ReluRange._esm) == []
+    scores = [INPUTS[law](first, second, name, slope=0.1).score.item() for law, first, second, name in widget_cases()]
+    assert any(map(math.isnan, scores)) and any(0 < s < 1e-90 for s in scores) and any(s == 1 for s in scores)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("3 * outside + within", "2 * outside + within"),
+        ("(up[1] - down[1]) ** 2", "(up[1] + down[1]) ** 2"),
+        ("if (length === 0)", "if (false)"),
+        ("Math.max(scale, 1e-290)", "scale * 1.0001"),
+    ],
+)
+def test_widget_comparison_catches_a_wrong_formula(node, right, wrong):
+    assert ReluRange._esm.count(right) == 1
+    assert widget_mismatches(node, ReluRange._esm.replace(right, wrong))
+
+
+@pytest.mark.parametrize("law", INPUTS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize(("low", "high"), [(-2.0, 3.0), (-5.0, -4.0), (0.5, 1.5), (-0.95, -0.75)])
+def test_widget_draws_the_affine_image(node, law, activation, low, high):
+    """The line of the picture, in both languages, against the map fitted to a fine grid of the law."""
+    widget = ReluRange(activation=activation, law=law, low=low, high=high)
+    share = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
+    x = low + (high - low) * (share if law == "uniform" else 0.5 + torch.special.ndtri(share) / 4)
+    fitted = affine_map(x, widget._output(x.numpy()), covariance="empirical")
+    line = [fitted([end]).item() for end in (low, high)]
+    assert widget._image() == pytest.approx(line, abs=2e-3)
+    drawn = node(ReluRange._esm, "(m, state) => m.image(state, m.evaluate(state))", widget.state())
+    assert drawn == pytest.approx(widget._image(), abs=1e-9)
+
+
+def test_widget_ends_push_each_other(node):
+    moves = [
+        ({"low": -2, "high": 3}, "low", None, [-2, 3]),
+        ({"low": 4, "high": 3}, "low", None, [4, 4.2]),
+        ({"low": 9, "high": 3}, "low", None, [4.8, 5]),
+        ({"low": -2, "high": -4}, "high", None, [-4.2, -4]),
+        ({"low": -2, "high": -5}, "high", None, [-5, -4.8]),
+        ({"low": 1, "high": 3}, "low", 5, [0, 5]),
+        ({"low": -9, "high": 3}, "low", 0.2, [-5, -4.8]),
+        ({"low": -1.05, "high": 3}, "low", 0.3, [-1.05, -0.75]),
+    ]
+    after = node(ReluRange._esm, "(m, moves) => moves.map(([state, ...rest]) => m.settle(state, ...rest))",
+                 [move[:3] for move in moves])  # fmt: skip
+    for (*_, want), got in zip(moves, after, strict=True):
+        assert [got["low"], got["high"]] == pytest.approx(want, abs=1e-12)
+        ReluRange(**got)  # Python accepts what a slider can reach
+
+
+@pytest.mark.parametrize("wrong", [{"low": 3.0, "high": 1.0}, {"low": -6.0}, {"law": "cauchy"}, {"activation": "gelu"}])
+def test_widget_refuses_what_it_cannot_show(wrong):
+    with pytest.raises(traitlets.TraitError):
+        ReluRange(**wrong)
+
+
+def test_widget_says_that_a_dead_range_has_no_score():
+    widget = ReluRange(low=-3.0, high=-1.0)
+    assert math.isnan(widget.score())
+    assert "undefined: the output is constant" in widget.fallback() and "score-dot" not in widget.fallback()
+
+
+# -------------------------------------------------------------------------------------------- the exercises
+
+RIGHT = {
+    "half": lambda: exercises.check_half(0.30347),
+    "cube": lambda: exercises.check_cube(21**0.5 / 5),
+    "step": lambda: exercises.check_step(1 - (1 - (2 / math.pi) ** 0.5) ** 0.5),
+    "steep leak": lambda: exercises.check_steep_leak(uniform_input(-3.0, 1.0, "leaky_relu", slope=0.5).score.item()),
+    "mean": lambda: exercises.check_mean(1.4963026812),
+}
+WRONG = {
+    "half": lambda: exercises.check_half(0.25),
+    "no share": lambda: exercises.check_half(0.0),
+    "cube": lambda: exercises.check_cube(0.9),
+    "step": lambda: exercises.check_step((2 / math.pi) ** 0.5),
+    "steep leak, not turned": lambda: exercises.check_steep_leak(
+        uniform_input(-1.0, 3.0, "leaky_relu", slope=0.5).score.item()
+    ),
+    "mean": lambda: exercises.check_mean(1.0),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_exercises_accept_right_answers(name, capsys):
+    RIGHT[name]()
+    assert capsys.readouterr().out.startswith("Right: ")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_exercises_refuse_wrong_answers(name, capsys):
+    WRONG[name]()
+    assert capsys.readouterr().out.startswith("Not yet: ")

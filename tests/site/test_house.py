@@ -1,0 +1,225 @@
+"""The rules of the house: who may import whom, what a name means, how long a module is, where its tests are.
+
+CONTRIBUTING.md draws the house. Each rule is a function of a folder, so that it can be shown failing on a planted line.
+"""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("affscore", "affscore_book")
+#: What of a chapter's folder nobody else may import.
+OWN = {"figures", "exercises", "widget", "explorer"}
+
+
+# ------------------------------------------------------------------------------------------- the modules
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """Every module of both packages by its dotted name."""
+    found = {}
+    for top in (root / "affscore", root / "book" / "affscore_book"):
+        for path in sorted(top.rglob("*.py")):
+            parts = path.relative_to(top.parent).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(path: Path, known: set[str]) -> Iterator[tuple[str, str, bool]]:
+    """What a file imports of ours: module, name in it ("" for the module itself), and whether inside a function."""
+
+    def walk(node: ast.AST, inside: bool) -> Iterator[tuple[str, str, bool]]:
+        for child in ast.iter_child_nodes(node):
+            deeper = inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            if isinstance(child, ast.ImportFrom) and (child.module or "").split(".")[0] in PACKAGES:
+                for alias in child.names:
+                    module = f"{child.module}.{alias.name}"
+                    yield (module, "", inside) if module in known else (child.module or "", alias.name, inside)
+            elif isinstance(child, ast.Import):
+                yield from ((a.name, "", inside) for a in child.names if a.name.split(".")[0] in PACKAGES)
+            yield from walk(child, deeper)
+
+    yield from walk(ast.parse(path.read_text(encoding="utf-8")), False)
+
+
+def room(module: str) -> tuple[str, str]:
+    """Package and folder of a module; the folder is "" for what lies in the package itself."""
+    parts = module.split(".")
+    return parts[0], parts[1] if len(parts) > 2 or (parts[0] == "affscore_book" and len(parts) > 1) else ""
+
+
+def is_room(module: str, known: dict[str, Path]) -> bool:
+    return known[module].name == "__init__.py"
+
+
+# ----------------------------------------------------------------------------------------------- the rules
+
+
+def wrong_directions(root: Path) -> list[str]:
+    """Imports that point upwards."""
+    known, wrong = modules(root), []
+    for module, path in known.items():
+        package, folder = room(module)
+        if is_room(module, known) and package == "affscore" and module.count("."):
+            folder = module.split(".")[1]
+        for target, _, inside in imports(path, set(known)):
+            to_package, to_folder = room(target)
+            if target in known and is_room(target, known) and target.count("."):
+                to_folder = target.split(".")[1]
+            allowed = True
+            if package == "affscore":
+                allowed = to_package == "affscore"
+                if not folder:  # the core; its command line may open the rooms above when a command asks for them
+                    allowed &= not to_folder or (module == "affscore.cli" and inside)
+                elif folder == "zoo":
+                    allowed &= to_folder in ("", "zoo")
+            elif to_package == "affscore_book" and to_folder != folder:
+                last = target.rsplit(".", 1)[-1]
+                allowed = to_folder == "kit" if folder == "kit" else to_folder == "kit" or last not in OWN
+            if not allowed:
+                wrong.append(f"{module} imports {target}")
+    return wrong
+
+
+def circle(root: Path) -> list[str]:
+    """The modules of a circle of imports, or []."""
+    known = modules(root)
+    graph = {m: {t for t, _, _ in imports(path, set(known)) if t in known and t != m} for m, path in known.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def private_names(root: Path) -> list[str]:
+    """Private names that are used outside their module: imported, or reached through an imported module."""
+    known, found = modules(root), []
+    scripts = [*(root / "book").glob("data/*/*.py"), *(root / "benchmarks").glob("*.py")]
+    for path in [*known.values(), *scripts]:
+        aliases = set()
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for target, name, _ in imports(path, set(known)):
+            if name.startswith("_") and not name.startswith("__"):
+                found.append(f"{path.relative_to(root)} imports {name} of {target}")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
+                aliases |= {a.asname or a.name for a in node.names if f"{node.module}.{a.name}" in known}
+        for node in ast.walk(tree):
+            private = isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
+            if private and isinstance(node.value, ast.Name) and node.value.id in aliases:
+                found.append(f"{path.relative_to(root)} uses {node.value.id}.{node.attr}")
+    return found
+
+
+def ambiguous_names(root: Path) -> list[str]:
+    """Public names (of ``__all__``) that more than one module defines."""
+    where = defaultdict(list)
+    for module, path in modules(root).items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+        public: list[str] = []
+        for node in tree.body:
+            if isinstance(node, ast.Assign):
+                targets = [t.id for target in node.targets for t in ast.walk(target) if isinstance(t, ast.Name)]
+                defined |= set(targets)
+                if targets == ["__all__"]:
+                    public = ast.literal_eval(node.value)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                defined.add(node.target.id)
+        for name in public:
+            if name in defined:
+                where[name].append(module)
+    return [f"{name}: {', '.join(places)}" for name, places in sorted(where.items()) if len(places) > 1]
+
+
+def long_modules(root: Path, most: int = 450) -> list[str]:
+    """Modules that no student reads in one sitting."""
+    lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in modules(root).items()}
+    return [f"{module}: {lines} lines" for module, lines in lengths.items() if lines > most]
+
+
+def untested_modules(root: Path) -> list[str]:
+    """Modules with functions or classes that no test in their room imports."""
+    known, missing = modules(root), []
+    for module, path in known.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if path.name == "__main__.py" or not any(isinstance(n, ast.ClassDef | ast.FunctionDef) for n in tree.body):
+            continue
+        name = room(module)[1] or "core"
+        tests = (root / "tests" / name).glob("*.py")
+        used = {target for test in tests for target, *_ in imports(test, set(known))}
+        if module not in used:
+            missing.append(f"{module} has no test in tests/{name}")
+    return missing
+
+
+RULES = [wrong_directions, circle, private_names, ambiguous_names, long_modules, untested_modules]
+
+
+# ----------------------------------------------------------------------------------------------- the tests
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_house_keeps_its_rules(rule):
+    assert rule(ROOT) == []
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory) -> Path:
+    """A copy of the Python files that the rules read."""
+    root = tmp_path_factory.mktemp("house")
+    for name in ("affscore", "book/affscore_book", "book/data", "benchmarks", "tests"):
+        shutil.copytree(ROOT / name, root / name, ignore=lambda folder, names: [
+            name for name in names if Path(folder, name).is_file() and not name.endswith(".py")
+        ])  # fmt: skip
+    return root
+
+
+PLANTED = [
+    (wrong_directions, "affscore/score.py", "import affscore_book.kit.claims\n"),
+    (wrong_directions, "affscore/score.py", "def f():\n    from affscore.zoo.models import load_model\n"),
+    (wrong_directions, "affscore/cli.py", "from affscore.suite.runs import run\n"),
+    (wrong_directions, "affscore/zoo/models.py", "from affscore.suite import runs\n"),
+    (wrong_directions, "book/affscore_book/kit/claims.py", "from affscore_book.theory import measures\n"),
+    (wrong_directions, "book/affscore_book/theory/figures.py", "from affscore_book.relu_1d import figures\n"),
+    (wrong_directions, "book/affscore_book/theory/figures.py", "from affscore_book.relu_1d.exercises import square\n"),
+    (circle, "affscore/score.py", "if TYPE_CHECKING:\n    from affscore.signature import Signature\n"),
+    (private_names, "affscore/engine.py", "from affscore.score import _centre\n"),
+    (private_names, "benchmarks/score.py", "from affscore import score\nscore._centre\n"),
+    (ambiguous_names, "affscore/files.py", "def cka(): ...\n__all__ = ['cka']\n"),
+    (long_modules, "affscore/files.py", "\n" * 450),
+    (untested_modules, "affscore/zoo/shelf.py", "def f(): ...\n"),
+]
+
+
+@pytest.mark.parametrize("rule, file, line", PLANTED, ids=lambda value: getattr(value, "__name__", None))
+def test_a_planted_line_breaks_the_rule(copy, rule, file, line):
+    path = copy / file
+    before = path.read_text(encoding="utf-8") if path.exists() else None
+    assert rule(copy) == []
+    path.write_text((before or "") + line, encoding="utf-8")
+    try:
+        assert rule(copy) != []
+    finally:
+        path.unlink() if before is None else path.write_text(before, encoding="utf-8")
+
+
+HEAVY = ("matplotlib", "sklearn", "torchvision", "safetensors", "tqdm", "affscore.zoo", "affscore.suite")
+
+
+@pytest.mark.parametrize("line, found", [("import affscore", []), ("import affscore, affscore.plots", ["matplotlib"])])
+def test_importing_affscore_is_light(line, found):
+    program = f"import sys\n{line}\nprint([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(found)

@@ -1,0 +1,179 @@
+"""Installing affscore where torch already is, as on Colab, leaves that torch alone; and the wheel is complete.
+
+The clean environment is a new virtual environment into which torch and what the package needs are linked from
+the running one. pip sees them as installed, and with --no-index it can fetch nothing else, so a requirement that
+the installed versions do not meet ends the install.
+"""
+
+import importlib.metadata as metadata
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PACKAGES = ("affscore", "book/affscore_book")
+EXTRAS = PROJECT["optional-dependencies"]
+READER = [*PROJECT["dependencies"], *EXTRAS["widgets"], *EXTRAS["pretrained"]]
+# What works with the whole book at hand: its chapters, its pages, JupyterLab and the check of notebooks.
+BOOK = [*READER, *EXTRAS["book"], *EXTRAS["lab"], *(line for line in EXTRAS["test"] if line.startswith("nbval"))]
+
+
+def run(*command) -> str:
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def needed(lines: list[str], extras: set[str]) -> list[Requirement]:
+    """The requirements that apply on this machine, with these extras."""
+    requirements = [Requirement(line) for line in lines]
+    return [r for r in requirements if not r.marker or any(r.marker.evaluate({"extra": e}) for e in extras or {""})]
+
+
+def closure(lines: list[str]) -> list[metadata.Distribution]:
+    """The installed distributions that the requirements need, directly or not."""
+    found: dict[tuple[str, frozenset[str]], metadata.Distribution] = {}
+    todo = needed(lines, set())
+    while todo:
+        requirement = todo.pop()
+        key = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        if key not in found:
+            found[key] = metadata.distribution(requirement.name)
+            todo += needed(found[key].requires or [], requirement.extras)
+    return list(found.values())
+
+
+def torch_files(site: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of every file of torch in an environment, and of its metadata."""
+    folders = [site / "torch", *site.glob("torch-*.dist-info")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.suffix != ".pyc" and path.is_file()]
+    return {str(path.relative_to(site)): (path.stat().st_size, path.stat().st_mtime_ns) for path in files}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """The wheel, built from a copy so that nothing is left in the repository."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in ("pyproject.toml", "README.md", *PROJECT["license-files"]):
+        shutil.copy(ROOT / name, source)
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, source)
+    (path,) = out.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def colab(tmp_path_factory) -> Path:
+    """A new environment that has torch and the other requirements already; the path of its Python."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for distribution in closure(BOOK):
+        for top in {file.parts[0] for file in distribution.files or [] if file.parts[0] not in ("..", "__pycache__")}:
+            if not (site / top).exists():
+                (site / top).symlink_to(Path(distribution.locate_file(top)).resolve())
+    return folder / "bin" / "python"
+
+
+def planned(python: Path, *arguments) -> list[str]:
+    """Names that pip would install into the environment."""
+    pip = (sys.executable, "-m", "pip", "--python", python)
+    report = run(*pip, "install", "--quiet", "--dry-run", "--no-index", "--report", "-", *arguments)
+    return [item["metadata"]["name"] for item in json.loads(report)["install"]]
+
+
+def test_the_wheel_holds_every_file_of_the_package(wheel):
+    files = {
+        path.relative_to((ROOT / name).parent).as_posix()
+        for name in PACKAGES
+        for path in (ROOT / name).rglob("*")
+        if path.is_file()
+    }
+    files = {name for name in files if "__pycache__" not in name}
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    assert any(name.endswith(".js") for name in files)
+    assert files - packed == set()
+    assert {name.split("/")[0] for name in packed} == {
+        "affscore",
+        "affscore_book",
+        f"affscore-{PROJECT['version']}.dist-info",
+    }
+
+
+def test_installing_leaves_torch_alone_and_the_package_works(wheel, colab):
+    (site,) = colab.parents[1].glob("lib/python*/site-packages")
+    before = torch_files(site)
+    assert len(before) > 1000  # torch really is there
+    assert planned(colab, f"affscore[widgets,pretrained] @ {wheel.as_uri()}") == ["affscore"]
+    run(sys.executable, "-m", "pip", "--python", colab, "install", "--quiet", "--no-index", wheel)
+    program = """
+import json, pathlib, affscore, affscore_book.kit, torch
+x = torch.linspace(-1, 2, 9, dtype=torch.float64)
+print(json.dumps({
+    "where": affscore.__file__,
+    "torch": torch.__version__,
+    "affine": float(affscore.affinity_score(x, 3 * x - 1, covariance="empirical")),
+    "relu": float(affscore.affinity_score(x, x.relu(), covariance="empirical")),
+    "scripts": len(list(pathlib.Path(affscore_book.kit.__file__).parents[1].glob("*/*.js"))),
+}))
+"""
+    result = json.loads(run(colab, "-I", "-c", program))
+    assert Path(result["where"]).is_relative_to(site)
+    assert result["torch"].split("+")[0] == metadata.version("torch").split("+")[0]
+    assert abs(result["affine"] - 1) < 1e-6 and 0 < result["relu"] < 0.99
+    assert result["scripts"] > 0
+    assert torch_files(site) == before
+    assert planned(colab, "affscore") == []
+
+
+def test_requirements_txt_asks_for_nothing_more(colab):
+    assert planned(colab, "--requirement", ROOT / "requirements.txt") == []
+
+
+def test_a_requirement_that_would_replace_torch_is_found(colab):
+    """The check above can fail: an exact pin on another torch ends the install."""
+    with pytest.raises(AssertionError, match="No matching distribution"):
+        planned(colab, "torch==2.6.0")
+
+
+def requirement_lines(path: Path) -> list[str]:
+    lines = (line.split("#")[0].strip() for line in path.read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def test_requirements_txt_and_pyproject_give_the_same_ranges():
+    assert sorted(requirement_lines(ROOT / "requirements.txt")) == sorted(set(BOOK))
+
+
+@pytest.mark.parametrize("version", ["2.6.0+cu124", "2.8.0+cu126", "2.15.0"])
+def test_colabs_torch_is_within_the_range(version):
+    (torch,) = (requirement for requirement in map(Requirement, READER) if requirement.name == "torch")
+    assert torch.specifier.contains(version)
+
+
+def test_the_lock_file_pins_every_requirement_to_a_version_within_its_range():
+    pins = {canonicalize_name(r.name): r for r in map(Requirement, requirement_lines(ROOT / "requirements.lock"))}
+    wanted = [*PROJECT["dependencies"], *(line for lines in EXTRAS.values() for line in lines)]
+    for requirement in map(Requirement, wanted):
+        (pin,) = pins[canonicalize_name(requirement.name)].specifier
+        assert pin.operator == "==" and requirement.specifier.contains(pin.version), requirement
+    assert not any(pin.url for pin in pins.values())
+
+
+def test_every_locked_version_runs_on_the_first_release_of_python_3_11():
+    """Debian 12 has Python 3.11.2, and some packages want a later 3.11."""
+    pins = map(Requirement, requirement_lines(ROOT / "requirements.lock"))
+    wants = {pin.name: metadata.metadata(pin.name)["Requires-Python"] for pin in pins if not pin.marker}
+    assert [name for name, range_ in wants.items() if not SpecifierSet(range_ or "").contains("3.11.0")] == []

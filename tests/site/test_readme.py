@@ -1,0 +1,42 @@
+"""What the README and CONTRIBUTING promise: the example runs, the commands and files exist."""
+
+import base64
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = {name: (ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md")}
+
+
+def test_the_five_lines_print_a_signature(capsys):
+    (example,) = re.findall(r"```python\n(.*?)```", PAGES["README.md"], re.S)
+    exec(compile(example, "README.md", "exec"), {})
+    assert "Signature" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_make_command_named_is_a_target(page):
+    targets = set(re.findall(r"^([a-z-]+):(?!=)", (ROOT / "Makefile").read_text(), re.M))
+    named = set(re.findall(r"\bmake ([a-z][a-z-]+)", " ".join(re.findall(r"`+[^`]*`+", PAGES[page]))))
+    assert named and named <= targets
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_path_named_exists(page):
+    folders, files = r"(?:book|affscore|tests|benchmarks|\.ci|\.github)/[\w./-]*", r"[\w.-]+\.(?:yml|toml|txt|lock|cff)"
+    named = [path for path in re.findall(f"`({folders}|{files})`", PAGES[page]) if "NAME" not in path]
+    roots = (ROOT, ROOT / ".github" / "workflows")
+    missing = [path for path in named if not any((root / path).exists() for root in roots)]
+    assert named and missing == []
+
+
+def test_the_picture_is_the_one_of_the_first_chapter():
+    """make execute copies it from the cell tagged readme-picture."""
+    notebook = nbformat.read(ROOT / "book" / "first_signature.ipynb", as_version=4)
+    (cell,) = (cell for cell in notebook.cells if "readme-picture" in cell.metadata.get("tags", []))
+    (picture,) = (output.data["image/png"] for output in cell.outputs if "image/png" in output.get("data", {}))
+    assert base64.b64decode(picture) == (ROOT / "book" / "_static" / "readme.png").read_bytes()
+    assert "(book/_static/readme.png)" in PAGES["README.md"]

