@@ -30,7 +30,7 @@ from affscore.tracing import POOLS, Call, Excluded, Observation, Trace, check_tr
 if TYPE_CHECKING:
     from affscore.signature import Signature
 
-__all__ = ["PRECISIONS", "SCORINGS", "BatchResult", "SignatureError", "batch_results"]
+__all__ = ["PRECISIONS", "SCORINGS", "BatchResult", "SignatureError", "batch_results", "evaluating"]
 
 #: Precisions of the forward pass. Scores are float64 in each.
 PRECISIONS = ("full", "tf32", "bf16")
@@ -202,7 +202,7 @@ def _parts(inputs: dict[str, Tensor] | Tensor, micro_batch: int | None) -> Itera
 
 
 @contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
+def evaluating(model: nn.Module) -> Iterator[None]:
     """Evaluation mode in the block; every module's own training flag comes back after it."""
     training = [module for module in model.modules() if module.training]
     model.eval()
@@ -239,7 +239,7 @@ class _Forward:
     def __call__(self, inputs: dict[str, Tensor] | Tensor) -> Trace:
         with ExitStack() as stack:
             stack.enter_context(torch.no_grad())
-            stack.enter_context(_evaluating(self.model))
+            stack.enter_context(evaluating(self.model))
             stack.enter_context(_tf32(self.precision == "tf32"))
             if self.precision == "bf16":
                 stack.enter_context(torch.autocast(self.device.type, dtype=torch.bfloat16))

@@ -1,0 +1,54 @@
+"""Inputs and outputs of modules, kept without changing the network."""
+
+import pytest
+import torch
+from torch import nn
+
+from affscore_book.kit.features import evaluating, features
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act = nn.ReLU()
+
+    def forward(self, x):
+        return self.act(self.act(x))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_module_takes_and_gives(seed):
+    generator = torch.Generator().manual_seed(seed)
+    network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    x = torch.randn(5, 3, generator=generator)
+    with torch.no_grad(), features(network, ["0", "1"]) as seen:
+        y = network(x)
+    hidden = network[0](x)
+    assert set(seen) == {"0", "1"}
+    assert torch.equal(seen["0"].input, x) and torch.equal(seen["0"].output, hidden)
+    assert torch.equal(seen["1"].input, hidden) and torch.equal(seen["1"].output, hidden.relu())
+    assert torch.equal(network(x), y) and not any(module._forward_hooks for module in network.modules())
+
+
+def test_unknown_modules_and_second_runs_are_errors_and_leave_no_hook():
+    network = Twice()
+    with pytest.raises(ValueError, match=r"no module 'relu'; there are act"), features(network, ["act", "relu"]):
+        pass
+    with pytest.raises(ValueError, match="runs more than once"), features(network, ["act"]):
+        network(torch.ones(2))
+    assert not network.act._forward_hooks
+
+
+@pytest.mark.parametrize("error", [None, KeyError])
+def test_every_modules_own_mode_comes_back(error):
+    network = nn.Sequential(nn.Dropout(), nn.Sequential(nn.BatchNorm1d(2), nn.Dropout()))
+    network[1][0].eval()
+    before = [module.training for module in network.modules()]
+    try:
+        with evaluating(network):
+            assert not any(module.training for module in network.modules())
+            if error:
+                raise error
+    except KeyError:
+        pass
+    assert [module.training for module in network.modules()] == before
