@@ -30,7 +30,7 @@ from affscore import affine_map, affinity_score, wasserstein2
 from affscore_book.first_signature.widget import POINTS, ScoreSlider
 from affscore_book.kit.affinity1d import ACTIVATIONS, NAMES, normal_grid, uniform_grid
 from affscore_book.kit.bundle import bundle
-from affscore_book.kit.picture import LOOKS, Panel, panels, ticks
+from affscore_book.kit.picture import LOOKS, Panel, picture, ticks
 from affscore_book.kit.widgets import ComputedWidget
 
 KIT = Path(affscore_book.kit.__file__).parent
@@ -376,7 +376,7 @@ def test_every_look_has_its_style_and_an_unknown_one_is_refused():
 def test_texts_of_pictures_are_escaped():
     text = Panel(label='a "<b>"', xlim=(0, 1), ylim=(0, 1), xlabel="x < 1 & y").svg()
     assert ElementTree.fromstring(text).get("aria-label") == 'a "<b>"'
-    assert "<b>" not in panels(score=0.5, text="<b>")
+    assert "<b>" not in picture(score=0.5, text="<b>")
 
 
 @pytest.mark.parametrize(("low", "high"), [(-6, 6), (0, 1), (-0.3, 1.2), (1e-7, 4e-7), (-1e5, 2e5)])

@@ -8,7 +8,7 @@ import numpy as np
 import traitlets
 
 from affscore_book.activations.sweeps import CATALOGUE, score_curve
-from affscore_book.kit.picture import Panel, panels
+from affscore_book.kit.picture import Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
 
 __all__ = ["ActivationExplorer"]
@@ -83,4 +83,4 @@ class ActivationExplorer(ComputedWidget):
 
         mean = f"{self.mean:.1f}".replace("-", "\u2212")
         text = f"{row.title}, normal input with mean {mean} and standard deviation {self.std:.2f}"
-        return panels(left, right, score=score, text=text)
+        return picture(left, right, score=score, text=text)

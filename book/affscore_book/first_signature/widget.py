@@ -8,7 +8,7 @@ import numpy as np
 import traitlets
 
 from affscore_book.kit.affinity1d import ACTIVATIONS, NAMES, affinity, uniform_grid
-from affscore_book.kit.picture import Panel, panels
+from affscore_book.kit.picture import Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
 
 __all__ = ["ScoreSlider"]
@@ -91,4 +91,4 @@ class ScoreSlider(ComputedWidget):
         right.dot("score-dot", self.centre, score)
 
         bounds = " to ".join(f"{end:.1f}".replace("-", "\u2212") for end in ends)
-        return panels(left, right, score=score, text=f"{NAMES[self.activation]}, inputs from {bounds}")
+        return picture(left, right, score=score, text=f"{NAMES[self.activation]}, inputs from {bounds}")

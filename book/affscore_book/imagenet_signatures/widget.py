@@ -18,7 +18,7 @@ import traitlets
 from affscore.signature import Signature
 from affscore.suite.architectures import GROUPS, KINDS, facts, weights_kind
 from affscore.suite.compare import Distances, Signatures, _collect, distances, history, mds_map
-from affscore_book.kit.picture import Panel, _number, panels
+from affscore_book.kit.picture import Panel, number, picture
 from affscore_book.kit.widgets import ComputedWidget
 
 __all__ = ["ArchitectureMap", "ScoreHistory", "architecture_map", "score_history"]
@@ -105,7 +105,7 @@ class _Networks(ComputedWidget):
         panel._add(f'<path class="ring" fill="none" stroke="#1f2328" stroke-width="2" d="{outline}"/>')
 
     def _picture(self, *items: Panel) -> str:
-        return panels(*items, score=self.score(), text=self._text()).removesuffix("</div>") + self._key() + "</div>"
+        return picture(*items, score=self.score(), text=self._text()).removesuffix("</div>") + self._key() + "</div>"
 
     def _key(self) -> str:
         """Which shape is which group, and what hollow marks mean, in words."""
@@ -159,7 +159,7 @@ class ArchitectureMap(_Networks):
             for call, value in enumerate(scores if len(scores) <= 60 else [], start=1):
                 right.dot("score-dot", call, value, 4)
         return (
-            panels(left, right, score=self.score(), text=self._text()).removesuffix("</div>") + self._key() + "</div>"
+            picture(left, right, score=self.score(), text=self._text()).removesuffix("</div>") + self._key() + "</div>"
         )
 
 
@@ -214,7 +214,7 @@ class ScoreHistory(_Networks):
                     if value is not None and not math.isnan(value):
                         self._ring(panel, at, value, 9)
         return (
-            panels(left, right, score=self.score(), text=self._text()).removesuffix("</div>") + self._key() + "</div>"
+            picture(left, right, score=self.score(), text=self._text()).removesuffix("</div>") + self._key() + "</div>"
         )
 
 
@@ -305,7 +305,7 @@ def _times(years: Sequence[int]) -> list[float]:
 
 def _outline(group: int, x: float, y: float, radius: float) -> str:
     def at(dx: float, dy: float) -> str:
-        return f"{_number(x + dx * radius)} {_number(y + dy * radius)}"
+        return f"{number(x + dx * radius)} {number(y + dy * radius)}"
 
     if group == 0:
         arc = f"A{radius:g} {radius:g} 0 1 1 "

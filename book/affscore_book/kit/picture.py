@@ -12,7 +12,7 @@ from html import escape
 
 import numpy as np
 
-__all__ = ["LOOKS", "Panel", "panels", "ticks"]
+__all__ = ["LOOKS", "Panel", "look_of", "number", "picture", "ticks"]
 
 #: How each class looks where no style sheet is loaded. figure.css overrides it, for the dark theme too.
 LOOKS = {
@@ -37,14 +37,15 @@ LOOKS = {
 }
 
 
-def _look(name: str) -> str:
+def look_of(name: str) -> str:
+    """The attributes of a class of figure.css, one of :data:`LOOKS`; ValueError for any other."""
     if name not in LOOKS:
         raise ValueError(f"The look is {name!r}; it should be a class of figure.css: {', '.join(LOOKS)}.")
     return LOOKS[name]
 
 
-def _number(value: float) -> str:
-    """To a tenth, without trailing zeros and without a negative zero."""
+def number(value: float) -> str:
+    """A coordinate to a tenth, without trailing zeros and without a negative zero."""
     text = f"{math.floor(value * 10 + 0.5) / 10:.1f}"
     return text.removesuffix(".0").replace("-0", "0") if text in ("-0.0", "0.0") else text.removesuffix(".0")
 
@@ -101,29 +102,29 @@ class Panel:
         for value in ticks(*ylim):
             y = self._y(value)
             self._add(f'<line class="grid" {LOOKS["grid"]} x1="{self.left}" x2="{self.right}" y1="{y}" y2="{y}"/>')
-            self._label("tick", self.left - 6, _number(float(y) + 4), f"{value:g}", "end")
-        self._label("label", _number((self.left + self.right) / 2), height - 8, xlabel, "middle")
+            self._label("tick", self.left - 6, number(float(y) + 4), f"{value:g}", "end")
+        self._label("label", number((self.left + self.right) / 2), height - 8, xlabel, "middle")
         if ylabel:
             self._label("label", 6, 16, ylabel)
         at = 22 + 7 * len(ylabel) if ylabel else 6
         for look, text in legend:
-            self._add(f'<path class="{look}" {_look(look)} d="M{at} 12L{at + 24} 12"/>')
+            self._add(f'<path class="{look}" {look_of(look)} d="M{at} 12L{at + 24} 12"/>')
             self._label("label", at + 30, 16, text)
             at += 46 + 7 * len(text)
 
     def _x(self, value: float) -> str:
-        return _number(self.left + (value - self.xlim[0]) / (self.xlim[1] - self.xlim[0]) * (self.right - self.left))
+        return number(self.left + (value - self.xlim[0]) / (self.xlim[1] - self.xlim[0]) * (self.right - self.left))
 
     def _y(self, value: float) -> str:
         share = (value - self.ylim[0]) / (self.ylim[1] - self.ylim[0])
-        return _number(self.bottom - share * (self.bottom - self.top))
+        return number(self.bottom - share * (self.bottom - self.top))
 
     def _add(self, part: str) -> None:
         self._parts.append(part)
 
     def _label(self, look: str, x: object, y: object, text: str, anchor: str = "start") -> None:
         text = escape(text.replace("-", "\u2212"))
-        self._add(f'<text class="{look}" {_look(look)} x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>')
+        self._add(f'<text class="{look}" {look_of(look)} x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>')
 
     def line(self, look: str, xs: Iterable[float], ys: Iterable[float]) -> None:
         """A line through the points (xs, ys), broken where y is NaN. ``look`` is one of the classes of figure.css."""
@@ -134,19 +135,19 @@ class Panel:
             else:
                 path += f"{pen}{self._x(x)} {self._y(y)}"
                 pen = "L"
-        self._add(f'<path class="{look}" {_look(look)} d="{path}"/>')
+        self._add(f'<path class="{look}" {look_of(look)} d="{path}"/>')
 
     def dot(self, look: str, x: float, y: float, radius: int = 6) -> None:
         """A dot at (x, y); none where y is NaN."""
         if not np.isnan(y):
-            self._add(f'<circle class="{look}" {_look(look)} cx="{self._x(x)}" cy="{self._y(y)}" r="{radius}"/>')
+            self._add(f'<circle class="{look}" {look_of(look)} cx="{self._x(x)}" cy="{self._y(y)}" r="{radius}"/>')
 
     def band(self, look: str, start: float, stop: float) -> None:
         """The panel's height between two abscissae, filled."""
-        width = _number(float(self._x(stop)) - float(self._x(start)))
+        width = number(float(self._x(stop)) - float(self._x(start)))
         height = self.bottom - self.top
         self._add(
-            f'<rect class="{look}" {_look(look)} x="{self._x(start)}" width="{width}" y="{self.top}" '
+            f'<rect class="{look}" {look_of(look)} x="{self._x(start)}" width="{width}" y="{self.top}" '
             f'height="{height}"/>'
         )
 
@@ -155,7 +156,7 @@ class Panel:
         return "".join(self._parts) + "</svg>"
 
 
-def panels(*items: Panel, score: float, text: str, headline: str | None = None) -> str:
+def picture(*items: Panel, score: float, text: str, headline: str | None = None) -> str:
     """Panels beside each other, or below each other on a narrow screen, under the score and a line of text.
 
     ``headline`` stands in place of the affinity score, where the number is another one.

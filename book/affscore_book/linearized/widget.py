@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from affscore_book.kit.affinity1d import uniforms
-from affscore_book.kit.picture import Panel, _look, panels
+from affscore_book.kit.picture import Panel, look_of, picture
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.linearized.paths import PathLengths, path_lengths
 from affscore_book.linearized.slopes import ChannelPReLU, channel_prelus
@@ -192,7 +192,7 @@ class LinearizedNetwork(ComputedWidget):
             f"{paths.paths.sum()} paths; {(~linear).sum()} of {DEPTH * WIDTH} units are ReLUs; "
             f"linear pieces: {pieces}, with ReLU everywhere {full}"
         )
-        return panels(
+        return picture(
             _Graph(self.connections, linear), self._function(), bars, score=paths.napl, text=text,
             headline=f"APL {paths.apl:.3f}, NAPL {paths.napl:.3f}",
         )  # fmt: skip
@@ -277,7 +277,7 @@ class _Graph(Panel):
         self._parts = [
             '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 340 250" width="340" height="250" role="img" '
             f'aria-label="{label}" class="affscore-panel graph">'
-            f'<rect class="paper" {_look("paper")} width="340" height="250" rx="4"/>'
+            f'<rect class="paper" {look_of("paper")} width="340" height="250" rx="4"/>'
         ]
         edges, skips, plus = lines(connections)
         self._add(f'<path class="edges" fill="none" stroke="#57606a" stroke-width="1" opacity="0.5" d="{edges}"/>')
@@ -314,5 +314,5 @@ class _Graph(Panel):
             self._hollow(x, y, 10)
             self._mark("mark", x, y, "-5,4 5,-4")
         else:
-            self._add(f'<circle class="input-dot" {_look("input-dot")} cx="{x}" cy="{y}" r="10"/>')
+            self._add(f'<circle class="input-dot" {look_of("input-dot")} cx="{x}" cy="{y}" r="10"/>')
             self._mark("mark on", x, y, "-6,3 0,3 5,-4")

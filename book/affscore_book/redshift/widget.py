@@ -14,7 +14,7 @@ from scipy.fft import dctn
 
 from affscore.score import affinity_score
 from affscore_book.kit.affinity1d import uniforms
-from affscore_book.kit.picture import Panel, _number, panels
+from affscore_book.kit.picture import Panel, number, picture
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.redshift.networks import Network, dct_frequency, grid_points, image_of
 
@@ -111,7 +111,7 @@ class RedshiftImage(ComputedWidget):
         scores = self.scores()
         listed = ", ".join("undefined" if math.isnan(score) else f"{score:.2f}" for score in scores)
         text = f"{NAMES[self.activation]}: layers {listed}; mean frequency {frequency:.2f}"
-        return panels(left, right, score=float(np.mean(scores)), text=text)
+        return picture(left, right, score=float(np.mean(scores)), text=text)
 
 
 def shares(image: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -135,6 +135,6 @@ def _paint(panel: Panel, image: NDArray[np.float64]) -> None:
             for start, stop in edges.reshape(-1, 2):
                 x, y = panel.left + size * column, panel.bottom - size * int(stop)
                 panel._add(
-                    f'<rect x="{_number(x)}" y="{_number(y)}" width="{size}" height="{size * int(stop - start)}"/>'
+                    f'<rect x="{number(x)}" y="{number(y)}" width="{size}" height="{size * int(stop - start)}"/>'
                 )
         panel._add("</g>")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import traitlets
 
-from affscore_book.kit.picture import Panel, panels
+from affscore_book.kit.picture import Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.relu_1d.exact import Affinity, gaussian_input, uniform_input
 
@@ -139,4 +139,4 @@ class ReluRange(ComputedWidget):
         else:
             law = f"N(mean {middle:.2f}, std {width / 4:.2f})"
         text = f"{of['name']}, input {law}. W2 {exact.w2.item():.3f}, bound {exact.bound.item():.3f}"
-        return panels(left, parts, right, score=exact.score.item(), text=text.replace("-", "\u2212"))
+        return picture(left, parts, right, score=exact.score.item(), text=text.replace("-", "\u2212"))

@@ -11,7 +11,7 @@ import traitlets
 from numpy.typing import NDArray
 
 from affscore_book.kit.affinity1d import ACTIVATIONS
-from affscore_book.kit.picture import Panel, panels
+from affscore_book.kit.picture import Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
 
 __all__ = ["HiddenAction"]
@@ -117,7 +117,7 @@ class HiddenAction(ComputedWidget):
         verdict = "an output layer gives" if score < 1e-9 else "no output layer gives"
         angle = f"{self.angle:.0f}".replace("-", "\u2212")
         text = f"{NAMES[self.activation]}, rotated by {angle}\u00b0: {verdict} the same function"
-        return panels(
+        return picture(
             left, right, score=score, text=text,
             headline=f"Change of the function {abs(score):.3f}",
         )  # fmt: skip

@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 
 from affscore.score import affine_map, affinity_score
 from affscore_book.kit.affinity1d import ACTIVATIONS, NAMES
-from affscore_book.kit.picture import Panel, _look, panels
+from affscore_book.kit.picture import Panel, look_of, picture
 from affscore_book.kit.widgets import ComputedWidget
 
 __all__ = ["CloudThroughActivation", "cloud"]
@@ -55,9 +55,9 @@ class _CloudPanel(Panel):
     """A panel with crosses, and a legend of marks of three kinds."""
 
     def legend(self) -> None:
-        self._add(f'<circle class="input-dot" {_look("input-dot")} cx="12" cy="12" r="4"/>')
-        self._add(f'<path class="image-line" {_look("image-line")} d="M88 8L96 16M88 16L96 8"/>')
-        self._add(f'<path class="w2-curve" {_look("w2-curve")} d="M200 12L224 12"/>')
+        self._add(f'<circle class="input-dot" {look_of("input-dot")} cx="12" cy="12" r="4"/>')
+        self._add(f'<path class="image-line" {look_of("image-line")} d="M88 8L96 16M88 16L96 8"/>')
+        self._add(f'<path class="w2-curve" {look_of("w2-curve")} d="M200 12L224 12"/>')
         for at, text in ((22, "output"), (102, "affine image"), (230, "coupling")):
             self._label("label", at, 16, text)
 
@@ -139,4 +139,4 @@ class CloudThroughActivation(ComputedWidget):
             right.dot("input-dot", across, up, radius=4)
         right.crosses("image-line", image)
         text = f"{NAMES[self.activation]}: W\u2082 = {w2:.3f}, bound = {bound:.3f}"
-        return panels(left, right, score=self.score(), text=text)
+        return picture(left, right, score=self.score(), text=text)
