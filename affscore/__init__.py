@@ -1,9 +1,12 @@
 """How non-linear is a neural network? The affinity score and non-linearity signatures."""
 
-__version__ = "0.1.0"
+from importlib.metadata import version
 
+from affscore.engine import signature
 from affscore.score import AffineMap, affine_map, affinity_score, paired_affinity_score, wasserstein2
-from affscore.signature import Signature, SignatureError, signature
+from affscore.signature import Signature, SignatureError
+
+__version__ = version("affscore")
 
 __all__ = [
     "AffineMap",

@@ -19,10 +19,10 @@ from typing import Any, NoReturn
 import torch
 from tqdm.auto import tqdm
 
-from affscore.companions import MEASURES, check_names
-from affscore.engine import PRECISIONS, SCORINGS
+from affscore.companions import MEASURES
+from affscore.engine import PRECISIONS, SCORINGS, Settings, signature
 from affscore.score import COVARIANCES
-from affscore.signature import Interrupted, Signature, SignatureError, signature
+from affscore.signature import Interrupted, Signature, SignatureError
 from affscore.suite import runs
 from affscore.suite import suites as suite
 from affscore.tracing import POOLS
@@ -102,13 +102,13 @@ def _add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: i
     add("--quiet", action="store_true", help="no progress bar")
 
 
-def _measuring(options: argparse.Namespace) -> dict[str, Any]:
-    """The options that decide what is measured, as the package names them."""
-    companions = check_names([name for name in options.companions.split(",") if name])
-    return {"companions": companions} | {
-        name: getattr(options, name)
-        for name in ("pool", "covariance", "precision", "channels_last", "scoring", "micro_batch")
-    }
+def _settings(options: argparse.Namespace) -> Settings:
+    return Settings(
+        companions=[name for name in options.companions.split(",") if name],
+        **{name: getattr(options, name) for name in (
+            "pool", "covariance", "precision", "channels_last", "scoring", "micro_batch",
+        )},
+    )  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,7 +135,7 @@ def run_signature(options: argparse.Namespace) -> int:
         check_writable(options.output)
     if options.restart and not options.record:
         raise ValueError("--restart is for runs with --record.")
-    measuring = _measuring(options)
+    settings = _settings(options)
     with runs.joined_ranks() as ranks:
         if ranks.world > 1 and not options.record:
             raise ValueError("--record is needed where several processes share the work.")
@@ -160,11 +160,11 @@ def run_signature(options: argparse.Namespace) -> int:
                 result = runs.run(
                     net.model, batches, options.record, options.model,
                     device=device, provenance=facts, restart=options.restart, ranks=ranks, progress=bar.update,
-                    **measuring,
+                    **vars(settings),
                 )  # fmt: skip
         else:
             facts["data"] = batches.provenance
-            result = _unrecorded(net.model, batches, options, device=device, provenance=facts, **measuring)
+            result = _unrecorded(net.model, batches, options, device=device, provenance=facts, **vars(settings))
             result.provenance["data"] = batches.provenance  # now with the images that were skipped
         if ranks.rank == 0:
             # Print first: should the disk be full by now, the result is still on the screen.
@@ -217,7 +217,7 @@ def run_suite(options: argparse.Namespace) -> int:
             batch_size=options.batch_size, batches=options.batches, seed=options.seed,
             loading={"workers": options.workers}, device=_device(options.device, ranks),
             restart=options.restart, ranks=ranks, progress=not options.quiet,
-            **_measuring(options),
+            **vars(_settings(options)),
         )  # fmt: skip
         if ranks.rank == 0:
             print(f"{len(models) - len(failures)} of {len(models)} signatures are in {options.out}.")

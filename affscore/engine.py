@@ -1,36 +1,39 @@
 """Run a network over batches and measure every activation call.
 
-:func:`batch_results` is the engine below :func:`affscore.signature` and everything that stores results as they come.
-The caller's thread loads batches and runs the network. Worker threads, with one thread of linear algebra each, turn the
-pooled inputs and outputs into scores and companion measures, on the CPU. Where the network runs on a GPU they do so
-while the next batches run: at most :data:`AHEAD` batches wait for their scores, so memory is bounded whatever the
-number of batches. Neither the number of workers nor the caller's thread settings change a bit of what is computed from
-the pooled values.
+:func:`signature` is the whole; :func:`batch_results` is the engine below it and below everything that stores results
+as they come. The caller's thread loads batches and runs the network. Worker threads, with one thread of linear algebra
+each, turn the pooled inputs and outputs into scores and companion measures, on the CPU. Where the network runs on a GPU
+they do so while the next batches run: at most :data:`AHEAD` batches wait for their scores, so memory is bounded
+whatever the number of batches. Neither the number of workers nor the caller's thread settings change a bit of what is
+computed from the pooled values.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
+import platform
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from affscore.companions import UNPOOLED, check_names, measure
+from affscore.forward import Forward, Inputs, inputs_of, length
 from affscore.score import COVARIANCES, affinity_score
 from affscore.score_gpu import affinity_scores
-from affscore.tracing import POOLS, Call, Excluded, Observation, Trace, check_traceable, trace
+from affscore.signature import BatchResult, Interrupted, Signature, SignatureError
+from affscore.tracing import POOLS, Call, Excluded, Observation, check_traceable
 
-if TYPE_CHECKING:
-    from affscore.signature import Signature
-
-__all__ = ["PRECISIONS", "SCORINGS", "BatchResult", "SignatureError", "batch_results", "evaluating"]
+__all__ = ["PRECISIONS", "SCORINGS", "Settings", "batch_results", "resolve_device", "signature", "versions"]
 
 #: Precisions of the forward pass. Scores are float64 in each.
 PRECISIONS = ("full", "tf32", "bf16")
@@ -40,55 +43,168 @@ SCORINGS = ("host", "device")
 #: the cores itself, and only loading overlaps with scoring.
 AHEAD = {"cpu": 0, "cuda": 2}
 
-T = TypeVar("T")
-
-
-class SignatureError(ValueError):
-    """A batch could not be scored. ``finished`` is the Signature of the batches before it, or None."""
-
-    def __init__(self, message: str, finished: Signature | None = None) -> None:
-        super().__init__(message)
-        self.finished = finished
-
 
 @dataclass(frozen=True)
-class BatchResult:
-    """What one batch gave.
+class Settings:
+    """How a network is measured.
 
     Attributes
     ----------
-    index
-        Number of the batch.
-    size
-        Samples in it.
-    calls, excluded
-        The activation calls in execution order, and those seen but not scored.
-    scores
-        A float for each call; NaN where the output did not vary.
+    pool
+        ``"spatial"`` averages each activation over all axes but batch and channels. ``"trailing"`` averages over
+        the last one or two axes, as the public reference code does.
+    covariance
+        ``"ledoit_wolf"`` or ``"empirical"``; see :func:`affscore.affinity_score`.
     companions
-        For each companion measure a float for each call; NaN where it is undefined.
+        Names of the measures of :data:`affscore.companions.MEASURES` to take in the same pass; True for all.
+    micro_batch
+        Pass at most this many samples through the network at a time, to fit memory. The scores are still those of
+        whole batches.
+    precision
+        Of the forward pass: ``"full"`` (without TF32), ``"tf32"``, or ``"bf16"`` (autocast). The pooled values are
+        float32 or float64, and the scores float64, in each.
+    channels_last
+        Give the network its images in the channels-last memory format, which some devices run faster.
+    scoring
+        Where the scores are computed. ``"host"``: by threads of the processor, while the device runs the next batch.
+        ``"device"``: on the network's device (:mod:`affscore.score_gpu`), which takes ``"ledoit_wolf"``. That is
+        for GPUs whose float64 products are fast; the scores agree to about 1e-12.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one of them is not as said here.
     """
 
-    index: int
-    size: int
-    calls: list[Call]
-    excluded: list[Excluded]
-    scores: list[float]
-    companions: dict[str, list[float]] = field(default_factory=dict)
+    pool: str = "spatial"
+    covariance: str = "ledoit_wolf"
+    companions: bool | Sequence[str] = ()
+    micro_batch: int | None = None
+    precision: str = "full"
+    channels_last: bool = False
+    scoring: str = "host"
+
+    def __post_init__(self) -> None:
+        for name, known in (
+            ("pool", POOLS), ("covariance", COVARIANCES), ("precision", PRECISIONS), ("scoring", SCORINGS),
+        ):  # fmt: skip
+            if (value := getattr(self, name)) not in known:
+                raise ValueError(f"{name} is {value!r}; it should be one of {', '.join(map(repr, known))}.")
+        check_count("micro_batch", self.micro_batch)
+        if self.scoring == "device" and self.covariance != "ledoit_wolf":
+            raise ValueError(
+                f"covariance is {self.covariance!r} with scoring 'device'; that iteration relies on the ridge of "
+                "'ledoit_wolf'."
+            )
+        object.__setattr__(self, "companions", check_names(self.companions))
+
+
+def check_count(name: str, value: int | None) -> None:
+    """Raise ValueError unless ``value`` is None or a whole number of at least 1."""
+    if value is not None and (not isinstance(value, int) or value < 1):
+        raise ValueError(f"{name} is {value!r}; it should be None or a whole number of at least 1.")
+
+
+def signature(
+    model: nn.Module,
+    batches: Iterable[Any],
+    *,
+    device: str | torch.device | None = None,
+    progress: bool = False,
+    provenance: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Signature:
+    """The non-linearity signature of a network: the affinity score of every activation call, batch by batch.
+
+    Parameters
+    ----------
+    model
+        Any ``torch.nn.Module``. It runs in evaluation mode and without gradients; afterwards it is as it was.
+    batches
+        An iterable of batches. A batch is one statistical sample: a tensor of shape (n, ...) with n >= 2, a pair
+        (inputs, targets) as data loaders give, or a mapping from argument names to tensors.
+    device
+        Where to run, for instance ``"cuda"``; the network is moved there. By default it stays where it is.
+    progress
+        Show a progress bar, which needs the package tqdm.
+    provenance
+        Facts to store with the result, such as the names of weights and data.
+    **settings
+        Those of :class:`affscore.engine.Settings`: ``pool``, ``covariance``, ``companions``, ``micro_batch``,
+        ``precision``, ``channels_last``, ``scoring``.
+
+    Returns
+    -------
+    Signature
+
+    Raises
+    ------
+    SignatureError
+        (a ValueError) If a batch cannot be scored for whatever reason: it could not be read, it has a wrong type or
+        fewer than 2 samples, the network failed on it, an activation holds NaN or infinite values (naming the call),
+        or its calls are not those of the batches before. Its ``finished`` attribute keeps the batches scored so far.
+    KeyboardInterrupt
+        With the same attribute.
+    ValueError, TypeError
+        If an argument is wrong or the model is compiled or scripted.
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.Tanh())
+    >>> result = signature(model, [torch.randn(64, 8), torch.randn(64, 8)], pool="spatial")    # two batches (64, 8)
+    >>> result.scores.shape, [call.name for call in result.calls]
+    ((2, 2), ['1:relu[0]', '3:tanh[0]'])
+    """
+    how = Settings(**settings)
+    results: list[BatchResult] = []
+    started, clock = datetime.now(UTC), time.perf_counter()
+    running: Iterable[BatchResult] = batch_results(model, batches, how, device=device)
+    place = resolve_device(model, device)
+
+    def finished() -> Signature | None:
+        facts = {
+            "model": type(model).__name__,
+            **(provenance or {}),
+            "device": torch.cuda.get_device_name(place) if place.type == "cuda" else place.type,
+            "micro_batch": how.micro_batch,
+            "precision": how.precision,
+            "channels_last": how.channels_last,
+            "scoring": how.scoring,
+            "started": started.isoformat(timespec="seconds"),
+            "seconds": round(time.perf_counter() - clock, 3),
+            "versions": versions(),
+        }
+        if not results:
+            return None
+        return Signature.from_results(results, pool=how.pool, covariance=how.covariance, provenance=facts)
+
+    if progress:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError as error:
+            raise ImportError("progress needs the package tqdm: pip install tqdm.") from error
+        running = tqdm(running, desc="batches", total=len(batches) if isinstance(batches, Sized) else None)
+    try:
+        for result in running:
+            results.append(result)
+    except SignatureError as error:
+        error.finished = finished()
+        raise
+    except KeyboardInterrupt as error:
+        raise Interrupted(finished()) from error
+    whole = finished()
+    if whole is None:
+        raise SignatureError("batches is empty; it should give at least one batch.")
+    return whole
 
 
 def batch_results(
     model: nn.Module,
     batches: Iterable[Any],
+    settings: Settings | None = None,
     *,
-    pool: str = "spatial",
-    covariance: str = "ledoit_wolf",
-    companions: bool | Sequence[str] = False,
-    micro_batch: int | None = None,
     device: str | torch.device | None = None,
-    precision: str = "full",
-    channels_last: bool = False,
-    scoring: str = "host",
     workers: int | None = None,
     numbers: Iterable[int] | None = None,
 ) -> Iterator[BatchResult]:
@@ -96,8 +212,10 @@ def batch_results(
 
     Parameters
     ----------
-    model, batches, pool, covariance, companions, micro_batch, device, precision, channels_last, scoring
+    model, batches, device
         As for :func:`affscore.signature`.
+    settings
+        How it is measured, by default as :class:`Settings` has it.
     workers
         Number of threads for what the processor does of the scores and companions; by default that of torch's
         threads. It changes no result.
@@ -119,36 +237,24 @@ def batch_results(
     Examples
     --------
     >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU())
-    >>> for result in batch_results(model, [torch.randn(64, 8), torch.randn(32, 8)], companions=["cka"]):
+    >>> batches = [torch.randn(64, 8), torch.randn(32, 8)]
+    >>> for result in batch_results(model, batches, Settings(companions=["cka"])):
     ...     print(result.index, result.size, [call.name for call in result.calls], list(result.companions))
     0 64 ['1:relu[0]'] ['cka']
     1 32 ['1:relu[0]'] ['cka']
     """
-    for name, value, known in (
-        ("pool", pool, POOLS), ("covariance", covariance, COVARIANCES), ("precision", precision, PRECISIONS),
-        ("scoring", scoring, SCORINGS),
-    ):  # fmt: skip
-        if value not in known:
-            raise ValueError(f"{name} is {value!r}; it should be one of {', '.join(map(repr, known))}.")
-    for name, number in (("micro_batch", micro_batch), ("workers", workers)):
-        if number is not None and (not isinstance(number, int) or number < 1):
-            raise ValueError(f"{name} is {number!r}; it should be None or a whole number of at least 1.")
-    if scoring == "device" and covariance != "ledoit_wolf":
-        raise ValueError(
-            f"covariance is {covariance!r} with scoring 'device'; that iteration relies on the ridge of 'ledoit_wolf'."
-        )
+    settings = settings or Settings()
+    check_count("workers", workers)
     if isinstance(batches, Tensor | Mapping | str) or not isinstance(batches, Iterable):
         raise TypeError(
             f"batches is a {type(batches).__name__}; it should be an iterable of batches, such as a data loader or a "
             "list of tensors."
         )
     check_traceable(model)
-    measures = check_names(companions)
     place = resolve_device(model, device)
     if device is not None:
         model.to(place)
-    forward = _Forward(model, place, pool, micro_batch, precision, channels_last, bool(set(UNPOOLED) & set(measures)))
-    return _run(forward, batches, covariance, measures, scoring, workers or torch.get_num_threads(), numbers)
+    return _run(model, batches, settings, place, workers or torch.get_num_threads(), numbers)
 
 
 def resolve_device(model: nn.Module, device: str | torch.device | None) -> torch.device:
@@ -159,144 +265,155 @@ def resolve_device(model: nn.Module, device: str | torch.device | None) -> torch
     return torch.device("cpu") if first is None else first.device
 
 
-# ------------------------------------------------------------------------------------------------ batches
+def versions() -> dict[str, str]:
+    """Of Python and the packages that decide the numbers."""
+    return {
+        "affscore": metadata.version("affscore"),
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+    }
 
 
-def _inputs(batch: Any, index: int) -> dict[str, Tensor] | Tensor:
-    """The network's input in a batch: a tensor, the first of (input, target), or a mapping of keyword arguments."""
-    if isinstance(batch, list | tuple) and batch:
-        batch = batch[0]
-    tensors = list(batch.values()) if isinstance(batch, Mapping) else [batch]
-    if not tensors or not all(isinstance(value, Tensor) for value in tensors):
-        raise ValueError(
-            f"batch {index} is a {type(batch).__name__}; it should be a tensor, a pair (inputs, targets), or a "
-            "mapping from argument names to tensors."
-        )
-    lengths = {value.shape[0] if value.ndim else 0 for value in tensors}
-    if len(lengths) > 1 or min(lengths) < 2:
-        raise ValueError(
-            f"batch {index} has {' and '.join(map(str, sorted(lengths)))} samples; it is the statistical sample and "
-            "should have at least 2, the same number in each tensor."
-        )
-    return dict(batch) if isinstance(batch, Mapping) else batch
+def _run(
+    model: nn.Module,
+    batches: Iterable[Any],
+    settings: Settings,
+    device: torch.device,
+    workers: int,
+    numbers: Iterable[int] | None,
+) -> Iterator[BatchResult]:
+    ahead = AHEAD.get(device.type, 0)
+    failure: BaseException | None = None
+    index = -1
+    with _threads(workers) as scorers, _threads(1) as launcher:
+        line = _Line(model, settings, device, scorers, launcher)
+        try:
+            try:
+                source, end = iter(batches), object()
+                for index in itertools.count() if numbers is None else numbers:
+                    if (batch := next(source, end)) is end:
+                        break
+                    inputs = inputs_of(batch, index)
+                    while line and (len(line) > ahead or line.ready()):
+                        yield line.first()
+                    line.launch(index, inputs)
+            except (GeneratorExit, SignatureError):
+                raise
+            except BaseException as error:
+                failure = error
+            # The batches before the failure come first; after an interruption only those that are ready.
+            while line and (line.ready() or failure is None or isinstance(failure, Exception)):
+                yield line.first()
+            if isinstance(failure, Exception):
+                raise SignatureError(_sentence(failure, index)) from failure
+            if failure is not None:
+                raise failure
+        finally:
+            line.cancel()
+            # The workers' setting is their own, but it is also what threads that start later would get.
+            torch.set_num_threads(torch.get_num_threads())
 
 
-def _length(inputs: dict[str, Tensor] | Tensor) -> int:
-    return len(inputs) if isinstance(inputs, Tensor) else len(next(iter(inputs.values())))
-
-
-def _parts(inputs: dict[str, Tensor] | Tensor, micro_batch: int | None) -> Iterator[dict[str, Tensor] | Tensor]:
-    """Nearly equal pieces of at most ``micro_batch`` samples."""
-    count = 1 if micro_batch is None else math.ceil(_length(inputs) / micro_batch)
-    if count == 1:
-        yield inputs
-    elif isinstance(inputs, Tensor):
-        yield from inputs.tensor_split(count)
-    else:
-        pieces = {name: value.tensor_split(count) for name, value in inputs.items()}
-        for i in range(count):
-            yield {name: value[i] for name, value in pieces.items()}
-
-
-# ----------------------------------------------------------------------------------------------- forward
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode in the block; every module's own training flag comes back after it."""
-    training = [module for module in model.modules() if module.training]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
-
-
-@contextmanager
-def _tf32(allowed: bool) -> Iterator[None]:
-    """TF32 or not in the block: its ten bits of mantissa show in the second decimal of some scores."""
-    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = allowed
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
+def _threads(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, "affscore", initializer=torch.set_num_threads, initargs=(1,))
 
 
 @dataclass
-class _Forward:
-    """Runs the network on a batch and returns what its activation calls showed."""
+class _Waiting:
+    """A batch whose network pass is over and whose calls are being scored."""
 
-    model: nn.Module
-    device: torch.device
-    pool: str
-    micro_batch: int | None
-    precision: str
-    channels_last: bool
-    sparsity: bool
+    index: int
+    size: int
+    calls: list[Call]
+    excluded: list[Excluded]
+    scores: list[Future[list[float]]]
+    companions: list[Future[dict[str, float]]]
 
-    def __call__(self, inputs: dict[str, Tensor] | Tensor) -> Trace:
-        with ExitStack() as stack:
-            stack.enter_context(torch.no_grad())
-            stack.enter_context(evaluating(self.model))
-            stack.enter_context(_tf32(self.precision == "tf32"))
-            if self.precision == "bf16":
-                stack.enter_context(torch.autocast(self.device.type, dtype=torch.bfloat16))
-            return _joined([(self._piece(part), _length(part)) for part in _parts(inputs, self.micro_batch)])
-
-    def _piece(self, part: dict[str, Tensor] | Tensor) -> Trace:
-        with trace(self.model, _length(part), self.pool, sparsity=self.sparsity) as found:
-            if isinstance(part, Tensor):
-                self.model(self._there(part))
-            else:
-                self.model(**{name: self._there(value) for name, value in part.items()})
-        return found
-
-    def _there(self, value: Tensor) -> Tensor:
-        value = value.to(self.device, non_blocking=True)
-        # Only the input: convolutions keep its layout, and the network's weights stay as they are.
-        last = self.channels_last and value.ndim == 4
-        return value.contiguous(memory_format=torch.channels_last) if last else value
+    def futures(self) -> list[Future[Any]]:
+        return [*self.scores, *self.companions]
 
 
-def _joined(pieces: list[tuple[Trace, int]]) -> Trace:
-    """What the pieces of a batch showed, as if it had been one."""
-    if len(pieces) == 1:
-        return pieces[0][0]
-    # A table whose length happens to be that of one piece is given away by a piece of another length.
-    excluded = {item.name: item for found, _ in pieces for item in found.excluded}
-    kept = [[o for o in found.observations if o.call.name not in excluded] for found, _ in pieces]
-    if len({tuple(o.call.name for o in observations) for observations in kept}) > 1:
-        raise ValueError("the activation calls differ between pieces of the same batch; run it without micro_batch.")
-    total = sum(size for _, size in pieces)
-    weights = [size / total for _, size in pieces]
+class _Line:
+    """The batches that wait for their scores, first come first served."""
 
-    def mean(same: tuple[Observation, ...], side: int) -> Tensor:
-        return torch.stack([w * o.sparsity[side] for w, o in zip(weights, same, strict=True) if o.sparsity]).sum()
+    def __init__(
+        self,
+        model: nn.Module,
+        settings: Settings,
+        device: torch.device,
+        scorers: ThreadPoolExecutor,
+        launcher: ThreadPoolExecutor,
+    ):
+        self.measures = check_names(settings.companions)
+        self.forward = Forward(
+            model, device, settings.pool, settings.micro_batch, settings.precision, settings.channels_last,
+            sparsity=bool(set(UNPOOLED) & set(self.measures)),
+        )  # fmt: skip
+        self.covariance, self.device, self.scorers, self.launcher = settings.covariance, device, scorers, launcher
+        self.there = settings.scoring == "device"
+        self.side = torch.cuda.Stream(device) if self.there and device.type == "cuda" else None
+        self.waiting: deque[_Waiting] = deque()
+        self.known: tuple[int, list[str]] | None = None
 
-    joined = [
-        Observation(
-            same[0].call,
-            torch.cat([o.before for o in same]),
-            torch.cat([o.after for o in same]),
-            (mean(same, 0), mean(same, 1)) if same[0].sparsity else None,
-        )
-        for same in zip(*kept, strict=True)
-    ]
-    return Trace(joined, list(excluded.values()))
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    def launch(self, index: int, inputs: Inputs) -> None:
+        """Run the network on a batch and hand its calls to the threads."""
+        found = self.forward(inputs)
+        calls = [observation.call for observation in found.observations]
+        names = [call.name for call in calls]
+        self.known = self.known or (index, names)
+        if names != self.known[1]:
+            raise ValueError(f"the activation calls of batch {index} differ from those of batch {self.known[0]}.")
+        host = _on_host(found.observations, self.device) if self.measures or not self.there else []
+        ready = _reached(self.device)
+        if self.there:
+            scores = [self.launcher.submit(_scores_there, found.observations, ready, self.side, self.scorers)]
+        else:
+            scores = [self.scorers.submit(_score, observation, ready, self.covariance) for observation in host]
+        companions = [self.scorers.submit(_companions, o, ready, self.measures) for o in host if self.measures]
+        self.waiting.append(_Waiting(index, length(inputs), calls, found.excluded, scores, companions))
+
+    def ready(self) -> bool:
+        """Whether the first batch has all its scores."""
+        return all(future.done() for future in self.waiting[0].futures())
+
+    def first(self) -> BatchResult:
+        """The result of the first batch, once it is there."""
+        one = self.waiting[0]
+        try:
+            scores = [score for future in one.scores for score in future.result()]
+            found = [future.result() for future in one.companions]
+        except Exception as error:
+            raise SignatureError(_sentence(error, one.index)) from error
+        self.waiting.popleft()
+        companions = {name: [values[name] for values in found] for name in self.measures}
+        return BatchResult(one.index, one.size, one.calls, one.excluded, scores, companions)
+
+    def cancel(self) -> None:
+        """Take back what no thread has begun."""
+        for one in self.waiting:
+            for future in one.futures():
+                future.cancel()
 
 
 def _on_host(observations: list[Observation], device: torch.device) -> list[Observation]:
     """The observations in the host's memory: on a CPU at once, on CUDA once the stream has come this far."""
-    if device.type != "cuda":
-        return [_mapped(o, Tensor.cpu) for o in observations]
 
-    def pinned(value: Tensor) -> Tensor:
+    def copied(value: Tensor) -> Tensor:
+        if device.type != "cuda":
+            return value.cpu()
         there = torch.empty(value.shape, dtype=value.dtype, pin_memory=True)
         return there.copy_(value, non_blocking=True)
 
-    return [_mapped(o, pinned) for o in observations]
+    return [
+        Observation(
+            o.call, copied(o.before), copied(o.after), o.sparsity and (copied(o.sparsity[0]), copied(o.sparsity[1]))
+        )
+        for o in observations
+    ]
 
 
 def _reached(device: torch.device) -> torch.cuda.Event | None:
@@ -306,15 +423,6 @@ def _reached(device: torch.device) -> torch.cuda.Event | None:
     event = torch.cuda.Event()
     event.record(torch.cuda.current_stream(device))
     return event
-
-
-def _mapped(observation: Observation, function: Any) -> Observation:
-    call, before, after, sparsity = observation
-    zeros = None if sparsity is None else (function(sparsity[0]), function(sparsity[1]))
-    return Observation(call, function(before), function(after), zeros)
-
-
-# ----------------------------------------------------------------------------------------------- scoring
 
 
 def _check_finite(observation: Observation) -> None:
@@ -332,15 +440,18 @@ def _score(observation: Observation, ready: torch.cuda.Event | None, covariance:
 
 
 def _scores_there(
-    observations: list[Observation], ready: torch.cuda.Event | None, side: torch.cuda.Stream | None, solve: Any
+    observations: list[Observation],
+    ready: torch.cuda.Event | None,
+    side: torch.cuda.Stream | None,
+    scorers: ThreadPoolExecutor,
 ) -> list[float]:
-    """The scores of all calls, on their device and beside the next forward pass; ``solve`` as for affinity_scores."""
+    """The scores of all calls, on their device and beside the next forward pass."""
     with nullcontext() if side is None else torch.cuda.stream(side):
         if side is not None and ready is not None:
             side.wait_event(ready)
         for observation in observations:
             _check_finite(observation)
-        return affinity_scores([(o.before, o.after) for o in observations], solve=solve)
+        return affinity_scores([(o.before, o.after) for o in observations], solve=scorers.map)
 
 
 def _companions(
@@ -349,123 +460,10 @@ def _companions(
     """The companion measures of one call, from its values in the host's memory."""
     if ready is not None:
         ready.synchronize()
-    _, before, after, sparsity = observation
-    found = measure(before, after, [name for name in measures if name not in UNPOOLED])
-    if sparsity is not None:
-        found |= {"sparsity_before": sparsity[0].item(), "sparsity_after": sparsity[1].item()}
+    found = measure(observation.before, observation.after, [name for name in measures if name not in UNPOOLED])
+    if observation.sparsity is not None:
+        found |= dict(zip(UNPOOLED, (zeros.item() for zeros in observation.sparsity), strict=True))
     return found
-
-
-@dataclass
-class _Pending:
-    """A batch whose network pass is over and whose calls are being scored."""
-
-    index: int
-    size: int
-    calls: list[Call]
-    excluded: list[Excluded]
-    scores: list[Future[list[float]]]
-    companions: list[Future[dict[str, float]]]
-
-    def done(self) -> bool:
-        return all(future.done() for future in self.scores + self.companions)
-
-    def result(self, measures: tuple[str, ...]) -> BatchResult:
-        scores = [score for future in self.scores for score in future.result()]
-        found = [future.result() for future in self.companions]
-        companions = {name: [values[name] for values in found] for name in measures}
-        return BatchResult(self.index, self.size, self.calls, self.excluded, scores, companions)
-
-    def cancel(self) -> None:
-        futures: list[Future[Any]] = [*self.scores, *self.companions]
-        for future in futures:
-            future.cancel()
-
-
-def _run(
-    forward: _Forward,
-    batches: Iterable[Any],
-    covariance: str,
-    measures: tuple[str, ...],
-    scoring: str,
-    workers: int,
-    numbers: Iterable[int] | None,
-) -> Iterator[BatchResult]:
-    there = scoring == "device"
-    side = torch.cuda.Stream(forward.device) if there and forward.device.type == "cuda" else None
-    ahead = AHEAD.get(forward.device.type, 0)
-    pending: deque[_Pending] = deque()
-    known: tuple[int, list[str]] | None = None
-
-    def threads(count: int) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(count, "affscore", initializer=torch.set_num_threads, initargs=(1,))
-
-    with threads(workers) as scorers, threads(1) as launcher:
-
-        def launch(index: int, inputs: dict[str, Tensor] | Tensor) -> _Pending:
-            nonlocal known
-            found = forward(inputs)
-            calls = [o.call for o in found.observations]
-            names = [call.name for call in calls]
-            known = known or (index, names)
-            if names != known[1]:
-                raise ValueError(f"the activation calls of batch {index} differ from those of batch {known[0]}.")
-            host = _on_host(found.observations, forward.device) if measures or not there else []
-            ready = _reached(forward.device)
-            if there:
-                scores = [launcher.submit(_scores_there, found.observations, ready, side, scorers.map)]
-            else:
-                scores = [scorers.submit(_score, o, ready, covariance) for o in host]
-            companions = [scorers.submit(_companions, o, ready, measures) for o in host if measures]
-            return _Pending(index, _length(inputs), calls, found.excluded, scores, companions)
-
-        def finished() -> BatchResult:
-            try:
-                result = pending[0].result(measures)
-            except Exception as error:
-                raise SignatureError(_sentence(error, pending[0].index)) from error
-            pending.popleft()
-            return result
-
-        try:
-            source, failure = iter(batches), None
-            for index in itertools.count() if numbers is None else numbers:
-                inputs, failure = _attempt(_load, source, index)
-                if failure is not None or inputs is None:
-                    break
-                while pending and (len(pending) > ahead or pending[0].done()):
-                    yield finished()
-                launched, failure = _attempt(launch, index, inputs)
-                if launched is None:
-                    break
-                pending.append(launched)
-            # The batches before the failure come first; after an interruption only those that are ready.
-            while pending and (pending[0].done() or failure is None or isinstance(failure, Exception)):
-                yield finished()
-            if isinstance(failure, Exception):
-                raise SignatureError(_sentence(failure, index)) from failure
-            if failure is not None:
-                raise failure
-        finally:
-            for waiting in pending:
-                waiting.cancel()
-            # The workers' setting is their own, but it is also what threads that start later would get.
-            torch.set_num_threads(torch.get_num_threads())
-
-
-def _load(source: Iterator[Any], index: int) -> dict[str, Tensor] | Tensor | None:
-    """The next input, or None at the end."""
-    end = object()
-    batch = next(source, end)
-    return None if batch is end else _inputs(batch, index)
-
-
-def _attempt(function: Callable[..., T], *arguments: Any) -> tuple[T | None, BaseException | None]:
-    """What a function returns, or what it raises."""
-    try:
-        return function(*arguments), None
-    except BaseException as error:
-        return None, error
 
 
 def _sentence(error: BaseException, index: int) -> str:

@@ -1,7 +1,7 @@
 """Non-linearity signatures: the affinity score of every activation call of a network, in execution order.
 
-``signature`` runs a network on batches, watches its activation calls (:mod:`affscore.tracing`), pools them to
-(n, channels) and scores each (:mod:`affscore.score`): one row per batch. The book's first chapter teaches it.
+:func:`affscore.signature` (:mod:`affscore.engine`) measures one; here is what it gives, and how that is stored, loaded
+and drawn. The book's first chapter teaches it.
 
 The stored form is one JSON object, schema ``affscore.signature/1``:
 
@@ -25,21 +25,14 @@ from __future__ import annotations
 import json
 import math
 import os
-import platform
-import time
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import nn
-from tqdm.auto import tqdm
 
 from affscore.companions import MEASURES
-from affscore.engine import BatchResult, SignatureError, batch_results, resolve_device
 from affscore.files import replacing
 from affscore.score import COVARIANCES
 from affscore.tracing import POOLS, Call, Excluded
@@ -47,9 +40,51 @@ from affscore.tracing import POOLS, Call, Excluded
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError", "batch_results", "signature"]
+__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError"]
 
 SCHEMA = "affscore.signature/1"
+
+
+class SignatureError(ValueError):
+    """A batch could not be scored. ``finished`` is the Signature of the batches before it, or None."""
+
+    def __init__(self, message: str, finished: Signature | None = None) -> None:
+        super().__init__(message)
+        self.finished = finished
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What one batch gave.
+
+    Attributes
+    ----------
+    index
+        Number of the batch.
+    size
+        Samples in it.
+    calls, excluded
+        The activation calls in execution order, and those seen but not scored.
+    scores
+        A float for each call; NaN where the output did not vary.
+    companions
+        For each companion measure a float for each call; NaN where it is undefined.
+    """
+
+    index: int
+    size: int
+    calls: list[Call]
+    excluded: list[Excluded]
+    scores: list[float]
+    companions: dict[str, list[float]] = field(default_factory=dict)
+
+
+class Interrupted(KeyboardInterrupt):
+    """The keyboard interrupted a run. ``finished`` is the Signature of the finished batches, or None."""
+
+    def __init__(self, finished: Signature | None = None) -> None:
+        super().__init__()
+        self.finished = finished
 
 
 @dataclass(eq=False)
@@ -323,138 +358,3 @@ def _with_nans(rows: Any, shape: tuple[int, int], name: str) -> np.ndarray:
             _require(sound, f"{name} holds {value!r}, which is not a finite number")
     found = [[math.nan if value is None else float(value) for value in row] for row in rows]
     return np.array(found, dtype=np.float64).reshape(shape)
-
-
-# --------------------------------------------------------------------------------------------- running
-
-
-class Interrupted(KeyboardInterrupt):
-    """The keyboard interrupted a run. ``finished`` is the Signature of the finished batches, or None."""
-
-    def __init__(self, finished: Signature | None = None) -> None:
-        super().__init__()
-        self.finished = finished
-
-
-def signature(
-    model: nn.Module,
-    batches: Iterable[Any],
-    *,
-    pool: str = "spatial",
-    covariance: str = "ledoit_wolf",
-    companions: bool | Sequence[str] = False,
-    micro_batch: int | None = None,
-    device: str | torch.device | None = None,
-    precision: str = "full",
-    channels_last: bool = False,
-    scoring: str = "host",
-    progress: bool = False,
-    provenance: Mapping[str, Any] | None = None,
-) -> Signature:
-    """The non-linearity signature of a network: the affinity score of every activation call, batch by batch.
-
-    Parameters
-    ----------
-    model
-        Any ``torch.nn.Module``. It runs in evaluation mode and without gradients; afterwards it is as it was.
-    batches
-        An iterable of batches. A batch is one statistical sample: a tensor of shape (n, ...) with n >= 2, a pair
-        (inputs, targets) as data loaders give, or a mapping from argument names to tensors.
-    pool
-        ``"spatial"`` averages each activation over all axes but batch and channels. ``"trailing"`` averages over
-        the last one or two axes, as the public reference code does.
-    covariance
-        ``"ledoit_wolf"`` or ``"empirical"``; see :func:`affscore.affinity_score`.
-    companions
-        True takes every measure of :data:`affscore.companions.MEASURES` in the same pass; a list of names takes
-        those.
-    micro_batch
-        Pass at most this many samples through the network at a time, to fit memory. The scores are still those of
-        whole batches.
-    device
-        Where to run, for instance ``"cuda"``; the network is moved there. By default it stays where it is.
-    precision
-        Of the forward pass: ``"full"`` (without TF32), ``"tf32"``, or ``"bf16"`` (autocast). The pooled values are
-        float32 or float64, and the scores float64, in each.
-    channels_last
-        Give the network its images in the channels-last memory format, which some devices run faster.
-    scoring
-        Where the scores are computed. ``"host"``: by threads of the processor, while the device runs the next batch.
-        ``"device"``: on the network's device (:mod:`affscore.score_gpu`), which takes ``"ledoit_wolf"``. That is
-        for GPUs whose float64 products are fast; the scores agree to about 1e-12.
-    progress
-        Show a progress bar.
-    provenance
-        Facts to store with the result, such as the names of weights and data.
-
-    Returns
-    -------
-    Signature
-
-    Raises
-    ------
-    SignatureError
-        (a ValueError) If a batch cannot be scored for whatever reason: it could not be read, it has a wrong type or
-        fewer than 2 samples, the network failed on it, an activation holds NaN or infinite values (naming the call),
-        or its calls are not those of the batches before. Its ``finished`` attribute keeps the batches scored so far.
-    KeyboardInterrupt
-        With the same attribute.
-    ValueError, TypeError
-        If an argument is wrong or the model is compiled or scripted.
-
-    Examples
-    --------
-    >>> _ = torch.manual_seed(0)
-    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.Tanh())
-    >>> result = signature(model, [torch.randn(64, 8), torch.randn(64, 8)])        # two batches (64, 8)
-    >>> result.scores.shape, [call.name for call in result.calls]
-    ((2, 2), ['1:relu[0]', '3:tanh[0]'])
-    """
-    results: list[BatchResult] = []
-    started, clock = datetime.now(UTC), time.perf_counter()
-    running = batch_results(
-        model, batches, pool=pool, covariance=covariance, companions=companions, micro_batch=micro_batch,
-        device=device, precision=precision, channels_last=channels_last, scoring=scoring,
-    )  # fmt: skip
-    place = resolve_device(model, device)
-
-    def finished() -> Signature | None:
-        facts = {
-            "model": type(model).__name__,
-            **(provenance or {}),
-            "device": torch.cuda.get_device_name(place) if place.type == "cuda" else place.type,
-            "micro_batch": micro_batch,
-            "precision": precision,
-            "channels_last": channels_last,
-            "scoring": scoring,
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - clock, 3),
-            "versions": versions(),
-        }
-        return Signature.from_results(results, pool=pool, covariance=covariance, provenance=facts) if results else None
-
-    total = len(batches) if isinstance(batches, Sized) else None
-    try:
-        for result in tqdm(running, desc="batches", total=total, disable=not progress):
-            results.append(result)
-    except SignatureError as error:
-        error.finished = finished()
-        raise
-    except KeyboardInterrupt as error:
-        raise Interrupted(finished()) from error
-    whole = finished()
-    if whole is None:
-        raise SignatureError("batches is empty; it should give at least one batch.")
-    return whole
-
-
-def versions() -> dict[str, str]:
-    """Of Python and the packages that decide the numbers."""
-    from affscore import __version__
-
-    return {
-        "affscore": __version__,
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "numpy": np.__version__,
-    }

@@ -37,8 +37,8 @@ import torch
 from torch import nn
 
 from affscore.companions import check_names
-from affscore.engine import BatchResult, batch_results, resolve_device
-from affscore.signature import Signature, versions
+from affscore.engine import Settings, batch_results, resolve_device, versions
+from affscore.signature import BatchResult, Signature
 from affscore.suite.records import Content, Record, RecordError, differences, os_error, read_record
 from affscore.tracing import Call, Excluded
 
@@ -527,7 +527,7 @@ def _work(
         return
     skipped: dict[int, list[dict[str, str]]] = {}
     source = _loaded(batches, numbers, skipped)
-    for result in batch_results(model, source, device=device, numbers=numbers, **settings):
+    for result in batch_results(model, source, Settings(**settings), device=device, numbers=numbers):
         calls = _calls_line(result)
         known = next((content for kind, content in record.lines if kind == "calls"), None)
         if known is None:

@@ -22,7 +22,7 @@ import torch
 from tqdm.auto import tqdm
 
 from affscore.companions import check_names
-from affscore.engine import _tf32 as allow_tf32
+from affscore.forward import tf32 as allow_tf32
 from affscore.signature import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.records import RecordError, differences

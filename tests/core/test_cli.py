@@ -236,8 +236,8 @@ def test_recorded_signature_goes_on_and_is_the_unrecorded_one(monkeypatch, tmp_p
     assert cli.main([*arguments, "--output", str(tmp_path / "plain.json")]) == 0
     real = cli.runs.batch_results
 
-    def two(model, batches, **options):
-        for result, _ in zip(real(model, batches, **options), range(2), strict=False):
+    def two(model, batches, *more, **options):
+        for result, _ in zip(real(model, batches, *more, **options), range(2), strict=False):
             yield result
         raise KeyboardInterrupt
 

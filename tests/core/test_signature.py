@@ -14,7 +14,8 @@ import affscore
 import affscore.engine
 from affscore import Signature, SignatureError, signature
 from affscore.companions import MEASURES, measure
-from affscore.signature import SCHEMA, Interrupted, batch_results
+from affscore.engine import Settings, batch_results
+from affscore.signature import SCHEMA, Interrupted
 
 
 def network(seed=0):
@@ -382,13 +383,13 @@ class Free(nn.Module):
 @pytest.mark.parametrize("ahead", [0, 1, 3])
 def test_no_bit_depends_on_workers_or_on_what_overlaps(monkeypatch, ahead):
     batches = images(5)
-    expected = list(batch_results(Free(), batches, companions=True, workers=1))
+    expected = list(batch_results(Free(), batches, Settings(companions=True), workers=1))
     monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
     before = torch.get_num_threads()
     try:
         for workers in (1, 4):
             torch.set_num_threads(workers)
-            found = list(batch_results(Free(), batches, companions=True, workers=workers))
+            found = list(batch_results(Free(), batches, Settings(companions=True), workers=workers))
             assert torch.get_num_threads() == workers
             assert [result.index for result in found] == list(range(5))
             assert found == expected
@@ -451,7 +452,7 @@ def test_results_come_one_by_one_and_the_network_rests_between_them():
 
 
 def test_a_signature_is_made_of_the_results_of_batches():
-    results = list(batch_results(network(), images(), companions=["cka"]))
+    results = list(batch_results(network(), images(), Settings(companions=["cka"])))
     made = Signature.from_results(results, pool="spatial", covariance="ledoit_wolf", provenance={"model": "small"})
     whole = signature(network(), images(), companions=["cka"])
     assert np.array_equal(made.scores, whole.scores) and made.batch_sizes == [32, 32] and made.calls == whole.calls
@@ -460,7 +461,7 @@ def test_a_signature_is_made_of_the_results_of_batches():
 
 def test_results_that_do_not_belong_together_are_an_error():
     a, b = (next(batch_results(model, images(1))) for model in (network(), Dead()))
-    c = next(batch_results(network(), images(1), companions=["cka"]))
+    c = next(batch_results(network(), images(1), Settings(companions=["cka"])))
     for results, words in (([], "results is empty"), ([a, b], "differ from those of batch 0"), ([a, c], "'cka'")):
         with pytest.raises(ValueError, match=words):
             Signature.from_results(results, pool="spatial", covariance="ledoit_wolf")

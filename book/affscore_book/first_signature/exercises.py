@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from affscore.score import affinity_score
-from affscore.signature import Signature, signature
+from affscore import Signature, signature
 from affscore_book.kit.checks import report
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from affscore.signature import Signature, signature
+from affscore import Signature, signature
 from affscore.suite.architectures import facts
 from affscore.suite.suites import PAPER, run_suite
 from affscore.suite.tables import Table

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from affscore.engine import evaluating
+from affscore.forward import evaluating
 
 __all__ = ["Feature", "evaluating", "features"]
 

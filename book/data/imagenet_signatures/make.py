@@ -38,7 +38,8 @@ from torch import Tensor, nn
 
 from affscore.companions import MEASURES, measure
 from affscore.score import affinity_score
-from affscore.signature import Signature, signature, versions
+from affscore import Signature, signature
+from affscore.engine import versions
 from affscore.tracing import POOLS, Call, Excluded, trace
 from affscore.zoo.datasets import Batches, load_dataset
 from affscore.zoo.models import load_model

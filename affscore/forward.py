@@ -1,0 +1,145 @@
+"""One pass of a network over a batch, watched: whole or in pieces, on the network's device, and with no trace left.
+
+What the caller set (training modes of modules, TF32) is as before afterwards, also after an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from affscore.tracing import Observation, Trace, trace
+
+__all__ = ["Forward", "Inputs", "evaluating", "inputs_of", "length", "tf32"]
+
+#: What a network is called with: one tensor, or tensors by the names of arguments.
+Inputs = Tensor | dict[str, Tensor]
+
+
+def inputs_of(batch: Any, index: int) -> Inputs:
+    """The network's input in a batch: a tensor, the first of (input, target), or a mapping of keyword arguments."""
+    if isinstance(batch, list | tuple) and batch:
+        batch = batch[0]
+    tensors = list(batch.values()) if isinstance(batch, Mapping) else [batch]
+    if not tensors or not all(isinstance(value, Tensor) for value in tensors):
+        raise ValueError(
+            f"batch {index} is a {type(batch).__name__}; it should be a tensor, a pair (inputs, targets), or a "
+            "mapping from argument names to tensors."
+        )
+    lengths = {value.shape[0] if value.ndim else 0 for value in tensors}
+    if len(lengths) > 1 or min(lengths) < 2:
+        raise ValueError(
+            f"batch {index} has {' and '.join(map(str, sorted(lengths)))} samples; it is the statistical sample and "
+            "should have at least 2, the same number in each tensor."
+        )
+    return dict(batch) if isinstance(batch, Mapping) else batch
+
+
+def length(inputs: Inputs) -> int:
+    """Number of samples."""
+    return len(inputs) if isinstance(inputs, Tensor) else len(next(iter(inputs.values())))
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode in the block; every module's own training flag comes back after it."""
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+@contextmanager
+def tf32(allowed: bool) -> Iterator[None]:
+    """TF32 or not in the block: its ten bits of mantissa show in the second decimal of some scores."""
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
+
+
+@dataclass
+class Forward:
+    """Runs the network on a batch and returns what its activation calls showed.
+
+    ``pool``, ``micro_batch``, ``precision`` and ``channels_last`` are those of :class:`affscore.engine.Settings`;
+    ``sparsity`` counts zeros as well.
+    """
+
+    model: nn.Module
+    device: torch.device
+    pool: str
+    micro_batch: int | None
+    precision: str
+    channels_last: bool
+    sparsity: bool
+
+    def __call__(self, inputs: Inputs) -> Trace:
+        with ExitStack() as stack:
+            stack.enter_context(torch.no_grad())
+            stack.enter_context(evaluating(self.model))
+            stack.enter_context(tf32(self.precision == "tf32"))
+            if self.precision == "bf16":
+                stack.enter_context(torch.autocast(self.device.type, dtype=torch.bfloat16))
+            return _joined([(self._run(part), length(part)) for part in _parts(inputs, self.micro_batch)])
+
+    def _run(self, part: Inputs) -> Trace:
+        with trace(self.model, length(part), self.pool, sparsity=self.sparsity) as found:
+            if isinstance(part, Tensor):
+                self.model(self._there(part))
+            else:
+                self.model(**{name: self._there(value) for name, value in part.items()})
+        return found
+
+    def _there(self, value: Tensor) -> Tensor:
+        value = value.to(self.device, non_blocking=True)
+        # Only the input: convolutions keep its layout, and the network's weights stay as they are.
+        last = self.channels_last and value.ndim == 4
+        return value.contiguous(memory_format=torch.channels_last) if last else value
+
+
+def _parts(inputs: Inputs, micro_batch: int | None) -> list[Inputs]:
+    """Nearly equal pieces of at most ``micro_batch`` samples."""
+    count = 1 if micro_batch is None else math.ceil(length(inputs) / micro_batch)
+    if isinstance(inputs, Tensor):
+        return list(inputs.tensor_split(count))
+    pieces = {name: value.tensor_split(count) for name, value in inputs.items()}
+    return [{name: value[i] for name, value in pieces.items()} for i in range(count)]
+
+
+def _joined(pieces: list[tuple[Trace, int]]) -> Trace:
+    """What the pieces of a batch showed, as if it had been one."""
+    if len(pieces) == 1:
+        return pieces[0][0]
+    # A table whose length happens to be that of one piece is given away by a piece of another length.
+    excluded = {item.name: item for found, _ in pieces for item in found.excluded}
+    kept = [[o for o in found.observations if o.call.name not in excluded] for found, _ in pieces]
+    if len({tuple(o.call.name for o in observations) for observations in kept}) > 1:
+        raise ValueError("the activation calls differ between pieces of the same batch; run it without micro_batch.")
+    total = sum(size for _, size in pieces)
+    weights = [size / total for _, size in pieces]
+
+    def mean(same: tuple[Observation, ...], side: int) -> Tensor:
+        return torch.stack([w * o.sparsity[side] for w, o in zip(weights, same, strict=True) if o.sparsity]).sum()
+
+    joined = [
+        Observation(
+            same[0].call,
+            torch.cat([o.before for o in same]),
+            torch.cat([o.after for o in same]),
+            (mean(same, 0), mean(same, 1)) if same[0].sparsity else None,
+        )
+        for same in zip(*kept, strict=True)
+    ]
+    return Trace(joined, list(excluded.values()))
