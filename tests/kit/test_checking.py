@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from affscore_book.kit.checking import between, one_of, square_matrix, whole
+from affscore_book.kit.checking import between, one_of, positive, square_matrix, whole
 
 
 @pytest.mark.parametrize("call", [
     lambda: one_of("kind", "a", "ab"), lambda: whole("n", np.int64(3), 3), lambda: between("share", 0.5, 0, 1),
-    lambda: square_matrix("a", torch.eye(2, requires_grad=True)),
+    lambda: positive("std", 0.1), lambda: square_matrix("a", torch.eye(2, requires_grad=True)),
 ])  # fmt: skip
 def test_what_makes_sense_passes(call):
     found = call()
@@ -25,6 +25,9 @@ def test_what_makes_sense_passes(call):
         (lambda: whole("n", True, 0), ValueError, "n is True; it should be a whole number"),
         (lambda: between("share", 1.0, 0, 1), ValueError, "share is 1.0; it should be between 0 and 1"),
         (lambda: between("share", float("nan"), 0, 1), ValueError, "share is nan"),
+        (lambda: positive("std", 0.0), ValueError, "std is 0.0; it should be a finite number greater than 0"),
+        (lambda: positive("std", float("inf")), ValueError, "std is inf"),
+        (lambda: positive("std", float("nan")), ValueError, "std is nan"),
         (lambda: square_matrix("a", torch.ones(2, 3)), ValueError, r"a has shape \(2, 3\); it should be \(n, n\)"),
         (lambda: square_matrix("a", torch.ones(2)), ValueError, r"a has shape \(2,\)"),
         (lambda: square_matrix("a", torch.ones(0, 0)), ValueError, "with n of at least 1"),

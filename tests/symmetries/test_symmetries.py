@@ -16,7 +16,7 @@ import torch
 from scipy import integrate, special
 from torch import nn
 
-from affscore_book.activations.sweeps import CATALOGUE
+from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.kit.networks import myrtle, resnet20
 from affscore_book.symmetries import exercises
 from affscore_book.symmetries.action import (

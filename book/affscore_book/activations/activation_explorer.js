@@ -13,7 +13,7 @@ const SCALE = 1.0507009873554805;
 const ALPHA = 1.6732632423543772;
 
 /**
- * affscore_book.activations.sweeps.CATALOGUE, by the same names: [title, function, kinks, function minus its limit at the left, and
+ * affscore_book.activations.catalogue.CATALOGUE, by the same names: [title, function, kinks, function minus its limit at the left, and
  * at the right]. The last two are given where subtracting the limit would cancel.
  */
 export const CATALOGUE = {
@@ -287,7 +287,7 @@ function scoreOf(row, mean, std, panels, even) {
 }
 
 /**
- * The score of an activation for inputs from N(mean, std^2), as affscore_book.activations.sweeps.score_curve gives it; NaN where
+ * The score of an activation for inputs from N(mean, std^2), as affscore_book.activations.laws.score_curve gives it; NaN where
  * the output cannot be told from a constant.
  */
 export function lawScore(name, mean, std) {

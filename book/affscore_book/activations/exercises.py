@@ -8,7 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from affscore_book.activations.sweeps import polynomial_score, sample_score, score_curve
+from affscore_book.activations.laws import polynomial_score, score_curve
+from affscore_book.activations.sweeps import sample_score
 from affscore_book.kit.checks import report
 
 

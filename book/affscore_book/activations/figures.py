@@ -13,19 +13,9 @@ from matplotlib.axes import Axes
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore.score import affinity_score
-from affscore_book.activations.sweeps import (
-    CATALOGUE,
-    Activation,
-    Function,
-    Summary,
-    Sweep,
-    lookup,
-    polynomial_score,
-    pooled_score,
-    sample_score,
-    score_curve,
-    summarise,
-)
+from affscore_book.activations.catalogue import CATALOGUE, ActivationFunction, Function, lookup
+from affscore_book.activations.laws import Summary, polynomial_score, score_curve, summarise
+from affscore_book.activations.sweeps import Sweep, pooled_score, sample_score
 
 __all__ = [
     "ActivationTable",
@@ -82,7 +72,9 @@ def _legend(axes: Axes, **options: Any) -> None:
 
 
 @styled
-def plot_inputs(name: str | Activation | Function, means: Sequence[float] = (-3.0, 0.0, 3.0), std: float = 1.0) -> None:
+def plot_inputs(
+    name: str | ActivationFunction | Function, means: Sequence[float] = (-3.0, 0.0, 3.0), std: float = 1.0
+) -> None:
     """An activation with the middle 95 % of normal inputs marked, and below it their scores on the whole curve."""
     row = lookup(name)
     limit = max(7.0, max(map(abs, means)) + 2 * std)
@@ -101,7 +93,7 @@ def plot_inputs(name: str | Activation | Function, means: Sequence[float] = (-3.
     _score_axis(below)
 
 
-def explore(activation: str | Activation | Function, mean: float = 0.0, std: float = 1.0) -> None:
+def explore(activation: str | ActivationFunction | Function, mean: float = 0.0, std: float = 1.0) -> None:
     """:func:`plot_inputs` for one input, with the arguments that sliders can set."""
     plot_inputs(activation, (mean,), std)
 
@@ -384,7 +376,7 @@ class SummaryTable(_Table):
 
 
 def summarise_all(**options: Any) -> dict[str, Summary]:
-    """:func:`affscore_book.activations.sweeps.summarise` for the whole catalogue, with its options."""
+    """:func:`affscore_book.activations.laws.summarise` for the whole catalogue, with its options."""
     return {name: summarise(name, **options) for name in CATALOGUE}
 
 

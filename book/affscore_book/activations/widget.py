@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import traitlets
 
-from affscore_book.activations.sweeps import CATALOGUE, score_curve
+from affscore_book.activations.catalogue import CATALOGUE
+from affscore_book.activations.laws import score_curve
 from affscore_book.kit.picture import Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
 
@@ -23,7 +24,7 @@ class ActivationExplorer(ComputedWidget):
     Parameters
     ----------
     activation
-        A name in :data:`affscore_book.activations.sweeps.CATALOGUE`.
+        A name in :data:`affscore_book.activations.catalogue.CATALOGUE`.
     mean
         Mean of the input, from -10 to 10.
     std

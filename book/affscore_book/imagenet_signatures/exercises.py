@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 import torch
 
 from affscore.signature import Signature
-from affscore_book.activations.sweeps import lookup
+from affscore_book.activations.catalogue import lookup
 from affscore_book.kit.checks import report
 
 

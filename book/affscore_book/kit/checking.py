@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
 from torch import Tensor
 
-__all__ = ["between", "one_of", "square_matrix", "whole"]
+__all__ = ["between", "one_of", "positive", "square_matrix", "whole"]
 
 
 def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
@@ -42,6 +43,12 @@ def between(name: str, value: float, low: float, high: float) -> None:
     """Raise ValueError unless ``low < value < high``; NaN is not."""
     if not low < value < high:
         raise ValueError(f"{name} is {value}; it should be between {low:g} and {high:g}.")
+
+
+def positive(name: str, value: float) -> None:
+    """Raise ValueError unless ``value`` is a finite number above 0."""
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} is {value}; it should be a finite number greater than 0.")
 
 
 def square_matrix(name: str, value: Any) -> Tensor:

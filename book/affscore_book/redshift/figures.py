@@ -9,7 +9,7 @@ from matplotlib.colors import Normalize
 from torch import Tensor
 
 from affscore.plots import BLUE, GREEN, INK, PURPLE, SKY, VERMILION, panels, styled
-from affscore_book.activations.sweeps import lookup
+from affscore_book.activations.catalogue import lookup
 from affscore_book.redshift.networks import (
     PANELS,
     PUBLISHED_SEED,

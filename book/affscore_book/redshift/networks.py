@@ -29,7 +29,7 @@ from scipy.fft import dctn
 from torch import Tensor, nn
 
 from affscore.score import COVARIANCES, affinity_score
-from affscore_book.activations.sweeps import Activation, Function, lookup
+from affscore_book.activations.catalogue import ActivationFunction, Function, lookup
 
 __all__ = [
     "DRAWS",
@@ -111,7 +111,7 @@ class Network:
         sizes = [self.weights[0].shape[1], *(len(bias) for bias in self.biases)]
         return f"Network({' -> '.join(map(str, sizes))})"
 
-    def hidden(self, points: Tensor, activation: str | Activation | Function) -> list[tuple[Tensor, Tensor]]:
+    def hidden(self, points: Tensor, activation: str | ActivationFunction | Function) -> list[tuple[Tensor, Tensor]]:
         """The inputs and outputs of every hidden activation: pairs of float64 tensors of shape (m, width).
 
         ``points`` has shape (m, fan_in).
@@ -124,7 +124,7 @@ class Network:
             calls.append((before, value))
         return calls
 
-    def __call__(self, points: Tensor, activation: str | Activation | Function) -> Tensor:
+    def __call__(self, points: Tensor, activation: str | ActivationFunction | Function) -> Tensor:
         """The outputs for points of shape (m, fan_in): float64, shape (m,) if there is one output."""
         calls = self.hidden(points, activation)
         last = calls[-1][1] if calls else points.to(torch.float64)
@@ -233,7 +233,7 @@ def _uniform(sizes: list[int], bounds: list[tuple[float, float]], scale: float) 
 
 
 def layer_scores(
-    activation: str | Activation | Function,
+    activation: str | ActivationFunction | Function,
     *,
     scale: float = 1.0,
     shift: float = 0.0,
@@ -250,7 +250,8 @@ def layer_scores(
     Parameters
     ----------
     activation
-        A name in :data:`affscore_book.activations.sweeps.CATALOGUE`, an ``Activation``, or a function of a tensor.
+        A name in :data:`affscore_book.activations.catalogue.CATALOGUE`, an ``ActivationFunction``, or a function of a
+        tensor.
     scale, shift, seed, draw, shift_mode, width, depth
         As in :func:`random_network`.
     covariance
@@ -281,7 +282,7 @@ def layer_scores(
 
 
 def image_of(
-    network: Network, activation: str | Activation | Function, *, grid: int = 32, nodes: str = "even"
+    network: Network, activation: str | ActivationFunction | Function, *, grid: int = 32, nodes: str = "even"
 ) -> Tensor:
     """The network's outputs over a grid as an image, float64, shape (grid, grid). See :func:`grid_points`.
 

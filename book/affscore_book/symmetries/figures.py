@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
-from affscore_book.activations.sweeps import lookup
+from affscore_book.activations.catalogue import lookup
 from affscore_book.symmetries.action import Rotations, homogeneity_gap, homogeneity_slope, interval
 from affscore_book.symmetries.groups import violations
 
