@@ -19,13 +19,13 @@ from typing import Any, NoReturn
 import torch
 from tqdm.auto import tqdm
 
+from affscore.channels import POOLS
 from affscore.companions import MEASURES
 from affscore.engine import PRECISIONS, SCORINGS, Settings, signature
 from affscore.score import COVARIANCES
 from affscore.signature import Interrupted, Signature, SignatureError
 from affscore.suite import runs
 from affscore.suite import suites as suite
-from affscore.tracing import POOLS
 from affscore.zoo.datasets import NAMES, check_name, load_dataset
 from affscore.zoo.models import load_model
 

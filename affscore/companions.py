@@ -36,7 +36,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from affscore.score import _centre, _exponent, _largest, _on_one_thread, _same_shape
+from affscore.samples import centre, check_pair, exponent, largest_magnitude, on_one_thread
 
 __all__ = ["MEASURES", "UNPOOLED", "check_names", "measure"]
 
@@ -80,7 +80,7 @@ def check_names(names: bool | Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in MEASURES if name in names)
 
 
-@_on_one_thread
+@on_one_thread
 @torch.no_grad()
 def measure(before: Any, after: Any, names: Sequence[str] | None = None) -> dict[str, float]:
     """The companion measures of one activation, from its pooled input and output.
@@ -118,14 +118,14 @@ def measure(before: Any, after: Any, names: Sequence[str] | None = None) -> dict
                 f"{name} is counted before pooling, so measure() cannot know it; "
                 "affscore.signature(..., companions=True) counts it while the network runs."
             )
-    x, y = _same_shape(before, after)
+    x, y = check_pair(before, after)
     found: dict[str, float] = {}
 
     def add(group: tuple[str, ...], function: Callable[[], tuple[float, ...]]) -> None:
         if any(name in chosen for name in group):
             found.update(zip(group, function(), strict=True))
 
-    centred = [_centre(value)[0] for value in (x, y)]
+    centred = [centre(value)[0] for value in (x, y)]
     add(("cka",), lambda: (_cka(*centred),))
     if {"entropy_before", "entropy_change"} & set(chosen):
         found["entropy_before"] = _entropy(x)
@@ -173,7 +173,7 @@ def _entropy(value: Tensor) -> float:
 
 def _norm(x: Tensor, y: Tensor) -> tuple[float, float]:
     x, y = x.to(torch.float64), y.to(torch.float64)
-    scale = torch.maximum(_exponent(_largest(x)), _exponent(_largest(y)))
+    scale = torch.maximum(exponent(largest_magnitude(x)), exponent(largest_magnitude(y)))
     norm = torch.linalg.vector_norm(torch.ldexp(x, -scale) - torch.ldexp(y, -scale))
     return torch.ldexp(norm, scale).item(), torch.ldexp(norm / x.shape[0] ** 0.5, scale).item()
 

@@ -26,12 +26,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from affscore.channels import POOLS
 from affscore.companions import UNPOOLED, check_names, measure
 from affscore.forward import Forward, Inputs, inputs_of, length
 from affscore.score import COVARIANCES, affinity_score
 from affscore.score_gpu import affinity_scores
 from affscore.signature import BatchResult, Interrupted, Signature, SignatureError
-from affscore.tracing import POOLS, Call, Excluded, Observation, check_traceable
+from affscore.tracing import Call, Excluded, Observation, check_traceable
 
 __all__ = ["PRECISIONS", "SCORINGS", "Settings", "batch_results", "resolve_device", "signature", "versions"]
 

@@ -23,16 +23,15 @@ Ledoit and Wolf, "A well-conditioned estimator for large-dimensional covariance 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from affscore.samples import centre, check_pair, check_samples, exponent, largest_magnitude, on_one_thread
 
 __all__ = [
     "COVARIANCES",
@@ -50,125 +49,18 @@ _EPS = torch.finfo(torch.float64).eps
 # Eigenvalues of R R^T below this fraction of the largest would lose too many digits to the square: use the SVD.
 _SAFE_TO_SQUARE = 1e-9
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Run the block's CPU linear algebra on one thread, so that its bits do not depend on the caller's settings."""
-    before = torch.get_num_threads()
-    if before == 1:
-        yield
-        return
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
-    @functools.wraps(function)
-    def pinned(*args: P.args, **kwargs: P.kwargs) -> R:
-        with one_thread():
-            return function(*args, **kwargs)
-
-    return pinned
-
-
-# ---------------------------------------------------------------------------------------------- input
-
-
-def _samples(value: Any, name: str) -> Tensor:
-    """``value`` as an (n, d) tensor of its own dtype, or an error that says what it should have been."""
-    try:
-        tensor = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value, order="C"))
-    except TypeError as error:
-        raise TypeError(f"{name} should be an array or tensor of real numbers, but it is {value!r:.80}.") from error
-    if tensor.is_complex() or tensor.dtype == torch.bool:
-        raise TypeError(f"{name} has dtype {tensor.dtype}; it should hold real numbers.")
-    if tensor.ndim == 1:
-        tensor = tensor[:, None]
-    if tensor.ndim != 2:
-        raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it should be (n, d) or (n,).")
-    if tensor.shape[0] < 2:
-        raise ValueError(f"{name} has n = {tensor.shape[0]} samples; a covariance needs n >= 2.")
-    if tensor.shape[1] < 1:
-        raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it should have at least one column.")
-    if not all(bool(torch.isfinite(end)) for end in tensor.detach().aminmax()):
-        bad = int((~torch.isfinite(tensor)).sum())
-        raise ValueError(f"{name} holds {bad} values that are NaN or infinite; all should be finite.")
-    return tensor
-
-
-def _same_shape(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    x, y = _samples(x, "x"), _samples(y, "y")
-    if x.shape != y.shape:
-        raise ValueError(
-            f"x has shape {tuple(x.shape)} and y has shape {tuple(y.shape)}; they should be the same, "
-            "one row of y for each row of x."
-        )
-    if x.device != y.device:
-        raise ValueError(f"x is on {x.device} and y is on {y.device}; they should be on the same device.")
-    return x, y
-
-
-def _largest(value: Tensor) -> Tensor:
-    """The largest magnitude in each column."""
-    low, high = value.detach().aminmax(dim=0)
-    return torch.maximum(-low, high)
-
-
-def _exponent(largest: Tensor) -> Tensor:
-    """The exponent of the power of two just above the largest magnitude: dividing by that power is exact."""
-    top = largest.max()
-    return torch.where(top > 0, torch.frexp(top).exponent, 0)
-
-
-def _centre(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Centred float64 samples of magnitude about 1, their mean, and the exponent of the power of two taken out.
-
-    Channels that vary by no more than rounding in the precision of their input become exactly 0.
-    """
-    rounding = 4 * min(torch.finfo(value.dtype).eps, 1.2e-7) if value.is_floating_point() else 4 * _EPS
-    wide = value.to(torch.float64)
-    largest = _largest(wide)
-    outer = _exponent(largest)
-    wide = torch.ldexp(wide, -outer)
-    mean = wide.mean(dim=0)
-    centred = wide - mean
-    # The first mean of data far from 0 is itself rounded; the second pass removes what that leaves.
-    rest = centred.mean(dim=0)
-    centred = centred - rest
-    spread = _largest(centred)
-    constant = spread <= rounding * torch.ldexp(largest, -outer)
-    if bool(constant.any()):
-        centred = centred.masked_fill(constant, 0.0)
-    inner = _exponent(spread)
-    return torch.ldexp(centred, -inner), torch.ldexp(mean + rest, outer), outer + inner
-
 
 def _check_covariance(covariance: str) -> None:
     if covariance not in COVARIANCES:
         raise ValueError(f"covariance is {covariance!r}; it should be one of {', '.join(map(repr, COVARIANCES))}.")
 
 
-# ----------------------------------------------------------------------------------------- covariances
+def shrinkage_from(norms: Tensor, product: Tensor, d: int) -> Tensor:
+    """The Ledoit-Wolf coefficient, in [0, 1], of n centred samples that live in a subspace of dimension d.
 
-
-def _ledoit_wolf(centred: Tensor, d: int) -> Tensor:
-    """The Ledoit-Wolf coefficient of centred samples that live in a subspace of dimension d, in [0, 1].
-
-    Uses |S|_F = |Gram / n|_F, so the smaller of the two products is enough (Ledoit and Wolf 2004, section 3.2).
+    From their squared norms (n,) and either of their products, (n, n) or (d, d): |S|_F = |Gram / n|_F
+    (Ledoit and Wolf 2004, section 3.2).
     """
-    n, k = centred.shape
-    product = centred @ centred.T if n < k else centred.T @ centred
-    return _coefficient(centred.square().sum(dim=1), product, d)
-
-
-def _coefficient(norms: Tensor, product: Tensor, d: int) -> Tensor:
-    """The same from the squared norms of the n centred samples and either of their two products."""
     n = len(norms)
     if d == 1:
         return norms.new_zeros(())
@@ -255,7 +147,7 @@ class _AffineImage(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    @_on_one_thread
+    @on_one_thread
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         x, weight_x, ridge_x, y, weight_y, ridge_y, z, sigma = ctx.saved_tensors
         n = (weight_x * (x.T @ (x @ z)) + ridge_x * z) / sigma
@@ -293,9 +185,6 @@ def _through_polar_factor(
     return weight * g_y, u @ vg + weight * g_x
 
 
-# ------------------------------------------------------------------------------------------- transport
-
-
 def _match(source: Tensor, target: Tensor) -> Tensor:
     """The optimal assignment: target[result[i]] is the partner of source[i]."""
     with torch.no_grad():
@@ -303,14 +192,15 @@ def _match(source: Tensor, target: Tensor) -> Tensor:
             partner = torch.empty(source.shape[0], dtype=torch.long, device=source.device)
             partner[source[:, 0].argsort()] = target[:, 0].argsort()
             return partner
-        return torch.from_numpy(_partners(_costs(source, target).cpu().numpy())).to(source.device)
+        return torch.from_numpy(optimal_partners(squared_distances(source, target).cpu().numpy())).to(source.device)
 
 
-def _costs(source: Tensor, target: Tensor) -> Tensor:
+def squared_distances(source: Tensor, target: Tensor) -> Tensor:
+    """Between all rows of two clouds, (n, n); up to rounding, so perhaps a little below 0."""
     return source.square().sum(1)[:, None] + target.square().sum(1) - 2 * source @ target.T
 
 
-def _partners(cost: np.ndarray) -> np.ndarray:
+def optimal_partners(cost: np.ndarray) -> np.ndarray:
     """The column assigned to each row, at the least total cost; overwrites the costs."""
     nearest = cost.argmin(axis=1)
     # If every row's cheapest column is a different one, nothing can be cheaper.
@@ -324,19 +214,20 @@ def _partners(cost: np.ndarray) -> np.ndarray:
 
 def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
     _check_covariance(covariance)
-    x, y = _same_shape(x, y)
+    x, y = check_pair(x, y)
     n, d = x.shape
-    x, y = _centre(x)[0], _centre(y)[0]
+    x, y = centre(x)[0], centre(y)[0]
     spread = y.square().sum() / n
     if not bool(spread > 0):
         # Undefined: 0 / 0. The sums keep the result attached to the graph, with zero gradients.
         return (x.sum() + y.sum()) * 0 + float("nan")
     x, y, _ = _coordinates(x, y, basis=False)
     image = _AffineImage.apply(*_weights(x, d, covariance), *_weights(y, d, covariance))
-    return _one_minus_root(image - (y if paired else y[_match(image, y)]), spread)
+    return one_minus_root(image - (y if paired else y[_match(image, y)]), spread)
 
 
-def _one_minus_root(residual: Tensor, spread: Tensor) -> Tensor:
+def one_minus_root(residual: Tensor, spread: Tensor) -> Tensor:
+    """The score: residuals (n, k) between image and partner, and the trace of the output's covariance."""
     ratio = residual.square().sum() / (2 * len(residual) * spread)
     # At a ratio of exactly 0 the root has no derivative: take 0.
     return 1 - torch.where(ratio > 0, torch.where(ratio > 0, ratio, 1.0).sqrt(), 0.0)
@@ -352,14 +243,11 @@ def _weights(centred: Tensor, d: int, covariance: str) -> tuple[Tensor, Tensor, 
         return centred, centred.new_full((), 1 / n), centred.new_zeros(()), None
     product = centred.T @ centred
     norms = centred.square().sum(dim=1)
-    s = _coefficient(norms, product, d)
+    s = shrinkage_from(norms, product, d)
     return centred, (1 - s) / n, s * norms.sum() / (n * d), product.detach()
 
 
-# ---------------------------------------------------------------------------------------------- public
-
-
-@_on_one_thread
+@on_one_thread
 def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor:
     """The affinity score of ``y`` with respect to ``x`` (equation 5 of the paper).
 
@@ -405,7 +293,7 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor
     return _score(x, y, covariance, paired=False)
 
 
-@_on_one_thread
+@on_one_thread
 def paired_affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor:
     """The paired variant: 1 - sqrt(mean |T(x_i) - y_i|^2 / (2 tr S_Y)), in [1 - sqrt(2), 1] without shrinkage.
 
@@ -423,7 +311,7 @@ def paired_affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") ->
     return _score(x, y, covariance, paired=True)
 
 
-@_on_one_thread
+@on_one_thread
 def wasserstein2(x: Any, y: Any) -> Tensor:
     """The 2-Wasserstein distance between the empirical measures of ``x`` and ``y``, with uniform weights.
 
@@ -445,8 +333,8 @@ def wasserstein2(x: Any, y: Any) -> Tensor:
     >>> round(wasserstein2([0.0, 1.0], [3.0, 2.0]).item(), 12)       # sorted: 0 -> 2, 1 -> 3
     2.0
     """
-    x, y = (value.to(torch.float64) for value in _same_shape(x, y))
-    scale = torch.maximum(_exponent(_largest(x)), _exponent(_largest(y)))
+    x, y = (value.to(torch.float64) for value in check_pair(x, y))
+    scale = torch.maximum(exponent(largest_magnitude(x)), exponent(largest_magnitude(y)))
     # A common translation changes nothing but keeps large offsets from cancelling in the costs.
     x, y = torch.ldexp(x, -scale), torch.ldexp(y, -scale)
     middle = (x.detach().mean(dim=0) + y.detach().mean(dim=0)) / 2
@@ -456,7 +344,7 @@ def wasserstein2(x: Any, y: Any) -> Tensor:
     return torch.ldexp(root, scale)
 
 
-@_on_one_thread
+@on_one_thread
 def shrinkage(x: Any) -> Tensor:
     """The Ledoit-Wolf shrinkage coefficient of samples ``x``, shape (n, d) or (n,); a float64 number in [0, 1].
 
@@ -465,8 +353,10 @@ def shrinkage(x: Any) -> Tensor:
     >>> round(shrinkage([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).item(), 3)
     0.944
     """
-    x = _samples(x, "x")
-    return _ledoit_wolf(_centre(x)[0], x.shape[1])
+    centred = centre(check_samples(x, "x"))[0]
+    n, d = centred.shape
+    product = centred @ centred.T if n < d else centred.T @ centred
+    return shrinkage_from(centred.square().sum(dim=1), product, d)
 
 
 class AffineMap:
@@ -516,7 +406,7 @@ class AffineMap:
         return self.matvec(torch.eye(len(self.mean_x), dtype=torch.float64, device=self.mean_x.device))
 
 
-@_on_one_thread
+@on_one_thread
 @torch.no_grad()
 def affine_map(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> AffineMap:
     """The affine optimal transport map between the normal approximations of ``x`` and ``y`` (Theorem 3.3).
@@ -535,10 +425,10 @@ def affine_map(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> AffineMap:
     [5.0, 5.0]
     """
     _check_covariance(covariance)
-    x, y = _same_shape(x, y)
+    x, y = check_pair(x, y)
     d = x.shape[1]
-    x, mean_x, exponent_x = _centre(x)
-    y, mean_y, exponent_y = _centre(y)
+    x, mean_x, exponent_x = centre(x)
+    y, mean_y, exponent_y = centre(y)
     x, y, basis = _coordinates(x, y, basis=True)
     parts_x, parts_y = _weights(x, d, covariance), _weights(y, d, covariance)
     ridge_x, ridge_y = parts_x[2], parts_y[2]

@@ -30,26 +30,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from affscore.score import (
-    _centre,
-    _coefficient,
-    _costs,
-    _on_one_thread,
-    _one_minus_root,
-    _partners,
-    _same_shape,
-    affinity_score,
-)
+from affscore.samples import centre, check_pair, on_one_thread
+from affscore.score import affinity_score, one_minus_root, optimal_partners, shrinkage_from, squared_distances
 
 __all__ = ["affinity_scores", "operations"]
 
 # Roots of eigenvalues of S_X S_Y below this fraction of the largest would cost the iteration its last digits.
 _LEAST = 1e-7
-# How many calls go through the iteration together: about 1 GiB of GPU memory at n = 512.
-_TOGETHER = 16
+#: How many calls go through the iteration together: about 1 GiB of GPU memory at n = 512.
+TOGETHER = 16
 
 
-@_on_one_thread
+@on_one_thread
 @torch.no_grad()
 def affinity_scores(
     pairs: Sequence[tuple[Any, Any]],
@@ -92,15 +84,15 @@ def affinity_scores(
     >>> abs(one - affinity_score(x, torch.relu(x)).item()) < 1e-10, round(two, 10)
     (True, 1.0)
     """
-    checked = [_same_shape(x, y) for x, y in pairs]
+    checked = [check_pair(x, y) for x, y in pairs]
     groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for place, (x, _) in enumerate(checked):
         n, d = x.shape
         groups[n, min(d, 2 * n + 1), x.device].append(place)
     scores = [math.nan] * len(checked)
     for places in groups.values():
-        for begin in range(0, len(places), _TOGETHER):
-            some = places[begin : begin + _TOGETHER]
+        for begin in range(0, len(places), TOGETHER):
+            some = places[begin : begin + TOGETHER]
             for place, score in zip(some, _scores([checked[place] for place in some], solve), strict=True):
                 scores[place] = score
     return scores
@@ -127,7 +119,7 @@ def operations(n: int, d: int, least: float = 1e-5) -> int:
 
 
 def _scores(pairs: list[tuple[Tensor, Tensor]], solve: Callable[..., Iterable[np.ndarray]]) -> list[float]:
-    centred = [(_centre(x)[0], _centre(y)[0]) for x, y in pairs]
+    centred = [(centre(x)[0], centre(y)[0]) for x, y in pairs]
     parts = [_covariances(x, y) for x, y in centred]
     least = torch.stack([part[3] for part in parts]).tolist()
     chosen = [i for i, value in enumerate(least) if value >= _LEAST]  # not where it is NaN
@@ -140,9 +132,9 @@ def _scores(pairs: list[tuple[Tensor, Tensor]], solve: Callable[..., Iterable[np
         min(least[i] for i in chosen),
     )
     clouds = [(_image(a, *centred[i]) * parts[i][2], centred[i][1]) for a, i in zip(maps, chosen, strict=True)]
-    columns = solve(_partners, [_costs(image, y).cpu().numpy() for image, y in clouds])
+    columns = solve(optimal_partners, [squared_distances(image, y).cpu().numpy() for image, y in clouds])
     found = [
-        _one_minus_root(image - y[torch.from_numpy(partner).to(y.device)], y.square().sum() / len(y))
+        one_minus_root(image - y[torch.from_numpy(partner).to(y.device)], y.square().sum() / len(y))
         for (image, y), partner in zip(clouds, columns, strict=True)
     ]
     for i, score in zip(chosen, torch.stack(found).tolist(), strict=True):
@@ -169,7 +161,7 @@ def _covariances(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     scaled, ridges, bounds = [], [], []
     for cloud, product, row, place in zip((x, y), products, rows, places, strict=True):
         norms = cloud.square().sum(dim=1)
-        s = _coefficient(norms, product, d)
+        s = shrinkage_from(norms, product, d)
         ridge = s * norms.sum() / (n * d)
         bound = ridge + (1 - s) / n * torch.linalg.matrix_norm(product)
         matrix = torch.eye(min(d, 2 * n), dtype=x.dtype, device=x.device) * (ridge / bound)

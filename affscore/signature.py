@@ -32,10 +32,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from affscore.companions import MEASURES
+from affscore.channels import POOLS
+from affscore.companions import check_names
 from affscore.files import replacing
 from affscore.score import COVARIANCES
-from affscore.tracing import POOLS, Call, Excluded
+from affscore.tracing import Call, Excluded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,9 +125,8 @@ class Signature:
         if self.scores.ndim != 2 or self.scores.shape[1] != len(self.calls):
             raise ValueError(f"scores has shape {self.scores.shape}; it should be (batches, {len(self.calls)} calls).")
         self.companions = {name: np.asarray(value, dtype=np.float64) for name, value in self.companions.items()}
+        check_names(list(self.companions))
         for name, value in self.companions.items():
-            if name not in MEASURES:
-                raise ValueError(f"companions has {name!r}; the measures are {', '.join(map(repr, MEASURES))}.")
             if value.shape != self.scores.shape:
                 raise ValueError(
                     f"the companion {name!r} has shape {value.shape}; it should be that of scores, {self.scores.shape}."
@@ -162,19 +162,19 @@ class Signature:
                     f"batch {result.index} has the companions {sorted(result.companions)}, but batch {first.index} "
                     f"has {sorted(first.companions)}."
                 )
-        shape = len(results), len(first.calls)
+
+        def rows(values: list[list[float]]) -> np.ndarray:
+            return np.array(values, dtype=np.float64).reshape(len(results), len(first.calls))
+
         return cls(
             calls=list(first.calls),
-            scores=np.array([result.scores for result in results], dtype=np.float64).reshape(shape),
+            scores=rows([result.scores for result in results]),
             excluded=list(first.excluded),
             pool=pool,
             covariance=covariance,
             batch_sizes=[result.size for result in results],
             provenance=dict(provenance or {}),
-            companions={
-                name: np.array([result.companions[name] for result in results], dtype=np.float64).reshape(shape)
-                for name in first.companions
-            },
+            companions={name: rows([result.companions[name] for result in results]) for name in first.companions},
         )
 
     @property
@@ -252,8 +252,6 @@ class Signature:
         ax.grid(axis="y", alpha=0.3)
         return ax
 
-    # ------------------------------------------------------------------------------------- storage
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the signature as JSON. The file is complete or not there."""
         path = Path(path)
@@ -294,45 +292,36 @@ class Signature:
         if schema != SCHEMA:
             raise ValueError(f"{path} has schema {schema!r}; it should be {SCHEMA!r}.")
         try:
-            return cls._from_content(content)
+            return cls(**_checked(content))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {error}.") from error
 
-    @classmethod
-    def _from_content(cls, content: dict[str, Any]) -> Signature:
-        """The signature in the stored form, every part of which is checked."""
-        unknown = set(content) - set(_KEYS)
-        _require(not unknown, f"it has the unknown keys {sorted(unknown)}")
-        for name, known in (("pool", POOLS), ("covariance", COVARIANCES)):
-            _require(content[name] in known, f"{name} is {content[name]!r}")
-        calls = [Call(**{**call, "shape": tuple(call["shape"])}) for call in content["calls"]]
-        for call in calls:
-            numbers = (call.ordinal, call.channel_axis, *call.shape)
-            sound = all(type(value) is int for value in numbers) and type(call.gate) is bool
-            sound &= all(isinstance(value, str) for value in (call.name, call.module, call.function))
-            _require(sound, f"the call {call.name!r} has a value of a wrong type")
-        _require(len({call.name for call in calls}) == len(calls), "two calls have the same name")
-        sizes = content["batch_sizes"]
-        _require(all(type(size) is int and size >= 2 for size in sizes), "batch_sizes should hold whole numbers from 2")
-        shape = len(sizes), len(calls)
-        scores = _with_nans(content["scores"], shape, "scores")
-        _require(not (scores > 1).any(), "a score is above 1")
-        _require(isinstance(content["provenance"], dict), "provenance should be an object")
-        return cls(
-            calls=calls,
-            scores=scores,
-            excluded=[Excluded(**item) for item in content["excluded"]],
-            pool=content["pool"],
-            covariance=content["covariance"],
-            batch_sizes=sizes,
-            provenance=content["provenance"],
-            companions={name: _with_nans(rows, shape, name) for name, rows in content.get("companions", {}).items()},
-        )
+
+_KEYS = {"pool", "covariance", "calls", "excluded", "batch_sizes", "scores", "companions", "provenance"}
 
 
-_KEYS = (
-    "schema", "pool", "covariance", "calls", "excluded", "batch_sizes", "scores", "companions", "provenance",
-)  # fmt: skip
+def _checked(content: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a signature from its stored form; what the constructor does not see is checked here."""
+    stored = {name: value for name, value in content.items() if name != "schema"}
+    _require(stored.keys() <= _KEYS, f"it has the unknown keys {sorted(stored.keys() - _KEYS)}")
+    for name, known in (("pool", POOLS), ("covariance", COVARIANCES)):
+        _require(stored[name] in known, f"{name} is {stored[name]!r}")
+    calls = [Call(**{**call, "shape": tuple(call["shape"])}) for call in stored["calls"]]
+    for call in calls:
+        numbers = (call.ordinal, call.channel_axis, *call.shape)
+        sound = all(type(value) is int for value in numbers) and type(call.gate) is bool
+        sound &= all(isinstance(value, str) for value in (call.name, call.module, call.function))
+        _require(sound, f"the call {call.name!r} has a value of a wrong type")
+    _require(len({call.name for call in calls}) == len(calls), "two calls have the same name")
+    sizes = stored["batch_sizes"]
+    _require(all(type(size) is int and size >= 2 for size in sizes), "batch_sizes should hold whole numbers from 2")
+    _require(isinstance(stored["provenance"], dict), "provenance should be an object")
+    shape = len(sizes), len(calls)
+    scores = _with_nans(stored["scores"], shape, "scores")
+    _require(not (scores > 1).any(), "a score is above 1")
+    companions = {name: _with_nans(rows, shape, name) for name, rows in stored.get("companions", {}).items()}
+    excluded = [Excluded(**item) for item in stored["excluded"]]
+    return stored | {"calls": calls, "scores": scores, "excluded": excluded, "companions": companions}
 
 
 def _require(condition: bool, sentence: str) -> None:
@@ -356,5 +345,4 @@ def _with_nans(rows: Any, shape: tuple[int, int], name: str) -> np.ndarray:
         for value in row:
             sound = value is None or (type(value) in (int, float) and math.isfinite(value))
             _require(sound, f"{name} holds {value!r}, which is not a finite number")
-    found = [[math.nan if value is None else float(value) for value in row] for row in rows]
-    return np.array(found, dtype=np.float64).reshape(shape)
+    return np.array(rows, dtype=np.float64).reshape(shape)

@@ -24,31 +24,25 @@ may differ in the last bits. Compiled, scripted and exported modules are refused
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from affscore.channels import POOLS, channel_axis, follow, keep_axis, pool, sparsity, tensors_in
+
 __all__ = ["ACTIVATIONS", "POOLS", "Activation", "Call", "Excluded", "Observation", "Trace", "check_traceable", "trace"]
 
-POOLS = ("spatial", "trailing")
-ZERO = 1e-3  # what counts as zero for the sparsity
-_PIECE = 1 << 17
 aten = torch.ops.aten
-
-
-# --------------------------------------------------------------------------------------------- registry
 
 
 def _argument(args: Sequence[Any], kwargs: dict[str, Any], place: int, name: str, default: Any) -> Any:
@@ -135,9 +129,6 @@ def _encoder_layer(
     return "gelu" if use_gelu else "relu", F.linear(x, weight_1, bias_1)
 
 
-# ---------------------------------------------------------------------------------------------- results
-
-
 @dataclass(frozen=True)
 class Call:
     """One activation call of a forward pass.
@@ -199,95 +190,6 @@ class Trace:
     excluded: list[Excluded] = field(default_factory=list)
 
 
-# ------------------------------------------------------------------------------------------ channel axis
-
-# Where these operators put the channels of their output. Everything else moves or keeps the axis it is given.
-_CHANNELS_FIRST = {
-    "convolution", "_convolution", "conv1d", "conv2d", "conv3d", "convolution_overrideable", "cudnn_convolution",
-    "batch_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit",
-    "_native_batch_norm_legit_no_training", "_batch_norm_with_update", "_batch_norm_no_update",
-    "group_norm", "native_group_norm", "instance_norm",
-}  # fmt: skip
-_CHANNELS_LAST = {
-    "linear", "addmm", "mm", "bmm", "baddbmm", "matmul", "layer_norm", "native_layer_norm", "embedding",
-    "_native_multi_head_attention", "scaled_dot_product_attention", "_scaled_dot_product_flash_attention",
-    "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_efficient_attention",
-}  # fmt: skip
-_VIEWS = {"view", "_unsafe_view", "reshape", "_reshape_alias", "flatten", "unflatten"}
-
-
-def _after_view(axis: int, old: Sequence[int], new: Sequence[int]) -> int | None:
-    """Where an axis of a reshaped tensor went: it is still there if its length and all before it multiply out."""
-    ahead = math.prod(old[:axis])
-    for place, length in enumerate(new):
-        if length == old[axis] and math.prod(new[:place]) == ahead:
-            return place
-    return None
-
-
-def _moved(operator: str, axis: int, args: Sequence[Any], old: Sequence[int], new: Sequence[int]) -> int | None:
-    """The axis of the channels after an operator, given the axis before it."""
-    if operator == "permute":
-        return [d % len(old) for d in args[1]].index(axis)
-    if operator == "transpose":
-        a, b = args[1] % len(old), args[2] % len(old)
-        return {a: b, b: a}.get(axis, axis)
-    if operator == "t":
-        return 1 - axis if len(old) == 2 else axis
-    if operator == "unsqueeze":
-        return axis + (args[1] % len(new) <= axis)
-    if operator == "select":
-        gone = args[1] % len(old)
-        return None if gone == axis else axis - (gone < axis)
-    if operator in _VIEWS or len(new) != len(old):
-        return _after_view(axis, old, new)
-    return axis
-
-
-def _tensors(args: Iterable[Any]) -> Iterator[Tensor]:
-    for argument in args:
-        if isinstance(argument, Tensor):
-            yield argument
-        elif isinstance(argument, list | tuple):
-            yield from (item for item in argument if isinstance(item, Tensor))
-
-
-_TAG = "_affscore_channel_axis"
-
-
-def _follow(operator: str, args: Sequence[Any], out: Any) -> None:
-    """Tag the outputs of an operator with the axis that holds their channels."""
-    results = list(_tensors([out]))
-    if not results:
-        return
-    if operator in _CHANNELS_FIRST:
-        if results[0].ndim >= 2:
-            setattr(results[0], _TAG, 1)
-        return
-    if operator in _CHANNELS_LAST:
-        setattr(results[0], _TAG, results[0].ndim - 1)
-        return
-    for source in _tensors(args):
-        axis = getattr(source, _TAG, None)
-        if axis is None:
-            continue
-        for result in results:
-            if result.ndim == source.ndim or source is args[0]:
-                setattr(result, _TAG, _moved(operator, axis, args, source.shape, result.shape))
-        return
-
-
-def channel_axis(tensor: Tensor) -> int:
-    """The axis of the channels: as followed from the last layer, else 1 for images and vectors, last for tokens."""
-    axis = getattr(tensor, _TAG, None)
-    if axis is not None and 0 < axis < tensor.ndim:
-        return axis
-    return tensor.ndim - 1 if tensor.ndim == 3 else 1
-
-
-# -------------------------------------------------------------------------------------------- fixed values
-
-
 class _Fixed:
     """The tensors that a network's parameters and buffers determine, whatever the batch is.
 
@@ -307,65 +209,17 @@ class _Fixed:
         return not self.written or tensor.untyped_storage()._cdata not in self.written
 
     def follow(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> None:
-        inputs = chain(_tensors(args), _tensors(kwargs.values()))
+        inputs = chain(tensors_in(args), tensors_in(kwargs.values()))
         first = next(inputs, None)
         if first is None or first not in self:
             return
         if all(tensor in self for tensor in inputs):
-            for result in _tensors([out]):
+            for result in tensors_in([out]):
                 setattr(result, self._TAG, True)
         elif func._schema.is_mutable:
             # In place, perhaps through a view: every tensor on this storage depends on the batch from now on.
             storage = first.untyped_storage()
             self.written[storage._cdata] = storage
-
-
-# ----------------------------------------------------------------------------------------------- pooling
-
-
-def pool(tensor: Tensor, kind: str, axis: int) -> Tensor:
-    """Average activations of shape (n, ...) to (n, channels).
-
-    ``"spatial"`` averages over all axes but the batch and the channel axis. ``"trailing"`` does what the public
-    reference code does: it averages over the last axis of 3-dimensional and the last two of 4-dimensional tensors,
-    wherever the channels are, and the rest is flattened.
-
-    >>> tokens = torch.arange(12.0).reshape(1, 2, 6)                 # (n, tokens, channels)
-    >>> pool(tokens, "spatial", axis=2).shape, pool(tokens, "trailing", axis=2).shape
-    (torch.Size([1, 6]), torch.Size([1, 2]))
-    """
-    if kind == "spatial":
-        dims = [d for d in range(1, tensor.ndim) if d != axis]
-    else:
-        dims = list(range(max(2, tensor.ndim - 2), tensor.ndim))
-    wide = tensor.dtype if tensor.dtype in (torch.float32, torch.float64) else torch.float32
-    if not dims:
-        # A copy: the tensor itself may be overwritten in place by the next layer.
-        return tensor.to(wide, copy=True).flatten(1)
-    return tensor.mean(dim=dims, dtype=wide).flatten(1)
-
-
-def sparsity(tensor: Tensor) -> Tensor:
-    """The fraction of entries with ``|x| <= 1e-3``, as the paper's public code counts zeros; shape (), float64.
-
-    >>> sparsity(torch.tensor([0.0, 0.001, -0.0005, 0.5])).item()
-    0.75
-    """
-    if tensor.device.type != "cpu" or tensor.dtype not in (torch.float32, torch.float64):
-        return torch.count_nonzero(tensor.abs() <= ZERO).double() / tensor.numel()
-    # In pieces that stay in the cache, in the order of memory, and without a new array for each: eight times faster.
-    order = sorted(range(tensor.ndim), key=tensor.stride, reverse=True)
-    flat = tensor.detach().permute(order).reshape(-1).numpy()
-    size, zero = np.empty(min(_PIECE, len(flat)), flat.dtype), np.empty(min(_PIECE, len(flat)), bool)
-    count = 0
-    for start in range(0, len(flat), _PIECE):
-        piece = flat[start : start + _PIECE]
-        small = np.less_equal(np.abs(piece, out=size[: len(piece)]), ZERO, out=zero[: len(piece)])
-        count += int(np.count_nonzero(small))
-    return torch.tensor(count / tensor.numel(), dtype=torch.float64)
-
-
-# ----------------------------------------------------------------------------------------------- tracing
 
 
 class _Watcher(TorchDispatchMode):
@@ -384,7 +238,7 @@ class _Watcher(TorchDispatchMode):
             out = self._call(function, activation.gate, args[0], lambda: func(*args, **kwargs))
         else:
             out = func(*args, **kwargs)
-            _follow(packet.__name__, args, out)
+            follow(packet.__name__, args, out)
         self.fixed.follow(func, args, kwargs, out)
         if packet is aten._transformer_encoder_layer_fwd and not args[0].is_nested:
             function, hidden = _encoder_layer(*args, **kwargs)
@@ -400,13 +254,13 @@ class _Watcher(TorchDispatchMode):
         if reason := self._unfit(x):
             self._exclude(name, reason)
             out = run()
-            _follow(function, [x], out)
+            follow(function, [x], out)
             return out
         axis = channel_axis(x)
         before, zeros = pool(x, self.kind, axis), sparsity(x) if self.sparsity else None
         out = run()
         after = out if isinstance(out, Tensor) else out[0]
-        setattr(after, _TAG, axis)
+        keep_axis(after, axis)
         kept = axis if self.kind == "spatial" else -1
         call = Call(name, self.path[-1], function, ordinal, gate, tuple(x.shape[1:]), kept)
         both = None if zeros is None else (zeros, sparsity(after))

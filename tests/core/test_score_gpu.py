@@ -11,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import affscore
 import affscore.score_gpu as batched
+from affscore.samples import centre
 from affscore.score_gpu import affinity_scores, operations
 
 seeds = pytest.mark.parametrize("seed", range(3))
@@ -86,7 +87,7 @@ def test_pairs_without_a_ridge_to_rely_on_are_scored_as_single_calls_are(case):
     found = affinity_scores(pairs)
     np.testing.assert_allclose(found, singly(pairs), atol=1e-10)
     assert math.isnan(found[1]) == (case == "dead") and math.isfinite(found[0])
-    centred = [batched._centre(torch.from_numpy(v))[0] for v in pairs[1]]
+    centred = [centre(torch.from_numpy(v))[0] for v in pairs[1]]
     assert not batched._covariances(*centred)[3] >= batched._LEAST
 
 
@@ -121,7 +122,7 @@ def test_neither_the_executor_nor_the_groups_change_a_bit(monkeypatch):
     pairs = [(a, np.tanh(3 * a)) for a in x]
     with ThreadPoolExecutor(3) as pool:
         assert affinity_scores(pairs, solve=pool.map) == affinity_scores(pairs)
-    monkeypatch.setattr(batched, "_TOGETHER", 1)
+    monkeypatch.setattr(batched, "TOGETHER", 1)
     # Alone, a pair takes as many steps as it needs itself.
     assert affinity_scores(pairs) == pytest.approx(singly(pairs), abs=1e-10)
 
@@ -129,7 +130,7 @@ def test_neither_the_executor_nor_the_groups_change_a_bit(monkeypatch):
 @pytest.mark.parametrize(("n", "d"), [(40, 6), (20, 40), (20, 41), (9, 100)])
 def test_operations_are_those_that_torch_counts(n, d):
     x = torch.from_numpy(cloud(np.random.default_rng(0), n, d))
-    least = batched._covariances(*(batched._centre(v)[0] for v in (x, torch.tanh(x))))[3].item()
+    least = batched._covariances(*(centre(v)[0] for v in (x, torch.tanh(x))))[3].item()
     with FlopCounterMode(display=False) as counter:
         affinity_scores([(x, torch.tanh(x))])
     assert counter.get_total_flops() == operations(n, d, least)

@@ -1,0 +1,120 @@
+"""Samples before anything is computed of them: checked, centred and scaled, on one thread.
+
+All is float64 from here on, whatever the dtype of the input. Powers of two are taken out, which is exact, so that
+squares neither overflow nor vanish.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["centre", "check_pair", "check_samples", "exponent", "largest_magnitude", "on_one_thread", "one_thread"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run the block's CPU linear algebra on one thread, so that its bits do not depend on the caller's settings."""
+    before = torch.get_num_threads()
+    if before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that runs in :func:`one_thread`."""
+
+    @functools.wraps(function)
+    def pinned(*args: P.args, **kwargs: P.kwargs) -> R:
+        with one_thread():
+            return function(*args, **kwargs)
+
+    return pinned
+
+
+def check_samples(value: Any, name: str) -> Tensor:
+    """``value`` as an (n, d) tensor of its own dtype, or an error that says what it should have been."""
+    try:
+        tensor = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value, order="C"))
+    except TypeError as error:
+        raise TypeError(f"{name} should be an array or tensor of real numbers, but it is {value!r:.80}.") from error
+    if tensor.is_complex() or tensor.dtype == torch.bool:
+        raise TypeError(f"{name} has dtype {tensor.dtype}; it should hold real numbers.")
+    if tensor.ndim == 1:
+        tensor = tensor[:, None]
+    if tensor.ndim != 2:
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it should be (n, d) or (n,).")
+    if tensor.shape[0] < 2:
+        raise ValueError(f"{name} has n = {tensor.shape[0]} samples; a covariance needs n >= 2.")
+    if tensor.shape[1] < 1:
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it should have at least one column.")
+    if not all(bool(torch.isfinite(end)) for end in tensor.detach().aminmax()):
+        bad = int((~torch.isfinite(tensor)).sum())
+        raise ValueError(f"{name} holds {bad} values that are NaN or infinite; all should be finite.")
+    return tensor
+
+
+def check_pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Both as (n, d) tensors of their own dtype, or an error that says what they should have been."""
+    x, y = check_samples(x, "x"), check_samples(y, "y")
+    if x.shape != y.shape:
+        raise ValueError(
+            f"x has shape {tuple(x.shape)} and y has shape {tuple(y.shape)}; they should be the same, "
+            "one row of y for each row of x."
+        )
+    if x.device != y.device:
+        raise ValueError(f"x is on {x.device} and y is on {y.device}; they should be on the same device.")
+    return x, y
+
+
+def largest_magnitude(value: Tensor) -> Tensor:
+    """The largest magnitude in each column."""
+    low, high = value.detach().aminmax(dim=0)
+    return torch.maximum(-low, high)
+
+
+def exponent(largest: Tensor) -> Tensor:
+    """The exponent of the power of two just above the largest magnitude: dividing by that power is exact."""
+    top = largest.max()
+    return torch.where(top > 0, torch.frexp(top).exponent, 0)
+
+
+def centre(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Centred float64 samples of magnitude about 1, their mean, and the exponent of the power of two taken out.
+
+    Channels that vary by no more than rounding in the precision of their input become exactly 0.
+    """
+    rounding = (
+        4 * min(torch.finfo(value.dtype).eps, 1.2e-7)
+        if value.is_floating_point()
+        else 4 * torch.finfo(torch.float64).eps
+    )
+    wide = value.to(torch.float64)
+    largest = largest_magnitude(wide)
+    outer = exponent(largest)
+    wide = torch.ldexp(wide, -outer)
+    mean = wide.mean(dim=0)
+    centred = wide - mean
+    # The first mean of data far from 0 is itself rounded; the second pass removes what that leaves.
+    rest = centred.mean(dim=0)
+    centred = centred - rest
+    spread = largest_magnitude(centred)
+    constant = spread <= rounding * torch.ldexp(largest, -outer)
+    if bool(constant.any()):
+        centred = centred.masked_fill(constant, 0.0)
+    inner = exponent(spread)
+    return torch.ldexp(centred, -inner), torch.ldexp(mean + rest, outer), outer + inner

@@ -1,0 +1,26 @@
+"""A small network and its images, for tests of what is measured on networks."""
+
+import torch
+from torch import nn
+
+
+def network(seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(
+        nn.Conv2d(3, 12, 3), nn.BatchNorm2d(12), nn.ReLU(inplace=True), nn.Conv2d(12, 6, 3), nn.SiLU(),
+        nn.Flatten(), nn.Linear(6 * 16, 20), nn.Sigmoid(), nn.Linear(20, 5),
+    )  # fmt: skip
+
+
+def images(count=2, n=32, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(n, 3, 8, 8, generator=generator) for _ in range(count)]
+
+
+class Dead(nn.Module):
+    """Its second activation is dead in batches whose mean is negative, its third always."""
+
+    def forward(self, x):
+        y = torch.tanh(x)
+        y = torch.relu(y + 2 * torch.sign(x.mean()))
+        return torch.relu(-y - 1)

@@ -1,0 +1,52 @@
+"""Samples are checked, centred and scaled without losing a bit, and on one thread."""
+
+import numpy as np
+import pytest
+import torch
+
+from affscore.samples import centre, check_pair, check_samples, exponent, on_one_thread
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 3e150])
+def test_centred_samples_give_the_samples_back(seed, offset, scale):
+    x = torch.from_numpy(scale * (np.random.default_rng(seed).normal(size=(40, 3)) + offset))
+    centred, mean, power = centre(x)
+    assert 0.5 <= centred.abs().max() <= 1
+    assert centred.mean(dim=0).abs().max() < 1e-15
+    torch.testing.assert_close(torch.ldexp(centred, power) + mean, x, rtol=0, atol=1e-15 * x.abs().max().item())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
+def test_a_channel_that_varies_by_rounding_alone_is_constant(dtype):
+    x = torch.full((10, 2), 3.0).to(dtype)
+    x[:5, 1] += 1
+    if dtype.is_floating_point:
+        x[0, 0] = x[0, 0] * (1 + torch.finfo(dtype).eps)
+    centred = centre(x)[0]
+    assert not centred[:, 0].any() and centred[:, 1].all()
+
+
+def test_the_power_of_two_is_just_above():
+    for value in (1.0, 0.75, 1e-300, 5e300):
+        power = exponent(torch.tensor([value, value / 7], dtype=torch.float64))
+        assert 0.5 <= value * 2.0 ** -float(power) <= 1
+    assert exponent(torch.zeros(3)) == 0
+
+
+def test_a_vector_is_one_column_and_lists_are_samples():
+    assert check_samples([1.0, 2.0, 3.0], "x").shape == (3, 1)
+    assert check_pair(np.arange(4), np.arange(4.0))[0].dtype == torch.int64
+
+
+def test_threads_are_one_inside_and_as_before_outside():
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        assert on_one_thread(torch.get_num_threads)() == 1
+        with pytest.raises(ZeroDivisionError):
+            on_one_thread(lambda: 1 / 0)()
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
