@@ -1,0 +1,154 @@
+"""The cloud through an activation: its JavaScript against SciPy and affscore, on clouds that are hard for both."""
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import traitlets
+from scipy.optimize import linear_sum_assignment
+
+from affscore import affine_map, affinity_score, wasserstein2
+from affscore_book import kit
+from affscore_book.kit.affinity1d import NAMES
+from affscore_book.kit.bundle import bundle
+from affscore_book.theory.measures import covariance, fixed_image
+from affscore_book.theory.widget import CENTRE, POINTS, WIDTHS, CloudThroughActivation, cloud, frame
+
+SOURCE = CloudThroughActivation._esm
+ASSIGNMENT = bundle(Path(kit.__file__).with_name("assignment.js"))
+
+
+def hard_pairs():
+    """(name, x, y) of planar clouds: heavy tails, nearly singular, dead ranges, kinks, equal points, far away."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        heavy, normal = rng.standard_t(1.5, size=(2, 40, 2)), rng.normal(size=(40, 2))
+        thin = normal * [1, 1e-4] @ np.linalg.qr(rng.normal(size=(2, 2)))[0]
+        yield "heavy tails", heavy[0], heavy[1]
+        yield "relu", normal, np.maximum(normal, 0)
+        yield "thin inputs", thin, np.maximum(thin, 0)
+        yield "thin outputs", normal, thin
+        yield "kink at a point", normal - normal[3], np.maximum(normal - normal[3], 0)
+        yield "one channel dead", normal, np.maximum(normal * [1, 0] - [0, 9], 0)
+        yield "one point alive", normal, np.maximum(normal - np.sort(normal, axis=0)[-2], 0)
+        yield "one-dimensional inputs", normal * [1, 0], np.maximum(normal, 0)
+        yield "inputs on a tilted line", normal[:, :1] * [1, 3], np.maximum(normal, 0)
+        yield "equal points", np.repeat(normal[:8], 5, axis=0), np.maximum(np.repeat(normal[:8], 5, axis=0), 0)
+        yield "few values", np.sign(normal), np.sign(heavy[0])
+        yield "far away", normal + 1e6, np.tanh(normal) - 1e5
+        yield "affine", normal, fixed_image(normal)
+        yield "two points", normal[:2], np.maximum(normal[:2], 0)
+    yield "constant outputs", normal, np.full((40, 2), 0.3)
+    yield "constant outputs up to rounding", normal, np.where(normal > 0, 0.3, np.nextafter(0.3, 1))
+    yield "constant inputs", np.ones((40, 2)), normal
+
+
+PAIRS = list(hard_pairs())
+
+
+def mismatches(node, source):
+    """Names of the pairs whose score or partners are not those of Python."""
+    results = node(
+        source,
+        """(m, pairs) => pairs.map(([x, y]) => {
+          const columns = (rows) => [0, 1].map((k) => Float64Array.from(rows, (row) => row[k]));
+          const { score, image, partner, w2, bound } = m.affinity2d(columns(x), columns(y));
+          return { score, image, partner: Array.from(partner), w2, bound };
+        })""",
+        [(x.tolist(), y.tolist()) for _, x, y in PAIRS],
+    )
+    wrong = []
+    for (name, x, y), result in zip(PAIRS, results, strict=True):
+        score = affinity_score(x, y, covariance="empirical").item()
+        if math.isnan(score):
+            wrong += [] if math.isnan(result["score"]) else [name]
+            continue
+        image = affine_map(x, y, covariance="empirical")(x).numpy()
+        same = np.isclose(result["score"], score, rtol=0, atol=1e-6)
+        scale = np.abs(y - y.mean(axis=0)).max()
+        same &= np.allclose(np.array(result["image"]).T / scale, image / scale, rtol=0, atol=1e-6)
+        same &= sorted(result["partner"]) == list(range(len(x)))
+        same &= np.isclose(result["w2"] / scale, wasserstein2(image, y).item() / scale, atol=1e-6)
+        same &= np.isclose(result["bound"], math.sqrt(2 * np.trace(covariance(y))), rtol=1e-6, atol=1e-9)
+        if not same:
+            wrong.append(name)
+    return wrong
+
+
+def test_javascript_equals_python_on_hard_clouds(node):
+    assert mismatches(node, SOURCE) == []
+    scores = [affinity_score(x, y, covariance="empirical").item() for _, x, y in PAIRS]
+    assert any(map(math.isnan, scores)) and min(scores) < 0.5 and any(score > 1 - 1e-6 for score in scores)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("residual / (2 * spread)", "residual / spread"),
+        ("largest(centred) <= 4 * Number.EPSILON * largest(values)", "false"),
+        ("2 * Number.EPSILON * first", "0"),
+        ("(x11 * x22 * y11 * y22) / first", "Math.abs(Math.hypot(...sum) - Math.hypot(...difference)) * 2"),
+        ("of [[first, cos, sin]", "of [[first, sin, cos]"),
+        ("prices[open[k]] += distance[open[k]] - distance[nearest]", "prices[open[k]] += 0"),
+        ("if (length < distance[j])", "if (length > distance[j])"),
+    ],
+)
+def test_a_wrong_formula_is_noticed(node, right, wrong):
+    assert SOURCE.count(right) == 1
+    assert mismatches(node, SOURCE.replace(right, wrong))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n", [1, 2, 3, 17, 64])
+@pytest.mark.parametrize("kind", ["continuous", "ties", "all equal", "negative"])
+def test_assignment_costs_what_scipys_does(node, n, kind, seed):
+    rng = np.random.default_rng([seed, n])
+    cost = {
+        "continuous": lambda: rng.uniform(size=(n, n)),
+        "ties": lambda: rng.integers(0, 3, size=(n, n)).astype(float),
+        "all equal": lambda: np.ones((n, n)),
+        "negative": lambda: -(rng.exponential(size=(n, n)) ** 3),
+    }[kind]()
+    data = [cost.ravel().tolist(), n]
+    partner = node(ASSIGNMENT, "(m, [cost, n]) => m.assignment(Float64Array.from(cost), n)", data)
+    assert sorted(partner) == list(range(n))
+    assert cost[np.arange(n), partner].sum() == pytest.approx(cost[linear_sum_assignment(cost)].sum(), rel=1e-12)
+
+
+def test_the_cloud_and_its_frame_are_the_same_in_both_languages(node):
+    states = [dict(width=w, angle=a, centre=c) for w in (0.02, 0.6) for a in (0.0, 33.0, 180.0) for c in (-3.0, 1.5)]
+    body = "(m, states) => states.map((s) => [...m.cloud(s), m.frame(m.cloud(s).flatMap((c) => [...c]))])"
+    results = node(SOURCE, body, states)
+    for state, (first, second, limits) in zip(states, results, strict=True):
+        np.testing.assert_allclose(np.transpose([first, second]), cloud(**state), atol=1e-12)
+        np.testing.assert_allclose(limits, frame(cloud(**state)), atol=1e-12)
+    assert node(SOURCE, "m => m.frame([2, 2])") == list(frame(np.array([2.0, 2.0])))
+
+
+def test_both_languages_offer_the_same_choices(node):
+    options, numbers = node(SOURCE, "m => [m.OPTIONS, [m.POINTS, m.CENTRE, ...m.WIDTHS]]")
+    assert options == [list(item) for item in NAMES.items()]
+    assert numbers == [POINTS, CENTRE, *WIDTHS]
+
+
+@pytest.mark.parametrize("wrong", [{"activation": "rleu"}, {"centre": 3.5}, {"width": 0.0}, {"angle": -1.0}])
+def test_the_widget_refuses_what_it_cannot_show(wrong):
+    with pytest.raises(traitlets.TraitError):
+        CloudThroughActivation(**wrong)
+
+
+def test_the_fallback_draws_every_point():
+    widget = CloudThroughActivation()
+    text = widget.fallback()
+    assert len(re.findall("<circle", text)) == 2 * POINTS + 1  # and one in the legend
+    assert f"Affinity score {widget.score():.3f}" in text
+    assert "undefined" in CloudThroughActivation(centre=-3.0).fallback()
+
+
+@pytest.mark.parametrize("n", [64, 1000])
+def test_the_cloud_has_the_moments_it_promises(n):
+    points = cloud(width=0.3, angle=90, centre=2, n=n)
+    np.testing.assert_allclose(points.mean(axis=0), 2, atol=4 / n)
+    np.testing.assert_allclose(covariance(points), np.diag([0.09, 1]), atol=8 / n)
