@@ -1,29 +1,18 @@
-"""Batches of images by name: seeded, shuffled, reproducible one by one, nothing skipped in silence.
+"""Data sets by name, as batches of images (:mod:`affscore.zoo.batches`) or as labelled arrays.
 
-A batch is the statistical sample of which a signature computes scores, so its size is part of the result. Images
-are numbered; image ``i`` depends on the data set, the seed and ``i`` alone, and batch ``k`` holds the images
-``k * batch_size`` to ``(k + 1) * batch_size - 1``. With ``workers``, other processes decode and preprocess the images
-of the next batches meanwhile; the values are the same. Used by the chapter ``first_signature`` and by
-``python -m affscore signature``.
+Used by the chapter ``first_signature`` and by ``python -m affscore signature``.
 """
 
 from __future__ import annotations
 
-import copy
 import difflib
 import gzip
 import hashlib
 import math
-import multiprocessing
 import os
-import threading
-import time
 import warnings
 import zlib
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,14 +20,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from affscore.zoo.batches import Batches, UnreadableImage
 from affscore.zoo.models import require
+
+__all__ = ["NAMES", "check_name", "cifar", "fashion_mnist_file", "load_dataset", "photographs", "read_idx"]
 
 NAMES = ("photographs", "fashion-mnist", "cifar10", "cifar100", "imagenet", "imagenette", "random")
 EXPECTED = {"imagenet": 50_000, "imagenette": 3_925}
 DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
 CROP_AREA = (0.2, 1.0)  # of the photograph
 CROP_RATIO = (3 / 4, 4 / 3)  # width / height
-PIECE = 16  # images that a worker process reads at a time: 10 MB at 224 x 224
 
 # Real photographs inside the wheels of scikit-image and scikit-learn: package, file, licence as stated there.
 PHOTOGRAPHS = (
@@ -55,195 +46,6 @@ PHOTOGRAPHS = (
 )
 
 Preprocess = Callable[[Any], torch.Tensor]
-
-
-class UnreadableImage(Exception):
-    """One image file that cannot be decoded: its name and the reason. The batch goes on without it."""
-
-
-class Batches:
-    """A sequence of batches, each a float32 tensor (n, 3, H, W), read when asked for.
-
-    Iterating twice, with workers or without, or asking for ``batches[k]`` alone, gives the same values. As a map-style
-    data set it also fits ``torch.utils.data.DataLoader(batches, batch_size=None)``.
-
-    Attributes
-    ----------
-    indices
-        The numbers of the batches in the whole data set, in order.
-    skipped
-        One ``{"file": ..., "reason": ...}`` for each unreadable image met so far. The batch it was in is that much
-        smaller; a warning says so.
-    provenance
-        Where the images come from; plain values that JSON can hold, ``skipped`` among them.
-    """
-
-    def __init__(
-        self,
-        read: Callable[[int], torch.Tensor],
-        count: int | None,
-        batch_size: int,
-        batches: int | None,
-        seed: int,
-        provenance: dict[str, Any],
-        workers: int = 0,
-    ):
-        """``read(i)`` gives image i of ``count`` (None: there is no end to them)."""
-        numbers = (("batch_size", batch_size, 2), ("batches", batches, 1), ("seed", seed, 0), ("workers", workers, 0))
-        for name, value, least in numbers:
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise ValueError(f"{name} is {value!r}; it should be a whole number of at least {least}.")
-        if workers and "fork" not in multiprocessing.get_all_start_methods():
-            raise ValueError(f"workers is {workers}; it should be 0 on this system, which cannot fork processes.")
-        self._read, self._size, self._workers = read, batch_size, workers
-        self._order = None if count is None else np.random.default_rng(seed).permutation(count)
-        full = 1 if count is None else count // batch_size
-        number = full if batches is None else batches
-        if count is not None and batch_size * max(number, 1) > count:
-            raise ValueError(
-                f"dataset: {provenance['dataset']} has {count} images, too few for "
-                f"{max(number, 1)} x {batch_size}; choose a smaller batch_size or fewer batches."
-            )
-        self.indices: Sequence[int] = range(number)
-        self.skipped: list[dict[str, str]] = []
-        self._provenance = provenance | {
-            "batch_size": batch_size,
-            "batches": number,
-            "seed": seed,
-            "images": "endless" if count is None else count,
-        }
-
-    @property
-    def provenance(self) -> dict[str, Any]:
-        return self._provenance | {"skipped": list(self.skipped)}
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def select(self, places: Iterable[int]) -> Batches:
-        """Some of these batches, in the order asked for: every r-th for one of r processes, or what is missing.
-
-        The selection shares the list ``skipped`` with the whole, and its provenance is that of the whole.
-
-        >>> blank = Batches(lambda i: torch.zeros(3, 1, 1), None, 2, 8, 0, {"dataset": "blank"})
-        >>> blank.select(range(1, 8, 3)).indices
-        [1, 4, 7]
-        """
-        part = copy.copy(self)
-        part.indices = [self._index(place) for place in places]
-        return part
-
-    def _index(self, place: int) -> int:
-        if not 0 <= place < len(self):
-            raise IndexError(f"there is no batch {place}; there are {len(self)}, counted from 0.")
-        return self.indices[place]
-
-    def _images(self, k: int) -> list[int]:
-        """The numbers of the images of batch ``k`` of the whole."""
-        places = range(k * self._size, (k + 1) * self._size)
-        return list(places) if self._order is None else self._order[places.start : places.stop].tolist()
-
-    def __getitem__(self, place: int) -> torch.Tensor:
-        k = self._index(place)
-        return self._joined(k, [_read_piece(self._read, self._images(k))])
-
-    def __iter__(self) -> Iterator[torch.Tensor]:
-        return self._read_ahead() if self._workers else (self[place] for place in range(len(self)))
-
-    def _read_ahead(self) -> Iterator[torch.Tensor]:
-        """Worker processes read pieces of batches, up to one batch ahead of what is being asked for."""
-        step = min(PIECE, math.ceil(self._size / self._workers))
-        starts = range(0, self._size, step)
-        tasks = ((k, start) for k in self.indices for start in starts)
-        # Forked, so that `read` and the caller's preprocess reach the workers as they are and need not be picklable.
-        fork = multiprocessing.get_context("fork")
-        pool = ProcessPoolExecutor(self._workers, fork, initializer=_start_worker, initargs=(self._read,))
-        running: deque[Future[_Piece]] = deque()
-        k = self.indices[0] if self.indices else 0
-        try:
-            with warnings.catch_warnings():
-                # Python 3.12 and later warn of forks beside threads: a worker needs no lock that a thread may hold.
-                warnings.filterwarnings("ignore", message=".*use of fork", category=DeprecationWarning)
-                pool.submit(int)
-            for k in self.indices:
-                pieces = []
-                for _ in starts:
-                    while len(running) < len(starts) + self._workers and (task := next(tasks, None)):
-                        images = self._images(task[0])[task[1] : task[1] + step]
-                        running.append(pool.submit(_read_piece_in_worker, images))
-                    pieces.append(running.popleft().result())
-                yield self._joined(k, pieces)
-        except BrokenProcessPool as error:
-            raise OSError(
-                f"batch {k}: a worker process that reads images died, killed perhaps for lack of memory or of shared "
-                "memory (/dev/shm); use fewer workers, or none."
-            ) from error
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-    def _joined(self, k: int, pieces: Sequence[_Piece]) -> torch.Tensor:
-        """Batch ``k`` from its pieces; what could not be read is listed and warned of."""
-        images = [piece for piece, _ in pieces if piece is not None]
-        failed = [entry for _, entries in pieces for entry in entries]
-        self.skipped += [entry for entry in failed if entry not in self.skipped]
-        if failed:
-            left = sum(map(len, images))
-            example = f"{failed[0]['file']}: {failed[0]['reason']}"
-            text = f"batch {k}: {len(failed)} of {self._size} images cannot be read (first {example})"
-            if left < 2:
-                raise ValueError(f"{text}; fewer than two are left, and a score needs two.")
-            warnings.warn(f"{text}; the batch goes on with {left}.", stacklevel=3)
-        _check_shapes(images)
-        if not self._workers:
-            return images[0]
-        # A copy, out of the workers' shared memory; page-locked where a GPU can then fetch it in the background.
-        batch = torch.empty(
-            (sum(map(len, images)), *images[0].shape[1:]), dtype=images[0].dtype, pin_memory=torch.cuda.is_available()
-        )
-        return torch.cat(images, out=batch)
-
-    def __repr__(self) -> str:
-        return f"Batches({self._provenance['dataset']!r}, {len(self)} of {self._size} images)"
-
-
-_Piece = tuple[torch.Tensor | None, list[dict[str, str]]]  # images (m, 3, H, W), and the unreadable ones
-
-
-def _read_piece(read: Callable[[int], torch.Tensor], numbers: Sequence[int]) -> _Piece:
-    images, failed = [], []
-    for i in numbers:
-        try:
-            images.append(read(i))
-        except UnreadableImage as error:
-            failed.append(dict(zip(("file", "reason"), error.args, strict=True)))
-    _check_shapes(images)
-    return torch.stack(images) if images else None, failed
-
-
-def _check_shapes(images: Sequence[torch.Tensor]) -> None:
-    if len(shapes := {tuple(image.shape[-3:]) for image in images}) > 1:
-        raise ValueError(f"preprocess must give every image the same shape, but gave {sorted(shapes)}.")
-
-
-_read_in_worker: Callable[[int], torch.Tensor]  # set in every worker process
-
-
-def _start_worker(read: Callable[[int], torch.Tensor]) -> None:
-    global _read_in_worker
-    _read_in_worker = read
-    torch.set_num_threads(1)  # the processes are what runs in parallel, and OpenMP's threads do not survive a fork
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-
-
-def _end_with(parent: int) -> None:
-    """A worker whose parent was killed would wait for work for ever, and hold the parent's files and locks."""
-    while os.getppid() == parent:
-        time.sleep(0.1)
-    os._exit(1)
-
-
-def _read_piece_in_worker(numbers: Sequence[int]) -> _Piece:
-    return _read_piece(_read_in_worker, numbers)
 
 
 def load_dataset(
@@ -301,7 +103,6 @@ def load_dataset(
     >>> [tuple(batch.shape) for batch in batches]
     [(4, 3, 8, 8), (4, 3, 8, 8)]
     """
-    folder = _root(root)
     check_name(name)
     provenance: dict[str, Any] = {"dataset": str(name)}
     count: int | None = None
@@ -309,14 +110,14 @@ def load_dataset(
         read, more = _photographs(preprocess, seed)
     elif name == "random":
         read, more = _noise(preprocess, seed)
-    elif name == "fashion-mnist":
-        images = _fashion_mnist(folder, look_elsewhere=root is None)
-        read, count, more = _from_array(images, preprocess), len(images), {"split": "test", **_checksum(images)}
-    elif name in ("cifar10", "cifar100"):
-        images = _cifar(str(name), folder)
+    elif name in ("fashion-mnist", "cifar10", "cifar100"):
+        if name == "fashion-mnist":
+            images = read_idx(fashion_mnist_file("t10k-images-idx3-ubyte", root))
+        else:
+            images = cifar(str(name), root, train=False).data
         read, count, more = _from_array(images, preprocess), len(images), {"split": "test", **_checksum(images)}
     elif name in ("imagenet", "imagenette"):
-        directory = _imagenet(folder) if name == "imagenet" else _imagenette(folder)
+        directory = _imagenet(_root(root)) if name == "imagenet" else _imagenette(_root(root))
         read, count, more = _from_folder(directory, preprocess)
         if count != EXPECTED[str(name)]:
             warnings.warn(f"{name}: {directory} has {count} images, not {EXPECTED[str(name)]}.", stacklevel=2)
@@ -453,68 +254,27 @@ def _root(root: str | os.PathLike[str] | None) -> Path:
     return Path.home() / ".cache" / "affscore" if root is None else Path(root).expanduser()
 
 
-def _fashion_mnist_file(name: str, root: Path, look_elsewhere: bool) -> Path:
-    """One of the four idx files, downloaded with the others where it is not found."""
-    places = [root, root / "FashionMNIST" / "raw"]
-    if look_elsewhere:
-        places.insert(0, DEBIAN_FASHION_MNIST)
+def fashion_mnist_file(name: str, root: str | os.PathLike[str] | None) -> Path:
+    """One of the four idx files (images uint8 (N, 28, 28), labels), downloaded with the others where it is missing."""
+    folder = _root(root)
+    places = [*([DEBIAN_FASHION_MNIST] if root is None else []), folder, folder / "FashionMNIST" / "raw"]
     candidates = [place / file for place in places for file in (name, f"{name}.gz")]
     if not any(path.is_file() for path in candidates):
         dataset = require("torchvision.datasets").FashionMNIST
         todo = "install the Debian package dataset-fashion-mnist"
-        _torchvision(dataset, "fashion-mnist", root, todo, train=False, download=True)
+        _torchvision(dataset, "fashion-mnist", folder, todo, train=False, download=True)
     return next(path for path in candidates if path.is_file())
 
 
-def _fashion_mnist(root: Path, look_elsewhere: bool) -> np.ndarray:
-    """Test images, uint8 (10000, 28, 28)."""
-    return read_idx(_fashion_mnist_file("t10k-images-idx3-ubyte", root, look_elsewhere))
-
-
-def labelled_images(
-    name: str, part: str = "train", *, root: str | os.PathLike[str] | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """All images of a small labelled data set, as arrays.
-
-    Parameters
-    ----------
-    name
-        ``"fashion-mnist"`` or ``"cifar10"``.
-    part
-        ``"train"`` or ``"test"``.
-    root
-        As in :func:`load_dataset`.
-
-    Returns
-    -------
-    uint8 (N, 28, 28) or (N, 32, 32, 3), and integer labels (N,) from 0 to 9
-
-    Raises
-    ------
-    ValueError
-        If the name or the part is unknown, or a file is damaged.
-    OSError
-        If the data are not there and cannot be downloaded.
-    """
-    if name not in ("fashion-mnist", "cifar10"):
-        raise ValueError(f"name is {name!r}; it should be 'fashion-mnist' or 'cifar10'.")
-    if part not in ("train", "test"):
-        raise ValueError(f"part is {part!r}; it should be 'train' or 'test'.")
-    folder = _root(root)
-    if name == "cifar10":
-        dataset = require("torchvision.datasets").CIFAR10
-        found = _torchvision(
-            dataset, name, folder, "check the network connection", train=part == "train", download=True
-        )
-        return found.data, np.array(found.targets)
-    prefix = "train" if part == "train" else "t10k"
-    images, labels = (
-        read_idx(_fashion_mnist_file(f"{prefix}-{kind}-ubyte", folder, root is None))
-        for kind in ("images-idx3", "labels-idx1")
-    )
-    if len(images) != len(labels):
-        raise ValueError(f"dataset: fashion-mnist has {len(images)} images and {len(labels)} labels; get it again.")
-    return images, labels
+def cifar(name: str, root: str | os.PathLike[str] | None, *, train: bool) -> Any:
+    """Torchvision's data set: ``data`` uint8 (N, 32, 32, 3) and ``targets``, a list of N labels."""
+    datasets = require("torchvision.datasets")
+    dataset = datasets.CIFAR10 if name == "cifar10" else datasets.CIFAR100
+    with warnings.catch_warnings():
+        # The files were pickled by Python 2, with a 0 where NumPy 2.4.0 to 2.4.4 want False.
+        warnings.filterwarnings("ignore", message=r"dtype\(\): align should be passed", category=Warning)
+        todo = f"put the archive from {dataset.url} there"
+        return _torchvision(dataset, name, _root(root), todo, train=train, download=True)
 
 
 def read_idx(path: Path) -> np.ndarray:
@@ -546,17 +306,6 @@ def read_idx(path: Path) -> np.ndarray:
             f"{len(data) - begin} are there; delete it and get it again."
         )
     return np.frombuffer(data, dtype=np.uint8, offset=begin).reshape(shape)
-
-
-def _cifar(name: str, root: Path) -> np.ndarray:
-    """Test images, uint8 (10000, 32, 32, 3)."""
-    datasets = require("torchvision.datasets")
-    dataset = datasets.CIFAR10 if name == "cifar10" else datasets.CIFAR100
-    todo = f"put the archive from {dataset.url} there"
-    with warnings.catch_warnings():
-        # The files were pickled by Python 2, with a 0 where NumPy 2.4.0 to 2.4.4 want False.
-        warnings.filterwarnings("ignore", message=r"dtype\(\): align should be passed", category=Warning)
-        return _torchvision(dataset, name, root, todo, train=False, download=True).data
 
 
 def _imagenet(root: Path) -> Path:

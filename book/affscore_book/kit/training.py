@@ -24,7 +24,7 @@ from torch.nn import functional
 from tqdm.auto import tqdm
 
 from affscore.files import replacing
-from affscore.zoo.datasets import labelled_images
+from affscore_book.kit.images import labelled_images
 from affscore.zoo.models import read_state_dict
 
 __all__ = ["ImageData", "Images", "accuracy", "fit", "image_data", "load_weights", "read_about", "save_weights"]
