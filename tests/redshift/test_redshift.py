@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from affscore import affinity_score
-from affscore_book.kit.affinity1d import uniforms
 from affscore_book.redshift import exercises
 from affscore_book.redshift.networks import (
     PANELS,
@@ -273,14 +272,8 @@ def test_the_stored_study_is_whole_and_one_draw_of_it_is_found_again():
 # ----------------------------------------------------------------------------------------------------- the widget
 
 
-def test_widget_draws_the_same_numbers_in_both_languages(node):
-    options, numbers = node(RedshiftImage._esm, "m => [m.OPTIONS, [0, 3, 9].map(s => m.uniforms(s, 700))]")
-    assert options == [list(item) for item in NAMES.items()]
-    for stream, found in zip((0, 3, 9), numbers, strict=True):
-        np.testing.assert_array_equal(found, uniforms(stream, 700))
-    everything = np.concatenate([uniforms(stream, 576) for stream in range(10)])
-    assert len(np.unique(everything)) == len(everything)
-    assert abs(everything.mean()) < 0.02 and abs(everything.var() - 1 / 3) < 0.01
+def test_both_languages_offer_the_same_choices(node):
+    assert node(RedshiftImage._esm, "m => m.OPTIONS") == [list(item) for item in NAMES.items()]
 
 
 @pytest.mark.parametrize("activation", NAMES)

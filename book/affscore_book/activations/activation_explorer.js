@@ -1,77 +1,77 @@
-// Any activation of the catalogue: its score for every mean and std of a normal input. Python's side: activations.py,
-// and affscore/activations.py for the mathematics.
-import { ACTIVATIONS, erf, erfc, normalCdf } from "../kit/affinity1d.js";
+// Any activation of the catalogue: its score for every mean and std of a normal input. Python's side: widget.py, and
+// catalogue.py and laws.py for the mathematics.
+import { erf, erfc, normalCdf, sigmoid } from "../kit/affinity1d.js";
 import { Figure, format } from "../kit/figure.js";
-
-// ------------------------------------------------------------------------------------- the catalogue
+import { legendre } from "../kit/legendre.js";
 
 const clamp = (x, low, high) => (x < low ? low : x > high ? high : x);
-const logistic = ACTIVATIONS.sigmoid;
-const { softplus: smoothPlus, gelu: geluOf, tanh: tanhOf } = ACTIVATIONS;
-const dsiluOf = (x) => logistic(x) * (1 + x * logistic(-x));
+const softplus = (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
+const gelu = (x) => x * normalCdf(x);
+const dsilu = (x) => sigmoid(x) * (1 + x * sigmoid(-x));
 const SCALE = 1.0507009873554805;
 const ALPHA = 1.6732632423543772;
 
 /**
- * affscore_book.activations.catalogue.CATALOGUE, by the same names: [title, function, kinks, function minus its limit at the left, and
+ * The catalogue of catalogue.py, by the same names: [title, function, kinks, function minus its limit at the left, and
  * at the right]. The last two are given where subtracting the limit would cancel.
  */
 export const CATALOGUE = {
   heaviside: ["Heaviside", (x) => (x > 0 ? 1 : 0), [0]],
   sign: ["sign", Math.sign, [0]],
-  sigmoid: ["sigmoid", logistic, [], null, (x) => -logistic(-x)],
-  tanh: ["tanh", tanhOf, [], (x) => 2 * logistic(2 * x), (x) => -2 * logistic(-2 * x)],
+  sigmoid: ["sigmoid", sigmoid, [], null, (x) => -sigmoid(-x)],
+  tanh: ["tanh", Math.tanh, [], (x) => 2 * sigmoid(2 * x), (x) => -2 * sigmoid(-2 * x)],
   lecun_tanh: ["LeCun's tanh", (x) => 1.7159 * Math.tanh((2 * x) / 3), [],
-    (x) => 3.4318 * logistic((4 * x) / 3), (x) => -3.4318 * logistic((-4 * x) / 3)],
+    (x) => 3.4318 * sigmoid((4 * x) / 3), (x) => -3.4318 * sigmoid((-4 * x) / 3)],
   penalized_tanh: ["penalized tanh", (x) => (x > 0 ? 1 : 0.25) * Math.tanh(x), [0],
-    (x) => (x > 0 ? Math.tanh(x) + 0.25 : 0.5 * logistic(2 * x)),
-    (x) => (x > 0 ? -2 * logistic(-2 * x) : 0.25 * Math.tanh(x) - 1)],
-  hardtanh: ["hardtanh", ACTIVATIONS.hardtanh, [-1, 1]],
-  hardsigmoid: ["hardsigmoid", ACTIVATIONS.hardsigmoid, [-3, 3]],
-  softsign: ["softsign", ACTIVATIONS.softsign, [0]],
+    (x) => (x > 0 ? Math.tanh(x) + 0.25 : 0.5 * sigmoid(2 * x)),
+    (x) => (x > 0 ? -2 * sigmoid(-2 * x) : 0.25 * Math.tanh(x) - 1)],
+  hardtanh: ["hardtanh", (x) => clamp(x, -1, 1), [-1, 1]],
+  hardsigmoid: ["hardsigmoid", (x) => clamp(x + 3, 0, 6) / 6, [-3, 3]],
+  softsign: ["softsign", (x) => x / (1 + Math.abs(x)), [0]],
   arctan: ["arctan", Math.atan, []],
   erf: ["erf", erf, [], (x) => erfc(-x), (x) => -erfc(x)],
   isru: ["ISRU", (x) => x / Math.sqrt(1 + x * x), []],
   sqnl: ["SQNL", (x) => { const z = clamp(x, -2, 2); return z - (z * Math.abs(z)) / 4; }, [-2, 0, 2]],
   symlog: ["symlog", (x) => Math.sign(x) * Math.log1p(Math.abs(x)), [0]],
   cloglog: ["cloglog", (x) => -Math.expm1(-Math.exp(x)), [], null, (x) => -Math.exp(-Math.exp(x))],
-  logsigmoid: ["log-sigmoid", (x) => -smoothPlus(-x), []],
+  logsigmoid: ["log-sigmoid", (x) => -softplus(-x), []],
   tanhshrink: ["tanhshrink", (x) => x - Math.tanh(x), []],
   hardshrink: ["hardshrink", (x) => (Math.abs(x) > 0.5 ? x : 0), [-0.5, 0.5]],
   softshrink: ["softshrink", (x) => x - clamp(x, -0.5, 0.5), [-0.5, 0.5]],
-  relu: ["ReLU", ACTIVATIONS.relu, [0]],
-  relu6: ["ReLU6", ACTIVATIONS.relu6, [0, 6]],
+  relu: ["ReLU", (x) => Math.max(x, 0), [0]],
+  relu6: ["ReLU6", (x) => clamp(x, 0, 6), [0, 6]],
   brelu: ["bounded ReLU", (x) => clamp(x, 0, 1), [0, 1]],
   shifted_relu: ["shifted ReLU", (x) => Math.max(x, -1), [-1]],
   threshold: ["thresholded ReLU", (x) => (x > 1 ? x : 0), [1]],
-  leaky_relu: ["LeakyReLU", ACTIVATIONS.leaky_relu, [0]],
+  leaky_relu: ["LeakyReLU", (x) => (x < 0 ? 0.01 * x : x), [0]],
   prelu: ["PReLU", (x) => (x > 0 ? x : 0.25 * x), [0]],
   rrelu: ["RReLU", (x) => (x > 0 ? x : (11 / 48) * x), [0]],
   nlrelu: ["NLReLU", (x) => Math.log1p(Math.max(x, 0)), [0]],
   relu_squared: ["squared ReLU", (x) => Math.max(x, 0) ** 2, [0]],
   plu: ["PLU", (x) => 0.1 * x + 0.9 * clamp(x, -1, 1), [-1, 1]],
-  elu: ["ELU", ACTIVATIONS.elu, [0], (x) => (x > 0 ? x + 1 : Math.exp(x)), null],
-  selu: ["SELU", ACTIVATIONS.selu, [0], (x) => SCALE * (x > 0 ? x + ALPHA : ALPHA * Math.exp(x)), null],
+  elu: ["ELU", (x) => (x < 0 ? Math.expm1(x) : x), [0], (x) => (x > 0 ? x + 1 : Math.exp(x)), null],
+  selu: ["SELU", (x) => SCALE * (x < 0 ? ALPHA * Math.expm1(x) : x), [0],
+    (x) => SCALE * (x > 0 ? x + ALPHA : ALPHA * Math.exp(x)), null],
   isrlu: ["ISRLU", (x) => (x > 0 ? x : x / Math.sqrt(1 + x * x)), [0]],
   reu: ["REU", (x) => x * Math.exp(Math.min(x, 0)), [0]],
-  elish: ["ELiSH", (x) => logistic(x) * (x > 0 ? x : Math.expm1(x)), [0]],
+  elish: ["ELiSH", (x) => sigmoid(x) * (x > 0 ? x : Math.expm1(x)), [0]],
   hard_elish: ["HardELiSH", (x) => clamp((x + 1) / 2, 0, 1) * (x > 0 ? x : Math.expm1(x)), [-1, 0, 1]],
   exponential: ["exponential", Math.exp, []],
-  softplus: ["softplus", smoothPlus, []],
+  softplus: ["softplus", softplus, []],
   squareplus: ["squareplus", (x) => 0.5 * (x + Math.sqrt(x * x + 4)), []],
-  gelu: ["GELU", geluOf, []],
-  quick_gelu: ["quick GELU", (x) => x * logistic(1.702 * x), []],
-  gelu_tanh: ["GELU (tanh)", (x) => x * logistic(Math.sqrt(8 / Math.PI) * (x + 0.044715 * x ** 3)), []],
-  silu: ["SiLU", ACTIVATIONS.silu, []],
-  dsilu: ["dSiLU", dsiluOf, [], null, (x) => -dsiluOf(-x)],
-  hardswish: ["hardswish", ACTIVATIONS.hardswish, [-3, 3]],
-  fts: ["FTSwish", (x) => Math.max(x, 0) * logistic(x) - 0.2, [0]],
-  mish: ["Mish", ACTIVATIONS.mish, []],
+  gelu: ["GELU", gelu, []],
+  quick_gelu: ["quick GELU", (x) => x * sigmoid(1.702 * x), []],
+  gelu_tanh: ["GELU (tanh)", (x) => x * sigmoid(Math.sqrt(8 / Math.PI) * (x + 0.044715 * x ** 3)), []],
+  silu: ["SiLU", (x) => x * sigmoid(x), []],
+  dsilu: ["dSiLU", dsilu, [], null, (x) => -dsilu(-x)],
+  hardswish: ["hardswish", (x) => (x * clamp(x + 3, 0, 6)) / 6, [-3, 3]],
+  fts: ["FTSwish", (x) => Math.max(x, 0) * sigmoid(x) - 0.2, [0]],
+  mish: ["Mish", (x) => x * Math.tanh(softplus(x)), []],
   tanhexp: ["TanhExp", (x) => x * Math.tanh(Math.exp(x)), []],
-  serf: ["Serf", (x) => x * erf(smoothPlus(x)), []],
-  logish: ["Logish", (x) => x * Math.log1p(logistic(x)), []],
-  smish: ["Smish", (x) => x * Math.tanh(Math.log1p(logistic(x))), []],
-  phish: ["Phish", (x) => x * Math.tanh(geluOf(x)), []],
+  serf: ["Serf", (x) => x * erf(softplus(x)), []],
+  logish: ["Logish", (x) => x * Math.log1p(sigmoid(x)), []],
+  smish: ["Smish", (x) => x * Math.tanh(Math.log1p(sigmoid(x))), []],
+  phish: ["Phish", (x) => x * Math.tanh(gelu(x)), []],
   lisht: ["LiSHT", (x) => x * Math.tanh(x), []],
   gaussian: ["Gaussian", (x) => Math.exp(-x * x), []],
   ricker: ["Mexican hat", (x) => (1 - x * x) * Math.exp((-x * x) / 2), []],
@@ -86,29 +86,6 @@ export const CATALOGUE = {
   square: ["square", (x) => x * x, []],
   cube: ["cube", (x) => x ** 3, []],
 };
-
-// ------------------------------------------------------------------------------- scores of a normal law
-
-/** Gauss-Legendre nodes and weights on [-1, 1], by Newton's method on the Legendre polynomial. */
-function legendre(count) {
-  const nodes = [];
-  const weights = [];
-  for (let i = 0; i < count; i++) {
-    let x = Math.cos((Math.PI * (i + 0.75)) / (count + 0.5));
-    let slope = 1;
-    for (let step = 0; step < 100; step++) {
-      let [before, value] = [1, x];
-      for (let k = 2; k <= count; k++) [before, value] = [value, ((2 * k - 1) * x * value - (k - 1) * before) / k];
-      slope = (count * (x * value - before)) / (x * x - 1);
-      const change = value / slope;
-      x -= change;
-      if (Math.abs(change) < 1e-15) break;
-    }
-    nodes.unshift(x);
-    weights.unshift(2 / ((1 - x * x) * slope * slope));
-  }
-  return { nodes, weights };
-}
 
 const FINE = { reach: 20, width: 0.5, ...legendre(16), step: 1 / 256, sortedReach: 8, grids: new Map() };
 // For the picture of the whole curve, right to a fraction of a pixel: more points where they have to be sorted.
@@ -287,8 +264,8 @@ function scoreOf(row, mean, std, panels, even) {
 }
 
 /**
- * The score of an activation for inputs from N(mean, std^2), as affscore_book.activations.laws.score_curve gives it; NaN where
- * the output cannot be told from a constant.
+ * The score of an activation for inputs from N(mean, std^2), as score_curve of laws.py gives it; NaN where the output
+ * cannot be told from a constant.
  */
 export function lawScore(name, mean, std) {
   const row = CATALOGUE[name];
@@ -319,8 +296,6 @@ export function outputMoments(name, mean, std) {
   }
   return { mean: zero + first, sd: Math.sqrt(Math.max(0, second - first * first)) };
 }
-
-// ------------------------------------------------------------------------------------------ the widget
 
 export const LIMIT = 10;
 // The picture of the activation reaches beyond the means, so that the density of the input is seen.

@@ -1,19 +1,11 @@
-// One activation, one slider, one picture of the affinity score. Python's side: first_signature.py.
-import { activation, affinity, uniformGrid } from "../kit/affinity1d.js";
+// One activation, one slider, one picture of the affinity score. Python's side: widget.py.
+import { CHOICES, activation, affinity, uniformGrid } from "../kit/affinity1d.js";
 import { Figure, format } from "../kit/figure.js";
 
 export const POINTS = 400;
 export const HALF_WIDTH = 2;
 export const LIMIT = 4;
 const STEP = 0.1;
-export const OPTIONS = [
-  ["relu", "ReLU"],
-  ["leaky_relu", "Leaky ReLU"],
-  ["gelu", "GELU"],
-  ["tanh", "tanh"],
-  ["sigmoid", "sigmoid"],
-  ["hardtanh", "hardtanh"],
-];
 
 /** The score for inputs uniform on [centre - 2, centre + 2], with the map and the distance; see affinity(). */
 export function evaluate({ activation: name, centre }) {
@@ -46,7 +38,7 @@ function render({ model, el }) {
     model, el, name: "ScoreSlider", traits: ["activation", "centre"],
     label: "Affinity score of one activation in one dimension",
   });
-  figure.select({ trait: "activation", label: "Activation", options: OPTIONS });
+  figure.select({ trait: "activation", label: "Activation", options: CHOICES });
   figure.slider({
     trait: "centre", label: "Centre of the inputs", min: -LIMIT, max: LIMIT, step: STEP,
     text: (value) => format(value, 1),
@@ -93,7 +85,7 @@ function render({ model, el }) {
     scoreCurve(centres, scores);
     scoreDot([centre], [result.score]);
 
-    const label = OPTIONS.find(([value]) => value === name)[1];
+    const label = CHOICES.find(([value]) => value === name)[1];
     return { score: result.score, text: `${label}, inputs from ${format(from, 1)} to ${format(to, 1)}` };
   });
 }

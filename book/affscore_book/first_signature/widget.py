@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import traitlets
 
-from affscore_book.kit.affinity1d import ACTIVATIONS, NAMES, affinity, uniform_grid
+from affscore.score import affinity_score
+from affscore_book.activations.catalogue import CATALOGUE
+from affscore_book.kit.affinity1d import NAMES, uniform_grid
 from affscore_book.kit.picture import Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
 
@@ -46,11 +48,14 @@ class ScoreSlider(ComputedWidget):
 
     def _samples(self, centre: float) -> tuple[np.ndarray, np.ndarray]:
         x = uniform_grid(centre - HALF_WIDTH, centre + HALF_WIDTH, POINTS)
-        return x, ACTIVATIONS[self.activation](x)
+        return x, CATALOGUE[self.activation](x).numpy()
+
+    def _score(self, centre: float) -> float:
+        return affinity_score(*self._samples(centre), covariance="empirical").item()
 
     def score(self) -> float:
         """The score of the present state; NaN where the activation is constant on the inputs."""
-        return affinity(*self._samples(self.centre))
+        return self._score(self.centre)
 
     def fallback(self) -> str:
         """The picture for the present state: the activation with its affine image, and the score's curve."""
@@ -61,7 +66,7 @@ class ScoreSlider(ComputedWidget):
         image = y.mean() + slope * (np.array(ends) - x.mean())
         limit = LIMIT + HALF_WIDTH
         domain = np.linspace(-limit, limit, 121)
-        curve = ACTIVATIONS[self.activation](domain)
+        curve = CATALOGUE[self.activation](domain).numpy()
         low, high = min(curve.min(), image.min()), max(curve.max(), image.max())
         pad = 0.05 * (high - low)
 
@@ -73,11 +78,11 @@ class ScoreSlider(ComputedWidget):
         left.band("input-band", *ends)
         left.line("curve", domain, curve)
         inside = np.linspace(*ends, 81)
-        left.line("input-curve", inside, ACTIVATIONS[self.activation](inside))
+        left.line("input-curve", inside, CATALOGUE[self.activation](inside).numpy())
         left.line("image-line", ends, image)
 
         centres = np.linspace(-LIMIT, LIMIT, 81)
-        scores = np.array([affinity(*self._samples(centre)) for centre in centres])
+        scores = np.array([self._score(centre) for centre in centres])
         right = Panel(
             label="The affinity score against the centre of the inputs",
             xlim=(-LIMIT, LIMIT), ylim=(0.0, 1.0), xlabel="centre of the inputs", ylabel="affinity score",

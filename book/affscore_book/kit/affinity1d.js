@@ -1,10 +1,7 @@
 // The mathematics that every one-dimensional widget shares. Its Python twin is affinity1d.py.
 //
 // Laws are grids of n equally likely points (quantiles at (i + 1/2) / n). The score of such a grid is the exact
-// empirical affinity score, affscore.affinity_score(x, y, covariance="empirical"): tests/test_widgets.py compares
-// the two.
-
-// ---------------------------------------------------------------------------------- the normal law
+// empirical affinity score, affscore.affinity_score(x, y, covariance="empirical"): tests/kit compares the two.
 
 const TERMS = Array.from({ length: 13 }, (_, k) => Math.exp(-0.25 * k * k));
 
@@ -46,65 +43,36 @@ export function normalCdf(x) {
   return 0.5 * erfc(-x / Math.SQRT2);
 }
 
-/** The quantile of N(0, 1) for 0 < p < 1. */
-export function normalQuantile(p) {
-  if (p > 0.5) return -normalQuantile(1 - p);
-  if (p === 0.5) return 0;
-  // Newton's method on log Phi, which is concave: it converges from any start to the left of the root.
-  let x = -Math.sqrt(-2 * Math.log(p));
-  for (let k = 0; k < 50; k++) {
-    const cdf = normalCdf(x);
-    const step = ((Math.log(cdf / p)) * cdf * Math.sqrt(2 * Math.PI)) / Math.exp(-x * x / 2);
-    x -= step;
-    if (Math.abs(step) < 1e-15 * Math.abs(x)) break;
-  }
-  return x;
-}
-
-// --------------------------------------------------------------------------------------- the grids
-
 /** n equally likely points that stand for the uniform law on [a, b]. */
 export function uniformGrid(a, b, n) {
   return Float64Array.from({ length: n }, (_, i) => a + ((b - a) * (i + 0.5)) / n);
 }
 
-const STANDARD_NORMAL = new Map();
+export const sigmoid = (x) => (x < 0 ? Math.exp(x) / (1 + Math.exp(x)) : 1 / (1 + Math.exp(-x)));
 
-/** n equally likely points that stand for N(mean, sd^2). */
-export function normalGrid(mean, sd, n) {
-  if (!STANDARD_NORMAL.has(n)) {
-    STANDARD_NORMAL.set(n, Float64Array.from({ length: n }, (_, i) => normalQuantile((i + 0.5) / n)));
-  }
-  return STANDARD_NORMAL.get(n).map((z) => mean + sd * z);
-}
-
-// --------------------------------------------------------------------------------- the activations
-
-const sigmoid = (x) => (x < 0 ? Math.exp(x) / (1 + Math.exp(x)) : 1 / (1 + Math.exp(-x)));
-const softplus = (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
-const clip = (x, low, high) => Math.min(Math.max(x, low), high);
-const SELU_SCALE = 1.0507009873554805;
-const SELU_ALPHA = 1.6732632423543772;
-
-/** Activations by the name that torch gives them, with torch's default parameters. */
+/** What widgets choose from, by the names of the catalogue of activation functions. */
 export const ACTIVATIONS = {
   identity: (x) => x,
   relu: (x) => Math.max(x, 0),
   leaky_relu: (x) => (x < 0 ? 0.01 * x : x),
-  relu6: (x) => clip(x, 0, 6),
-  hardtanh: (x) => clip(x, -1, 1),
-  hardsigmoid: (x) => clip(x + 3, 0, 6) / 6,
-  hardswish: (x) => (x * clip(x + 3, 0, 6)) / 6,
-  tanh: (x) => Math.tanh(x),
+  hardtanh: (x) => Math.min(Math.max(x, -1), 1),
+  tanh: Math.tanh,
   sigmoid,
-  softplus,
-  softsign: (x) => x / (1 + Math.abs(x)),
   gelu: (x) => x * normalCdf(x),
   silu: (x) => x * sigmoid(x),
-  mish: (x) => x * Math.tanh(softplus(x)),
-  elu: (x) => (x < 0 ? Math.expm1(x) : x),
-  selu: (x) => SELU_SCALE * (x < 0 ? SELU_ALPHA * Math.expm1(x) : x),
+  gaussian: (x) => Math.exp(-x * x),
+  sine: Math.sin,
 };
+
+/** What a reader chooses from in the widgets of clouds and ranges: [value, shown text]. */
+export const CHOICES = [
+  ["relu", "ReLU"],
+  ["leaky_relu", "Leaky ReLU"],
+  ["gelu", "GELU"],
+  ["tanh", "tanh"],
+  ["sigmoid", "sigmoid"],
+  ["hardtanh", "hardtanh"],
+];
 
 /** The activation of that name; an error that names those there are where it is unknown. */
 export function activation(name) {
@@ -113,8 +81,6 @@ export function activation(name) {
   }
   return ACTIVATIONS[name];
 }
-
-// --------------------------------------------------------------------------------------- the score
 
 /** A sorted copy; the array itself where it is sorted already, as the image under a monotone function is. */
 function sorted(values) {
@@ -162,14 +128,8 @@ function standardise(values) {
 }
 
 /**
- * The affinity score of the outputs y for the inputs x, both of length n, with all that goes into it:
- *
- *   score          1 - sqrt(1 - r), NaN where y does not vary
- *   r              correlation of sorted x with sorted y; oneMinusR is 1 - r without cancellation
- *   meanX, sdX, meanY, sdY
- *   slope, offset  T(x) = slope * x + offset, the affine transport map; map(x) applies it
- *   w2             the 2-Wasserstein distance between T(x) and y
- *   bound          sqrt(2 Var y), the largest it can be; score = 1 - w2 / bound
+ * The affinity score of the outputs y for the inputs x, both of length n (NaN where y does not vary), and the affine
+ * transport map of the inputs, map(x).
  *
  * In one dimension optimal transport pairs sorted with sorted, whatever the activation.
  */
@@ -194,12 +154,5 @@ export function affinity(x, y) {
   let score = NaN;
   if (v.sd > 0) score = r < 0.5 ? r / (1 + distance) : 1 - distance;
   const slope = u.sd > 0 ? v.sd / u.sd : 0;
-  const bound = Math.SQRT2 * v.sd;
-  return {
-    score, r, oneMinusR,
-    meanX: u.mean, sdX: u.sd, meanY: v.mean, sdY: v.sd,
-    slope, offset: v.mean - slope * u.mean,
-    map: (value) => v.mean + slope * (value - u.mean),
-    w2: v.sd > 0 ? bound * distance : 0, bound,
-  };
+  return { score, map: (value) => v.mean + slope * (value - u.mean) };
 }

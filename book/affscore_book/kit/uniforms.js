@@ -1,4 +1,4 @@
-/** `count` numbers between -1 and 1: a counter through the finaliser of MurmurHash3, the same in redshift.py. */
+/** `count` numbers between -1 and 1: a counter through the finaliser of MurmurHash3, the same in affinity1d.py. */
 export function uniforms(stream, count) {
   return Float64Array.from({ length: count }, (_, k) => {
     let bits = Math.imul(stream * 65536 + k + 1, 0x9e3779b9);

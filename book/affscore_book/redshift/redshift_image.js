@@ -1,5 +1,5 @@
 // A random network as an image: its weights rescaled and shifted, its spectrum and the scores of its layers.
-// Python's side: redshift.py.
+// Python's side: widget.py.
 import { activation } from "../kit/affinity1d.js";
 import { assignment } from "../kit/assignment.js";
 import { Figure, element, format } from "../kit/figure.js";
@@ -20,13 +20,6 @@ export const OPTIONS = [
   ["gaussian", "Gaussian"],
   ["sine", "sine"],
 ];
-
-const MORE = { gaussian: (x) => Math.exp(-x * x), sine: Math.sin };
-const lookUp = (name) => (Object.hasOwn(MORE, name) ? MORE[name] : activation(name));
-
-// ------------------------------------------------------------------------------------------ the network
-
-export { uniforms };
 
 const UNIT = new Map();
 
@@ -90,7 +83,6 @@ export function forward(network, points, sigma) {
   return { output: affine(values, network.at(-1)), calls };
 }
 
-// -------------------------------------------------------------------------------------------- the score
 // Matrices are d x d, row after row.
 
 function times(a, b, d, transposeA = false) {
@@ -238,8 +230,6 @@ export function affinityScore(x, y, d) {
   return 1 - Math.sqrt(total / (2 * spread));
 }
 
-// ------------------------------------------------------------------------------------------- the spectrum
-
 const COSINES = Float64Array.from({ length: GRID * GRID }, (_, at) => {
   const [k, i] = [Math.floor(at / GRID), at % GRID];
   return Math.sqrt((k ? 2 : 1) / GRID) * Math.cos((Math.PI * k * (i + 0.5)) / GRID);
@@ -265,18 +255,16 @@ export function spectrum(image) {
 /** All that the page shows for a state; the score is the mean over the layers. */
 export function evaluate({ activation: name, depth, scale, shift }) {
   const network = layers({ depth, scale, shift });
-  const sigma = lookUp(name);
+  const sigma = activation(name);
   const scores = forward(network, gridPoints(SCORE_GRID), sigma).calls.map(([x, y]) => affinityScore(x, y, WIDTH));
   const image = forward(network, gridPoints(GRID), sigma).output;
   const score = scores.reduce((sum, value) => sum + value, 0) / depth;
   return { score, scores, image, ...spectrum(image) };
 }
 
-// ------------------------------------------------------------------------------------------------ the page
-
 const GREYS = Array.from({ length: 64 }, (_, k) => `rgb(${Array(3).fill(Math.round((255 * k) / 63)).join(",")})`);
 
-/** What stands below the score; redshift.py writes the same. */
+/** What stands below the score; widget.py writes the same. */
 function summary(name, { scores, frequency }) {
   const label = OPTIONS.find(([value]) => value === name)[1];
   const list = scores.map((score) => format(score, 2)).join(", ");

@@ -18,7 +18,7 @@ from affscore_book.kit.picture import Panel, number, picture
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.redshift.networks import Network, dct_frequency, grid_points, image_of
 
-__all__ = ["RedshiftImage", "uniforms"]
+__all__ = ["RedshiftImage"]
 
 # The same numbers stand in redshift_image.js.
 WIDTH, DEPTHS, SCALES, SHIFT = 24, (1, 4), (0.5, 6.0), 0.15

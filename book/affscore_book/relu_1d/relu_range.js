@@ -1,5 +1,6 @@
-// ReLU and its relatives on a range whose ends move. Python's side: relu_1d.py; the formulas: affscore/relu_1d.py.
+// ReLU and its relatives on a range whose ends move. Python's side: widget.py; the formulas: exact.py.
 import { Figure, format } from "../kit/figure.js";
+import { legendre } from "../kit/legendre.js";
 
 export const LIMIT = 5; // the ends of the range stay in [-LIMIT, LIMIT],
 export const LEAST = 0.2; // and at least this far apart
@@ -20,8 +21,6 @@ function output(name, x) {
   const { slope, low, high } = ACTIVATIONS[name];
   return slope * x + (1 - slope) * clip(x, low, high);
 }
-
-// ----------------------------------------------------------------- the exact score, as in affscore/relu_1d.py
 
 /** The score from the regression of clip(x) on x: unit * (along, across), in units of the standard deviation of x. */
 function assemble(stdX, slope, scale, along, across) {
@@ -49,18 +48,9 @@ export function uniformInput(a, b, name) {
   return assemble(width / Math.sqrt(12), slope, within, along, 2 * Math.sqrt(square));
 }
 
+const { nodes, weights } = legendre(40);
 /** Gauss-Legendre quadrature on [0, 1]: [node, weight] pairs. */
-const QUADRATURE = Array.from({ length: 40 }, (_, i, all = 40) => {
-  let x = Math.cos((Math.PI * (i + 0.75)) / (all + 0.5));
-  let slope = 0;
-  for (let step = 0; step < 6; step++) {
-    let [last, value] = [1, x];
-    for (let k = 2; k <= all; k++) [last, value] = [value, ((2 * k - 1) * x * value - (k - 1) * last) / k];
-    slope = (all * (x * value - last)) / (x * x - 1);
-    x -= value / slope;
-  }
-  return [(1 + x) / 2, 1 / ((1 - x * x) * slope * slope)];
-});
+const QUADRATURE = nodes.map((x, i) => [(1 + x) / 2, weights[i] / 2]);
 
 /** The integrals of v^k exp(-start v - v^2 / 2) over [0, width] for k = 0, 1, 2. */
 function integrals(start, width) {
@@ -117,8 +107,6 @@ function exact(activation, law, low, high) {
 export function evaluate({ activation, law, low, high }) {
   return exact(activation, law, low, high);
 }
-
-// ---------------------------------------------------------------------------------------------- the widget
 
 /** The ends after one of them was changed: it pushes the other; with `together` it takes the other along. */
 export function settle({ low, high }, changed, together = null) {

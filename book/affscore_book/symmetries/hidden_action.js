@@ -18,8 +18,6 @@ export const OPTIONS = [
 ];
 export const ORDERS = [["kept", "kept"], ["swapped", "swapped"]];
 
-const lookUpSigma = (name) => (name === "gaussian" ? (x) => Math.exp(-x * x) : activation(name));
-
 /** The matrix of a state: a rotation times a permutation times a diagonal matrix, [[a, b], [c, d]]. */
 export function matrixOf({ angle, order, first, second }) {
   const [cos, sin] = [Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)];
@@ -43,7 +41,7 @@ function leftOver(values, columns) {
 
 /** All that the page shows: the function, the hidden values before and after sigma, the best fit, what it misses. */
 export function evaluate(state) {
-  const sigma = lookUpSigma(state.activation);
+  const sigma = activation(state.activation);
   const matrix = matrixOf(state);
   const x = Float64Array.from({ length: POINTS }, (_, k) => -REACH + (2 * REACH * k) / (POINTS - 1));
   const before = [0, 1].map((i) => x.map((value) => WEIGHT[i] * value + BIAS[i]));

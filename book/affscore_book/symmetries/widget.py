@@ -10,7 +10,7 @@ import numpy as np
 import traitlets
 from numpy.typing import NDArray
 
-from affscore_book.kit.affinity1d import ACTIVATIONS
+from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.kit.picture import Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
 
@@ -30,7 +30,7 @@ ORDERS = ("kept", "swapped")
 
 
 def _sigma(name: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.exp(-(x**2)) if name == "gaussian" else ACTIVATIONS[name](x)
+    return CATALOGUE[name](x).numpy()
 
 
 class HiddenAction(ComputedWidget):

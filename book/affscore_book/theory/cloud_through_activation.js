@@ -1,6 +1,6 @@
 // A cloud in the plane goes through an activation: the outputs, the affine image of the inputs, and the optimal
-// coupling between the two. Python's side: theory.py.
-import { activation } from "../kit/affinity1d.js";
+// coupling between the two. Python's side: widget.py.
+import { CHOICES, activation } from "../kit/affinity1d.js";
 import { assignment } from "../kit/assignment.js";
 import { Figure, element, format } from "../kit/figure.js";
 
@@ -8,16 +8,7 @@ export const POINTS = 56;
 export const CENTRE = 3;
 export const WIDTHS = [0.02, 1];
 const FRAME = [-5.5, 5.5];
-export const OPTIONS = [
-  ["relu", "ReLU"],
-  ["leaky_relu", "Leaky ReLU"],
-  ["gelu", "GELU"],
-  ["tanh", "tanh"],
-  ["sigmoid", "sigmoid"],
-  ["hardtanh", "hardtanh"],
-];
 
-// ------------------------------------------------------------------------------------------ the cloud
 // A cloud is a pair of columns [first coordinates, second coordinates].
 
 // A sunflower spiral whose radii are quantiles of |N(0, I)|: an even standard normal cloud without random numbers.
@@ -35,8 +26,6 @@ export function cloud({ width, angle, centre }) {
     Float64Array.from(SPIRAL, ([a, b]) => centre + sin * a + cos * width * b),
   ];
 }
-
-// ------------------------------------------------------------------------------------------ the score
 
 /** Mean of a column and its centred values, exactly 0 where it varies by rounding only. */
 function centreColumn(values) {
@@ -116,8 +105,6 @@ export function evaluate({ activation: name, width, angle, centre }) {
   return affinity2d(x, x.map((column) => column.map(activation(name))));
 }
 
-// --------------------------------------------------------------------------------------------- the page
-
 /** Limits that hold all values and seldom change while a slider moves: multiples of a power of two. */
 export function frame(values) {
   const [low, high] = [Math.min(...values), Math.max(...values)];
@@ -148,7 +135,7 @@ function render({ model, el }) {
     model, el, name: "CloudThroughActivation", traits,
     label: "A cloud in the plane through an activation, with its affinity score",
   });
-  figure.select({ trait: "activation", label: "Activation", options: OPTIONS });
+  figure.select({ trait: "activation", label: "Activation", options: CHOICES });
   figure.slider({
     trait: "centre", label: "Centre of the cloud", min: -CENTRE, max: CENTRE, step: 0.1,
     text: (value) => format(value, 1),
@@ -188,7 +175,7 @@ function render({ model, el }) {
     links(gap(i1, y1), gap(i2, y2));
     output(...dots(result.y));
     image(...crosses(right, result.image));
-    const label = OPTIONS.find(([value]) => value === state.activation)[1];
+    const label = CHOICES.find(([value]) => value === state.activation)[1];
     return {
       score: result.score,
       text: `${label}: W\u2082 = ${format(result.w2, 3)}, bound = ${format(result.bound, 3)}`,

@@ -12,7 +12,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from affscore.score import affine_map, affinity_score
-from affscore_book.kit.affinity1d import ACTIVATIONS, NAMES
+from affscore_book.activations.catalogue import CATALOGUE
+from affscore_book.kit.affinity1d import NAMES
 from affscore_book.kit.picture import Panel, look_of, picture
 from affscore_book.kit.widgets import ComputedWidget
 
@@ -106,7 +107,7 @@ class CloudThroughActivation(ComputedWidget):
     def samples(self) -> tuple[Array, Array]:
         """Inputs and outputs of the present state, each of shape (56, 2), float64."""
         x = cloud(self.width, self.angle, self.centre)
-        return x, ACTIVATIONS[self.activation](x)
+        return x, CATALOGUE[self.activation](x).numpy()
 
     def score(self) -> float:
         """The score of the present state; NaN where the activation is constant on the cloud."""

@@ -1,0 +1,36 @@
+"""The first widget refuses what it cannot show, and its picture says what the score is."""
+
+import math
+import re
+
+import pytest
+import traitlets
+
+from affscore_book.first_signature.widget import HALF_WIDTH, LIMIT, POINTS, ScoreSlider
+from affscore_book.kit.picture import Panel
+
+
+def test_both_languages_have_the_same_protocol(node):
+    assert node(ScoreSlider._esm, "m => [m.POINTS, m.HALF_WIDTH, m.LIMIT]") == [POINTS, HALF_WIDTH, LIMIT]
+
+
+@pytest.mark.parametrize("wrong", [{"activation": "rleu"}, {"centre": 5.0}, {"centre": "left"}])
+def test_the_widget_refuses_what_it_cannot_show(wrong):
+    with pytest.raises(traitlets.TraitError):
+        ScoreSlider(**wrong)
+
+
+@pytest.mark.parametrize("centre", [-1.5, 0.0, 2.5])
+def test_the_picture_marks_its_score_on_the_curve(centre):
+    widget = ScoreSlider(activation="relu", centre=centre)
+    (dot,) = re.findall(r'<circle [^>]*cx="([\d.]+)" cy="([\d.]+)"', widget.fallback())
+    panel = Panel(label="", xlim=(-4, 4), ylim=(0, 1), xlabel="")
+    assert dot == (panel._x(centre), panel._y(widget.score()))
+    assert f"Affinity score {widget.score():.3f}" in widget.fallback()
+
+
+def test_the_picture_says_that_a_dead_activation_has_no_score():
+    widget = ScoreSlider(activation="relu", centre=-3.0)
+    assert math.isnan(widget.score())
+    assert "<circle" not in widget.fallback()
+    assert "undefined: the output is constant" in widget.fallback()
