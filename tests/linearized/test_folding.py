@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from affscore_book.kit.networks import mlp, myrtle, resnet
-from affscore_book.linearized.folding import AffineSum, _compose, _map_of, _merges, fold
+from affscore_book.kit.networks import mlp, resnet
+from affscore_book.linearized.folding import AffineSum, fold
 from affscore_book.linearized.slopes import channel_prelus, linearize, survivors
 
 DOUBLE = torch.float64
@@ -95,159 +95,39 @@ def test_one_direct_map_lies_beside_the_core_units():
     assert isinstance(core.get_submodule("2"), AffineSum)
     inner, made = core.get_submodule("0"), core.get_submodule("2")
     torch.testing.assert_close(inner.weight, first.weight[~linear], rtol=0, atol=1e-15)
-    by_shape = {tuple(part.weight.shape): part.weight for part in made.maps}
+    by_shape = {tuple(layer.weight.shape): layer.weight for layer in made.layers}
     torch.testing.assert_close(by_shape[3, 4], last.weight[:, linear] @ first.weight[linear], rtol=0, atol=1e-14)
     torch.testing.assert_close(by_shape[3, 3], last.weight[:, ~linear], rtol=0, atol=1e-15)
     torch.testing.assert_close(
-        made.bias[0], last.bias + last.weight[:, linear] @ first.bias[linear], rtol=0, atol=1e-14
+        made.layers[0].bias, last.bias + last.weight[:, linear] @ first.bias[linear], rtol=0, atol=1e-14
     )
 
 
-# ------------------------------------------------------------------------------------------------ convolutions
+CONVOLUTIONAL = nn.Sequential(
+    nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 1), nn.ReLU(), nn.Flatten(),
+    nn.Linear(4 * 64, 6), nn.ReLU(), nn.Linear(6, 3),
+)  # fmt: skip
 
 
-def convolutional(*layers):
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(4 * 6, 3))
-
-
-def pair(first, second, *between, norm=True):
-    """conv, norm, relu, conv, norm, then something that is not linear, so that the last relu does not matter."""
-    norms = (nn.BatchNorm2d(5), nn.BatchNorm2d(6)) if norm else (nn.Identity(), nn.Identity())
-    return convolutional(first, norms[0], nn.ReLU(), *between, second, norms[1], nn.ReLU(), nn.MaxPool2d(2))
-
-
-MERGING = {
-    "point after padded": (nn.Conv2d(2, 5, 3, padding=1), nn.Conv2d(5, 6, 1)),
-    "padded after point": (nn.Conv2d(2, 5, 1), nn.Conv2d(5, 6, 3, padding=1)),
-    "padded after point, strides": (nn.Conv2d(2, 5, 1, stride=2), nn.Conv2d(5, 6, 3, padding=2, stride=2)),
-    "padded after point, stride 3": (nn.Conv2d(2, 5, 1, stride=3), nn.Conv2d(5, 6, (3, 1), padding=(1, 0))),
-    "point, strides": (nn.Conv2d(2, 5, 5, padding=2, stride=2, bias=False), nn.Conv2d(5, 6, 1, stride=2)),
-    "unpadded after padded": (nn.Conv2d(2, 5, 3, padding=1, stride=2), nn.Conv2d(5, 6, (2, 3))),
-    "dilated": (nn.Conv2d(2, 5, 3, padding=2, dilation=2), nn.Conv2d(5, 6, 2, dilation=3)),
-    "reflecting first": (nn.Conv2d(2, 5, 3, padding=1, padding_mode="reflect"), nn.Conv2d(5, 6, 3)),
-    "circular second": (nn.Conv2d(2, 5, 1), nn.Conv2d(5, 6, 3, padding=1, padding_mode="circular")),
-    "same": (nn.Conv2d(2, 5, 3, padding="same"), nn.Conv2d(5, 6, 3, padding="valid")),
-    "second same": (nn.Conv2d(2, 5, 1), nn.Conv2d(5, 6, 3, padding="same", dilation=2)),
-}
-
-
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("share", [0.4, 1.0])
-@pytest.mark.parametrize("kind", MERGING)
-def test_convolutions_that_merge(kind, share, seed):
-    torch.manual_seed(seed)
-    network = prepared(pair(*copy.deepcopy(MERGING[kind])), (3, 2, 17, 14), seed, (share, 0.5))
-    core, account = fold(network, torch.zeros(1, 2, 17, 14, dtype=DOUBLE))
-    assert_same(core, network, (3, 2, 17, 14), seed)
-    assert [(row.linear, row.folded) for row in account] == [(round(5 * share), round(5 * share)), (3, 0)]
-    assert "MaxPool2d" in account[1].reason
-
-
-KEPT = {
-    "padded after padded": (nn.Conv2d(2, 5, 3, padding=1), nn.Conv2d(5, 6, 3, padding=1)),
-    "padded after unpadded": (nn.Conv2d(2, 5, 3), nn.Conv2d(5, 6, 3, padding=1)),
-    "padded after padded point": (nn.Conv2d(2, 5, 1, padding=1), nn.Conv2d(5, 6, 3, padding=1)),
-    "reflecting after strides": (
-        nn.Conv2d(2, 5, 1, stride=2),
-        nn.Conv2d(5, 6, 3, padding=1, padding_mode="reflect"),
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", KEPT)
-def test_convolutions_that_would_differ_at_the_border_stay(kind):
-    network = prepared(pair(*KEPT[kind]), (2, 2, 10, 10), 0, (1.0,))
-    core, account = fold(network, torch.zeros(1, 2, 10, 10, dtype=DOUBLE))
-    x = torch.randn(2, 2, 10, 10, dtype=DOUBLE)
-    assert torch.equal(core(x), network(x)), "what is not folded is not touched"
-    assert account[0].folded == 0 and "differ at the border" in account[0].reason
-    assert set(core.state_dict()) == set(network.state_dict())
-
-
-def test_average_pooling_between_convolutions_is_named():
-    network = pair(nn.Conv2d(2, 5, 1), nn.Conv2d(5, 6, 1), nn.AvgPool2d(2))
-    network = prepared(network, (2, 2, 9, 9), 0)
-    core, account = fold(network, torch.zeros(1, 2, 9, 9, dtype=DOUBLE))
-    assert_same(core, network, (2, 2, 9, 9))
-    assert account[0].folded == 0 and account[0].reason == "3 (AvgPool2d) lies between it and the convolution 4"
-
-
-def test_the_border_would_indeed_differ():
-    """Two padded convolutions: the unpadded composition agrees inside and not at the border, so the refusal is due."""
-    first, second = (conv.double() for conv in copy.deepcopy(KEPT["padded after padded"]))
-    first.bias.data.zero_()
-    second.bias.data.zero_()
-    outer, inner = _map_of(second), _map_of(first)
-    assert not _merges(outer, inner)
-    x = torch.randn(1, 2, 10, 10, dtype=DOUBLE)
-    difference = (second(first(x)) - nn.functional.conv2d(x, _compose(outer, inner).weight, padding=2)).abs()
-    assert difference[..., 2:-2, 2:-2].max() < 1e-12 < 1e-3 < difference.max()
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("between", [(), (nn.AvgPool2d(2),), (nn.BatchNorm2d(6), nn.Dropout2d()), (nn.MaxPool2d(2),)])
-def test_the_last_convolution_before_a_linear_layer(between, seed):
-    torch.manual_seed(seed)
-    network = convolutional(nn.Conv2d(2, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), *between)
-    network = prepared(network, (3, 2, 8, 8), seed)
-    core, account = fold(network, torch.zeros(1, 2, 8, 8, dtype=DOUBLE))
-    assert_same(core, network, (3, 2, 8, 8), seed)
-    folds = not any(isinstance(module, nn.MaxPool2d) for module in between)
-    assert account[0].folded == 3 * folds and len(channel_prelus(core)["2"].weight) == 6 - 3 * folds
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_chain_of_point_convolutions_keeps_only_the_core(seed):
-    torch.manual_seed(seed)
-    layers = [nn.Conv2d(2, 6, 3, padding=1), nn.ReLU()]
-    for _ in range(3):
-        layers += [nn.Conv2d(6, 6, 1), nn.BatchNorm2d(6), nn.ReLU()]
-    network = prepared(convolutional(*layers), (3, 2, 6, 6), seed, (0.5, 1.0, 0.2))
-    core, account = fold(network, torch.zeros(1, 2, 6, 6, dtype=DOUBLE))
-    assert_same(core, network, (3, 2, 6, 6), seed)
-    assert [row.channels - row.folded for row in account] == [3, 0, 5, 3]
-    assert [len(layer.weight) for layer in channel_prelus(core).values()] == [3, 5, 3]
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_batch_norm_after_the_activation_and_before_a_padded_convolution(seed):
-    """The shift of the batch norm does not reach the border; the bias of the merged map is an image."""
-    torch.manual_seed(seed)
-    network = pair(nn.Conv2d(2, 5, 1), nn.Conv2d(5, 6, 3, padding=1), nn.BatchNorm2d(5), norm=False)
-    network = prepared(network, (3, 2, 9, 7), seed)
-    core, account = fold(network, torch.zeros(1, 2, 9, 7, dtype=DOUBLE))
-    assert account[0].folded == 2
-    assert_same(core, network, (3, 2, 9, 7), seed)
-
-
-# ------------------------------------------------------------------------------------- what is left alone, and why
-
-
-def test_residual_networks_stay_with_a_reason():
-    network = prepared(resnet(4, (1, 1), channels=1), (2, 1, 8, 8), 0)
+@pytest.mark.parametrize("kind", ["plain", "residual", "flattened"])
+def test_convolutions_stay_as_they_are_with_a_reason(kind):
+    network = CONVOLUTIONAL if kind == "flattened" else resnet(4, (1, 1), channels=1, residual=kind == "residual")
+    network = prepared(network, (2, 1, 8, 8), 0)
     core, account = fold(network, torch.zeros(1, 1, 8, 8, dtype=DOUBLE))
-    x = torch.randn(2, 1, 8, 8, dtype=DOUBLE)
-    assert torch.equal(core(x), network(x))
-    reasons = {row.name: row.reason for row in account}
-    assert "2 nodes read it" in reasons["relu"] and "differ at the border" in reasons["block1.relu1"]
-    assert reasons["block1.relu2"] == "its input comes from add, which is no linear map by itself"
-    assert all(row.folded == 0 for row in account)
-    assert "block1.relu2: 0 of 2 linear channels folded, 4 left; its input comes from add" in str(account[2])
-
-
-@pytest.mark.parametrize("kind", ["plain", "myrtle"])
-def test_chapter_networks_keep_their_function(kind):
-    shape = (2, 1, 8, 8) if kind == "plain" else (2, 1, 32, 32)
-    network = resnet(4, (1, 1), channels=1, residual=False) if kind == "plain" else myrtle(4, channels=1)
-    network = prepared(network, shape, 0)
-    core, account = fold(network, torch.zeros(shape, dtype=DOUBLE))
-    assert_same(core, network, shape)
-    folded = {row.name: row.folded for row in account}
-    assert folded == (
-        {"relu": 0, "block1.relu1": 0, "block1.relu2": 0, "block2.relu1": 0, "block2.relu2": 4}
-        if kind == "plain"
-        else dict.fromkeys(("relu1", "relu2", "relu3", "relu4"), 0)
-    )
+    if kind == "flattened":
+        assert_same(core, network, (2, 1, 8, 8))
+        assert [row.folded for row in account] == [0, 0, 3]
+        assert [row.reason for row in account] == [
+            "its input comes from 1 (BatchNorm2d), which is no linear layer",
+            "its input comes from 3 (Conv2d), which is no linear layer",
+            "",
+        ]
+    else:
+        x = torch.randn(2, 1, 8, 8, dtype=DOUBLE)
+        assert torch.equal(core(x), network(x)), "what is not folded is not touched"
+        assert set(core.state_dict()) == set(network.state_dict())
+        assert all(row.folded == 0 and "which is no linear layer" in row.reason for row in account)
+        assert str(account[0]).startswith("relu: 0 of 2 linear channels folded, 4 left; its input comes from norm")
 
 
 class Read(nn.Module):
@@ -274,8 +154,8 @@ class Read(nn.Module):
     [
         ("before", "its input is also read by add"),
         ("after", "2 nodes read it: b (Linear), c (Linear)"),
-        ("output", "it is followed by the output of the network, which is not affine by itself"),
-        ("flip", "it is followed by flip, which is not affine by itself"),
+        ("output", "it is followed by the output of the network, which is no linear layer"),
+        ("flip", "it is followed by flip, which is no linear layer"),
         ("twice", ""),
     ],
 )
@@ -287,13 +167,19 @@ def test_values_that_are_needed_elsewhere(how, reason):
     assert all(row.folded == (0 if reason else 2) for row in account)
 
 
-def test_groups_and_layers_on_the_last_axis_are_no_linear_maps_here():
-    network = nn.Sequential(nn.Conv2d(2, 4, 1), nn.ReLU(), nn.Conv2d(4, 4, 1, groups=2), nn.ReLU(), nn.Linear(6, 3))
-    network = prepared(network, (2, 2, 6, 6), 0)
-    core, account = fold(network, torch.zeros(2, 2, 6, 6, dtype=DOUBLE))
-    assert_same(core, network, (2, 2, 6, 6))
-    assert "2 (Conv2d), which is not affine by itself" in account[0].reason
-    assert "comes from 2 (Conv2d)" in account[1].reason
+def test_a_linear_layer_on_the_last_axis_of_tokens_is_none_here():
+    class Tokens(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.relu, self.b = nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 5)
+
+        def forward(self, x):
+            return self.b(self.relu(self.a(x)).unflatten(1, (1, 5)))
+
+    network = prepared(Tokens(), (2, 4), 0)
+    core, account = fold(network, torch.zeros(2, 4, dtype=DOUBLE))
+    assert_same(core, network, (3, 4))
+    assert account[0].reason == "it is followed by unflatten, which is no linear layer"
 
 
 def test_float32_modes_and_the_original_are_left_alone():

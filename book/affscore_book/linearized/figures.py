@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -11,14 +12,14 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
+from affscore_book.kit.statistics import student_interval
 from affscore_book.linearized.paths import PathLengths
+from affscore_book.linearized.results import LinearizedRuns, survivors_of
 from affscore_book.linearized.slopes import symmetry_dimension
-from affscore_book.linearized.study import CYCLES, PREDICTORS, STARTS, Study, survivors_of
+from affscore_book.linearized.training import CYCLES, STARTS
 from affscore_book.relu_1d.exact import gaussian_input
-from affscore_book.symmetries.action import interval
 
 __all__ = [
-    "plot_accuracy",
     "plot_baselines",
     "plot_bending",
     "plot_collapse",
@@ -26,12 +27,13 @@ __all__ = [
     "plot_dimension",
     "plot_gaps",
     "plot_layer_scores",
+    "plot_learned_slopes",
     "plot_path_lengths",
     "plot_predictors",
     "plot_predictors_by_layer",
     "plot_prior",
     "plot_score_along_slope",
-    "plot_slopes",
+    "plot_starts",
     "plot_survivors",
     "plot_trajectory",
 ]
@@ -49,24 +51,26 @@ LOOKS = {
     "label noise": (VERMILION, "s"),
     "less data": (PURPLE, "D"),
 }
-PREDICTOR_LOOKS = dict(
-    zip(
-        PREDICTORS,
-        ((BLUE, "o", "affinity score"), (ORANGE, "^", "share positive"), (PURPLE, "D", "balance")),
-        strict=True,
-    )
-)
+PREDICTOR_LOOKS = {
+    "score": (BLUE, "o", "affinity score"),
+    "positive": (ORANGE, "^", "share positive"),
+    "balance": (PURPLE, "D", "balance"),
+}
 
 
-def _above(axes, *, columns: int = 3) -> None:
-    axes.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=columns, frameon=False, columnspacing=1.0)
+def _above(axes) -> None:
+    """The legend over the only panel."""
+    axes.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=3, frameon=False, columnspacing=1.0)
 
 
-def _empty(axes, needs: str = "no runs yet") -> None:
-    axes.text(0.5, 0.5, needs, transform=axes.transAxes, ha="center", va="center", color=INK)
+def _legend(axes, columns: int) -> None:
+    """The legend of a panel over all panels of its figure."""
+    handles, labels = axes.get_legend_handles_labels()
+    axes.figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
 
 
-# ------------------------------------------------------------------------------------------------ the idea
+def _finite(values: Mapping[int, float]) -> list[float]:
+    return [value for value in values.values() if np.isfinite(value)]
 
 
 @styled
@@ -106,11 +110,11 @@ def plot_prior(powers: Sequence[float] = (2.0, 1.0, 0.5)) -> None:
         axes[1].plot(a, power * (1 - a) ** (power - 1), style, color=colour)
     axes[0].set(xlabel="slope a", ylabel="prior", xticks=[0, 0.5, 1])
     axes[1].set(xlabel="slope a", ylabel="pull towards 1", ylim=(0, 5), xticks=[0, 0.5, 1])
-    axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    _legend(axes[0], 3)
 
 
 @styled
-def plot_slopes(slopes: Mapping[str, Tensor]) -> None:
+def plot_learned_slopes(slopes: Mapping[str, Tensor]) -> None:
     """The slopes of every layer after training, a dot for each channel."""
     _, (axes,) = panels(height=3.8)
     for at, values in enumerate(slopes.values(), start=1):
@@ -124,56 +128,42 @@ def plot_slopes(slopes: Mapping[str, Tensor]) -> None:
     _above(axes)
 
 
-# ------------------------------------------------------------------------------------------------ early, late
-
-
 @styled
-def plot_accuracy(
-    study: Study, networks: Sequence[str] = ("plain", "residual"), starts: Sequence[str] = tuple(STARTS)
-) -> None:
+def plot_starts(study: LinearizedRuns, networks: Sequence[str] = ("plain", "residual")) -> None:
     """Test accuracy against NAPL for priors that act at different times; a mark a run, lines for means of seeds."""
     _, axes = panels(len(networks), 1, height=0.6 + 3.7 * len(networks))
     for panel, network in zip(axes, networks, strict=True):
-        for start in starts:
+        for start in STARTS:
             colour, mark = LOOKS[start]
             means = []
             for strength in study.strengths(network):
-                runs = study.select(network, start=start, strength=strength)
-                points = np.array([(run["napl"], 100 * run["accuracy"]) for run in runs])
-                if len(points):
-                    panel.plot(*points.T, mark, color=colour, markersize=6, alpha=0.5)
-                    means.append(points.mean(axis=0))
-            if means:
-                panel.plot(*np.array(means).T, "-", color=colour, linewidth=2)
+                points = _points(study.select(network, start=start, strength=strength))
+                panel.plot(*points.T, mark, color=colour, markersize=6, alpha=0.5)
+                means.append(points.mean(axis=0))
+            panel.plot(*np.array(means).T, "-", color=colour, linewidth=2)
             panel.plot([], [], f"{mark}-", color=colour, label=start)
-        whole = _whole(study, network)
-        if len(whole):
-            panel.plot(*whole.T, "*", color=INK, markersize=11, linestyle="", label="no prior")
+        whole = [study.whole(network, "base", seed) for seed in study.seeds(network)]
+        panel.plot(*_points(whole).T, "*", color=INK, markersize=11, linestyle="", label="no prior")
         panel.set(title=network, ylabel="accuracy (%)")
     axes[-1].set_xlabel("NAPL: non-linear units on a path")
-    axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
+    _legend(axes[0], 4)
 
 
-def _whole(study: Study, network: str, task: str = "base") -> np.ndarray:
-    """(runs, 2): NAPL and accuracy in per cent of the runs without a prior."""
-    runs = (study.whole(network, task, seed) for seed in {r["seed"] for r in study.select(network, task)})
-    return np.array([(run["napl"], 100 * run["accuracy"]) for run in runs if run is not None])
+def _points(runs: Sequence[Any]) -> np.ndarray:
+    """NAPL and accuracy in per cent, (runs, 2)."""
+    return np.array([(run["napl"], 100 * run["accuracy"]) for run in runs])
 
 
 @styled
-def plot_gaps(study: Study, rows: Mapping[str, tuple[str, str, str]]) -> None:
+def plot_gaps(study: LinearizedRuns, rows: Mapping[str, tuple[str, str, str]]) -> None:
     """Mean gaps with a dot for each seed and their 95 % interval; rows by label: network, task, start to compare."""
     _, (axes,) = panels(height=1.6 + 0.62 * len(rows))
     for at, (network, task, first) in enumerate(rows.values()):
-        values = [value for value in study.gap(network, task, first).values() if np.isfinite(value)]
-        if not values:
-            axes.text(0, at, " no complete seed yet", va="center", fontsize=13)
-            continue
+        values = _finite(study.gap(network, task, first))
         colour, _ = LOOKS[network]
         axes.plot(values, np.full(len(values), at - 0.2), ".", color=colour, markersize=9, alpha=0.7)
-        if len(values) > 1:
-            mean, low, high = interval(values)
-            axes.errorbar(mean, at, xerr=[[mean - low], [high - mean]], fmt="o", color=colour, markersize=8, capsize=5)
+        mean, low, high = student_interval(values)
+        axes.errorbar(mean, at, xerr=[[mean - low], [high - mean]], fmt="o", color=colour, markersize=8, capsize=5)
     axes.axvline(0, color=INK, linewidth=1.5)
     axes.set_yticks(range(len(rows)), list(rows))
     axes.set_ylim(len(rows) - 0.5, -0.6)
@@ -181,7 +171,9 @@ def plot_gaps(study: Study, rows: Mapping[str, tuple[str, str, str]]) -> None:
 
 
 @styled
-def plot_collapse(study: Study, networks: Sequence[str] = ("plain", "residual", "mlp"), start: str = "late") -> None:
+def plot_collapse(
+    study: LinearizedRuns, networks: Sequence[str] = ("plain", "residual", "mlp"), start: str = "late"
+) -> None:
     """Accuracy lost against the share of linear channels, a thin line for each seed."""
     _, (axes,) = panels(height=4.6)
     for network in networks:
@@ -197,7 +189,7 @@ def plot_collapse(study: Study, networks: Sequence[str] = ("plain", "residual", 
 
 
 @styled
-def plot_trajectory(study: Study, network: str = "plain", strength: float | None = None) -> None:
+def plot_trajectory(study: LinearizedRuns, network: str = "plain", strength: float | None = None) -> None:
     """Linear channels and validation accuracy after every epoch, for each start, at one strength."""
     strength = study.strengths(network)[-2] if strength is None else strength
     _, axes = panels(2, 1, height=6.6, sharex=True)
@@ -212,31 +204,23 @@ def plot_trajectory(study: Study, network: str = "plain", strength: float | None
             axes[0].plot([0, *epochs], [0, *linear], f"{mark}-", color=colour, linewidth=1.5, markersize=5, label=label)
             accuracy = [100 * entry["validation"] for entry in run["history"]]
             axes[1].plot(epochs, accuracy, f"{mark}-", color=colour, linewidth=1.5, markersize=5)
-        if runs:
-            each = len(runs[0]["history"]) / CYCLES
-            for panel in axes:
-                panel.axvspan(cycle * each, (cycle + 1) * each, color=colour, alpha=0.12, linewidth=0)
+        each = len(runs[0]["history"]) / CYCLES
+        for panel in axes:
+            panel.axvspan(cycle * each, (cycle + 1) * each, color=colour, alpha=0.12, linewidth=0)
     axes[0].set(ylabel="linear channels (%)")
     axes[1].set(ylabel="validation accuracy (%)", xlabel="epoch (coloured: the prior acts)")
-    axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
-
-
-# ------------------------------------------------------------------------------------------------ cores
+    _legend(axes[0], 3)
 
 
 @styled
-def plot_survivors(study: Study, network: str = "plain", start: str = "late") -> None:
+def plot_survivors(study: LinearizedRuns, network: str = "plain", start: str = "late") -> None:
     """Share of non-linear channels by layer and strength, mean over seeds."""
-    table, strengths = [], []
-    for strength in study.strengths(network):
+    table, strengths = [], study.strengths(network)
+    for strength in strengths:
         runs = study.select(network, start=start, strength=strength)
-        if runs:
-            shares = [[count / len(run["slopes"][name]) for name, count in survivors_of(run).items()] for run in runs]
-            table.append(100 * np.mean(shares, axis=0))
-            strengths.append(strength)
+        shares = [[count / len(run["slopes"][name]) for name, count in survivors_of(run).items()] for run in runs]
+        table.append(100 * np.mean(shares, axis=0))
     figure, (axes,) = panels(height=4.4)
-    if not table:
-        return _empty(axes)
     shown = axes.imshow(table, aspect="auto", cmap="viridis", vmin=0, vmax=100)
     for (i, j), value in np.ndenumerate(np.array(table)):
         axes.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=11, color="white" if value < 60 else "black")
@@ -245,16 +229,15 @@ def plot_survivors(study: Study, network: str = "plain", start: str = "late") ->
     axes.set_xticks(range(0, len(table[0]), 2), [str(number) for number in range(1, len(table[0]) + 1, 2)])
     axes.set(xlabel="activation, from the input on", ylabel="strength of the prior")
     figure.colorbar(shown, ax=axes, location="top", aspect=40, label="non-linear channels (%)")
-    return None
 
 
 @styled
-def plot_cores(study: Study, groups: Mapping[str, tuple[str, str]], start: str = "late") -> None:
+def plot_cores(study: LinearizedRuns, groups: Mapping[str, tuple[str, str]], start: str = "late") -> None:
     """Effective width and depth of what is left, by strength; groups by label: network and task."""
     _, axes = panels(2, 1, height=6.8, sharex=True)
     for label, (network, task) in groups.items():
         colour, mark = LOOKS[task if task != "base" or len({n for n, _ in groups.values()}) == 1 else network]
-        cores = {strength: sizes for strength, sizes in study.cores(network, task, start).items() if sizes}
+        cores = study.cores(network, task, start)
         for panel, which in zip(axes, (0, 1), strict=True):
             for strength, sizes in cores.items():
                 values = [size[which] for size in sizes]
@@ -268,26 +251,21 @@ def plot_cores(study: Study, groups: Mapping[str, tuple[str, str]], start: str =
     axes[1].minorticks_off()
     axes[0].set(ylabel="effective width", ylim=(0, None))
     axes[1].set(ylabel="effective depth", ylim=(0, None), xlabel="strength of the prior")
-    axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    _legend(axes[0], 2)
 
 
 @styled
-def plot_baselines(study: Study, networks: Sequence[str] = ("plain", "residual"), start: str = "late") -> None:
+def plot_baselines(study: LinearizedRuns, networks: Sequence[str] = ("plain", "residual"), start: str = "late") -> None:
     """Accuracy against NAPL: linearised networks, and networks that had only some of the activations from the start."""
     _, axes = panels(len(networks), 1, height=0.6 + 3.6 * len(networks))
     for panel, network in zip(axes, networks, strict=True):
-        runs = study.select(network)
-        late = np.array([(r["napl"], 100 * r["accuracy"]) for r in runs if r.get("start") == start])
-        kept = np.array([(r["napl"], 100 * r["accuracy"]) for r in runs if "kept" in r])
-        for points, colour, mark, label in ((late, BLUE, "o", f"linearised {start}"), (kept, INK, "X", "baseline")):
-            if len(points):
-                panel.plot(*points.T, mark, color=colour, markersize=7, alpha=0.7, label=label)
+        late = study.select(network, start=start)
+        kept = [run for run in study.select(network) if "kept" in run]
+        for runs, colour, mark, label in ((late, BLUE, "o", f"linearised {start}"), (kept, INK, "X", "baseline")):
+            panel.plot(*_points(runs).T, mark, color=colour, markersize=7, alpha=0.7, label=label)
         panel.set(title=network, ylabel="accuracy (%)")
     axes[-1].set_xlabel("NAPL: non-linear units on a path")
-    axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
-
-
-# ------------------------------------------------------------------------------------------------ bridges
+    _legend(axes[0], 2)
 
 
 @styled
@@ -304,17 +282,14 @@ def plot_score_along_slope(means: Sequence[float] = (-2.0, -1.0, 0.0, 1.0, 2.0))
 
 
 @styled
-def plot_layer_scores(study: Study, networks: Sequence[str], strength: Mapping[str, float] | None = None) -> None:
+def plot_layer_scores(study: LinearizedRuns, networks: Sequence[str]) -> None:
     """Affinity score of every activation just before the prior acts and at the end; bars reach over the seeds."""
     _, axes = panels(len(networks), 1, height=0.7 + 3.1 * len(networks))
     for panel, network in zip(axes, networks, strict=True):
-        wanted = study.strengths(network)[-2] if strength is None else strength[network]
-        scores = study.layer_scores(network, wanted)
-        panel.set(title=f"{network}, strength {wanted:g}", ylabel="affinity score")
+        strength = study.strengths(network)[-2]
+        scores = study.layer_scores(network, strength)
+        panel.set(title=f"{network}, strength {strength:g}", ylabel="affinity score")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-        if not len(scores):
-            _empty(panel)
-            continue
         at = np.arange(1, scores.shape[2] + 1)
         for when, (colour, mark, label) in enumerate(((INK, "o", "before"), (BLUE, "s", "after"))):
             values = scores[:, when]
@@ -325,24 +300,23 @@ def plot_layer_scores(study: Study, networks: Sequence[str], strength: Mapping[s
                 label=label,
             )  # fmt: skip
     axes[-1].set_xlabel("activation, from the input on")
-    handles = next((panel.get_legend_handles_labels() for panel in axes if panel.get_legend_handles_labels()[0]), None)
-    if handles:
-        axes[0].figure.legend(*handles, loc="outside upper center", ncols=2, frameon=False)
+    _legend(axes[0], 2)
 
 
 @styled
-def plot_dimension(study: Study, networks: Sequence[str] = ("plain", "residual", "mlp"), start: str = "late") -> None:
+def plot_dimension(
+    study: LinearizedRuns, networks: Sequence[str] = ("plain", "residual", "mlp"), start: str = "late"
+) -> None:
     """Dimension of the intertwiner groups of all layers together, against the share of linear channels, by run."""
     _, (axes,) = panels(height=4.4)
     for network in networks:
         colour, mark = LOOKS[network]
         points = []
-        for run in study.select(network, start=start) if network in study.runs else []:
+        for run in study.select(network, start=start):
             channels = sum(map(len, run["slopes"].values()))
             dimension = sum(symmetry_dimension(slopes) for slopes in run["slopes"].values())
             points.append((100 * sum(run["linear"].values()) / channels, dimension / channels))
-        if points:
-            axes.plot(*np.array(sorted(points)).T, mark, color=colour, markersize=7, alpha=0.8, label=network)
+        axes.plot(*np.array(sorted(points)).T, mark, color=colour, markersize=7, alpha=0.8, label=network)
     axes.axhline(1, color=INK, linestyle="--", linewidth=1.5)
     axes.annotate("ReLU", (100, 1), xytext=(0, 5), textcoords="offset points", ha="right", fontsize=13)
     axes.set(xlabel="linear channels (%)", ylabel="free parameters per channel", xlim=(-3, 103))
@@ -354,21 +328,19 @@ def plot_dimension(study: Study, networks: Sequence[str] = ("plain", "residual",
 
 
 @styled
-def plot_predictors(study: Study, networks: Sequence[str] = ("plain", "residual", "mlp"), start: str = "late") -> None:
+def plot_predictors(
+    study: LinearizedRuns, networks: Sequence[str] = ("plain", "residual", "mlp"), start: str = "late"
+) -> None:
     """How well three values predict, within layers, which channels survive: a dot for each seed, with intervals."""
     _, (axes,) = panels(height=4.4)
     for offset, (predictor, (colour, mark, label)) in zip((-0.2, 0, 0.2), PREDICTOR_LOOKS.items(), strict=True):
         axes.plot([], [], mark, color=colour, markersize=8, label=label)
         for at, network in enumerate(networks):
-            if network not in study.runs:
-                continue
-            values = [v for v in study.separations(network, predictor, start=start).values() if np.isfinite(v)]
+            values = _finite(study.separations(network, predictor, start=start))
             axes.plot(np.full(len(values), at + offset + 0.07), values, ".", color=colour, markersize=9, alpha=0.7)
-            if len(values) > 1:
-                mean, low, high = interval(values)
-                axes.errorbar(
-                    at + offset, mean, [[mean - low], [high - mean]], fmt=mark, color=colour, markersize=8, capsize=5
-                )
+            mean, low, high = student_interval(values)
+            ends = [[mean - low], [high - mean]]
+            axes.errorbar(at + offset, mean, ends, fmt=mark, color=colour, markersize=8, capsize=5)
     axes.axhline(0.5, color=INK, linestyle="--", linewidth=1.5)
     axes.set_xticks(range(len(networks)), networks)
     axes.set(ylabel="area under the ROC curve", ylim=(0.0, 1.0), xlim=(-0.5, len(networks) - 0.5))
@@ -376,16 +348,14 @@ def plot_predictors(study: Study, networks: Sequence[str] = ("plain", "residual"
 
 
 @styled
-def plot_predictors_by_layer(study: Study, network: str = "plain", start: str = "late") -> None:
+def plot_predictors_by_layer(study: LinearizedRuns, network: str = "plain", start: str = "late") -> None:
     """The same by layer, for the score and the share of positive values, mean over seeds and strengths."""
     _, (axes,) = panels(height=4.0)
-    records = study.select(network, start=start)
-    count = len(records[0]["slopes"]) if records else 0
+    count = len(study.select(network, start=start)[0]["slopes"])
     for predictor, (colour, mark, label) in PREDICTOR_LOOKS.items():
         means = []
         for layer in range(count):
-            values = list(study.separations(network, predictor, start=start, layer=layer).values())
-            known = [value for value in values if np.isfinite(value)]
+            known = _finite(study.separations(network, predictor, start=start, layer=layer))
             means.append(float(np.mean(known)) if known else np.nan)
         axes.plot(range(1, count + 1), means, f"{mark}-", color=colour, linewidth=1.5, markersize=7, label=label)
     axes.axhline(0.5, color=INK, linestyle="--", linewidth=1.5)

@@ -3,12 +3,10 @@
 A ReLU becomes a PReLU with one slope a per channel, max(x, 0) + a min(x, 0), which starts at a = 0. A sparsity prior
 pulls the slopes to 1, where the channel is linear; a slope that has come close to 1 is set to 1 and stays there.
 
-*   :func:`linearize` converts a network, :func:`simplify` goes back where the slopes allow it, and
-    :func:`affscore_book.linearized.folding.fold` removes the linear channels.
+*   :func:`linearize` converts a network, and :func:`affscore_book.linearized.folding.fold` removes the linear channels.
 *   :func:`survivors` counts the channels that are left in each layer, and :func:`effective_size` says
     how wide and deep what is left is.
-*   :func:`symmetry_dimension`, :func:`groups` and :func:`transform`: linear channels enlarge the symmetry group of the
-    network.
+*   :func:`symmetry_dimension` and :func:`transform`: linear channels enlarge the symmetry group of the network.
 
 Reference: Mehmeti-Göpel and Disselhoff, Nonlinear Advantage, arXiv 2211.17180. The form of the prior,
 strength * sum sqrt(|1 - a|), and the tolerance of .01 are our reading; the part on symmetries is ours.
@@ -28,20 +26,22 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional
 
-from affscore_book.linearized.paths import trace
-from affscore_book.symmetries.action import act, fold_norm, hidden_layers
-from affscore_book.symmetries.groups import PReLUGroup, _generator
+from affscore_book.kit.draws import as_generator
+from affscore_book.kit.features import evaluating
+from affscore_book.linearized.graph import as_examples, enclosing_module, traced_graph
+from affscore_book.symmetries.action import act
+from affscore_book.symmetries.layers import hidden_layers
+from affscore_book.symmetries.norms import fold_norm
 
 __all__ = [
     "ChannelPReLU",
     "channel_prelus",
     "effective_size",
     "freeze",
-    "groups",
     "linearize",
     "prior",
-    "simplify",
     "slopes",
+    "some_channel_prelus",
     "survivors",
     "symmetry_dimension",
     "transform",
@@ -72,8 +72,6 @@ class ChannelPReLU(nn.PReLU):
         self.weight[self.linear] = 1.0
 
 
-# ------------------------------------------------------------------------------------------------ there and back
-
 _FUNCTIONS: tuple[Any, ...] = (functional.relu, functional.relu_, torch.relu, torch.relu_)
 
 
@@ -100,7 +98,7 @@ def linearize(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> nn.Modul
     Parameters
     ----------
     network
-        Any network that :func:`affscore_book.linearized.paths.trace` can trace.
+        Any network that :func:`affscore_book.linearized.graph.traced_graph` can trace.
     inputs
         A batch for it, or a sequence with one for each argument. The copy is run on it, with noise added, and
         compared with the network.
@@ -119,8 +117,9 @@ def linearize(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> nn.Modul
     >>> list(channel_prelus(network))[:3]
     ['relu', 'block1.relu1', 'block1.relu2']
     """
-    traced = trace(copy.deepcopy(network), inputs)
-    before = _probe(traced, inputs)
+    examples = as_examples(inputs)
+    traced = traced_graph(copy.deepcopy(network), examples)
+    before = _probe(traced, examples)
     modules = dict(traced.named_modules())
     taken = {*modules, *dict(traced.named_parameters()), *dict(traced.named_buffers())}
     device = next((p.device for p in network.parameters()), None)
@@ -156,7 +155,7 @@ def linearize(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> nn.Modul
     traced.graph.lint()
     traced.recompile()
     try:
-        torch.testing.assert_close(_probe(traced, inputs), before, equal_nan=True)
+        torch.testing.assert_close(_probe(traced, examples), before, equal_nan=True)
     except AssertionError as error:
         raise ValueError(
             f"network: {type(network).__name__} computes something else with PReLUs of slope 0; it may write in place "
@@ -165,16 +164,11 @@ def linearize(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> nn.Modul
     return traced
 
 
-def _probe(traced: fx.GraphModule, inputs: Tensor | Sequence[Tensor]) -> Any:
+def _probe(traced: fx.GraphModule, examples: Sequence[Tensor]) -> Any:
     """Outputs in evaluation mode for the inputs plus noise, without touching the state of torch's generator."""
-    training = {module: module.training for module in traced.modules()}
-    with torch.random.fork_rng(), torch.no_grad():
+    with torch.random.fork_rng(), torch.no_grad(), evaluating(traced):
         torch.manual_seed(0)
-        examples = (inputs,) if isinstance(inputs, Tensor) else inputs
-        result = traced.eval()(*(x + torch.randn_like(x) if x.is_floating_point() else x.clone() for x in examples))
-    for module, mode in training.items():
-        module.training = mode
-    return result
+        return traced(*(x + torch.randn_like(x) if x.is_floating_point() else x.clone() for x in examples))
 
 
 def _name(node: fx.Node, taken: set[str], seen: set[str]) -> str:
@@ -184,37 +178,9 @@ def _name(node: fx.Node, taken: set[str], seen: set[str]) -> str:
         if name not in seen:
             return name
     else:
-        stack = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values() if path]
-        name = ".".join([*stack[-1:], "relu"])
+        name = ".".join(filter(None, (enclosing_module(node), "relu")))
     numbered = itertools.chain([name], (f"{name}_{count}" for count in itertools.count(2)))
     return next(name for name in numbered if name not in seen and name not in taken)
-
-
-def simplify(network: nn.Module) -> nn.Module:
-    """A copy in which a :class:`ChannelPReLU` whose slopes are all 0 is a ReLU again, and all 1 the identity.
-
-    The outputs are the same, to the last bit. Layers with other slopes stay. The way back from :func:`linearize`;
-    :func:`affscore_book.linearized.folding.fold` removes single channels.
-
-    Raises
-    ------
-    ValueError
-        If the network has no :class:`ChannelPReLU`.
-
-    >>> network = linearize(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), torch.zeros(1, 2))
-    >>> simplify(network).get_submodule("1")
-    ReLU()
-    """
-    result = copy.deepcopy(network)
-    for name, layer in _some_prelus(result).items():
-        if bool((layer.weight == 0).all()):
-            result.set_submodule(name, nn.ReLU().train(layer.training))
-        elif bool((layer.weight == 1).all()):
-            result.set_submodule(name, nn.Identity().train(layer.training))
-    return result
-
-
-# ------------------------------------------------------------------------------------------------ the slopes
 
 
 def channel_prelus(network: nn.Module) -> OrderedDict[str, ChannelPReLU]:
@@ -225,7 +191,14 @@ def channel_prelus(network: nn.Module) -> OrderedDict[str, ChannelPReLU]:
     return OrderedDict((str(name), modules[name]) for name in names if isinstance(modules[name], ChannelPReLU))
 
 
-def _some_prelus(network: nn.Module) -> OrderedDict[str, ChannelPReLU]:
+def some_channel_prelus(network: nn.Module) -> OrderedDict[str, ChannelPReLU]:
+    """The same, at least one.
+
+    Raises
+    ------
+    ValueError
+        If the network has none.
+    """
     found = channel_prelus(network)
     if not found:
         raise ValueError(f"network: {type(network).__name__} has no ChannelPReLU; linearize makes them.")
@@ -286,7 +259,7 @@ def survivors(network: nn.Module) -> OrderedDict[str, tuple[int, int]]:
     {'1': (2, 3)}
     """
     found = OrderedDict()
-    for name, layer in _some_prelus(network).items():
+    for name, layer in some_channel_prelus(network).items():
         if not bool(layer.weight.isfinite().all()):
             raise ValueError(f"network: a slope of {name} is not finite.")
         found[name] = (int((layer.weight != 1).sum()), len(layer.weight))
@@ -310,14 +283,6 @@ def effective_size(survivors: Sequence[int]) -> tuple[float, float]:
     return (float(squares / total), float(total**2 / squares)) if total else (0.0, 0.0)
 
 
-# ------------------------------------------------------------------------------------------------ symmetries
-
-
-def groups(network: nn.Module) -> OrderedDict[str, PReLUGroup]:
-    """The intertwiner group of every :class:`ChannelPReLU`, by name; see :mod:`affscore_book.symmetries.groups`."""
-    return OrderedDict((name, PReLUGroup(tuple(a.double().tolist()))) for name, a in slopes(network).items())
-
-
 def symmetry_dimension(slopes: Tensor | Sequence[float]) -> int:
     """Number of free parameters of the intertwiner group of one layer: m^2 + n - m, m of n slopes being 1.
 
@@ -333,11 +298,10 @@ def symmetry_dimension(slopes: Tensor | Sequence[float]) -> int:
     (4, 6, 16)
     """
     values = torch.as_tensor(slopes, dtype=torch.float64).detach()
-    if values.ndim != 1:
-        raise ValueError(f"slopes has shape {tuple(values.shape)}; it should be (channels,).")
-    group = PReLUGroup(tuple(values.tolist()))
-    linear = sum(map(group._linear, group.slopes))
-    return linear**2 + len(group.slopes) - linear
+    if values.ndim != 1 or not len(values) or not bool(values.isfinite().all()):
+        raise ValueError(f"slopes has shape {tuple(values.shape)}; it should be (channels,), of finite numbers.")
+    linear = int((values == 1).sum())
+    return linear**2 + len(values) - linear
 
 
 def with_slopes(network: nn.Sequential, linearized: nn.Module) -> nn.Sequential:
@@ -359,7 +323,7 @@ def with_slopes(network: nn.Sequential, linearized: nn.Module) -> nn.Sequential:
     """
     result = copy.deepcopy(network)
     modules = dict(result.named_modules())
-    for name, layer in _some_prelus(linearized).items():
+    for name, layer in some_channel_prelus(linearized).items():
         if type(modules.get(name)) is not nn.ReLU:
             raise ValueError(f"network has no ReLU called {name}; every call should be a module of its own.")
         result.set_submodule(name, copy.deepcopy(layer))
@@ -381,7 +345,7 @@ def transform(
     Parameters
     ----------
     network
-        As in :func:`affscore_book.symmetries.action.hidden_layers`, for instance from :func:`with_slopes`.
+        As in :func:`affscore_book.symmetries.layers.hidden_layers`, for instance from :func:`with_slopes`.
     generator, spread
         As in :meth:`affscore_book.symmetries.groups.Intertwiner.sample`.
 
@@ -404,7 +368,7 @@ def transform(
     >>> int((matrices["1"] != 0).sum()), symmetry_dimension(same[1].weight)
     (6, 6)
     """
-    generator = _generator(generator)
+    generator = as_generator(generator)
     bare = fold_norm(network)
     layers = hidden_layers(bare)
     stream = {layer.name for layer in layers if layer.tied_to} | {layer.tied_to for layer in layers}

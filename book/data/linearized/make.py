@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from affscore_book.kit.stored import open_results, store_results
 from affscore_book.kit.training import ImageData, accuracy, image_data, load_weights, save_weights
 from affscore_book.linearized.paths import path_lengths
 from affscore_book.linearized.slopes import channel_prelus, linearize
-from affscore_book.linearized.study import STARTS, TASKS, task_data, train
+from affscore_book.linearized.training import STARTS, TASKS, task_data, train
 
 FOLDER = Path(__file__).parent
 STRENGTHS = {
@@ -112,7 +113,7 @@ def _rounded(value: Any) -> Any:
     return [_rounded(entry) for entry in value] if isinstance(value, list) else value
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
     parser.add_argument("--network", choices=STRENGTHS, action="append", help="only this one; may be repeated")
@@ -120,14 +121,13 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=8, help="a multiple of 4")
     parser.add_argument("--images", type=int, default=10_000, help="training images")
     parser.add_argument("--smoke", action="store_true", help="tiny networks, few images, two runs of each")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     torch.set_num_threads(1)
-    if arguments.smoke:
-        arguments.images = 1280
     arguments.out.mkdir(parents=True, exist_ok=True)
     everything = image_data(root=arguments.root)
     if arguments.smoke:
-        few = {"validation": everything.validation.take(slice(600)), "test": everything.test.take(slice(600))}
+        arguments.images = 640
+        few = {"validation": everything.validation.take(slice(300)), "test": everything.test.take(slice(300))}
         everything = replace(everything, **few)
     for name in arguments.network or STRENGTHS:
         settings = {"epochs": arguments.epochs, "images": arguments.images, "data": everything.name}

@@ -1,37 +1,19 @@
-"""Linearised networks, stored: statistics of runs that are known, and the script that makes the runs."""
+"""Stored runs of linearised networks: statistics of runs that are known, and what is said of damaged files."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
-import runpy
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from affscore_book.kit.claims import ClaimTable
-from affscore_book.kit.networks import mlp
-from affscore_book.kit.training import ImageData, Images, accuracy, image_data, load_weights
-from affscore_book.linearized.paths import path_lengths
-from affscore_book.linearized.slopes import linearize, slopes
-from affscore_book.linearized.study import (
-    STARTS,
-    Study,
-    load_study,
-    measure_channels,
-    over_seeds,
-    separation,
-    task_data,
-    train,
-)
+from affscore_book.linearized.results import LinearizedRuns, load_runs, over_seeds, separation
 
-SCRIPT = Path(__file__).parents[2] / "book" / "data" / "linearized" / "make.py"
 STRENGTHS = [0.1, 0.2, 0.4]
 LAYERS, WIDTH = ("a", "b"), 4
 
@@ -59,12 +41,12 @@ def sweep(start: str, accuracies: list[float], linear=((1, 1), (2, 2), (4, 4)), 
     ]
 
 
-def study_of(*runs: dict[str, Any]) -> Study:
-    return Study({"plain": {"strengths": STRENGTHS, "images": 10, "epochs": 4}}, {"plain": list(runs)})
+def study_of(*runs: dict[str, Any]) -> LinearizedRuns:
+    return LinearizedRuns({"plain": {"strengths": STRENGTHS, "images": 10, "epochs": 4}}, {"plain": list(runs)})
 
 
 @pytest.fixture
-def known() -> Study:
+def known() -> LinearizedRuns:
     """Late lies 4 points above early but for the whole network, and falls by 1, 1 and 30 points."""
     return study_of(
         record((0, 0), 0.9, kept=2),
@@ -224,7 +206,7 @@ def test_a_claim_over_seeds_has_students_interval():
     assert over_seeds("gap", "-", "> 0", {0: -2.0, 1: -2.1, 2: -1.9}, (0, 100)).verdict == "disagrees"
 
 
-def stored(study: Study, folder: Path) -> Path:
+def stored(study: LinearizedRuns, folder: Path) -> Path:
     for name, records in study.runs.items():
         runs = {str(i): entry for i, entry in enumerate(records)}
         (folder / f"{name}.json").write_text(json.dumps({"settings": study.settings[name], "runs": runs}))
@@ -232,7 +214,7 @@ def stored(study: Study, folder: Path) -> Path:
 
 
 def test_a_study_comes_back_from_its_folder(known, tmp_path):
-    again = load_study(stored(known, tmp_path))
+    again = load_runs(stored(known, tmp_path))
     assert again.runs == known.runs and again.gap("plain") == known.gap("plain")
     assert repr(again) == "plain: 8 runs of 1 seed, 10 images, 4 epochs"
 
@@ -249,156 +231,10 @@ def test_a_damaged_study_is_refused(known, tmp_path, damage):
     text = file.read_text()
     assert damage(text) != text
     file.write_text(damage(text))
-    with pytest.raises(ValueError, match=r"plain.json is not a stored study"):
-        load_study(tmp_path)
+    with pytest.raises(ValueError, match=r"plain.json is not a complete file of book/data/linearized/make.py"):
+        load_runs(tmp_path)
 
 
 def test_an_empty_folder_is_no_study(tmp_path):
     with pytest.raises(ValueError, match=r"holds no results; python book/data/linearized/make.py"):
-        load_study(tmp_path)
-
-
-# ------------------------------------------------------------------------------------------------ training
-
-
-def stripes(n: int, seed: int) -> Images:
-    """Noise with a bright stripe, across or upright; the label says which."""
-    generator = torch.Generator().manual_seed(seed)
-    labels = torch.arange(n) % 2
-    images = torch.randint(0, 90, (n, 1, 32, 32), generator=generator, dtype=torch.uint8)
-    images[labels == 0, :, 16] = 255
-    images[labels == 1, :, :, 16] = 255
-    return Images(images, labels)
-
-
-@pytest.fixture(scope="module")
-def data() -> ImageData:
-    return ImageData(
-        "stripes", stripes(160, 0), stripes(40, 1), stripes(40, 2), torch.tensor([0.2]), torch.tensor([0.2])
-    )
-
-
-def trained(data: ImageData, seed: int = 0, **options: Any) -> tuple[Any, dict[str, Any]]:
-    torch.manual_seed(seed)
-    network = linearize(mlp(8, 2, classes=2), torch.zeros(1, 1, 32, 32))
-    return network, train(network, data, seed=seed, batch_size=8, epochs=4, learning_rate=0.1, **options)
-
-
-@pytest.mark.parametrize(("start", "cycle"), STARTS.items())
-def test_slopes_move_while_the_prior_acts_and_at_no_other_time(data, start, cycle):
-    network, record = trained(data, start=start, strength=0.05, probe=data.validation.images)
-    totals = [sum(epoch["linear"]) for epoch in record["history"]]
-    assert totals[:cycle] == [0] * cycle and totals[cycle] > 0
-    assert totals[cycle:] == [totals[cycle]] * (4 - cycle)
-    assert record["linear"] == {name: int((values == 1).sum()) for name, values in slopes(network).items()}
-    assert set(record["before"]) == {"relu1", "relu2"} and len(record["layer_scores"]["after"]) == 2
-
-
-def test_without_a_prior_nothing_becomes_linear(data):
-    network, record = trained(data)
-    assert not any(bool(values.any()) for values in slopes(network).values())
-    assert "before" not in record and sum(record["history"][-1]["linear"]) == 0
-    assert record["history"][-1]["loss"] < record["history"][0]["loss"]
-
-
-def test_runs_of_all_starts_are_one_run_until_the_prior_acts(data):
-    late, middle, none = (trained(data, **options)[1]["history"] for options in (
-        {"start": "late", "strength": 0.05}, {"start": "middle", "strength": 0.05}, {},
-    ))  # fmt: skip
-    assert late[:2] == none[:2] and middle[:1] == none[:1]
-    assert late[2] != none[2] and middle[1] != none[1]
-
-
-def test_a_strong_prior_linearises_everything_and_the_scores_say_so(data):
-    _, record = trained(data, start="late", strength=100.0, probe=data.validation.images)
-    assert record["linear"] == {"relu1": 8, "relu2": 8}
-    assert record["layer_scores"]["after"] == pytest.approx([1, 1], abs=1e-6)
-    assert all(score < 0.99 for score in record["layer_scores"]["before"])
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"start": "last"}, "start is 'last'; it should be one of early, middle, late"),
-        ({"epochs": 6}, "epochs is 6; it should be a positive multiple of 4"),
-        ({"start": "late", "strength": math.nan}, "strength is nan"),
-    ],
-)
-def test_training_refuses_what_makes_no_sense(data, options, says):
-    network = linearize(mlp(8, 2, classes=2), torch.zeros(1, 1, 32, 32))
-    with pytest.raises(ValueError, match=says):
-        train(network, data, seed=0, **options)
-
-
-def test_a_channel_is_measured_by_the_values_that_reach_it(data):
-    torch.manual_seed(0)
-    network = linearize(mlp(8, 1, classes=2), torch.zeros(1, 1, 32, 32)).eval()
-    norm = network.get_submodule("norm1")
-    with torch.no_grad():
-        norm.bias.copy_(torch.tensor([100.0, -100.0, 0, 0, 0, 0, 0, 0]))
-    images = data.standardise(data.test.images)
-    found = measure_channels(network, images)["relu1"]
-    assert found["score"][0] == pytest.approx(1) and found["positive"][0] == 1
-    assert math.isnan(found["score"][1]) and found["positive"][1] == 0
-    with torch.no_grad():
-        reached = network.norm1(network.linear1(images.flatten(1)))[:, 3].double()
-    expected = 1 - (1 - np.corrcoef(reached, reached.clamp_min(0))[0, 1]) ** 0.5
-    assert found["score"][3] == pytest.approx(expected, abs=1e-6)
-
-
-def test_tasks_are_made_as_they_say():
-    labels = torch.arange(4000) % 10
-    part = Images((labels[:, None, None, None] * torch.ones(1, 1, 32, 32)).to(torch.uint8), labels)
-    source = ImageData("digits", part, part, part, torch.tensor([0.2]), torch.tensor([0.2]))
-    three = task_data(source, "three classes", images=1000)
-    for some in (three.train, three.validation, three.test):
-        assert set(some.labels.tolist()) == {0, 1, 2} and torch.equal(some.images[:, 0, 0, 0].long(), some.labels)
-    assert [len(task_data(source, t, images=1000).train.labels) for t in ("base", "label noise", "less data")] == [
-        1000, 1000, 100,
-    ]  # fmt: skip
-    noisy = task_data(source, "label noise", images=4000)
-    wrong = (noisy.train.labels != labels).double().mean()
-    assert wrong == pytest.approx(0.3 * 0.9, abs=0.04) and torch.equal(noisy.test.labels, labels)
-    with pytest.raises(ValueError, match="task is 'hard'"):
-        task_data(source, "hard")
-    with pytest.raises(ValueError, match="images is 5000; there are 4000 training images"):
-        task_data(source, "base", images=5000)
-
-
-# ------------------------------------------------------------------------------------------------ the script
-
-
-def script(folder: Path) -> list[str]:
-    command = [sys.executable, str(SCRIPT), "--smoke", "--out", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
-def test_the_script_trains_stores_and_does_nothing_twice(tmp_path, monkeypatch):
-    assert len(script(tmp_path)) == 6  # a late run and a baseline of each network
-    study = load_study(tmp_path)
-    assert set(study.runs) == {"plain", "residual", "mlp"}
-    for record in itertools.chain(*study.runs.values()):
-        losses = [epoch["loss"] for epoch in record["history"]]
-        assert losses[-1] < losses[0]
-    monkeypatch.syspath_prepend(SCRIPT.parent)
-    build = runpy.run_path(str(SCRIPT))["build"]
-    data = image_data()
-    test = data.test.take(slice(600))
-    for name in study.runs:
-        (late,) = study.select(name, start="late")
-        path = tmp_path / f"{name}_late_{late['strength']:g}.safetensors"
-        network = build(name, 7, True)  # other weights, to be overwritten
-        assert load_weights(network, path)["seed"] == late["seed"]
-        assert round(accuracy(network, data, test), 5) == late["accuracy_stored"]
-        assert abs(late["accuracy_stored"] - late["accuracy"]) < 0.02  # stored as float16
-        assert any(value != 0 for values in late["slopes"].values() for value in values)
-        for layer, values in slopes(network).items():
-            assert torch.allclose(values, torch.tensor(late["slopes"][layer]), atol=1e-3)
-            assert int((values == 1).sum()) == late["linear"][layer]
-        lengths = path_lengths(network, torch.zeros(1, 1, 32, 32))
-        assert late["napl"] == pytest.approx(lengths.napl, abs=1e-5)
-    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    assert script(tmp_path) == []
-    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+        load_runs(tmp_path)

@@ -1,16 +1,10 @@
-"""Train networks under the linearising prior, early or late, and look at what is left of them.
+"""What the stored runs of linearised networks show: statistics with one number for each seed, and their intervals.
 
-The source compares a prior that acts from the beginning with one that acts at the end, and both differ in how long
-they act and in what follows. Here every run has the same budget: training has four cycles of equal length, the
-learning rate of each falls to 0, the prior acts during exactly one of them, and never in the last. A *late* run is
-therefore linearised when it has been trained to a standstill twice.
-
-``book/data/linearized/make.py`` makes the runs; :func:`load_study` reads them, for the chapter ``linearized``.
+``book/data/linearized/make.py`` makes the runs with :func:`affscore_book.linearized.training.train`.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -19,208 +13,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from scipy.integrate import trapezoid
-from scipy.stats import rankdata
-from torch import Tensor, nn
+from scipy.stats import mannwhitneyu
 
-from affscore.score import affinity_score
 from affscore_book.kit.claims import Claim
-from affscore_book.kit.training import ImageData, Images, accuracy, fit
-from affscore_book.linearized.slopes import channel_prelus, effective_size, freeze, prior
-from affscore_book.relu_1d.exact import monotone_score
-from affscore_book.symmetries.action import interval
+from affscore_book.kit.statistics import student_interval
+from affscore_book.kit.stored import read_results
+from affscore_book.linearized.slopes import effective_size
+from affscore_book.linearized.training import TASKS
 
 __all__ = [
-    "CYCLES",
     "PREDICTORS",
-    "STARTS",
-    "TASKS",
-    "Study",
-    "layer_scores",
+    "LinearizedRuns",
     "linear_share",
-    "load_study",
-    "measure_channels",
+    "load_runs",
     "over_seeds",
     "separation",
     "survivors_of",
-    "task_data",
-    "train",
 ]
 
-CYCLES = 4
-#: The cycle during which the prior acts, counted from 0.
-STARTS = {"early": 0, "middle": 1, "late": 2}
-#: See :func:`task_data`; the first is what the others change.
-TASKS = ("base", "three classes", "label noise", "less data")
-
-
-def learning_rate_factor(progress: float) -> float:
-    """1 in the first half of each cycle, then falling to 0 in a straight line."""
-    return min(1.0, 2 * (1 - CYCLES * progress % 1))
-
-
-def train(
-    network: nn.Module,
-    data: ImageData,
-    *,
-    seed: int,
-    start: str | None = None,
-    strength: float = 0.0,
-    epochs: int = 8,
-    learning_rate: float = 0.008,
-    batch_size: int = 64,
-    probe: Tensor | None = None,
-) -> dict[str, Any]:
-    """Train a network of :class:`~affscore_book.linearized.slopes.ChannelPReLU` in place, with the prior in one cycle.
-
-    Parameters
-    ----------
-    network
-        From :func:`affscore_book.linearized.slopes.linearize`. Slopes move only while the prior acts: before they
-        are 0, and afterwards they stay where they are.
-    seed
-        Of the order of the images and their augmentation.
-    start, strength
-        ``"early"``, ``"middle"`` or ``"late"``, and the factor of the prior; None for no prior.
-    epochs
-        A multiple of 4.
-    probe
-        Images, uint8 (n, channels, 32, 32), on which channels and layers are measured just before the prior acts, and
-        layers again at the end.
-
-    Returns
-    -------
-    ``history`` (loss, validation accuracy and linear channels by layer, by epoch), ``accuracy`` on the test images,
-    ``slopes`` and number of ``linear`` channels by layer and, with a probe, ``before`` and ``layer_scores``.
-
-    Raises
-    ------
-    ValueError
-        If ``start`` is unknown, ``epochs`` is no multiple of 4, or the strength is negative or not finite.
-    """
-    if start is not None and start not in STARTS:
-        raise ValueError(f"start is {start!r}; it should be one of {', '.join(STARTS)}, or None.")
-    if epochs < CYCLES or epochs % CYCLES:
-        raise ValueError(f"epochs is {epochs}; it should be a positive multiple of {CYCLES}, the number of cycles.")
-    if not 0 <= strength < float("inf"):
-        raise ValueError(f"strength is {strength}; it should be a finite number, 0 or more.")
-    layers = channel_prelus(network)
-    if not layers:
-        raise ValueError("network has no ChannelPReLU; make it with affscore_book.linearized.slopes.linearize.")
-    each, steps = epochs // CYCLES, math.ceil(len(data.train.labels) / batch_size)
-    first = None if start is None else STARTS[start] * each
-    record: dict[str, Any] = {}
-    linear: list[list[int]] = []
-    moving = False
-
-    def move(step: int) -> None:
-        """Let the slopes learn in this step, or not; what does not require a gradient, Adam leaves alone."""
-        nonlocal moving
-        moving = first is not None and first * steps <= step < (first + each) * steps
-        for layer in layers.values():
-            layer.weight.requires_grad_(moving)
-            layer.weight.grad = None
-
-    def after_step(progress: float) -> None:
-        if moving:
-            freeze(network)
-        move(round(progress * epochs * steps) + 1)
-
-    def look(epoch: int) -> None:
-        if epoch:
-            linear.append([int(layer.linear.sum()) for layer in layers.values()])
-        if probe is not None and epoch == first:
-            record["before"] = measure_channels(network, data.standardise(probe))
-            record["layer_scores"] = {"before": layer_scores(network, data.standardise(probe))}
-
-    move(0)
-    look(0)
-    history = fit(
-        network, data, epochs=epochs, seed=seed, learning_rate=learning_rate, batch_size=batch_size,
-        penalty=lambda _: prior(network, strength) if moving else torch.zeros(()).to(next(network.parameters())),
-        after_step=after_step, after_epoch=look, schedule=learning_rate_factor,
-    )  # fmt: skip
-    if probe is not None and "layer_scores" in record:
-        record["layer_scores"]["after"] = layer_scores(network, data.standardise(probe))
-    return {
-        "accuracy": accuracy(network, data, data.test),
-        "history": [epoch | {"linear": counts} for epoch, counts in zip(history, linear, strict=True)],
-        "linear": dict(zip(layers, linear[-1], strict=True)),
-        "slopes": {name: layer.weight.detach().tolist() for name, layer in layers.items()},
-        **record,
-    }
-
-
-@torch.no_grad()
-def _inputs(network: nn.Module, images: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
-    """Input and output of every ChannelPReLU, (n, channels) or (n, channels, H, W), float32."""
-    seen: dict[str, tuple[Tensor, Tensor]] = {}
-    hooks = [
-        layer.register_forward_hook(lambda _, before, after, name=name: seen.update({name: (before[0], after)}))
-        for name, layer in channel_prelus(network).items()
-    ]
-    try:
-        network.eval()(images)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return seen
-
-
-def measure_channels(network: nn.Module, images: Tensor, positions: int = 16) -> dict[str, dict[str, list[float]]]:
-    """For every channel, by layer, on standardised images: how non-linear a ReLU is for the values that reach it.
-
-    ``score`` is the one-dimensional affinity score of max(x, 0) over images and up to ``positions`` pixels (NaN
-    where the channel is never positive, or where x does not vary), ``positive`` the share of positive values.
-    """
-    result = {}
-    for name, (before, _) in _inputs(network, images).items():
-        values = before.double().flatten(2) if before.ndim > 2 else before.double()[..., None]
-        step = max(1, values.shape[-1] // positions)
-        columns = values[..., step // 2 :: step].transpose(0, 1).flatten(1)
-        scores = [
-            float(monotone_score(column, column.clamp_min(0))) if column.min() < column.max() else float("nan")
-            for column in columns
-        ]
-        result[name] = {"score": scores, "positive": (columns > 0).double().mean(1).tolist()}
-    return result
-
-
-def layer_scores(network: nn.Module, images: Tensor) -> list[float]:
-    """Affinity score of every layer's activation on spatially averaged features, in execution order."""
-    scores = []
-    for before, after in _inputs(network, images).values():
-        x, y = (v.double().flatten(2).mean(2) if v.ndim > 2 else v.double() for v in (before, after))
-        scores.append(float(affinity_score(x, y)))
-    return scores
-
-
-def task_data(data: ImageData, task: str, *, images: int = 10_000, seed: int = 0) -> ImageData:
-    """An easier or harder task made from a data set.
-
-    ``base``: the first ``images`` training images; ``three classes``: as many of classes 0, 1 and 2 alone, also for
-    validation and test; ``label noise``: base with 30 % of the training labels drawn anew, evenly over all classes;
-    ``less data``: a tenth of base.
-    """
-    if task not in TASKS:
-        raise ValueError(f"task is {task!r}; it should be one of {', '.join(TASKS)}.")
-    parts = {"train": data.train, "validation": data.validation, "test": data.test}
-    if task == "three classes":
-        parts = {name: part.take(part.labels < 3) for name, part in parts.items()}
-    count = images // 10 if task == "less data" else images
-    train = parts["train"].take(slice(count))
-    if len(train.labels) < count:
-        raise ValueError(f"images is {images}; there are {len(train.labels)} training images for the task {task!r}.")
-    if task == "label noise":
-        generator = torch.Generator().manual_seed(seed)
-        noisy = torch.rand(count, generator=generator) < 0.3
-        drawn = torch.randint(0, int(data.train.labels.max()) + 1, (count,), generator=generator)
-        train = Images(train.images, torch.where(noisy, drawn, train.labels))
-    return ImageData(data.name, train, parts["validation"], parts["test"], data.mean, data.std)
-
-
-# ------------------------------------------------------------------------------------------------ stored runs
+SCRIPT = "book/data/linearized/make.py"
+#: What may tell before the prior acts which channels survive: larger values for more likely survivors.
+PREDICTORS = ("score", "positive", "balance")
 
 
 def separation(values: Any, survives: Any) -> tuple[float, int]:
@@ -237,12 +51,9 @@ def separation(values: Any, survives: Any) -> tuple[float, int]:
     if known.shape != survivor.shape or known.ndim != 1:
         raise ValueError(f"values has shape {known.shape} and survives {survivor.shape}; both should be (channels,).")
     finite = np.isfinite(known)
-    ranks, survivor = rankdata(known[finite]), survivor[finite]
-    count = int(survivor.sum())
-    pairs = count * (len(survivor) - count)
-    if not pairs:
-        return math.nan, 0
-    return float((ranks[survivor].sum() - count * (count + 1) / 2) / pairs), pairs
+    ours, others = known[finite & survivor], known[finite & ~survivor]
+    pairs = len(ours) * len(others)
+    return (float(mannwhitneyu(ours, others, method="asymptotic").statistic / pairs), pairs) if pairs else (math.nan, 0)
 
 
 def over_seeds(
@@ -254,19 +65,15 @@ def over_seeds(
     """
     known = [value for value in values.values() if math.isfinite(value)]
     if not known:
-        return Claim(what, source, theirs, None, accept, needs="python book/data/linearized/make.py")
+        return Claim(what, source, theirs, None, accept, needs=f"python {SCRIPT}")
     if len(known) == 1:
         return Claim(what, source, theirs, known[0], accept, interval=(-math.inf, math.inf))
-    mean, low, high = interval(known)
+    mean, low, high = student_interval(known)
     return Claim(what, source, theirs, mean, accept, interval=(low, high))
 
 
-#: What may tell before the prior acts which channels survive: larger values for more likely survivors.
-PREDICTORS = ("score", "positive", "balance")
-
-
 @dataclass(frozen=True, eq=False)
-class Study:
+class LinearizedRuns:
     """The runs that ``book/data/linearized/make.py`` stored.
 
     Statistics come as one number for each seed. A seed takes part in a statistic as soon as all runs that it needs
@@ -277,8 +84,8 @@ class Study:
     settings
         By network: ``images``, ``epochs``, ``strengths`` and more.
     runs
-        By network, the records of :func:`train` with their ``task`` and ``seed``, and ``start`` and ``strength``, or
-        ``kept`` for a baseline that has only so many activations from the start.
+        By network, the records of :func:`affscore_book.linearized.training.train` with their ``task`` and ``seed``,
+        and ``start`` and ``strength``, or ``kept`` for a baseline that has only so many activations from the start.
     """
 
     settings: dict[str, dict[str, Any]]
@@ -294,8 +101,6 @@ class Study:
                 f"{settings['epochs']} epochs"
             )
         return "\n".join(lines)
-
-    # ---------------------------------------------------------------------------------------- finding runs
 
     def select(self, network: str, task: str = "base", **wanted: Any) -> list[dict[str, Any]]:
         """The records of a network and a task whose entries are as wanted, say ``start="late", seed=0``."""
@@ -336,8 +141,6 @@ class Study:
         places, which = np.unique(at, return_inverse=True)  # runs of equal NAPL become one, with their mean accuracy
         accuracies = 100 * np.array([record["accuracy"] for record in sweep])
         return places, np.bincount(which, accuracies) / np.bincount(which)
-
-    # ---------------------------------------------------------------------------------------- statistics
 
     def gap(self, network: str, task: str = "base", first: str = "late", second: str = "early") -> dict[int, float]:
         """By seed: how many points ``first`` lies above ``second``, the mean over the NAPL that both reach.
@@ -509,7 +312,7 @@ def linear_share(record: Mapping[str, Any]) -> float:
     return sum(record["linear"].values()) / sum(map(len, record["slopes"].values()))
 
 
-def load_study(folder: str | os.PathLike[str]) -> Study:
+def load_runs(folder: str | os.PathLike[str]) -> LinearizedRuns:
     """Read what ``book/data/linearized/make.py`` wrote into a folder: one JSON file for each network.
 
     Raises
@@ -520,18 +323,20 @@ def load_study(folder: str | os.PathLike[str]) -> Study:
     order = ("plain", "residual", "mlp")
     files = sorted(Path(folder).glob("*.json"), key=lambda file: order.index(file.stem) if file.stem in order else 9)
     if not files:
-        raise ValueError(f"folder: {folder} holds no results; python book/data/linearized/make.py writes them.")
-    settings, runs = {}, {}
-    for file in files:
-        try:
-            raw = json.loads(file.read_text(encoding="utf-8"))
-            settings[file.stem], runs[file.stem] = raw["settings"], list(raw["runs"].values())
-            for record in runs[file.stem]:
-                if not (0 <= record["accuracy"] <= 1 and record["napl"] >= 0 and record["task"] in TASKS):
-                    raise ValueError(f"the run {record} makes no sense")
-                if list(record["linear"]) != list(record["slopes"]):
-                    raise ValueError("layers do not agree")
-            settings[file.stem]["strengths"][0], settings[file.stem]["images"], settings[file.stem]["epochs"]
-        except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-            raise ValueError(f"folder: {file} is not a stored study ({type(error).__name__}: {error}).") from error
-    return Study(settings, runs)
+        raise ValueError(f"folder: {folder} holds no results; python {SCRIPT} writes them.")
+    found = {file.stem: read_results(file, _settings_and_runs, SCRIPT) for file in files}
+    return LinearizedRuns(
+        {name: pair[0] for name, pair in found.items()}, {name: pair[1] for name, pair in found.items()}
+    )
+
+
+def _settings_and_runs(raw: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Of one stored network, checked."""
+    settings, runs = raw["settings"], list(raw["runs"].values())
+    for record in runs:
+        if not (0 <= record["accuracy"] <= 1 and record["napl"] >= 0 and record["task"] in TASKS):
+            raise ValueError(f"the run {record} makes no sense")
+        if list(record["linear"]) != list(record["slopes"]):
+            raise ValueError("layers do not agree")
+    settings["strengths"][0], settings["images"], settings["epochs"]  # a KeyError where one is missing
+    return settings, runs

@@ -16,9 +16,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from affscore_book.kit.networks import BasicBlock, mlp, resnet
-from affscore_book.linearized.paths import path_lengths, trace
-
-# --------------------------------------------------------------------- brute force on random networks
+from affscore_book.linearized.paths import path_lengths
+from affscore_book.linearized.walk import mean_length
 
 
 class Network(nn.Module):
@@ -220,9 +219,6 @@ def reachable(units):
     return list(found.values())
 
 
-# --------------------------------------------------------------------- closed forms
-
-
 class Skip(nn.Module):
     """A skip over some layers."""
 
@@ -254,7 +250,6 @@ def test_figure_1_of_the_paper():
     assert lengths.apl == 1024 / 257 and lengths.napl == 2
     np.testing.assert_array_equal(lengths.shares("apl"), [1 / 257, 0, 0, 0, 256 / 257])
     np.testing.assert_array_equal(lengths.shares("napl"), [0.5, 0, 0, 0, 0.5])
-    assert lengths.channel_apl.tolist() == [1024 / 257] * 4 and lengths.channel_napl.tolist() == [2] * 4
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -318,7 +313,8 @@ def test_channels_padded_with_zeros_carry_no_path_through_the_skip():
     """The channels that a block adds can only be reached through its branch."""
     lengths = path_lengths(nn.Sequential(BasicBlock(4, 8, 2), nn.Identity()), torch.zeros(1, 4, 8, 8))
     assert lengths.counts.tolist() == [[0, skip, 32] for skip in (0, 0, 1, 1, 1, 1, 0, 0)]  # length 1: relu2 alone
-    assert lengths.channel_napl.tolist() == [2, 2, 1.5, 1.5, 1.5, 1.5, 2, 2]
+    means = [sum(k * weight for k, weight in enumerate(row)) for row in lengths.weights]
+    assert means == [2, 2, 1.5, 1.5, 1.5, 1.5, 2, 2]
     assert lengths.napl == 1.75  # not 1.5
 
 
@@ -336,9 +332,6 @@ def test_the_lengths_in_a_chain_of_skips_are_binomial(blocks):
     ways = [math.comb(blocks, k) for k in range(blocks + 1)]
     assert lengths.weights.tolist() == [[Fraction(n, 2**blocks) for n in ways]] * 3
     assert lengths.counts[0].tolist() == [n * 3**k for k, n in enumerate(ways)]  # k layers of width 3
-
-
-# --------------------------------------------------------------------- one operation, many spellings
 
 
 class Written(nn.Module):
@@ -539,9 +532,6 @@ def test_depth_lists_every_call_in_order():
     assert lengths.depth == {"relu": 1, "relu_2": 2, "relu_3": 2.5} and lengths.napl == 2.5
 
 
-# --------------------------------------------------------------------- real networks
-
-
 def test_lengths_do_not_depend_on_the_size_of_the_image_or_the_batch():
     network = torchvision.models.resnet18(weights=None)
     small, large = (path_lengths(network, torch.zeros(shape)) for shape in ((1, 3, 32, 32), (3, 3, 65, 97)))
@@ -618,51 +608,6 @@ def test_auxiliary_outputs_are_off_also_while_training():
     assert lengths.counts.shape[1] - 1 == 47 and 0 < lengths.napl < lengths.apl < 47
 
 
-# --------------------------------------------------------------------- the trace
-
-
-def test_tracing_leaves_the_network_as_it_was():
-    network = torchvision.models.resnet18(weights=None).train()
-    network.bn1.eval()
-    before = {name: value.clone() for name, value in network.state_dict().items()}
-    modes = [module.training for module in network.modules()]
-    traced = trace(network, torch.randn(2, 3, 32, 32))
-    assert modes == [module.training for module in network.modules()] and sum(modes) == len(modes) - 1
-    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
-    assert (
-        traced.training
-        and not traced.bn1.training
-        and traced.get_submodule("layer1.0.conv1") is network.layer1[0].conv1
-    )
-
-
-def test_inputs_are_not_written_into():
-    x = -torch.ones(1, 4)
-    trace(nn.ReLU(inplace=True), x)
-    assert (x == -1).all()
-
-
-@pytest.mark.parametrize("mode", [True, False])
-def test_functional_dropout_goes_on_following_train_and_eval(mode):
-    class Drop(nn.Module):
-        def forward(self, x):
-            return F.dropout(x, 0.5, self.training) + 10 * F.dropout2d(x, p=1.0, training=self.training)
-
-    traced = trace(Drop().train(mode), torch.ones(1, 3, 4, 4))
-    x = torch.ones(1, 3, 20, 20)
-    assert traced.training == mode and torch.equal(traced.eval()(x), 11 * x)
-    assert set(traced.train()(x).unique().tolist()) == {0, 2}
-
-
-def test_the_trace_computes_what_the_network_computes():
-    torch.manual_seed(0)
-    network, x = torchvision.models.googlenet(weights=None, init_weights=False).eval(), torch.randn(2, 3, 64, 64)
-    assert torch.equal(trace(network, torch.zeros(1, 3, 64, 64))(x), network(x))
-
-
-# --------------------------------------------------------------------- what is refused
-
-
 class Branching(nn.Module):
     def forward(self, x):
         return x if x.sum() > 0 else -x
@@ -717,6 +662,10 @@ def test_what_has_no_path_lengths_is_refused_in_a_sentence(what, capfd):
         path_lengths(network, inputs)
     assert str(raised.value).endswith(".") and len(str(raised.value).splitlines()) == 1
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_mean_length_of_no_path_is_not_a_number():
+    assert math.isnan(mean_length({})) and mean_length({1: 3, 4: 1}) == 7 / 4
 
 
 def test_an_unknown_measure_is_refused():

@@ -1,0 +1,160 @@
+"""The graph of a network: which operation reads what, and the shapes of all values, from one symbolic run."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.fx.passes.shape_prop import ShapeProp
+from torch.nn import functional
+
+from affscore_book.kit.features import evaluating
+
+__all__ = ["as_examples", "enclosing_module", "function_name", "node_name", "traced_graph"]
+
+_DROPOUT: dict[Any, type[nn.Module]] = {
+    functional.dropout: nn.Dropout,
+    functional.dropout1d: nn.Dropout1d,
+    functional.dropout2d: nn.Dropout2d,
+    functional.dropout3d: nn.Dropout3d,
+    functional.alpha_dropout: nn.AlphaDropout,
+    functional.feature_alpha_dropout: nn.FeatureAlphaDropout,
+}
+
+
+class _Tracer(fx.Tracer):
+    """Remembers the module that it is in, so that an error can name it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside: list[str] = []
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        named = type(m).__name__ in ("StochasticDepth", "DropPath")  # traced through, they would not follow train()
+        return named or isinstance(m, nn.PReLU) or super().is_leaf_module(m, module_qualified_name)
+
+    def call_module(self, m: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
+        self.inside.append(self.path_of_module(m))
+        result = super().call_module(m, forward, args, kwargs)
+        self.inside.pop()  # not after an error: then it says where that was
+        return result
+
+
+class _Shapes(ShapeProp):
+    """Remembers the node that it runs, so that an error can name it."""
+
+    def run_node(self, n: fx.Node) -> Any:
+        self.node = n
+        with redirect_stderr(io.StringIO()):  # ShapeProp prints a traceback before it raises
+            return super().run_node(n)
+
+
+def node_name(node: fx.Node) -> str:
+    """Name of a node for an error: its module, or its function and where that is called."""
+    if node.op == "call_module":
+        return f"module {node.target}"
+    inside = enclosing_module(node)
+    return f"{function_name(node)} (node {node.name}{inside and f' in module {inside}'})"
+
+
+def enclosing_module(node: fx.Node) -> str:
+    """Path of the module whose forward method calls this, "" for the network itself."""
+    return next((path for path, _ in reversed((node.meta.get("nn_module_stack") or {}).values())), "")
+
+
+def function_name(node: fx.Node) -> str:
+    """Name of the function or method that a node calls."""
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+
+
+def as_examples(inputs: Any) -> tuple[Tensor, ...]:
+    """A batch, or a sequence with one for each argument of ``forward``, as a tuple of tensors.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    examples = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    for x in examples:
+        if not isinstance(x, Tensor):
+            raise ValueError(f"inputs: got {type(x).__name__}; it should be a tensor, or a list with one an argument.")
+    return examples
+
+
+def traced_graph(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> fx.GraphModule:
+    """The graph of a network in evaluation mode, every node with its shape (``node.meta["tensor_meta"].shape``).
+
+    The modules are those of ``network``, not copies. Calls of ``functional.dropout`` become modules, so that they go
+    on following ``train()`` and ``eval()``; other uses of ``self.training`` are fixed as in evaluation mode.
+
+    Parameters
+    ----------
+    network
+        A module on any device.
+    inputs
+        A batch of examples, or a sequence with one for each argument of ``forward``; only their shapes matter.
+
+    Raises
+    ------
+    ValueError
+        If the path through the network depends on values, or if it does not accept ``inputs``; the sentence names
+        the module.
+
+    Examples
+    --------
+    >>> graph = traced_graph(nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()), torch.zeros(1, 3, 9, 9)).graph
+    >>> [(node.name, tuple(node.meta["tensor_meta"].shape)) for node in graph.nodes if node.op == "call_module"]
+    [('_0', (1, 8, 7, 7)), ('_1', (1, 8, 7, 7))]
+    """
+    if not isinstance(network, nn.Module):
+        raise ValueError(f"network: got {type(network).__name__}; it should be a torch.nn.Module.")
+    examples = as_examples(inputs)
+    with evaluating(network):
+        traced = _symbolic(network)
+        _propagate(traced, examples)
+    for made in set(traced.modules()) - set(network.modules()):
+        made.training = network.training
+    return traced
+
+
+def _symbolic(network: nn.Module) -> fx.GraphModule:
+    tracer = _Tracer()
+    try:
+        graph = tracer.trace(network)
+    except Exception as error:  # whatever a forward method does with a proxy
+        where = f"module {tracer.inside[-1]}" if tracer.inside else "the forward method"
+        raise ValueError(
+            f"network: {type(network).__name__} cannot be traced: {where} fails on symbolic values ({error})."
+        ) from error
+    traced = fx.GraphModule(network, graph)
+    for node in graph.nodes:
+        training = node.args[2] if len(node.args) > 2 else node.kwargs.get("training", True)
+        if node.target in _DROPOUT and training is False:  # True in evaluation mode: meant to be on all the time
+            share = node.args[1] if len(node.args) > 1 else node.kwargs.get("p", 0.5)
+            name = f"functional_{node.name}"
+            traced.add_submodule(name, _DROPOUT[node.target](share))
+            node.op, node.target, node.args, node.kwargs = "call_module", name, node.args[:1], {}
+    traced.recompile()
+    return traced
+
+
+def _propagate(traced: fx.GraphModule, examples: Sequence[Tensor]) -> None:
+    arguments = [node for node in traced.graph.nodes if node.op == "placeholder"]
+    required = sum(not node.args for node in arguments)  # a default is an argument of the node
+    if not required <= len(examples) <= len(arguments):
+        names = ", ".join(node.name for node in arguments)
+        raise ValueError(f"inputs: got {len(examples)} tensors; the network takes {names}.")
+    shapes = _Shapes(traced)
+    shapes.extra_traceback = False
+    try:
+        with torch.no_grad():
+            shapes.propagate(*(x.detach().clone() for x in examples))  # an in-place activation may overwrite them
+    except Exception as error:  # whatever an operation says to a wrong shape
+        given = " and ".join(str(tuple(x.shape)) for x in examples)
+        cause = " ".join(str(error.__cause__ or error).split()).rstrip(".")
+        raise ValueError(f"inputs: {node_name(shapes.node)} fails for inputs of shape {given}: {cause}.") from error

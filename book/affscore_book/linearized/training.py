@@ -1,0 +1,185 @@
+"""Train networks under the linearising prior, early or late, and measure their activations on the way.
+
+The source compares a prior that acts from the beginning with one that acts at the end, and both differ in how long
+they act and in what follows. Here every run has the same budget: training has four cycles of equal length, the
+learning rate of each falls to 0, the prior acts during exactly one of them, and never in the last. A *late* run is
+therefore linearised when it has been trained to a standstill twice.
+
+``book/data/linearized/make.py`` makes the runs; :mod:`affscore_book.linearized.results` says what they show.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from affscore.score import affinity_score
+from affscore_book.kit.features import Feature, evaluating, features
+from affscore_book.kit.training import ImageData, Images, accuracy, fit
+from affscore_book.linearized.slopes import channel_prelus, freeze, prior, some_channel_prelus
+from affscore_book.relu_1d.exact import monotone_score
+
+__all__ = ["CYCLES", "STARTS", "TASKS", "activation_scores", "measure_channels", "task_data", "train"]
+
+CYCLES = 4
+#: The cycle during which the prior acts, counted from 0.
+STARTS = {"early": 0, "middle": 1, "late": 2}
+#: See :func:`task_data`; the first is what the others change.
+TASKS = ("base", "three classes", "label noise", "less data")
+
+
+def learning_rate_factor(progress: float) -> float:
+    """1 in the first half of each cycle, then falling to 0 in a straight line."""
+    return min(1.0, 2 * (1 - CYCLES * progress % 1))
+
+
+def train(
+    network: nn.Module,
+    data: ImageData,
+    *,
+    seed: int,
+    start: str | None = None,
+    strength: float = 0.0,
+    epochs: int = 8,
+    learning_rate: float = 0.008,
+    batch_size: int = 64,
+    probe: Tensor | None = None,
+) -> dict[str, Any]:
+    """Train a network of :class:`~affscore_book.linearized.slopes.ChannelPReLU` in place, with the prior in one cycle.
+
+    Parameters
+    ----------
+    network
+        From :func:`affscore_book.linearized.slopes.linearize`. Slopes move only while the prior acts: before they
+        are 0, and afterwards they stay where they are.
+    seed
+        Of the order of the images and their augmentation.
+    start, strength
+        ``"early"``, ``"middle"`` or ``"late"``, and the factor of the prior; None for no prior.
+    epochs
+        A multiple of 4.
+    probe
+        Images, uint8 (n, channels, 32, 32), on which channels and layers are measured just before the prior acts, and
+        layers again at the end.
+
+    Returns
+    -------
+    ``history`` (loss, validation accuracy and linear channels by layer, by epoch), ``accuracy`` on the test images,
+    ``slopes`` and number of ``linear`` channels by layer and, with a probe, ``before`` and ``layer_scores``.
+
+    Raises
+    ------
+    ValueError
+        If ``start`` is unknown, ``epochs`` is no multiple of 4, or the strength is negative or not finite.
+    """
+    if start is not None and start not in STARTS:
+        raise ValueError(f"start is {start!r}; it should be one of {', '.join(STARTS)}, or None.")
+    if epochs < CYCLES or epochs % CYCLES:
+        raise ValueError(f"epochs is {epochs}; it should be a positive multiple of {CYCLES}, the number of cycles.")
+    if not 0 <= strength < float("inf"):
+        raise ValueError(f"strength is {strength}; it should be a finite number, 0 or more.")
+    layers = some_channel_prelus(network)
+    each, steps = epochs // CYCLES, math.ceil(len(data.train.labels) / batch_size)
+    first = None if start is None else STARTS[start] * each
+    record: dict[str, Any] = {}
+    linear: list[list[int]] = []
+    moving = False
+
+    def move(step: int) -> None:
+        """Let the slopes learn in this step, or not; what does not require a gradient, Adam leaves alone."""
+        nonlocal moving
+        moving = first is not None and first * steps <= step < (first + each) * steps
+        for layer in layers.values():
+            layer.weight.requires_grad_(moving)
+            layer.weight.grad = None
+
+    def after_step(progress: float) -> None:
+        if moving:
+            freeze(network)
+        move(round(progress * epochs * steps) + 1)
+
+    def look(epoch: int) -> None:
+        if epoch:
+            linear.append([int(layer.linear.sum()) for layer in layers.values()])
+        if probe is not None and epoch == first:
+            record["before"] = measure_channels(network, data.standardise(probe))
+            record["layer_scores"] = {"before": activation_scores(network, data.standardise(probe))}
+
+    move(0)
+    look(0)
+    history = fit(
+        network, data, epochs=epochs, seed=seed, learning_rate=learning_rate, batch_size=batch_size,
+        penalty=lambda _: prior(network, strength) if moving else torch.zeros(()).to(next(network.parameters())),
+        after_step=after_step, after_epoch=look, schedule=learning_rate_factor,
+    )  # fmt: skip
+    if probe is not None and "layer_scores" in record:
+        record["layer_scores"]["after"] = activation_scores(network, data.standardise(probe))
+    return {
+        "accuracy": accuracy(network, data, data.test),
+        "history": [epoch | {"linear": counts} for epoch, counts in zip(history, linear, strict=True)],
+        "linear": dict(zip(layers, linear[-1], strict=True)),
+        "slopes": {name: layer.weight.detach().tolist() for name, layer in layers.items()},
+        **record,
+    }
+
+
+def _activations(network: nn.Module, images: Tensor) -> dict[str, Feature]:
+    """Input and output of every ChannelPReLU, (n, channels) or (n, channels, H, W), float32, in execution order."""
+    with torch.no_grad(), evaluating(network), features(network, channel_prelus(network)) as seen:
+        network(images)
+    return seen
+
+
+def measure_channels(network: nn.Module, images: Tensor, positions: int = 16) -> dict[str, dict[str, list[float]]]:
+    """For every channel, by layer, on standardised images: how non-linear a ReLU is for the values that reach it.
+
+    ``score`` is the one-dimensional affinity score of max(x, 0) over images and up to ``positions`` pixels (NaN
+    where the channel is never positive, or where x does not vary), ``positive`` the share of positive values.
+    """
+    result = {}
+    for name, (before, _) in _activations(network, images).items():
+        values = before.double().flatten(2) if before.ndim > 2 else before.double()[..., None]
+        step = max(1, values.shape[-1] // positions)
+        columns = values[..., step // 2 :: step].transpose(0, 1).flatten(1)
+        scores = [
+            float(monotone_score(column, column.clamp_min(0))) if column.min() < column.max() else float("nan")
+            for column in columns
+        ]
+        result[name] = {"score": scores, "positive": (columns > 0).double().mean(1).tolist()}
+    return result
+
+
+def activation_scores(network: nn.Module, images: Tensor) -> list[float]:
+    """Affinity score of every layer's activation on spatially averaged features, in execution order."""
+    scores = []
+    for before, after in _activations(network, images).values():
+        x, y = (v.double().flatten(2).mean(2) if v.ndim > 2 else v.double() for v in (before, after))
+        scores.append(float(affinity_score(x, y)))
+    return scores
+
+
+def task_data(data: ImageData, task: str, *, images: int = 10_000, seed: int = 0) -> ImageData:
+    """An easier or harder task made from a data set.
+
+    ``base``: the first ``images`` training images; ``three classes``: as many of classes 0, 1 and 2 alone, also for
+    validation and test; ``label noise``: base with 30 % of the training labels drawn anew, evenly over all classes;
+    ``less data``: a tenth of base.
+    """
+    if task not in TASKS:
+        raise ValueError(f"task is {task!r}; it should be one of {', '.join(TASKS)}.")
+    parts = {"train": data.train, "validation": data.validation, "test": data.test}
+    if task == "three classes":
+        parts = {name: part.take(part.labels < 3) for name, part in parts.items()}
+    count = images // 10 if task == "less data" else images
+    train = parts["train"].take(slice(count))
+    if len(train.labels) < count:
+        raise ValueError(f"images is {images}; there are {len(train.labels)} training images for the task {task!r}.")
+    if task == "label noise":
+        generator = torch.Generator().manual_seed(seed)
+        noisy = torch.rand(count, generator=generator) < 0.3
+        drawn = torch.randint(0, int(data.train.labels.max()) + 1, (count,), generator=generator)
+        train = Images(train.images, torch.where(noisy, drawn, train.labels))
+    return ImageData(data.name, train, parts["validation"], parts["test"], data.mean, data.std)

@@ -1,0 +1,62 @@
+"""The graph of a network computes what the network computes, and tracing leaves the network alone."""
+
+import pytest
+import torch
+import torchvision
+from torch import fx, nn
+from torch.nn import functional as F
+
+from affscore_book.linearized.graph import enclosing_module, function_name, node_name, traced_graph
+
+
+def test_tracing_leaves_the_network_as_it_was():
+    network = torchvision.models.resnet18(weights=None).train()
+    network.bn1.eval()
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    modes = [module.training for module in network.modules()]
+    traced = traced_graph(network, torch.randn(2, 3, 32, 32))
+    assert modes == [module.training for module in network.modules()] and sum(modes) == len(modes) - 1
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    assert (
+        traced.training
+        and not traced.bn1.training
+        and traced.get_submodule("layer1.0.conv1") is network.layer1[0].conv1
+    )
+
+
+def test_inputs_are_not_written_into():
+    x = -torch.ones(1, 4)
+    traced_graph(nn.ReLU(inplace=True), x)
+    assert (x == -1).all()
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_functional_dropout_goes_on_following_train_and_eval(mode):
+    class Drop(nn.Module):
+        def forward(self, x):
+            return F.dropout(x, 0.5, self.training) + 10 * F.dropout2d(x, p=1.0, training=self.training)
+
+    traced = traced_graph(Drop().train(mode), torch.ones(1, 3, 4, 4))
+    x = torch.ones(1, 3, 20, 20)
+    assert traced.training == mode and torch.equal(traced.eval()(x), 11 * x)
+    assert set(traced.train()(x).unique().tolist()) == {0, 2}
+
+
+def test_the_trace_computes_what_the_network_computes():
+    torch.manual_seed(0)
+    network, x = torchvision.models.googlenet(weights=None, init_weights=False).eval(), torch.randn(2, 3, 64, 64)
+    assert torch.equal(traced_graph(network, torch.zeros(1, 3, 64, 64))(x), network(x))
+
+
+def test_a_node_is_named_by_its_module_or_by_what_it_calls_and_where():
+    class Inner(nn.Module):
+        def forward(self, x):
+            return torch.relu(x).abs()
+
+    nodes: list[fx.Node] = list(traced_graph(nn.Sequential(nn.Linear(2, 2), Inner()), torch.zeros(1, 2)).graph.nodes)
+    named = {function_name(node): (node_name(node), enclosing_module(node)) for node in nodes[1:-1]}
+    assert named == {
+        "0": ("module 0", "0"),
+        "relu": ("relu (node relu in module 1)", "1"),
+        "abs": ("abs (node abs_1 in module 1)", "1"),
+    }
