@@ -18,7 +18,7 @@ import torch
 
 from affscore_book.kit.networks import load_network
 from affscore_book.kit.training import image_data
-from affscore_book.stitching.maps import Moments, stitch_layer
+from affscore_book.stitching.maps import stitch_layer
 from affscore_book.stitching.stitched import State, Stitched, accuracy_of, reestimate, split
 
 NETWORKS = Path(__file__).parents[1] / "book" / "data" / "networks"

@@ -1,5 +1,8 @@
 """Intervals against independent computations and against what they promise."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -62,3 +65,39 @@ def test_pairs_that_are_not_there_do_not_count():
 def test_bad_tables_are_refused(values, more, sentence):
     with pytest.raises(ValueError, match=sentence):
         network_bootstrap(values, **more)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bootstrap_draws_networks(seed):
+    """Against all 27 equally likely draws of three networks."""
+    values = np.random.default_rng(seed).normal(size=(3, 3))
+    means = []
+    for draw in itertools.product(range(3), repeat=3):
+        kept = [values[i, j] for i in draw for j in draw if i != j]
+        if kept:
+            means.append(np.mean(kept))
+    found = network_bootstrap(values, draws=20000, level=0.8)
+    expected = np.quantile(means, [0.1, 0.9])
+    off = values[~np.eye(3, dtype=bool)]
+    assert found.mean == pytest.approx(off.mean())
+    assert (found.low, found.high) == pytest.approx(tuple(expected), abs=0.05)
+    assert network_bootstrap(np.full((4, 4), 2.0)) == (2.0, 2.0, 2.0)
+
+
+def test_the_interval_covers_the_truth_less_often_than_it_says_with_four_networks_and_as_often_with_many():
+    """Each network has an effect of its own: pairs are not independent, and four networks are few."""
+    generator = np.random.default_rng(0)
+    share, naive = {}, {}
+    for networks in (4, 30):
+        covered, too_narrow = [], []
+        for _ in range(200):
+            effects = generator.normal(size=networks)
+            values = effects[:, None] + effects + 0.1 * generator.normal(size=(networks, networks))
+            found = network_bootstrap(values, draws=300)
+            covered.append(found.low <= 0 <= found.high)
+            pairs = values[~np.eye(networks, dtype=bool)]
+            half = 1.96 * pairs.std() / math.sqrt(len(pairs))  # as if the pairs were independent
+            too_narrow.append(abs(pairs.mean()) <= half)
+        share[networks], naive[networks] = np.mean(covered), np.mean(too_narrow)
+    assert share[4] < share[30] and 0.88 < share[30] < 0.99
+    assert share[4] > naive[4] + 0.05 and naive[30] < 0.6

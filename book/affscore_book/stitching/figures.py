@@ -9,21 +9,22 @@ import torch
 from matplotlib.ticker import MaxNLocator
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
-from affscore_book.stitching.maps import Moments, stitch_layer
+from affscore_book.stitching.maps import stitch_layer
+from affscore_book.stitching.moments import Moments
 from affscore_book.stitching.stitched import inside_block
-from affscore_book.stitching.study import Study
+from affscore_book.stitching.study import StitchingStudy
 
 __all__ = [
     "plot_alpha",
     "plot_blocks",
     "plot_bridge",
-    "plot_idea",
     "plot_penalties",
     "plot_planted",
+    "plot_shortcut_signatures",
     "plot_shortcuts",
-    "plot_signatures",
-    "plot_slopes",
+    "plot_slope_penalties",
     "plot_sparsity",
+    "plot_two_channels",
 ]
 
 #: Colour, mark and name of each stitch.
@@ -53,7 +54,7 @@ def _share(axes, *, columns: int = 3) -> None:
 
 
 @styled
-def plot_idea(seed: int = 0, n: int = 160) -> None:
+def plot_two_channels(seed: int = 0, n: int = 160) -> None:
     """Two channels of two networks that see the same images, and what three stitches make of the first network's."""
     generator = torch.Generator().manual_seed(seed)
     hidden = torch.randn(n, 2, 1, 1, generator=generator, dtype=torch.float64)
@@ -83,7 +84,7 @@ def plot_idea(seed: int = 0, n: int = 160) -> None:
 
 @styled
 def plot_penalties(
-    study: Study,
+    study: StitchingStudy,
     kind: str = "myrtle",
     fit: str = "closed form",
     *,
@@ -127,7 +128,7 @@ def _blocks(axes, layers: Sequence[str]) -> None:
 
 @styled
 def plot_blocks(
-    study: Study,
+    study: StitchingStudy,
     kind: str = "resnet20",
     *,
     norm: str = "reestimated",
@@ -148,7 +149,7 @@ def plot_blocks(
 
 
 @styled
-def plot_shortcuts(study: Study, kind: str = "resnet20") -> None:
+def plot_shortcuts(study: StitchingStudy, kind: str = "resnet20") -> None:
     """G_ReLU stitches inside blocks, with the shortcut left as it is and with a stitch of its own."""
     layers = [layer for layer in study.layers(kind) if inside_block(layer)]
     at = np.arange(1, len(layers) + 1)
@@ -166,7 +167,7 @@ def plot_shortcuts(study: Study, kind: str = "resnet20") -> None:
 
 
 @styled
-def plot_sparsity(study: Study, kind: str = "myrtle") -> None:
+def plot_sparsity(study: StitchingStudy, kind: str = "myrtle") -> None:
     """Figure 15: penalty against sparsity of lasso stitches of three strengths, and of G_ReLU, at each activation."""
     layers = study.layers(kind)
     records = [record for record in study.records if record["bottom"].startswith(f"{kind}_")]
@@ -198,7 +199,7 @@ def plot_sparsity(study: Study, kind: str = "myrtle") -> None:
 
 
 @styled
-def plot_alpha(study: Study, kind: str = "myrtle") -> None:
+def plot_alpha(study: StitchingStudy, kind: str = "myrtle") -> None:
     """Figure 13's question: the penalty of G_ReLU stitches against the strength of the norm term, by activation."""
     alphas = sorted({record["alpha"] for record in study.records if "alpha" in record})
     _, (axes,) = panels(height=4.8)
@@ -212,7 +213,7 @@ def plot_alpha(study: Study, kind: str = "myrtle") -> None:
 
 
 @styled
-def plot_planted(study: Study, kind: str = "myrtle") -> None:
+def plot_planted(study: StitchingStudy, kind: str = "myrtle") -> None:
     """Networks against themselves acted on by G_ReLU: the penalty of both ways to find the stitch."""
     layers = study.layers(kind)
     at = np.arange(1, len(layers) + 1)
@@ -225,7 +226,7 @@ def plot_planted(study: Study, kind: str = "myrtle") -> None:
 
 
 @styled
-def plot_slopes(study: Study, kinds: dict[float, str]) -> None:
+def plot_slope_penalties(study: StitchingStudy, kinds: dict[float, str]) -> None:
     """Figure 8: mean penalties of G_ReLU over layers inside blocks, outside, and over the last two; ``kinds`` by slope.
 
     Large marks are means over pairs, small ones the single pairs.
@@ -250,7 +251,7 @@ def plot_slopes(study: Study, kinds: dict[float, str]) -> None:
 
 
 @styled
-def plot_signatures(study: Study, kinds: Sequence[str] = ("resnet20", "plain20")) -> None:
+def plot_shortcut_signatures(study: StitchingStudy, kinds: Sequence[str] = ("resnet20", "plain20")) -> None:
     """Figure 7 of the affinity-score paper: the signatures with and without shortcuts, and their distributions."""
     names = {"resnet20": "with shortcuts", "plain20": "without"}
     _, (along, across) = panels(1, 2, height=4.6, sharey=True, width_ratios=(3, 1))
@@ -272,7 +273,7 @@ def plot_signatures(study: Study, kinds: Sequence[str] = ("resnet20", "plain20")
 
 
 @styled
-def plot_bridge(study: Study, kinds: Sequence[str] = ("resnet20", "plain20"), stitch: str = "g_relu") -> None:
+def plot_bridge(study: StitchingStudy, kinds: Sequence[str] = ("resnet20", "plain20"), stitch: str = "g_relu") -> None:
     """Affinity score and stitching penalty of every activation; filled marks lie outside residual blocks."""
     figure, axes = panels(1, len(kinds), height=4.4, sharey=True)
     titles = {"resnet20": "with shortcuts", "plain20": "without"}

@@ -1,10 +1,10 @@
-"""Stitches: small maps on the channels of feature maps, as modules and in closed form.
+"""Stitches: small maps on the channels of feature maps, as modules that can be learned.
 
 *   :class:`Stitch` and its kinds: :class:`Full`, :class:`LowRank`, :class:`Lasso`, and the symmetries of ReLU,
-    permutations with positive scales: :class:`Monomial` as they are, :class:`Birkhoff` and :class:`SoftSort` in a form
-    that can be learned.
-*   :class:`Moments` of two networks' features give the best maps in closed form: :func:`least_squares` (any rank) and
-    :func:`assignment` (permutation and scales). :func:`stitch_layer` makes a stitch from them, or from random numbers.
+    permutations with positive scales: :class:`MonomialStitch` as they are, :class:`Birkhoff` and :class:`SoftSort` in
+    a form that can be learned.
+*   :func:`stitch_layer` makes one from the closed forms of :mod:`affscore_book.stitching.moments`, or from random
+    numbers.
 
 :mod:`affscore_book.stitching.stitched` puts them between two networks.
 
@@ -14,36 +14,30 @@ Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 4 and appendic
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 from torch.nn import functional
 
+from affscore_book.kit.checking import square_matrix
+from affscore_book.stitching.moments import SMALLEST_SCALE, Moments, assignment, hungarian, least_squares
+
 __all__ = [
-    "KINDS",
+    "STITCHES",
     "Birkhoff",
     "Full",
     "Lasso",
     "LowRank",
-    "Moments",
-    "Monomial",
+    "MonomialStitch",
     "SoftSort",
     "Stitch",
-    "assignment",
-    "hungarian",
-    "least_squares",
     "sinkhorn",
     "soft_sort",
     "stitch_layer",
 ]
 
 #: The stitches of :func:`stitch_layer`; any other rank is understood, too.
-KINDS = ("full", "rank 1", "rank 2", "rank 4", "lasso", "g_relu", "soft_sort")
-
-#: A scale of 0 would leave the group, so a channel that should vanish is scaled by this.
-SMALLEST_SCALE = 1e-6
+STITCHES = ("full", "rank 1", "rank 2", "rank 4", "lasso", "g_relu", "soft_sort")
 
 
 class Stitch(nn.Module):
@@ -52,9 +46,6 @@ class Stitch(nn.Module):
     The base of all stitches. A kind gives :meth:`matrix`; some also have a term for the training loss
     (:meth:`penalty`), a step after each update (:meth:`project`) and a final form (:meth:`rounded`).
     """
-
-    #: What the paper calls it.
-    kind = "stitch"
 
     def __init__(self, inputs: int, outputs: int):
         super().__init__()
@@ -88,22 +79,20 @@ class Stitch(nn.Module):
         return float((self.matrix().detach().abs() <= threshold).double().mean())
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.inputs} -> {self.outputs})"
+        return f"{type(self).__name__.removesuffix('Stitch')}({self.inputs} -> {self.outputs})"
 
 
 class Full(Stitch):
-    """Any matrix. ``weight`` has shape (outputs, inputs).
+    """Any matrix. ``weight`` has shape (outputs, inputs); its precision is kept.
 
     >>> Full(torch.eye(3)[:2])(torch.ones(1, 3, 5, 5)).shape
     torch.Size([1, 2, 5, 5])
     """
 
-    kind = "full"
-
     def __init__(self, weight: Tensor):
         _matrix("weight", weight)
         super().__init__(weight.shape[1], weight.shape[0])
-        self.weight = nn.Parameter(weight.float().clone())
+        self.weight = nn.Parameter(weight.clone())
 
     def matrix(self) -> Tensor:
         return self.weight
@@ -115,8 +104,6 @@ class Lasso(Full):
     The paper adds the price to the loss, where its gradient makes small entries jump about zero. Here each step is
     followed by soft thresholding, the proximal step of the same price, which makes them exactly zero.
     """
-
-    kind = "lasso"
 
     def __init__(self, weight: Tensor, strength: float = 0.01):
         super().__init__(weight)
@@ -131,8 +118,6 @@ class Lasso(Full):
 
 class LowRank(Stitch):
     """A product of two matrices, ``left`` (outputs, rank) and ``right`` (rank, inputs)."""
-
-    kind = "rank"
 
     def __init__(self, left: Tensor, right: Tensor):
         _matrix("left", left)
@@ -149,17 +134,16 @@ class LowRank(Stitch):
         return self.left @ self.right
 
 
-class Monomial(Stitch):
+class MonomialStitch(Stitch):
     """An element P D of G_ReLU: output channel i is ``scale[i]`` times input channel ``permutation[i]``.
 
     Nothing in it is learned. ``scale`` is positive; both have shape (channels,).
 
-    >>> Monomial(torch.tensor([1, 0]), torch.tensor([2.0, 3.0])).matrix()
+    >>> MonomialStitch(torch.tensor([1, 0]), torch.tensor([2.0, 3.0])).matrix()
     tensor([[0., 2.],
             [3., 0.]])
     """
 
-    kind = "g_relu"
     permutation: Tensor
     scale: Tensor
 
@@ -190,10 +174,8 @@ class Birkhoff(Stitch):
     the training. :meth:`rounded` takes the nearest permutation. Appendix D.2.1.
     """
 
-    kind = "g_relu"
-
     def __init__(self, transport: Tensor, scale: Tensor, alpha: float = 0.1, head_start: float = 0.5):
-        _square("transport", transport)
+        square_matrix("transport", transport)
         super().__init__(len(transport), len(transport))
         if scale.shape != (len(transport),):
             raise ValueError(f"scale has shape {tuple(scale.shape)}; it should be ({len(transport)},).")
@@ -219,9 +201,9 @@ class Birkhoff(Stitch):
         self.transport.copy_(sinkhorn(self.transport, 16))
         self.scale.clamp_(min=0)
 
-    def rounded(self) -> Monomial:
+    def rounded(self) -> MonomialStitch:
         permutation = hungarian(self.transport.detach())
-        return Monomial(permutation, self.scale.detach()[permutation].clamp(min=SMALLEST_SCALE))
+        return MonomialStitch(permutation, self.scale.detach()[permutation].clamp(min=SMALLEST_SCALE))
 
 
 class SoftSort(Stitch):
@@ -229,8 +211,6 @@ class SoftSort(Stitch):
 
     ``scores`` and ``log_scale`` have shape (n,); ``temperature`` is 1/n by default.
     """
-
-    kind = "soft_sort"
 
     def __init__(self, scores: Tensor, log_scale: Tensor, temperature: float | None = None):
         super().__init__(len(scores), len(scores))
@@ -244,23 +224,14 @@ class SoftSort(Stitch):
     def matrix(self) -> Tensor:
         return soft_sort(self.scores, self.temperature) * self.log_scale.exp()
 
-    def rounded(self) -> Monomial:
+    def rounded(self) -> MonomialStitch:
         permutation = self.scores.detach().argsort(descending=True, stable=True)
-        return Monomial(permutation, self.log_scale.detach().exp()[permutation])
+        return MonomialStitch(permutation, self.log_scale.detach().exp()[permutation])
 
 
 def _matrix(name: str, value: Tensor) -> None:
     if value.ndim != 2 or 0 in value.shape or not bool(value.isfinite().all()):
         raise ValueError(f"{name} has shape {tuple(value.shape)}; it should be a matrix of finite numbers.")
-
-
-def _square(name: str, value: Tensor) -> None:
-    _matrix(name, value)
-    if value.shape[0] != value.shape[1]:
-        raise ValueError(
-            f"{name} has shape {tuple(value.shape)}; a permutation of channels is square, so both networks need the "
-            "same number of channels there."
-        )
 
 
 def sinkhorn(matrix: Tensor, iterations: int) -> Tensor:
@@ -272,23 +243,13 @@ def sinkhorn(matrix: Tensor, iterations: int) -> Tensor:
     tensor([[0.6667, 0.3333],
             [0.3333, 0.6667]])
     """
-    _square("matrix", matrix)
+    square_matrix("matrix", matrix)
     # An empty row or column would divide 0 by 0.
     matrix = matrix.clamp(min=torch.finfo(matrix.dtype).tiny ** 0.5)
     for _ in range(iterations):
         matrix = matrix / matrix.sum(0, keepdim=True)
         matrix = matrix / matrix.sum(1, keepdim=True)
     return matrix
-
-
-def hungarian(matrix: Tensor) -> Tensor:
-    """The permutation pi with the largest sum of ``matrix[i, pi[i]]``, int64 (n,), for a matrix (n, n).
-
-    >>> hungarian(torch.tensor([[0.6, 0.4], [0.5, 0.1]]))
-    tensor([1, 0])
-    """
-    _square("matrix", matrix)
-    return torch.from_numpy(linear_sum_assignment(matrix.double().cpu().numpy(), maximize=True)[1]).to(matrix.device)
 
 
 def soft_sort(scores: Tensor, temperature: float) -> Tensor:
@@ -302,103 +263,6 @@ def soft_sort(scores: Tensor, temperature: float) -> Tensor:
             [1., 0.]])
     """
     return torch.softmax(-(scores.sort(descending=True).values[:, None] - scores).abs() / temperature, dim=1)
-
-
-# ---------------------------------------------------------------------------------- closed-form stitches
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Sums over images and pixels of the products of two networks' channels, float64.
-
-    ``xx`` (inputs, inputs), ``yx`` (outputs, inputs), ``yy`` (outputs,) squares only, ``x`` (inputs,), ``y``
-    (outputs,), and the number of pixels ``count``. The closed-form stitches need nothing else of the features.
-    """
-
-    count: int
-    x: Tensor
-    y: Tensor
-    xx: Tensor
-    yx: Tensor
-    yy: Tensor
-
-    @classmethod
-    def of(cls, x: Tensor, y: Tensor) -> Moments:
-        """Of the first network's features (n, inputs, H, W) and the second's (n, outputs, H, W).
-
-        Raises ValueError if the shapes do not fit or a value is not finite.
-
-        >>> Moments.of(torch.ones(4, 3, 2, 2), torch.ones(4, 5, 2, 2)).yx.shape
-        torch.Size([5, 3])
-        """
-        if x.ndim != 4 or y.ndim != 4 or x.shape[0] != y.shape[0] or x.shape[2:] != y.shape[2:]:
-            raise ValueError(
-                f"x has shape {tuple(x.shape)} and y {tuple(y.shape)}; they should be (n, inputs, H, W) and "
-                "(n, outputs, H, W) with the same n, H and W."
-            )
-        rows = [value.detach().permute(1, 0, 2, 3).flatten(1).double() for value in (x, y)]
-        for name, value in zip("xy", rows, strict=True):
-            if not bool(value.isfinite().all()):
-                raise ValueError(f"{name} holds values that are NaN or infinite; all should be finite.")
-        one, other = rows
-        return cls(one.shape[1], one.sum(1), other.sum(1), one @ one.T, other @ one.T, other.square().sum(1))
-
-    def __add__(self, other: Moments) -> Moments:
-        if self.yx.shape != other.yx.shape:
-            raise ValueError(f"moments of {tuple(self.yx.shape)} and {tuple(other.yx.shape)} channels cannot be added.")
-        return Moments(*(getattr(self, name) + getattr(other, name) for name in ("count", "x", "y", "xx", "yx", "yy")))
-
-    def correlation(self) -> Tensor:
-        """Pearson correlations of the second network's channels with the first's, (outputs, inputs).
-
-        0 for a dead channel, one whose standard deviation is below 1e-6 of its root mean square, or 0.
-        """
-        n = self.count
-        covariance = self.yx / n - torch.outer(self.y / n, self.x / n)
-        squares = [self.xx.diagonal() / n, self.yy / n]
-        variance = [square - (mean / n) ** 2 for square, mean in zip(squares, (self.x, self.y), strict=True)]
-        inverse = [
-            torch.where(v > 1e-12 * s, v.clamp(min=torch.finfo(v.dtype).tiny).rsqrt(), 0.0)
-            for v, s in zip(variance, squares, strict=True)
-        ]
-        return inverse[1][:, None] * covariance * inverse[0]
-
-
-def least_squares(moments: Moments, rank: int | None = None) -> Tensor:
-    """The matrix M (outputs, inputs), of at most the given rank, with the smallest sum of |y - M x|^2. Float64.
-
-    Without a bound it is ``yx xx^+``. With one it is projected on the leading eigenvectors of ``M xx M^T``, which is
-    reduced-rank regression (Izenman 1975). Directions in which x hardly varies (1e-10 of the largest) are left out.
-
-    Raises ValueError if the rank is not between 1 and the number of channels.
-
-    >>> x = torch.randn(50, 3, 2, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    >>> bool((least_squares(Moments.of(x, 2 * x)) - 2 * torch.eye(3)).abs().max() < 1e-12)
-    True
-    """
-    matrix = moments.yx @ torch.linalg.pinv(moments.xx, rtol=1e-10, hermitian=True)
-    if rank is None:
-        return matrix
-    if not 1 <= rank <= min(matrix.shape):
-        raise ValueError(f"rank is {rank}; it should be between 1 and {min(matrix.shape)}, the number of channels.")
-    vectors = torch.linalg.eigh(matrix @ moments.xx @ matrix.T).eigenvectors[:, -rank:]
-    return vectors @ (vectors.T @ matrix)
-
-
-def assignment(moments: Moments) -> tuple[Tensor, Tensor]:
-    """The permutation of channels with the largest sum of correlations, int64, and the best positive scales, float64.
-
-    Both of shape (channels,): output i is ``scale[i]`` times input ``permutation[i]``. A scale is that of the
-    regression without intercept, at least 1e-6.
-
-    Raises ValueError if the numbers of channels differ.
-    """
-    permutation = hungarian(moments.correlation())
-    chosen = moments.xx.diagonal()[permutation]
-    along = moments.yx.gather(1, permutation[:, None]).squeeze(1)
-    alive = chosen > 0
-    scale = torch.where(alive, along / torch.where(alive, chosen, 1.0), 1.0)
-    return permutation, scale.clamp(min=SMALLEST_SCALE)
 
 
 def stitch_layer(
@@ -442,8 +306,7 @@ def stitch_layer(
         ...
     ValueError: kind is 'g_relu', which is square; the networks have 8 and 4 channels at this layer.
     """
-    moments = start if isinstance(start, Moments) else None
-    inputs, outputs = start if not isinstance(start, Moments) else (start.yx.shape[1], start.yx.shape[0])
+    moments, (outputs, inputs) = (start, start.yx.shape) if isinstance(start, Moments) else (None, start[::-1])
     generator = torch.Generator().manual_seed(seed)
     name, _, number = kind.partition(" ")
     if name in ("g_relu", "soft_sort") and inputs != outputs:
@@ -461,9 +324,10 @@ def stitch_layer(
         root = s[:rank].sqrt()
         return LowRank(u[:, :rank] * root, root[:, None] * v[:rank])
     if kind in ("full", "lasso"):
-        weight = torch.randn(outputs, inputs, generator=generator) / inputs**0.5
-        if moments is not None:
-            weight = least_squares(moments)
+        if moments is None:
+            weight = torch.randn(outputs, inputs, generator=generator) / inputs**0.5
+        else:
+            weight = least_squares(moments).float()
         return Full(weight) if kind == "full" else Lasso(weight, strength)
     if kind == "g_relu":
         transport = torch.rand(outputs, inputs, generator=generator)
@@ -481,4 +345,4 @@ def stitch_layer(
             scores = torch.empty(inputs).index_copy(0, permutation, -step * torch.arange(inputs))
             log_scale = torch.zeros(inputs).index_copy(0, permutation, scales.log().float())
         return SoftSort(scores, log_scale, temperature)
-    raise ValueError(f"kind is {kind!r}; it should be one of {', '.join(map(repr, KINDS))}, or 'rank' and a number.")
+    raise ValueError(f"kind is {kind!r}; it should be one of {', '.join(map(repr, STITCHES))}, or 'rank' and a number.")

@@ -2,7 +2,7 @@
 
 If the map lets the second network understand the first one's features, the features agree up to such a map. What the
 map may be is the question asked: any matrix, one of rank r, a sparse one, or only a permutation of the channels with
-positive scales, which are the symmetries of ReLU (:mod:`affscore_book.symmetries.action`). The maps are those of
+positive scales, which are the symmetries of ReLU (:mod:`affscore_book.symmetries.groups`). The maps are those of
 :mod:`affscore_book.stitching.maps`.
 
 *   :class:`Stitched` joins two trained networks of ``affscore_book.kit.networks`` at an activation, through a stitch.
@@ -20,14 +20,16 @@ import copy
 import math
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from affscore_book.kit.features import evaluating, features
 from affscore_book.kit.networks import BasicBlock, activation_layers
-from affscore_book.stitching.maps import Moments, Stitch
+from affscore_book.stitching.maps import Stitch
+from affscore_book.stitching.moments import Moments
 
 __all__ = [
     "State",
@@ -42,9 +44,6 @@ __all__ = [
 ]
 
 
-# ------------------------------------------------------------------------------------- cutting networks
-
-
 class State(NamedTuple):
     """What passes through the cut: the activation (n, C, H, W), and inside a residual block the shortcut, same shape.
 
@@ -53,6 +52,10 @@ class State(NamedTuple):
 
     value: Tensor
     skip: Tensor | None = None
+
+    def take(self, index: Tensor | slice) -> State:
+        """The images of an index or a slice."""
+        return State(self.value[index], None if self.skip is None else self.skip[index])
 
 
 class _Bottom(nn.Module):
@@ -134,9 +137,6 @@ def split(network: nn.Module, layer: str) -> tuple[nn.Module, nn.Module]:
     bottom = _Bottom(nn.Sequential(OrderedDict(before)), block)
     top = _Top(block, nn.Sequential(OrderedDict(children[at + 1 :])))
     return bottom.eval().requires_grad_(False), top.eval().requires_grad_(False)
-
-
-# ----------------------------------------------------------------------------------- stitched networks
 
 
 class Stitched(nn.Module):
@@ -270,50 +270,27 @@ def layer_moments(
         If a network has no such layer, or shapes differ.
     """
     names = activation_layers(bottom) if layers is None else list(layers)
-    found: list[dict[str, Tensor]] = [{}, {}]
-    handles, training = [], []
-    networks = (bottom, top)
-    for network, store in zip(networks, found, strict=True):
-        modules, known = dict(network.named_modules()), activation_layers(network)
-        for name in names:
-            if name not in known:
-                raise ValueError(f"layers has {name!r}; the activations of this network are {', '.join(known)}.")
-            handles.append(modules[name].register_forward_hook(_keep(store, name)))
-            block = modules[name.rpartition(".")[0]]
-            if skips and inside_block(name) and isinstance(block, BasicBlock) and block.residual:
-                handles.append(block.register_forward_pre_hook(_keep_shortcut(store, f"{name[:-6]}.shortcut")))
-        training.append([module for module in network.modules() if module.training])
     result: dict[str, Moments] = {}
-    try:
-        for network in networks:
-            network.eval()
-        for some in images.split(batch_size):
-            for network in networks:
-                network(some)
-            for name, x in found[0].items():
-                part = Moments.of(x, found[1][name])
-                result[name] = result[name] + part if name in result else part
-    finally:
-        for handle in handles:
-            handle.remove()
-        for modules_in_training in training:
-            for module in modules_in_training:
-                module.training = True
+    for some in images.split(batch_size):
+        x, y = (_layer_features(network, names, some, skips) for network in (bottom, top))
+        for name in x:
+            part = Moments.of(x[name], y[name])
+            result[name] = result[name] + part if name in result else part
     return result
 
 
-def _keep(store: dict[str, Tensor], name: str) -> Any:
-    def hook(module: nn.Module, inputs: Any, output: Tensor) -> None:
-        store[name] = output
-
-    return hook
-
-
-def _keep_shortcut(store: dict[str, Tensor], name: str) -> Any:
-    def hook(module: BasicBlock, inputs: tuple[Tensor]) -> None:
-        store[name] = module.shortcut(inputs[0])
-
-    return hook
+def _layer_features(network: nn.Module, names: list[str], images: Tensor, skips: bool) -> dict[str, Tensor]:
+    """Name of an activation to what it gives, and of a shortcut beside one to that."""
+    known, modules = activation_layers(network), dict(network.named_modules())
+    for name in names:
+        if name not in known:
+            raise ValueError(f"layers has {name!r}; the activations of this network are {', '.join(known)}.")
+    blocks = {name.removesuffix(".relu1"): modules[name.removesuffix(".relu1")] for name in names if inside_block(name)}
+    residual = {name: block for name, block in blocks.items() if skips and block.residual}
+    with evaluating(network), features(network, [*names, *residual]) as seen:
+        network(images)
+    found = {name: seen[name].output for name in names}
+    return found | {f"{name}.shortcut": block.shortcut(seen[name].input) for name, block in residual.items()}
 
 
 def learn(
@@ -367,8 +344,7 @@ def learn(
         for step, start in enumerate(starts):
             stitch.schedule((epoch + step / len(starts)) / epochs)
             index = order[start : start + batch_size].to(labels.device)
-            some = State(states.value[index], None if states.skip is None else states.skip[index])
-            loss = functional.cross_entropy(stitched.after(some), labels[index])
+            loss = functional.cross_entropy(stitched.after(states.take(index)), labels[index])
             optimizer.zero_grad()
             (loss + stitch.penalty()).backward()
             optimizer.step()
@@ -395,8 +371,7 @@ def reestimate(stitched: Stitched, states: State, batch_size: int = 100) -> Stit
         norm.train()
     if norms:
         for start in range(0, len(states.value), batch_size):
-            part = slice(start, start + batch_size)
-            result.after(State(states.value[part], None if states.skip is None else states.skip[part]))
+            result.after(states.take(slice(start, start + batch_size)))
     result.top.eval()
     return result
 
@@ -406,12 +381,11 @@ def accuracy_of(stitched: Stitched, states: State, labels: Tensor, batch_size: i
     """Share of the images, given as :meth:`Stitched.states`, whose largest output is at their label; 0 to 1."""
     if len(states.value) != len(labels) or not len(labels):
         raise ValueError(f"states holds {len(states.value)} images and labels {len(labels)}; they should be the same.")
-    stitched.eval()
     right = 0
-    for start in range(0, len(labels), batch_size):
-        part = slice(start, start + batch_size)
-        some = State(states.value[part], None if states.skip is None else states.skip[part])
-        right += int((stitched.after(some).argmax(1) == labels[part]).sum())
+    with evaluating(stitched):
+        for start in range(0, len(labels), batch_size):
+            part = slice(start, start + batch_size)
+            right += int((stitched.after(states.take(part)).argmax(1) == labels[part]).sum())
     return right / len(labels)
 
 

@@ -1,79 +1,30 @@
-"""The stored stitched networks of the book: averages over pairs of networks, with intervals.
+"""The stored stitched networks of the book: penalties over pairs of networks, with intervals.
 
-:func:`interval` is the bootstrap over networks, :func:`load_study` reads what ``book/data/stitching/make.py`` wrote.
+Pairs that share a network are not independent, so intervals are those of
+:func:`affscore_book.kit.statistics.network_bootstrap`.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
 
+from affscore_book.kit.checking import one_of
+from affscore_book.kit.statistics import Interval, network_bootstrap
+from affscore_book.kit.stored import read_results
 from affscore_book.stitching.stitched import penalty
 
-__all__ = ["Interval", "Study", "interval", "load_study"]
-
-
-class Interval(NamedTuple):
-    """A mean with the ends of its confidence interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.mean:.1f} [{self.low:.1f}, {self.high:.1f}]"
-
-
-def interval(values: Any, *, level: float = 0.95, draws: int = 2000, seed: int = 0) -> Interval:
-    """Mean over pairs of networks, with a bootstrap interval that draws *networks*.
-
-    Pairs that share a network are not independent: twelve ordered pairs of four networks hold less than twelve
-    independent results. So each draw takes networks with replacement, and weighs each pair by how often both were
-    drawn. With few networks such an interval is still too narrow; with two it has no width, because there is only one
-    way to draw both.
-
-    Parameters
-    ----------
-    values
-        (networks, networks); entry [i, j] for bottom i and top j. NaN where there is none, as on the diagonal.
-    level, draws, seed
-        Of the bootstrap.
-
-    Raises
-    ------
-    ValueError
-        If the shape is not square or no pair has a value.
-
-    >>> interval([[float("nan"), 1.0], [3.0, float("nan")]])
-    Interval(mean=2.0, low=2.0, high=2.0)
-    """
-    table = np.asarray(values, dtype=np.float64)
-    if table.ndim != 2 or table.shape[0] != table.shape[1]:
-        raise ValueError(f"values has shape {table.shape}; it should be (networks, networks).")
-    if not 0 < level < 1:
-        raise ValueError(f"level is {level}; it should be between 0 and 1.")
-    known = np.isfinite(table) & ~np.eye(len(table), dtype=bool)
-    if not known.any():
-        raise ValueError("values has no finite entry off its diagonal; at least one pair of networks is needed.")
-    filled = np.where(known, table, 0.0)
-    counts = np.random.default_rng(seed).multinomial(len(table), np.full(len(table), 1 / len(table)), size=draws)
-    weights = np.einsum("di,dj,ij->d", counts, counts, known)
-    usable = weights > 0
-    means = np.einsum("di,dj,ij->d", counts, counts, filled)[usable] / weights[usable]
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(table[known].mean()), float(low), float(high))
+__all__ = ["StitchingStudy", "load_stitching"]
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class StitchingStudy:
     """The stored results of ``book/data/stitching/make.py``.
 
     Attributes
@@ -126,8 +77,7 @@ class Study:
 
         Raises ValueError if there is no such record.
         """
-        if norm not in ("kept", "reestimated"):
-            raise ValueError(f"norm is {norm!r}; it should be 'kept' or 'reestimated'.")
+        one_of("norm", norm, ("kept", "reestimated"))
         wanted = {"layer": layer, "stitch": stitch, "fit": fit} | more
         values = {}
         for record in self.records:
@@ -148,7 +98,7 @@ class Study:
 
     def penalty(self, kind: str, layer: str, stitch: str, fit: str = "closed form", **more: Any) -> Interval:
         """Mean and interval of :meth:`table`."""
-        return interval(self.table(kind, layer, stitch, fit, **more))
+        return network_bootstrap(self.table(kind, layer, stitch, fit, **more))
 
     def share_below(
         self,
@@ -199,7 +149,7 @@ class Study:
     def rank_correlation(self, kind: str, stitch: str = "g_relu", *, draws: int = 1000, seed: int = 0) -> Interval:
         """Spearman correlation, over the layers, of mean affinity score and mean penalty (closed form).
 
-        The 95 % interval draws networks, with their scores and their pairs, as :func:`interval` does.
+        The 95 % interval draws networks, with their scores and their pairs, as :func:`network_bootstrap` does.
         """
         tables = np.stack([self.table(kind, layer, stitch) for layer in self.layers(kind)])  # (layers, n, n)
         known = self.layer_scores(kind)[: tables.shape[1]]
@@ -227,27 +177,28 @@ def _seed(name: str) -> int:
     return int(name.rpartition("_")[2])
 
 
-def load_study(path: str | os.PathLike[str]) -> Study:
+def load_stitching(path: str | os.PathLike[str]) -> StitchingStudy:
     """Read the file that ``book/data/stitching/make.py`` wrote.
 
     Raises
     ------
+    FileNotFoundError
+        If there is no such file.
     ValueError
-        If the file is cut off or not one of that script.
+        If it is cut off or not one of that script.
     """
-    text = Path(path).read_text(encoding="utf-8")
-    try:
-        content = json.loads(text)
-        accuracies = {name: about["accuracy"] for name, about in content["networks"].items()}
-        records: list[dict[str, Any]] = []
-        scores: dict[str, dict[str, float]] = {}
-        for task, found in content["tasks"].items():
-            for record in found:
-                if "scores" in record:
-                    values = [math.nan if value is None else value for value in record["scores"]]
-                    scores.setdefault(record["network"], {})[record["layer"]] = float(np.mean(values))
-                else:
-                    records.append({"task": task.partition(":")[0]} | record)
-        return Study(content["settings"], content["made_with"], accuracies, records, scores)
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is not a complete file of book/data/stitching/make.py ({error!r}).") from error
+    return read_results(path, _study, "book/data/stitching/make.py")
+
+
+def _study(content: dict[str, Any]) -> StitchingStudy:
+    accuracies = {name: about["accuracy"] for name, about in content["networks"].items()}
+    records: list[dict[str, Any]] = []
+    scores: dict[str, dict[str, float]] = {}
+    for task, found in content["tasks"].items():
+        for record in found:
+            if "scores" in record:
+                values = [math.nan if value is None else value for value in record["scores"]]
+                scores.setdefault(record["network"], {})[record["layer"]] = float(np.mean(values))
+            else:
+                records.append({"task": task.partition(":")[0]} | record)
+    return StitchingStudy(content["settings"], content["made_with"], accuracies, records, scores)

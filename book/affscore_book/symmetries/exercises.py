@@ -9,8 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from affscore_book.kit.checks import report
-from affscore_book.symmetries.action import act, hidden_layers
-from affscore_book.symmetries.groups import Monomial, PReLUGroup, find_intertwiner
+from affscore_book.symmetries.action import act
+from affscore_book.symmetries.detector import find_intertwiner
+from affscore_book.symmetries.groups import Monomial, PReLUGroup
+from affscore_book.symmetries.layers import hidden_layers
 
 
 def check_function(function: Any) -> None:

@@ -9,8 +9,10 @@ from torch import Tensor
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.activations.catalogue import lookup
-from affscore_book.symmetries.action import Rotations, homogeneity_gap, homogeneity_slope, interval
-from affscore_book.symmetries.groups import violations
+from affscore_book.kit.statistics import student_interval
+from affscore_book.symmetries.detector import violations
+from affscore_book.symmetries.gelu import homogeneity_gap, homogeneity_slope
+from affscore_book.symmetries.rotations import Rotations
 
 __all__ = [
     "plot_gelu",
@@ -121,7 +123,7 @@ def plot_prelu(a: Tensor, b: Tensor, slopes: Sequence[float]) -> None:
     limit = max(a.abs().max().item(), b.abs().max().item())
     labels = [f"{slope:g}".replace("-", "−") for slope in slopes]
     for panel, matrix, title in zip(axes, (a, b), ("A", "phi(A)"), strict=True):
-        shown = panel.imshow(matrix, cmap="PuOr", vmin=-limit, vmax=limit)
+        shown = panel.imshow(matrix.numpy(), cmap="PuOr", vmin=-limit, vmax=limit)
         for (i, j), value in np.ndenumerate(matrix.numpy()):
             if value:
                 colour = "white" if abs(value) > 0.6 * limit else "black"
@@ -169,7 +171,7 @@ def plot_rotations(stored: Rotations) -> None:
             (-0.33, "group", BLUE, "o", "G_ReLU, mean"),
             (-0.19, "rotation", VERMILION, "s", "rotation, mean"),
         ):
-            found = [interval(stored.penalties(layer, kind, stage).mean(1)) for layer in stored.layers]
+            found = [student_interval(stored.penalties(layer, kind, stage).mean(1)) for layer in stored.layers]
             mean, low, high = np.array(found).T
             panel.errorbar(
                 at + offset, mean, [mean - low, high - mean], fmt=mark, color=colour, markersize=9, capsize=5,

@@ -32,7 +32,8 @@ from affscore import signature
 from affscore.files import replacing
 from affscore_book.kit.networks import activation_layers, load_network
 from affscore_book.kit.training import image_data
-from affscore_book.stitching.maps import Moments, Stitch, stitch_layer
+from affscore_book.stitching.maps import Stitch, stitch_layer
+from affscore_book.stitching.moments import Moments
 from affscore_book.stitching.stitched import Stitched, accuracy_of, inside_block, layer_moments, learn, reestimate
 from affscore_book.symmetries.action import act, sample_action
 

@@ -1,0 +1,317 @@
+"""Find the intertwiner group of any function of one number from its values, or say why they cannot tell.
+
+Which lambda have a b with ``sigma(lambda x) = b sigma(x)`` for all x? By Theorem E.14 of Godfrey et al. 2022 this one
+channel decides the group, unless sigma is affine. One counter-example disproves a lambda for good; a lambda without one
+is a symmetry *on the domain*, so the domain has to be wide. The detector is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from affscore_book.activations.catalogue import ActivationFunction, Function, lookup
+from affscore_book.symmetries.groups import GeneralLinear, Intertwiner, Monomial
+
+__all__ = ["Finding", "find_intertwiner", "violations"]
+
+STEPS = 32  # points for each doubling of abs(x)
+DOUBLINGS = 30  # from the end of the domain down to 1e-9 of it
+LARGEST = 6 * STEPS  # lambda up to 64, in steps
+ENOUGH = 100.0  # a symmetry seen only on a shorter range is not reported
+ROUNDING = 64 * 2.3e-16  # of what a function adds and subtracts inside
+SMALLEST = 1e-290  # below, numbers lose digits
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What :func:`find_intertwiner` found.
+
+    Attributes
+    ----------
+    group
+        The group; None if it cannot be told.
+    reason
+        Why, in a sentence.
+    reach
+        The values were compared for 0 and abs(x) between ``reach`` / 1e9 and ``reach``.
+    """
+
+    group: Intertwiner | None
+    reason: str
+    reach: float
+
+    def __repr__(self) -> str:
+        return f"Finding({'cannot tell' if self.group is None else self.group.description}: {self.reason})"
+
+
+def find_intertwiner(
+    function: str | ActivationFunction | Function,
+    *,
+    domain: tuple[float, float] = (-1e3, 1e3),
+    tolerance: float = 1e-9,
+) -> Finding:
+    """Find the intertwiner group of a function of one number from its values.
+
+    By Theorem E.14 one channel decides: which lambda have a b with ``sigma(lambda x) = b sigma(x)`` for all x? The
+    function is evaluated on a grid that is uniform in log abs(x). One counter-example disproves a lambda for good. A
+    lambda without one is a symmetry *on the domain*, so the domain has to be wide: within (-1, 1) ReLU6 is ReLU.
+
+    Parameters
+    ----------
+    function
+        Maps a float64 tensor of any shape to one of the same shape, entry by entry.
+    domain
+        Where to look, (low, high) on both sides of 0.
+    tolerance
+        Relative error of the function's values, 1e-9 for float64; take 1e-5 for a function that computes in
+        float32. A lambda whose violation is between this and 1000 times as much is not decided.
+
+    Returns
+    -------
+    Finding
+        Without a group where the function gives NaN, is noisy or random, or has a symmetry on a domain that does not
+        reach 100 on both sides. Groups of discrete scalings are found for factors between 1.02 and 64.
+
+    Raises
+    ------
+    ValueError
+        If ``domain`` or ``tolerance`` makes no sense, or the function changes the shape.
+
+    Examples
+    --------
+    >>> find_intertwiner("relu_squared").group
+    Monomial(positive scalings times permutations; phi: entries to the power 2)
+    >>> find_intertwiner(lambda x: x.clamp(0, 6), domain=(-2.0, 2.0)).group is None
+    True
+    >>> find_intertwiner(lambda x: x.clamp(0, 6)).group
+    Monomial(permutations; phi: A)
+    """
+    low, high = map(float, domain)
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"domain is {domain}; it should be (low, high), finite, with low < high.")
+    if not 0 < tolerance <= 1e-3:
+        raise ValueError(f"tolerance is {tolerance}; it should be above 0 and at most 0.001.")
+    reach = min(-low, high)
+    if reach <= 0:
+        return Finding(None, f"the domain ({low:g}, {high:g}) is not on both sides of 0.", 0.0)
+    values = _Values.of(lookup(function), reach)
+    trouble = _not_finite(values)
+    if trouble:
+        return Finding(None, trouble, reach)
+    values = values.finite()
+    trouble = _noise(values, tolerance)
+    if trouble:
+        return Finding(None, trouble, values.reach)
+    group, reason = _affine(values, tolerance) or _scalings(values, tolerance)
+    if group is None or group == Monomial("one"):
+        return Finding(group, reason, values.reach)
+    if values.reach >= ENOUGH:
+        return Finding(group, f"{reason} up to {values.reach:.3g}.", values.reach)
+    reason = f"up to {values.reach:.3g} {reason}, but only a domain of +-{ENOUGH:g} or more would show a bend far out."
+    return Finding(None, reason, values.reach)
+
+
+@dataclass(frozen=True)
+class _Values:
+    """A function on a grid: sizes (m,), ascending, its values (2, m) at size and at -size, and at 0."""
+
+    function: ActivationFunction
+    size: Tensor
+    values: Tensor
+    zero: float
+
+    @classmethod
+    def of(cls, function: ActivationFunction, reach: float) -> _Values:
+        size = reach * 2.0 ** (-torch.arange(DOUBLINGS * STEPS, -1, -1, dtype=torch.float64) / STEPS)
+        zero = float(_evaluate(function, torch.zeros(1))[0])
+        return cls(function, size, _evaluate(function, torch.stack([size, -size])), zero)
+
+    def finite(self) -> _Values:
+        """Up to the first size with an infinite value."""
+        wrong = (~self.values.isfinite().all(dim=0)).nonzero()
+        keep = int(wrong[0, 0]) if len(wrong) else len(self.size)
+        return _Values(self.function, self.size[:keep], self.values[:, :keep], self.zero)
+
+    @property
+    def reach(self) -> float:
+        return self.size[-1].item()
+
+    @cached_property
+    def envelope(self) -> Tensor:
+        """The largest abs(value) at or below each size, on either side."""
+        return self.values.abs().amax(dim=0).clamp(min=abs(self.zero)).cummax(dim=0).values
+
+    def violation(self, factor: float) -> tuple[float, float]:
+        """How far sigma(factor x) is from b sigma(x) at worst, relative, and b; abs(factor) >= 1."""
+        keep = self.size * abs(factor) <= self.size[-1] * (1 + 1e-12)  # rounding must not drop the last point
+        x = self.size[keep] * factor
+        before, after = self.values[:, keep], _evaluate(self.function, torch.stack([x, -x]))
+        at = int(before.abs().argmax())
+        pivot, image = before.flatten()[at].item(), after.flatten()[at].item()
+        b = image / pivot if pivot else math.nan
+        if not b or not math.isfinite(b):
+            return 1.0, math.nan
+        envelope = self.envelope[keep]
+        larger = after.abs().amax(dim=0).cummax(dim=0).values.maximum(envelope)
+        allowed = ROUNDING * (larger + abs(b) * envelope) + SMALLEST * (1 + abs(b))
+        gap = ((after - b * before).abs() - allowed).clamp(min=0)
+        worst = float((gap / (after.abs() + abs(b) * before.abs()).clamp(min=1e-300)).max())
+        if self.zero:
+            worst = max(worst, abs(1 - b) / (1 + abs(b)))
+        return worst, b
+
+
+def _evaluate(function: ActivationFunction, x: Tensor) -> Tensor:
+    y = function(x)
+    if not isinstance(y, Tensor) or y.shape != x.shape:
+        shape = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
+        raise ValueError(f"function gave {shape} for an input of shape {tuple(x.shape)}; it should keep the shape.")
+    return y.detach().double()
+
+
+def _not_finite(known: _Values) -> str:
+    """Why the values cannot be compared, or ""."""
+    for x, y in ((known.size, known.values[0]), (-known.size, known.values[1])):
+        if bool(y.isnan().any()):
+            return f"the function is NaN at x = {x[y.isnan()][0].item():.6g}."
+    if not math.isfinite(known.zero):
+        return f"the function is {known.zero} at 0."
+    infinite = ~known.values.isfinite().all(dim=0)
+    if bool(infinite[: len(infinite) // 2].any()):  # far out a function may overflow
+        at = known.size[infinite][0].item()
+        return f"the function is infinite at x = {at:.6g} or {-at:.6g}."
+    return ""
+
+
+def _noise(known: _Values, tolerance: float) -> str:
+    """Why the values cannot be trusted to the tolerance, or ""."""
+    size, values = known.size, known.values
+    x = torch.stack([size, -size])
+    if not torch.equal(_evaluate(known.function, x), values):
+        return "the function is random: it gave two values for one x."
+    # In another arrangement; with a tolerance, because the ends of an array may be computed by other instructions.
+    again = _evaluate(known.function, x.flatten().flip(0)).flip(0).reshape(values.shape)
+    if not torch.allclose(again, values, rtol=tolerance, atol=tolerance * float(values.abs().max())):
+        return "the function does not work entry by entry: its value at one x depends on others."
+    some = size[(size <= 10) & (size >= size[-1] * 1e-3)][::2]
+    some = torch.cat([some, -some])
+    # Second differences over a ten-millionth of x: nothing but rounding is left of a piecewise smooth function.
+    left, middle, right = (_evaluate(known.function, some * (1 + shift)) for shift in (-1e-7, 0.0, 1e-7))
+    total = left.abs() + 2 * middle.abs() + right.abs()
+    change = (left - 2 * middle + right).abs()[total > 0] / total[total > 0]
+    noise = float(change.quantile(0.75)) if len(change) else 0.0
+    if noise > tolerance:
+        return f"the values are noisy: they waver by {noise:.1g} of their size, and the tolerance is {tolerance:.1g}."
+    return ""
+
+
+def _affine(known: _Values, tolerance: float) -> tuple[Intertwiner, str] | None:
+    """The group of a constant or a straight line, and what it is."""
+    size, values, zero = known.size, known.values, known.zero
+    if bool(((values - zero).abs() <= tolerance * abs(zero)).all()):
+        return GeneralLinear("constant"), "it is constant"
+    slope, middle = (values[0, -1] - values[1, -1]) / (2 * known.reach), (values[0, -1] + values[1, -1]) / 2
+    line = middle + slope * torch.stack([size, -size])
+    rounding = ROUNDING * known.envelope[-1].item()
+    gaps = (values - line).abs()
+    gap = float(torch.where(gaps <= rounding + SMALLEST, 0.0, gaps / (values.abs() + line.abs())).max())
+    if gap > tolerance or abs(zero - middle) > rounding + tolerance * abs(zero):
+        return None
+    if float(abs(middle)) <= max(rounding, tolerance * float(abs(slope * size[0]))):
+        return GeneralLinear(), "it is a straight line through 0"
+    return GeneralLinear("affine"), "it is a straight line that misses 0"
+
+
+def _scalings(known: _Values, tolerance: float) -> tuple[Intertwiner | None, str]:
+    """The group of any other function by its scalings, or None, and why."""
+    factors = [2.0 ** (step / STEPS) for step in range(1, LARGEST + 1)]
+    positive = [known.violation(factor) for factor in factors]
+    # Irrational factors, so that a function that only repeats at powers of 2**(1 / STEPS) does not pass.
+    others = [known.violation(math.exp(power))[0] for power in (0.1234567, 0.7182818, math.sqrt(2), math.e)]
+    worst = max(*others, *(violation for violation, _ in positive))
+    if tolerance < worst <= 1000 * tolerance:
+        return None, (
+            f"scalings violate the rule by {worst:.1g}, neither below {tolerance:.1g} nor above {1000 * tolerance:.1g}."
+        )
+    violation, b = known.violation(-1.0)
+    if tolerance < violation <= 1000 * tolerance:
+        return None, f"lambda = -1 violates the rule by {violation:.1g}: too close to call."
+    flip = int(math.copysign(1, b)) if violation <= tolerance and abs(abs(b) - 1) <= 10 * tolerance else 0
+    parity = {0: "", 1: "even", -1: "odd"}[flip]
+    if worst <= tolerance:
+        degree = _rounded(math.log(positive[-1][1]) / math.log(factors[-1]))
+        reason = f"it is homogeneous of degree {degree:.6g}" + (f" and {parity}" if parity else "")
+        return Monomial("positive", flip=flip, degree=degree), reason
+    base, b = _smallest_scaling(known, [violation for violation, _ in positive], tolerance)
+    if base:
+        degree = _rounded(math.log(b) / math.log(base))
+        reason = f"it repeats when x is multiplied by {base:.6g}" + (f", and it is {parity}" if parity else "")
+        return Monomial("discrete", flip=flip, degree=degree, base=base), reason
+    if flip:
+        return Monomial("one", flip=flip), f"it is {parity}"
+    for factor in factors:
+        if known.violation(-factor)[0] <= tolerance:
+            return None, f"lambda = {-factor:.6g} is a symmetry and -1 is not; such groups have no name here."
+    return Monomial("one"), f"every other lambda has a counter-example with abs(x) up to {known.reach:.3g}."
+
+
+def _rounded(degree: float) -> float:
+    """The whole number that a degree is up to rounding, else the degree."""
+    return float(round(degree)) if abs(degree - round(degree)) < 1e-7 else degree
+
+
+def _smallest_scaling(known: _Values, violations: list[float], tolerance: float) -> tuple[float, float]:
+    """The smallest lambda > 1 that is a symmetry, and its b; (0, 0) if there is none up to 64."""
+    padded = [1.0, *violations, 1.0]
+    dips = [i for i in range(1, len(padded) - 1) if padded[i] <= min(padded[i - 1], padded[i + 1]) and padded[i] < 0.5]
+    for step in dips[:16]:
+        # Ternary search: near the right lambda the violation has the shape of a V.
+        low, high = math.log(2) * (step - 1) / STEPS, math.log(2) * (step + 1) / STEPS
+        for turn in range(80):
+            left, right = (2 * low + high) / 3, (low + 2 * high) / 3
+            one, other = (known.violation(math.exp(power))[0] for power in (left, right))
+            low, high = (low, right) if one <= other else (left, high)
+            if turn == 15 and min(one, other) > 0.01:
+                break  # a dip that does not reach 0
+        found = math.exp((low + high) / 2)
+        for factor in (2.0 ** (step / STEPS), round(found, 9), found):
+            violation, b = known.violation(factor)
+            if violation <= tolerance and b > 0 and factor > 1.01:
+                return factor, b
+    return 0.0, 0.0
+
+
+def violations(function: str | ActivationFunction | Function, factors: Any, *, reach: float = 1e3) -> Tensor:
+    """How badly each lambda in ``factors`` fails to be a symmetry of one channel, with the b that suits it.
+
+    The largest abs(sigma(lambda x) - b sigma(x)) / (abs(sigma(lambda x)) + abs(b sigma(x))) for abs(x) and
+    abs(lambda x) up to ``reach``, where b is exact at the largest value of sigma; from 0 (a symmetry) to 1. Factors
+    below 1 in magnitude are replaced by their inverses, which belong to the same group.
+
+    Parameters
+    ----------
+    function
+        Name, activation or function of a float64 tensor.
+    factors
+        Numbers other than 0, any shape.
+
+    Returns
+    -------
+    Float64 tensor of that shape.
+
+    >>> violations("relu", [2.0, -1.0])
+    tensor([0., 1.], dtype=torch.float64)
+    """
+    factors = torch.as_tensor(factors, dtype=torch.float64)
+    if not bool(((factors != 0) & factors.isfinite()).all()):
+        raise ValueError("factors holds 0 or a number that is not finite; a symmetry is invertible.")
+    known = _Values.of(lookup(function), reach).finite()
+    larger = torch.where(factors.abs() < 1, 1 / factors, factors)
+    result = [known.violation(value)[0] for value in larger.flatten().tolist()]
+    return torch.tensor(result, dtype=torch.float64).reshape(factors.shape)

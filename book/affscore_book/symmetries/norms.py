@@ -1,0 +1,121 @@
+"""Batch norm and symmetries: what it does not see, and a network without it that computes the same.
+
+Source: Godfrey, Brown, Emerson, Kvinge, "On the Symmetries of Deep Learning Models and their Internal
+Representations", NeurIPS 2022, appendix E.9.1.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from affscore_book.kit.networks import BasicBlock
+from affscore_book.symmetries.layers import NORMS, hidden_layers
+
+__all__ = ["fold_norm", "invariant_draws", "scale_before_norm"]
+
+
+def scale_before_norm(network: nn.Module, scales: Mapping[str, Tensor]) -> nn.Sequential:
+    """Multiply the channels before batch norm by positive factors, which batch norm takes out (appendix E.9.1).
+
+    The layer before the norm and its running statistics are scaled, gain and bias stay. The function is the same up
+    to the small number eps that batch norm adds to the variance, and exactly for eps = 0. The appendix prints
+    ``X diag(X^T X)^-1`` for the centred X, which is not invariant; with the power -1/2 and 1/b for the mean over b
+    samples it is.
+
+    Parameters
+    ----------
+    network
+        As in :func:`hidden_layers`. It is not changed.
+    scales
+        Name of an activation to positive factors (channels,).
+
+    Raises
+    ------
+    ValueError
+        If a name is not a hidden activation with batch norm, or the factors are not positive or of another shape.
+    """
+    result: Any = copy.deepcopy(network)
+    layers = {layer.name: layer for layer in hidden_layers(result) if layer.norm is not None}
+    with torch.no_grad():
+        for name, factors in scales.items():
+            if name not in layers:
+                raise ValueError(f"scales has {name!r}, which is not a hidden activation with batch norm.")
+            producer, norm = layers[name].producer, layers[name].norm
+            factors = torch.as_tensor(factors, dtype=torch.float64)
+            if factors.shape != (layers[name].channels,) or not bool(((factors > 0) & factors.isfinite()).all()):
+                raise ValueError(f"scales[{name!r}] should hold {layers[name].channels} positive, finite factors.")
+            factors = factors.to(producer.weight.device)
+            for value in (producer.weight, producer.bias, norm.running_mean):
+                if value is not None:
+                    value.copy_((factors * value.double().movedim(0, -1)).movedim(-1, 0))
+            norm.running_var.copy_(factors**2 * norm.running_var.double())
+    return result
+
+
+def invariant_draws(norm: Callable[[Tensor], Tensor], *, draws: int = 10, tolerance: float = 1e-10) -> int:
+    """In how many draws a norm of rows (b, channels) does not see positive factors on its channels (appendix E.9.1).
+
+    Each draw has 64 normal rows of 5 channels, float64, and a factor between 0.1 and 1.1 for each channel. It counts
+    if the norm's output changes by at most ``tolerance`` of its largest value.
+
+    >>> invariant_draws(lambda rows: rows / rows.std(0)), invariant_draws(lambda rows: rows - rows.mean(0))
+    (10, 0)
+    """
+    count = 0
+    for seed in range(draws):
+        generator = torch.Generator().manual_seed(seed)
+        rows = torch.randn(64, 5, generator=generator, dtype=torch.float64)
+        factors = torch.rand(5, generator=generator, dtype=torch.float64) + 0.1
+        before = norm(rows)
+        count += bool((norm(factors * rows) - before).abs().max() <= tolerance * before.abs().max())
+    return count
+
+
+def fold_norm(network: nn.Module) -> nn.Sequential:
+    """The same network in evaluation mode, with every batch norm absorbed by the layer before it.
+
+    Without batch norm between a layer and its activation, any matrix can act there.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`hidden_layers`, or if a batch norm has no running statistics.
+    """
+    hidden_layers(network)
+
+    def folded(part: Any) -> Any:
+        layers: dict[str, nn.Module] = {}
+        last = ""
+        for name, module in part.named_children():
+            if isinstance(module, NORMS):
+                if module.running_mean is None or module.running_var is None:
+                    raise ValueError(f"the batch norm {name} has no running statistics to fold.")
+                layers[last] = _absorb(layers[last], module)
+                continue
+            if isinstance(module, nn.Sequential):
+                module = folded(module)
+            elif isinstance(module, BasicBlock):
+                module.a, module.b = folded(module.a), folded(module.b)
+            layers[name], last = module, name
+        return nn.Sequential(OrderedDict(layers))
+
+    return folded(copy.deepcopy(network)).eval()
+
+
+@torch.no_grad()
+def _absorb(layer: Any, norm: Any) -> nn.Module:
+    gain = 1 / (norm.running_var.double() + norm.eps).sqrt()
+    shift = -norm.running_mean.double() * gain
+    if norm.affine:
+        gain, shift = gain * norm.weight, shift * norm.weight + norm.bias
+    bias = shift if layer.bias is None else shift + gain * layer.bias
+    weight = layer.weight.double() * gain.reshape(-1, *[1] * (layer.weight.ndim - 1))
+    layer.weight.copy_(weight)
+    layer.bias = nn.Parameter(bias.to(layer.weight.dtype))
+    return layer

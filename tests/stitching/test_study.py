@@ -1,0 +1,97 @@
+"""The stored stitched networks: read as penalties, of the committed networks, and what damages them."""
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from affscore_book.kit.networks import load_network
+from affscore_book.stitching.study import load_stitching
+
+BOOK = Path(__file__).parents[2] / "book"
+NETWORKS = BOOK / "data" / "networks"
+
+
+def stored(**changes):
+    """A file of book/data/stitching/make.py with two pairs of two networks."""
+
+    def record(i, j, kept, **more):
+        names = {"bottom": f"myrtle_{i}", "top": f"myrtle_{j}", "layer": "relu1", "channels": 4}
+        return names | {"stitch": "full", "fit": "closed form", "kept": kept, "reestimated": kept + 0.1} | more
+
+    content = {
+        "settings": {"dataset": "none", "images": {"test": 10}},
+        "made_with": {},
+        "networks": {"myrtle_0": {"accuracy": 0.8}, "myrtle_1": {"accuracy": 0.9}},
+        "tasks": {
+            "closed: a": [record(0, 1, 0.75), record(0, 1, 0.35, stitch="g_relu")],
+            "closed: b": [record(1, 0, 0.65), record(1, 0, 0.7, stitch="g_relu")],
+            "alpha: a": [record(0, 1, 0.1, stitch="g_relu", alpha=1.0)],
+            "signature: a": [{"network": "myrtle_1", "layer": "relu1", "scores": [0.5, 0.75]}],
+        },
+    }
+    return json.dumps(content | changes)
+
+
+def test_the_stored_results_are_read_as_penalties(tmp_path):
+    file = tmp_path / "stitching.json"
+    file.write_text(stored(), encoding="utf-8")
+    study = load_stitching(file)
+    kept = study.table("myrtle", "relu1", "full", norm="kept")
+    assert np.isnan(kept.diagonal()).all()
+    assert kept[0, 1] == pytest.approx(10) and kept[1, 0] == pytest.approx(20)
+    assert study.penalty("myrtle", "relu1", "full").mean == pytest.approx(5)
+    assert study.table("myrtle", "relu1", "g_relu", alpha=1.0)[0, 1] == pytest.approx(65)
+    assert study.table("myrtle", "relu1", "g_relu")[0, 1] == pytest.approx(40)  # not the one with an alpha
+    assert study.share_below("myrtle", "full", "g_relu") == 0.5
+    assert study.pairs() == {"myrtle, alpha": 1, "myrtle, closed": 2}
+    assert study.mean_penalty("myrtle", ["relu1"], "full") == pytest.approx(5)
+    assert study.layer_scores("myrtle")[1].tolist() == [0.625] and np.isnan(study.layer_scores("myrtle")[0, 0])
+    with pytest.raises(ValueError, match="no record of resnet20"):
+        study.table("resnet20", "relu1", "full")
+    with pytest.raises(ValueError, match="norm is 'new'"):
+        study.table("myrtle", "relu1", "full", norm="new")
+    with pytest.raises(ValueError, match="no scores of resnet20"):
+        study.layer_scores("resnet20")
+
+
+@pytest.mark.parametrize("text", ["", "{}", stored()[:-9], "[1]", stored(networks={"myrtle_0": 3})])
+def test_a_damaged_file_is_named(text, tmp_path):
+    (tmp_path / "x.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"x\.json is not a complete file"):
+        load_stitching(tmp_path / "x.json")
+
+
+def test_the_rank_correlation_is_that_of_layers(tmp_path):
+    """Three layers in which score and penalty rise together in every network, then with the scores turned round."""
+    tasks = {}
+    for i, j in itertools.permutations(range(3), 2):
+        names = {"bottom": f"plain_{i}", "top": f"plain_{j}", "stitch": "g_relu", "fit": "closed form"}
+        values = [{"layer": f"relu{k}", "kept": 0.0, "reestimated": 0.8 - 0.1 * k - 0.01 * i} for k in range(3)]
+        tasks[f"closed: {i} {j}"] = [names | value for value in values]
+    for turn, expected in ((1, 1.0), (-1, -1.0)):
+        for i in range(3):
+            scores = [0.1 * k for k in range(3)][::turn]
+            named = [{"network": f"plain_{i}", "layer": f"relu{k}", "scores": [s]} for k, s in enumerate(scores)]
+            tasks[f"signature: {i}"] = named
+        networks = {f"plain_{i}": {"accuracy": 0.9} for i in range(3)}
+        (tmp_path / "x.json").write_text(stored(tasks=tasks, networks=networks), encoding="utf-8")
+        found = load_stitching(tmp_path / "x.json").rank_correlation("plain", draws=50)
+        assert found == pytest.approx((expected, expected, expected))
+
+
+def test_the_books_results_are_of_the_committed_networks():
+    """Every record has accuracies of whole images, and its networks are there with the accuracy on all images."""
+    study = load_stitching(BOOK / "data" / "stitching" / "study.json")
+    count = study.settings["images"]["test"]
+    for record in study.records:
+        for norm in ("kept", "reestimated"):
+            assert 0 <= record[norm] <= 1 and record[norm] * count == pytest.approx(round(record[norm] * count))
+        assert (NETWORKS / f"{record['bottom']}.safetensors").exists()
+    content = json.loads((BOOK / "data" / "stitching" / "study.json").read_text())
+    for name, about in content["networks"].items():
+        assert about["accuracy_all_test"] == load_network(NETWORKS / f"{name}.safetensors")[1]["accuracy"]
+        assert abs(about["accuracy"] - about["accuracy_all_test"]) < 4 * 0.5 / math.sqrt(count)

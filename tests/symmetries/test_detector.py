@@ -1,0 +1,136 @@
+"""The detector finds planted groups, agrees with the table, and says when it cannot tell."""
+
+import math
+
+import pytest
+import torch
+from through_activations import gap, wide
+from torch import nn
+
+from affscore_book.activations.catalogue import CATALOGUE
+from affscore_book.symmetries.detector import find_intertwiner, violations
+from affscore_book.symmetries.groups import GeneralLinear, Monomial
+from affscore_book.symmetries.table import intertwiner
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_detector_agrees_with_the_table(name):
+    finding = find_intertwiner(CATALOGUE[name])
+    assert finding.group == intertwiner(name), finding
+
+
+def test_affine_functions_are_an_exception_to_theorem_e14():
+    """x + 1 is not linear, and a matrix that mixes channels passes through it."""
+    a = torch.tensor([[2.0, -1.0], [-0.5, 1.5]], dtype=torch.float64)
+    x = wide(2)
+    torch.testing.assert_close(a @ x + 1, a @ (x + 1), rtol=1e-12, atol=1e-12)
+    finding = find_intertwiner(lambda x: x + 1)
+    assert finding.group == GeneralLinear("affine") and finding.group.contains(a)
+    assert "sums to 2" in finding.group.why_not(a + torch.eye(2))
+    for seed in range(4):
+        b = finding.group.sample(4, seed)
+        torch.testing.assert_close(b.sum(1), torch.ones(4, dtype=torch.float64))
+        assert gap(lambda x: 3 * x - 2, b, finding.group.phi(b), wide(4, seed=seed)) < 1e-10
+
+
+def periodic(base):
+    def function(x):
+        size = x.abs().clamp(min=1e-300)
+        return torch.where(x == 0, 0.0, x * (1 + 0.3 * torch.sin(2 * math.pi * size.log() / math.log(base))))
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: -7 * x, GeneralLinear()),
+        (lambda x: 3 * x + 1, GeneralLinear("affine")),
+        (lambda x: 0 * x - 2, GeneralLinear("constant")),
+        (lambda x: 1e-20 * x.clamp(min=0), Monomial("positive")),
+        (lambda x: 1e20 * x.clamp(max=0), Monomial("positive")),
+        (lambda x: torch.where(x > 0, x, 0.9999 * x), Monomial("positive")),
+        (lambda x: x.abs() ** 2.5, Monomial("positive", flip=1, degree=2.5)),
+        (lambda x: x.sign() * x.abs() ** 0.5, Monomial("positive", flip=-1, degree=0.5)),
+        (lambda x: x**99, Monomial("positive", flip=-1, degree=99)),
+        (lambda x: torch.where(x > 0, 2 * x**2, -3 * x**2), Monomial("positive", degree=2)),
+        (lambda x: torch.where(x > 0, 2 * x**2, -2 * x**2), Monomial("positive", flip=-1, degree=2)),
+        (lambda x: (x >= 0).double(), Monomial("positive", degree=0)),
+        (lambda x: x.clamp(-500, 500), Monomial("one", flip=-1)),
+        (lambda x: x**2 + x**4, Monomial("one", flip=1)),
+        (lambda x: x**2 + 1e-2 * x**4, Monomial("one", flip=1)),
+        (lambda x: x**2 + x**3, Monomial("one")),
+        (lambda x: torch.floor(x), Monomial("one")),
+        (lambda x: torch.where(x == 0, 7.0, x**2), Monomial("one", flip=1)),
+        (lambda x: torch.exp(x), Monomial("one")),
+        (lambda x: x.clamp(min=0) + 1e-3, Monomial("one")),
+        (lambda x: nn.functional.softplus(x, beta=1000), Monomial("one")),
+    ],
+)
+def test_the_detector_finds_planted_groups(function, expected):
+    assert find_intertwiner(function).group == expected
+
+
+@pytest.mark.parametrize("base", [2.0, 3.0, 10.0])
+def test_the_detector_finds_discrete_scalings(base):
+    function = periodic(base)
+    group = find_intertwiner(function).group
+    # Where the sine turns over, half the base would do for its size and not for its sign.
+    assert isinstance(group, Monomial) and group.scalings == "discrete" and group.flip == -1
+    assert group.base == pytest.approx(base, rel=1e-9) and group.degree == pytest.approx(1, abs=1e-9)
+    a = group.sample(3, 0)
+    assert gap(function, a, group.phi(a), wide(3)) < 1e-8
+    assert group.contains(a @ a) and not group.contains(1.5 * a)
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "reason"),
+    [
+        (lambda x: x.clamp(0, 6), {"domain": (-2, 2)}, "only a domain of"),
+        (torch.tanh, {"domain": (-5, 5)}, "only a domain of"),
+        (torch.relu, {"domain": (0, 1000)}, "not on both sides of 0"),
+        (torch.sqrt, {}, "NaN at x = -"),
+        (lambda x: 1 / x, {}, "is inf at 0"),
+        (lambda x: torch.where(x.abs() < 1e-5, math.inf, x), {}, "is inf"),
+        (lambda x: torch.where(x.abs() < 0.01, torch.where(x == 0, 0.0, math.inf), x), {}, "infinite at x ="),
+        (lambda x: torch.relu(x) + 1e-3 * torch.rand_like(x), {}, "random"),
+        (lambda x: x - x.flatten()[0], {}, "does not work entry by entry"),
+        (nn.Softmax(dim=-1), {}, "does not work entry by entry"),
+        (lambda x: torch.relu(x) * (1 + 1e-6 * torch.sin(1e12 * x)), {}, "noisy"),
+        (lambda x: 1.1 * torch.relu(x.float()), {}, "noisy"),
+        (lambda x: torch.relu(x) * (1 + 1e-8 * torch.tanh(x)), {}, "neither below"),
+    ],
+)
+def test_the_detector_says_when_it_cannot_tell(function, options, reason):
+    finding = find_intertwiner(function, **options)
+    assert finding.group is None and reason in finding.reason
+    assert repr(finding).startswith("Finding(cannot tell: ")
+
+
+def test_one_counter_example_is_enough_on_any_domain():
+    assert find_intertwiner("sigmoid", domain=(-0.5, 0.5)).group == Monomial("one")
+    assert find_intertwiner("relu6", domain=(-200, 200)).group == Monomial("one")
+
+
+def test_float32_functions_need_a_wider_tolerance():
+    assert find_intertwiner(lambda x: 1.1 * torch.relu(x.float()), tolerance=1e-5).group == Monomial("positive")
+    assert find_intertwiner(lambda x: torch.tanh(x.float()), tolerance=1e-5).group == Monomial("one", flip=-1)
+
+
+def test_the_detector_names_bad_arguments():
+    with pytest.raises(ValueError, match=r"domain is \(1, -1\)"):
+        find_intertwiner("relu", domain=(1, -1))
+    with pytest.raises(ValueError, match="tolerance is 0"):
+        find_intertwiner("relu", tolerance=0)
+    with pytest.raises(ValueError, match="it should keep the shape"):
+        find_intertwiner(lambda x: x.sum())
+    with pytest.raises(ValueError, match="factors holds 0"):
+        violations("relu", [0.0])
+
+
+def test_violations_are_zero_on_the_group_only():
+    factors = torch.tensor([-3.0, -1.0, -0.5, 0.2, 1.0, 1.5, 40.0])
+    assert violations("relu", factors).le(1e-12).tolist() == [False, False, False, True, True, True, True]
+    assert violations("tanh", factors).le(1e-12).tolist() == [False, True, False, False, True, False, False]
+    assert violations("square", factors).le(1e-12).all()
+    assert violations("relu", 7.0) == violations("relu", 1 / 7.0) == 0

@@ -1,0 +1,38 @@
+"""The figures show what they are given."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+
+from affscore_book.symmetries import figures
+from affscore_book.symmetries.groups import PReLUGroup
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def test_kinks_lie_where_the_matrices_put_them():
+    figures.plot_kinks({"double": 2 * torch.eye(2, dtype=torch.float64)})
+    (axes,) = plt.gcf().axes
+    start, stop = (np.array([line.get_xydata()[0] for line in axes.lines if line.get_marker() == m and len(
+        line.get_xdata()) == 1]) for m in "sx")  # fmt: skip
+    np.testing.assert_allclose(start, stop, atol=1e-12)  # a scaling passes through ReLU
+
+
+def test_every_entry_of_a_matrix_and_its_phi_is_written():
+    slopes = (1.0, 1.0, 4.0, 0.25)
+    a = PReLUGroup(slopes).sample(4, 3)
+    figures.plot_prelu(a, PReLUGroup(slopes).phi(a), slopes)
+    first = plt.gcf().axes[0]
+    assert len(first.texts) == int((a != 0).sum())
+    assert first.texts[0].get_text().replace("\u2212", "-") == f"{a[0, 0]:.1f}"
+
+
+def test_joined_networks_are_told_apart_by_their_place():
+    figures.plot_residual({"relu": 1e-16, "block1.relu1": 0.5, "block1.relu2": 1e-15})
+    between, inside = plt.gcf().axes[0].lines
+    assert between.get_ydata().tolist() == [1e-16, 1e-15] and inside.get_xdata().tolist() == [2]

@@ -1,0 +1,36 @@
+"""GELU's gap from homogeneity against integrals and samples."""
+
+import math
+
+import pytest
+import torch
+from scipy import integrate, special
+
+from affscore_book.activations.catalogue import CATALOGUE
+from affscore_book.symmetries.gelu import homogeneity_gap, homogeneity_slope
+
+
+@pytest.mark.parametrize("factor", [0.05, 0.5, 0.99, 1.5, 3.0, 50.0])
+def test_gelus_gap_is_the_integral(factor):
+    def integrand(x):
+        return (factor * x * (special.ndtr(factor * x) - special.ndtr(x))) ** 2 * math.exp(-(x**2) / 2)
+
+    value = 2 * integrate.quad(integrand, 0, 40, points=[0.1, 1, 5], limit=500)[0] / math.sqrt(2 * math.pi)
+    assert homogeneity_gap(factor).item() == pytest.approx(math.sqrt(value), rel=1e-7)
+
+
+def test_gelus_slope_is_the_integral_and_the_limit():
+    integral = integrate.quad(lambda x: 2 * (x * special.ndtr(-x)) ** 2 * math.exp(-(x**2) / 2), 0, 40)[0]
+    assert homogeneity_slope() == pytest.approx(math.sqrt(integral / math.sqrt(2 * math.pi)), rel=1e-10)
+    assert homogeneity_gap(1e6).item() / 1e6 == pytest.approx(homogeneity_slope(), rel=1e-6)
+    assert abs(homogeneity_slope() - 0.127) < 5e-4
+    assert homogeneity_gap(1.0) == 0
+    with pytest.raises(ValueError, match="not positive and finite"):
+        homogeneity_gap([1.0, 0.0])
+
+
+def test_gelus_gap_is_that_of_a_sample():
+    x = torch.randn(200_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    gelu = CATALOGUE["gelu"]
+    rms = (gelu(3 * x) - 3 * gelu(x)).square().mean().sqrt().item()
+    assert homogeneity_gap(3.0).item() == pytest.approx(rms, rel=0.01)

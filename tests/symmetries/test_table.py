@@ -1,0 +1,84 @@
+"""Which activation has which group, and how well a matrix passes through one."""
+
+import pytest
+import torch
+from through_activations import gap, wide
+from torch import nn
+
+from affscore_book.activations.catalogue import CATALOGUE
+from affscore_book.symmetries.table import defect, intertwiner, passing
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        (nn.ReLU(), "positive scalings times permutations"),
+        (nn.LeakyReLU(0.0), "positive scalings times permutations"),
+        (nn.LeakyReLU(0.2), "positive scalings times permutations"),
+        (nn.LeakyReLU(1.0), "invertible matrices"),
+        (nn.LeakyReLU(-1.0), "scalings times permutations"),
+        (nn.PReLU(), "positive scalings times permutations"),
+        (nn.Identity(), "invertible matrices"),
+        (nn.Tanh(), "signed permutations"),
+        (nn.GELU(), "permutations"),
+        (nn.Hardtanh(-2.0, 2.0), "signed permutations"),
+        (nn.Softplus(beta=3.0), "permutations"),
+    ],
+)
+def test_modules_have_the_group_of_their_parameters(module, expected):
+    with torch.no_grad():
+        group = intertwiner(module)
+        assert group.description == expected
+        a = group.sample(3, 5)
+        assert gap(module.double(), a, group.phi(a), wide(3)) < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("activation", "error", "message"),
+    [
+        ("rleu", ValueError, "activation is 'rleu'"),
+        (3, TypeError, "activation is 3"),
+        (torch.sqrt, ValueError, "its group cannot be told from its values: the function is NaN"),
+    ],
+)
+def test_what_has_no_group_is_named(activation, error, message):
+    with pytest.raises(error, match=message):
+        intertwiner(activation)
+
+
+def test_a_wrong_phi_is_seen():
+    for name in ("relu_squared", "gaussian", "cube", "heaviside", "abs", "sign"):
+        a = intertwiner(name).sample(4, 0)
+        assert defect(name, a, intertwiner(name).phi(a)) < 1e-10
+        assert defect(name, a, a) > 0.1, name
+
+
+def test_relu6_passes_for_relu_on_a_narrow_range():
+    a = intertwiner("relu").sample(3, 1)
+    assert defect("relu6", a, a, reach=0.5) == pytest.approx(0, abs=1e-12)
+    assert defect("relu6", a, a, reach=100.0) > 0.1
+
+
+def test_lemma_31_needs_its_condition():
+    """sigma(I) is singular for the Mexican hat with one channel and for a threshold at 1; the group is there."""
+    assert CATALOGUE["ricker"](torch.eye(1)).item() == 0
+    assert not CATALOGUE["threshold"](torch.eye(3)).any()
+    assert defect("ricker", -torch.eye(1).double(), torch.eye(1).double()) == 0
+
+
+@pytest.mark.parametrize("name", ["identity", "relu", "tanh", "gaussian", "cube", "gelu"])
+def test_a_group_passes_its_own_activation_and_no_other(name):
+    group = intertwiner(name)
+    assert passing(name, group, draws=5) == 5
+    # Planted errors: matrices of another group, and the right matrices with another phi.
+    assert passing("gelu", intertwiner("relu"), draws=5) == 0
+    assert passing(lambda x: CATALOGUE[name](x) + 0.01 * x.clamp(0, 1), group, draws=5) < 5 or name == "gelu"
+    with pytest.raises(ValueError, match="draws is 0"):
+        passing(name, group, draws=0)
+
+
+def test_defects_of_matrices_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="reach is"):
+        defect("relu", torch.eye(2), torch.eye(2), reach=0.0)
+    with pytest.raises(ValueError, match="both should have one shape"):
+        defect("relu", torch.eye(2), torch.eye(3))
