@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from affscore_book.kit.checks import report
-from affscore_book.redshift.networks import Network, dct_frequency, fourier_frequency, grid_points
+from affscore_book.redshift.complexity import dct_frequency, fourier_frequency
+from affscore_book.redshift.networks import Network, grid_points
 
 
 def check_scale(c: float) -> None:

@@ -10,26 +10,14 @@ from torch import Tensor
 
 from affscore.plots import BLUE, GREEN, INK, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.activations.catalogue import lookup
-from affscore_book.redshift.networks import (
-    PANELS,
-    PUBLISHED_SEED,
-    Study,
-    dct_frequency,
-    fourier_frequency,
-    image_of,
-    random_network,
-)
+from affscore_book.redshift.complexity import dct_frequency, fourier_frequency
+from affscore_book.redshift.networks import PANELS, PUBLISHED_SEED, image_of, random_network
+from affscore_book.redshift.study import StoredDraws
 
 __all__ = [
-    "plot_distributions",
-    "plot_edges",
-    "plot_map",
-    "plot_panels",
-    "plot_precision",
-    "plot_saturation",
-    "plot_symmetry",
-    "plot_waves",
-]
+    "plot_distributions", "plot_edges", "plot_heat_maps", "plot_panels", "plot_precision", "plot_rescaling",
+    "plot_saturation", "plot_waves",
+]  # fmt: skip
 
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, SKY)
 MARKS = ("o-", "s--", "D-.", "^:", "v-")
@@ -62,7 +50,7 @@ def plot_panels(scores: Mapping[tuple[float, float, str], Tensor]) -> None:
 
 
 @styled
-def plot_distributions(study: Study) -> None:
+def plot_distributions(study: StoredDraws) -> None:
     """The mean score of each panel over all stored draws, with the published draw's number from the paper."""
     _, (axes,) = panels(1, 1, height=6)
     for at, key in enumerate(PANELS):
@@ -150,7 +138,7 @@ def plot_saturation(activations: Sequence[str] = ("relu", "gelu", "tanh", "gauss
 
 
 @styled
-def plot_map(study: Study, kind: str, measure: str) -> None:
+def plot_heat_maps(study: StoredDraws, kind: str, measure: str) -> None:
     """Eight heat maps over scale and depth or shift: ``kind`` "depth" or "shift", ``measure`` "score" or "complexity".
 
     Cells are medians over the draws in which no layer is dead; a cross marks cells where some are.
@@ -203,7 +191,7 @@ def plot_precision(double: Sequence[float], single: Sequence[float]) -> None:
 
 
 @styled
-def plot_symmetry(c: float = 6.0, seed: int = PUBLISHED_SEED) -> None:
+def plot_rescaling(c: float = 6.0, seed: int = PUBLISHED_SEED) -> None:
     """ReLU and tanh images: as drawn, weights times c, and weights times c with the biases times c^l."""
     network = random_network(seed=seed)
     changes = (

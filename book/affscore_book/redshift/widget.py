@@ -16,7 +16,8 @@ from affscore.score import affinity_score
 from affscore_book.kit.affinity1d import uniforms
 from affscore_book.kit.picture import Panel, number, picture
 from affscore_book.kit.widgets import ComputedWidget
-from affscore_book.redshift.networks import Network, dct_frequency, grid_points, image_of
+from affscore_book.redshift.complexity import dct_frequency
+from affscore_book.redshift.networks import Network, grid_points, image_of
 
 __all__ = ["RedshiftImage"]
 

@@ -1,0 +1,72 @@
+"""The measures of complexity on signals of known frequency, degree and repetition."""
+
+import math
+
+import numpy as np
+import pytest
+
+from affscore_book.redshift.complexity import chebyshev_degree, dct_frequency, fourier_frequency, lempel_ziv
+from affscore_book.redshift.networks import grid_points, image_of, random_network
+
+
+@pytest.mark.parametrize(("k", "m"), [(1, 0), (3, 4), (0, 9), (15, 8)])
+def test_fourier_frequency_of_a_wave(k, m):
+    x = 2 * np.pi * np.arange(32) / 32
+    wave = 3 + np.cos(k * x[:, None] + m * x + 0.3)
+    assert fourier_frequency(wave) == pytest.approx(math.hypot(k, m) / 16, rel=1e-12)
+
+
+@pytest.mark.parametrize(("k", "m"), [(1, 0), (3, 4), (0, 9), (31, 20)])
+def test_dct_frequency_of_a_wave_and_chebyshev_degree_of_a_polynomial(k, m):
+    x = (np.arange(32) + 0.5) / 32
+    wave = -7 + 2 * np.outer(np.cos(np.pi * k * x), np.cos(np.pi * m * x))
+    assert dct_frequency(wave) == pytest.approx(math.hypot(k, m), rel=1e-12)
+    nodes = grid_points(32, nodes="chebyshev").numpy()
+    line = np.polynomial.chebyshev.Chebyshev
+    product = line.basis(k)(nodes[:, 0]) * line.basis(m)(nodes[:, 1])
+    assert chebyshev_degree(product.reshape(32, 32)) == pytest.approx(math.hypot(k, m), rel=1e-10)
+
+
+def test_mixtures_are_weighted_by_power():
+    x = (np.arange(32) + 0.5) / 32
+    wave = np.add.outer(3 * np.cos(np.pi * 2 * x), 1 * np.cos(np.pi * 10 * x))
+    assert dct_frequency(wave) == pytest.approx((9 * 2 + 1 * 10) / 10, rel=1e-12)
+
+
+def test_fourier_has_a_floor_where_the_cosine_transform_has_none():
+    """A ramp in any direction: the closed form of its Fourier series, |F_k|^2 ~ 1 / sin^2(pi k / n)."""
+    n = 32
+    k = np.arange(1, n)
+    power = 1 / np.sin(np.pi * k / n) ** 2
+    floor = (power * np.minimum(k, n - k)).sum() / power.sum() / (n / 2)
+    points = grid_points(n)
+    for angle in (0.0, 0.4, 0.7):
+        ramp = (points[:, 0] * math.cos(angle) + points[:, 1] * math.sin(angle)).reshape(n, n)
+        assert fourier_frequency(ramp) == pytest.approx(floor, rel=1e-9)
+        assert 1 <= dct_frequency(ramp) < 1.04
+    assert 0.147 < floor < 0.149
+
+
+@pytest.mark.parametrize("measure", [fourier_frequency, dct_frequency, lempel_ziv])
+def test_measures_have_no_unit_and_are_undefined_on_constants(measure):
+    image = image_of(random_network(seed=1), "tanh", grid=16)
+    assert measure(image * 2**20 + 2**22) == pytest.approx(measure(image), rel=1e-6)
+    assert measure(image.T) == pytest.approx(measure(image), rel=1e-9)
+    assert math.isnan(measure(np.full((8, 8), 0.1)))
+    with pytest.raises(ValueError, match=r"image has shape \(4,\); it should be \(rows, columns\)"):
+        measure(np.zeros(4))
+    with pytest.raises(ValueError, match="image holds values that are NaN or infinite"):
+        measure(np.array([[0.0, math.nan], [1.0, 2.0]]))
+
+
+def test_lempel_ziv_orders_simple_and_complex_images():
+    rng = np.random.default_rng(0)
+    step = np.zeros((32, 32))
+    step[:, 16:] = 1
+    noise = [lempel_ziv(rng.uniform(size=(32, 32)), levels=levels) for levels in (2, 4, 10)]
+    assert lempel_ziv(step) < 0.1
+    assert all(0.9 < value < 1.3 for value in noise), noise
+    waves = [lempel_ziv(np.cos(f * np.arange(32))[:, None] + np.cos(1.3 * f * np.arange(32))) for f in (0.05, 0.4, 2.0)]
+    assert waves == sorted(waves)
+    with pytest.raises(ValueError, match="levels is 1; it should be at least 2"):
+        lempel_ziv(step, levels=1)

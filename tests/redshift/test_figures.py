@@ -1,0 +1,39 @@
+"""Every figure of the chapter on neural redshift draws as many panels as it has ideas, with data in each."""
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import pytest
+
+from affscore_book.redshift import figures
+from affscore_book.redshift.networks import PANELS, image_of, layer_scores, random_network
+from affscore_book.redshift.study import load_draws
+
+STORED = load_draws(Path(__file__).resolve().parents[2] / "book" / "data" / "redshift" / "study.json")
+
+
+@pytest.mark.parametrize(
+    ("draw", "panels"),
+    [
+        (lambda: figures.plot_panels({(t, s, a): layer_scores(a, shift=t, seed=0, grid=4) for t, s, a in PANELS}), 8),
+        (lambda: figures.plot_distributions(STORED), 1),
+        (lambda: figures.plot_edges(image_of(random_network(seed=0), "tanh")), 4),
+        (lambda: figures.plot_waves(8), 2),
+        (lambda: figures.plot_saturation(draws=1), 2),
+        (lambda: figures.plot_heat_maps(STORED, "depth", "score"), 9),
+        (lambda: figures.plot_heat_maps(STORED, "shift", "complexity"), 9),
+        (lambda: figures.plot_precision([0.5] * 24, [-3.0] * 24), 1),
+        (lambda: figures.plot_rescaling(c=2.0), 6),
+    ],
+)
+def test_figures_draw_data_in_every_panel(draw, panels):
+    try:
+        assert draw() is None
+        axes = plt.gcf().axes
+        assert len(axes) == panels and all(panel.has_data() for panel in axes)
+    finally:
+        plt.close()

@@ -1,0 +1,158 @@
+"""Random networks: the paper's draws and numbers, what a pair of draws shares, and the symmetry of ReLU."""
+
+import math
+
+import pytest
+import torch
+
+from affscore import affinity_score
+from affscore_book.redshift.networks import (
+    PANELS,
+    PUBLISHED_SEED,
+    grid_points,
+    image_of,
+    layer_scores,
+    random_network,
+)
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_the_papers_means_and_deviations(panel):
+    shift, scale, activation = panel
+    scores = layer_scores(activation, scale=scale, shift=shift, seed=PUBLISHED_SEED)
+    mean, std = PANELS[panel]
+    assert scores.dtype == torch.float64 and scores.shape == (3,)
+    assert abs(scores.mean() - mean) < 0.01
+    assert abs(scores.std(correction=0) - std) < 0.015
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_the_papers_means_without_shrinkage(panel):
+    shift, scale, activation = panel
+    scores = layer_scores(activation, scale=scale, shift=shift, seed=PUBLISHED_SEED, covariance="empirical")
+    assert abs(scores.mean() - PANELS[panel][0]) < 0.025
+
+
+def test_another_seed_misses_the_papers_numbers():
+    """Agreement with the paper is not what any draw gives."""
+    misses = [
+        abs(layer_scores(a, scale=s, shift=t, seed=PUBLISHED_SEED + 1).mean() - mean) > 0.01
+        for (t, s, a), (mean, _) in PANELS.items()
+        if s == 6
+    ]
+    assert any(misses)
+
+
+@pytest.mark.parametrize("shift", [0.0, -0.05])
+def test_published_draw_is_torchs_in_the_papers_order(shift):
+    """Written out once more: seed, four layers, their numbers; then four new layers and theirs, without a new seed."""
+    torch.manual_seed(PUBLISHED_SEED)
+    for scale in (1.0, 6.0):
+        layers = [torch.nn.Linear(2, 40), torch.nn.Linear(40, 40), torch.nn.Linear(40, 40), torch.nn.Linear(40, 1)]
+        for layer in layers:
+            a = math.sqrt(6 / (layer.in_features + layer.out_features))
+            torch.nn.init.uniform_(layer.weight, scale * (-a + shift), scale * (a + shift))
+            torch.nn.init.uniform_(layer.bias, -1, 1)
+        network = random_network(scale=scale, shift=shift, seed=PUBLISHED_SEED)
+        for layer, weight, bias in zip(layers, network.weights, network.biases, strict=True):
+            assert torch.equal(layer.weight.double(), weight) and torch.equal(layer.bias.double(), bias)
+
+
+@pytest.mark.parametrize("draw", ["published", "paired"])
+def test_a_draw_leaves_the_callers_random_numbers_alone(draw):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    random_network(seed=1, scale=2.0, draw=draw)
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_paired_draws_differ_by_scale_and_shift_only(seed):
+    one = random_network(seed=seed, draw="paired")
+    other = random_network(seed=seed, scale=6.0, shift=-0.05, draw="paired")
+    for a, b, p, q in zip(one.weights, other.weights, one.biases, other.biases, strict=True):
+        torch.testing.assert_close(b, 6 * (a - 0.05), rtol=1e-12, atol=1e-12)
+        assert torch.equal(p, q)
+    published = random_network(seed=seed)
+    for a, b in zip(one.weights, published.weights, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("draw", ["published", "paired"])
+@pytest.mark.parametrize(("mode", "sign"), [("bounds", 1), ("symmetric", -1)])
+def test_weights_fill_their_bounds(draw, mode, sign):
+    network = random_network(seed=0, scale=2.0, shift=-0.05, shift_mode=mode, draw=draw, width=100)
+    a = math.sqrt(6 / 200)
+    weight = network.weights[1]
+    low, high = 2 * (-a + sign * -0.05), 2 * (a - 0.05)
+    assert low <= weight.min() < low + 0.001 and high - 0.001 < weight.max() <= high + 1e-7
+    assert abs(weight.mean() - (low + high) / 2) < 0.01
+    assert all(bias.abs().max() <= 1 for bias in network.biases)
+
+
+def test_scores_are_those_of_the_networks_activations():
+    network = random_network(seed=3, draw="paired", width=7, depth=2)
+    points = grid_points(9)
+    value = points
+    expected = []
+    for weight, bias in zip(network.weights[:-1], network.biases[:-1], strict=True):
+        before = value @ weight.T + bias
+        value = torch.tanh(before)
+        expected.append(affinity_score(before, value).item())
+    found = layer_scores("tanh", seed=3, draw="paired", width=7, depth=2, grid=9)
+    assert found.tolist() == pytest.approx(expected, abs=1e-12)
+    torch.testing.assert_close(network(points, torch.tanh), value @ network.weights[-1][0] + network.biases[-1])
+    assert image_of(network, "tanh", grid=9).shape == (9, 9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"activation": "rleu"}, "activation is 'rleu'; it should be one of heaviside, sign"),
+        ({"scale": 0.0}, "scale is 0.0; it should be a finite number greater than 0"),
+        ({"scale": -1.0}, "scale is -1.0"),
+        ({"scale": math.nan}, "scale is nan"),
+        ({"shift": math.inf}, "shift is inf; it should be a finite number"),
+        ({"shift": -0.5, "shift_mode": "symmetric"}, r"shift is -0\.5; with shift_mode 'symmetric'"),
+        ({"grid": 1}, "grid is 1; it should be at least 2"),
+        ({"grid": 8.0}, r"grid is 8\.0; it should be a whole number"),
+        ({"seed": -1}, "seed is -1"),
+        ({"depth": 0}, "depth is 0; it should be at least 1"),
+        ({"width": True}, "width is True; it should be a whole number"),
+        ({"draw": "first"}, "draw is 'first'; it should be one of 'published', 'paired'"),
+        ({"shift_mode": "both"}, "shift_mode is 'both'; it should be one of 'bounds', 'symmetric'"),
+        ({"covariance": "oas"}, "covariance is 'oas'; it should be one of"),
+    ],
+)
+def test_bad_arguments_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        layer_scores(**{"activation": "relu", "seed": 0, "grid": 4} | change)
+
+
+@pytest.mark.parametrize("c", [0.1, 2.0, 6.0])
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu", "prelu", "abs", "identity"])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_homogeneous_activations_only_scale_the_function(c, activation, depth):
+    network = random_network(seed=depth, draw="paired", depth=depth)
+    other = network.rescaled(c, biases=True)
+    points = grid_points(8)
+    expected = c ** (depth + 1) * network(points, activation)
+    torch.testing.assert_close(other(points, activation), expected, rtol=1e-11, atol=1e-12 * expected.abs().max())
+    pairs = zip(network.hidden(points, activation), other.hidden(points, activation), strict=True)
+    for (x, y), (u, v) in pairs:
+        assert affinity_score(u, v).item() == pytest.approx(affinity_score(x, y).item(), abs=1e-7)
+
+
+@pytest.mark.parametrize(("activation", "biases"), [("tanh", True), ("gelu", True), ("relu", False)])
+def test_the_symmetry_needs_homogeneity_and_the_biases(activation, biases):
+    network, points = random_network(seed=0), grid_points(8)
+    scaled = network.rescaled(2.0, biases=biases)(points, activation)
+    assert (scaled - 16 * network(points, activation)).abs().max() > 0.1
+    with pytest.raises(ValueError, match=r"c is 0\.0"):
+        network.rescaled(0.0, biases=True)
+
+
+def test_grid_points_refuses_unknown_nodes():
+    with pytest.raises(ValueError, match="nodes is 'legendre'; it should be one of 'even', 'chebyshev'"):
+        grid_points(4, nodes="legendre")

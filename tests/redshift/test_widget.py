@@ -1,0 +1,62 @@
+"""The image of a random network: its JavaScript against the chapter's Python and affscore."""
+
+import numpy as np
+import pytest
+
+from affscore import affinity_score
+from affscore_book.redshift.complexity import dct_frequency
+from affscore_book.redshift.networks import PUBLISHED_SEED, grid_points, image_of, random_network
+from affscore_book.redshift.widget import NAMES, RedshiftImage
+
+
+def test_both_languages_offer_the_same_choices(node):
+    assert node(RedshiftImage._esm, "m => m.OPTIONS") == [list(item) for item in NAMES.items()]
+
+
+@pytest.mark.parametrize("activation", NAMES)
+def test_widget_computes_the_network_the_spectrum_and_every_score(node, activation):
+    widgets = [
+        RedshiftImage(activation=activation, depth=depth, scale=scale, shift=shift)
+        for depth, scale, shift in [(1, 0.5, 0.0), (2, 6.0, 0.1), (3, 6.0, -0.05), (4, 3.0, -0.15), (4, 6.0, 0.15)]
+    ]
+    found = node(
+        RedshiftImage._esm, "(m, states) => states.map(state => m.evaluate(state))", [w.state() for w in widgets]
+    )
+    for widget, result in zip(widgets, found, strict=True):
+        image = image_of(widget.network(), activation).numpy().ravel()
+        np.testing.assert_allclose(result["image"], image, atol=1e-9 * np.abs(image).max())
+        np.testing.assert_allclose(result["scores"], widget.scores(), atol=1e-6)
+        assert result["frequency"] == pytest.approx(dct_frequency(image.reshape(32, 32)), rel=1e-6)
+
+
+def test_widgets_javascript_runs_the_published_network(node):
+    network = random_network(seed=PUBLISHED_SEED, scale=6.0, shift=-0.05)
+    layers = [
+        {"weight": w.ravel().tolist(), "bias": b.tolist(), "fanIn": w.shape[1], "fanOut": w.shape[0]}
+        for w, b in zip(network.weights, network.biases, strict=True)
+    ]
+    body = "(m, net) => { const run = m.forward(net, m.gridPoints(12), Math.tanh); return [run.output, run.calls.map("
+    output, scores = node(RedshiftImage._esm, body + "([x, y]) => m.affinityScore(x, y, 40))]; }", layers)
+    np.testing.assert_allclose(output, network(grid_points(12), "tanh"), atol=1e-5)
+    expected = [affinity_score(x, y).item() for x, y in network.hidden(grid_points(12), "tanh")]
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("(share * trace) / d", "(share * trace)"),
+        ("image[r * d + j] += value * map", "image[r * d + j] += map"),
+        ("prices[open[k]] += distance[open[k]] - distance[nearest]", "prices[open[k]] += 0"),
+        ("(2 * spread)", "spread"),
+    ],
+)
+def test_a_wrong_formula_in_the_widget_is_noticed(node, right, wrong):
+    assert RedshiftImage._esm.count(right) == 1
+    widget = RedshiftImage(activation="sine", scale=6.0)
+    body = "(m, state) => m.evaluate(state).score"
+    try:
+        score = node(RedshiftImage._esm.replace(right, wrong), body, widget.state())
+    except RuntimeError:
+        return
+    assert not abs(score - widget.score()) < 1e-6
