@@ -227,10 +227,13 @@ class Signature:
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the mean score against the place of the call, with one standard deviation over batches.
 
-        Gates are open squares, dead calls crosses at 0. ``options`` go to the line. Returns the matplotlib axes.
+        Gates are open squares, dead calls crosses at 0. ``options`` go to the line. Returns the matplotlib axes;
+        raises ImportError where matplotlib is not installed.
         """
-        import matplotlib.pyplot as plt
-
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ImportError("plot draws with the package matplotlib: pip install matplotlib.") from error
         if ax is None:
             _, ax = plt.subplots(figsize=(4.5, 3.2), dpi=150, layout="constrained")
         place = np.arange(1, len(self.calls) + 1)

@@ -74,17 +74,21 @@ def wheel(tmp_path_factory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def colab(tmp_path_factory) -> Path:
-    """A new environment that has torch and the other requirements already; the path of its Python."""
-    folder = tmp_path_factory.mktemp("environment")
+def environment(folder: Path, lines: list[str]) -> Path:
+    """A new environment that has these requirements already, linked from the running one; the path of its Python."""
     venv.create(folder, with_pip=False, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    for distribution in closure(BOOK):
+    for distribution in closure(lines):
         for top in {file.parts[0] for file in distribution.files or [] if file.parts[0] not in ("..", "__pycache__")}:
             if not (site / top).exists():
                 (site / top).symlink_to(Path(distribution.locate_file(top)).resolve())
     return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def colab(tmp_path_factory) -> Path:
+    """An environment with torch and all that the book uses."""
+    return environment(tmp_path_factory.mktemp("colab"), BOOK)
 
 
 def planned(python: Path, *arguments) -> list[str]:
@@ -138,6 +142,32 @@ print(json.dumps({
     assert planned(colab, "affscore") == []
 
 
+def test_affscore_alone_needs_numpy_scipy_and_torch(wheel, tmp_path):
+    """And says in a sentence what a figure, a progress bar, a network by name or the command line needs beside them."""
+    assert sorted(Requirement(line).name for line in PROJECT["dependencies"]) == ["numpy", "scipy", "torch"]
+    python = environment(tmp_path, PROJECT["dependencies"])
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", wheel)
+    program = """
+import importlib.util, affscore, torch
+assert not any(map(importlib.util.find_spec, ("matplotlib", "tqdm", "safetensors", "torchvision", "sklearn")))
+x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
+model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.ReLU())
+found = affscore.signature(model, [x, x], companions=True)
+print(found)
+print(0 < affscore.affinity_score(x, x.relu()).item() < 1)
+from affscore.zoo.models import load_model
+for needy in (found.plot, lambda: affscore.signature(model, [x], progress=True), lambda: load_model("resnet18")):
+    try:
+        needy()
+    except ImportError as error:
+        print(error)
+"""
+    lines = run(python, "-I", "-c", program).splitlines()
+    assert lines[0].startswith("Signature of Sequential: 1 activation call") and lines[1] == "True"
+    assert ["pip install" in line for line in lines[2:]] == [True] * 3
+    assert "affscore signature" in run(python, "-I", "-m", "affscore", "--help")
+
+
 def test_requirements_txt_asks_for_nothing_more(colab):
     assert planned(colab, "--requirement", ROOT / "requirements.txt") == []
 
@@ -170,6 +200,16 @@ def test_the_lock_file_pins_every_requirement_to_a_version_within_its_range():
         (pin,) = pins[canonicalize_name(requirement.name)].specifier
         assert pin.operator == "==" and requirement.specifier.contains(pin.version), requirement
     assert not any(pin.url for pin in pins.values())
+
+
+def test_the_pages_need_a_part_of_the_lock_file_without_torch():
+    pages, everything = (set(requirement_lines(ROOT / name)) for name in ("pages.lock", "requirements.lock"))
+    names = {canonicalize_name(Requirement(line).name) for line in pages}
+    assert pages < everything
+    assert {canonicalize_name(Requirement(line).name) for line in EXTRAS["book"]} <= names
+    assert not {"torch", "torchvision", "scipy", "anywidget", "transformers", "jupyterlab"} & names
+    # Complete: what each of them needs is there too, since it is installed with --no-deps.
+    assert {canonicalize_name(found.metadata["Name"]) for found in closure(EXTRAS["book"])} <= names
 
 
 def test_every_locked_version_runs_on_the_first_release_of_python_3_11():
