@@ -1,4 +1,5 @@
-"""Figures of comparisons of networks, one for each table of :mod:`affscore.suite.compare`. Each draws one figure.
+"""Figures of comparisons of networks: of the tables of :mod:`affscore.suite.compare` and
+:mod:`affscore.suite.distances`, or of the signatures themselves. Each draws one figure.
 
 Random weights are marked in every figure: hollow marks and names in italics where they stand beside trained ones, and
 in any case a line above the figure that says so.
@@ -9,7 +10,6 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,23 +17,16 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
-from matplotlib.patheffects import AbstractPathEffect, withStroke
+from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from scipy.cluster.hierarchy import dendrogram
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore.signature import Signature
-from affscore.suite.compare import (
-    GROUPS,
-    PREDICTORS,
-    Arrangement,
-    Clustering,
-    Densities,
-    Distances,
-    batch_size_table,
-    facts,
-    weights_kind,
-)
+from affscore.suite.architectures import GROUPS, facts, weights_kind
+from affscore.suite.comparable import counted
+from affscore.suite.compare import PREDICTORS, batch_size_table, density_curves, peaks
+from affscore.suite.distances import groups, matrix, tree
 from affscore.suite.tables import Table
 
 __all__ = [
@@ -90,6 +83,10 @@ def _height(rows: int, more: float = 1.2) -> float:
     return max(2.6, LINE * rows + more)
 
 
+def _measure(distances: Table) -> str:
+    return " ".join(["DTW distance (squared cost)", *distances.notes])
+
+
 @styled
 def plot_signatures(signatures: Mapping[str, Signature], *, gates: bool = True, columns: int = 3) -> None:
     """The signature of each network, with one standard deviation over batches (Figure 12)."""
@@ -99,14 +96,14 @@ def plot_signatures(signatures: Mapping[str, Signature], *, gates: bool = True, 
     figure, axes = panels(rows, columns, height=1.15 * rows + 1.0, sharey=True)
     kinds = [weights_kind(signature) for signature in signatures.values()]
     for panel, (name, signature), kind in zip(axes, signatures.items(), kinds, strict=False):
-        kept = np.array([gates or not call.gate for call in signature.calls], dtype=bool)
+        kept = counted(signature, gates)
         mean, std = signature.mean[kept], signature.std[kept]
         place = np.arange(1, len(mean) + 1)
         colour = BLUE if kind == "pretrained" else VERMILION
         panel.fill_between(place, mean - std, mean + std, color=colour, alpha=0.25, linewidth=0)
         panel.plot(place, mean, ".-" if len(mean) < 60 else "-", color=colour, linewidth=1.2, markersize=4)
-        title = panel.set_title(name, fontsize=SMALL, pad=3)
-        _italics([title] * len(kinds), kinds) if kind != "pretrained" else None
+        mixed = len(set(kinds)) > 1 and kind != "pretrained"
+        panel.set_title(name, fontsize=SMALL, pad=3, fontstyle="italic" if mixed else "normal")
         panel.tick_params(labelsize=11)
         panel.locator_params(axis="x", nbins=3, integer=True)
     for panel in axes[len(signatures) :]:
@@ -117,14 +114,15 @@ def plot_signatures(signatures: Mapping[str, Signature], *, gates: bool = True, 
 
 
 @styled
-def plot_distances(distances: Distances, order: Sequence[str] | None = None) -> None:
+def plot_distances(distances: Table, order: Sequence[str] | None = None) -> None:
     """The matrix of distances; ``order`` is that of the names, by default the given one (Figures 5 B and 16)."""
-    order = list(distances.names if order is None else order)
-    index = [distances.names.index(name) for name in order]
-    kinds = [distances.kinds[i] for i in index]
+    names, weights = distances.columns["model"], distances.columns["weights"]
+    order = names if order is None else order
+    index = [names.index(name) for name in order]
+    kinds = [weights[i] for i in index]
     n = len(order)
     figure, (axes,) = panels(1, 1, height=_height(n, 1.5) if n > 14 else max(3.2, 0.36 * n + 1.2))
-    image = axes.imshow(distances.matrix[np.ix_(index, index)], cmap="viridis", aspect="auto")
+    image = axes.imshow(matrix(distances)[np.ix_(index, index)], cmap="viridis", aspect="auto")
     axes.grid(False)
     axes.set_yticks(range(n), [f"{name}  {i}" for i, name in enumerate(order, start=1)], fontsize=SMALL)
     _italics(axes.get_yticklabels(), kinds)
@@ -132,39 +130,33 @@ def plot_distances(distances: Distances, order: Sequence[str] | None = None) -> 
     axes.set_xticks(ticks, [str(i + 1) for i in ticks], fontsize=SMALL)
     bar = figure.colorbar(image, ax=axes, location="bottom", aspect=40, pad=0.02)
     bar.ax.tick_params(labelsize=SMALL)
-    figure.supxlabel(distances.how, fontsize=13)
+    figure.supxlabel(_measure(distances), fontsize=13)
     _caption(figure, kinds, "in italics")
 
 
 @styled
-def plot_dendrogram(clustering: Clustering, count: int = 4) -> None:
-    """The tree of clusters; ``count`` clusters are told apart by colour (Figure 16)."""
-    count = min(count, len(clustering.names))
-    groups = clustering.groups(count)
-    n = len(clustering.names)
-    figure, (axes,) = panels(1, 1, height=_height(n))
+def plot_dendrogram(distances: Table, count: int = 4) -> None:
+    """The tree of clusters; at most ``count`` clusters are told apart by colour (Figure 16)."""
+    names, kinds, n = distances.columns["model"], distances.columns["weights"], len(distances)
+    cluster, links = groups(distances, count), tree(distances)
     colours = dict(zip(range(1, count + 1), COLOURS * count, strict=False))
-    members = {i: {groups[name]} for i, name in enumerate(clustering.names)}
+    members = {i: {cluster[name]} for i, name in enumerate(names)}
     link: dict[int, str] = {}
-    for i, (a, b) in enumerate(clustering.tree[:, :2].astype(int)):
+    for i, (a, b) in enumerate(links[:, :2].astype(int)):
         members[n + i] = members[a] | members[b]
         link[n + i] = colours[next(iter(members[n + i]))] if len(members[n + i]) == 1 else INK
-    dendrogram(
-        clustering.tree,
-        orientation="left",
-        labels=np.array(clustering.names),
-        ax=axes,
-        link_color_func=link.__getitem__,
-    )
-    figure.supxlabel(clustering.how, fontsize=13)
+    figure, (axes,) = panels(1, 1, height=_height(n))
+    dendrogram(links, orientation="left", labels=np.array(names), ax=axes, link_color_func=link.__getitem__)
+    figure.supxlabel(_measure(distances), fontsize=13)
     axes.grid(axis="y", visible=False)
-    kind = dict(zip(clustering.names, clustering.kinds, strict=True))
     axes.invert_yaxis()
-    for label in axes.get_yticklabels():
+    labels = axes.get_yticklabels()
+    for label in labels:
         label.set_fontsize(SMALL)
-        label.set_color(colours[groups[label.get_text()]])
-    _italics(axes.get_yticklabels(), [kind[label.get_text()] for label in axes.get_yticklabels()])
-    _caption(figure, clustering.kinds, "in italics")
+        label.set_color(colours[cluster[label.get_text()]])
+    kind = dict(zip(names, kinds, strict=True))
+    _italics(labels, [kind[label.get_text()] for label in labels])
+    _caption(figure, kinds, "in italics")
 
 
 def _spread_labels(places: np.ndarray, least: float) -> np.ndarray:
@@ -184,28 +176,25 @@ def _spread_labels(places: np.ndarray, least: float) -> np.ndarray:
 
 
 @styled
-def plot_map(arrangement: Arrangement, groups: Mapping[str, str] | None = None) -> None:
+def plot_map(places: Table, signatures: Mapping[str, Signature]) -> None:
     """The map of architectures (Figure 16): near each other means similar signatures.
 
-    Shape and colour show the group; a thin line joins the models of a family, whose name stands beside it. ``groups``
-    maps names to one of :data:`affscore.suite.compare.GROUPS` for networks that are not torchvision's.
+    Shape and colour show the group; a thin line joins the models of a family, whose name stands beside it. ``places``
+    are those of :func:`affscore.suite.distances.mds_map`, for ``signatures``.
     """
     figure, (axes,) = panels(1, 1, height=6.6)
-    about = {name: facts(model) for name, model in zip(arrangement.names, arrangement.models, strict=True)}
-    group = {name: (groups or {}).get(name, about[name].group) for name in arrangement.names}
+    names, kinds = places.columns["model"], places.columns["weights"]
+    about = [facts(signatures[name]) for name in names]
+    points = np.column_stack([places["x"], places["y"]])
     families: dict[tuple[str, str], list[int]] = {}
-    for i, (name, kind) in enumerate(zip(arrangement.names, arrangement.kinds, strict=True)):
-        family = about[name].family
-        families.setdefault((family if family != "other" else name, kind), []).append(i)
-    points = arrangement.points
+    for i, (name, kind, known) in enumerate(zip(names, kinds, about, strict=True)):
+        families.setdefault((known.family if known.family != "other" else name, kind), []).append(i)
     for members in families.values():
         axes.plot(*points[members].T, color=INK, linewidth=0.8, alpha=0.5, zorder=1)
-    for i, (name, kind) in enumerate(zip(arrangement.names, arrangement.kinds, strict=True)):
-        mark, colour = LOOKS[group[name]]
-        filled = kind == "pretrained"
-        axes.plot(
-            *points[i], mark, markersize=9, mec=colour, mfc=colour if filled else "white", mew=1.8, zorder=2
-        )  # fmt: skip
+    for point, kind, known in zip(points, kinds, about, strict=True):
+        mark, colour = LOOKS[known.group]
+        inside = colour if kind == "pretrained" else "white"
+        axes.plot(*point, mark, markersize=9, mec=colour, mfc=inside, mew=1.8, zorder=2)
     axes.set_aspect("equal", adjustable="datalim")
     figure.draw_without_rendering()
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
@@ -215,46 +204,47 @@ def plot_map(arrangement: Arrangement, groups: Mapping[str, str] | None = None) 
         centre = points[members].mean(axis=0)
         anchors.append(min(points[members], key=lambda point: float(np.linalg.norm(point - centre))))
     heights = _spread_labels(np.array(anchors)[:, 1], 0.045 * (high - low))
-    outline: list[AbstractPathEffect] = [withStroke(linewidth=3, foreground="white")]
     for (name, _), (x, y), height in zip(families, anchors, heights, strict=True):
         late = x > left + 0.7 * (right - left)
         shift = (-0.025 if late else 0.025) * (right - left)
         text = axes.text(x + shift, height, name, fontsize=SMALL, ha="right" if late else "left", va="center", zorder=3)
-        text.set_path_effects(outline)
+        text.set_path_effects([withStroke(linewidth=3, foreground="white")])
         if abs(height - y) > 0.02 * (high - low):
             axes.plot([x, x + shift], [y, height], color=INK, linewidth=0.6, zorder=1)
-    present = [name for name in GROUPS if name in group.values()]
     handles = [
-        Line2D([], [], marker=LOOKS[g][0], color=LOOKS[g][1], linestyle="", markersize=9, label=g) for g in present
+        Line2D([], [], marker=mark, color=colour, linestyle="", markersize=9, label=group)
+        for group, (mark, colour) in LOOKS.items()
+        if any(known.group == group for known in about)
     ]
     figure.legend(
         handles=handles, loc="outside lower center", ncols=3, frameon=False, columnspacing=1, handletextpad=0.2
     )
-    axes.set_xlabel(f"{arrangement.how}; stress {arrangement.stress:.2f}", fontsize=13)
-    _caption(figure, arrangement.kinds, "hollow")
+    axes.set_xlabel(f"DTW distance (squared cost); {places.notes[0].lower().rstrip('.')}", fontsize=13)
+    _caption(figure, kinds, "hollow")
 
 
 @styled
-def plot_densities(densities: Densities) -> None:
+def plot_densities(signatures: Mapping[str, Signature], *, gates: bool = True, mixed: bool = False) -> None:
     """Density of the scores of each network, one above the other (Figure 5 C); a tick for each peak."""
-    n = len(densities.names)
-    step = 0.42 if n > 12 else 0.6
-    figure, (axes,) = panels(1, 1, height=step * n + 1.3)
-    for row, (name, curve, kind) in enumerate(zip(densities.names, densities.values, densities.kinds, strict=True)):
+    n = len(signatures)
+    grid, curves = density_curves(signatures, gates=gates, mixed=mixed)
+    kinds = [weights_kind(signature) for signature in signatures.values()]
+    figure, (axes,) = panels(1, 1, height=(0.42 if n > 12 else 0.6) * n + 1.3)
+    for row, (curve, kind) in enumerate(zip(curves.values(), kinds, strict=True)):
         colour = BLUE if kind == "pretrained" else VERMILION
         if np.isnan(curve).any():
-            axes.text(densities.grid.mean(), row, "no two different scores", fontsize=11, ha="center", va="bottom")
+            axes.text(grid.mean(), row, "no two different scores", fontsize=11, ha="center", va="bottom")
             continue
         scaled = row - 0.9 * curve / curve.max()
-        axes.fill_between(densities.grid, row, scaled, color=colour, alpha=0.35, linewidth=0, zorder=2 + row)
-        axes.plot(densities.grid, scaled, color=colour, linewidth=1.4, zorder=2 + row)
-        for place in densities.peaks(name):
+        axes.fill_between(grid, row, scaled, color=colour, alpha=0.35, linewidth=0, zorder=2 + row)
+        axes.plot(grid, scaled, color=colour, linewidth=1.4, zorder=2 + row)
+        for place in peaks(grid, curve):
             axes.plot([place, place], [row, row - 0.15], color=INK, linewidth=1.6, zorder=3 + n)
-    _list(axes, densities.names, densities.kinds)
+    _list(axes, list(signatures), kinds)
     axes.set_ylim(n - 0.6, -1.05)
     axes.locator_params(axis="x", nbins=6)
     axes.set_xlabel("affinity score")
-    _caption(figure, densities.kinds, "red, in italics")
+    _caption(figure, kinds, "red, in italics")
 
 
 @styled
@@ -295,10 +285,9 @@ def plot_history(table: Table) -> None:
     _caption(figure, kinds, "hollow, in italics", title)
 
 
-def _heat(
-    axes: Axes, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], size: float, turn: int = 0
-) -> Any:
-    image = axes.imshow(values, cmap="PuOr", norm=Normalize(-1, 1), aspect="auto")
+def _heat(axes: Axes, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], turn: int = 0) -> None:
+    """Correlations as colours and numbers."""
+    axes.imshow(values, cmap="PuOr", norm=Normalize(-1, 1), aspect="auto")
     axes.grid(False)
     axes.set_yticks(range(len(rows)), rows, fontsize=SMALL)
     axes.set_xticks(range(len(columns)), columns, fontsize=SMALL)
@@ -309,8 +298,7 @@ def _heat(
             label.set(rotation=turn, ha="left", rotation_mode="anchor")
     for (i, j), value in np.ndenumerate(values):
         text = "-" if math.isnan(value) else f"{value:.2f}".replace("0.", ".").replace("-.00", ".00")
-        axes.text(j, i, text, ha="center", va="center", fontsize=size, color="white" if abs(value) > 0.7 else "black")
-    return image
+        axes.text(j, i, text, ha="center", va="center", fontsize=SMALL, color="white" if abs(value) > 0.7 else "black")
 
 
 @styled
@@ -320,7 +308,7 @@ def plot_companions(table: Table) -> None:
     kinds = [kind if kind in ("random", "unknown") else "pretrained" for kind in table["weights"]]
     figure, (axes,) = panels(1, 1, height=_height(len(table), 1.0))
     values = np.column_stack([table[name] for name in columns])
-    _heat(axes, values, list(table["model"]), columns, SMALL, turn=40)
+    _heat(axes, values, list(table["model"]), columns, turn=40)
     axes.axhline(len(table) - 2.5, color=INK, linewidth=2)
     _italics(axes.get_yticklabels(), kinds)
     _caption(figure, kinds[:-2], "in italics", "correlation with the score over the calls")
@@ -337,7 +325,7 @@ def plot_accuracy(table: Table, kinds: Iterable[str] = ("pretrained",)) -> None:
     values = np.column_stack([table[name] for name in PREDICTORS]).T
     figure, (axes,) = panels(1, 1, height=0.36 * len(PREDICTORS) + 2.1 + 0.35 * len(table.notes))
     heads = [f"{group}\n({int(count)})" for group, count in zip(groups, table["models"], strict=True)]
-    _heat(axes, values, PREDICTORS, heads, SMALL)
+    _heat(axes, values, PREDICTORS, heads)
     if len(groups) > 4:
         for label in axes.get_xticklabels():
             label.set_fontsize(10.5)
@@ -348,12 +336,8 @@ def plot_accuracy(table: Table, kinds: Iterable[str] = ("pretrained",)) -> None:
             for width, colour in ((5.0, "white"), (2.5, INK)):  # seen on bright and on dark cells
                 axes.add_patch(Rectangle((j - 0.44, i - 0.42), 0.88, 0.84, fill=False, ec=colour, lw=width))
     if table.notes:
-        figure.supxlabel("\n".join(map(_wrapped, table.notes)), fontsize=11)
+        figure.supxlabel("\n".join(textwrap.fill(note, 72) for note in table.notes), fontsize=11)
     _caption(figure, kinds, "in part", "correlation with accuracy (number of models)")
-
-
-def _wrapped(text: str, width: int = 72) -> str:
-    return textwrap.fill(text, width)
 
 
 @styled
@@ -363,16 +347,9 @@ def plot_deviations(table: Table) -> None:
     names, kinds = list(table["model"][:-2]), list(table["weights"][:-2])
     figure, (axes,) = panels(1, 1, height=_height(len(names), 1.9))
     for label, mark, colour in zip(labels, MARKS * len(labels), COLOURS * len(labels), strict=False):
-        values = table[label]
-        axes.plot(
-            values[:-2],
-            range(len(names)),
-            mark,
-            color=colour,
-            markersize=8,
-            label=f"{label}: {values[-2]:.2f}±{values[-1]:.2f}",
-        )
-        axes.axvline(values[-2], color=colour, linestyle="--", linewidth=1.2)
+        *moved, mean, std = table[label]
+        axes.plot(moved, range(len(names)), mark, color=colour, markersize=8, label=f"{label}: {mean:.2f}±{std:.2f}")
+        axes.axvline(mean, color=colour, linestyle="--", linewidth=1.2)
     _list(axes, names, kinds)
     axes.set_xlim(left=0)
     axes.set_xlabel(table.notes[0].rstrip(".") if table.notes else "DTW distance")
@@ -386,7 +363,7 @@ def plot_batch_sizes(signatures: Iterable[Signature], *, gates: bool = True) -> 
     runs = sorted(signatures, key=lambda signature: max(signature.batch_sizes, default=0))
     table = batch_size_table(runs, gates=gates)
     figure, (above, below) = panels(2, 1, height=6.4, sharex=True)
-    kept = np.array([gates or not call.gate for call in runs[-1].calls], dtype=bool)
+    kept = counted(runs[-1], gates)
     reference = runs[-1].mean[kept]
     place = np.arange(1, len(reference) + 1)
     for signature, size, colour, dash in zip(

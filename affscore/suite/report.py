@@ -10,36 +10,21 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 
 from affscore.files import replacing
 from affscore.signature import Signature
-from affscore.suite import compare, figures
-from affscore.suite.architectures import model_name, weights_kind
+from affscore.suite import compare, distances, figures
+from affscore.suite.architectures import facts, model_name, short_names, weights_kind
+from affscore.suite.comparable import conditions, load_signatures, sequence
 from affscore.suite.tables import Table
 
 __all__ = ["Report", "report"]
-
-_TITLES = {
-    "signatures": "Signatures",
-    "statistics": "Statistics of the scores",
-    "history": "Smallest, median and largest score by year",
-    "densities": "Densities of the scores",
-    "distances": "DTW distances",
-    "clusters": "Clusters",
-    "map": "Map of the networks",
-    "companions": "Correlations with other measures",
-    "accuracy": "Correlations with ImageNet accuracy",
-    "deviations": "Deviations between data sets",
-    "batch_size": "Batch size",
-}
 
 _STYLE = """
 body { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
@@ -104,11 +89,11 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Repor
     """
     out = Path(out)
     result = Report(out)
-    found = compare.load_signatures(folder, result.unreadable)
+    found = load_signatures(folder, result.unreadable)
     result.signatures = len(found)
     for name in list(found):
         try:
-            compare.sequence(found[name])
+            sequence(found[name])
         except ValueError as error:
             result.left_out.append(f"{name}, because {error}")
             del found[name]
@@ -118,201 +103,190 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Repor
         raise NotADirectoryError(f"out: {out} is a file; it should be a folder.")
     out.mkdir(parents=True, exist_ok=True)
 
-    pages = _Pages(result)
-    groups = _groups(found)
-    for setting, members in groups.items():
-        pages.section(setting, len(members), prefix=_slug(setting) if len(groups) > 1 else "")
-        for name, make in _contents(members).items():
-            pages.add(name, make)
-    _across(found, pages)
-    pages.write(Path(folder).name)
+    title = f"Signatures in {Path(folder).name}"
+    blocks: list[Block] = [("h1", title)]
+    for section in _sections(found):
+        count = f"{section.signatures} signature{'s' * (section.signatures != 1)}"
+        blocks.append(("h2", f"{section.title[0].upper()}{section.title[1:]} ({count})"))
+        for name in section.parts:
+            blocks += _part(section, name, result)
+    if notes := repr(result).splitlines()[1:]:
+        blocks += [("h2", "Notes"), ("list", *notes)]
+    page = (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{_STYLE}</style></head><body>\n" + "\n".join(map(_html, blocks)) + "\n</body></html>\n"
+    )
+    for file, text in (("report.md", "\n".join(map(_markdown, blocks)) + "\n"), ("index.html", page)):
+        with replacing(out / file) as beside:
+            beside.write_text(text, encoding="utf-8")
     return result
 
 
-def _groups(found: Mapping[str, Signature]) -> dict[str, dict[str, Signature]]:
-    """Signatures with equal settings, under a sentence that names them."""
-    groups: dict[str, dict[str, Signature]] = {}
-    for name, signature in found.items():
-        groups.setdefault(_sentence(compare.settings(signature)), {})[name] = signature
-    return {setting: compare.short_names(members) for setting, members in groups.items()}
+#: A report is a list of these: a table, or ("h2", text), ("picture", title, file), ("list", sentence, sentence, ...).
+Block = Table | tuple[str, ...]
 
 
-def _sentence(setting: Mapping[str, Any]) -> str:
-    data, size = setting["data"] or "data not recorded", setting["batch size"]
-    return f"{data}, batches of {size or 'unknown size'}, {setting['pool']} pool, {setting['covariance']} covariance"
+def _markdown(block: Block) -> str:
+    match block:
+        case Table():
+            return block.markdown()
+        case ("list", *sentences):
+            return "\n".join(f"- {sentence}" for sentence in sentences)
+        case ("picture", title, file):
+            return f"![{title}]({file})\n"
+        case _:
+            return f"{'#' * int(block[0][1])} {block[1]}\n"
 
 
-def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+def _html(block: Block) -> str:
+    match block:
+        case Table():
+            return block._repr_html_()
+        case ("list", *sentences):
+            return f"<ul>{''.join(f'<li>{html.escape(sentence)}</li>' for sentence in sentences)}</ul>"
+        case ("picture", title, file):
+            return f'<p><img src="{file}" alt="{html.escape(title)}"></p>'
+        case _:
+            return f"<{block[0]}>{html.escape(block[1])}</{block[0]}>"
 
 
-Content = Callable[[], tuple[Table | None, Callable[[], None] | None]]
+class Section(NamedTuple):
+    """Signatures that belong together: how many, what the functions take, the parts that it has."""
+
+    title: str
+    prefix: str
+    signatures: int
+    content: Mapping[str, Any]
+    parts: Sequence[str]
 
 
-def _contents(signatures: Mapping[str, Signature]) -> dict[str, Content]:
-    """What one section consists of: each makes a table, a function that draws, or both."""
-
-    def accuracy() -> tuple[Table, Callable[[], None]]:
-        table = compare.accuracy_correlations(signatures)
-        known = [s for s in signatures.values() if compare.facts(s).accuracy is not None]
-        if len(known) < 3:
-            raise ValueError(f"{len(known)} networks have a published accuracy; a correlation needs at least 3.")
-        return table, lambda: figures.plot_accuracy(table, map(weights_kind, known))
-
-    def history() -> tuple[Table, Callable[[], None]]:
-        table = compare.history(signatures)
-        return table, lambda: figures.plot_history(table)
-
-    def density() -> tuple[Table, Callable[[], None]]:
-        found = compare.densities(signatures)
-        return found.table(), lambda: figures.plot_densities(found)
-
-    def distance() -> tuple[Table, Callable[[], None]]:
-        found = compare.distances(signatures)
-        return found.table(), lambda: figures.plot_distances(found, compare.cluster(found).order)
-
-    def clusters() -> tuple[Table, Callable[[], None]]:
-        tree = compare.cluster(compare.distances(signatures))
-        count = min(4, len(signatures))
-        return tree.table(count), lambda: figures.plot_dendrogram(tree, count)
-
-    def mapped() -> tuple[Table, Callable[[], None]]:
-        if len(signatures) < 3:
-            raise ValueError(f"signatures holds {len(signatures)}; a map needs at least 3.")
-        found = compare.mds_map(compare.distances(signatures))
-        return found.table(), lambda: figures.plot_map(found)
-
-    def companions() -> tuple[Table, Callable[[], None]]:
-        table = compare.companion_correlations(signatures)
-        return table, lambda: figures.plot_companions(table)
-
-    return {
-        "signatures": lambda: (None, lambda: figures.plot_signatures(signatures)),
-        "statistics": lambda: (compare.statistics(signatures), None),
-        "history": history,
-        "densities": density,
-        "distances": distance,
-        "clusters": clusters,
-        "map": mapped,
-        "companions": companions,
-        "accuracy": accuracy,
-    }
-
-
-def _across(found: Mapping[str, Signature], pages: _Pages) -> None:
-    """Networks that were run on several data sets, or with several batch sizes."""
-    identity = {name: (model_name(s), str(s.provenance.get("weights"))) for name, s in found.items()}
-    first = {key: found[name] for name, key in reversed(identity.items())}
-    texts = {f"{model} {weights}": signature for (model, weights), signature in reversed(first.items())}
-    labels = dict(zip(reversed(first), compare.short_names(texts), strict=True))
-
-    by_data: dict[str, dict[str, dict[str, Signature]]] = {}
-    by_size: dict[tuple[str, str], list[Signature]] = {}
-    for name, signature in found.items():
-        setting, label = compare.settings(signature), labels[identity[name]]
-        data = str(setting["data"])
-        rest = f"batches of {setting['batch size']}, {setting['pool']} pool, {setting['covariance']} covariance"
-        by_data.setdefault(rest, {}).setdefault(data, {}).setdefault(label, signature)
-        rest = f"{data}, {setting['pool']} pool, {setting['covariance']} covariance"
-        same = by_size.setdefault((label, rest), [])
-        if max(signature.batch_sizes, default=0) not in [max(s.batch_sizes, default=0) for s in same]:
-            same.append(signature)
-
-    for rest, runs in by_data.items():
-        reference = "imagenet" if "imagenet" in runs else next(iter(runs))
-        both = [
-            label for label in runs[reference] if any(label in run for key, run in runs.items() if key != reference)
-        ]
-        if both:
-            kept = {key: {label: run[label] for label in both if label in run} for key, run in runs.items()}
-            pages.section(f"Data sets: {rest}", len(both), prefix=_slug(f"data {rest}"))
-            pages.add("deviations", partial(_deviations, {key: run for key, run in kept.items() if run}, reference))
-    for (label, rest), same in by_size.items():
-        if len(same) > 1:
-            pages.section(f"Batch sizes: {label}, {rest}", len(same), prefix=_slug(f"sizes {label} {rest}"))
-            pages.add("batch_size", partial(_batch_sizes, same))
-
-
-def _deviations(runs: Mapping[str, Mapping[str, Signature]], reference: str) -> tuple[Table, Callable[[], None]]:
-    table = compare.deviations(runs, reference)
-    return table, lambda: figures.plot_deviations(table)
-
-
-def _batch_sizes(signatures: list[Signature]) -> tuple[Table, Callable[[], None]]:
-    return compare.batch_size_table(signatures), lambda: figures.plot_batch_sizes(signatures)
-
-
-@contextmanager
-def _own_figures() -> Iterator[None]:
-    """Close the figures that are opened in the block, and no others."""
+def _part(section: Section, name: str, result: Report) -> list[Block]:
+    """Make a figure or a table or both, and write their files; what cannot be made is noted."""
+    (title, make, draw), base = _PARTS[name], f"{section.prefix}{name}"
+    blocks: list[Block] = [("h3", title)]
     before = set(plt.get_fignums())
     try:
-        yield
+        table = make(section.content) if make else None
+        if draw:
+            draw(section.content, table)
+            plt.gcf().savefig(result.out / f"{base}.png", dpi=150)
+            result.figures.append(f"{base}.png")
+            blocks.append(("picture", title, f"{base}.png"))
+    except (ValueError, ImportError) as error:
+        where = f"{section.title}: " if section.prefix else ""
+        result.left_out.append(f"{where}{title}, because {error}")
+        return []
     finally:
         for number in set(plt.get_fignums()) - before:
             plt.close(number)
+    if table is not None:
+        (result.out / f"{base}.md").write_text(table.markdown(), encoding="utf-8")
+        (result.out / f"{base}.csv").write_text(table.csv(), encoding="utf-8")
+        result.tables.append(base)
+        blocks.append(table)
+    return blocks
 
 
-class _Pages:
-    """Collects the report as Markdown and HTML, and writes its files."""
+def _sections(found: Mapping[str, Signature]) -> list[Section]:
+    """One for each combination of settings; then networks with several data sets, or with several batch sizes."""
+    settings: dict[str, dict[str, Signature]] = {}
+    by_data: dict[str, dict[str, dict[str, Signature]]] = {}
+    by_size: dict[str, dict[str, Signature]] = {}
+    identity = {name: f"{model_name(s)} {s.provenance.get('weights')}" for name, s in found.items()}
+    different = {identity[name]: signature for name, signature in found.items()}
+    labels = dict(zip(different, short_names(different), strict=True))
+    for name, signature in found.items():
+        label, about = labels[identity[name]], conditions(signature)
+        settings.setdefault(_sentence(about), {})[name] = signature
+        runs = by_data.setdefault(_sentence(about, without="data"), {})
+        runs.setdefault(str(about["data"]), {}).setdefault(label, signature)
+        sizes = by_size.setdefault(f"{label}, {_sentence(about, without='batch size')}", {})
+        sizes.setdefault(str(about["batch size"]), signature)
 
-    def __init__(self, result: Report) -> None:
-        self.result = result
-        self.prefix = self.where = ""
-        self.markdown: list[str] = []
-        self.html: list[str] = []
+    sections = []
+    for title, members in settings.items():
+        prefix = _prefix(title) if len(settings) > 1 else ""
+        sections.append(Section(title, prefix, len(members), short_names(members), list(_PARTS)[:-2]))
+    for title, runs in by_data.items():
+        reference = "imagenet" if "imagenet" in runs else next(iter(runs))
+        several = [label for label in runs[reference] if sum(label in run for run in runs.values()) > 1]
+        if several:
+            runs = {reference: runs[reference]} | runs
+            kept = {data: {label: run[label] for label in several if label in run} for data, run in runs.items()}
+            content = {data: run for data, run in kept.items() if run}
+            sections.append(
+                Section(f"Data sets: {title}", _prefix(f"data {title}"), len(several), content, ["deviations"])
+            )
+    for title, sizes in by_size.items():
+        if len(sizes) > 1:
+            prefix = _prefix(f"sizes {title}")
+            sections.append(Section(f"Batch sizes: {title}", prefix, len(sizes), sizes, ["batch_size"]))
+    return sections
 
-    def section(self, title: str, count: int, prefix: str) -> None:
-        """Start a section of ``count`` signatures, whose files begin with ``prefix``."""
-        self.prefix, self.where = f"{prefix}-" if prefix else "", f"{title}: " if prefix else ""
-        heading = f"{title[0].upper()}{title[1:]} ({count} signature{'s' * (count != 1)})"
-        self.markdown.append(f"## {heading}\n")
-        self.html.append(f"<h2>{html.escape(heading)}</h2>")
 
-    def add(self, name: str, make: Content) -> None:
-        """Make one table or figure or both; what cannot be made is noted."""
-        title, base = _TITLES[name], f"{self.prefix}{name}"
-        picture = f"{base}.png"
-        try:
-            with _own_figures():
-                table, draw = make()
-                if draw is not None:
-                    draw()
-                    plt.gcf().savefig(self.result.out / picture, dpi=150)
-        except (ValueError, ImportError) as error:
-            self.result.left_out.append(f"{self.where}{title}, because {error}")
-            return
-        self.markdown.append(f"### {title}\n")
-        self.html.append(f"<h3>{html.escape(title)}</h3>")
-        if draw is not None:
-            self.result.figures.append(picture)
-            self.markdown.append(f"![{title}]({picture})\n")
-            self.html.append(f'<p><img src="{picture}" alt="{html.escape(title)}"></p>')
-        if table is not None:
-            (self.result.out / f"{base}.md").write_text(table.markdown(), encoding="utf-8")
-            (self.result.out / f"{base}.csv").write_text(table.csv(), encoding="utf-8")
-            self.result.tables.append(base)
-            self.markdown.append(table.markdown())
-            self.html.append(table._repr_html_())
+def _sentence(about: Mapping[str, Any], without: str = "") -> str:
+    """The conditions of a signature in words."""
+    words = {
+        "data": about["data"] or "data not recorded",
+        "batch size": f"batches of {about['batch size'] or 'unknown size'}",
+        "pool": f"{about['pool']} pool",
+        "covariance": f"{about['covariance']} covariance",
+    }
+    return ", ".join(text for key, text in words.items() if key != without)
 
-    def write(self, name: str) -> None:
-        """``report.md`` and ``index.html``, complete or not at all."""
-        title = f"Signatures in {name}"
-        notes = repr(self.result).splitlines()[1:]
-        markdown = [
-            f"# {title}\n",
-            *self.markdown,
-            *(["## Notes\n", *(f"- {note}" for note in notes)] if notes else []),
-        ]
-        items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-        page = (
-            f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<style>{_STYLE}</style></head><body>\n<h1>{html.escape(title)}</h1>\n"
-            + "\n".join(self.html)
-            + (f"\n<h2>Notes</h2><ul>{items}</ul>" if notes else "")
-            + "\n</body></html>\n"
-        )
-        for file, text in (("report.md", "\n".join(markdown) + "\n"), ("index.html", page)):
-            with replacing(self.result.out / file) as beside:
-                beside.write_text(text, encoding="utf-8")
+
+def _prefix(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_") + "-"
+
+
+def _map(signatures: Mapping[str, Signature]) -> Table:
+    if len(signatures) < 3:
+        raise ValueError(f"signatures holds {len(signatures)}; a map needs at least 3.")
+    return distances.mds_map(distances.distances(signatures))
+
+
+def _accuracy(signatures: Mapping[str, Signature]) -> Table:
+    table = compare.accuracy_correlations(signatures)
+    if (known := int(table["models"][-1])) < 3:
+        raise ValueError(f"{known} networks have a published accuracy; a correlation needs at least 3.")
+    return table
+
+
+def _draw_accuracy(signatures: Mapping[str, Signature], table: Table) -> None:
+    figures.plot_accuracy(table, [weights_kind(s) for s in signatures.values() if facts(s).accuracy is not None])
+
+
+#: The parts of a report: title, what makes the table from a section's content, what draws from content and table. The
+#: last two compare sections.
+_PARTS: dict[str, tuple[str, Callable[[Any], Table] | None, Callable[[Any, Any], None] | None]] = {
+    "signatures": ("Signatures", None, lambda signatures, _: figures.plot_signatures(signatures)),
+    "statistics": ("Statistics of the scores", compare.statistics, None),
+    "history": (
+        "Smallest, median and largest score by year", compare.history, lambda _, table: figures.plot_history(table),
+    ),
+    "densities": (
+        "Densities of the scores", compare.densities, lambda signatures, _: figures.plot_densities(signatures),
+    ),
+    "distances": (
+        "DTW distances", distances.distances,
+        lambda _, table: figures.plot_distances(table, distances.leaves(table)),
+    ),
+    "clusters": (
+        "Clusters", lambda signatures: distances.clusters(distances.distances(signatures)),
+        lambda signatures, _: figures.plot_dendrogram(distances.distances(signatures)),
+    ),
+    "map": ("Map of the networks", _map, lambda signatures, table: figures.plot_map(table, signatures)),
+    "companions": (
+        "Correlations with other measures", compare.companion_correlations,
+        lambda _, table: figures.plot_companions(table),
+    ),
+    "accuracy": ("Correlations with ImageNet accuracy", _accuracy, _draw_accuracy),
+    "deviations": (
+        "Deviations between data sets", distances.deviations, lambda _, table: figures.plot_deviations(table),
+    ),
+    "batch_size": (
+        "Batch size", lambda runs: compare.batch_size_table(runs.values()),
+        lambda runs, _: figures.plot_batch_sizes(runs.values()),
+    ),
+}  # fmt: skip

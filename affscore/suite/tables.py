@@ -25,6 +25,8 @@ class Table:
         Decimals of floating-point numbers.
     notes
         Sentences below the table.
+    align
+        In HTML, numbers right and texts left; False leaves that to the page.
 
     Examples
     --------
@@ -38,16 +40,29 @@ class Table:
     array([0.5, nan])
     """
 
-    def __init__(self, columns: Mapping[str, Sequence[Any]], *, digits: int = 2, notes: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        digits: int = 2,
+        notes: Iterable[str] = (),
+        align: bool = True,
+    ) -> None:
         self.columns = {name: list(values) for name, values in columns.items()}
         self.digits = digits
         self.notes = list(notes)
+        self.align = align
         if len({len(values) for values in self.columns.values()}) > 1:
             raise ValueError(
                 "columns have "
                 + ", ".join(f"{len(values)} ({name})" for name, values in self.columns.items())
                 + " values; they should have the same number."
             )
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[Mapping[str, Any]], **options: Any) -> Table:
+        """The table with these rows, all of which have the headings of the first."""
+        return cls({name: [row[name] for row in rows] for name in rows[0]}, **options)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), []))
@@ -99,15 +114,13 @@ class Table:
 
     def _repr_html_(self) -> str:
         (head, *body), numeric = self._cells()
-        style = ['style="text-align: right"' if right else 'style="text-align: left"' for right in numeric]
-        lines = [
-            "<tr>" + "".join(f'<th scope="col" {s}>{html.escape(c)}</th>' for c, s in zip(head, style, strict=True))
-        ]
-        lines += [
-            "<tr>" + "".join(f"<td {s}>{html.escape(c)}</td>" for c, s in zip(row, style, strict=True)) for row in body
-        ]
+        sides = [f' style="text-align: {"right" if right else "left"}"' if self.align else "" for right in numeric]
+        lines = ["".join(f'<th scope="col"{s}>{html.escape(cell)}</th>' for s, cell in zip(sides, head, strict=True))]
+        for row in body:
+            lines.append("".join(f"<td{s}>{html.escape(cell)}</td>" for s, cell in zip(sides, row, strict=True)))
+        rows = "".join(f"<tr>{line}</tr>\n" for line in lines)
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        return '<table class="table">\n' + "\n".join(line + "</tr>" for line in lines) + f"\n</table>{notes}"
+        return f'<table class="table">\n{rows}</table>{notes}'
 
     def markdown(self) -> str:
         """The table in Markdown, numbers rounded."""

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from affscore import Signature, signature
-from affscore.suite.compare import weights_kind
+from affscore.suite.architectures import weights_kind
 from affscore.suite.suites import PAPER, Failure
 from affscore.suite.tables import Table
 from affscore.tracing import Call

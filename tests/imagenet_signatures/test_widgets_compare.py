@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 import torch
 import traitlets
-from test_compare import published, random_scores
+from made_signatures import published, random_scores
 from torch import nn
 
 from affscore import affinity_score
 from affscore.companions import measure
 from affscore.suite.architectures import facts
-from affscore.suite.compare import distances, mds_map
+from affscore.suite.distances import distances, mds_map
 from affscore_book.imagenet_signatures import widget as module
 from affscore_book.imagenet_signatures.explorer import explorer
 from affscore_book.imagenet_signatures.widget import ArchitectureMap, ScoreHistory, architecture_map, score_history
@@ -134,8 +134,8 @@ def test_the_map_has_the_places_of_the_arrangement(signatures):
     expected = mds_map(given)
     widget = architecture_map(signatures, given)
     for network in widget.models:
-        place = expected.points[expected.names.index(network["name"])]
-        np.testing.assert_allclose([network["x"], network["y"]], place, atol=6e-4)
+        row = expected.row(network["name"])
+        np.testing.assert_allclose([network["x"], network["y"]], [row["x"], row["y"]], atol=6e-4)
     picture = widget.fallback()
     assert picture.count('class="mark') == len(NAMES) and picture.count('class="ring') == 1
     with pytest.raises(ValueError, match="given has no distances of resnet50"):

@@ -9,10 +9,11 @@ from html.parser import HTMLParser
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from made_signatures import made, published, random_scores
 from matplotlib.image import imread
-from test_compare import made, published, random_scores
 
-from affscore.suite.compare import distances, statistics
+from affscore.suite.compare import statistics
+from affscore.suite.distances import distances, matrix
 from affscore.suite.report import report
 
 PARTS = ["signatures", "statistics", "history", "densities", "distances", "clusters", "map", "companions", "accuracy"]
@@ -74,8 +75,8 @@ def test_a_folder_of_several_networks_gives_every_part(tmp_path):
     assert [row["model"] for row in rows] == list(expected["model"])
     np.testing.assert_array_equal([float(row["mean"]) for row in rows], expected["mean"])
     rows = rows_of(result.out / "distances.csv")
-    matrix = [[float(row[name]) for name in distances(folder).names] for row in rows]
-    np.testing.assert_array_equal(matrix, distances(folder).matrix)
+    written = [[float(row[name]) for name in distances(folder)["model"]] for row in rows]
+    np.testing.assert_array_equal(written, matrix(distances(folder)))
     assert "random" in (result.out / "report.md").read_text()
     assert re.match(r"Report on 4 signatures in .*index\.html: 8 figures, 8 tables\.$", repr(result))
 

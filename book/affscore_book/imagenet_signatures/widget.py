@@ -17,7 +17,10 @@ import traitlets
 
 from affscore.signature import Signature
 from affscore.suite.architectures import GROUPS, KINDS, facts, weights_kind
-from affscore.suite.compare import Distances, Signatures, _collect, distances, history, mds_map
+from affscore.suite.comparable import Signatures, collect
+from affscore.suite.compare import history
+from affscore.suite.distances import distances, mds_map
+from affscore.suite.tables import Table
 from affscore_book.kit.picture import Panel, number, picture
 from affscore_book.kit.widgets import ComputedWidget
 
@@ -222,12 +225,12 @@ class ScoreHistory(_Networks):
 
 
 def architecture_map(
-    signatures: Signatures, given: Distances | None = None, *, gates: bool = True, mixed: bool = False
+    signatures: Signatures, given: Table | None = None, *, gates: bool = True, mixed: bool = False
 ) -> ArchitectureMap:
     """The map widget for signatures; ``given`` are distances of theirs, by default those of :func:`distances`."""
-    collected = _collect(signatures, mixed, least=2)
+    collected = collect(signatures, mixed, least=2)
     given = distances(collected, gates=gates, mixed=True) if given is None else given
-    places = dict(zip((arranged := mds_map(given)).names, arranged.points.tolist(), strict=True))
+    places = {row["model"]: (row["x"], row["y"]) for row in mds_map(given).rows()}
     missing = [name for name in collected if name not in places]
     if missing:
         raise ValueError(f"given has no distances of {', '.join(missing)}; it should be of the same signatures.")
@@ -243,7 +246,7 @@ def score_history(signatures: Signatures, *, gates: bool = True, mixed: bool = F
     ValueError
         If no network has a year.
     """
-    collected = _collect(signatures, mixed)
+    collected = collect(signatures, mixed)
     names = [row["model"] for row in history(collected, gates=gates, mixed=True).rows() if row["year"] is not None]
     if not names:
         raise ValueError("signatures are of networks without a known year; there is no history to show.")

@@ -1,0 +1,150 @@
+"""Which signatures may be compared, and what of them is: the sequence of their scores.
+
+The functions of :mod:`affscore.suite.compare`, :mod:`affscore.suite.distances` and :mod:`affscore.suite.figures` take
+signatures as a mapping from a name to a :class:`affscore.Signature` or as a folder of their JSON files. Scores are
+comparable where pool, covariance, data and batch size agree; what differs is refused unless it is asked for.
+
+Scores are averaged over batches first. A call whose output never varied (a dead call) has no score and is left out.
+``gates=False`` leaves the sigmoid gates out as well; the paper counts them, and so does the default.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from affscore.signature import Signature
+from affscore.suite.architectures import model_name, short_names
+
+__all__ = ["Floats", "Signatures", "collect", "conditions", "counted", "load_signatures", "sequence"]
+
+Signatures = Mapping[str, Signature] | str | os.PathLike[str]
+Floats = NDArray[np.float64]
+
+
+def conditions(signature: Signature) -> dict[str, Any]:
+    """What must be equal for two scores to be comparable: pool, covariance, data and batch size (None if unknown)."""
+    data = signature.provenance.get("data", signature.provenance.get("dataset"))
+    if isinstance(data, Mapping):
+        data = data.get("dataset")
+    return {
+        "pool": signature.pool,
+        "covariance": signature.covariance,
+        "data": None if data is None else str(data),
+        "batch size": max(signature.batch_sizes, default=None),
+    }
+
+
+def load_signatures(
+    folder: str | os.PathLike[str], unreadable: list[dict[str, str]] | None = None
+) -> dict[str, Signature]:
+    """The signatures in a folder, one JSON file each, in the order of their files' names.
+
+    They are named after their model where it is the only one, otherwise by :func:`short_names`.
+
+    Parameters
+    ----------
+    folder
+        A folder with files as :meth:`affscore.Signature.save` writes them.
+    unreadable
+        A list that receives one ``{"file": ..., "reason": ...}`` for each file that is not a signature. By default
+        such a file is an error.
+
+    Raises
+    ------
+    ValueError
+        If there is no signature in the folder, or a file is not one.
+    FileNotFoundError
+        If there is no such folder.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"folder: there is no folder {folder}.")
+    found: dict[str, Signature] = {}
+    paths = sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
+    for path in paths:
+        try:
+            found[path.stem] = Signature.load(path)
+        except (ValueError, OSError) as error:
+            if unreadable is None:
+                raise
+            unreadable.append({"file": path.name, "reason": str(error)})
+    if not found:
+        raise ValueError(f"folder: {folder} holds no signature ({len(paths)} JSON files, none of which is one).")
+    return short_names(found)
+
+
+def collect(
+    signatures: Signatures, mixed: bool = False, *, least: int = 1, without: Sequence[str] = ()
+) -> dict[str, Signature]:
+    """The mapping that the functions work on, checked.
+
+    Parameters
+    ----------
+    signatures
+        A mapping or a folder.
+    mixed
+        Accept signatures of different pools, covariances, data or batch sizes.
+    least
+        How many there should be.
+    without
+        Keys of :func:`conditions` that may differ.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    ValueError
+        If there are too few, or they are not comparable.
+    """
+    if isinstance(signatures, str | os.PathLike):
+        signatures = load_signatures(signatures)
+    if not isinstance(signatures, Mapping):
+        raise TypeError(
+            f"signatures is a {type(signatures).__name__}; it should be a mapping from names to signatures or a folder."
+        )
+    for name, signature in signatures.items():
+        if not isinstance(signature, Signature):
+            raise TypeError(f"signatures[{name!r}] is a {type(signature).__name__}; it should be a Signature.")
+    if len(signatures) < least:
+        raise ValueError(f"signatures holds {len(signatures)}; it should hold at least {least}.")
+    for key in () if mixed else ("pool", "covariance", "data", "batch size"):
+        found: dict[Any, list[str]] = {}
+        for name, signature in signatures.items():
+            found.setdefault(conditions(signature)[key], []).append(name)
+        if len(found) > 1 and key not in without:
+            listed = "; ".join(
+                f"{'not recorded' if value is None else repr(value)} ({len(names)}, such as {names[0]})"
+                for value, names in found.items()
+            )
+            raise ValueError(
+                f"signatures differ in their {key}: {listed}. Their scores are not comparable; pick those of one "
+                f"{key}, or pass mixed=True if you mean it."
+            )
+    return dict(signatures)
+
+
+def counted(signature: Signature, gates: bool) -> NDArray[np.bool_]:
+    """Which calls count: all, or all but the gates; shape (calls,)."""
+    return np.array([gates or not call.gate for call in signature.calls], dtype=bool)
+
+
+def sequence(signature: Signature, *, gates: bool = True) -> Floats:
+    """The scores of a signature in execution order, averaged over batches, without dead calls; shape (calls,).
+
+    Raises
+    ------
+    ValueError
+        If no call is left.
+    """
+    mean = signature.mean[counted(signature, gates)]
+    alive = mean[~np.isnan(mean)]
+    if not len(alive):
+        what = "has no activation call" if not len(mean) else f"has {len(mean)} activation calls, all dead"
+        raise ValueError(f"the signature of {model_name(signature)} {what}; there is nothing to compare.")
+    return alive

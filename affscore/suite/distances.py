@@ -1,0 +1,220 @@
+"""How far apart signatures are: DTW distances, and the clusters and the map that follow from them.
+
+Distances are a :class:`affscore.suite.tables.Table` with one row and one column for each network; what works on them
+takes that table. :mod:`affscore.suite.figures` draws each.
+
+Reference: Bouniot et al., CVPR 2025, section 4 (Figure 5 B), Appendix E (Figure 16) and Appendix F (Figure 18).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
+from scipy.spatial.distance import squareform
+
+from affscore.suite.architectures import weights_kind
+from affscore.suite.comparable import Floats, Signatures, collect, sequence
+from affscore.suite.tables import Table
+from affscore.zoo.models import require
+
+__all__ = ["clusters", "deviations", "distances", "dtw", "groups", "leaves", "matrix", "mds_map", "tree"]
+
+
+def dtw(a: ArrayLike, b: ArrayLike) -> float:
+    """Dynamic time warping distance of two sequences of scores (Sakoe and Chiba, 1978).
+
+    A warping path aligns the sequences from their first to their last elements; a step advances in one or in both by
+    one. The distance is the least possible square root of the summed squared differences along a path.
+
+    Parameters
+    ----------
+    a, b
+        Sequences of shapes (n,) and (m,), of finite numbers.
+
+    Notes
+    -----
+    All steps have weight 1 and there is no window. The paper names neither cost nor weights nor a normalisation. Its
+    code pins tslearn, whose DTW is this one; the size of the paper's deviations between data sets (.26 for whole
+    networks) fits that, and would be far too large for normalised ones.
+
+    The distance is symmetric and not negative. Repeating an element costs nothing, so it can be 0 for different
+    sequences, and the triangle inequality does not hold.
+
+    Computed by dtaidistance.
+
+    Examples
+    --------
+    >>> dtw([0.2, 0.8], [0.2, 0.2, 0.8])
+    0.0
+    >>> round(dtw([0.5, 0.5, 0.5, 0.5], [0.7]), 6)
+    0.4
+    """
+    pair = []
+    for name, values in (("a", a), ("b", b)):
+        array = np.ascontiguousarray(values, dtype=np.float64)
+        if array.ndim != 1 or not array.size or not np.isfinite(array).all():
+            raise ValueError(
+                f"{name} has shape {array.shape} and {int((~np.isfinite(array)).sum())} values that are not finite; it "
+                "should be a sequence of at least one finite number."
+            )
+        pair.append(array)
+    library = require("dtaidistance.dtw")
+    return float(library.distance(*pair, use_c=library.dtw_cc is not None))
+
+
+def distances(signatures: Signatures, *, gates: bool = True, mixed: bool = False) -> Table:
+    """DTW distances between all pairs of signatures (Figure 5 B, Figure 16); see :func:`dtw`.
+
+    Parameters
+    ----------
+    signatures
+        At least two.
+    gates
+        Whether sigmoid gates count.
+    mixed
+        Accept signatures of different pools, covariances, data or batch sizes.
+
+    Returns
+    -------
+    Table
+        Columns: model; weights (:func:`weights_kind`); and the distances to each network, under its name.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two, their settings differ, or one has no live call.
+    """
+    signatures = collect(signatures, mixed, least=2)
+    values = [sequence(signature, gates=gates) for signature in signatures.values()]
+    square = np.zeros((len(values), len(values)))
+    for i, j in zip(*np.tril_indices(len(values), -1), strict=True):
+        square[i, j] = square[j, i] = dtw(values[i], values[j])
+    columns: dict[str, Any] = {"model": list(signatures), "weights": [weights_kind(s) for s in signatures.values()]}
+    columns |= dict(zip(signatures, square.tolist(), strict=True))
+    return Table(columns, notes=[] if gates else ["Without gates."])
+
+
+def matrix(distances: Table) -> Floats:
+    """The distances as a symmetric array, shape (networks, networks), zero on the diagonal."""
+    return np.column_stack([distances[name] for name in distances["model"]])
+
+
+def tree(distances: Table) -> Floats:
+    """SciPy's linkage matrix of the networks, shape (networks - 1, 4), by average linkage (Figure 16).
+
+    The paper does not name its linkage. Ward's and the centroid linkages need Euclidean distances, which DTW's are
+    not. The leaves are in the order that puts similar networks beside each other.
+    """
+    return linkage(squareform(matrix(distances), checks=False), method="average", optimal_ordering=True)
+
+
+def leaves(distances: Table) -> list[str]:
+    """The names in the order of the dendrogram's leaves: similar networks stand together."""
+    return [distances.columns["model"][i] for i in leaves_list(tree(distances))]
+
+
+def groups(distances: Table, count: int) -> dict[str, int]:
+    """The tree cut into at most ``count`` clusters, numbered from 1 in the order of the leaves."""
+    if count < 1:
+        raise ValueError(f"count is {count}; it should be at least 1.")
+    labels = fcluster(tree(distances), count, criterion="maxclust").tolist()
+    label = dict(zip(distances["model"], labels, strict=True))
+    numbers: dict[int, int] = {}
+    return {name: numbers.setdefault(label[name], len(numbers) + 1) for name in leaves(distances)}
+
+
+def clusters(distances: Table, count: int = 4) -> Table:
+    """The clusters as a table, a row each: number, size and networks; see :func:`groups`."""
+    members: dict[int, list[str]] = {}
+    for name, number in groups(distances, count).items():
+        members.setdefault(number, []).append(name)
+    return Table.from_rows(
+        [{"cluster": i, "size": len(names), "networks": ", ".join(names)} for i, names in members.items()]
+    )
+
+
+def mds_map(distances: Table) -> Table:
+    """Metric multi-dimensional scaling of the distances to the plane (Figure 16), by scikit-learn's SMACOF.
+
+    It starts from classical scaling instead of at random, so there is no seed: the map is the same on every run. Its
+    axes are principal axes, the longer first, each turned so that the network farthest out lies on the positive
+    side; they have no other meaning. (The paper scales "the linkage matrix"; we scale the distances.)
+
+    Returns
+    -------
+    Table
+        Columns: model, weights, x and y (centred, in the units of the distances). The note gives Kruskal's stress-1,
+        sqrt(sum (on the map - given)^2 / sum given^2): 0 is a perfect map; above about .2 do not trust it.
+
+    Examples
+    --------
+    >>> line = {"a": [0, 1, 3], "b": [1, 0, 2], "c": [3, 2, 0]}                            # a and c are 3 apart
+    >>> mds_map(Table({"model": list(line), "weights": ["random"] * 3} | line))
+    model | weights |     x |    y
+    a     | random  | -1.33 | 0.00
+    b     | random  | -0.33 | 0.00
+    c     | random  |  1.67 | 0.00
+    Stress 0.00.
+    """
+    delta = matrix(distances)
+    n, scale = len(delta), delta.max()
+    centring = np.eye(n) - 1 / n
+    values, vectors = np.linalg.eigh(-centring @ delta**2 @ centring / 2)
+    points = (vectors * np.sqrt(np.maximum(values, 0)))[:, ::-1][:, :2]
+    if scale > 0:
+        smacof = require("sklearn.manifold").smacof
+        options: dict[str, Any] = {"n_init": 1, "max_iter": 3000, "eps": 1e-12, "normalized_stress": False}
+        points = smacof(delta / scale, init=points / scale, random_state=0, **options)[0] * scale
+    points = points - points.mean(axis=0)
+    points = points @ np.linalg.svd(points)[2].T
+    farthest = points[np.abs(points).argmax(axis=0), np.arange(2)]
+    points = points * np.where(farthest < 0, -1.0, 1.0)
+    on_map = np.linalg.norm(points[:, None] - points, axis=-1)
+    stress = math.sqrt(((on_map - delta) ** 2).sum() / (delta**2).sum()) if scale > 0 else 0.0
+    columns = {name: distances.columns[name] for name in ("model", "weights")}
+    return Table(columns | dict(zip("xy", points.T.tolist(), strict=True)), notes=[f"Stress {stress:.2f}."])
+
+
+def deviations(
+    runs: Mapping[str, Signatures], reference: str | None = None, *, gates: bool = True, mixed: bool = False
+) -> Table:
+    """How far each network's signature moves when something changes: the DTW distance to a reference (Figure 18).
+
+    Parameters
+    ----------
+    runs
+        Maps a label, such as the name of a data set, to the signatures taken with it; models have the same name in
+        each. Pool, covariance and batch size must agree between the runs; data and weights may differ.
+    reference
+        The label to measure from; the first by default. The paper's is ImageNet.
+
+    Returns
+    -------
+    Table
+        One row a network of the reference (models, weights in the reference, a column for each other label; NaN
+        where a run lacks it), then mean and standard deviation over the networks.
+    """
+    collected = {label: collect(signatures, mixed) for label, signatures in runs.items()}
+    if len(collected) < 2:
+        raise ValueError(f"runs holds {len(collected)}; it should hold at least 2, one of them the reference.")
+    reference = next(iter(collected)) if reference is None else reference
+    if reference not in collected:
+        raise ValueError(f"reference is {reference!r}; it should be one of {', '.join(map(repr, collected))}.")
+    together = {f"{label}: {name}": s for label, run in collected.items() for name, s in run.items()}
+    collect(together, mixed, without=("data",))
+    base = {name: sequence(signature, gates=gates) for name, signature in collected[reference].items()}
+    columns: dict[str, list[Any]] = {
+        "model": [*base, "mean", "std"],
+        "weights": [*(weights_kind(collected[reference][name]) for name in base), "", ""],
+    }
+    for label, run in collected.items():
+        if label != reference:
+            moved = [dtw(s, sequence(run[name], gates=gates)) if name in run else math.nan for name, s in base.items()]
+            there = [value for value in moved if not math.isnan(value)] or [math.nan]
+            columns[label] = [*moved, float(np.mean(there)), float(np.std(there))]
+    return Table(columns, notes=[f"DTW distance to {reference}."])

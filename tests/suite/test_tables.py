@@ -1,0 +1,47 @@
+"""Tables give the same numbers as text, HTML, Markdown and CSV."""
+
+import csv
+import io
+import math
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from affscore.suite.tables import Table
+
+
+def test_tables_give_the_same_numbers_in_every_form():
+    table = Table(
+        {"model": ["a|b", "<c>"], "n": [3, None], "score": [0.123456789, math.nan]}, digits=3, notes=["A note."]
+    )
+    assert repr(table) == "model | n | score\na|b   | 3 | 0.123\n<c>   | - |     -\nA note."
+    rows = list(csv.DictReader(io.StringIO(table.csv())))
+    assert rows == [{"model": "a|b", "n": "3", "score": "0.123456789"}, {"model": "<c>", "n": "", "score": ""}]
+    html = table._repr_html_()
+    tree = ElementTree.fromstring(f"<div>{html}</div>")
+    assert [cell.text for cell in tree.iter("td")] == ["a|b", "3", "0.123", "<c>", "-", "-"]
+    assert [cell.text for cell in tree.iter("th")] == ["model", "n", "score"]
+    lines = table.markdown().splitlines()
+    assert lines[:3] == ["| model | n | score |", "| --- | ---: | ---: |", "| a\\|b | 3 | 0.123 |"]
+    np.testing.assert_array_equal(table["n"], [3, math.nan])
+
+
+def test_tables_say_what_is_wrong():
+    with pytest.raises(ValueError, match=r"columns have 2 \(a\), 1 \(b\) values; they should have the same number"):
+        Table({"a": [1, 2], "b": [1]})
+    with pytest.raises(KeyError, match="there is no row 'z'; there are a, b"):
+        Table({"name": ["a", "b"]}).row("z")
+    assert repr(Table({"x": [-0.0001]})) == "   x\n0.00"
+
+
+def test_tables_from_rows_and_without_alignment():
+    """Oracle: the same table from columns."""
+    rows = [{"name": "a", "n": 1.0}, {"n": 2.5, "name": "b"}]
+    table, plain = Table.from_rows(rows), Table({"name": ["a", "b"], "n": [1.0, 2.5]}, align=False)
+    assert table.rows() == rows and repr(table) == repr(plain)
+    assert "style" in table._repr_html_() and "style" not in plain._repr_html_()
+    assert (
+        table._repr_html_().replace(' style="text-align: right"', "").replace(' style="text-align: left"', "")
+        == plain._repr_html_()
+    )
