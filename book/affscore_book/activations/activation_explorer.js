@@ -87,10 +87,10 @@ export const CATALOGUE = {
   cube: ["cube", (x) => x ** 3, []],
 };
 
-const FINE = { reach: 20, width: 0.5, ...legendre(16), step: 1 / 256, sortedReach: 8, grids: new Map() };
+const FINE = { reach: 20, width: 0.5, ...legendre(16) };
 // For the picture of the whole curve, right to a fraction of a pixel: more points where they have to be sorted.
-const COARSE = { reach: 6, width: 1, ...legendre(11), grids: new Map() };
-const LIGHT = { reach: 6, width: 1.5, ...legendre(8), grids: new Map() };
+const COARSE = { reach: 6, width: 1, ...legendre(11) };
+const LIGHT = { reach: 6, width: 1.5, ...legendre(8) };
 
 /** Points z and masses of the standard normal law: a quadrature panel between each two edges. */
 function panelGrid(edges, { nodes, weights }) {
@@ -111,42 +111,30 @@ function panelGrid(edges, { nodes, weights }) {
 
 /** The panels of this precision, cut at the kinks too. */
 function panelsFor(kinks, mean, std, precision) {
-  const { reach, width, grids } = precision;
+  const { reach, width } = precision;
   const inside = kinks.map((kink) => (kink - mean) / std).filter((z) => z > -reach && z < reach);
   const count = Math.ceil((2 * reach) / Math.min(width, (2 * width) / std));
-  if (!inside.length && grids.has(count)) return grids.get(count);
   const edges = Array.from({ length: count + 1 }, (_, i) => -reach + (2 * reach * i) / count);
-  if (inside.length) return panelGrid(edges.concat(inside).sort((a, b) => a - b), precision);
-  grids.set(count, panelGrid(edges, precision));
-  return grids.get(count);
+  return panelGrid(edges.concat(inside).sort((a, b) => a - b), precision);
 }
 
 /** Evenly spaced points z and masses of the standard normal law, as Python has them for the sorted coupling. */
 function evenGrid(std) {
-  const step = FINE.step / Math.max(1, std);
-  if (!FINE.grids.has(step)) {
-    const half = Math.ceil(FINE.sortedReach / step);
-    const z = Float64Array.from({ length: 2 * half + 1 }, (_, i) => (i - half) * step);
-    const mass = z.map((value) => Math.exp(-0.5 * value * value));
-    const total = mass.reduce((sum, value) => sum + value, 0);
-    FINE.grids.set(step, { z, mass: mass.map((value) => value / total) });
-  }
-  return FINE.grids.get(step);
+  const step = 1 / 256 / Math.max(1, std);
+  const half = Math.ceil(8 / step);
+  const z = Float64Array.from({ length: 2 * half + 1 }, (_, i) => (i - half) * step);
+  const mass = z.map((value) => Math.exp(-0.5 * value * value));
+  const total = mass.reduce((sum, value) => sum + value, 0);
+  return { z, mass: mass.map((value) => value / total) };
 }
 
 /** The activation at mean + std z, over its largest magnitude, up to a constant that keeps all digits. */
 function outputs([, f, , left, right], mean, std, z) {
   const g = (mean < 0 ? left : right) ?? f;
   const zero = g(mean);
-  const y = new Float64Array(z.length);
-  let largest = 0;
-  for (let i = 0; i < z.length; i++) {
-    y[i] = g(mean + std * z[i]) - zero;
-    const size = Math.abs(y[i]);
-    if (size > largest) largest = size;
-  }
-  if (largest > 0) for (let i = 0; i < y.length; i++) y[i] /= largest;
-  return y;
+  const y = z.map((value) => g(mean + std * value) - zero);
+  const largest = y.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  return largest > 0 ? y.map((value) => value / largest) : y;
 }
 
 /** Whether y both rises and falls. */
@@ -178,45 +166,9 @@ function pairedScore(y, z, mass) {
   return fromMoments(Math.abs(cov), variance, rest);
 }
 
-/** The indices that sort y: its rising and falling runs are merged. */
-function order(y) {
-  const n = y.length;
-  let from = new Uint32Array(n);
-  for (let i = 0; i < n; i++) from[i] = i;
-  const ends = [];
-  for (let start = 0; start < n;) {
-    let end = start + 1;
-    if (end < n && y[end] < y[start]) {
-      while (end < n && y[end] < y[end - 1]) end++;
-      from.subarray(start, end).reverse();
-    } else {
-      while (end < n && y[end] >= y[end - 1]) end++;
-    }
-    ends.push(end);
-    start = end;
-  }
-  let to = new Uint32Array(n);
-  for (let runs = ends; runs.length > 1;) {
-    const merged = [];
-    for (let k = 0, start = 0; k < runs.length; k += 2) {
-      const middle = runs[k];
-      const end = runs[k + 1] ?? middle;
-      let [i, j] = [start, middle];
-      for (let at = start; at < end; at++) {
-        to[at] = j >= end || (i < middle && y[from[i]] <= y[from[j]]) ? from[i++] : from[j++];
-      }
-      merged.push(end);
-      start = end;
-    }
-    [from, to] = [to, from];
-    runs = merged;
-  }
-  return from;
-}
-
 /** The score of the points y for the points z, both with these masses: the sorted coupling, exactly. */
 function sortedScore(y, z, mass) {
-  const ranks = order(y);
+  const ranks = Uint32Array.from(y.keys()).sort((a, b) => y[a] - y[b]);
   let [mean, total, meanZ, variance, varianceZ] = [0, 0, 0, 0, 0];
   for (let i = 0; i < y.length; i++) {
     total += mass[i];

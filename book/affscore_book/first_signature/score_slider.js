@@ -13,18 +13,13 @@ export function evaluate({ activation: name, centre }) {
   return affinity(x, x.map(activation(name)));
 }
 
-/** The score for every centre on the slider, from one evaluation of the activation: the grids overlap. */
+/** The score for every centre on the slider, with the activation and the limits of its picture. */
 function sweep(name) {
   const end = LIMIT + HALF_WIDTH;
-  const perStep = Math.round((STEP * POINTS) / (2 * HALF_WIDTH));
-  const count = Math.round((2 * LIMIT) / STEP) + 1;
-  const x = uniformGrid(-end, end, (count - 1) * perStep + POINTS);
+  const x = uniformGrid(-end, end, 1200);
   const y = x.map(activation(name));
-  const centres = Float64Array.from({ length: count }, (_, i) => -LIMIT + i * STEP);
-  const results = Array.from(centres, (_, i) => {
-    const [from, to] = [i * perStep, i * perStep + POINTS];
-    return affinity(x.subarray(from, to), y.subarray(from, to));
-  });
+  const centres = Float64Array.from({ length: Math.round((2 * LIMIT) / STEP) + 1 }, (_, i) => -LIMIT + i * STEP);
+  const results = Array.from(centres, (centre) => evaluate({ activation: name, centre }));
   const ends = results.flatMap((result, i) => [
     result.map(centres[i] - HALF_WIDTH), result.map(centres[i] + HALF_WIDTH)]);
   const low = Math.min(...y, ...ends);

@@ -82,49 +82,26 @@ export function activation(name) {
   return ACTIVATIONS[name];
 }
 
-/** A sorted copy; the array itself where it is sorted already, as the image under a monotone function is. */
-function sorted(values) {
-  for (let i = 1; i < values.length; i++) {
-    if (values[i] < values[i - 1]) return Float64Array.from(values).sort();
-  }
-  return values;
-}
+const sorted = (values) => Float64Array.from(values).sort();
+const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 
 /** Mean, standard deviation (1/n) and standardised values. sd is 0 where the values vary by rounding only. */
 function standardise(values) {
   const n = values.length;
-  let largest = 0;
-  for (let i = 0; i < n; i++) largest = Math.max(largest, Math.abs(values[i]));
+  const size = largest(values);
   // Work at magnitude 1: squares of very small or very large values would leave the range of a double. A power of 2
   // takes nothing from the digits.
-  const scale = largest > 0 ? 2 ** Math.floor(Math.log2(largest)) : 1;
-  const standard = new Float64Array(n);
-  let mean = 0;
-  for (let i = 0; i < n; i++) mean += values[i] / scale;
-  mean /= n;
+  const scale = size > 0 ? 2 ** Math.floor(Math.log2(size)) : 1;
+  const first = values.reduce((sum, value) => sum + value / scale, 0) / n;
   // The first mean of values far from 0 is itself rounded; the second pass removes what that leaves.
-  let correction = 0;
-  for (let i = 0; i < n; i++) {
-    standard[i] = values[i] / scale - mean;
-    correction += standard[i];
-  }
-  correction /= n;
-  let spread = 0;
-  for (let i = 0; i < n; i++) {
-    standard[i] -= correction;
-    spread = Math.max(spread, Math.abs(standard[i]));
-  }
-  if (!(spread > 4 * Number.EPSILON * (largest / scale))) {
-    return { mean: mean * scale, sd: 0, standard: standard.fill(0) };
-  }
-  let square = 0;
-  for (let i = 0; i < n; i++) {
-    standard[i] /= spread;
-    square += standard[i] * standard[i];
-  }
+  const rest = values.reduce((sum, value) => sum + (value / scale - first), 0) / n;
+  const centred = values.map((value) => value / scale - first - rest);
+  const spread = largest(centred);
+  const mean = (first + rest) * scale;
+  if (!(spread > 4 * Number.EPSILON * (size / scale))) return { mean, sd: 0, standard: centred.fill(0) };
+  const square = centred.reduce((sum, value) => sum + (value / spread) ** 2, 0);
   const sd = Math.sqrt(square / n);
-  for (let i = 0; i < n; i++) standard[i] /= sd;
-  return { mean: (mean + correction) * scale, sd: sd * spread * scale, standard };
+  return { mean, sd: sd * spread * scale, standard: centred.map((value) => value / spread / sd) };
 }
 
 /**

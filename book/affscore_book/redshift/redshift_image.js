@@ -56,15 +56,9 @@ function affine(values, { weight, bias, fanIn, fanOut }) {
   for (let r = 0; r < rows; r++) {
     const from = r * fanIn;
     for (let o = 0; o < fanOut; o++) {
-      // Two sums side by side: one alone would wait for itself.
-      let [even, odd, k] = [bias[o], 0, 0];
-      const at = o * fanIn;
-      for (; k + 1 < fanIn; k += 2) {
-        even += weight[at + k] * values[from + k];
-        odd += weight[at + k + 1] * values[from + k + 1];
-      }
-      if (k < fanIn) even += weight[at + k] * values[from + k];
-      out[r * fanOut + o] = even + odd;
+      let sum = bias[o];
+      for (let k = 0; k < fanIn; k++) sum += weight[o * fanIn + k] * values[from + k];
+      out[r * fanOut + o] = sum;
     }
   }
   return out;
@@ -76,8 +70,7 @@ export function forward(network, points, sigma) {
   let values = points;
   for (const layer of network.slice(0, -1)) {
     const before = affine(values, layer);
-    values = new Float64Array(before.length);
-    for (let k = 0; k < values.length; k++) values[k] = sigma(before[k]);
+    values = before.map((value) => sigma(value));
     calls.push([before, values]);
   }
   return { output: affine(values, network.at(-1)), calls };
