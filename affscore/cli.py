@@ -21,11 +21,13 @@ from tqdm.auto import tqdm
 
 from affscore.channels import POOLS
 from affscore.companions import MEASURES
-from affscore.engine import PRECISIONS, SCORINGS, Settings, signature
+from affscore.engine import signature
 from affscore.score import COVARIANCES
+from affscore.settings import PRECISIONS, SCORINGS, Settings
 from affscore.signature import Interrupted, Signature, SignatureError
-from affscore.suite import runs
+from affscore.suite import records, runs
 from affscore.suite import suites as suite
+from affscore.suite.ranks import Ranks, joined_ranks
 from affscore.zoo.datasets import NAMES, check_name, load_dataset
 from affscore.zoo.models import load_model
 
@@ -136,7 +138,7 @@ def run_signature(options: argparse.Namespace) -> int:
     if options.restart and not options.record:
         raise ValueError("--restart is for runs with --record.")
     settings = _settings(options)
-    with runs.joined_ranks() as ranks:
+    with joined_ranks() as ranks:
         if ranks.world > 1 and not options.record:
             raise ValueError("--record is needed where several processes share the work.")
         device = _device(options.device, ranks)
@@ -160,7 +162,7 @@ def run_signature(options: argparse.Namespace) -> int:
                 result = runs.run(
                     net.model, batches, options.record, options.model,
                     device=device, provenance=facts, restart=options.restart, ranks=ranks, progress=bar.update,
-                    **vars(settings),
+                    settings=settings,
                 )  # fmt: skip
         else:
             facts["data"] = batches.provenance
@@ -196,7 +198,7 @@ def run_suite(options: argparse.Namespace) -> int:
     """The command ``suite``: exit status 1 if a network failed."""
     models = options.models or suite.SUITES[options.name]
     if options.estimate:
-        device = _device(options.device, runs.Ranks())
+        device = _device(options.device, Ranks())
         known = [name for name in suite.REPRESENTATIVES if options.name == "paper"] or models
         speed = suite.measure_speed(
             tqdm(known, desc="timing", disable=options.quiet),
@@ -211,13 +213,13 @@ def run_suite(options: argparse.Namespace) -> int:
     if options.out is None:
         raise ValueError("--out is missing; it should be the folder for the signatures and their records.")
     check_name(options.dataset)
-    with runs.joined_ranks() as ranks:
+    with joined_ranks() as ranks:
         failures = suite.run_suite(
             models, options.out, dataset=options.dataset, root=options.root, weights=options.weights,
             batch_size=options.batch_size, batches=options.batches, seed=options.seed,
             loading={"workers": options.workers}, device=_device(options.device, ranks),
             restart=options.restart, ranks=ranks, progress=not options.quiet,
-            **vars(_settings(options)),
+            settings=_settings(options),
         )  # fmt: skip
         if ranks.rank == 0:
             print(f"{len(models) - len(failures)} of {len(models)} signatures are in {options.out}.")
@@ -231,7 +233,7 @@ def run_status(options: argparse.Namespace) -> int:
     found = _recorded(options.folder)
     width = max(map(len, found))
     for name in found:
-        done, total = runs.progress_of(options.folder, name)
+        done, total = records.progress_of(options.folder, name)
         written = "written" if (options.folder / f"{name}.json").exists() else "not written"
         print(f"{name:<{width}}  {done} of {total} batches, signature {written}")
     return 0
@@ -242,7 +244,7 @@ def run_merge(options: argparse.Namespace) -> int:
     failed = 0
     for name in _recorded(options.folder):
         try:
-            result = runs.merge(options.folder, name)
+            result = records.merge(options.folder, name)
         except ValueError as error:
             failed += 1
             print(f"affscore: {error}", file=sys.stderr)
@@ -253,7 +255,7 @@ def run_merge(options: argparse.Namespace) -> int:
 
 
 def _recorded(folder: Path) -> list[str]:
-    found = runs.names(folder)
+    found = records.names(folder)
     if not found:
         raise FileNotFoundError(f"folder: there are no records in {folder / 'records'}.")
     return found
@@ -288,7 +290,7 @@ def check_writable(output: Path) -> None:
         raise PermissionError(f"output: cannot write to the folder {output.parent} ({error.strerror}).") from error
 
 
-def _device(name: str | None, ranks: runs.Ranks) -> torch.device:
+def _device(name: str | None, ranks: Ranks) -> torch.device:
     if name is None and torch.cuda.is_available():
         name = f"cuda:{ranks.local % torch.cuda.device_count()}" if ranks.world > 1 else "cuda"
     try:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from affscore.settings import Settings
 from affscore.tracing import Observation, Trace, trace
 
 __all__ = ["Forward", "Inputs", "evaluating", "inputs_of", "length", "tf32"]
@@ -71,31 +72,23 @@ def tf32(allowed: bool) -> Iterator[None]:
 
 @dataclass
 class Forward:
-    """Runs the network on a batch and returns what its activation calls showed.
-
-    ``pool``, ``micro_batch``, ``precision`` and ``channels_last`` are those of :class:`affscore.engine.Settings`;
-    ``sparsity`` counts zeros as well.
-    """
+    """Runs the network on a batch and returns what its activation calls showed."""
 
     model: nn.Module
     device: torch.device
-    pool: str
-    micro_batch: int | None
-    precision: str
-    channels_last: bool
-    sparsity: bool
+    settings: Settings
 
     def __call__(self, inputs: Inputs) -> Trace:
         with ExitStack() as stack:
             stack.enter_context(torch.no_grad())
             stack.enter_context(evaluating(self.model))
-            stack.enter_context(tf32(self.precision == "tf32"))
-            if self.precision == "bf16":
+            stack.enter_context(tf32(self.settings.precision == "tf32"))
+            if self.settings.precision == "bf16":
                 stack.enter_context(torch.autocast(self.device.type, dtype=torch.bfloat16))
-            return _joined([(self._run(part), length(part)) for part in _parts(inputs, self.micro_batch)])
+            return _joined([(self._run(part), length(part)) for part in _parts(inputs, self.settings.micro_batch)])
 
     def _run(self, part: Inputs) -> Trace:
-        with trace(self.model, length(part), self.pool, sparsity=self.sparsity) as found:
+        with trace(self.model, length(part), self.settings.pool, sparsity=self.settings.sparsity) as found:
             if isinstance(part, Tensor):
                 self.model(self._there(part))
             else:
@@ -105,7 +98,7 @@ class Forward:
     def _there(self, value: Tensor) -> Tensor:
         value = value.to(self.device, non_blocking=True)
         # Only the input: convolutions keep its layout, and the network's weights stay as they are.
-        last = self.channels_last and value.ndim == 4
+        last = self.settings.channels_last and value.ndim == 4
         return value.contiguous(memory_format=torch.channels_last) if last else value
 
 

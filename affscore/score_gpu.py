@@ -33,7 +33,7 @@ from torch import Tensor
 from affscore.samples import centre, check_pair, on_one_thread
 from affscore.score import affinity_score, one_minus_root, optimal_partners, shrinkage_from, squared_distances
 
-__all__ = ["affinity_scores", "operations"]
+__all__ = ["affinity_scores", "scales"]
 
 # Roots of eigenvalues of S_X S_Y below this fraction of the largest would cost the iteration its last digits.
 _LEAST = 1e-7
@@ -98,26 +98,6 @@ def affinity_scores(
     return scores
 
 
-def operations(n: int, d: int, least: float = 1e-5) -> int:
-    """Floating-point operations, all float64, of the matrix products behind one score of :func:`affinity_scores`.
-
-    Parameters
-    ----------
-    n, d
-        Samples and channels.
-    least
-        The smallest root of an eigenvalue of ``S_X S_Y``, relative to that of the bounds of the norms; it decides the
-        number of steps. In EfficientNet-Lite0 and ResNet50, at n = 512, it is between 1e-6 and 3e-4.
-
-    >>> operations(512, 2048) / operations(512, 512) > 7
-    True
-    """
-    k = min(d, 2 * n)
-    steps = sum(1 for _ in _scales(least))
-    around = 6 * n * d * d if d <= 2 * n else 12 * n * n * d  # the covariances or the Gram matrix, and the image of x
-    return 6 * k**3 * steps + around + 2 * n * n * d
-
-
 def _scores(pairs: list[tuple[Tensor, Tensor]], solve: Callable[..., Iterable[np.ndarray]]) -> list[float]:
     centred = [(centre(x)[0], centre(y)[0]) for x, y in pairs]
     parts = [_covariances(x, y) for x, y in centred]
@@ -180,14 +160,14 @@ def _image(a: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 def _solutions(s_x: Tensor, s_y: Tensor, least: float) -> Tensor:
     """The solutions A of A S_X A = S_Y for a stack of pairs, shape (pairs, k, k)."""
-    for scale in _scales(least):
+    for scale in scales(least):
         w = torch.matmul(s_x, s_y).mul_(-(scale**3) / 2)
         w.diagonal(dim1=-2, dim2=-1).add_(1.5 * scale)
         s_y, s_x = torch.matmul(s_y, w), torch.matmul(w, s_x)
     return s_y
 
 
-def _scales(least: float) -> Iterator[float]:
+def scales(least: float) -> Iterator[float]:
     """The factor of each step, which maps [least, 1] to a shorter interval that ends at 1, until that is a point.
 
     In terms of roots of eigenvalues a step is ``t -> (3 r t - (r t)^3) / 2``. The best r makes both ends equal.

@@ -24,3 +24,10 @@ class Dead(nn.Module):
         y = torch.tanh(x)
         y = torch.relu(y + 2 * torch.sign(x.mean()))
         return torch.relu(-y - 1)
+
+
+class Free(nn.Module):
+    """Activations without weights, so that no product of matrices rounds with the number of threads."""
+
+    def forward(self, x):
+        return torch.tanh(torch.relu(x.flatten(1)) - 0.3)

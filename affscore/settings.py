@@ -1,0 +1,88 @@
+"""How a network is measured: one frozen object, checked once and handed down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from affscore.channels import POOLS
+from affscore.companions import UNPOOLED, check_names
+from affscore.score import COVARIANCES
+
+__all__ = ["PRECISIONS", "SCORINGS", "Settings", "check_count"]
+
+#: Precisions of the forward pass. Scores are float64 in each.
+PRECISIONS = ("full", "tf32", "bf16")
+#: Where the scores are computed: by threads of the processor, or on the network's device (affscore.score_gpu).
+SCORINGS = ("host", "device")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a network is measured.
+
+    Attributes
+    ----------
+    pool
+        ``"spatial"`` averages each activation over all axes but batch and channels. ``"trailing"`` averages over
+        the last one or two axes, as the public reference code does.
+    covariance
+        ``"ledoit_wolf"`` or ``"empirical"``; see :func:`affscore.affinity_score`.
+    companions
+        Names of the measures of :data:`affscore.companions.MEASURES` to take in the same pass; True for all.
+    micro_batch
+        Pass at most this many samples through the network at a time, to fit memory. The scores are still those of
+        whole batches.
+    precision
+        Of the forward pass: ``"full"`` (without TF32), ``"tf32"``, or ``"bf16"`` (autocast). The pooled values are
+        float32 or float64, and the scores float64, in each.
+    channels_last
+        Give the network its images in the channels-last memory format, which some devices run faster.
+    scoring
+        Where the scores are computed. ``"host"``: by threads of the processor, while the device runs the next batch.
+        ``"device"``: on the network's device (:mod:`affscore.score_gpu`), which takes ``"ledoit_wolf"``. That is
+        for GPUs whose float64 products are fast; the scores agree to about 1e-12.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one of them is not as said here.
+    """
+
+    pool: str = "spatial"
+    covariance: str = "ledoit_wolf"
+    companions: bool | Sequence[str] = ()
+    micro_batch: int | None = None
+    precision: str = "full"
+    channels_last: bool = False
+    scoring: str = "host"
+
+    def __post_init__(self) -> None:
+        for name, known in (
+            ("pool", POOLS), ("covariance", COVARIANCES), ("precision", PRECISIONS), ("scoring", SCORINGS),
+        ):  # fmt: skip
+            if (value := getattr(self, name)) not in known:
+                raise ValueError(f"{name} is {value!r}; it should be one of {', '.join(map(repr, known))}.")
+        check_count("micro_batch", self.micro_batch)
+        if self.scoring == "device" and self.covariance != "ledoit_wolf":
+            raise ValueError(
+                f"covariance is {self.covariance!r} with scoring 'device'; that iteration relies on the ridge of "
+                "'ledoit_wolf'."
+            )
+        object.__setattr__(self, "companions", check_names(self.companions))
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The names of ``companions``."""
+        return check_names(self.companions)
+
+    @property
+    def sparsity(self) -> bool:
+        """Whether zeros are to be counted, before pooling."""
+        return bool(set(UNPOOLED) & set(self.measures))
+
+
+def check_count(name: str, value: int | None) -> None:
+    """Raise ValueError unless ``value`` is None or a whole number of at least 1."""
+    if value is not None and (not isinstance(value, int) or value < 1):
+        raise ValueError(f"{name} is {value!r}; it should be None or a whole number of at least 1.")

@@ -1,0 +1,88 @@
+"""Scores in threads and on the device: no bit depends on what overlaps, and memory is bounded."""
+
+import math
+import weakref
+
+import numpy as np
+import pytest
+import torch
+from small_network import Free, images, network
+
+import affscore
+import affscore.engine
+from affscore import SignatureError, signature
+from affscore.engine import Settings, batch_results
+from affscore.scoring import sentence
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_no_bit_depends_on_workers_or_on_what_overlaps(monkeypatch, ahead):
+    batches = images(5)
+    expected = list(batch_results(Free(), batches, Settings(companions=True), workers=1))
+    monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
+    before = torch.get_num_threads()
+    try:
+        for workers in (1, 4):
+            torch.set_num_threads(workers)
+            found = list(batch_results(Free(), batches, Settings(companions=True), workers=workers))
+            assert torch.get_num_threads() == workers
+            assert [result.index for result in found] == list(range(5))
+            assert found == expected
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+@pytest.mark.parametrize("companions", [False, ["cka"], ["sparsity_after"]])
+def test_scores_from_the_device_are_those_from_the_host(monkeypatch, ahead, companions):
+    """Here both are the CPU, and what differs is the way: decompositions call by call, or products for all at once."""
+    batches = images(4, n=40)
+    host = signature(network(), batches, companions=companions)
+    monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
+    device = signature(network(), batches, companions=companions, scoring="device")
+    np.testing.assert_allclose(device.scores, host.scores, atol=1e-10)
+    assert device.companions.keys() == host.companions.keys()
+    for name, value in host.companions.items():
+        np.testing.assert_array_equal(device.companions[name], value)
+    assert device.calls == host.calls and device.provenance["scoring"] == "device"
+    assert not np.array_equal(device.scores, host.scores)  # it did go the other way
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_only_a_few_batches_are_in_memory(monkeypatch, ahead):
+    monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
+    alive, most = weakref.WeakSet(), 0
+
+    class Watching(Free):
+        def forward(self, x):
+            nonlocal most
+            alive.add(x)
+            most = max(most, len(alive))
+            return super().forward(x)
+
+    def batches():
+        yield from (torch.randn(20, 30) for _ in range(12))
+
+    results, waiting = batch_results(Watching(), batches()), []
+    for result in results:
+        waiting.append(result.index)
+    assert waiting == list(range(12)) and most <= 2
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+@pytest.mark.parametrize("scoring", ["host", "device"])
+def test_a_nan_found_while_later_batches_run_stops_at_its_batch(monkeypatch, ahead, scoring):
+    monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
+    batches = images(5)
+    batches[2][7] = math.nan
+    with pytest.raises(SignatureError, match=r"In batch 2, the input of :relu\[0\] holds NaN") as caught:
+        signature(Free(), batches, scoring=scoring)
+    assert np.array_equal(caught.value.finished.scores, signature(Free(), batches[:2], scoring=scoring).scores)
+
+
+def test_what_failed_is_a_sentence_with_its_batch():
+    assert sentence(torch.OutOfMemoryError("no room\nmore"), 3) == (
+        "In batch 3, the device is out of memory (no room); choose a smaller micro_batch."
+    )
+    assert sentence(ValueError("batch 3 is a str."), 3) == "batch 3 is a str."
+    assert sentence(KeyError("k"), 3) == "In batch 3, KeyError: 'k'"

@@ -1,0 +1,43 @@
+"""How a network is measured is checked once, and cannot change afterwards."""
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from affscore.companions import MEASURES
+from affscore.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("companions", "names"),
+    [(True, MEASURES), (False, ()), (["r2", "cka"], ("cka", "r2")), ({"norm"}, ("norm",)), ((), ())],
+)
+def test_companions_are_names_in_their_order(companions, names):
+    settings = Settings(companions=companions)
+    assert settings.companions == settings.measures == names
+    assert settings == Settings(companions=names) and hash(settings) == hash(Settings(companions=names))
+    assert settings.sparsity == ("sparsity_before" in names)
+
+
+def test_settings_are_frozen():
+    with pytest.raises(FrozenInstanceError):
+        Settings().pool = "trailing"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"pool": "max"}, "pool is 'max'; it should be one of 'spatial', 'trailing'"),
+        ({"covariance": "oas"}, "covariance is 'oas'"),
+        ({"precision": "half"}, "precision is 'half'"),
+        ({"scoring": "gpu"}, "scoring is 'gpu'"),
+        ({"micro_batch": 0}, "micro_batch is 0; it should be None or a whole number of at least 1"),
+        ({"micro_batch": 1.5}, "micro_batch is 1.5"),
+        ({"companions": "cka"}, "companions is 'cka'; it should be True, False or a list of names"),
+        ({"companions": ["hsic"]}, "companions names 'hsic'; the measures are 'cka'"),
+        ({"scoring": "device", "covariance": "empirical"}, "covariance is 'empirical' with scoring 'device'"),
+    ],
+)
+def test_bad_settings_are_named(options, words):
+    with pytest.raises(ValueError, match=words):
+        Settings(**options)
