@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from html import escape
 from typing import Any
 
@@ -28,6 +29,7 @@ from affscore.plots import BLUE, VERMILION
 from affscore.score import affinity_score
 from affscore.suite.tables import Table
 from affscore.tracing import POOLS, Observation, trace
+from affscore.zoo.datasets import check_name, load_dataset
 from affscore.zoo.models import load_model
 
 __all__ = ["Explorer", "explorer"]
@@ -41,6 +43,41 @@ _COMPANIONS = {
     "sparsity_before": "zeros before",
     "sparsity_after": "zeros after",
 }
+
+
+def projected(before: np.ndarray, after: np.ndarray, view: str) -> tuple[list[np.ndarray], list[str]]:
+    """Two clouds, float64 (samples, channels), in the plane: (samples, 2) each, and the names of the two axes.
+
+    Views as in :class:`Explorer`. Principal components have the signs that make their largest entry positive.
+    """
+    if before.shape[1] == 1:
+        return [np.column_stack([cloud[:, 0], np.zeros(len(cloud))]) for cloud in (before, after)], ["channel 0", ""]
+    if view == VIEWS[0]:
+        channels = np.sort(np.argsort(before.var(axis=0))[::-1][:2])
+        return [before[:, channels], after[:, channels]], [f"channel {channel}" for channel in channels]
+    planes = []
+    for cloud in (before, after):
+        centred = cloud - cloud.mean(axis=0)
+        axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
+        signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])  # the same on every machine
+        planes.append(centred @ (axes * signs[:, None]).T)
+    return planes, ["first component", "second component"]
+
+
+def drawn(clouds: Sequence[np.ndarray], names: Sequence[str], title: str) -> bytes:
+    """The clouds before and after, (samples, 2) each, as PNG."""
+    with matplotlib.rc_context({"font.size": 14, "axes.grid": True, "grid.color": "#dddddd", "axes.axisbelow": True}):
+        figure = Figure(figsize=(6, 3.6), dpi=100, layout="constrained", facecolor="white")
+        FigureCanvasAgg(figure)
+        looks = zip(figure.subplots(1, 2), clouds, (BLUE, VERMILION), ("before", "after"), strict=True)
+        for axes, cloud, colour, when in looks:
+            axes.plot(*cloud.T, "o", color=colour, markersize=4, alpha=0.6, mew=0)
+            axes.set(title=when, xlabel=names[0], ylabel=names[1])
+            axes.locator_params(nbins=4)
+        figure.suptitle(title, fontsize=14)
+        file = io.BytesIO()
+        figure.savefig(file, format="png")
+    return file.getvalue()
 
 
 class Explorer(ipywidgets.VBox):
@@ -74,7 +111,7 @@ class Explorer(ipywidgets.VBox):
         self._models, self._datasets = dict(models), dict(datasets)
         self._networks: dict[str, nn.Module] = {}
         self._seen: dict[tuple[str, str, str], dict[str, Observation]] = {}
-        self.score = float("nan")
+        self.score = math.nan
         self.companions: dict[str, float] = {}
         self._picture = ipywidgets.Image(format="png", layout=ipywidgets.Layout(max_width="100%"))
         self._table = ipywidgets.HTML()
@@ -153,7 +190,7 @@ class Explorer(ipywidgets.VBox):
 
     def _compute(self, observation: Observation | None) -> None:
         if observation is None:
-            self.score, self.companions = float("nan"), {}
+            self.score, self.companions = math.nan, {}
             self._status.value = f"{self.model} has no activation call."
             self._table.value = ""
             return
@@ -165,7 +202,9 @@ class Explorer(ipywidgets.VBox):
             self.companions |= dict(zip(("sparsity_before", "sparsity_after"), shares, strict=True))
         self._status.value = f"{len(before)} samples of {before.shape[1]} channels ({self.pool} pool)"
         self._table.value = self.table()._repr_html_()
-        self._picture.value = self._draw(before.numpy(), after.numpy())
+        shown = "undefined" if math.isnan(self.score) else f"{self.score:.3f}"
+        clouds, names = projected(before.numpy(), after.numpy(), self.view)
+        self._picture.value = drawn(clouds, names, f"{self.call}: score {shown}")
 
     def table(self) -> Table:
         """The score and the companions of the present call."""
@@ -176,55 +215,6 @@ class Explorer(ipywidgets.VBox):
                 "value": [self.score, *(self.companions[name] for name in names)],
             }
         )
-
-    def clouds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The two clouds as they are drawn, float64 of shape (samples, 2) each."""
-        observation = self._observations()[self.call]
-        return self._project(observation.before.double().numpy(), observation.after.double().numpy())
-
-    @staticmethod
-    def _channels(before: np.ndarray) -> np.ndarray:
-        """The two that vary most."""
-        return np.sort(np.argsort(before.var(axis=0))[::-1][:2])
-
-    def _project(self, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if before.shape[1] == 1:
-            pairs = [np.column_stack([cloud[:, 0], np.zeros(len(cloud))]) for cloud in (before, after)]
-            return pairs[0], pairs[1]
-        if self.view == VIEWS[0]:
-            channels = self._channels(before)
-            return before[:, channels], after[:, channels]
-        found = []
-        for cloud in (before, after):
-            centred = cloud - cloud.mean(axis=0)
-            axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
-            signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])  # the same on every machine
-            found.append(centred @ (axes * signs[:, None]).T)
-        return found[0], found[1]
-
-    def _draw(self, before: np.ndarray, after: np.ndarray) -> bytes:
-        with matplotlib.rc_context(
-            {"font.size": 14, "axes.grid": True, "grid.color": "#dddddd", "axes.axisbelow": True}
-        ):
-            figure = Figure(figsize=(6, 3.6), dpi=100, layout="constrained", facecolor="white")
-            FigureCanvasAgg(figure)
-            names = ["first component", "second component"]
-            if self.view == VIEWS[0] or before.shape[1] == 1:
-                names = [f"channel {channel}" for channel in self._channels(before)] + [""]
-            clouds = self._project(before, after)
-            for axes, cloud, colour, title in zip(
-                figure.subplots(1, 2), clouds, (BLUE, VERMILION), ("before", "after"), strict=True
-            ):
-                axes.plot(*cloud.T, "o", color=colour, markersize=4, alpha=0.6, mew=0)
-                axes.set_title(title)
-                axes.set_xlabel(names[0])
-                axes.set_ylabel(names[1])
-                axes.locator_params(nbins=4)
-            shown = "undefined" if np.isnan(self.score) else f"{self.score:.3f}"
-            figure.suptitle(f"{self.call}: score {shown}", fontsize=14)
-            file = io.BytesIO()
-            figure.savefig(file, format="png")
-        return file.getvalue()
 
     def __repr__(self) -> str:
         state = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._lists)
@@ -284,37 +274,27 @@ def explorer(
     >>> 0 < view.score < 1
     True
     """
-    from affscore.zoo.datasets import check_name, load_dataset
-
     if not models or not datasets:
         raise ValueError("models and datasets should each have at least one name.")
-    loaded: dict[str, Any] = {}
+    if isinstance(models, Mapping) and not isinstance(datasets, Mapping):
+        raise ValueError("datasets should be a mapping to functions where models is one: your networks' inputs.")
+    ending = " (random weights)" if weights == "random" else ""
 
-    def by_name(name: str) -> Any:
-        if name not in loaded:
-            loaded[name] = load_model(name, weights=weights, seed=seed)
-        return loaded[name]
+    @cache
+    def loaded(shown: str) -> Any:
+        return load_model(shown.removesuffix(ending), weights=weights, seed=seed)
 
-    def network(name: str) -> nn.Module:
-        return by_name(name).model
+    def network(shown: str) -> nn.Module:
+        return loaded(shown).model
+
+    def batch(data: str, shown: str) -> Tensor:
+        preprocess = loaded(shown).preprocess
+        return load_dataset(data, preprocess=preprocess, batch_size=samples, batches=1, seed=seed)[0]
 
     if not isinstance(models, Mapping):
-        ending = " (random weights)" if weights == "random" else ""
-        names = {f"{name}{ending}": name for name in models}
-        makers: Mapping[str, Callable[[], nn.Module]] = {shown: partial(network, name) for shown, name in names.items()}
-    else:
-        names, makers = {}, models
+        models = {f"{name}{ending}": partial(network, f"{name}{ending}") for name in models}
     if not isinstance(datasets, Mapping):
-        if isinstance(models, Mapping):
-            raise ValueError("datasets should be a mapping to functions where models is one: your networks' inputs.")
         for name in datasets:
             check_name(name)
-
-        def batch(data: str, shown: str) -> Tensor:
-            preprocess = by_name(names[shown]).preprocess
-            return load_dataset(data, preprocess=preprocess, batch_size=samples, batches=1, seed=seed)[0]
-
-        batches: Mapping[str, Callable[[str], Tensor]] = {name: partial(batch, name) for name in datasets}
-    else:
-        batches = datasets
-    return Explorer(makers, batches)
+        datasets = {name: partial(batch, name) for name in datasets}
+    return Explorer(models, datasets)

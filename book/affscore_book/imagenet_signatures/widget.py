@@ -161,9 +161,7 @@ class ArchitectureMap(_Networks):
             right.line("score-curve", range(1, len(scores) + 1), scores)
             for call, value in enumerate(scores if len(scores) <= 60 else [], start=1):
                 right.dot("score-dot", call, value, 4)
-        return (
-            picture(left, right, score=self.score(), text=self._text()).removesuffix("</div>") + self._key() + "</div>"
-        )
+        return self._picture(left, right)
 
 
 class ScoreHistory(_Networks):
@@ -216,12 +214,7 @@ class ScoreHistory(_Networks):
                 for panel, value in ((left, median), (right, network["accuracy"])):
                     if value is not None and not math.isnan(value):
                         self._ring(panel, at, value, 9)
-        return (
-            picture(left, right, score=self.score(), text=self._text()).removesuffix("</div>") + self._key() + "</div>"
-        )
-
-
-# ------------------------------------------------------------------------------------------ making the widgets
+        return self._picture(left, right)
 
 
 def architecture_map(
@@ -270,7 +263,7 @@ def _network(name: str, signature: Signature, gates: bool, place: Sequence[float
     }
 
 
-# --------------------------------------------------------------------------------------- the same as in choices.js
+# What follows stands in choices.js as well.
 
 
 def _summary(network: dict[str, Any] | None) -> tuple[float, float, float, int]:

@@ -5,8 +5,7 @@
     python book/data/imagenet_signatures/make.py --smoke --out FOLDER  # half a minute: a bit of each kind
 
 Cheap networks come first, so that a run which is stopped leaves something to use; started again, it goes on with the
-first file that is missing. Each network runs once: its pooled activations, by both pools, are kept in ``--features``
-and every batch size is scored from them. Without ``--features`` they are forgotten after scoring.
+first file that is missing. Each network runs once, and every batch size is scored from its pooled activations.
 
 Four kinds of weights, told apart by the file's name and by ``provenance["pretrained"]``:
 
@@ -24,11 +23,9 @@ A file is called NETWORK.WEIGHTS.DATA.IMAGES_IN_A_BATCH.POOL.json.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,12 +33,12 @@ import torch
 import torchvision
 from torch import Tensor, nn
 
-from affscore.companions import MEASURES, measure
-from affscore.score import affinity_score
 from affscore import Signature, signature
+from affscore.companions import MEASURES, measure
 from affscore.engine import versions
+from affscore.score import affinity_score
 from affscore.tracing import POOLS, Call, Excluded, trace
-from affscore.zoo.datasets import Batches, load_dataset
+from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 from affscore_book.kit.networks import load_network, myrtle, resnet20
 from affscore_book.kit.training import image_data
@@ -130,9 +127,6 @@ def jobs() -> list[Job]:
     return list(dict.fromkeys([*wanted, *untrained(LIGHT, (1, 2))]))
 
 
-# ------------------------------------------------------------------------------------------- the forward passes
-
-
 class Features(NamedTuple):
     """Pooled activations: ``pools[kind]`` holds (before, after) of each call, float32 (images, channels).
 
@@ -144,25 +138,6 @@ class Features(NamedTuple):
     zeros: Tensor
     excluded: list[dict[str, str]]
     provenance: dict[str, Any]
-
-
-@lru_cache(maxsize=2)
-def _images(data: str, images: int, preprocess: str, network: str) -> tuple[list[Tensor], dict[str, Any]]:
-    """Parts of PART preprocessed images. Image i depends on the data set, the seed and i alone."""
-    batches: Batches = load_dataset(
-        data, preprocess=load_model(network, weights="random").preprocess, batch_size=PART, batches=images // PART,
-        seed=DATA_SEED,
-    )  # fmt: skip
-    return list(batches), batches.provenance
-
-
-def _shared(job: Job, preprocess: str) -> tuple[list[Tensor], dict[str, Any]]:
-    """Networks with the same preprocessing share their images."""
-    first = _FIRST.setdefault(preprocess, job.network)
-    return _images(job.data, job.images, preprocess, first)
-
-
-_FIRST: dict[str, str] = {}
 
 
 def calibrate(model: nn.Module, parts: list[Tensor]) -> None:
@@ -183,8 +158,10 @@ def calibrate(model: nn.Module, parts: list[Tensor]) -> None:
 def watch(job: Job) -> Features:
     """Run the network once over the images of a job, watched with both pools at the same time."""
     loaded = load_model(job.network, weights=None if job.seed is None else "random", seed=job.seed or 0)
-    parts, data = _shared(job, loaded.provenance["preprocess"])
-    model = loaded.model
+    batches = load_dataset(
+        job.data, preprocess=loaded.preprocess, batch_size=PART, batches=job.images // PART, seed=DATA_SEED
+    )
+    parts, model = list(batches), loaded.model
     channels_last = not job.network.startswith("vit_")
     if channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -218,7 +195,7 @@ def watch(job: Job) -> Features:
         **loaded.provenance,
         "pretrained": job.seed is None,
         "weights": loaded.weights + ", batch norm set to the photographs" * job.calibrated,
-        "data": data | {"batch_size": None, "batches": None},
+        "data": batches.provenance | {"batch_size": None, "batches": None},
         "images": job.images,
         "images_in_a_forward_pass": PART,
         "channels_last": channels_last,
@@ -232,9 +209,6 @@ def watch(job: Job) -> Features:
 
 def _equal(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> bool:
     return all(a.shape == b.shape and torch.equal(a, b) for a, b in zip(one, other, strict=True))
-
-
-# --------------------------------------------------------------------------------------------------- the scores
 
 
 def score(job: Job, features: Features, size: int, kind: str, same: bool) -> Signature:
@@ -268,24 +242,14 @@ def outputs(job: Job, out: Path) -> list[tuple[int, str, Path]]:
     return [(size, kind, out / f"{job.stem}.{size}.{kind}.json") for size in job.batch_sizes for kind in POOLS]
 
 
-def run(job: Job, out: Path, features_folder: Path | None, only_watch: bool) -> None:
+def run(job: Job, out: Path) -> None:
     """Do what is missing of one job."""
     missing = [size for size, kind, path in outputs(job, out) if kind == "spatial" and not path.exists()]
     if not missing:
         return
-    kept = features_folder / f"{job.stem}.{job.images}.pt" if features_folder else None
     start = time.perf_counter()
-    if kept is not None and kept.exists():
-        features = Features(*torch.load(kept, weights_only=True)) if not only_watch else None
-    else:
-        features = watch(job)
-        if kept is not None:
-            beside = kept.with_name(f".{kept.name}.{os.getpid()}.part")
-            torch.save(tuple(features), beside)
-            beside.replace(kept)
-        print(f"{job.stem}: {job.images} images in {time.perf_counter() - start:.0f} s", flush=True)
-    if only_watch or features is None:
-        return
+    features = watch(job)
+    print(f"{job.stem}: {job.images} images in {time.perf_counter() - start:.0f} s", flush=True)
     start = time.perf_counter()
     same = all(_equal(*pair) for pair in zip(features.pools["spatial"], features.pools["trailing"], strict=True))
     # The spatial file is written last: while it is missing, that batch size is not done.
@@ -293,9 +257,6 @@ def run(job: Job, out: Path, features_folder: Path | None, only_watch: bool) -> 
         if size in missing and (kind == "spatial" or not same):
             score(job, features, size, kind, same).save(path)
     print(f"{job.stem}: scored in {time.perf_counter() - start:.0f} s", flush=True)
-
-
-# ------------------------------------------------------------------------------------------ the small networks
 
 
 def run_small(path: Path, out: Path) -> None:
@@ -335,16 +296,12 @@ def run_small(path: Path, out: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the signatures")
-    parser.add_argument("--features", type=Path, help="folder in which to keep pooled activations")
     parser.add_argument("--only", help="names of networks, with commas")
-    parser.add_argument("--only-watch", action="store_true", help="run the networks, score nothing")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--smoke", action="store_true", help="64 images of one job of each kind")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    for folder in (arguments.out, arguments.features):
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
+    arguments.out.mkdir(parents=True, exist_ok=True)
     todo = jobs()
     if arguments.smoke:
         todo = [
@@ -355,12 +312,12 @@ def main() -> None:
         ]
     if arguments.only:
         todo = [job for job in todo if job.network in arguments.only.split(",")]
-    if not (arguments.only or arguments.only_watch or arguments.smoke):
+    if not (arguments.only or arguments.smoke):
         for kind in SMALL:
             for path in sorted((FOLDER.parent / "networks").glob(f"{kind}_[0-2].safetensors")):
                 run_small(path, arguments.out)
     for job in todo:
-        run(job, arguments.out, arguments.features, arguments.only_watch)
+        run(job, arguments.out)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,144 @@
+"""The stored signatures of the chapter, found by network, weights, data set, batch size and pool.
+
+They are written by ``book/data/imagenet_signatures/make.py``, one file for each of these, called
+``NETWORK.WEIGHTS.DATA.IMAGES.POOL.json``. WEIGHTS is ``imagenet`` (trained on ImageNet), ``fashion-mnist3`` (trained by
+the book, seed 3), ``random3`` (initialised with seed 3 and never trained) or ``calibrated3`` (the same, with the
+statistics of batch norm set to those of the images).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from affscore.signature import Signature
+from affscore.suite.architectures import facts
+from affscore.suite.suites import PAPER
+
+__all__ = ["Stored", "before_training", "find", "stack", "stored"]
+
+#: Families of the paper whose networks have batch norm.
+NORMALISED = ("GoogLeNet", "Inception", "ResNet", "DenseNet", "MNASNet", "EfficientNet")
+
+
+class Stored(NamedTuple):
+    """One stored signature: what its name says, and its file."""
+
+    network: str
+    weights: str
+    data: str
+    images: int
+    pool: str
+    path: Path
+
+
+def stored(folder: str | os.PathLike[str]) -> list[Stored]:
+    """All stored signatures of a folder, sorted by name.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder holds none.
+    """
+    found = []
+    for path in sorted(Path(folder).glob("*.json")):
+        network, weights, data, images, pool = path.stem.split(".")
+        found.append(Stored(network, weights, data, int(images), pool, path))
+    if not found:
+        raise FileNotFoundError(
+            f"folder: {folder} holds no stored signatures; run book/data/imagenet_signatures/make.py or start in book/."
+        )
+    return found
+
+
+def stack(signatures: Sequence[Signature]) -> Signature:
+    """One signature whose rows are those of several with the same calls, for instance of several seeds.
+
+    Its ``mean`` is then the mean over seeds, its ``std`` the deviation between them. The provenance is the first's.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or if calls, pool or covariance differ.
+    """
+    if not signatures:
+        raise ValueError("signatures is empty; there should be at least one.")
+    first = signatures[0]
+    for other in signatures[1:]:
+        same = (other.calls, other.pool, other.covariance) == (first.calls, first.pool, first.covariance)
+        if not same or set(other.companions) != set(first.companions):
+            raise ValueError("signatures differ in their calls, pool, covariance or companions; no stack.")
+    return Signature(
+        calls=first.calls,
+        scores=np.concatenate([each.scores for each in signatures]),
+        excluded=first.excluded,
+        pool=first.pool,
+        covariance=first.covariance,
+        batch_sizes=[size for each in signatures for size in each.batch_sizes],
+        provenance=first.provenance | {"stacked": [each.provenance.get("weights") for each in signatures]},
+        companions={name: np.concatenate([each.companions[name] for each in signatures]) for name in first.companions},
+    )
+
+
+def find(
+    folder: str | os.PathLike[str],
+    weights: str,
+    *,
+    data: str = "photographs",
+    images: int = 128,
+    pool: str = "spatial",
+    networks: Iterable[str] | None = None,
+) -> dict[str, Signature]:
+    """Stored signatures by network.
+
+    Parameters
+    ----------
+    folder
+        Of the stored signatures.
+    weights
+        ``"imagenet"``, or a kind without its seed: ``"random"``, ``"calibrated"`` or ``"fashion-mnist"``. Seeds are
+        stacked as rows.
+    data, images
+        The data set and the images in a batch.
+    pool
+        ``"spatial"`` or ``"trailing"``. Where both are the same only the first is stored, and is given for both.
+    networks
+        Names, in the order wanted; by default all, in the order of their names.
+
+    Raises
+    ------
+    ValueError
+        If there is no such signature, for all the networks or for one that was named.
+    """
+    kept: dict[str, list[Signature]] = {}
+    wanted = None if networks is None else list(networks)
+    for item in stored(folder):
+        about = (item.weights.rstrip("0123456789"), item.data, item.images, item.pool)
+        if about != (weights, data, images, "spatial") or (wanted is not None and item.network not in wanted):
+            continue
+        found = Signature.load(item.path)
+        if pool != "spatial" and not found.provenance["pools_agree"]:
+            found = Signature.load(item.path.with_name(item.path.name.replace(".spatial.", f".{pool}.")))
+        kept.setdefault(item.network, []).append(found)
+    missing = [name for name in wanted or [] if name not in kept]
+    if missing or not kept:
+        raise ValueError(
+            f"there is no stored signature of {', '.join(missing) or 'any network'} with weights={weights!r}, "
+            f"data={data!r}, images={images} and pool={pool!r}."
+        )
+    return {name: stack(kept[name]) for name in wanted or kept}
+
+
+def before_training(folder: str | os.PathLike[str], *, pool: str = "spatial", images: int = 64) -> dict[str, Signature]:
+    """The paper's architectures before any training, in the paper's order, as far as they are stored.
+
+    Weights are random; where a network has batch norm, its statistics are those of the photographs (``calibrated``).
+    At its initial statistics, 0 and 1, batch norm does nothing.
+    """
+    plain, normalised = (find(folder, weights, pool=pool, images=images) for weights in ("random", "calibrated"))
+    sources = {name: normalised if facts(name).family in NORMALISED else plain for name in PAPER}
+    return {name: source[name] for name, source in sources.items() if name in source}

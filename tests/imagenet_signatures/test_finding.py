@@ -1,0 +1,91 @@
+"""The stored signatures are what their names say, and are found, stacked and missed by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_signatures import made
+
+from affscore import Signature
+from affscore.suite.architectures import weights_kind
+from affscore_book.imagenet_signatures.finding import before_training, find, stack, stored
+
+FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
+FILES = stored(FOLDER)
+SMALL = ("myrtle", "resnet20", "plain20")
+
+
+@pytest.mark.parametrize("item", FILES, ids=lambda item: item.path.stem)
+def test_a_stored_file_is_what_its_name_says(item):
+    """Random weights above all are never called trained."""
+    found = Signature.load(item.path)
+    random = item.weights.startswith(("random", "calibrated"))
+    assert (weights_kind(found) == "random") is random and found.provenance["pretrained"] is not random
+    assert ("random initialisation" in found.provenance["weights"]) is random
+    assert ("batch norm set to the" in found.provenance["weights"]) is item.weights.startswith("calibrated")
+    assert found.provenance["model"] == item.network
+    assert found.pool == item.pool and found.covariance == "ledoit_wolf"
+    assert found.batch_sizes == [item.images] * len(found.scores)
+    assert found.provenance["data"]["dataset"] == item.data
+    assert found.provenance["script"] == "book/data/imagenet_signatures/make.py"
+    assert {"torch", "affscore", "numpy", "python"} <= set(found.provenance["versions"])
+    # Shrinkage lets a score leave [0, 1] from below, never from above.
+    assert np.nanmax(found.scores) <= 1 + 1e-9 and np.nanmin(found.scores) > -0.42
+
+
+def test_stored_files_are_small_and_complete_and_pools_differ_where_channels_come_last():
+    assert sum(item.path.stat().st_size for item in FILES) < 4e6
+    for item in FILES:
+        found = Signature.load(item.path)
+        assert found.provenance["pools_agree"] is not item.network.startswith(("vit_", "swin_", "convnext_"))
+        if item.pool == "spatial":
+            trailing = item.path.with_name(item.path.name.replace(".spatial.", ".trailing."))
+            assert trailing.exists() is not found.provenance["pools_agree"]
+            assert bool(found.companions) is (item.images < 200 or item.network in SMALL)
+
+
+def test_find_stacks_seeds_and_falls_back_on_the_pool_that_is_the_same(tmp_path):
+    for seed, score in enumerate((0.25, 0.75)):
+        made([score, 0.5], pools_agree=True).save(tmp_path / f"net.random{seed}.photographs.128.spatial.json")
+    for pool in ("spatial", "trailing"):
+        found = find(tmp_path, "random", pool=pool)["net"]
+        assert found.mean.tolist() == [0.5, 0.5] and found.std.tolist() == [0.25, 0.0]
+    made([0.1, 0.2], pools_agree=False).save(tmp_path / "other.random0.photographs.128.spatial.json")
+    made([0.3, 0.4], pools_agree=False).save(tmp_path / "other.random0.photographs.128.trailing.json")
+    assert find(tmp_path, "random", pool="trailing", networks=["other"])["other"].mean.tolist() == [0.3, 0.4]
+    assert list(find(tmp_path, "random", networks=["other", "net"])) == ["other", "net"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weights": "imagenet"}, "any network with weights='imagenet'"),
+        ({"weights": "random", "images": 7}, "images=7"),
+        ({"weights": "random", "networks": ["nothing"]}, "no stored signature of nothing"),
+    ],
+)
+def test_find_says_what_is_not_there(tmp_path, options, message):
+    made([0.1, 0.2], pools_agree=True).save(tmp_path / "net.random0.photographs.128.spatial.json")
+    with pytest.raises(ValueError, match=message):
+        find(tmp_path, **options)
+
+
+def test_an_empty_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="holds no stored signatures"):
+        stored(tmp_path)
+
+
+def test_stack_refuses_other_calls_and_nothing():
+    with pytest.raises(ValueError, match="differ in their calls"):
+        stack([made([0.1, 0.2]), made([0.1, 0.2, 0.3])])
+    with pytest.raises(ValueError, match="is empty"):
+        stack([])
+
+
+def test_networks_before_training_have_their_batch_norm_set():
+    for name, found in before_training(FOLDER).items():
+        assert ("batch norm set" in found.provenance["weights"]) is name.startswith(
+            ("googlenet", "inception", "resnet", "densenet", "mnasnet", "efficientnet")
+        )

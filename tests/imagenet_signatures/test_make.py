@@ -1,0 +1,74 @@
+"""The script that writes the stored signatures measures what the public function measures."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from affscore import Signature, signature
+from affscore.suite.suites import PAPER
+from affscore.zoo.datasets import load_dataset
+from affscore.zoo.models import load_model
+from affscore_book.imagenet_signatures.finding import stored
+
+FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
+FILES = stored(FOLDER)
+
+
+@pytest.fixture(scope="module")
+def script():
+    """book/data/imagenet_signatures/make.py as a module."""
+    spec = importlib.util.spec_from_file_location("imagenet_signatures_script", FOLDER / "make.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def test_stored_files_are_those_of_the_script(script):
+    wanted = {path.name for job in script.jobs() for _, _, path in script.outputs(job, FOLDER)}
+    photographs = {item.path.name for item in FILES if item.network not in script.SMALL}
+    assert photographs <= wanted
+    assert set(script.ARCHITECTURES) == set(PAPER)
+    assert {item.network for item in FILES} >= {*script.LITES, *script.SMALL}
+
+
+def test_the_script_measures_what_signature_measures(script, tmp_path, monkeypatch):
+    """Two pools in one pass, cut into batches afterwards, against the public function; and nothing is done twice."""
+    monkeypatch.setattr(script, "PART", 4)
+    monkeypatch.setattr(script, "COMPANIONS", (8,))
+    job = script.Job("mnasnet0_5", 0, "photographs", 16, (8,))
+    script.run(job, tmp_path)
+    path = tmp_path / "mnasnet0_5.random0.photographs.8.spatial.json"
+    found, before = Signature.load(path), path.stat().st_mtime_ns
+    net = load_model("mnasnet0_5", weights="random", seed=0)
+    batches = load_dataset("photographs", preprocess=net.preprocess, batch_size=8, batches=2, seed=script.DATA_SEED)
+    for pool in ("spatial", "trailing"):
+        other = signature(net.model, batches, pool=pool, companions=True)
+        assert [call.name for call in other.calls] == [call.name for call in found.calls]
+        np.testing.assert_allclose(found.scores, other.scores, atol=1e-5)
+        for name, values in found.companions.items():
+            np.testing.assert_allclose(values, other.companions[name], rtol=1e-3, atol=1e-3, err_msg=name)
+    script.run(job, tmp_path)
+    assert path.stat().st_mtime_ns == before and len(list(tmp_path.iterdir())) == 1
+
+
+def test_calibration_gives_batch_norm_the_statistics_of_the_images(script):
+    generator = torch.Generator().manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 1), torch.nn.BatchNorm2d(4), torch.nn.Dropout(0.5)).eval()
+    parts = [3 + 2 * torch.randn(8, 3, 5, 5, generator=generator) for _ in range(3)]
+    weights = network[0].weight.clone()
+    script.calibrate(network, parts)
+    out = network(torch.cat(parts)).detach()
+    assert not network.training and not network[1].training and torch.equal(network[0].weight, weights)
+    torch.testing.assert_close(out.mean((0, 2, 3)), torch.zeros(4), atol=1e-4, rtol=0)
+    torch.testing.assert_close(out.std((0, 2, 3)), torch.ones(4), atol=0.05, rtol=0)
+    with pytest.raises(ValueError, match="no batch norm"):
+        script.calibrate(torch.nn.Sequential(torch.nn.Linear(2, 2)), parts)
