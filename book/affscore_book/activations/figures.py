@@ -1,10 +1,9 @@
-"""The figures and tables of the chapter on activations. Each function draws one figure and returns nothing."""
+"""The figures of the chapter on activations. Each function draws one figure and returns nothing."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -14,26 +13,13 @@ from matplotlib.axes import Axes
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore.score import affinity_score
 from affscore_book.activations.catalogue import CATALOGUE, ActivationFunction, Function, lookup
-from affscore_book.activations.laws import Summary, polynomial_score, score_curve, summarise
+from affscore_book.activations.laws import Summary, polynomial_score, score_curve
 from affscore_book.activations.sweeps import Sweep, pooled_score, sample_score
 
 __all__ = [
-    "ActivationTable",
-    "SummaryTable",
-    "explore",
-    "plot_boxes",
-    "plot_curves",
-    "plot_dimensions",
-    "plot_inputs",
-    "plot_map",
-    "plot_moving_range",
-    "plot_polynomials",
-    "plot_pooling",
-    "plot_shapes",
-    "plot_shrinkage",
-    "plot_zoo",
-    "summarise_all",
-]
+    "explore", "plot_boxes", "plot_curves", "plot_dimensions", "plot_inputs", "plot_moving_range", "plot_polynomials",
+    "plot_pooling", "plot_shapes", "plot_shrinkage", "plot_summaries", "plot_zoo",
+]  # fmt: skip
 
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK)
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
@@ -66,9 +52,6 @@ def _score_axis(axes: Axes, low: float = -0.03) -> None:
 
 def _legend(axes: Axes, **options: Any) -> None:
     axes.legend(frameon=True, framealpha=0.9, fontsize=13, **options)
-
-
-# ------------------------------------------------------------------------------------------------ the idea
 
 
 @styled
@@ -115,9 +98,6 @@ def plot_curves(
     axes.set_xlabel("mean of the input")
     _score_axis(axes, -0.03 if coupling == "sorted" else -0.45)
     _legend(axes)
-
-
-# ------------------------------------------------------------------------------------------------ Figure 2
 
 
 @styled
@@ -170,9 +150,6 @@ def plot_polynomials(theirs: dict[int, float], n: int = 1000, seed: int = 0) -> 
     axes.set_xlabel("degree k")
     _score_axis(axes)
     _legend(axes)
-
-
-# -------------------------------------------------------------------------------------- Figures 8 and 9
 
 
 @styled
@@ -254,9 +231,6 @@ def plot_shrinkage(names: Sequence[str] = ("sigmoid", "tanh", "silu", "relu"), n
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=12)
 
 
-# -------------------------------------------------------------------------------------------- the whole zoo
-
-
 @styled
 def plot_zoo(*families: str, std: float = 1.0, limit: float = 8.0) -> None:
     """Every activation of the families: its graph (grey, not to scale) and its score curve over the same axis."""
@@ -281,7 +255,7 @@ def plot_zoo(*families: str, std: float = 1.0, limit: float = 8.0) -> None:
 
 
 @styled
-def plot_map(summaries: dict[str, Summary], label: Iterable[str] = ()) -> None:
+def plot_summaries(summaries: dict[str, Summary], label: Iterable[str] = ()) -> None:
     """The map of the zoo: lowest score against the width of the non-linear range, one mark for each activation."""
     _, (axes,) = panels(1, 1, height=7)
     for family, (mark, colour) in FAMILIES.items():
@@ -301,92 +275,3 @@ def plot_map(summaries: dict[str, Summary], label: Iterable[str] = ()) -> None:
     axes.set_ylabel("lowest score")
     axes.set_ylim(-0.05, 1.05)
     axes.legend(ncols=2, fontsize=12, loc="upper center", bbox_to_anchor=(0.5, -0.13), frameon=False)
-
-
-# ----------------------------------------------------------------------------------------------- tables
-
-
-class _Table:
-    """Rows of text, shown as a table in HTML and aligned in plain text."""
-
-    def __init__(self, head: Sequence[str], rows: Iterable[Sequence[str]]):
-        self.head, self.rows = list(head), [list(row) for row in rows]
-
-    def __repr__(self) -> str:
-        widths = [max(map(len, column)) for column in zip(self.head, *self.rows, strict=True)]
-        lines = (
-            " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            for row in [self.head, *self.rows]
-        )
-        return "\n".join(line.rstrip() for line in lines)
-
-    def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in self.head)
-        body = ("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows)
-        return f'<table class="table">\n<tr>{head}</tr>\n' + "\n".join(body) + "\n</table>"
-
-
-class ActivationTable(_Table):
-    """The catalogue as a table; formulas are LaTeX, which Markdown shows as formulas.
-
-    >>> ActivationTable(["relu"])
-    name | formula     | limits | monotone | torch | source
-    ReLU | $\\max(0,x)$ | 0, ∞   | yes      | ReLU  | Nair and Hinton 2010, ICML
-    """
-
-    def __init__(self, names: Iterable[str] | None = None):
-        rows = [CATALOGUE[name] for name in (CATALOGUE if names is None else names)]
-        head = ("name", "formula", "limits", "monotone", "torch", "source")
-        super().__init__(
-            head,
-            (
-                (row.title, f"${row.formula}$", ", ".join(map(_limit, row.limits)), "yes" if row.monotone else "no",
-                 row.torch or "-", row.reference)
-                for row in rows
-            ),
-        )  # fmt: skip
-
-    # Markdown, unlike HTML, has its formulas typeset in Jupyter, in Colab and in the book.
-    _repr_html_ = None  # type: ignore[assignment]
-
-    def _repr_markdown_(self) -> str:
-        lines = [self.head, ["---"] * len(self.head), *self.rows]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-class SummaryTable(_Table):
-    """The two statistics of each activation, sorted by the lowest score.
-
-    >>> SummaryTable({"relu": Summary(0.036, -3.2, 4.8, 16.8), "tanh": Summary(0.147, -20.0, 40.0, 0.0)})
-    name | lowest score | at mean | width | dead
-    ReLU | 0.04         | -3.2    | 4.8   | 16.8
-    tanh | 0.15         | -20.0   | 40.0  | 0.0
-    """
-
-    def __init__(self, summaries: dict[str, Summary]):
-        ordered = sorted(summaries.items(), key=lambda item: (round(item[1].lowest, 2), item[0]))
-        super().__init__(
-            ("name", "lowest score", "at mean", "width", "dead"),
-            (
-                (CATALOGUE[name].title, f"{s.lowest + 0:.2f}", f"{_plain(s.lowest_at)}", f"{s.width:.1f}",
-                 f"{s.dead:.1f}")
-                for name, s in ordered
-            ),
-        )  # fmt: skip
-
-
-def summarise_all(**options: Any) -> dict[str, Summary]:
-    """:func:`affscore_book.activations.laws.summarise` for the whole catalogue, with its options."""
-    return {name: summarise(name, **options) for name in CATALOGUE}
-
-
-def _limit(value: float) -> str:
-    if math.isnan(value):
-        return "none"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return f"{value:.4g}".replace("-", "−")
-
-
-def _plain(value: float) -> str:
-    return f"{round(value, 1) + 0.0:.1f}"

@@ -22,10 +22,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from affscore_book.activations.catalogue import ActivationFunction, Function, lookup
+from affscore_book.activations.catalogue import CATALOGUE, ActivationFunction, Function, lookup
 from affscore_book.kit.checking import one_of, positive
 
-__all__ = ["Summary", "polynomial_score", "score_curve", "summarise"]
+__all__ = ["Summary", "polynomial_score", "score_curve", "summarise", "summarise_all"]
 
 # Gauss-Legendre nodes for one panel, on [-1, 1].
 _NODES, _WEIGHTS = (torch.from_numpy(v) for v in np.polynomial.legendre.leggauss(16))
@@ -47,8 +47,7 @@ def score_curve(
     Parameters
     ----------
     activation
-        A name in :data:`~affscore_book.activations.catalogue.CATALOGUE`, an :class:`ActivationFunction`, or a function
-        of a float64 tensor.
+        A name in :data:`CATALOGUE`, an :class:`ActivationFunction`, or a function of a float64 tensor.
     means
         Means of the input, a number or an array or tensor of any shape, finite.
     std
@@ -277,3 +276,8 @@ def summarise(
         width=spacing * int((scores < threshold).sum()),
         dead=spacing * int(dead.sum()),
     )
+
+
+def summarise_all(**options: Any) -> dict[str, Summary]:
+    """:func:`summarise` for the whole catalogue, with its options."""
+    return {name: summarise(name, **options) for name in CATALOGUE}

@@ -5,10 +5,11 @@ A chapter states the accepted range first, then measures, then lets :func:`verdi
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from affscore.suite.tables import Table
 
 __all__ = ["Claim", "ClaimTable", "near", "verdict"]
 
@@ -95,7 +96,7 @@ class Claim:
         return verdict(self.ours, self.accept)
 
 
-class ClaimTable:
+class ClaimTable(Table):
     """Claims in a table, as text and as HTML; numbers are shown with ``digits`` decimals.
 
     >>> ClaimTable([Claim("score of x^3", "slides", 0.71, 0.7113, near(0.71, 0.005))])
@@ -105,31 +106,18 @@ class ClaimTable:
     Where there is no number, the column of accepted ranges says what one needs. An interval stands behind its number.
     """
 
-    def __init__(self, claims: Iterable[Claim], digits: int = 3):
+    def __init__(self, claims: Iterable[Claim], digits: int = 3) -> None:
         self.claims = list(claims)
-        self.digits = digits
-
-    def _rows(self) -> list[list[str]]:
-        rows = [["what", "theirs", "ours", "verdict", "accepted", "source"]]
+        columns: dict[str, list[str]] = {
+            name: [] for name in ("what", "theirs", "ours", "verdict", "accepted", "source")
+        }
         for claim in self.claims:
-            accept = "-" if claim.accept is None else " to ".join(f"{end:.{self.digits}f}" for end in claim.accept)
-            ours = "-" if claim.ours is None else f"{float(claim.ours):.{self.digits}f}"
+            accept = "-" if claim.accept is None else " to ".join(f"{end:.{digits}f}" for end in claim.accept)
+            ours = "-" if claim.ours is None else f"{float(claim.ours):.{digits}f}"
             if claim.interval is not None:
-                low, high = claim.interval
-                ours += f" [{low:.{self.digits}f}, {high:.{self.digits}f}]"
-            if claim.needs:
-                accept = f"needs {claim.needs}"
-            rows.append([claim.what, str(claim.theirs), ours, claim.verdict, accept, claim.source])
-        return rows
-
-    def __repr__(self) -> str:
-        rows = self._rows()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = (" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-        return "\n".join(line.rstrip() for line in lines)
-
-    def _repr_html_(self) -> str:
-        head, *body = ([html.escape(cell) for cell in row] for row in self._rows())
-        lines = ["<tr>" + "".join(f'<th scope="col">{cell}</th>' for cell in head) + "</tr>"]
-        lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body]
-        return '<table class="table">\n' + "\n".join(lines) + "\n</table>"
+                ours += " [{:.{digits}f}, {:.{digits}f}]".format(*claim.interval, digits=digits)
+            cells = (claim.what, str(claim.theirs), ours, claim.verdict,
+                     f"needs {claim.needs}" if claim.needs else accept, claim.source)  # fmt: skip
+            for column, cell in zip(columns.values(), cells, strict=True):
+                column.append(cell)
+        super().__init__(columns, digits=digits, align=False)

@@ -1,0 +1,72 @@
+"""The two tables of the chapter on activations: the catalogue, and what is left of each curve in two numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from affscore.suite.tables import Table
+from affscore_book.activations.catalogue import CATALOGUE
+from affscore_book.activations.laws import Summary
+
+__all__ = ["ActivationTable", "SummaryTable"]
+
+
+class ActivationTable(Table):
+    """The catalogue as a table; formulas are LaTeX, which Markdown shows as formulas.
+
+    >>> ActivationTable(["relu"])
+    name | formula     | limits | monotone | torch | source
+    ReLU | $\\max(0,x)$ | 0, ∞   | yes      | ReLU  | Nair and Hinton 2010, ICML
+    """
+
+    def __init__(self, names: Iterable[str] | None = None) -> None:
+        rows = [CATALOGUE[name] for name in (CATALOGUE if names is None else names)]
+        super().__init__(
+            {
+                "name": [row.title for row in rows],
+                "formula": [f"${row.formula}$" for row in rows],
+                "limits": [", ".join(map(_limit, row.limits)) for row in rows],
+                "monotone": ["yes" if row.monotone else "no" for row in rows],
+                "torch": [row.torch or "-" for row in rows],
+                "source": [row.reference for row in rows],
+            }
+        )
+
+    # Markdown, unlike HTML, has its formulas typeset in Jupyter, in Colab and in the book.
+    _repr_html_ = None  # type: ignore[assignment]
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown().rstrip()
+
+
+class SummaryTable(Table):
+    """The two statistics of each activation, sorted by the lowest score.
+
+    >>> SummaryTable({"relu": Summary(0.036, -3.2, 4.8, 16.8), "tanh": Summary(0.147, -20.0, 40.0, 0.0)})
+    name | lowest score | at mean | width | dead
+    ReLU | 0.04         | -3.2    | 4.8   | 16.8
+    tanh | 0.15         | -20.0   | 40.0  | 0.0
+    """
+
+    def __init__(self, summaries: dict[str, Summary]) -> None:
+        names = sorted(summaries, key=lambda name: (round(summaries[name].lowest, 2), name))
+        rows = [summaries[name] for name in names]
+        super().__init__(
+            {
+                "name": [CATALOGUE[name].title for name in names],
+                "lowest score": [f"{row.lowest + 0:.2f}" for row in rows],
+                "at mean": [f"{round(row.lowest_at, 1) + 0.0:.1f}" for row in rows],
+                "width": [f"{row.width:.1f}" for row in rows],
+                "dead": [f"{row.dead:.1f}" for row in rows],
+            },
+            align=False,
+        )
+
+
+def _limit(value: float) -> str:
+    if math.isnan(value):
+        return "none"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:.4g}".replace("-", "−")

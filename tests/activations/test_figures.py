@@ -1,0 +1,57 @@
+"""Every figure and table of the chapter on activations has what it promises."""
+
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import pytest
+import torch
+
+from affscore_book.activations import figures
+from affscore_book.activations.catalogue import CATALOGUE
+from affscore_book.activations.laws import summarise
+from affscore_book.activations.sweeps import load_sweep
+from affscore_book.activations.tables import ActivationTable, SummaryTable
+
+STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "activations" / "figure_8.json"
+
+
+@pytest.mark.parametrize(
+    ("draw", "panels"),
+    [
+        (lambda: figures.plot_inputs("sigmoid"), 2),
+        (lambda: figures.explore(torch.nn.Softplus(beta=3), 1.0, 0.5), 2),
+        (lambda: figures.plot_curves(["sigmoid"], (0.5, 1.0)), 1),
+        (lambda: figures.plot_moving_range(), 1),
+        (lambda: figures.plot_shapes(), 1),
+        (lambda: figures.plot_polynomials({3: 0.71}), 1),
+        (lambda: figures.plot_boxes(load_sweep(STORED), ["relu", "silu"]), 2),
+        (lambda: figures.plot_dimensions(load_sweep(STORED)), 1),
+        (lambda: figures.plot_pooling(n=20, positions=4), 1),
+        (lambda: figures.plot_shrinkage(n=20), 2),
+        (lambda: figures.plot_zoo("power"), 4),
+        (lambda: figures.plot_summaries({"relu": summarise("relu"), "silu": summarise("silu")}, ["silu"]), 1),
+    ],
+)
+def test_figures_draw_labelled_panels(draw, panels):
+    """Every figure is 6 inches wide, on white, with as many panels as it has ideas, and each has data in it."""
+    plt.close("all")
+    assert draw() is None
+    figure = plt.gcf()
+    visible = [axes for axes in figure.axes if axes.get_visible()]
+    assert len(visible) == panels and all(axes.has_data() for axes in visible)
+    assert figure.get_size_inches()[0] == 6 and figure.get_facecolor() == (1.0, 1.0, 1.0, 1.0)
+    labels = [axes.get_xlabel() for axes in visible] + [figure.get_supxlabel()]
+    assert any("input" in label or label in ("degree k", "d / n", "channels") or "range" in label for label in labels)
+    plt.close(figure)
+
+
+def test_tables_show_every_row_once():
+    table = ActivationTable()
+    assert len(table._repr_markdown_().splitlines()) == len(CATALOGUE) + 2
+    assert all(line.count(" | ") == 5 for line in table._repr_markdown_().splitlines())
+    summary = SummaryTable({name: summarise(name) for name in ("silu", "tanh", "relu")})
+    assert summary._repr_html_().count("<tr>") == 4 and summary["name"].tolist() == ["ReLU", "tanh", "SiLU"]

@@ -1,0 +1,247 @@
+"""Exact score curves against mpmath, SciPy, closed forms and the affinity score of many quantiles."""
+
+import dataclasses
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+import torch
+from formulas import ORACLE
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.special import ndtri
+from scipy.stats import norm
+
+from affscore import affinity_score, paired_affinity_score
+from affscore_book.activations.catalogue import CATALOGUE
+from affscore_book.activations.laws import polynomial_score, score_curve, summarise
+from affscore_book.relu_1d.exact import gaussian_input, uniform_input
+
+NAMES = list(CATALOGUE)
+TURNING = [name for name, row in CATALOGUE.items() if not row.monotone]
+
+
+def mp_score(name, mean, std, distribution):
+    """1 - sqrt(1 - r) with r the correlation of x and f(x), by mpmath in 40 digits."""
+    with mp.workdps(40):
+        mean, std = mp.mpf(mean), mp.mpf(std)
+        if distribution == "normal":
+            reach, density = mp.mpf(12), mp.npdf
+        else:
+            reach, density = mp.sqrt(3), lambda z: 1 / (2 * mp.sqrt(3))
+        kinks = [(mp.mpf(k) - mean) / std for k in CATALOGUE[name].kinks]
+        inside = [k for k in kinks if -reach < k < reach]
+        edges = sorted([-reach + reach * i / 4 for i in range(9)] + inside)
+        f = ORACLE[name]
+
+        def integral(g):
+            return mp.quad(lambda z: g(z) * density(z), edges)
+
+        m_y = integral(lambda z: f(mean + std * z))
+        var = integral(lambda z: (f(mean + std * z) - m_y) ** 2)
+        r = integral(lambda z: z * (f(mean + std * z) - m_y)) / mp.sqrt(var)
+        return float(1 - mp.sqrt(1 - r))
+
+
+@pytest.mark.parametrize("distribution", ["normal", "uniform"])
+@pytest.mark.parametrize(
+    ("name", "mean", "std"),
+    [
+        ("sigmoid", 18.5, 0.3), ("tanh", -17.0, 1.0), ("elu", -0.4, 1.3), ("selu", -11.0, 0.7), ("erf", 3.0, 0.8),
+        ("relu", 0.3, 1.7), ("hardshrink", 0.2, 0.9), ("sqnl", -1.1, 0.5), ("gelu", -2.0, 1.1), ("silu", 4.0, 0.05),
+        ("mish", -6.0, 2.0), ("cube", -0.6, 1.0), ("sine", 1.0, 2.0), ("gaussian", 2.0, 0.6), ("exponential", 5.0, 2.0),
+        ("symlog", 0.1, 1e-3), ("penalized_tanh", 15.0, 0.5), ("dsilu", 17.0, 0.4), ("cloglog", 3.0, 0.4),
+    ],
+)  # fmt: skip
+def test_quadrature_against_mpmath(name, mean, std, distribution):
+    ours = score_curve(name, mean, std, distribution=distribution, coupling="paired").item()
+    assert ours == pytest.approx(mp_score(name, mean, std, distribution), rel=1e-9, abs=1e-10)
+
+
+def test_a_forgotten_kink_shows():
+    forgetful = dataclasses.replace(CATALOGUE["hardshrink"], kinks=())
+    error = score_curve(forgetful, 0.2, 0.9).item() - mp_score("hardshrink", 0.2, 0.9, "normal")
+    assert abs(error) > 1e-6
+
+
+def test_forgotten_tails_show():
+    forgetful = dataclasses.replace(CATALOGUE["tanh"], tails=(None, None))
+    exact = mp_score("tanh", -18.0, 0.2, "normal")
+    assert abs(score_curve(forgetful, -18.0, 0.2).item() - exact) > 1e-4
+    assert abs(score_curve("tanh", -18.0, 0.2).item() - exact) < 1e-10
+
+
+@pytest.mark.parametrize("name", ["relu", "leaky_relu", "hardtanh"])
+def test_against_the_closed_forms(name):
+    rng = np.random.default_rng(1)
+    for std in (0.02, 0.3, 1.0, 4.0):
+        means = rng.uniform(-25, 25, 40)
+        exact = gaussian_input(means, std, name).score
+        ours = score_curve(name, means, std)
+        seen = exact > 1e-140
+        assert int(seen.sum()) > 2
+        torch.testing.assert_close(ours[seen], exact[seen], rtol=1e-9, atol=0)
+        assert bool((ours[~seen] < 1e-139).all())
+        half = math.sqrt(3) * std
+        torch.testing.assert_close(
+            score_curve(name, means, std, distribution="uniform"),
+            uniform_input(means - half, means + half, name).score, rtol=1e-8, atol=1e-8, equal_nan=True,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("std", [0.01, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("mean", [-7.0, 0.0, 3.0])
+def test_exponential_depends_on_the_std_only(mean, std):
+    r = std / math.sqrt(math.expm1(std**2))
+    assert score_curve("exponential", mean, std).item() == pytest.approx(1 - math.sqrt(1 - r), abs=1e-9)
+
+
+def test_far_from_the_origin_a_sigmoid_is_an_exponential():
+    for mean in (-20.0, 20.0):
+        assert score_curve("sigmoid", mean).item() == pytest.approx(score_curve("exponential", 0.0).item(), abs=1e-7)
+
+
+@pytest.mark.parametrize("mean", [-3.0, -0.4, 0.0, 2.0])
+def test_heaviside_in_closed_form(mean):
+    p = norm.cdf(mean)
+    r = norm.pdf(mean) / math.sqrt(p * (1 - p))
+    assert score_curve("heaviside", mean).item() == pytest.approx(1 - math.sqrt(1 - r), abs=1e-10)
+
+
+def sorted_score_by_branches(f, bottom, mean, std):
+    """The sorted score of a function with one minimum, from its distribution function: Cov = s Int phi(Phi^-1(F_Y))."""
+    low, high = mean - 12 * std, mean + 12 * std
+    floor = f(bottom)
+
+    def between(y):
+        left = brentq(lambda x: f(x) - y, low, bottom) if f(low) > y else low
+        right = brentq(lambda x: f(x) - y, bottom, high) if f(high) > y else high
+        return norm.cdf((right - mean) / std) - norm.cdf((left - mean) / std)
+
+    top = max(f(low), f(high))
+    joints = [y for y in (f(low), f(high), f(mean)) if floor < y < top]
+    cov, _ = quad(
+        lambda y: norm.pdf(ndtri(between(y))), floor, top, points=joints or None, epsabs=1e-11, limit=400
+    )  # fmt: skip
+    first = quad(lambda z: f(mean + std * z) * norm.pdf(z), -12, 12, points=[0, (bottom - mean) / std], limit=200)[0]
+    var = quad(lambda z: (f(mean + std * z) - first) ** 2 * norm.pdf(z), -12, 12,
+               points=[0, (bottom - mean) / std], epsabs=1e-13, limit=200)[0]  # fmt: skip
+    return 1 - math.sqrt(1 - cov / math.sqrt(var))
+
+
+@pytest.mark.parametrize(
+    ("name", "bottom", "mean", "std"),
+    [
+        ("silu", -1.2784645427610738, -1.0, 1.0), ("silu", -1.2784645427610738, -4.0, 1.5),
+        ("silu", -1.2784645427610738, 0.7, 0.6), ("hardswish", -1.5, -0.5, 0.8), ("square", 0.0, 0.3, 1.0),
+        ("abs", 0.0, -0.6, 1.36), ("lisht", 0.0, 0.0, 1.0),
+    ],
+)  # fmt: skip
+def test_sorted_coupling_against_branches(name, bottom, mean, std):
+    f = CATALOGUE[name]
+    exact = sorted_score_by_branches(lambda x: f(x).item(), bottom, mean, std)
+    assert score_curve(name, mean, std).item() == pytest.approx(exact, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("distribution", ["normal", "uniform"])
+def test_against_the_score_of_many_quantiles(name, distribution):
+    grid = (np.arange(20000) + 0.5) / 20000
+    z = ndtri(grid) if distribution == "normal" else math.sqrt(3) * (2 * grid - 1)
+    for mean, std in ((0.0, 1.0), (-1.4, 0.8), (0.9, 0.5), (-2.5, 0.3)):
+        x = torch.from_numpy(mean + std * z)
+        y = CATALOGUE[name](x)
+        for coupling, score in (("sorted", affinity_score), ("paired", paired_affinity_score)):
+            ours = score_curve(name, mean, std, distribution=distribution, coupling=coupling).item()
+            theirs = score(x, y, covariance="empirical").item()
+            if math.isnan(theirs):
+                assert math.isnan(ours) or ours < 1e-2
+            else:
+                assert ours == pytest.approx(theirs, abs=4e-3)
+
+
+@pytest.mark.parametrize("name", TURNING)
+def test_sorting_never_lowers_the_score(name):
+    means = torch.linspace(-8, 8, 33)
+    for std in (0.1, 1.0, 2.0):
+        both = [score_curve(name, means, std, coupling=coupling) for coupling in ("sorted", "paired")]
+        alive = ~(both[0].isnan() | both[1].isnan())
+        assert bool((both[0] >= both[1] - 1e-5)[alive].all()) and bool((both[0][alive] > -1e-6).all())
+
+
+@pytest.mark.parametrize("name", ["silu", "gelu", "relu", "gcu"])
+@pytest.mark.parametrize("coupling", ["sorted", "paired"])
+def test_invariances(name, coupling):
+    f, means = CATALOGUE[name], torch.linspace(-5, 5, 21, dtype=torch.float64)
+    base = score_curve(f, means, 0.8, coupling=coupling)
+    scaled = dataclasses.replace(f, function=lambda x: 3 * f(x) - 7)
+    torch.testing.assert_close(score_curve(scaled, means, 0.8, coupling=coupling), base, rtol=0, atol=2e-7)
+    # A point reflection of the activation reflects the curve.
+    mirrored = dataclasses.replace(f, function=lambda x: -f(-x), kinks=tuple(-k for k in f.kinks))
+    flipped = score_curve(mirrored, means, 0.8, coupling=coupling).flip(0)
+    torch.testing.assert_close(flipped, base, rtol=0, atol=2e-5 if coupling == "sorted" else 1e-9)
+
+
+def test_shapes_and_undefined_scores():
+    assert score_curve("relu", torch.zeros(2, 3)).shape == (2, 3) and score_curve("relu", 0).shape == ()
+    assert score_curve("silu", []).shape == (0,)
+    curve = score_curve("relu", [-3.0, 0.0], distribution="uniform")
+    assert bool(curve.isnan()[0]) and not bool(curve.isnan()[1])
+    assert score_curve(lambda x: 0 * x + 3, 0.0).isnan()
+    assert score_curve(lambda x: -x, [0.0, 5.0], coupling="sorted").tolist() == pytest.approx([1, 1])
+    assert score_curve(lambda x: -x, 0.0, coupling="paired").item() == pytest.approx(1 - math.sqrt(2))
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4, 5, 7, 11, 41])
+def test_polynomials_against_the_law_and_samples(degree):
+    exact = polynomial_score(degree)
+    assert (exact == 1) == (degree == 1)
+    law = score_curve(lambda x: x**degree, 0.0, 1 / math.sqrt(3), distribution="uniform").item()
+    # Without the flag "monotone" the law is sorted on a grid; 1 - r is about 1e-16 for a straight line.
+    assert exact == pytest.approx(law, abs=1e-5)
+    draws = []
+    for seed in range(60):
+        x = np.random.default_rng(seed).uniform(-1, 1, 1000)
+        draws.append(affinity_score(x, x**degree, covariance="empirical").item())
+    spread = np.std(draws)
+    assert abs(draws[0] - exact) < 3 * spread + 1e-7
+    assert abs(np.mean(draws) - exact) < 3 * spread / math.sqrt(10) + 1e-7
+    if degree > 1:
+        assert abs(draws[0] - polynomial_score(2 * degree + 1)) > 3 * spread
+
+
+def test_summary_of_relu():
+    """Below 0 by more than 3.29 standard deviations ReLU is dead, above 0 it becomes linear."""
+    summary = summarise("relu", std=1.0, points=401)
+    curve = score_curve("relu", torch.linspace(-3.2, 20, 233, dtype=torch.float64))
+    assert summary.lowest == pytest.approx(curve.min().item()) and summary.lowest_at == pytest.approx(-3.2)
+    assert summary.dead == pytest.approx(20 - 3.3, abs=0.11)
+    assert summary.width == pytest.approx(0.1 * int((curve < 0.9).sum()), abs=0.01)
+    half = summarise("relu", std=0.5, domain=(-10, 10), points=401)
+    assert half.width == pytest.approx(summary.width / 2) and half.lowest == pytest.approx(summary.lowest)
+
+
+def test_summary_of_the_identity_and_of_an_exponential():
+    assert summarise("identity").width == 0 and summarise("identity").lowest == pytest.approx(1)
+    flat = summarise("exponential", domain=(0.0, 10.0), points=11)
+    assert flat.width == pytest.approx(11) and flat.dead == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: score_curve("relu", [0.0, math.inf]), r"means holds inf; all should be finite"),
+        (lambda: score_curve("relu", 0.0, 0.0), r"std is 0.0; it should be a finite number greater than 0"),
+        (lambda: score_curve("relu", 0.0, math.nan), r"std is nan"),
+        (lambda: score_curve("relu", 0.0, distribution="cauchy"), r"distribution is 'cauchy'"),
+        (lambda: score_curve("relu", 0.0, coupling="random"), r"coupling is 'random'"),
+        (lambda: polynomial_score(0), r"degree is 0; it should be a whole number"),
+        (lambda: polynomial_score(2.5), r"degree is 2.5"),
+        (lambda: summarise("relu", domain=(1.0, 1.0)), r"domain is \(1.0, 1.0\)"),
+        (lambda: summarise("relu", points=1), r"points is 1; it should be at least 2"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

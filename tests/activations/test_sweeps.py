@@ -1,0 +1,92 @@
+"""Scores of samples follow the law of many coordinates, and the stored sweep is what they give."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from affscore_book.activations.laws import score_curve
+from affscore_book.activations.sweeps import FIGURE_8, Sweep, load_sweep, pooled_score, sample_score
+
+STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "activations" / "figure_8.json"
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "silu", "gelu"])
+def test_many_independent_coordinates_give_the_paired_law(name):
+    for mean in (-0.5, 0.5):
+        law = score_curve(name, mean, coupling="paired").item()
+        assert sample_score(name, mean, 1.0, n=400, d=150) == pytest.approx(law, abs=0.01)
+
+
+def test_where_the_activation_falls_the_dimension_decides():
+    one, many = (sample_score("silu", -5.0, 0.5, n=400, d=d) for d in (1, 150))
+    assert one > 0.75 and many < 0.2
+    assert sample_score("silu", -5.0, 0.5, n=400, d=150, paired=True) < -0.35
+
+
+def test_samples_are_reproducible_and_shared():
+    same = [sample_score("relu", 0.5, 1.0, n=50, d=3, seed=2) for _ in range(2)]
+    assert same[0] == same[1] != sample_score("relu", 0.5, 1.0, n=50, d=3, seed=3)
+    # Shifting and scaling ReLU's output changes nothing, so it has seen the same inputs.
+    assert sample_score(lambda x: 5 * torch.relu(x) + 1, 0.5, 1.0, n=50, d=3, seed=2) == pytest.approx(same[0])
+    assert math.isnan(sample_score("relu", -20.0, 1.0, n=50, d=3))
+
+
+def test_pooling_keeps_the_score_of_many_channels_only():
+    flat, pooled = (pooled_score("relu", channels=64, positions=8, pool=pool, n=200) for pool in (1, 8))
+    assert pooled == pytest.approx(flat, abs=0.02)
+    assert pooled_score("relu", channels=1, positions=8, pool=8, n=200) > flat + 0.2
+
+
+@pytest.mark.parametrize("name", ["relu", "hardswish"])
+def test_the_stored_sweep_can_be_recomputed(name):
+    sweep = load_sweep(STORED)
+    assert set(sweep.scores) == set(FIGURE_8) and sweep.scores[name].shape == (20, 6)
+    sizes = {key: sweep.settings[key] for key in ("n", "d", "seed")}
+    for i, j in ((10, 1), (3, 5)):
+        ours = sample_score(name, sweep.means[i], sweep.stds[j], **sizes)
+        assert ours == pytest.approx(sweep.scores[name][i, j], abs=1e-9, nan_ok=True)
+
+
+def test_what_a_sweep_says():
+    scores = {"relu": np.array([[math.nan, math.nan], [0.2, math.nan], [0.8, 0.95], [0.9, 1.0]])}
+    sweep = Sweep(np.arange(4.0), np.array([1.0, 2.0]), scores, {"n": 3, "d": 2, "seed": 0}, {})
+    assert sweep.lowest("relu") == 0.2 and sweep.average("relu") == pytest.approx(0.77)
+    assert sweep.non_linear_means("relu") == 2 and sweep.non_linear_means("relu", 0.1) == 0
+    law = sweep.law()
+    assert np.isnan(law.scores["relu"]).sum() == 3 and law.settings["d"] == 1
+    assert law.scores["relu"][2, 1] == pytest.approx(score_curve("relu", 2.0, 2.0).item())
+    assert repr(sweep) == "Sweep(1 activations, 4 means, 2 standard deviations, n=3, d=2, seed=0)"
+
+
+def test_the_stored_sweep_follows_the_law():
+    """In 300 dimensions the score is that of the paired law, or slightly above 0 where that is negative."""
+    sweep = load_sweep(STORED)
+    for name, scores in sweep.scores.items():
+        for j, std in enumerate(sweep.stds):
+            law, ours = score_curve(name, sweep.means, std, coupling="paired").numpy(), scores[:, j]
+            # Farther out float64 rounds tanh to a few values, and the law knows no rounding.
+            seen = (law > 0.1) & (np.abs(sweep.means) < 12)
+            assert np.nanmax(np.abs(ours - law)[seen], initial=0) < 0.08
+            assert np.nanmax(ours[law < 0], initial=0) < 0.12
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: sample_score("relu", 0.0, -1.0), r"std is -1.0"),
+        (lambda: sample_score("relu", 0.0, 1.0, d=0), r"sizes are \(1000, 0\)"),
+        (lambda: pooled_score("relu", channels=2, positions=8, pool=3), r"pool is 3; it should divide"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_sweep_with_missing_scores_is_refused(tmp_path):
+    (tmp_path / "sweep.json").write_text('{"settings": {"means": [1], "stds": [1]}, "scores": {"relu": []}}')
+    with pytest.raises(ValueError, match=r"is not a complete file of book/data/activations/figure_8\.py"):
+        load_sweep(tmp_path / "sweep.json")
