@@ -1,0 +1,77 @@
+"""Every figure of the chapter draws the stored runs, with names on its axes and dots where the numbers are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from affscore_book.linearized import figures
+from affscore_book.linearized.paths import path_lengths
+from affscore_book.linearized.results import load_runs
+from affscore_book.relu_1d.exact import gaussian_input
+
+RUNS = load_runs(Path(__file__).parents[2] / "book" / "data" / "linearized")
+LENGTHS = path_lengths(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), torch.zeros(1, 2))
+DRAWN = {
+    figures.plot_bending: (),
+    figures.plot_prior: (),
+    figures.plot_path_lengths: (LENGTHS,),
+    figures.plot_learned_slopes: ({"relu": torch.tensor([0.2, 1.0, -0.1])},),
+    figures.plot_starts: (RUNS,),
+    figures.plot_gaps: (RUNS, {"mlp, late": ("mlp", "base", "late")}),
+    figures.plot_collapse: (RUNS,),
+    figures.plot_trajectory: (RUNS,),
+    figures.plot_survivors: (RUNS,),
+    figures.plot_cores: (RUNS, {"plain": ("plain", "base")}),
+    figures.plot_baselines: (RUNS,),
+    figures.plot_score_along_slope: (),
+    figures.plot_layer_scores: (RUNS, ["mlp"]),
+    figures.plot_dimension: (RUNS,),
+    figures.plot_predictors: (RUNS, ["mlp"]),
+    figures.plot_predictors_by_layer: (RUNS, "mlp"),
+}
+
+
+def draw(function):
+    assert function(*DRAWN[function]) is None
+    figure = plt.gcf()
+    plt.close(figure)
+    return figure
+
+
+@pytest.mark.parametrize("function", DRAWN, ids=lambda function: function.__name__)
+def test_every_figure_names_its_axes(function):
+    axes = draw(function).axes
+    names = {tick.get_text() for panel in axes for tick in (*panel.get_xticklabels(), *panel.get_yticklabels())}
+    assert any(panel.get_xlabel() for panel in axes) or "mlp" in names
+    assert any(panel.get_ylabel() for panel in axes) or "mlp, late" in names
+    assert {function.__name__ for function in DRAWN} == set(figures.__all__)
+
+
+def test_the_gaps_are_those_of_the_runs_with_students_interval():
+    (axes,) = draw(figures.plot_gaps).axes
+    gaps = list(RUNS.gap("mlp").values())
+    dots, mean = axes.lines[:2]
+    np.testing.assert_allclose(dots.get_xdata(), gaps)
+    assert mean.get_xdata() == pytest.approx(np.mean(gaps))
+
+
+def test_survivors_are_shares_of_channels_by_strength_and_layer():
+    axes = draw(figures.plot_survivors).axes[0]
+    (image,) = axes.images
+    strength = RUNS.strengths("plain")[1]
+    runs = RUNS.select("plain", start="late", strength=strength)
+    shares = [[100 * np.mean(np.array(slopes) != 1) for slopes in run["slopes"].values()] for run in runs]
+    np.testing.assert_allclose(image.get_array()[1], np.mean(shares, axis=0), atol=1e-9)
+
+
+def test_the_score_along_the_slope_is_the_exact_one():
+    (axes,) = draw(figures.plot_score_along_slope).axes
+    slopes, scores = axes.lines[2].get_data()
+    exact = [float(gaussian_input(0.0, 1.0, "leaky_relu", slope=torch.tensor(float(a))).score) for a in slopes[::25]]
+    np.testing.assert_allclose(scores[::25], exact, atol=1e-6)
