@@ -17,15 +17,15 @@ for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import math
 import multiprocessing
-import threading
+import resource
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 import torch
 
-from affscore_book.similarity.measures import Moments, cka, gram, procrustes
+from affscore_book.similarity.kernels import cka, gram
+from affscore_book.similarity.procrustes import procrustes
 
 
 def peer(k: torch.Tensor, l: torch.Tensor) -> float:  # noqa: E741
@@ -35,18 +35,10 @@ def peer(k: torch.Tensor, l: torch.Tensor) -> float:  # noqa: E741
     return xy / math.sqrt(xx * yy)
 
 
-def streamed(x: torch.Tensor, y: torch.Tensor) -> float:
-    moments = Moments()
-    for a, b in zip(x.split(1000), y.split(1000), strict=True):
-        moments.update(a, b)
-    return moments.cka()
-
-
 MEASURES: dict[str, Callable[[torch.Tensor, torch.Tensor], float]] = {
     "Procrustes, G_ReLU": lambda x, y: float(procrustes(x, y, null=0)),
     "Procrustes, orthogonal": lambda x, y: float(procrustes(x, y, "orthogonal", null=0)),
     "CKA, linear": lambda x, y: float(cka(x, y, null=0)),
-    "CKA, linear, streamed": streamed,
     "  peer, linear": lambda x, y: peer(gram(x, "linear"), gram(y, "linear")),
     "CKA, max": lambda x, y: float(cka(x, y, "max", null=0)),
     "  peer, max": lambda x, y: peer(gram(x, "max"), gram(y, "max")),
@@ -65,31 +57,18 @@ def features(n: int, d: int) -> list[torch.Tensor]:
     ]
 
 
-def resident() -> int:
-    """Bytes that the process holds in memory."""
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def peak_memory() -> float:
+    """The most that this process has held so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
 def measure(name: str, n: int, d: int) -> tuple[float, float, float, float]:
     torch.set_num_threads(1)
     x, y = features(n, d)
     MEASURES[name](x[:100], y[:100])
-    before = peak = resident()
-    done = threading.Event()
-
-    def watch() -> None:
-        nonlocal peak
-        while not done.wait(0.01):
-            peak = max(peak, resident())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    start, cpu = time.perf_counter(), time.process_time()
+    before, start, cpu = peak_memory(), time.perf_counter(), time.process_time()
     value = MEASURES[name](x, y)
-    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    done.set()
-    watcher.join()
-    return seconds, cpu, (peak - before) / 2**20, value
+    return time.perf_counter() - start, time.process_time() - cpu, peak_memory() - before, value
 
 
 def main() -> None:

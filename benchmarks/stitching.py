@@ -19,7 +19,7 @@ import torch
 from affscore_book.kit.networks import load_network
 from affscore_book.kit.training import image_data
 from affscore_book.stitching.maps import stitch_layer
-from affscore_book.stitching.stitched import State, Stitched, accuracy_of, reestimate, split
+from affscore_book.stitching.stitched import Stitched, accuracy_of, layer_moments, reestimate
 
 NETWORKS = Path(__file__).parents[1] / "book" / "data" / "networks"
 
@@ -33,16 +33,10 @@ def main() -> None:
     print(f"{images} images, {torch.get_num_threads()} threads")
     for layer in ("relu1", "relu2", "relu3", "relu4"):
         start, used = time.perf_counter(), time.process_time()
-        stitched, second = Stitched(one, other, layer), split(other, layer)[0]
-        moments, parts = None, []
-        with torch.no_grad():
-            for some in x.split(250):
-                state = stitched.bottom(some)
-                parts.append(state.value)
-                found = Moments.of(state.value, second(some).value)
-                moments = found if moments is None else moments + found
+        stitched = Stitched(one, other, layer)
+        moments = layer_moments(one, other, x, [layer])[layer]
         stitched.stitch = stitch_layer("g_relu", moments).rounded()
-        states = State(torch.cat(parts))
+        states = stitched.states(x)
         right = accuracy_of(reestimate(stitched, states), states, labels)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(

@@ -1,10 +1,12 @@
 """Inputs and outputs of modules, kept without changing the network."""
 
+from collections import OrderedDict
+
 import pytest
 import torch
 from torch import nn
 
-from affscore_book.kit.features import evaluating, features
+from affscore_book.kit.features import evaluating, features, layer_outputs
 
 
 class Twice(nn.Module):
@@ -52,3 +54,37 @@ def test_every_modules_own_mode_comes_back(error):
     except KeyError:
         pass
     assert [module.training for module in network.modules()] == before
+
+
+class Shared(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.relu = nn.ReLU(inplace=True)
+        self.lost = nn.ReLU()
+
+    def forward(self, x):
+        return self.relu(self.relu(x) - 1)
+
+
+def test_layer_outputs_are_what_the_layers_give_also_where_later_ones_work_in_place():
+    network = nn.Sequential(OrderedDict(conv=nn.Conv2d(1, 3, 3), relu=nn.ReLU(inplace=True), pool=nn.MaxPool2d(2)))
+    images = torch.randn(7, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    found = layer_outputs(network, ["pool", "conv"], images, batch_size=3)
+    assert network.training
+    with torch.no_grad():
+        conv = network.conv(images)
+        torch.testing.assert_close(found["conv"], conv)
+        torch.testing.assert_close(found["pool"], network.pool(conv.relu()))
+
+
+@pytest.mark.parametrize(
+    ("network", "layers", "text"),
+    [
+        (nn.Sequential(nn.ReLU()).eval(), ["relu7"], "no module 'relu7'; there are 0"),
+        (Shared().eval(), ["relu"], "'relu' runs more than once"),
+        (Shared().eval(), ["lost"], "'lost' did not run"),
+    ],
+)
+def test_layers_that_give_no_single_output_are_named(network, layers, text):
+    with pytest.raises(ValueError, match=text):
+        layer_outputs(network, layers, torch.ones(2, 3))

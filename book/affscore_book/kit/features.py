@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from affscore.forward import evaluating
 
-__all__ = ["Feature", "evaluating", "features"]
+__all__ = ["Feature", "evaluating", "features", "layer_outputs"]
 
 
 class Feature(NamedTuple):
-    """What one run of a module took and gave. Clone what a later module may overwrite in place."""
+    """What one run of a module took and gave. The output is a copy: a later module may work in place."""
 
     input: Tensor
     output: Tensor
@@ -32,7 +33,6 @@ def features(network: nn.Module, layers: Iterable[str]) -> Iterator[dict[str, Fe
     ValueError
         If there is no module of a name, or one runs twice.
 
-    >>> import torch
     >>> network = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     >>> with torch.no_grad(), evaluating(network), features(network, ["1"]) as seen:
     ...     _ = network(torch.zeros(4, 2))
@@ -46,7 +46,7 @@ def features(network: nn.Module, layers: Iterable[str]) -> Iterator[dict[str, Fe
         def hook(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
             if name in seen:
                 raise ValueError(f"layers: module {name!r} runs more than once for an image.")
-            seen[name] = Feature(inputs[0], output)
+            seen[name] = Feature(inputs[0], output.clone())
 
         return hook
 
@@ -60,3 +60,34 @@ def features(network: nn.Module, layers: Iterable[str]) -> Iterator[dict[str, Fe
     finally:
         for handle in handles:
             handle.remove()
+
+
+@torch.no_grad()
+def layer_outputs(
+    network: nn.Module, layers: Iterable[str], images: Tensor, *, batch_size: int = 500
+) -> dict[str, Tensor]:
+    """What the named modules of a network give for a stack of images, float32 on the CPU, n along the first axis.
+
+    The network runs in evaluation mode where its parameters are, and is left as it was.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or a module runs never or more than once for an image.
+
+    >>> from affscore_book.kit.networks import myrtle
+    >>> outputs = layer_outputs(myrtle(width=4, channels=1), ["relu3", "relu4"], torch.zeros(3, 1, 32, 32))
+    >>> {name: tuple(value.shape) for name, value in outputs.items()}
+    {'relu3': (3, 16, 16, 16), 'relu4': (3, 32, 8, 8)}
+    """
+    parts: dict[str, list[Tensor]] = {name: [] for name in layers}
+    device = next((parameter.device for parameter in network.parameters()), torch.device("cpu"))
+    with evaluating(network), features(network, parts) as seen:
+        for some in images.split(batch_size):
+            seen.clear()
+            network(some.to(device))
+            for name, values in parts.items():
+                if name not in seen:
+                    raise ValueError(f"layers: module {name!r} did not run.")
+                values.append(seen[name].output.to("cpu", torch.float32))
+    return {name: torch.cat(values) for name, values in parts.items()}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from affscore_book.kit.checks import report
-from affscore_book.similarity.measures import cka, procrustes
+from affscore_book.similarity.kernels import cka
+from affscore_book.similarity.procrustes import procrustes
 
 
 def check_blind(x: Any, y: Any) -> None:

@@ -1,11 +1,8 @@
-"""The figures of the chapter on similarity, and the stored results that they show."""
+"""The figures of the chapter on similarity. Each function draws one figure and returns nothing."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,28 +11,24 @@ from torch import Tensor
 from torch.nn import functional
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
-from affscore_book.similarity.dissection import Concepts, Rotation
-from affscore_book.similarity.measures import cka, procrustes, unit_channels
+from affscore_book.similarity.channels import unit_channels
+from affscore_book.similarity.concepts import Concepts
+from affscore_book.similarity.dissection import Rotation
+from affscore_book.similarity.kernels import cka
+from affscore_book.similarity.procrustes import procrustes
+from affscore_book.similarity.study import PAPER_TABLE_2, SimilarityStudy
 
 __all__ = [
-    "PAPER",
-    "Study",
-    "load_study",
     "plot_concepts",
-    "plot_curves",
     "plot_floor",
     "plot_maps",
     "plot_normalised_cka",
     "plot_procrustes",
     "plot_related",
+    "plot_rotation_curves",
     "related_clouds",
 ]
 
-#: Table 2 of the paper: similarities at the four activations of Myrtle CNNs on CIFAR-10.
-PAPER = {
-    "relu_uncentred": (0.6208, 0.5106, 0.4432, 0.4899),
-    "orthogonal": (0.7724, 0.5743, 0.5087, 0.5825),
-}
 NAMES = {
     "relu": "G_ReLU-Procrustes", "relu_uncentred": "G_ReLU, not centred", "orthogonal": "orthogonal Procrustes",
     "linear": "CKA, linear", "max": "G_ReLU-CKA, max", "laplace": "G_ReLU-CKA, Laplace",
@@ -44,81 +37,6 @@ COLOUR = {
     "relu": VERMILION, "relu_uncentred": ORANGE, "orthogonal": BLUE, "linear": BLUE, "max": VERMILION,
     "laplace": PURPLE,
 }  # fmt: skip
-
-
-# --------------------------------------------------------------------------------------- stored results
-
-
-class Study:
-    """What ``book/data/similarity/make.py`` stored."""
-
-    def __init__(self, content: dict[str, Any]):
-        self.settings, self._content = content["settings"], content
-
-    def __repr__(self) -> str:
-        pairs = {kind: len(next(iter(layers.values()))) for kind, layers in self._content["procrustes"].items()}
-        counts = ", ".join(f"{count} pairs of {kind}" for kind, count in pairs.items())
-        return f"Study({counts}; dissected: {', '.join(self.dissected)})"
-
-    @property
-    def dissected(self) -> list[str]:
-        """Names of the dissected networks."""
-        return sorted(self._content["dissection"])
-
-    def layers(self, kind: str) -> list[str]:
-        """Names of the activations of a kind of network, in order."""
-        return self._content["layers"][kind]
-
-    def inside(self, kind: str) -> np.ndarray:
-        """Which of them lie inside a residual block, bool (layers,)."""
-        return np.array([name.endswith(".relu1") for name in self.layers(kind)])
-
-    def procrustes(self, kind: str, measure: str) -> np.ndarray:
-        """Similarity and mean of its null, shape (pairs, layers, 2)."""
-        stored = self._content["procrustes"][kind]
-        pairs = next(iter(stored.values()))
-        return np.array([[stored[layer][pair][measure] for layer in self.layers(kind)] for pair in pairs])
-
-    def maps(self, kind: str, kernel: str, which: str = "map") -> np.ndarray:
-        """CKA between all layers of two networks, or ``which="null"``, shape (pairs, layers, layers)."""
-        return np.array([pair[which] for pair in self._content["cka"][kind][kernel].values()])
-
-    def diagonal(self, kind: str, kernel: str) -> np.ndarray:
-        """CKA of the same layer in two networks, shape (pairs, layers)."""
-        return np.diagonal(self.maps(kind, kernel), axis1=1, axis2=2)
-
-    def dissection(self, prefix: str, *, layer: str = "") -> dict[tuple[str, str], dict[str, Any]]:
-        """Stored curves of the networks whose name is the prefix and a seed, of layers that contain ``layer``.
-
-        Keys are (network, layer); values have ``fraction`` (draws, alphas), ``chance`` (1, 2) and ``units``.
-        """
-        return {
-            (name, at): {**curve, "fraction": np.array(curve["fraction"]), "chance": np.array(curve["chance"])}
-            for name, sets in self._content["dissection"].items()
-            if name == prefix or (name.removeprefix(prefix).lstrip("_").isdigit() and name.startswith(prefix))
-            for layers in sets.values()
-            for at, curve in layers.items()
-            if layer in at
-        }
-
-    def drop(self, prefix: str, *, layer: str = "") -> float:
-        """Fraction of interpretable units in the basis of single units minus that at alpha = 1, mean over all."""
-        curves = self.dissection(prefix, layer=layer).values()
-        return float(np.mean([each["fraction"][:, 0] - each["fraction"][:, -1] for each in curves]))
-
-
-def load_study(path: str | os.PathLike[str]) -> Study:
-    """Read the stored results. Raises ValueError if the file is damaged, OSError if it is not there."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-        for part in ("settings", "layers", "procrustes", "cka", "dissection"):
-            content[part]
-    except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
-        raise ValueError(f"path: {path} cannot be read as stored results ({error}).") from error
-    return Study(content)
-
-
-# --------------------------------------------------------------------------------------------- the idea
 
 
 def related_clouds(n: int = 150, seed: int = 0) -> dict[str, Tensor]:
@@ -155,9 +73,6 @@ def plot_related(clouds: dict[str, Tensor]) -> None:
         panel.set_xlabel(f"G_ReLU {relu:.2f}\northogonal {orthogonal:.2f}")
         panel.set_xticks([])
         panel.set_yticks([])
-
-
-# -------------------------------------------------------------------------------------------- the flaws
 
 
 @styled
@@ -200,11 +115,8 @@ def plot_normalised_cka(x: Any, alphas: Sequence[float] = (0, 0.2, 0.4, 0.6, 0.8
     axes.legend(loc="lower left")
 
 
-# ------------------------------------------------------------------------------------- trained networks
-
-
 @styled
-def plot_procrustes(study: Study, kind: str, measures: Sequence[str], *, paper: bool = False) -> None:
+def plot_procrustes(study: SimilarityStudy, kind: str, measures: Sequence[str], *, paper: bool = False) -> None:
     """Similarities by layer: mean and range over pairs of networks, their nulls (dashed), and the paper's (crosses)."""
     layers, inside = study.layers(kind), study.inside(kind)
     figure, (axes,) = panels(1, 1, height=5.2)
@@ -218,8 +130,8 @@ def plot_procrustes(study: Study, kind: str, measures: Sequence[str], *, paper: 
         axes.plot(at[~inside], middle[~inside], mark, color=colour, markersize=8)
         axes.plot(at[inside], middle[inside], mark, color=colour, markersize=8, fillstyle="none", mew=2)
         axes.plot(at, values[..., 1].mean(0), "--", color=colour, linewidth=1.5)
-        if paper and measure in PAPER:
-            axes.plot(at, PAPER[measure], "x", color=colour, markersize=11, mew=3)
+        if paper and measure in PAPER_TABLE_2:
+            axes.plot(at, PAPER_TABLE_2[measure], "x", color=colour, markersize=11, mew=3)
     axes.plot([], [], "--", color=INK, linewidth=1.5, label="null: random order")
     if inside.any():
         axes.plot([], [], "o", color=INK, fillstyle="none", mew=2, label="inside a block")
@@ -246,7 +158,7 @@ def _layer_ticks(axes: Any, kind: str, layers: Sequence[str], axis: str = "x") -
 
 
 @styled
-def plot_maps(study: Study, kind: str, kernels: Sequence[str]) -> None:
+def plot_maps(study: SimilarityStudy, kind: str, kernels: Sequence[str]) -> None:
     """CKA between all layers of two networks of a kind, mean over pairs, one panel a kernel."""
     layers = study.layers(kind)
     figure, axes = panels(1, len(kernels), height=3.9 if len(kernels) < 3 else 3.1, sharey=True)
@@ -275,9 +187,6 @@ def plot_maps(study: Study, kind: str, kernels: Sequence[str]) -> None:
     figure.colorbar(shown, ax=axes, location="top", label="CKA", aspect=40, shrink=0.9)
 
 
-# ------------------------------------------------------------------------------------------ dissection
-
-
 @styled
 def plot_concepts(concepts: Concepts, features: Tensor, *, unit: int, images: Sequence[int], concept: str) -> None:
     """Images, the pixels of a concept in them, and where a unit is among its top 0.5 %."""
@@ -302,10 +211,10 @@ def plot_concepts(concepts: Concepts, features: Tensor, *, unit: int, images: Se
 
 
 @styled
-def plot_curves(study: Study, groups: dict[str, dict[str, str]]) -> None:
+def plot_rotation_curves(study: SimilarityStudy, groups: dict[str, dict[str, str]]) -> None:
     """The fraction of interpretable units over alpha: mean over networks, layers and rotations, and their spread.
 
-    ``groups``: label -> arguments of :meth:`Study.dissection`.
+    ``groups``: label -> arguments of :meth:`SimilarityStudy.dissection`.
     """
     alphas = study.settings["dissection"]["alphas"]
     figure, (axes,) = panels(1, 1, height=5.0)

@@ -25,11 +25,14 @@ import numpy as np
 import torch
 
 from affscore.zoo.models import load_model
+from affscore_book.kit.features import layer_outputs
 from affscore_book.kit.networks import activation_layers, load_network
 from affscore_book.kit.stored import open_results, store_results
 from affscore_book.kit.training import image_data
-from affscore_book.similarity.dissection import Concepts, generated_concepts, labelled_concepts, rotation_curve
-from affscore_book.similarity.measures import cka_map, gram, layer_outputs, procrustes
+from affscore_book.similarity.concepts import Concepts, generated_concepts, labelled_concepts
+from affscore_book.similarity.dissection import rotation_curve
+from affscore_book.similarity.kernels import cka_map, gram
+from affscore_book.similarity.procrustes import procrustes
 
 FILE = Path(__file__).with_name("study.json")
 FOLDER = FILE.parents[1] / "networks"

@@ -1,0 +1,68 @@
+"""Concepts: what is drawn is what the masks say."""
+
+import pytest
+import torch
+
+from affscore_book.similarity.concepts import Concepts, generated_concepts, labelled_concepts
+
+
+@pytest.mark.parametrize("side", [16, 32, 48])
+def test_generated_concepts(side):
+    concepts = generated_concepts(200, side=side, seed=1)
+    assert concepts.images.shape == (200, 3, side, side)
+    assert concepts.masks.shape == (200, 18, side, side)
+    assert (concepts.shares > 0.005).all() and (concepts.shares < 0.125).all()
+    by = {
+        kind: concepts.masks[:, [c == kind for c in concepts.categories]].sum(1)
+        for kind in ("colour", "texture", "shape")
+    }
+    assert torch.equal(by["texture"], by["shape"])
+    assert bool((by["colour"] <= by["texture"]).all())
+    assert int(by["texture"].max()) <= 2
+    # Lit pixels are where the image is bright.
+    bright = concepts.images.amax(1) > 45
+    agreement = (bright == (by["colour"] > 0)).double().mean()
+    assert agreement > 0.999
+
+
+def test_generated_concepts_depend_on_the_seed_alone():
+    one, same, other = (generated_concepts(5, seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(one.images, same.images) and torch.equal(one.masks, same.masks)
+    assert not torch.equal(one.images, other.images)
+
+
+def test_labelled_concepts():
+    """One bright square, upper left, of class 1."""
+    images = torch.zeros(2, 1, 8, 8, dtype=torch.uint8)
+    images[0, 0, 1:4, 1:4] = 200
+    concepts = labelled_concepts(images, torch.tensor([1, 0]), ["hat", "shoe"])
+    masks = dict(zip(concepts.names, concepts.masks[0], strict=True))
+    square = images[0, 0] > 0
+    for name in ("shoe", "grey 190", "upper left"):
+        assert torch.equal(masks[name], square), name
+    for name in ("hat", "grey 25", "lower right", "upper right", "lower left"):
+        assert not masks[name].any(), name
+    assert masks["top"].nonzero().tolist() == [[0, 1], [0, 2], [0, 3]]
+    # The corner at (3, 3) falls off in two directions, so it is no edge.
+    assert masks["right"].nonzero().tolist() == [[1, 3], [2, 3]]
+    assert not concepts.masks[1].any()
+
+
+GOOD = generated_concepts(4)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: generated_concepts(0), "n is 0"),
+        (lambda: generated_concepts(3, side=8), "side 8"),
+        (lambda: Concepts(GOOD.images.float(), GOOD.masks, GOOD.names, GOOD.categories), "should be uint8"),
+        (lambda: Concepts(GOOD.images, GOOD.masks[:3], GOOD.names, GOOD.categories), r"should be bool \(4, concepts"),
+        (lambda: Concepts(GOOD.images, GOOD.masks, GOOD.names[:2], GOOD.categories), "there are 2 names"),
+        (lambda: labelled_concepts(GOOD.images[:, :1], torch.tensor([0, 1]), ["a", "b"]), r"labels \(2,\)"),
+        (lambda: labelled_concepts(GOOD.images[:, :1], torch.tensor([0, 1, 2, 3]), ["a", "b"]), "there are 2 names"),
+    ],
+)
+def test_bad_arguments_are_named(call, text):
+    with pytest.raises(ValueError, match=text):
+        call()

@@ -1,0 +1,70 @@
+"""What each measure is invariant to, and what it sees."""
+
+import numpy as np
+import pytest
+from moved_features import ORTHOGONAL, RELU, SEEDS, SHAPES, draw, relu_moved, rotated
+
+from affscore_book.similarity.procrustes import procrustes
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("measure", RELU)
+def test_measures_of_relu_see_neither_permutations_nor_scales_nor_shifts(measure, shape, seed):
+    x, y = draw(seed, SHAPES[shape]), draw(seed + 50, SHAPES[shape])
+    compare = RELU[measure]
+    assert compare(x, relu_moved(seed, x)) == pytest.approx(1, abs=1e-10)
+    plain = compare(x, y)
+    assert plain < 0.9
+    assert compare(relu_moved(seed, x), y) == pytest.approx(plain, abs=1e-10)
+    assert compare(x, relu_moved(seed + 1, y)) == pytest.approx(plain, abs=1e-10)
+    assert compare(y, x) == pytest.approx(plain, abs=1e-10)
+    assert compare(x, rotated(seed, x)) < 0.99
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("measure", ORTHOGONAL)
+def test_orthogonal_measures_see_neither_rotations_nor_one_scale_nor_shifts(measure, shape, seed):
+    x, y = draw(seed, SHAPES[shape]), draw(seed + 50, SHAPES[shape])
+    compare = ORTHOGONAL[measure]
+    assert compare(x, rotated(seed, x)) == pytest.approx(1, abs=1e-10)
+    plain = compare(x, y)
+    assert plain < 0.95
+    assert compare(rotated(seed, x), y) == pytest.approx(plain, abs=1e-10)
+    assert compare(x, rotated(seed + 1, y)) == pytest.approx(plain, abs=1e-10)
+    assert compare(y, x) == pytest.approx(plain, abs=1e-10)
+    assert compare(x, relu_moved(seed, x)) < 0.99
+
+
+@pytest.mark.parametrize("group", ["relu", "orthogonal"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_related_pairs_are_at_distance_zero(shape, group):
+    x = draw(7, SHAPES[shape])
+    found = procrustes(x, (relu_moved if group == "relu" else rotated)(7, x), group, null=0)
+    assert found.distance < 1e-10
+
+
+def test_without_centring_shifts_are_seen_and_scales_are_not():
+    x, y = draw(0, (40, 6)), draw(1, (40, 6))
+
+    def compare(x, y):
+        return procrustes(x, y, centred=False, null=0).value
+
+    assert compare(x, (x * np.arange(1, 7))[:, ::-1]) == pytest.approx(1, abs=1e-10)
+    assert compare(x * np.arange(1, 7), y) == pytest.approx(compare(x, y), abs=1e-10)
+    assert abs(compare(x + 5, y) - compare(x, y)) > 0.01
+
+
+def test_the_order_of_common_samples_does_not_matter():
+    x, y = draw(0, (40, 6)), draw(1, (40, 6))
+    order = np.random.default_rng(0).permutation(40)
+    for compare in (*RELU.values(), *ORTHOGONAL.values()):
+        assert compare(x[order], y[order]) == pytest.approx(compare(x, y), abs=1e-10)
+
+
+def test_scales_far_from_one_neither_overflow_nor_vanish():
+    x, y = draw(0, (20, 4)), draw(1, (20, 4))
+    for compare in (*RELU.values(), *ORTHOGONAL.values()):
+        for factor in (1e-200, 1e200):
+            assert compare(factor * x, y) == pytest.approx(compare(x, y), abs=1e-10)

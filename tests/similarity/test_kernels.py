@@ -1,0 +1,196 @@
+"""Kernels, HSIC and CKA against their definitions and other implementations."""
+
+import itertools
+import math
+
+import cka as pytorch_cka
+import numpy as np
+import pytest
+import torch
+from moved_features import SEEDS, SHAPES, draw, rotated
+from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, manhattan_distances
+from sklearn.preprocessing import KernelCenterer
+
+from affscore_book.similarity.channels import unit_channels
+from affscore_book.similarity.kernels import KERNELS, cka, cka_map, gram, hsic
+from affscore_book.similarity.procrustes import procrustes
+
+
+def naive_max_gram(x: np.ndarray) -> np.ndarray:
+    """Definition 5.3 and appendix D.7.2, with the whole (n, n, C) tensor."""
+    others = tuple(axis for axis in range(x.ndim) if axis != 1)
+    x = x - x.mean(others, keepdims=True)
+    x = x / np.sqrt((x**2).sum(others, keepdims=True))
+    x = x.reshape(*x.shape[:2], -1)
+    return np.einsum("mcp,ncp->mnc", x, x).max(-1)
+
+
+@pytest.mark.parametrize("shape", [*SHAPES.values(), (600, 4), (257, 2, 2, 2)])  # more than a tile
+def test_max_kernel_in_tiles_against_the_whole_tensor(shape):
+    x = draw(0, shape)
+    np.testing.assert_allclose(gram(x, "max"), naive_max_gram(x), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [*SHAPES.values(), (300, 4)])
+def test_linear_and_laplace_kernels_against_scikit_learn(shape):
+    x = draw(0, shape)
+    tilde = np.asarray(unit_channels(x)).reshape(len(x), -1)
+    distance = manhattan_distances(tilde)
+    scale = 1 / np.sort(distance[np.triu_indices(len(x), 1)])[(len(x) * (len(x) - 1) // 2 - 1) // 2]
+    np.testing.assert_allclose(gram(x, "laplace"), laplacian_kernel(tilde, gamma=scale), rtol=1e-12)
+    np.testing.assert_allclose(gram(x, "laplace", scale=0.3), laplacian_kernel(tilde, gamma=0.3), rtol=1e-12)
+    others = tuple(axis for axis in range(x.ndim) if axis != 1)
+    rows = (x - x.mean(others, keepdims=True)).reshape(len(x), -1)
+    np.testing.assert_allclose(gram(x, "linear"), linear_kernel(rows / np.linalg.norm(rows)), atol=1e-14)
+
+
+def symmetric(seed: int, n: int) -> np.ndarray:
+    a = np.random.default_rng(seed).normal(size=(n, n))
+    return a + a.T
+
+
+@pytest.mark.parametrize("n", [4, 5, 40])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_hsic_against_other_implementations(seed, n):
+    k, l = symmetric(seed, n), symmetric(seed + 1, n) + 100  # noqa: E741
+    theirs = pytorch_cka.hsic_cross(torch.tensor(k)[None], torch.tensor(l)[None]).item()
+    assert hsic(k, l) == pytest.approx(theirs, abs=1e-9)
+    biased = np.sum(KernelCenterer().fit_transform(k) * KernelCenterer().fit_transform(l)) / (n - 1) ** 2
+    assert hsic(k, l, unbiased=False) == pytest.approx(biased, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_unbiased_hsic_against_its_definition_as_a_u_statistic(seed):
+    """The mean over all quadruples of different samples (Song et al. 2012, equation 3 and theorem 2)."""
+    n = 7
+    k, l = symmetric(seed, n), symmetric(seed + 1, n)  # noqa: E741
+    total = np.mean([
+        k[i, j] * (l[i, j] + l[q, r] - 2 * l[i, q]) for i, j, q, r in itertools.permutations(range(n), 4)
+    ])  # fmt: skip
+    assert hsic(k, l) == pytest.approx(total, abs=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(40, 6), (12, 30), (500, 10)])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_linear_cka_against_a_package_of_another(seed, shape):
+    x, y = draw(seed, shape), draw(seed + 1, (shape[0], 9))
+    grams = [torch.tensor(value @ value.T)[None] for value in (x - x.mean(0), y - y.mean(0))]
+    xy, xx, yy = (value.item() for value in pytorch_cka.hsic(*grams))
+    assert cka(x, y, null=0).value == pytest.approx(xy / math.sqrt(xx * yy), abs=1e-12)
+    centred = [KernelCenterer().fit_transform(linear_kernel(value)) for value in (x, y)]
+    biased = np.sum(centred[0] * centred[1]) / np.linalg.norm(centred[0]) / np.linalg.norm(centred[1])
+    assert cka(x, y, unbiased=False, null=0).value == pytest.approx(biased, abs=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["max", "laplace"])
+def test_other_kernels_against_a_package_of_another(kernel):
+    x, y = draw(0, (30, 6)), draw(1, (30, 6))
+    if kernel == "max":
+        k, l = naive_max_gram(x), naive_max_gram(y)  # noqa: E741
+    else:
+        k, l = (laplacian_kernel(np.asarray(unit_channels(value)), gamma=2.0) for value in (x, y))  # noqa: E741
+    xy, xx, yy = (value.item() for value in pytorch_cka.hsic(torch.tensor(k)[None], torch.tensor(l)[None]))
+    scale = 2.0 if kernel == "laplace" else None
+    assert cka(x, y, kernel, scale=scale, null=0).value == pytest.approx(xy / math.sqrt(xx * yy), abs=1e-12)
+
+
+@pytest.mark.parametrize("unbiased", [True, False])
+def test_the_map_is_made_of_single_comparisons(unbiased):
+    x = [draw(seed, (20, 4)) for seed in range(3)]
+    y = [draw(seed, (20, 6)) for seed in (5, 6)]
+    found = cka_map([gram(v) for v in x], [gram(v) for v in y], unbiased=unbiased)
+    singles = [[cka(a, b, "max", unbiased=unbiased, null=0).value for b in y] for a in x]
+    np.testing.assert_allclose(found, singles, atol=1e-12)
+
+
+def test_the_max_kernel_is_not_positive_semi_definite():
+    """Example E.44 of the paper, on its own vectors, and through ``gram``: some Gram matrix has a negative value."""
+    x, c = np.array([[1, 1], [10, 1], [0, 5]]), np.array([10, -1, -1])
+    assert c @ (x[:, None] * x).max(-1) @ c == -65
+    smallest = {kernel: [torch.linalg.eigvalsh(gram(draw(seed, (20, 3)), kernel))[0].item() for seed in SEEDS]
+                for kernel in KERNELS}  # fmt: skip
+    assert max(smallest["max"]) < -1e-3
+    assert min(smallest["laplace"]) > 0
+    assert min(smallest["linear"]) > -1e-12
+
+
+def test_cka_with_normalised_channels_is_not_invariant_to_rotations():
+    x = np.random.default_rng(0).normal(size=(500, 50)) / np.arange(1, 51)
+    turned = rotated(0, x)
+    assert cka(x, turned, null=0).value == pytest.approx(1, abs=1e-10)
+    assert cka(unit_channels(x), unit_channels(turned), null=0).value < 0.6
+
+
+def test_unbiased_cka_of_independent_features_is_zero_in_the_mean():
+    biased, unbiased = [], []
+    for seed in range(40):
+        x, y = np.random.default_rng(seed).normal(size=(2, 20, 40))
+        biased.append(cka(x, y, unbiased=False, null=0).value)
+        unbiased.append(cka(x, y, null=0).value)
+    error = np.std(unbiased) / math.sqrt(40)
+    assert abs(np.mean(unbiased)) < 4 * error < 0.1
+    assert np.mean(biased) > 0.5
+
+
+def test_linear_cka_needs_no_gram_matrix():
+    """With n = 20,000 a Gram matrix alone would take 3.2 GB; a part of the samples gives nearly the same."""
+    x = np.random.default_rng(0).normal(size=(20000, 4))
+    y = x @ np.random.default_rng(1).normal(size=(4, 3))
+    assert cka(x, y, null=1).value == pytest.approx(cka(x[:2000], y[:2000], null=0).value, abs=0.05)
+
+
+def test_memory_of_the_max_kernel():
+    """Tiles, not (n, n, C): no tensor that torch makes is larger than the Gram matrix itself."""
+    largest = 0
+
+    class Watch(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            nonlocal largest
+            result = function(*args, **(kwargs or {}))
+            if isinstance(result, torch.Tensor):
+                largest = max(largest, result.numel())
+            return result
+
+    n, d = 600, 40
+    x = torch.randn(n, d, generator=torch.Generator().manual_seed(0))
+    with Watch():
+        cka(x, x, "max", null=1)
+    assert largest == n * n
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_gpu_gives_the_same(shape):
+    x, y = (torch.from_numpy(draw(seed, SHAPES[shape])) for seed in (0, 1))
+    for call in (procrustes, cka):
+        for option in ("relu", "orthogonal") if call is procrustes else KERNELS:
+            here, there = call(x, y, option, null=3), call(x.cuda(), y.cuda(), option, null=3)
+            assert there.value == pytest.approx(here.value, abs=1e-9)
+            np.testing.assert_allclose(there.null, here.null, atol=1e-9)
+    grams = [gram(x.cuda()), gram(y.cuda())]
+    np.testing.assert_allclose(cka_map(grams, grams), cka_map(*[[gram(x), gram(y)]] * 2), atol=1e-9)
+
+
+GOOD = np.arange(12.0).reshape(6, 2) ** 1.5
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: cka(GOOD, GOOD, "rbf"), "kernel is 'rbf'"),
+        (lambda: cka(GOOD[:3], GOOD[:3]), "x has n = 3 samples; this measure needs n >= 4"),
+        (lambda: cka(GOOD, GOOD, null=-1), "null is -1"),
+        (lambda: cka(GOOD, GOOD, "max", scale=1.0), "scale is 1.0"),
+        (lambda: cka(GOOD, GOOD, "laplace", scale=0.0), "scale is 0.0"),
+        (lambda: hsic(GOOD, GOOD), r"k has shape \(6, 2\); a Gram matrix should be"),
+        (lambda: hsic(np.eye(5), np.eye(6)), "they should be the same"),
+        (lambda: hsic(np.eye(3), np.eye(3)), "n >= 4"),
+        (lambda: cka_map([], [np.eye(5)]), "at least one Gram matrix"),
+        (lambda: cka_map([np.eye(5)], [np.eye(6)]), r"grams_y\[0\] has shape \(6, 6\)"),
+        (lambda: cka_map([np.ones((5, 5))], [np.eye(5)]), r"grams_x\[0\] is the same for all pairs"),
+        (lambda: cka(np.eye(5), np.eye(5), "linear"), "the same for all pairs"),
+    ],
+)
+def test_bad_arguments_are_named(call, text):
+    with pytest.raises(ValueError, match=text):
+        call()
