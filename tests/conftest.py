@@ -63,14 +63,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     write = terminalreporter.write_line
-    measured = [
-        (report.nodeid, name, value)
-        for report in terminalreporter.stats.get("passed", []) + terminalreporter.stats.get("failed", [])
-        for name, value in report.user_properties
-        if report.when == "call" and name.startswith("measured: ")
-    ]
-    for _, name, value in measured:
-        write(f"{name.removeprefix('measured: ')}: {value}")
     if not torch.cuda.is_available():
         write("Tests marked gpu were left out: this machine has no CUDA device.")
     skipped = _skipped(config)

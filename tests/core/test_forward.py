@@ -1,5 +1,7 @@
 """One pass over a batch: in pieces, from any kind of batch, and the network is afterwards as it was."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from small_network import images, network
 from torch import nn
 
 from affscore import signature
+from affscore.forward import evaluating, tf32
 
 
 @pytest.mark.parametrize("micro_batch", [1, 5, 31, 32, 100])
@@ -106,3 +109,19 @@ def test_precision_and_memory_format_of_the_forward_pass(precision, channels_las
     assert result.provenance["precision"] == precision and result.provenance["channels_last"] is channels_last
     np.testing.assert_allclose(result.scores, exact.scores, atol=0.02 if precision == "bf16" else 1e-5)
     assert result.scores.dtype == np.float64 and batches[0].is_contiguous() and model.layer.weight.is_contiguous()
+
+
+@pytest.mark.parametrize("error", [None, KeyError])
+@pytest.mark.parametrize("allowed", [True, False])
+def test_modes_and_tf32_come_back_also_after_an_error(error, allowed):
+    model = nn.Sequential(nn.Dropout(), nn.Sequential(nn.BatchNorm1d(2), nn.Dropout()))
+    model[1][0].eval()
+    modes = [module.training for module in model.modules()]
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    with contextlib.suppress(KeyError), evaluating(model), tf32(allowed):
+        assert not any(module.training for module in model.modules())
+        assert torch.backends.cudnn.allow_tf32 == torch.backends.cuda.matmul.allow_tf32 == allowed
+        if error:
+            raise error
+    assert [module.training for module in model.modules()] == modes
+    assert (torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32) == before

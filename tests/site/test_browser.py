@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import statistics
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,8 +25,6 @@ pytestmark = pytest.mark.browser
 
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_static" not in path.parts)
 WIDGET_PAGES = [page for page in PAGES if 'class="affscore-widget"' in (SITE / page).read_text(encoding="utf-8")]
-# What the issue of the widgets asks for is 4 ms; a busy machine must not fail the test, a slow algorithm must.
-REDRAW_TARGET_MS, REDRAW_BOUND_MS = 4, 40
 PHONE = {"viewport": {"width": 360, "height": 740}}
 
 
@@ -189,42 +186,6 @@ def test_widgets_answer_the_keyboard_with_pythons_score(chromium, base, page):
                     assert control.get_attribute("aria-valuetext")
             assert figure.locator("[aria-live=polite]").count() == 1
         assert problems == []
-
-
-@pytest.mark.parametrize("page", WIDGET_PAGES)
-def test_widgets_redraw_at_once(chromium, server, page, record_property):
-    """The time from the input event to the redrawn and laid out picture, measured in the page."""
-    with opened(chromium, server, page) as (tab, _):
-        settle(tab)
-        for figure in figures(tab):
-            for control in figure.locator("input[type=range], select").all():
-                times = control.evaluate(MEASURE)
-                median, name = statistics.median(times), figure.get_attribute("data-widget")
-                label = control.get_attribute("aria-label")
-                record_property(
-                    f"measured: redraw of {name} after {label!r}",
-                    f"median {median:.2f} ms, largest {max(times):.1f} ms of {len(times)} (to reach: "
-                    f"{REDRAW_TARGET_MS} ms)",
-                )
-                assert median < REDRAW_BOUND_MS
-
-
-MEASURE = """control => {
-  const figure = control.closest(".affscore-figure");
-  const step = control.type === "range"
-    ? i => i % 20 < 10 ? control.stepUp() : control.stepDown()
-    : i => { control.selectedIndex = i % control.length; };
-  const times = [];
-  for (let i = 0; i < 60; i++) {
-    step(i);
-    const before = figure.dataset.state;
-    const start = performance.now();
-    control.dispatchEvent(new Event(control.type === "range" ? "input" : "change", { bubbles: true }));
-    figure.getBoundingClientRect();
-    if (figure.dataset.state !== before) times.push(performance.now() - start);
-  }
-  return times;
-}"""
 
 
 @pytest.mark.parametrize("page", WIDGET_PAGES)

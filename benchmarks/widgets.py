@@ -1,0 +1,68 @@
+"""From the input to the redrawn picture: the moving pictures of the built book, beside one frame of a display.
+
+    python benchmarks/widgets.py                    # after `make book`; needs Chromium, as the browser tests do
+    python benchmarks/widgets.py --page redshift --steps 200
+
+Each control of each widget is moved step by step in headless Chromium. The time is that from the input event to the
+picture that is redrawn and laid out, measured in the page. The named peer is a frame at 60 Hz: a ratio below 1 means
+that the picture follows the reader's hand.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+FRAME_MS = 1000 / 60
+SITE = Path(__file__).parents[1] / "_build" / "html" / "book"
+MEASURE = """(control, steps) => {
+  const figure = control.closest(".affscore-figure");
+  const step = control.type === "range"
+    ? i => i % 20 < 10 ? control.stepUp() : control.stepDown()
+    : i => { control.selectedIndex = i % control.length; };
+  const times = [];
+  for (let i = 0; i < steps; i++) {
+    step(i);
+    const before = figure.dataset.state;
+    const start = performance.now();
+    control.dispatchEvent(new Event(control.type === "range" ? "input" : "change", { bubbles: true }));
+    figure.getBoundingClientRect();
+    if (figure.dataset.state !== before) times.push(performance.now() - start);
+  }
+  return times;
+}"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Milliseconds from input to picture, beside one frame.")
+    parser.add_argument("--page", default="*", help="one chapter (default: all)")
+    parser.add_argument("--steps", type=int, default=60, help="of each control (default: 60)")
+    options = parser.parse_args()
+    pages = [page for page in sorted(SITE.glob(f"{options.page}.html")) if "affscore-widget" in page.read_text()]
+    if not pages:
+        raise SystemExit(f"There is no page with a widget in {SITE}; `make book` builds them.")
+    browser_path = os.environ.get("AFFSCORE_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])
+        print(f"{'widget':<24} {'control':<40} {'median':>9} {'largest':>9} {'median / frame':>15}")
+        for page in pages:
+            tab = browser.new_page()
+            tab.goto(page.resolve().as_uri())
+            tab.wait_for_selector(".affscore-figure")
+            for control in tab.locator(".affscore-figure input[type=range], .affscore-figure select").all():
+                times = control.evaluate(MEASURE, options.steps)
+                median = statistics.median(times)
+                name = control.evaluate("c => c.closest('.affscore-figure').dataset.widget")
+                print(
+                    f"{name:<24} {control.get_attribute('aria-label'):<40} {median:6.2f} ms {max(times):6.1f} ms "
+                    f"{median / FRAME_MS:15.2f}"
+                )
+            tab.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
