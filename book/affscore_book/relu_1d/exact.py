@@ -26,9 +26,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["ACTIVATIONS", "Affinity", "correlation_score", "gaussian_input", "monotone_score", "uniform_input"]
+from affscore_book.kit.checking import one_of
 
-ACTIVATIONS = ("relu", "leaky_relu", "hardtanh")
+__all__ = ["PIECEWISE_LINEAR", "Affinity", "correlation_score", "gaussian_input", "monotone_score", "uniform_input"]
+
+PIECEWISE_LINEAR = ("relu", "leaky_relu", "hardtanh")
 
 # Stands in for smaller standard deviations (in units of that of x): ratios stay defined where numbers underflow.
 _SMALL = 1e-290
@@ -59,9 +61,6 @@ class Affinity:
     correlation: Tensor
     w2: Tensor
     bound: Tensor
-
-
-# ------------------------------------------------------------------------------------------ the theorem
 
 
 def correlation_score(r: Any) -> Tensor:
@@ -129,9 +128,6 @@ def monotone_score(x: Any, y: Any) -> Tensor:
         return 0 * y.sum() + math.nan
     gap = (x - x.mean()) / x.std(correction=0) - (y - y.mean()) / y.std(correction=0)
     return 1 - _sqrt(gap.square().mean() / 2)
-
-
-# --------------------------------------------------------------------------------------- exact scores
 
 
 def uniform_input(
@@ -261,9 +257,6 @@ def _root_density(z: Tensor) -> Tensor:
     return torch.exp(-(z**2) / 4) / (2 * math.pi) ** 0.25
 
 
-# --------------------------------------------------------------------------------------------- shared
-
-
 def _affinity(std_x: Tensor, slope: Tensor, unit: Tensor, along: Tensor, across: Tensor) -> Affinity:
     """Put the score together from the regression of the clipped x on x, ``unit * (along, across)``."""
     unit = (1 - slope) * unit.clamp(min=_SMALL)
@@ -294,8 +287,7 @@ def _divide(value: Tensor, divisor: Tensor) -> Tensor:
 
 def _arguments(activation: str, **arguments: Any) -> tuple[Tensor, ...]:
     """The checked arguments, broadcast; slope, low, high say slope * x + (1 - slope) * clip(x, low, high)."""
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation is {activation!r}; it should be one of {', '.join(map(repr, ACTIVATIONS))}.")
+    one_of("activation", activation, PIECEWISE_LINEAR)
     if activation != "leaky_relu":
         arguments["slope"] = 0.0
     if activation != "hardtanh":

@@ -13,16 +13,9 @@ from affscore.score import affine_map, affinity_score, wasserstein2
 from affscore_book.relu_1d.exact import correlation_score, gaussian_input, monotone_score, uniform_input
 
 __all__ = [
-    "plot_correlation",
-    "plot_figure_3",
-    "plot_gaussian",
-    "plot_limits",
-    "plot_module",
-    "plot_relatives",
-    "plot_sorting",
-    "plot_symmetry",
-    "plot_three_ranges",
-]
+    "plot_correlation", "plot_figure_3", "plot_gaussian", "plot_limits", "plot_module", "plot_relatives",
+    "plot_sorting", "plot_symmetry", "plot_three_ranges",
+]  # fmt: skip
 
 
 def _line(start: float, stop: float, n: int = 401) -> Tensor:

@@ -17,7 +17,7 @@ from affscore_book.relu_1d.exact import Affinity, gaussian_input, uniform_input
 __all__ = ["ReluRange"]
 
 LIMIT, LEAST, SLOPE, SWEEP = 5.0, 0.2, 0.1, 121
-ACTIVATIONS: dict[str, dict[str, Any]] = {
+SHAPES: dict[str, dict[str, Any]] = {
     "relu": {"name": "ReLU", "slope": 0.0, "low": 0.0, "high": math.inf, "ylim": (-2.0, 5.5)},
     "leaky_relu": {"name": "LeakyReLU, slope 0.1", "slope": SLOPE, "low": 0.0, "high": math.inf, "ylim": (-2.0, 5.5)},
     "hardtanh": {"name": "hardtanh", "slope": 0.0, "low": -1.0, "high": 1.0, "ylim": (-1.9, 1.9)},
@@ -51,7 +51,7 @@ class ReluRange(ComputedWidget):
     _esm = Path(__file__).with_name("relu_range.js")
     _css = Path(__file__).with_name("relu_range.css")
 
-    activation = traitlets.Enum(list(ACTIVATIONS), default_value="relu").tag(sync=True)
+    activation = traitlets.Enum(list(SHAPES), default_value="relu").tag(sync=True)
     law = traitlets.Enum(["uniform", "gaussian"], default_value="uniform").tag(sync=True)
     low = traitlets.Float(-2.0, min=-LIMIT, max=LIMIT - LEAST).tag(sync=True)
     high = traitlets.Float(3.0, min=LEAST - LIMIT, max=LIMIT).tag(sync=True)
@@ -76,7 +76,7 @@ class ReluRange(ComputedWidget):
 
     def _output(self, x: Any) -> np.ndarray:
         """The activation, elementwise."""
-        of = ACTIVATIONS[self.activation]
+        of = SHAPES[self.activation]
         return of["slope"] * np.asarray(x) + (1 - of["slope"]) * np.clip(x, of["low"], of["high"])
 
     def _image(self) -> list[float]:
@@ -96,7 +96,7 @@ class ReluRange(ComputedWidget):
 
     def fallback(self) -> str:
         """The picture for the present state: the activation, W2 and the bound, the score."""
-        of, ends = ACTIVATIONS[self.activation], [self.low, self.high]
+        of, ends = SHAPES[self.activation], [self.low, self.high]
         middle, width, exact = sum(ends) / 2, self.high - self.low, self._exact(*ends)
         left = Panel(
             label=f"{of['name']}, the range of its inputs, and the affine image",

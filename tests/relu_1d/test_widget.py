@@ -1,0 +1,111 @@
+"""The range of inputs that a reader slides: its JavaScript has the numbers and the affine image of Python's."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import traitlets
+
+from affscore import affine_map
+from affscore_book.relu_1d.exact import PIECEWISE_LINEAR, gaussian_input, uniform_input
+from affscore_book.relu_1d.widget import ReluRange
+
+FIELDS = ("score", "deficit", "correlation", "w2", "bound")
+INPUTS = {"uniform": uniform_input, "gaussian": gaussian_input}
+EVALUATE = """(m, cases) => cases.map(([law, first, second, name]) =>
+  (law === "uniform" ? m.uniformInput : m.gaussianInput)(first, second, name))"""
+
+
+def widget_cases():
+    """Ranges across each kink, in the linear and dead parts, narrow, wide and far out in the tails."""
+    ends = [*np.linspace(-5, 5, 11).tolist(), -1e-6, 1e-9, 0.3, -0.999, 1.001]
+    for name in PIECEWISE_LINEAR:
+        for a in ends:
+            for b in ends:
+                if a < b:
+                    yield "uniform", a, b, name
+        for mean in [*ends, -30.0, -12.0, 25.0, 40.0]:
+            for std in (1e-3, 0.05, 0.7, 1.0, 2.5):
+                yield "gaussian", mean, std, name
+
+
+def widget_mismatches(node, module):
+    """Cases where a number of the JavaScript differs from Python's by more than 1e-9, relative."""
+    cases = list(widget_cases())
+    wrong = []
+    for case, got in zip(cases, node(module, EVALUATE, cases), strict=True):
+        law, first, second, name = case
+        want = INPUTS[law](first, second, name, slope=0.1)
+        for field in FIELDS:
+            ours, theirs = got["r" if field == "correlation" else field], getattr(want, field).item()
+            if not math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-280) and not (
+                math.isnan(ours) and math.isnan(theirs)
+            ):
+                wrong.append((*case, field, ours, theirs))
+    return wrong
+
+
+def test_widget_computes_what_python_computes(node):
+    assert widget_mismatches(node, ReluRange._esm) == []
+    scores = [INPUTS[law](first, second, name, slope=0.1).score.item() for law, first, second, name in widget_cases()]
+    assert any(map(math.isnan, scores)) and any(0 < s < 1e-90 for s in scores) and any(s == 1 for s in scores)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("3 * outside + within", "2 * outside + within"),
+        ("(up[1] - down[1]) ** 2", "(up[1] + down[1]) ** 2"),
+        ("if (length === 0)", "if (false)"),
+        ("Math.max(scale, 1e-290)", "scale * 1.0001"),
+    ],
+)
+def test_widget_comparison_catches_a_wrong_formula(node, right, wrong):
+    assert ReluRange._esm.count(right) == 1
+    assert widget_mismatches(node, ReluRange._esm.replace(right, wrong))
+
+
+@pytest.mark.parametrize("law", INPUTS)
+@pytest.mark.parametrize("activation", PIECEWISE_LINEAR)
+@pytest.mark.parametrize(("low", "high"), [(-2.0, 3.0), (-5.0, -4.0), (0.5, 1.5), (-0.95, -0.75)])
+def test_widget_draws_the_affine_image(node, law, activation, low, high):
+    """The line of the picture, in both languages, against the map fitted to a fine grid of the law."""
+    widget = ReluRange(activation=activation, law=law, low=low, high=high)
+    share = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
+    x = low + (high - low) * (share if law == "uniform" else 0.5 + torch.special.ndtri(share) / 4)
+    fitted = affine_map(x, widget._output(x.numpy()), covariance="empirical")
+    line = [fitted([end]).item() for end in (low, high)]
+    assert widget._image() == pytest.approx(line, abs=2e-3)
+    drawn = node(ReluRange._esm, "(m, state) => m.image(state, m.evaluate(state))", widget.state())
+    assert drawn == pytest.approx(widget._image(), abs=1e-9)
+
+
+def test_widget_ends_push_each_other(node):
+    moves = [
+        ({"low": -2, "high": 3}, "low", None, [-2, 3]),
+        ({"low": 4, "high": 3}, "low", None, [4, 4.2]),
+        ({"low": 9, "high": 3}, "low", None, [4.8, 5]),
+        ({"low": -2, "high": -4}, "high", None, [-4.2, -4]),
+        ({"low": -2, "high": -5}, "high", None, [-5, -4.8]),
+        ({"low": 1, "high": 3}, "low", 5, [0, 5]),
+        ({"low": -9, "high": 3}, "low", 0.2, [-5, -4.8]),
+        ({"low": -1.05, "high": 3}, "low", 0.3, [-1.05, -0.75]),
+    ]
+    after = node(ReluRange._esm, "(m, moves) => moves.map(([state, ...rest]) => m.settle(state, ...rest))",
+                 [move[:3] for move in moves])  # fmt: skip
+    for (*_, want), got in zip(moves, after, strict=True):
+        assert [got["low"], got["high"]] == pytest.approx(want, abs=1e-12)
+        ReluRange(**got)  # Python accepts what a slider can reach
+
+
+@pytest.mark.parametrize("wrong", [{"low": 3.0, "high": 1.0}, {"low": -6.0}, {"law": "cauchy"}, {"activation": "gelu"}])
+def test_widget_refuses_what_it_cannot_show(wrong):
+    with pytest.raises(traitlets.TraitError):
+        ReluRange(**wrong)
+
+
+def test_widget_says_that_a_dead_range_has_no_score():
+    widget = ReluRange(low=-3.0, high=-1.0)
+    assert math.isnan(widget.score())
+    assert "undefined: the output is constant" in widget.fallback() and "score-dot" not in widget.fallback()
