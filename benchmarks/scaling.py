@@ -24,7 +24,9 @@ from statistics import median
 import torch
 
 from affscore import Signature
-from affscore.suite.runs import joined_ranks, run
+from affscore.settings import Settings
+from affscore.suite.ranks import joined_ranks
+from affscore.suite.runs import run
 from affscore.zoo.models import load_model
 
 
@@ -42,7 +44,8 @@ def measure(options: argparse.Namespace) -> None:
             model(part)  # the first pass is slower than the others
         ranks.gather(None)
         begin = time.perf_counter()
-        run(model, batches, options.folder, "net", device=name, micro_batch=options.micro_batch, ranks=ranks)
+        settings = Settings(micro_batch=options.micro_batch)
+        run(model, batches, options.folder, "net", settings=settings, device=name, ranks=ranks)
         if ranks.rank == 0:
             where = torch.cuda.get_device_name(name) if options.device == "cuda" else "CPU"
             print(json.dumps({"seconds": time.perf_counter() - begin, "where": where}))

@@ -1,142 +1,42 @@
-"""An append-only record of a long run: what is written stays, whatever happens to the process.
+"""One file for each finished batch of a run: what is written stays, whatever happens to the process.
 
-A record is a text file, one JSON object a line. The first is the header, which says what is computed; each further
-line is one finished piece of work. A line ends in the SHA-256 checksum of itself and of the checksum before it::
+``FOLDER/records/NAME/batch-00012.json`` holds the run that a batch belongs to, what it gave, and a checksum of both::
 
-    {"header":{"schema":"affscore.record/1",...},"sha256":"5f0c..."}
-    {"batch":{...},"sha256":"91ab..."}
+    {"schema": "affscore.batch/1", "run": {...}, "batch": {...}, "sha256": "5f0c..."}
 
-Each line is flushed to the disk before the next piece of work begins, so a process that is killed can only leave an
-incomplete *last* line. Opening the record again cuts it off, and the work that it stood for is done again. Damage
-anywhere else is an error that names the line: the chain of checksums shows lines that were changed, removed or moved.
-Nothing in a record depends on the time or on interruptions, so two runs can be compared byte for byte.
+It is written beside its place, brought to the disk and renamed, so it is complete or not there. Any number of processes
+and machines may write to one folder: two that measure the same batch write the same bytes. A file that was changed is
+an error that names it; one that is missing is measured again. Nothing in a file depends on the time or on
+interruptions, so two runs can be compared byte for byte.
 
 Used by :mod:`affscore.suite.runs`; the page on full-scale runs shows the files.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import re
-import socket
-import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks: there, nothing keeps two processes apart
-    fcntl = None  # type: ignore[assignment]
+from affscore.files import replacing
+from affscore.signature import BatchResult, Signature
+from affscore.tracing import Call, Excluded
 
-__all__ = ["Content", "Record", "RecordError", "differences", "os_error", "read_record"]
+__all__ = [
+    "RecordError", "differences", "merge", "names", "os_error", "progress_of", "read_batches", "set_aside",
+    "signature_of", "some", "write_batch",
+]  # fmt: skip
 
-SCHEMA = "affscore.record/1"
-_START = f'{{"header":{{"schema":"{SCHEMA.rpartition("/")[0]}/'.encode()
-_END = re.compile(rb',"sha256":"([0-9a-f]{64})"\}$')
-_LOCKED: set[Path] = set()  # system locks keep processes apart, not two writers within one
+SCHEMA = "affscore.batch/1"
 
 
 class RecordError(ValueError):
-    """A record is damaged, belongs to another run, or is being written by another process."""
-
-
-@dataclass(frozen=True)
-class Content:
-    """What a record holds.
-
-    Attributes
-    ----------
-    header
-        The header without its schema; None if the file is missing or ends within the first line.
-    lines
-        The (kind, content) of each further line.
-    length
-        Bytes up to the end of the last complete line.
-    checksum
-        The checksum of that line, as hexadecimal digits.
-    torn
-        Whether an incomplete last line follows.
-    """
-
-    header: dict[str, Any] | None
-    lines: list[tuple[str, Any]]
-    length: int
-    checksum: str
-    torn: bool
-
-
-def os_error(number: int | None, text: str) -> OSError:
-    """An OSError with the system's number whose text is one sentence."""
-    error = OSError(text)
-    error.errno = number
-    return error
-
-
-def _line(kind: str, content: Any, before: str) -> tuple[bytes, str]:
-    """The line that holds ``content``, and its checksum."""
-    body = json.dumps({kind: content}, separators=(",", ":"), allow_nan=False).encode("ascii")
-    checksum = hashlib.sha256(before.encode("ascii") + body).hexdigest()
-    return body[:-1] + f',"sha256":"{checksum}"}}\n'.encode("ascii"), checksum
-
-
-def _check(line: bytes, before: str) -> tuple[str, Any, str] | None:
-    """The kind, the content and the checksum of a line without its newline; None if it is damaged."""
-    end = _END.search(line)
-    if end is None:
-        return None
-    body, checksum = line[: end.start()] + b"}", end[1].decode("ascii")
-    if hashlib.sha256(before.encode("ascii") + body).hexdigest() != checksum:
-        return None
-    ((kind, content),) = json.loads(body).items()
-    return kind, content, checksum
-
-
-def read_record(path: str | os.PathLike[str]) -> Content:
-    """Read a record without changing it. An incomplete last line is left out; a missing file is empty.
-
-    Raises
-    ------
-    RecordError
-        If another line is damaged, or the file is not a record.
-    OSError
-        If the file cannot be read.
-    """
-    path = Path(path)
-    data = path.read_bytes() if path.exists() else b""
-    *complete, tail = data.split(b"\n")
-    if not complete and not (_START.startswith(tail) or tail.startswith(_START)):
-        raise RecordError(f"{path} is not a record: it should begin with {_START.decode()!r}.")
-    header: dict[str, Any] | None = None
-    lines: list[tuple[str, Any]] = []
-    length, checksum = 0, ""
-    for number, line in enumerate(complete, start=1):
-        found = _check(line, checksum)
-        if number == 1:
-            if not line.startswith(_START):
-                raise RecordError(f"{path} is not a record: it should begin with {_START.decode()!r}.")
-            if found is None:
-                raise RecordError(f"line 1 of the record {path}, its header, is damaged.")
-            header = dict(found[1])
-            if (schema := header.pop("schema")) != SCHEMA:
-                raise RecordError(f"{path} has schema {schema!r}; it should be {SCHEMA!r}.")
-        elif found is None:
-            if number == len(complete) and not tail:
-                return Content(header, lines, length, checksum, torn=True)
-            raise RecordError(
-                f"line {number} of the record {path} is damaged: it, or a line before it, was changed or removed. "
-                f"The {number - 1} lines before it are good; put the file back from a copy, or start the run anew."
-            )
-        else:
-            lines.append(found[:2])
-        assert found is not None
-        checksum = found[2]
-        length += len(line) + 1
-    return Content(header, lines, length, checksum, torn=bool(tail))
+    """A record is damaged or belongs to another run."""
 
 
 def differences(old: Any, new: Any, name: str = "") -> list[str]:
@@ -147,160 +47,203 @@ def differences(old: Any, new: Any, name: str = "") -> list[str]:
     """
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         keys = [*old, *(key for key in new if key not in old)]
-        return [
-            text
-            for key in keys
-            for text in differences(old.get(key), new.get(key), f"{name}.{key}" if name else str(key))
-        ]
+        parts = (differences(old.get(key), new.get(key), f"{name}.{key}" if name else str(key)) for key in keys)
+        return [text for part in parts for text in part]
     return [] if old == new else [f"{name} is {old!r} there and {new!r} here"]
 
 
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Hold the lock of a record. The system releases it when the process ends, however it ends."""
-    place = path.resolve()
-    if place in _LOCKED:
-        raise RecordError(f"{path} is being written by this very process; one writer at a time.")
-    with open(path.with_suffix(".lock"), "a+", encoding="utf-8") as file:
-        if fcntl is not None:
-            # Not flock: children such as data workers would inherit it and hold it after their parent was killed.
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except (BlockingIOError, PermissionError) as error:
-                file.seek(0)
-                holder = file.read().strip() or "another process"
-                raise RecordError(
-                    f"{path} is being written by {holder}; wait for it to end, or choose another folder."
-                ) from error
-            except OSError as error:
-                warnings.warn(
-                    f"the file system of {path} has no locks ({error.strerror}): see to it yourself that no second "
-                    "process writes there.",
-                    stacklevel=2,
-                )
-        _LOCKED.add(place)
-        try:
-            with contextlib.suppress(OSError):  # the name serves the message above, no more
-                file.truncate(0)
-                file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-                file.flush()
-            yield
-        finally:
-            _LOCKED.discard(place)
+def os_error(number: int | None, text: str) -> OSError:
+    """An OSError with the system's number whose text is one sentence."""
+    error = OSError(text)
+    error.errno = number
+    return error
 
 
-class Record:
-    """A record that is open for writing by this process alone; a context manager.
+def some(numbers: Sequence[int]) -> str:
+    """The first eight numbers and how many more there are."""
+    return ", ".join(map(str, numbers[:8])) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
+
+
+def _file(folder: Path, name: str, index: int) -> Path:
+    return folder / "records" / name / f"batch-{index:05}.json"
+
+
+def _bytes(content: dict[str, Any]) -> bytes:
+    """The file that holds ``content``."""
+    checksum = hashlib.sha256(json.dumps(content, allow_nan=False).encode()).hexdigest()
+    return json.dumps(content | {"sha256": checksum}).encode() + b"\n"
+
+
+def write_batch(
+    folder: Path, name: str, run: Mapping[str, Any], result: BatchResult, skipped: Sequence[Mapping[str, str]]
+) -> None:
+    """Write what one batch gave and return when it is on the disk.
 
     Parameters
     ----------
-    path
-        The file; made if it is missing, with its folder. Beside it lies a small file ``.lock``.
-    header
-        What the run is: plain values that JSON can hold. A record that is there must have the same header.
+    folder, name
+        The folder of the run and the name of the network.
+    run
+        All that the bits of the result may depend on, as JSON gives it back: ``batches`` (how many there are),
+        ``pool``, ``covariance``, ``companions`` and ``provenance``.
+    result, skipped
+        What the batch gave, and the images that it had to do without. Numbers are written as Python writes them, in
+        quotes since JSON has no NaN: ``float`` gives the same bits back.
 
-    Attributes
+    Raises
+    ------
+    OSError
+        If it cannot be written, for instance because the disk is full. What was there before is as it was.
+    """
+    batch = asdict(result)
+    batch["scores"] = [repr(float(value)) for value in result.scores]
+    batch["companions"] = {key: [repr(float(value)) for value in values] for key, values in result.companions.items()}
+    path = _file(folder, name, result.index)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as beside, open(beside, "wb") as file:
+            file.write(_bytes({"schema": SCHEMA, "run": run, "batch": batch | {"skipped": list(skipped)}}))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise os_error(error.errno, f"the record {path} cannot be written ({error.strerror or error}).") from error
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """What a file holds, if it is byte for byte what was written."""
+    data = path.read_bytes()
+    try:
+        content = json.loads(data)
+        del content["sha256"]
+        sound = _bytes(content) == data
+    except (ValueError, TypeError, KeyError):
+        sound = False
+    if not sound or path.name != f"batch-{content['batch']['index']:05}.json":
+        raise RecordError(
+            f"the record {path} is damaged: it was changed after it was written. Put it back from a copy, or remove it "
+            "and its batch is measured again."
+        )
+    if content["schema"] != SCHEMA:
+        raise RecordError(f"{path} has schema {content['schema']!r}; it should be {SCHEMA!r}.")
+    return content
+
+
+def read_batches(
+    folder: Path, name: str, run: Mapping[str, Any] | None = None
+) -> tuple[Mapping[str, Any] | None, dict[int, tuple[BatchResult, list[dict[str, str]]]]]:
+    """The run and its finished batches: by their numbers, results and skipped images.
+
+    Parameters
     ----------
-    lines
-        The (kind, content) of each line after the header.
+    folder, name
+        As for :func:`write_batch`.
+    run
+        The run that they should belong to; by default that of the first batch, or None if there is none.
 
     Raises
     ------
     RecordError
-        If the record is damaged, has another header, or is being written by someone else.
-    OSError
-        If it cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for value in (0.5, 0.25):                                       # two runs, one record
-    ...         with Record(Path(folder) / "a.jsonl", {"model": "a"}) as record:
-    ...             record.append("batch", value)
-    ...     record.lines
-    [('batch', 0.5), ('batch', 0.25)]
+        If a file is damaged, belongs to another run, or is a record as older versions wrote them.
     """
-
-    def __init__(self, path: str | os.PathLike[str], header: Mapping[str, Any]):
-        self.path = Path(path)
-        with contextlib.ExitStack() as stack:
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(_lock(self.path))
-                content = read_record(self.path)
-                self._compare(content.header, header)
-                self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-                stack.callback(os.close, self._file)
-                if content.torn:
-                    os.ftruncate(self._file, content.length)
-            except OSError as error:
-                text = f"the record {self.path} cannot be written ({error.strerror or error})."
-                raise os_error(error.errno, text) from error
-            self._length, self._checksum = content.length, content.checksum
-            self.lines = list(content.lines)
-            if content.header is None:
-                self._write("header", {"schema": SCHEMA, **header})
-                _sync_folder(self.path.parent)
-            elif content.torn:
-                warnings.warn(
-                    f"the last line of {self.path} was incomplete and is cut off; what it stood for is done again.",
-                    stacklevel=2,
-                )
-            self._stack = stack.pop_all()
-
-    def _compare(self, old: dict[str, Any] | None, new: Mapping[str, Any]) -> None:
-        different = [] if old is None else differences(old, json.loads(json.dumps(new)))
-        if different:
-            raise RecordError(f"{self.path} is the record of another run: {'; '.join(different)}.")
-
-    def append(self, kind: str, content: Any) -> None:
-        """Add a line and return when it is on the disk.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written, for instance because the disk is full. The record is then as it was before.
-        """
-        self._write(kind, content)
-        self.lines.append((kind, content))
-
-    def _write(self, kind: str, content: Any) -> None:
-        line, checksum = _line(kind, content, self._checksum)
-        try:
-            rest = memoryview(line)
-            while rest:  # a write may stop short
-                rest = rest[os.write(self._file, rest) :]
-            os.fsync(self._file)
-        except BaseException as error:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file, self._length)
-            if not isinstance(error, OSError):
-                raise
-            text = f"the record {self.path} cannot be written ({error.strerror}); what was in it before is kept."
-            raise os_error(error.errno, text) from error
-        self._length += len(line)
-        self._checksum = checksum
-
-    def close(self) -> None:
-        """Close the file and release the lock."""
-        self._stack.close()
-
-    def __enter__(self) -> Record:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"Record({str(self.path)!r}, {len(self.lines)} lines)"
+    if old := next(iter(sorted(_old_records(folder, name))), None):
+        raise RecordError(
+            f"{old} is a record of an older form, which cannot be read; restart the run, or move it away."
+        )
+    found = {}
+    for path in sorted((folder / "records" / name).glob("batch-*.json")):
+        content = _content(path)
+        run = content["run"] if run is None else run
+        if different := differences(content["run"], run):
+            raise RecordError(f"{path} is the record of another run: {'; '.join(different)}.")
+        batch = content["batch"]
+        skipped = batch.pop("skipped")
+        batch["calls"] = [Call(**{**call, "shape": tuple(call["shape"])}) for call in batch["calls"]]
+        batch["excluded"] = [Excluded(**item) for item in batch["excluded"]]
+        batch["scores"] = [float(text) for text in batch["scores"]]
+        batch["companions"] = {key: [float(text) for text in texts] for key, texts in batch["companions"].items()}
+        found[batch["index"]] = BatchResult(**batch), skipped
+    return run, found
 
 
-def _sync_folder(folder: Path) -> None:
-    """Have the folder's entry of a new file on the disk too, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+def _old_records(folder: Path, name: str) -> list[Path]:
+    """Records as older versions wrote them: a file ``NAME.RANK.jsonl`` for each process."""
+    pattern = re.compile(re.escape(name) + r"\.\d+\.jsonl")
+    return [path for path in (folder / "records").glob("*.jsonl") if pattern.fullmatch(path.name)]
+
+
+def signature_of(run: Mapping[str, Any], batches: Mapping[int, tuple[BatchResult, list[dict[str, str]]]]) -> Signature:
+    """The signature of a run all of whose batches are there."""
+    found = [batches[k] for k in range(run["batches"])]
+    skipped = [image for _, images in found for image in images]
+    facts = {**run["provenance"], "data": {**run["provenance"]["data"], "skipped": skipped}}
+    return Signature.from_results(
+        [result for result, _ in found], pool=run["pool"], covariance=run["covariance"], provenance=facts
+    )
+
+
+def names(folder: str | os.PathLike[str]) -> list[str]:
+    """The networks that have records in the folder of a run, sorted."""
+    there = [path for path in (Path(folder) / "records").glob("*") if path.is_dir() or path.suffix == ".jsonl"]
+    found = {re.sub(r"\.\d+\.jsonl$", "", path.name) for path in there}
+    return sorted(name for name in found if not re.search(r"\.old\d+$", name))
+
+
+def progress_of(folder: str | os.PathLike[str], name: str) -> tuple[int, int]:
+    """How many batches of a network are in its records, and how many there should be; 0 and 0 without records.
+
+    Raises
+    ------
+    RecordError
+        If a record is damaged or they do not belong together.
+    """
+    run, found = read_batches(Path(folder), name)
+    return len(found), 0 if run is None else run["batches"]
+
+
+def merge(folder: str | os.PathLike[str], name: str) -> Signature:
+    """The signature of a network from the records in a folder, whoever wrote them.
+
+    Parameters
+    ----------
+    folder
+        The folder of a run; the records are in ``folder/records/name``.
+    name
+        The network, as in the names of the files.
+
+    Returns
+    -------
+    Signature
+        The same, bit for bit, whoever measured which batch.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no record.
+    RecordError
+        If a record is damaged, batches are missing, or the records do not belong together.
+    """
+    folder = Path(folder)
+    run, found = read_batches(folder, name)
+    if run is None:
+        raise FileNotFoundError(f"there is no record of {name} in {folder / 'records'}.")
+    missing = [k for k in range(run["batches"]) if k not in found]
+    if missing:
+        raise RecordError(
+            f"the records of {name} in {folder / 'records'} hold {len(found)} of {run['batches']} batches; "
+            f"missing {some(missing)}."
+        )
+    return signature_of(run, found)
+
+
+def set_aside(folder: str | os.PathLike[str], name: str) -> list[Path]:
+    """Rename the signature and the records of a network, so that a run begins anew; nothing is deleted.
+
+    Returns the new paths: the old ones with ``.old1`` at the end, or the first number that is free for all.
+    """
+    folder = Path(folder)
+    paths = [folder / f"{name}.json", folder / "records" / name, *_old_records(folder, name)]
+    paths = [path for path in paths if path.exists()]
+    number = 1
+    while any(path.with_name(f"{path.name}.old{number}").exists() for path in paths):
+        number += 1
+    return [path.rename(path.with_name(f"{path.name}.old{number}")) for path in paths]

@@ -10,23 +10,26 @@ What is published about the networks (year, family, cost) is in :mod:`affscore.s
 from __future__ import annotations
 
 import errno
+import json
 import math
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from tqdm.auto import tqdm
 
-from affscore.companions import check_names
-from affscore.forward import tf32 as allow_tf32
+from affscore.forward import tf32
+from affscore.settings import Settings
 from affscore.signature import Signature
 from affscore.suite.architectures import facts
-from affscore.suite.records import RecordError, differences
-from affscore.suite.runs import Ranks, run, set_aside
+from affscore.suite.ranks import Ranks
+from affscore.suite.records import RecordError, differences, set_aside
+from affscore.suite.runs import run
 from affscore.suite.tables import Table
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import available_models, load_model
@@ -99,11 +102,11 @@ def run_suite(
     batches: int | None = None,
     seed: int = 0,
     loading: Mapping[str, Any] | None = None,
+    settings: Settings | None = None,
     device: str | torch.device | None = None,
     restart: bool = False,
     ranks: Ranks | None = None,
     progress: bool = True,
-    **measuring: Any,
 ) -> list[Failure]:
     """Measure many networks, one ``folder/MODEL.json`` each; run again, it does what is missing.
 
@@ -117,8 +120,8 @@ def run_suite(
         As for :func:`affscore.zoo.datasets.load_dataset`; ``loading`` holds further options of it.
     weights
         As for :func:`affscore.zoo.models.load_model`, the same for all; None for ``IMAGENET1K_V1``, or :data:`WEIGHTS`.
-    device, restart, ranks
-        As for :func:`affscore.suite.runs.run`, which ``measuring`` (pool, companions, precision and so on) goes to.
+    settings, device, restart, ranks
+        As for :func:`affscore.suite.runs.run`.
     progress
         Show one progress bar, of the batches of all networks.
 
@@ -148,49 +151,48 @@ def run_suite(
             f"models: there is no model {', '.join(map(repr, unknown))}. "
             "affscore.zoo.models.available_models() lists all."
         )
-    folder = Path(folder)
-    ranks = ranks or Ranks()
+    folder, settings, ranks = Path(folder), settings or Settings(), ranks or Ranks()
     place = Path(dataset).expanduser()
-    request = {
-        **{"dataset": place.resolve().name if place.is_dir() else dataset, "weights": weights},
-        **{"batch_size": batch_size, "batches": batches, "seed": seed},
-        **measuring,
-        "companions": list(check_names(measuring.get("companions", False))),
-    }
-    options = {"batch_size": batch_size, "batches": batches, "seed": seed, "root": root, **(loading or {})}
-    failures: list[Failure] = []
+    options: dict[str, Any] = {"batch_size": batch_size, "batches": batches, "seed": seed}
+    data_set = place.resolve().name if place.is_dir() else dataset
+    request = json.loads(json.dumps({"dataset": data_set, "weights": weights} | options | asdict(settings)))
+    bar = _Bar(len(models), ranks, shown=progress and ranks.rank == 0)
 
-    def one(model: str) -> None:
+    def measure(model: str) -> None:
         if restart:
-            ranks.together(lambda: set_aside(folder, model) if ranks.rank == 0 else None)
+            ranks.one_first(lambda: set_aside(folder, model))
         # The first rank decides: another machine may not see its files.
         if ranks.gather(ranks.together(lambda: _finished(folder, model, request)))[0]:
             return
         chosen = WEIGHTS.get(model) if weights is None else weights
         net = ranks.one_first(lambda: load_model(model, weights=chosen, seed=seed))
         try:
-            data = ranks.one_first(lambda: load_dataset(dataset, preprocess=net.preprocess, **options))
+            data = ranks.one_first(
+                lambda: load_dataset(dataset, preprocess=net.preprocess, root=root, **options, **(loading or {}))
+            )
         except (ValueError, OSError) as error:
             raise SuiteError(str(error)) from error
-        bar.expect(len(data), ranks.world)
+        bar.expect(len(data))
         about = {"model": model, "weights": net.provenance, "request": request}
         run(
             net.model, data, folder, model,
-            device=device, provenance=about, ranks=ranks, progress=bar.advance, **measuring,
+            settings=settings, device=device, provenance=about, ranks=ranks, progress=bar.advance,
         )  # fmt: skip
 
-    # Downloads announce themselves on standard output.
-    with _Bar(len(models), progress and ranks.rank == 0) as bar, redirect_stdout(sys.stderr):
+    failures = []
+    with bar.tqdm, redirect_stdout(sys.stderr):  # downloads announce themselves on standard output
         for model in models:
             bar.begin(model)
             try:
-                one(model)
+                measure(model)
             except SuiteError:
                 raise
             except Exception as error:
                 if isinstance(error, OSError) and error.errno in _HOPELESS:
                     raise
-                failures.append(bar.failed(model, error))
+                failures.append(Failure(model, _reason(error)))
+                if progress and ranks.rank == 0:
+                    bar.tqdm.write(f"affscore: {model} failed: {failures[-1].reason}", file=sys.stderr)
             bar.end()
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
@@ -208,48 +210,37 @@ def _finished(folder: Path, model: str, request: dict[str, Any]) -> bool:
     return True
 
 
+def _reason(error: Exception) -> str:
+    """Why a network failed, in one line; the type of the error too where it may be a bug."""
+    expected = isinstance(error, ValueError | TypeError | OSError | ImportError | torch.OutOfMemoryError)
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if expected else f"{type(error).__name__}: {text}"
+
+
 class _Bar:
     """One progress bar for all batches of all networks; a network that is skipped or fails counts as gone through."""
 
-    def __init__(self, models: int, shown: bool):
-        self._models, self._count, self._begun, self._step = models, 0, 0, 1
-        self._bar = tqdm(total=0, unit="batch", disable=not shown)
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
+    def __init__(self, models: int, ranks: Ranks, shown: bool):
+        self.tqdm = tqdm(total=0, unit="batch", disable=not shown)
+        self.models, self.ranks, self.number, self.batches = models, ranks.world, 0, 0
 
     def begin(self, model: str) -> None:
-        self._begun += 1
-        self._bar.set_description(f"{model} ({self._begun} of {self._models})")
+        self.number += 1
+        self.tqdm.set_description(f"{model} ({self.number} of {self.models})")
 
-    def expect(self, batches: int, ranks: int) -> None:
-        self._count, self._step = batches, ranks
-        self._bar.total = self._models * batches
-        self._to((self._begun - 1) * batches)
+    def expect(self, batches: int) -> None:
+        self.batches, self.tqdm.total = batches, self.models * batches
+        self._to((self.number - 1) * batches)
 
     def advance(self, batches: int) -> None:
         """By batches of this rank; the others are about as far."""
-        self._to(min(int(self._bar.n) + self._step * batches, self._begun * self._count))
+        self._to(min(int(self.tqdm.n) + self.ranks * batches, self.number * self.batches))
 
     def end(self) -> None:
-        self._to(self._begun * self._count)
-
-    def failed(self, model: str, error: Exception) -> Failure:
-        expected = isinstance(error, ValueError | TypeError | OSError | ImportError | torch.OutOfMemoryError)
-        text = " ".join(str(error).split()) or type(error).__name__
-        failure = Failure(model, text if expected else f"{type(error).__name__}: {text}")
-        if not self._bar.disable:
-            self._bar.write(f"affscore: {model} failed: {failure.reason}", file=sys.stderr)
-        return failure
+        self._to(self.number * self.batches)
 
     def _to(self, place: int) -> None:
-        self._bar.update(place - int(self._bar.n))
-
-
-# ------------------------------------------------------------------------------------------------------ cost
+        self.tqdm.update(place - int(self.tqdm.n))
 
 
 def measure_speed(
@@ -290,7 +281,7 @@ def measure_speed(
             x = x.contiguous(memory_format=torch.channels_last)
         autocast = torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
         passes, begin = -1, 0.0
-        with torch.no_grad(), allow_tf32(precision == "tf32"), autocast:
+        with torch.no_grad(), tf32(precision == "tf32"), autocast:
             while passes < 1 or time.perf_counter() - begin < seconds:
                 model(x)
                 if device.type == "cuda":
@@ -350,7 +341,7 @@ def estimate(
             raise ValueError(f"{name} is {value}; it should be at least 1.")
     # Measured with random weights, whose images have the size of the smallest set.
     known = {name: (facts(name), _gflops(name, None)) for name in speed}
-    rows: list[tuple[str, float | None, str | None, float | None, float]] = []
+    rows: list[dict[str, Any]] = []
     for model in models:
         own, gflops = facts(model), _gflops(model, WEIGHTS.get(model))
         like = (
@@ -361,10 +352,11 @@ def estimate(
         )
         nearest = min(like, key=lambda name: abs(math.log(known[name][1] / gflops)))
         rate = speed[nearest] * known[nearest][1] / gflops
-        rows.append((model, gflops, nearest, rate, images / rate / processes / 3600))
-    rows.append(("all", None, None, None, sum(row[-1] for row in rows)))
-    columns = ("model", "GFLOPS", "measured", "images per second", "hours")
-    return Table(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)))
+        hours = images / rate / processes / 3600
+        rows.append({"model": model, "GFLOPS": gflops, "measured": nearest, "images per second": rate, "hours": hours})
+    total = sum(row["hours"] for row in rows)
+    rows.append({"model": "all", "GFLOPS": None, "measured": None, "images per second": None, "hours": total})
+    return Table.from_rows(rows)
 
 
 def _gflops(model: str, weights: str | None) -> float:

@@ -13,13 +13,15 @@ import torch
 from small_run import data, network, run
 
 from affscore import cli
+from affscore.settings import Settings
 from affscore.suite import runs
+from affscore.suite.ranks import Ranks, joined_ranks
 
 SUITE = ["suite", "--models", "squeezenet1_1", "--weights", "random", "--dataset", "random", "--quiet"]
 SUITE += ["--batch-size", "4", "--batches", "3", "--companions", "cka,norm", "--out"]
 
 
-def attempt(folder: Path, ranks: runs.Ranks, **options: object) -> str:
+def attempt(folder: Path, ranks: Ranks, **options: object) -> str:
     """A run's error as text, or its scores."""
     try:
         return str(run(folder, ranks=ranks, **options).scores.tolist())
@@ -27,7 +29,7 @@ def attempt(folder: Path, ranks: runs.Ranks, **options: object) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-def spoiled(folder: Path, ranks: runs.Ranks) -> str:
+def spoiled(folder: Path, ranks: Ranks) -> str:
     """Batch 3, which is rank 1's, holds a NaN."""
     batches = data()
     batches[3][0, 0] = torch.nan
@@ -40,12 +42,13 @@ def spoiled(folder: Path, ranks: runs.Ranks) -> str:
 
 def main(folder: Path) -> None:
     log: dict[str, object] = {}
-    with runs.joined_ranks() as ranks:
+    with joined_ranks() as ranks:
         log["ranks"] = [ranks.rank, ranks.world, ranks.local]
         log["fresh"] = attempt(folder / "fresh", ranks)
         log["resumed"] = attempt(folder / "resumed", ranks)
         log["apart"] = attempt(folder / f"machine{ranks.rank}", ranks)
-        log["locked"] = attempt(folder / "locked", ranks)
+        log["unlike"] = attempt(folder / "unlike", ranks, settings=Settings(precision=("full", "bf16")[ranks.rank]))
+        log["damaged"] = attempt(folder / f"damaged{ranks.rank}", ranks)
         log["spoiled"] = spoiled(folder / "spoiled", ranks)
         log["restarted"] = attempt(folder / "spoiled", ranks, restart=True)
         turns = folder / "turns"

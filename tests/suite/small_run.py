@@ -1,8 +1,8 @@
 """A small run, for tests that start processes of their own: this file is imported by them and by the tests.
 
-As a script it kills such a run again and again: ``python small_run.py FOLDER KILLS SEED`` prints what happened as JSON.
-The forked child that is to die within a write stops after a part of a line is really in the file, and says so through a
-pipe; the others are killed after a random time.
+As a script it kills such a run again and again, and then lets several write at once: ``python small_run.py FOLDER
+KILLS SEED`` prints what happened as JSON. The forked child that is to die within a write stops when only a part of the
+new file is on the disk, and says so through a pipe; the others are killed after a random time.
 """
 
 import json
@@ -11,17 +11,17 @@ import random
 import select
 import signal
 import sys
-import warnings
 from pathlib import Path
 
 import torch
 from torch import nn
 
+from affscore.settings import Settings
 from affscore.signature import Signature
 from affscore.suite import records, runs
 
 BATCHES = 10
-COMPANIONS = True
+SETTINGS = Settings(companions=True)
 
 
 def network() -> nn.Module:
@@ -37,44 +37,52 @@ def data(batches: int = BATCHES) -> list[torch.Tensor]:
 
 
 def run(folder: Path, **options: object) -> Signature:
-    return runs.run(network(), data(), folder, "small", **{"companions": COMPANIONS, **options})  # type: ignore[arg-type]
+    return runs.run(network(), data(), folder, "small", **{"settings": SETTINGS, **options})  # type: ignore[arg-type]
 
 
-def files(folder: Path) -> dict[str, str]:
-    """The signature and the record, to compare."""
-    return {name: (folder / name).read_text() for name in ("small.json", "records/small.0.jsonl")}
+def files(folder: Path) -> dict[str, bytes]:
+    """The signature and the records, to compare."""
+    paths = [*folder.glob("*.json"), *folder.glob("records/small/batch-*.json")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(paths)}
 
 
 def _child(folder: Path, pipe: int, write: int | None, part: float) -> None:
-    """Run; if ``write`` is a number, stop within the write of that number when ``part`` of its bytes are written."""
-    write_really, count = os.write, 0
+    """Run; if ``write`` is a number, stop within the write of that number when ``part`` of its bytes are there."""
+    sync_really, count = os.fsync, 0
 
-    def write_a_part(file: int, line: bytes) -> int:
+    def sync_a_part(file: int) -> None:
         nonlocal count
         count += 1
         if count - 1 != write:
-            return write_really(file, line)
-        write_really(file, line[: min(max(1, int(part * len(line))), len(line) - 1)])
-        write_really(pipe, b"!")
+            sync_really(file)
+            return
+        os.ftruncate(file, int(part * os.fstat(file).st_size))
+        os.write(pipe, b"!")
         signal.pause()
         raise AssertionError("a killed process went on")
 
-    records.os.write = write_a_part
+    records.os.fsync = sync_a_part
     run(folder)
+
+
+def forked(work) -> int:
+    """Start a child that does ``work`` and ends with status 0, or 1 after an error."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            os._exit(1)
+    return child
 
 
 def kill(folder: Path, pick: random.Random, inside: bool) -> str:
     """Start a run, kill it. Gives ``"inside"`` a write, ``"outside"``, or ``"finished"`` where it was faster."""
     hear, tell = os.pipe()
     write, part, delay = (pick.randrange(3) if inside else None), pick.choice([0, pick.random(), 1]), pick.random() / 5
-    child = os.fork()
-    if child == 0:
-        try:
-            _child(folder, tell, write, part)
-            os._exit(0)
-        except BaseException as error:
-            print(f"{type(error).__name__}: {error}", file=sys.stderr)
-            os._exit(1)
+    child = forked(lambda: _child(folder, tell, write, part))
     os.close(tell)
     ready, _, _ = select.select([hear], [], [], 60 if inside else delay)
     told = os.read(hear, 1) if ready else b""
@@ -90,7 +98,7 @@ def kill(folder: Path, pick: random.Random, inside: bool) -> str:
 
 
 def main(folder: Path, kills: int, seed: int) -> dict[str, object]:
-    pick, log = random.Random(seed), {"inside": 0, "outside": 0, "finished": 0, "torn": 0}
+    pick, log = random.Random(seed), {"inside": 0, "outside": 0, "finished": 0, "parts": 0}
     run(folder / "whole")
     whole, same, turn = files(folder / "whole"), [], 0
     while log["inside"] + log["outside"] < kills or turn == 0:
@@ -98,17 +106,17 @@ def main(folder: Path, kills: int, seed: int) -> dict[str, object]:
         # Every third at a random time, the others within a write.
         outcome = kill(place, pick, inside=(log["inside"] + log["outside"]) % 3 != 2)
         log[outcome] += 1
-        record = place / "records" / "small.0.jsonl"
-        if record.exists() and record.stat().st_size and not record.read_bytes().endswith(b"\n"):
-            log["torn"] += 1
         if outcome == "finished" or log["inside"] + log["outside"] >= kills:
+            log["parts"] += len(list(place.glob("records/small/.*.part")))
             run(place)
             same.append(files(place) == whole)
             turn += 1
-    return log | {"same": same}
+    # Several at once that know nothing of each other.
+    children = [forked(lambda: run(folder / "several")) for _ in range(3)]
+    log["writers"] = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    return log | {"same": same, "several": files(folder / "several") == whole}
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    warnings.simplefilter("ignore")  # that torn lines are cut off is what is tested
     print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))

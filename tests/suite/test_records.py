@@ -1,296 +1,204 @@
-"""Records: whatever is cut off is noticed and done again, whatever else is changed is an error."""
+"""Records: a file is complete or not there, whatever is changed in it is an error, and numbers keep every bit."""
 
 import errno
 import hashlib
 import json
+import math
 import os
 import random
 import resource
-import signal
-import subprocess
-import sys
-import textwrap
-import warnings
+import struct
 
 import pytest
 
+from affscore.signature import BatchResult
 from affscore.suite import records
-from affscore.suite.records import Record, RecordError, differences, read_record
+from affscore.suite.records import RecordError, differences, merge, names, progress_of, read_batches, set_aside
+from affscore.tracing import Call, Excluded
 
-HEADER = {"model": "net", "batches": 3, "settings": {"pool": "spatial", "seed": 0}}
-LINES = [("calls", {"calls": ["a", "b"], "note": 'quote " and\nnewline é'})]
-LINES += [("batch", {"index": k, "scores": [0.1 * k, None, 1e-300]}) for k in range(3)]
-
-
-def write(path, lines=LINES, header=HEADER):
-    with Record(path, header) as record:
-        for line in lines:
-            record.append(*line)
-    return path
+RUN = {
+    "batches": 3, "pool": "spatial", "covariance": "ledoit_wolf", "companions": ["cka"],
+    "provenance": {"model": "net é", "data": {"seed": 0}},
+}  # fmt: skip
+CALLS = [Call(f"{i}:relu[0]", str(i), "relu", 0, False, (4, 2), 1) for i in range(3)]
+SKIPPED = [{"file": 'a "quoted".png', "reason": "broken"}]
 
 
-def go_on(path):
-    """What a run does: append what is not there."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        with Record(path, HEADER) as record:
-            done = list(record.lines)
-            assert done == LINES[: len(done)]
-            for line in LINES[len(done) :]:
-                record.append(*line)
-    return len(done)
+def batch(index, scores=(0.1, math.nan, 1e-300)):
+    companions = {"cka": [math.inf, -math.inf, -0.0]}
+    return BatchResult(index, 16, CALLS, [Excluded("x", "why")], list(scores), companions)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "sub" / "net.0.jsonl"
+def write(folder, index=0, run=RUN, **options):
+    records.write_batch(folder, "net", run, batch(index, **options), SKIPPED)
+    return folder / "records" / "net" / f"batch-{index:05}.json"
 
 
-def test_a_record_is_what_the_description_says(path):
-    """Oracle: the checksums computed again from the text, line by line."""
-    before, found = "", []
-    for text in write(path).read_bytes().decode("ascii").splitlines(keepends=True):
-        assert text.endswith("\n")
-        line = json.loads(text)
-        checksum = line.pop("sha256")
-        ((kind, content),) = line.items()
-        body = text.removesuffix("\n").removesuffix(f',"sha256":"{checksum}"}}') + "}"
-        assert json.loads(body) == line
-        assert hashlib.sha256((before + body).encode()).hexdigest() == checksum
-        before = checksum
-        found.append((kind, content))
-    assert found == [("header", {"schema": "affscore.record/1", **HEADER}), *LINES]
-    content = read_record(path)
-    assert (content.header, content.lines, content.torn, content.checksum) == (HEADER, LINES, False, before)
-    assert content.length == path.stat().st_size
+def bits(result):
+    numbers = [*result.scores, *result.companions["cka"]]
+    return [struct.pack("<d", value) for value in numbers]
 
 
-def test_cut_off_at_every_single_byte_it_goes_on_to_the_same_bytes(path, monkeypatch):
-    monkeypatch.setattr(records.os, "fsync", lambda _: None)  # slow, and nothing to do with it
-    whole = write(path).read_bytes()
-    ends = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
-    for length in range(len(whole)):
-        path.write_bytes(whole[:length])
-        content = read_record(path)
-        assert content.torn == (length not in [0, *ends]), length
-        assert go_on(path) == max(sum(end <= length for end in ends) - 1, 0), length
-        assert path.read_bytes() == whole, length
+def test_a_record_is_what_the_description_says(tmp_path):
+    """Oracle: the checksum computed again from the text."""
+    text = write(tmp_path, 12).read_text("ascii")
+    content = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert list(content) == ["schema", "run", "batch", "sha256"] and text.endswith("}\n")
+    body = text[: text.rindex(', "sha256"')] + "}"
+    assert hashlib.sha256(body.encode()).hexdigest() == content["sha256"]
+    assert content["run"] == RUN and content["batch"]["skipped"] == SKIPPED
+    assert [path.name for path in (tmp_path / "records" / "net").iterdir()] == ["batch-00012.json"]
 
 
-def test_what_is_cut_off_is_announced(path):
-    write(path)
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.warns(UserWarning, match=r"the last line of .*net\.0\.jsonl was incomplete and is cut off"):
-        Record(path, HEADER).close()
+def test_numbers_keep_every_bit(tmp_path):
+    pick = random.Random(0)
+    scores = [struct.unpack("<d", pick.randbytes(8))[0] for _ in range(300)] + [5e-324, -0.0, 0.1, math.pi]
+    scores = [math.nan if math.isnan(value) else value for value in scores]
+    write(tmp_path, scores=scores)
+    run, found = read_batches(tmp_path, "net")
+    result, skipped = found[0]
+    assert run == RUN and skipped == SKIPPED and bits(result) == bits(batch(0, scores))
+    assert (result.calls, result.excluded, result.size) == (CALLS, [Excluded("x", "why")], 16)
 
 
-@pytest.mark.parametrize("garbage", [b"\0" * 300, b'{"batch"', b"\xff\xfe", b"\n", b"{}\n", b"\0\0\n"])
-def test_rubbish_after_a_loss_of_power_is_cut_off(path, garbage):
-    whole = write(path).read_bytes()
-    path.write_bytes(whole + garbage)
-    assert read_record(path).torn and go_on(path) == len(LINES) and path.read_bytes() == whole
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_every_changed_byte_is_found(path, seed):
-    """In the last line it is as if the line were incomplete; in any other it is an error that names the line."""
-    whole, pick = write(path).read_bytes(), random.Random(seed)
-    last = whole.rindex(b"\n", 0, -1)
-    for _ in range(60):
-        place = pick.randrange(len(whole))
+def test_every_changed_byte_and_every_cut_is_found(tmp_path):
+    write(tmp_path, 0)
+    path, pick = write(tmp_path, 1), random.Random(0)
+    whole = path.read_bytes()
+    spoiled = [whole[:length] for length in range(0, len(whole), 7)] + [whole + b"\n", b"[]", b'"', b"\0" * 9, b"\xff"]
+    for place in range(len(whole)):
         changed = bytearray(whole)
         changed[place] ^= 1 << pick.randrange(8)
-        path.write_bytes(changed)
-        if place >= last:  # without the newline before it, the last line and its neighbour are one
-            content = read_record(path)
-            assert content.torn and content.lines == LINES[: -1 if place > last else -2]
-        else:
-            number = whole.count(b"\n", 0, place) + 1
-            with pytest.raises(RecordError, match=rf"line ({number}|{number + 1}) of the record|is not a record"):
-                read_record(path)
-            with pytest.raises(RecordError):
-                Record(path, HEADER)
-        assert path.read_bytes() == changed
+        spoiled.append(bytes(changed))
+    for data in spoiled:
+        path.write_bytes(data)
+        with pytest.raises(RecordError, match=r"the record .*batch-00001\.json is damaged: it was changed after"):
+            read_batches(tmp_path, "net")
+        assert path.read_bytes() == data
 
 
-@pytest.mark.parametrize(("order", "line"), [
-    ([0, 2, 3, 4], 2), ([0, 1, 3, 4], 3), ([0, 2, 1, 3, 4], 2), ([0, 1, 2, 2, 3, 4], 4), ([1, 2, 3, 4], None),
-])  # fmt: skip
-def test_lines_removed_repeated_or_moved(path, order, line):
-    lines = write(path).read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[k] for k in order))
-    with pytest.raises(RecordError, match="is not a record" if line is None else f"line {line} of .* is damaged"):
-        read_record(path)
+def test_a_file_under_another_name_is_damaged(tmp_path):
+    path = write(tmp_path, 1)
+    path.rename(path.with_name("batch-00002.json"))
+    with pytest.raises(RecordError, match=r"batch-00002\.json is damaged"):
+        progress_of(tmp_path, "net")
 
 
-@pytest.mark.parametrize("content", [b"notes", b"notes\n", b"\n", b'{"a": 1}\n', b"{", b'{"header":{"schema":"x'])
-def test_another_file_is_never_touched(path, content):
-    path.parent.mkdir()
-    path.write_bytes(content)
-    if content == b"{":  # the beginning of a header, as a killed run may leave it
-        assert go_on(path) == 0
-        return
-    with pytest.raises(RecordError, match="is not a record: it should begin with"):
-        Record(path, HEADER)
-    assert path.read_bytes() == content
-
-
-def test_other_schema(path, monkeypatch):
-    monkeypatch.setattr(records, "SCHEMA", "affscore.record/2")
-    write(path)
-    monkeypatch.undo()
-    with pytest.raises(RecordError, match=r"schema 'affscore.record/2'; it should be 'affscore.record/1'"):
-        read_record(path)
-
-
-def test_other_header_is_refused_by_name(path):
-    before = write(path).read_bytes()
-    other = {"model": "net", "batches": 4, "settings": {"pool": "trailing", "extra": True}}
+def test_another_run_is_refused_by_name(tmp_path):
+    write(tmp_path, 0)
+    write(tmp_path, 1, RUN | {"batches": 4, "pool": "trailing"})
     with pytest.raises(RecordError) as caught:
-        Record(path, other)
-    for part in ("batches is 3 there and 4 here", "settings.pool is 'spatial'", "settings.seed is 0 there and None",
-                 "settings.extra is None there and True here"):  # fmt: skip
-        assert part in str(caught.value)
-    assert "model" not in str(caught.value)
-    assert path.read_bytes() == before
-    Record(path, HEADER).close()  # and the lock was given back
+        merge(tmp_path, "net")
+    assert str(caught.value).endswith(
+        "batch-00001.json is the record of another run: batches is 4 there and 3 here; "
+        "pool is 'trailing' there and 'spatial' here."
+    )
 
 
-def test_differences_of_equal_values():
-    assert differences(HEADER, json.loads(json.dumps(HEADER))) == []
-    assert differences({"a": [1, 2]}, {"a": [1, 3]}) == ["a is [1, 2] there and [1, 3] here"]
+def test_differences_of_nested_values():
+    assert differences(RUN, json.loads(json.dumps(RUN))) == []
+    assert differences({"a": [1, 2], "b": {"c": 0}}, {"a": [1, 3], "d": None}) == [
+        "a is [1, 2] there and [1, 3] here", "b is {'c': 0} there and None here",
+    ]  # fmt: skip
 
 
-def test_missing_file_is_empty(path):
-    content = read_record(path)
-    assert (content.header, content.lines, content.length, content.torn) == (None, [], 0, False)
+def test_another_schema_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "SCHEMA", "affscore.batch/2")
+    write(tmp_path)
+    monkeypatch.undo()
+    with pytest.raises(RecordError, match=r"has schema 'affscore.batch/2'; it should be 'affscore.batch/1'"):
+        read_batches(tmp_path, "net")
 
 
-def test_nan_is_refused_and_leaves_the_record_whole(path):
-    with Record(path, HEADER) as record:
+def test_records_of_the_old_form_are_an_error_in_a_sentence(tmp_path):
+    (tmp_path / "records").mkdir()
+    old = tmp_path / "records" / "net.0.jsonl"
+    old.write_text('{"header": {}}\n')
+    assert names(tmp_path) == ["net"]
+    for attempt in (read_batches, progress_of, merge):
+        with pytest.raises(RecordError, match=r"net\.0\.jsonl is a record of an older form, which cannot be read"):
+            attempt(tmp_path, "net")
+    assert set_aside(tmp_path, "net") == [old.with_name("net.0.jsonl.old1")]
+    assert progress_of(tmp_path, "net") == (0, 0) and names(tmp_path) == []
+
+
+def test_what_is_set_aside_is_renamed_together(tmp_path):
+    for number in (1, 2):
+        path = write(tmp_path)
+        (tmp_path / "net.json").write_text(str(number))
         before = path.read_bytes()
-        with pytest.raises(ValueError):
-            record.append("batch", float("nan"))
-        assert path.read_bytes() == before
-        record.append("batch", 1)
-    assert read_record(path).lines == [("batch", 1)]
+        aside = set_aside(tmp_path, "net")
+        assert aside == [tmp_path / f"net.json.old{number}", tmp_path / "records" / f"net.old{number}"]
+        assert (aside[1] / path.name).read_bytes() == before and aside[0].read_text() == str(number)
+    assert names(tmp_path) == [] and set_aside(tmp_path, "net") == []
 
 
-# ----------------------------------------------------------------------------------------------- writing
+def test_merging_needs_every_batch(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no record of net"):
+        merge(tmp_path, "net")
+    write(tmp_path, 2)
+    with pytest.raises(RecordError, match=r"the records of net in .* hold 1 of 3 batches; missing 0, 1\."):
+        merge(tmp_path, "net")
+    assert records.some(range(20)) == "0, 1, 2, 3, 4, 5, 6, 7 and 12 more"
+    write(tmp_path, 0)
+    write(tmp_path, 1)
+    found = merge(tmp_path, "net")
+    assert found.batch_sizes == [16] * 3 and found.provenance["data"]["skipped"] == SKIPPED * 3
+    assert progress_of(tmp_path, "net") == (3, 3)
 
 
-@pytest.mark.parametrize("step", [1, 7])
-def test_writes_that_stop_short_are_continued(path, tmp_path, monkeypatch, step):
-    whole = write(tmp_path / "whole.jsonl").read_bytes()
-    write_really = os.write
-    monkeypatch.setattr(records.os, "write", lambda file, data: write_really(file, data[:step]))
-    assert write(path).read_bytes() == whole
+# What is in a batch already that is written again, to see that it stays; or nothing.
+@pytest.fixture(params=[False, True], ids=["new", "again"])
+def before(request, tmp_path):
+    return write(tmp_path, scores=(0.5, 0.5, 0.5)).read_bytes() if request.param else None
 
 
-def test_each_line_is_on_the_disk_before_append_returns(path, monkeypatch):
-    synced = []
-    really = os.fsync
-    monkeypatch.setattr(records.os, "fsync", lambda file: synced.append(os.fstat(file).st_size) or really(file))
-    with Record(path, HEADER) as record:
-        assert synced[0] == path.stat().st_size  # the file, then its folder
-        assert len(synced) == 2
-        record.append(*LINES[0])
-        assert synced[2] == path.stat().st_size
+def check(path, before):
+    """The file is as it was, and nothing lies beside it."""
+    assert (path.read_bytes() if path.exists() else None) == before
+    assert len(list(path.parent.iterdir())) == (before is not None)
+
+
+def test_a_record_is_on_the_disk_before_it_is_in_its_place(tmp_path, monkeypatch, before):
+    path, really, synced = tmp_path / "records" / "net" / "batch-00000.json", os.fsync, []
+
+    def sync(file):
+        synced.append(os.fstat(file).st_size)
+        assert (path.read_bytes() if path.exists() else None) == before
+        really(file)
+
+    monkeypatch.setattr(records.os, "fsync", sync)
+    assert write(tmp_path).stat().st_size == synced[0] and len(synced) == 1
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
-def test_failed_write_leaves_the_record_as_it_was(path, monkeypatch, error):
-    write_really = os.write
+def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch, before, error):
+    def fail(_):
+        raise error
 
-    def half(file, data):
-        if len(data) < 10:
-            raise error
-        return write_really(file, data[: len(data) // 2])
-
-    whole = write(path).read_bytes()
-    with Record(path, HEADER) as record:
-        with monkeypatch.context() as patch:
-            patch.setattr(records.os, "write", half)
-            with pytest.raises(type(error), match="cannot be written .No space left" if error.args else None) as caught:
-                record.append("batch", {"index": 3})
-        if error.args:
-            assert caught.value.errno == errno.ENOSPC and "Errno" not in str(caught.value)
-        assert path.read_bytes() == whole
-        record.append("batch", {"index": 3})
-    assert read_record(path).lines == [*LINES, ("batch", {"index": 3})]
+    with monkeypatch.context() as patch:
+        patch.setattr(records.os, "fsync", fail)
+        with pytest.raises(type(error), match=r"cannot be written \(No space left" if error.args else None) as caught:
+            write(tmp_path)
+    if error.args:
+        assert caught.value.errno == errno.ENOSPC and "Errno" not in str(caught.value)
+    check(tmp_path / "records" / "net" / "batch-00000.json", before)
 
 
-@pytest.mark.parametrize("room", [0, 1, 30])
-def test_full_disk_of_the_system(path, room):
+@pytest.mark.parametrize("room", [0, 1, 300])
+def test_a_full_disk_of_the_system(tmp_path, before, room):
     """The system itself cuts the write short and then refuses."""
-    whole = write(path).read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with Record(path, HEADER) as record:
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + room, hard))
-            with pytest.raises(OSError, match="cannot be written"):
-                record.append("batch", {"index": 3, "scores": [0.5] * 50})
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert path.read_bytes() == whole
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+        with pytest.raises(OSError, match=r"the record .*batch-00000\.json cannot be written"):
+            write(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    check(tmp_path / "records" / "net" / "batch-00000.json", before)
 
 
-def test_folder_that_cannot_be_made(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match=r"the record .*file/a.jsonl cannot be written"):
-        Record(tmp_path / "file" / "a.jsonl", HEADER)
-
-
-# -------------------------------------------------------------------------------------------------- locks
-
-
-def test_one_writer_within_a_process(path):
-    with Record(path, HEADER) as record:
-        with pytest.raises(RecordError, match="written by this very process"):
-            Record(path, HEADER)
-        record.append(*LINES[0])
-    Record(path, HEADER).close()
-
-
-HOLD = """
-    import fcntl, os, sys, time
-    file = open(sys.argv[1], "a+")
-    fcntl.lockf(file, fcntl.LOCK_EX)
-    file.truncate(0); file.write(f"process {os.getpid()} on elsewhere\\n"); file.flush()
-    if os.fork() == 0:      # like a data worker: lives on, and must not keep the lock
-        time.sleep(60); os._exit(0)
-    print("held", flush=True)
-    time.sleep(60)
-"""
-
-
-def test_one_writer_among_processes_until_it_is_killed(path):
-    before = write(path).read_bytes()
-    command = [sys.executable, "-c", textwrap.dedent(HOLD), str(path.with_suffix(".lock"))]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as holder:
-        try:
-            assert holder.stdout.readline() == "held\n"
-            message = rf"net\.0\.jsonl is being written by process {holder.pid} on elsewhere; wait for it"
-            with pytest.raises(RecordError, match=message):
-                Record(path, HEADER)
-            assert path.read_bytes() == before
-            holder.kill()
-            holder.wait()
-            Record(path, HEADER).close()  # though its child lives
-        finally:
-            os.killpg(holder.pid, signal.SIGKILL)
-
-
-def test_file_system_without_locks(path, monkeypatch):
-    def none(*_):
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(records.fcntl, "lockf", none)
-    with pytest.warns(UserWarning, match="has no locks"):
-        write(path)
-    assert read_record(path).lines == LINES
-
-
-def test_record_knows_its_name(path):
-    with Record(path, HEADER) as record:
-        assert repr(record) == f"Record({str(path)!r}, 0 lines)"
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "records").write_text("")
+    with pytest.raises(OSError, match=r"the record .*records/net/batch-00000\.json cannot be written \(Not a dir"):
+        write(tmp_path)

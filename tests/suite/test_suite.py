@@ -10,6 +10,7 @@ from torch import nn
 from torchvision import models
 
 from affscore import Signature, signature
+from affscore.settings import Settings
 from affscore.suite import suites as suite
 from affscore.suite.architectures import facts
 from affscore.suite.suites import (
@@ -51,9 +52,6 @@ def loaded(monkeypatch):
     return calls
 
 
-# ---------------------------------------------------------------------------------------------------- lists
-
-
 def test_the_papers_architectures():
     """Section 4 counts them by family; Figure 16 has 36."""
     counted = {
@@ -74,11 +72,8 @@ def test_every_network_of_a_suite_can_be_loaded_with_its_weights():
         assert name not in WEIGHTS or "IMAGENET1K_V1" not in names
 
 
-# -------------------------------------------------------------------------------------------------- running
-
-
 def test_each_signature_is_what_signature_gives(loaded, tmp_path):
-    assert run_suite(NAMES, tmp_path, companions=["cka"], **OPTIONS) == []
+    assert run_suite(NAMES, tmp_path, settings=Settings(companions=["cka"]), **OPTIONS) == []
     for name in NAMES:
         found = Signature.load(tmp_path / f"{name}.json")
         net = small(name)
@@ -119,10 +114,24 @@ def test_a_suite_goes_on_after_a_failure_and_later_does_only_that(loaded, tmp_pa
     assert f"affscore: {NAMES[1]} failed: " in err and "9/9" in err
     assert sorted(path.stem for path in tmp_path.glob("*.json")) == sorted([NAMES[0], NAMES[2]])
     loaded.clear()
-    # The weights are other ones now, so the record of the failed attempt is not gone on with.
-    assert "weights_sha256" in run_suite(NAMES, tmp_path, **OPTIONS)[0].reason
-    assert run_suite(NAMES[1:2], tmp_path, restart=True, **OPTIONS) == []
-    assert [name for name, _ in loaded] == [NAMES[1]] * 2
+    assert run_suite(NAMES, tmp_path, **OPTIONS) == []
+    assert [name for name, _ in loaded] == [NAMES[1]]
+
+
+def test_records_of_other_weights_are_not_gone_on_with(loaded, tmp_path, monkeypatch):
+    real = suite.load_model
+
+    def load(name, **options):
+        net = real(name, **options)
+        net.model[0].weight.data *= 2
+        return net
+
+    with monkeypatch.context() as patch:
+        patch.setattr(suite, "load_model", load)
+        assert run_suite(NAMES[:1], tmp_path, **OPTIONS) == []
+    (tmp_path / f"{NAMES[0]}.json").unlink()
+    assert "weights_sha256" in run_suite(NAMES[:1], tmp_path, **OPTIONS)[0].reason
+    assert run_suite(NAMES[:1], tmp_path, restart=True, **OPTIONS) == []
 
 
 def test_a_bug_in_one_network_is_named_as_such(tmp_path, monkeypatch):
@@ -176,8 +185,8 @@ def test_a_full_disk_stops_the_suite(loaded, tmp_path, monkeypatch, number, stop
     ({"seed": 1}, "seed is 0 there and 1 here"),
     ({"weights": None}, "weights is 'random' there and None here"),
     ({"dataset": "photographs"}, "dataset is 'random' there and 'photographs' here"),
-    ({"pool": "trailing"}, "pool is None there and 'trailing' here"),
-    ({"companions": ["norm"]}, "companions is [] there and ['norm'] here"),
+    ({"settings": Settings(pool="trailing")}, "pool is 'spatial' there and 'trailing' here"),
+    ({"settings": Settings(companions=["norm"])}, "companions is [] there and ['norm'] here"),
 ])  # fmt: skip
 def test_a_finished_signature_of_other_settings_is_a_failure(loaded, tmp_path, changed, named):
     run_suite(NAMES[:1], tmp_path, **OPTIONS)
@@ -192,9 +201,6 @@ def test_weights_of_the_network_without_the_usual_set(loaded, tmp_path):
     for weights, expected in ((None, "IMAGENET1K_SWAG_E2E_V1"), ("random", "random")):
         run_suite(["vit_h_14"], tmp_path / str(weights), **(OPTIONS | {"weights": weights}))
         assert loaded.pop() == ("vit_h_14", expected)
-
-
-# ----------------------------------------------------------------------------------------------------- cost
 
 
 def cost(name, weights="IMAGENET1K_V1"):

@@ -1,0 +1,100 @@
+"""The processes that share a run, as torchrun starts them: on one machine or on many, with or without a common disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+
+__all__ = ["Ranks", "RunError", "joined_ranks"]
+
+T = TypeVar("T")
+
+
+class RunError(ValueError):
+    """A run could not go on. What was finished is in its records."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The processes of a run, seen from one of them.
+
+    Attributes
+    ----------
+    rank, world
+        The number of this process, and how many there are.
+    local
+        Its number on its machine: which GPU it uses, and 0 for the one that downloads.
+    group
+        The torch.distributed group through which they talk; None for a single process.
+    """
+
+    rank: int = 0
+    world: int = 1
+    local: int = 0
+    group: Any = None
+
+    def gather(self, value: T) -> list[T]:
+        """The values of all ranks, in the order of the ranks; every rank gets them and waits for them."""
+        if self.world == 1:
+            return [value]
+        values: list[Any] = [None] * self.world
+        torch.distributed.all_gather_object(values, value, group=self.group)
+        return values
+
+    def together(self, work: Callable[[], T]) -> T:
+        """Do ``work`` on every rank. Where it fails on one, all raise: nobody waits for a rank that will not come."""
+        failure = None
+        try:
+            result = work()
+        except Exception as error:
+            failure = error
+        texts = self.gather(None if failure is None else str(failure))
+        if failure is not None:
+            raise failure
+        for rank, text in enumerate(texts):
+            if text is not None:
+                raise RunError(f"rank {rank} failed: {text}")
+        return result
+
+    def one_first(self, work: Callable[[], T]) -> T:
+        """Do ``work`` on rank 0, then on one rank of each other machine, then on the rest.
+
+        The first downloads or unpacks; the others find it, on their machine or on a common disk.
+        """
+        ours = 0 if self.rank == 0 else 1 if self.local == 0 else 2
+        for turn in range(3):
+            if turn == ours:
+                result = self.together(work)
+            else:
+                self.together(lambda: None)
+        return result
+
+
+@contextmanager
+def joined_ranks() -> Iterator[Ranks]:
+    """The ranks that torchrun started, connected while the block runs; a single one without torchrun.
+
+    A process group that the caller has made already is used and left as it is.
+    """
+    distributed = torch.distributed
+    theirs = distributed.is_available() and distributed.is_initialized()
+    if not theirs and int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield Ranks()
+        return
+    # The ranks meet at the end of each network, and one may be far ahead; torchrun ends them all if one dies.
+    patience = timedelta(days=30)
+    if not theirs:
+        distributed.init_process_group("gloo", timeout=patience)
+    try:
+        group = distributed.new_group(backend="gloo", timeout=patience)
+        rank, world = distributed.get_rank(), distributed.get_world_size()
+        yield Ranks(rank, world, int(os.environ.get("LOCAL_RANK", rank)), group)
+    finally:
+        if not theirs:
+            distributed.destroy_process_group()
