@@ -12,13 +12,11 @@ SHAPES = {"vectors": (40, 6), "fewer samples than channels": (12, 30), "maps": (
 RELU = {
     "procrustes": lambda x, y: procrustes(x, y, null=0).value,
     "max": lambda x, y: cka(x, y, "max", null=0).value,
-    "max, biased": lambda x, y: cka(x, y, "max", unbiased=False, null=0).value,
     "laplace": lambda x, y: cka(x, y, "laplace", null=0).value,
 }
 ORTHOGONAL = {
     "procrustes": lambda x, y: procrustes(x, y, "orthogonal", null=0).value,
     "linear": lambda x, y: cka(x, y, "linear", null=0).value,
-    "linear, biased": lambda x, y: cka(x, y, "linear", unbiased=False, null=0).value,
 }
 
 

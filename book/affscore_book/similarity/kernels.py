@@ -27,7 +27,7 @@ from affscore_book.kit.checking import one_of, whole
 from affscore_book.similarity.channels import checked, checked_pair, unit_live_channels, unit_matrix
 from affscore_book.similarity.results import Similarity, random_orders, similarity
 
-__all__ = ["KERNELS", "cka", "cka_map", "gram", "hsic"]
+__all__ = ["KERNELS", "cka", "cka_map", "gram"]
 
 KERNELS = ("linear", "max", "laplace")
 
@@ -37,36 +37,29 @@ TILE = 256
 SAMPLES_FOR_SCALE = 2000
 
 
-def gram(x: Any, kernel: str = "max", *, scale: float | None = None) -> Tensor:
+def gram(x: Any, kernel: str = "max") -> Tensor:
     """The Gram matrix of a kernel between samples, float64, shape (n, n).
 
     With channels ``c``, pixels ``p`` and the features ``x~`` of :func:`unit_channels`:
 
     *   ``"linear"``: ``sum_c sum_p x_mcp x_ncp``, of centred features divided by their Frobenius norm;
     *   ``"max"``: ``max_c sum_p x~_mcp x~_ncp`` (definition 5.3). Not positive semi-definite;
-    *   ``"laplace"``: ``exp(-scale sum_c sum_p |x~_mcp - x~_ncp|)`` (equation 5.6). Positive semi-definite.
+    *   ``"laplace"``: ``exp(-scale sum_c sum_p |x~_mcp - x~_ncp|)`` (equation 5.6), the scale being 1 / the median
+        distance of the first 2,000 samples. Positive semi-definite.
 
-    Parameters
-    ----------
-    x
-        (n, d) or (n, C, H, W), n >= 2.
-    scale
-        Of the Laplace kernel, > 0. None takes 1 / the median distance of the first 2,000 samples.
-
-    The matrix is computed in tiles; beside it (8 n^2 bytes) and the features nothing large is kept. Raises ValueError
-    if shapes do not fit, n < 2, values are not finite, or no channel varies.
+    ``x`` has shape (n, d) or (n, C, H, W), n >= 2. The matrix is computed in tiles; beside it (8 n^2 bytes) and the
+    features nothing large is kept. Raises ValueError if shapes do not fit, n < 2, values are not finite, or no channel
+    varies.
 
     >>> gram([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])[0].abs()
     tensor([0.5000, 0.0000, 0.0000, 0.0000], dtype=torch.float64)
     """
-    return _gram(checked(x, "x"), "x", kernel, scale)[0]
+    return _gram(checked(x, "x"), "x", kernel)[0]
 
 
-def _gram(x: Tensor, name: str, kernel: str, scale: float | None) -> tuple[Tensor, Tensor]:
+def _gram(x: Tensor, name: str, kernel: str) -> tuple[Tensor, Tensor]:
     """The Gram matrix, and which channels vary."""
     one_of("kernel", kernel, KERNELS)
-    if scale is not None and not (kernel == "laplace" and 0 < scale < math.inf):
-        raise ValueError(f"scale is {scale}; it should be a positive number, and only the laplace kernel has one.")
     if kernel == "linear":
         rows, alive = unit_matrix(x, name)
         rows = rows.flatten(1)
@@ -75,10 +68,9 @@ def _gram(x: Tensor, name: str, kernel: str, scale: float | None) -> tuple[Tenso
     if kernel == "max":
         return _in_tiles(values.reshape(*values.shape[:2], -1).transpose(0, 1).contiguous(), 1, _largest_product), alive
     result = _in_tiles(values.flatten(1), 0, lambda a, b: torch.cdist(a, b, p=1))
-    if scale is None:
-        some = min(len(x), SAMPLES_FOR_SCALE)
-        distances = result[torch.triu_indices(some, some, 1).unbind()]
-        scale = 1 / max(float(distances.median()), torch.finfo(torch.float64).tiny)
+    some = min(len(x), SAMPLES_FOR_SCALE)
+    distances = result[torch.triu_indices(some, some, 1).unbind()]
+    scale = 1 / max(float(distances.median()), torch.finfo(torch.float64).tiny)
     return result.mul_(-scale).exp_(), alive
 
 
@@ -104,29 +96,19 @@ def _largest_product(a: Tensor, b: Tensor) -> Tensor:
     return best
 
 
-def _gram_input(value: Any, name: str, least: int) -> Tensor:
-    matrix = checked(value, name, least)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"{name} has shape {tuple(matrix.shape)}; a Gram matrix should be (n, n).")
-    return matrix.to(torch.float64)
+def _centred(k: Tensor) -> Tensor:
+    """K~: a Gram matrix with 0 on its diagonal and without what is common to a row or a column (Song et al. 2012).
 
-
-def _centred(k: Tensor, unbiased: bool) -> Tensor:
-    """A Gram matrix without what is common to a row or a column.
-
-    Biased: H K H. Unbiased: the diagonal counts as 0, and the centring is that of Song et al. (2012), after which
-    sum K~ L~ / (n (n - 3)) is the unbiased HSIC.
+    The sum of K~ L~ / (n (n - 3)) is then the unbiased Hilbert-Schmidt independence criterion, "HSIC_1" in the paper:
+    ``[tr(K L) + 1^T K 1 1^T L 1 / ((n-1)(n-2)) - 2 1^T K L 1 / (n-2)] / (n (n-3))`` for K and L with 0 on the diagonal.
+    Its expectation is 0 for independent samples, so it can be negative.
     """
-    n, sums = len(k), k.sum(1)
-    if unbiased:
-        sums = sums - k.diagonal()
-        margin, level = sums / (n - 2), sums.sum() / ((n - 1) * (n - 2))
-    else:
-        margin, level = sums / n, sums.sum() / n**2
+    n, sums = len(k), k.sum(1) - k.diagonal()
+    margin = sums / (n - 2)
     result = k - margin[:, None]
     result -= margin
-    result += level
-    return result.fill_diagonal_(0) if unbiased else result
+    result += sums.sum() / ((n - 1) * (n - 2))
+    return result.fill_diagonal_(0)
 
 
 def _row_chunks(k: Tensor) -> Iterator[Tensor]:
@@ -142,34 +124,11 @@ def _inner(k: Tensor, l: Tensor, order: Tensor | None = None) -> float:  # noqa:
     return sum(float((k[rows] * l[order[rows]][:, order]).sum()) for rows in _row_chunks(k))
 
 
-def hsic(k: Any, l: Any, *, unbiased: bool = True) -> float:  # noqa: E741
-    """The Hilbert-Schmidt independence criterion of two Gram matrices of the same samples.
-
-    Biased: ``tr(K H L H) / (n - 1)^2`` with ``H = I - 1 1^T / n``. Unbiased (Song et al. 2012; "HSIC_1" in the
-    paper): ``[tr(K~ L~) + 1^T K~ 1 1^T L~ 1 / ((n-1)(n-2)) - 2 1^T K~ L~ 1 / (n-2)] / (n (n-3))``, where K~ is K with
-    a diagonal of zeros. Its expectation is 0 for independent samples, so it can be negative.
-
-    ``k`` and ``l`` have shape (n, n), symmetric, n >= 4 (n >= 2 if biased). Raises ValueError otherwise.
-
-    >>> k = torch.tensor([[0.0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]])
-    >>> round(hsic(k, k), 3), round(hsic(k, 1 - k), 3)
-    (0.667, -0.667)
-    """
-    least = 4 if unbiased else 2
-    k, l = _gram_input(k, "k", least), _gram_input(l, "l", least)  # noqa: E741
-    if k.shape != l.shape:
-        raise ValueError(f"k has shape {tuple(k.shape)} and l has shape {tuple(l.shape)}; they should be the same.")
-    n = len(k)
-    return _inner(_centred(k, unbiased), _centred(l, unbiased)) / (n * (n - 3) if unbiased else (n - 1) ** 2)
-
-
 def cka(
     x: Any,
     y: Any,
     kernel: str = "linear",
     *,
-    unbiased: bool = True,
-    scale: float | None = None,
     null: int = 10,
     seed: int = 0,
 ) -> Similarity:
@@ -177,13 +136,14 @@ def cka(
 
     With the linear kernel this is CKA as in Kornblith et al., invariant to orthogonal maps of the channels. With
     ``"max"`` it is the paper's G_ReLU-CKA (definition 5.3); ``"laplace"`` has the same symmetry and is positive
-    semi-definite, which the theory of HSIC asks for. See :func:`gram`.
+    semi-definite, which the theory of HSIC asks for. See :func:`gram`. HSIC is the unbiased one, as in the paper: it is
+    about 0 for independent features, or slightly negative, where the biased one is positive, the more so the fewer
+    samples there are.
 
     Parameters
     ----------
     x, y
-        (n, d) or (n, C, H, W), n >= 4 (n >= 2 if biased); the numbers of channels and the sizes of the maps may
-        differ.
+        (n, d) or (n, C, H, W), n >= 4; the numbers of channels and the sizes of the maps may differ.
     kernel
         ``"linear"``, ``"max"`` or ``"laplace"``.
     unbiased
@@ -214,47 +174,46 @@ def cka(
     """
     one_of("kernel", kernel, KERNELS)
     whole("null", null, 0)
-    x, y = checked_pair(x, y, 4 if unbiased else 2)
+    x, y = checked_pair(x, y, 4)
     orders = random_orders(len(x), null, seed, x.device)
-    if kernel == "linear" and scale is None and len(x) > max(x[0].numel(), y[0].numel()):
+    if kernel == "linear" and len(x) > max(x[0].numel(), y[0].numel()):
         (a, alive_x), (b, alive_y) = unit_matrix(x, "x"), unit_matrix(y, "y")
-        values = _linear_cka(a.flatten(1), b.flatten(1), unbiased, orders)
+        values = _linear_cka(a.flatten(1), b.flatten(1), orders)
     else:
-        (k, alive_x), (l, alive_y) = _gram(x, "x", kernel, scale), _gram(y, "y", kernel, scale)  # noqa: E741
-        values = _gram_cka(k, l, unbiased, orders)
+        (k, alive_x), (l, alive_y) = _gram(x, "x", kernel), _gram(y, "y", kernel)  # noqa: E741
+        values = _gram_cka(k, l, orders)
     return similarity(values, x, y, alive_x, alive_y)
 
 
-def _gram_cka(k: Tensor, l: Tensor, unbiased: bool, orders: Iterator[Tensor]) -> list[float]:  # noqa: E741
+def _gram_cka(k: Tensor, l: Tensor, orders: Iterator[Tensor]) -> list[float]:  # noqa: E741
     """CKA of two Gram matrices, followed by that for random orders of the second."""
     size_k, size_l = _square_sum(k), _square_sum(l)
-    k, l = _centred(k, unbiased), _centred(l, unbiased)  # noqa: E741
+    k, l = _centred(k), _centred(l)  # noqa: E741
     square_k = _varying("x has a kernel that", _inner(k, k), size_k)
     norm = math.sqrt(square_k * _varying("y has a kernel that", _inner(l, l), size_l))
     return [_inner(k, l, order) / norm for order in (None, *orders)]
 
 
-def _linear_cka(a: Tensor, b: Tensor, unbiased: bool, orders: Iterator[Tensor]) -> list[float]:
+def _linear_cka(a: Tensor, b: Tensor, orders: Iterator[Tensor]) -> list[float]:
     """As :func:`_gram_cka` for the linear kernel of rows, from d x d products."""
     a, b = a - a.mean(0), b - b.mean(0)
     squares = [
-        _varying(f"{name} has a kernel that", _linear_inner(rows, rows, unbiased), _square_sum(rows.T @ rows))
+        _varying(f"{name} has a kernel that", _linear_inner(rows, rows), _square_sum(rows.T @ rows))
         for name, rows in (("x", a), ("y", b))
     ]
     norm = math.sqrt(math.prod(squares))
-    return [_linear_inner(a, rows, unbiased) / norm for rows in (b, *(b[order] for order in orders))]
+    return [_linear_inner(a, rows) / norm for rows in (b, *(b[order] for order in orders))]
 
 
-def _linear_inner(a: Tensor, b: Tensor, unbiased: bool) -> float:
+def _linear_inner(a: Tensor, b: Tensor) -> float:
     """As :func:`_inner` of the Gram matrices of centred rows.
 
-    Rows of a linear Gram matrix of centred features add up to 0, so in the formula of :func:`hsic` only the diagonal
-    remains to be taken out.
+    Rows of a linear Gram matrix of centred features add up to 0, so in the formula of :func:`_centred` only the
+    diagonal remains to be taken out.
     """
     n, total = len(a), (a.T @ b).square().sum()
-    if unbiased:
-        diagonal = a.square().sum(1) @ b.square().sum(1)
-        total = total - diagonal * (1 + 2 / (n - 2)) + a.square().sum() * b.square().sum() / ((n - 1) * (n - 2))
+    diagonal = a.square().sum(1) @ b.square().sum(1)
+    total = total - diagonal * (1 + 2 / (n - 2)) + a.square().sum() * b.square().sum() / ((n - 1) * (n - 2))
     return float(total)
 
 
@@ -269,11 +228,11 @@ def _square_sum(k: Tensor) -> float:
     return float(torch.linalg.vector_norm(k)) ** 2
 
 
-def cka_map(grams_x: Sequence[Any], grams_y: Sequence[Any], *, unbiased: bool = True) -> np.ndarray:
+def cka_map(grams_x: Sequence[Any], grams_y: Sequence[Any]) -> np.ndarray:
     """CKA between every layer of one network and every layer of another.
 
-    ``grams_x`` and ``grams_y`` hold one Gram matrix a layer (:func:`gram`), shape (n, n), of the same samples.
-    Returns float64 of shape (layers of x, layers of y). Raises ValueError as :func:`hsic`, or if a sequence is empty.
+    ``grams_x`` and ``grams_y`` hold one Gram matrix a layer (:func:`gram`), shape (n, n), of the same samples, n >= 4.
+    Returns float64 of shape (layers of x, layers of y). Raises ValueError for other shapes, or if a sequence is empty.
 
     >>> x = [torch.randn(8, 3, generator=torch.Generator().manual_seed(s), dtype=torch.float64) for s in (0, 1)]
     >>> grams = [gram(layer, "linear") for layer in x]
@@ -282,19 +241,18 @@ def cka_map(grams_x: Sequence[Any], grams_y: Sequence[Any], *, unbiased: bool = 
     """
     if not len(grams_x) or not len(grams_y):
         raise ValueError("grams_x and grams_y should each hold at least one Gram matrix.")
-    least = 4 if unbiased else 2
-    named = [(k, f"grams_{name}[{i}]") for name, all_ in (("x", grams_x), ("y", grams_y)) for i, k in enumerate(all_)]
-    matrices = [_gram_input(k, name, least) for k, name in named]
+    named = [(f"grams_{name}[{i}]", k) for name, all_ in (("x", grams_x), ("y", grams_y)) for i, k in enumerate(all_)]
+    matrices = [checked(k, name, 4).to(torch.float64) for name, k in named]
     n = len(matrices[0])
-    for matrix, (_, name) in zip(matrices, named, strict=True):
-        if len(matrix) != n:
+    for matrix, (name, _) in zip(matrices, named, strict=True):
+        if matrix.shape != (n, n):
             raise ValueError(f"{name} has shape {tuple(matrix.shape)}; it should be ({n}, {n}) like the first.")
-    centred = [_centred(matrix, unbiased) for matrix in matrices]
+    centred = [_centred(matrix) for matrix in matrices]
     products = np.zeros((len(centred), len(centred)))
     for index in _row_chunks(centred[0]):
         rows = torch.stack([each[index].flatten() for each in centred])
         products += (rows @ rows.T).cpu().numpy()
-    for (_, name), square, matrix in zip(named, products.diagonal(), matrices, strict=True):
+    for (name, _), square, matrix in zip(named, products.diagonal(), matrices, strict=True):
         _varying(name, square, _square_sum(matrix))
     norms = np.sqrt(products.diagonal())
     return (products / np.outer(norms, norms))[: len(grams_x), len(grams_x) :]
