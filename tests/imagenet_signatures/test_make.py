@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from affscore import Signature, signature
-from affscore.suite.suites import PAPER
+from affscore.suite.suites import SUITES
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 from affscore_book.imagenet_signatures.finding import stored
@@ -36,12 +36,11 @@ def test_stored_files_are_those_of_the_script(script):
     wanted = {path.name for job in script.jobs() for _, _, path in script.outputs(job, FOLDER)}
     photographs = {item.path.name for item in FILES if item.network not in script.SMALL}
     assert photographs <= wanted
-    assert set(script.ARCHITECTURES) == set(PAPER)
-    assert {item.network for item in FILES} >= {*script.LITES, *script.SMALL}
+    assert {item.network for item in FILES} >= {*SUITES["lites"], *script.SMALL}
 
 
 def test_the_script_measures_what_signature_measures(script, tmp_path, monkeypatch):
-    """Two pools in one pass, cut into batches afterwards, against the public function; and nothing is done twice."""
+    """Small forward passes in another memory layout, against the public function; and nothing is done twice."""
     monkeypatch.setattr(script, "PART", 4)
     monkeypatch.setattr(script, "COMPANIONS", (8,))
     job = script.Job("mnasnet0_5", 0, "photographs", 16, (8,))
