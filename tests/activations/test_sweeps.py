@@ -23,7 +23,7 @@ def test_many_independent_coordinates_give_the_paired_law(name):
 def test_where_the_activation_falls_the_dimension_decides():
     one, many = (sample_score("silu", -5.0, 0.5, n=400, d=d) for d in (1, 150))
     assert one > 0.75 and many < 0.2
-    assert sample_score("silu", -5.0, 0.5, n=400, d=150, paired=True) < -0.35
+    assert score_curve("silu", -5.0, 0.5, coupling="paired").item() < -0.35
 
 
 def test_samples_are_reproducible_and_shared():

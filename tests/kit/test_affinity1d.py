@@ -122,7 +122,7 @@ def test_javascript_score_is_pythons_over_the_grid(node):
         ("r / (1 + distance)", "r / (1 - distance)"),
         ("4 * Number.EPSILON", "0"),
         ("Float64Array.from(values).sort()", "values"),
-        ("Math.sqrt(square / n)", "Math.sqrt(square / (n - 1))"),
+        ("Math.sqrt(square / values.length)", "Math.sqrt(square / (values.length - 1))"),
     ],
 )
 def test_a_wrong_formula_is_noticed(node, right, wrong):

@@ -298,12 +298,9 @@ function render({ model, el }) {
   const curve = left.line("curve");
   const density = left.line("input-curve");
   const image = left.line("image-line");
-  const right = figure.panel({
-    label: "The affinity score against the mean of the input", xlim: [-LIMIT, LIMIT], ylim: [0, 1],
-    xlabel: "mean of the input", ylabel: "affinity score",
+  const right = figure.scorePanel({
+    label: "The affinity score against the mean of the input", xlabel: "mean of the input", limit: LIMIT, gaps: false,
   });
-  const scoreLine = right.line("score-curve");
-  const scoreDot = right.dots("score-dot", 6);
 
   // Dragging the mean moves the dot only; the curve is computed once for each activation and standard deviation.
   let drawn = "";
@@ -321,11 +318,11 @@ function render({ model, el }) {
     image(near, within(ylim, near.map((x) => output.mean + (output.sd / std) * (x - mean))));
 
     if (drawn !== `${name} ${std}`) {
-      scoreLine(MEANS, scoreCurve(name, MEANS, std));
+      right.curve(MEANS, scoreCurve(name, MEANS, std));
       drawn = `${name} ${std}`;
     }
     const { score } = evaluate({ activation: name, mean, std });
-    scoreDot([mean], [score]);
+    right.dot(mean, score);
     return {
       score,
       text: `${title}, normal input with mean ${format(mean, 1)} and standard deviation ${format(std, 2)}`,

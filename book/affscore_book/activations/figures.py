@@ -82,9 +82,7 @@ def explore(activation: str | ActivationFunction | Function, mean: float = 0.0, 
 
 
 @styled
-def plot_curves(
-    names: Iterable[str], stds: Sequence[float] = (1.0,), coupling: str = "sorted", limit: float = 20.0
-) -> None:
+def plot_curves(names: Iterable[str], stds: Sequence[float] = (1.0,), limit: float = 20.0) -> None:
     """Score against the mean of a normal input, one line for each activation and standard deviation."""
     names = list(names)
     _, (axes,) = panels(1, 1, height=4.2)
@@ -92,11 +90,11 @@ def plot_curves(
     lines = [(name, std) for name in names for std in stds]
     for (name, std), colour, dash in zip(lines, COLOURS, DASHES, strict=False):
         label = lookup(name).title if len(names) > 1 else f"std {std:g}"
-        axes.plot(means, score_curve(name, means, std, coupling=coupling), color=colour, linestyle=dash, label=label)
+        axes.plot(means, score_curve(name, means, std), color=colour, linestyle=dash, label=label)
     if len(names) == 1:
         axes.set_title(lookup(names[0]).title)
     axes.set_xlabel("mean of the input")
-    _score_axis(axes, -0.03 if coupling == "sorted" else -0.45)
+    _score_axis(axes)
     _legend(axes)
 
 

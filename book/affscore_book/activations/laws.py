@@ -231,13 +231,12 @@ def summarise(
     threshold: float = 0.9,
     domain: tuple[float, float] = (-20.0, 20.0),
     points: int = 201,
-    coupling: str = "sorted",
 ) -> Summary:
     """The lowest score over the domain and the width of the non-linear range, for normal inputs.
 
     Parameters
     ----------
-    activation, std, coupling
+    activation, std
         As in :func:`score_curve`.
     threshold
         Inputs with a score below it count as non-linear.
@@ -261,7 +260,7 @@ def summarise(
         raise ValueError(f"points is {points}; it should be at least 2.")
     row = lookup(activation)
     means = torch.linspace(low, high, points, dtype=torch.float64)[:, None]
-    scores = score_curve(row, means[:, 0], std, coupling=coupling)
+    scores = score_curve(row, means[:, 0], std)
     central = torch.linspace(-1, 1, 65, dtype=torch.float64) * 3.2905
     values = _values(row, means, std, central)
     dead = (values == values[:, :1]).all(dim=1)

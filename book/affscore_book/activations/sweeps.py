@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from affscore.score import affinity_score, paired_affinity_score
+from affscore.score import affinity_score
 from affscore_book.activations.catalogue import ActivationFunction, Function, lookup
 from affscore_book.activations.laws import score_curve
 from affscore_book.kit.checking import positive
@@ -34,21 +34,18 @@ def sample_score(
     n: int = 1000,
     d: int = 300,
     seed: int = 0,
-    paired: bool = False,
     covariance: str = "ledoit_wolf",
 ) -> float:
     """The score of a sample of n points in d independent coordinates, each N(mean, std^2): one cell of Figure 8.
 
     The draw depends on ``seed``, ``mean``, ``std``, n and d only, so that all activations see the same inputs. NaN
-    where the output is constant. ``paired`` takes :func:`paired_affinity_score` instead. Raises ValueError for bad
-    sizes or an unknown name.
+    where the output is constant. Raises ValueError for bad sizes or an unknown name.
 
     >>> round(sample_score("relu", 0.0, 1.0, n=200, d=20), 2)
     0.62
     """
     x = _normal(mean, std, (n, d), seed)
-    score = paired_affinity_score if paired else affinity_score
-    return score(x, lookup(activation)(x), covariance=covariance).item()
+    return affinity_score(x, lookup(activation)(x), covariance=covariance).item()
 
 
 def pooled_score(
@@ -59,7 +56,6 @@ def pooled_score(
     pool: int = 1,
     n: int = 1000,
     seed: int = 0,
-    covariance: str = "ledoit_wolf",
 ) -> float:
     """The score of feature maps after averaging input and output over groups of ``pool`` positions (Figure 9, top).
 
@@ -79,7 +75,7 @@ def pooled_score(
         raise ValueError(f"pool is {pool}; it should divide positions = {positions}.")
     x = _normal(0.0, 1.0, (n, channels * positions // pool, pool), seed)
     y = lookup(activation)(x)
-    return affinity_score(x.mean(dim=2), y.mean(dim=2), covariance=covariance).item()
+    return affinity_score(x.mean(dim=2), y.mean(dim=2)).item()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import traitlets
 
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.activations.laws import score_curve
-from affscore_book.kit.picture import Panel, picture
+from affscore_book.kit.picture import Panel, picture, score_panel
 from affscore_book.kit.widgets import ComputedWidget
 
 __all__ = ["ActivationExplorer"]
@@ -75,12 +75,10 @@ class ActivationExplorer(ComputedWidget):
 
         means = np.linspace(-LIMIT, LIMIT, 81)
         score = self.score()
-        right = Panel(
-            label="The affinity score against the mean of the input",
-            xlim=(-LIMIT, LIMIT), ylim=(0.0, 1.0), xlabel="mean of the input", ylabel="affinity score",
+        right = score_panel(
+            means, score_curve(row, means, self.std).numpy(), self.mean, score, gaps=False,
+            label="The affinity score against the mean of the input", xlabel="mean of the input",
         )  # fmt: skip
-        right.line("score-curve", means, score_curve(row, means, self.std).numpy())
-        right.dot("score-dot", self.mean, score)
 
         mean = f"{self.mean:.1f}".replace("-", "\u2212")
         text = f"{row.title}, normal input with mean {mean} and standard deviation {self.std:.2f}"

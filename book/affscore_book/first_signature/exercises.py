@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from affscore.score import affinity_score
 from affscore import Signature, signature
+from affscore.score import affinity_score
 from affscore_book.kit.checks import report
 
 

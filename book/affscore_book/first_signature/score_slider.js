@@ -49,13 +49,9 @@ function render({ model, el }) {
   const inputCurve = left.line("input-curve");
   const imageLine = left.line("image-line");
 
-  const right = figure.panel({
-    label: "The affinity score against the centre of the inputs", xlim: [-LIMIT, LIMIT], ylim: [0, 1],
-    xlabel: "centre of the inputs", ylabel: "affinity score", legend: [["dead-key", "undefined"]],
+  const right = figure.scorePanel({
+    label: "The affinity score against the centre of the inputs", xlabel: "centre of the inputs", limit: LIMIT, gaps: true,
   });
-  const deadBands = [right.band("dead-band"), right.band("dead-band")];
-  const scoreCurve = right.line("score-curve");
-  const scoreDot = right.dots("score-dot", 6);
 
   const sweeps = new Map();
   return figure.onDraw(() => {
@@ -73,12 +69,8 @@ function render({ model, el }) {
     inputCurve(inside, inside.map(activation(name)));
     imageLine([from, to], [result.map(from), result.map(to)]);
 
-    const dead = centres.filter((_, i) => Number.isNaN(scores[i]));
-    const [below, above] = [dead.filter((value) => value < 0), dead.filter((value) => value > 0)];
-    deadBands[0](below[0] ?? 0, below.at(-1) ?? 0);
-    deadBands[1](above[0] ?? 0, above.at(-1) ?? 0);
-    scoreCurve(centres, scores);
-    scoreDot([centre], [result.score]);
+    right.curve(centres, scores);
+    right.dot(centre, result.score);
 
     const label = CHOICES.find(([value]) => value === name)[1];
     return { score: result.score, text: `${label}, inputs from ${format(from, 1)} to ${format(to, 1)}` };

@@ -10,7 +10,7 @@ import traitlets
 from affscore.score import affinity_score
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.kit.affinity1d import NAMES, uniform_grid
-from affscore_book.kit.picture import Panel, picture
+from affscore_book.kit.picture import Panel, picture, score_panel
 from affscore_book.kit.widgets import ComputedWidget
 
 __all__ = ["ScoreSlider"]
@@ -83,17 +83,9 @@ class ScoreSlider(ComputedWidget):
 
         centres = np.linspace(-LIMIT, LIMIT, 81)
         scores = np.array([self._score(centre) for centre in centres])
-        right = Panel(
-            label="The affinity score against the centre of the inputs",
-            xlim=(-LIMIT, LIMIT), ylim=(0.0, 1.0), xlabel="centre of the inputs", ylabel="affinity score",
-            legend=[("dead-key", "undefined")],
+        right = score_panel(
+            centres, scores, self.centre, score, gaps=True,
+            label="The affinity score against the centre of the inputs", xlabel="centre of the inputs",
         )  # fmt: skip
-        dead = centres[np.isnan(scores)]
-        for side in (dead[dead < 0], dead[dead > 0]):
-            if side.size:
-                right.band("dead-band", side.min(), side.max())
-        right.line("score-curve", centres, scores)
-        right.dot("score-dot", self.centre, score)
-
         bounds = " to ".join(f"{end:.1f}".replace("-", "\u2212") for end in ends)
         return picture(left, right, score=score, text=f"{NAMES[self.activation]}, inputs from {bounds}")

@@ -83,25 +83,32 @@ export function activation(name) {
 }
 
 const sorted = (values) => Float64Array.from(values).sort();
-const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+
+export const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+
+/** Mean of a column and its centred values, exactly 0 where it varies by rounding only. */
+export function centreColumn(values) {
+  const n = values.length;
+  const first = values.reduce((sum, value) => sum + value, 0) / n;
+  // The first mean of values far from 0 is itself rounded; the second pass removes what that leaves.
+  const rest = values.reduce((sum, value) => sum + (value - first), 0) / n;
+  const centred = values.map((value) => value - first - rest);
+  if (largest(centred) <= 4 * Number.EPSILON * largest(values)) centred.fill(0);
+  return { mean: first + rest, centred };
+}
 
 /** Mean, standard deviation (1/n) and standardised values. sd is 0 where the values vary by rounding only. */
 function standardise(values) {
-  const n = values.length;
-  const size = largest(values);
   // Work at magnitude 1: squares of very small or very large values would leave the range of a double. A power of 2
   // takes nothing from the digits.
+  const size = largest(values);
   const scale = size > 0 ? 2 ** Math.floor(Math.log2(size)) : 1;
-  const first = values.reduce((sum, value) => sum + value / scale, 0) / n;
-  // The first mean of values far from 0 is itself rounded; the second pass removes what that leaves.
-  const rest = values.reduce((sum, value) => sum + (value / scale - first), 0) / n;
-  const centred = values.map((value) => value / scale - first - rest);
+  const { mean, centred } = centreColumn(values.map((value) => value / scale));
   const spread = largest(centred);
-  const mean = (first + rest) * scale;
-  if (!(spread > 4 * Number.EPSILON * (size / scale))) return { mean, sd: 0, standard: centred.fill(0) };
+  if (spread === 0) return { mean: mean * scale, sd: 0, standard: centred };
   const square = centred.reduce((sum, value) => sum + (value / spread) ** 2, 0);
-  const sd = Math.sqrt(square / n);
-  return { mean, sd: sd * spread * scale, standard: centred.map((value) => value / spread / sd) };
+  const sd = Math.sqrt(square / values.length);
+  return { mean: mean * scale, sd: sd * spread * scale, standard: centred.map((value) => value / spread / sd) };
 }
 
 /**

@@ -208,6 +208,29 @@ export class Figure {
     return new Panel(this.panels, options);
   }
 
+  /**
+   * A panel of the affinity score over [-limit, limit]. Returns { curve(xs, scores), dot(x, score) }; with `gaps`, the
+   * curve shades the abscissae below and above 0 where there is no score.
+   */
+  scorePanel({ label, xlabel, limit, gaps }) {
+    const panel = this.panel({
+      label, xlim: [-limit, limit], ylim: [0, 1], xlabel, ylabel: "affinity score",
+      legend: gaps ? [["dead-key", "undefined"]] : [],
+    });
+    const bands = gaps ? [panel.band("dead-band"), panel.band("dead-band")] : [];
+    const line = panel.line("score-curve");
+    const dots = panel.dots("score-dot", 6);
+    const curve = (xs, scores) => {
+      const dead = xs.filter((_, i) => Number.isNaN(scores[i]));
+      bands.forEach((band, side) => {
+        const part = dead.filter((x) => (side === 0 ? x < 0 : x > 0));
+        band(part[0] ?? 0, part.at(-1) ?? 0);
+      });
+      line(xs, scores);
+    };
+    return { curve, dot: (x, score) => dots([x], [score]) };
+  }
+
   set(trait, value) {
     this.model.set(trait, value);
     this.model.save_changes();

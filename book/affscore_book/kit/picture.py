@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["LOOKS", "Panel", "look_of", "number", "picture", "ticks"]
+__all__ = ["LOOKS", "Panel", "look_of", "number", "picture", "score_panel", "ticks"]
 
 #: How each class looks where no style sheet is loaded. figure.css overrides it, for the dark theme too.
 LOOKS = {
@@ -154,6 +155,30 @@ class Panel:
     def svg(self) -> str:
         """The picture as one line of SVG."""
         return "".join(self._parts) + "</svg>"
+
+
+def score_panel(
+    xs: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    at: float,
+    score: float,
+    *,
+    label: str,
+    xlabel: str,
+    gaps: bool,
+) -> Panel:
+    """Scores over abscissae around 0, both of shape (n,), and one of them as a dot; ``gaps`` shades where none is."""
+    legend = [("dead-key", "undefined")] if gaps else []
+    panel = Panel(
+        label=label, xlim=(xs[0], xs[-1]), ylim=(0.0, 1.0), xlabel=xlabel, ylabel="affinity score", legend=legend
+    )
+    dead = xs[np.isnan(scores)] if gaps else xs[:0]
+    for side in (dead[dead < 0], dead[dead > 0]):
+        if side.size:
+            panel.band("dead-band", side.min(), side.max())
+    panel.line("score-curve", xs, scores)
+    panel.dot("score-dot", at, score)
+    return panel
 
 
 def picture(*items: Panel, score: float, text: str, headline: str | None = None) -> str:

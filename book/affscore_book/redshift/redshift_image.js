@@ -1,6 +1,6 @@
 // A random network as an image: its weights rescaled and shifted, its spectrum and the scores of its layers.
 // Python's side: widget.py.
-import { activation } from "../kit/affinity1d.js";
+import { activation, centreColumn, largest } from "../kit/affinity1d.js";
 import { assignment } from "../kit/assignment.js";
 import { Figure, element, format } from "../kit/figure.js";
 import { uniforms } from "../kit/uniforms.js";
@@ -139,22 +139,11 @@ function polar(matrix, d) {
 
 /** Samples less their mean, of magnitude about 1; a channel that varies by rounding only becomes exactly 0. */
 function centre(values, d) {
-  const n = values.length / d;
   const out = new Float64Array(values.length);
   for (let c = 0; c < d; c++) {
-    let [mean, rest, largest, spread] = [0, 0, 0, 0];
-    for (let r = 0; r < n; r++) {
-      mean += values[r * d + c] / n;
-      largest = Math.max(largest, Math.abs(values[r * d + c]));
-    }
-    for (let r = 0; r < n; r++) rest += (values[r * d + c] - mean) / n;
-    for (let r = 0; r < n; r++) {
-      out[r * d + c] = values[r * d + c] - mean - rest;
-      spread = Math.max(spread, Math.abs(out[r * d + c]));
-    }
-    if (spread <= 4 * Number.EPSILON * largest) for (let r = 0; r < n; r++) out[r * d + c] = 0;
+    centreColumn(values.filter((_, k) => k % d === c)).centred.forEach((value, r) => { out[r * d + c] = value; });
   }
-  const most = out.reduce((sofar, value) => Math.max(sofar, Math.abs(value)), 0);
+  const most = largest(out);
   return most > 0 ? out.map((value) => value / most) : out;
 }
 

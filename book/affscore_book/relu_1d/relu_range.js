@@ -177,13 +177,9 @@ function render({ model, el }) {
   const boundDot = parts.dots("bound-dot", 6);
   const w2Dot = parts.dots("w2-dot", 6);
 
-  const right = figure.panel({
-    label: "The affinity score against the middle of the range", xlim: [-LIMIT, LIMIT], ylim: [0, 1],
-    xlabel: "middle of the range", ylabel: "affinity score", legend: [["dead-key", "undefined"]],
+  const right = figure.scorePanel({
+    label: "The affinity score against the middle of the range", xlabel: "middle of the range", limit: LIMIT, gaps: true,
   });
-  const deadBands = [right.band("dead-band"), right.band("dead-band")];
-  const scoreCurve = right.line("score-curve");
-  const scoreDot = right.dots("score-dot", 6);
 
   // Both ends change before the picture is drawn, once.
   let [together, busy] = [null, false];
@@ -215,16 +211,12 @@ function render({ model, el }) {
       parts.setLimits([-LIMIT, LIMIT], [0, 1.08 * Math.max(...sweep.bound)]);
       w2Curve(middles, sweep.w2);
       boundCurve(middles, sweep.bound);
-      scoreCurve(middles, sweep.score);
-      const dead = middles.filter((_, i) => Number.isNaN(sweep.score[i]));
-      const [below, above] = [dead.filter((value) => value < 0), dead.filter((value) => value > 0)];
-      deadBands[0](below[0] ?? 0, below.at(-1) ?? 0);
-      deadBands[1](above[0] ?? 0, above.at(-1) ?? 0);
+      right.curve(middles, sweep.score);
     }
     const result = exact(activation, law, low, high);
     w2Dot([middle], [result.w2]);
     boundDot([middle], [result.bound]);
-    scoreDot([middle], [result.score]);
+    right.dot(middle, result.score);
 
     left.setLimits([-LIMIT, LIMIT], ACTIVATIONS[activation].ylim);
     inputBand(low, high);

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import traitlets
 
-from affscore_book.kit.picture import Panel, picture
+from affscore_book.kit.picture import Panel, picture, score_panel
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.relu_1d.exact import Affinity, gaussian_input, uniform_input
 
@@ -122,17 +122,10 @@ class ReluRange(ComputedWidget):
         parts.dot("bound-dot", middle, exact.bound.item())
         parts.dot("w2-dot", middle, exact.w2.item())
 
-        right = Panel(
-            label="The affinity score against the middle of the range",
-            xlim=(-LIMIT, LIMIT), ylim=(0.0, 1.0), xlabel="middle of the range", ylabel="affinity score",
-            legend=[("dead-key", "undefined")],
+        right = score_panel(
+            middles, sweep.score.numpy(), middle, exact.score.item(), gaps=True,
+            label="The affinity score against the middle of the range", xlabel="middle of the range",
         )  # fmt: skip
-        dead = middles[sweep.score.isnan().numpy()]
-        for side in (dead[dead < 0], dead[dead > 0]):
-            if side.size:
-                right.band("dead-band", side.min(), side.max())
-        right.line("score-curve", middles, sweep.score.tolist())
-        right.dot("score-dot", middle, exact.score.item())
 
         if self.law == "uniform":
             law = f"uniform on [{self.low:.2f}, {self.high:.2f}]"

@@ -1,6 +1,6 @@
 // A cloud in the plane goes through an activation: the outputs, the affine image of the inputs, and the optimal
 // coupling between the two. Python's side: widget.py.
-import { CHOICES, activation } from "../kit/affinity1d.js";
+import { CHOICES, activation, centreColumn } from "../kit/affinity1d.js";
 import { assignment } from "../kit/assignment.js";
 import { Figure, element, format } from "../kit/figure.js";
 
@@ -25,17 +25,6 @@ export function cloud({ width, angle, centre }) {
     Float64Array.from(SPIRAL, ([a, b]) => centre + cos * a - sin * width * b),
     Float64Array.from(SPIRAL, ([a, b]) => centre + sin * a + cos * width * b),
   ];
-}
-
-/** Mean of a column and its centred values, exactly 0 where it varies by rounding only. */
-function centreColumn(values) {
-  const n = values.length;
-  const first = values.reduce((sum, value) => sum + value, 0) / n;
-  const rest = values.reduce((sum, value) => sum + (value - first), 0) / n;
-  const centred = values.map((value) => value - first - rest);
-  const largest = (list) => list.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
-  if (largest(centred) <= 4 * Number.EPSILON * largest(values)) centred.fill(0);
-  return { mean: first + rest, centred };
 }
 
 const inner = (u, v) => u.reduce((sum, value, i) => sum + value * v[i], 0);
