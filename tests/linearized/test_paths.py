@@ -17,7 +17,6 @@ from torch.nn import functional as F
 
 from affscore_book.kit.networks import BasicBlock, mlp, resnet
 from affscore_book.linearized.paths import path_lengths
-from affscore_book.linearized.walk import mean_length
 
 
 class Network(nn.Module):
@@ -260,7 +259,6 @@ def test_without_skips_both_lengths_are_the_sum_of_the_shares_of_non_linear_unit
     lengths = path_lengths(network, torch.zeros(1, 6, 15, 15))
     assert lengths.napl == pytest.approx(sum(kept) / 6, rel=1e-15)
     assert lengths.apl == pytest.approx(sum(kept) / 6, rel=1e-15)
-    assert list(lengths.depth.values()) == pytest.approx([sum(kept[: i + 1]) / 6 for i in range(5)], rel=1e-15)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -521,15 +519,13 @@ def test_several_inputs_and_outputs_are_taken_together():
 
     lengths = path_lengths(Two(), (torch.zeros(1, 3), torch.zeros(1, 2)))
     assert lengths.counts.tolist() == [[0, 8]] * 4 + [[0, 4]] * 2
-    assert lengths.napl == 1 and list(lengths.depth) == ["relu"]
+    assert lengths.napl == 1
 
 
-def test_depth_lists_every_call_in_order():
+def test_every_call_of_a_shared_module_counts():
     network = resnet(4, (1,), channels=1)
-    shared = network.relu
-    network.block1.relu1 = network.block1.relu2 = shared
-    lengths = path_lengths(network, torch.zeros(1, 1, 8, 8))
-    assert lengths.depth == {"relu": 1, "relu_2": 2, "relu_3": 2.5} and lengths.napl == 2.5
+    network.block1.relu1 = network.block1.relu2 = network.relu
+    assert path_lengths(network, torch.zeros(1, 1, 8, 8)).napl == 2.5
 
 
 def test_lengths_do_not_depend_on_the_size_of_the_image_or_the_batch():
@@ -604,7 +600,7 @@ def test_googlenet_by_the_shares_of_its_branches():
 def test_auxiliary_outputs_are_off_also_while_training():
     network = torchvision.models.inception_v3(weights=None, init_weights=False).train()
     lengths = path_lengths(network, torch.zeros(1, 3, 96, 96))
-    assert network.training and lengths.counts.shape[0] == 1000 and len(lengths.depth) == 94
+    assert network.training and lengths.counts.shape[0] == 1000
     assert lengths.counts.shape[1] - 1 == 47 and 0 < lengths.napl < lengths.apl < 47
 
 
@@ -662,10 +658,6 @@ def test_what_has_no_path_lengths_is_refused_in_a_sentence(what, capfd):
         path_lengths(network, inputs)
     assert str(raised.value).endswith(".") and len(str(raised.value).splitlines()) == 1
     assert capfd.readouterr() == ("", "")
-
-
-def test_the_mean_length_of_no_path_is_not_a_number():
-    assert math.isnan(mean_length({})) and mean_length({1: 3, 4: 1}) == 7 / 4
 
 
 def test_an_unknown_measure_is_refused():

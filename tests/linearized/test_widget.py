@@ -21,7 +21,6 @@ from affscore_book.linearized.widget import (
     SEEDS,
     WIDTH,
     LinearizedNetwork,
-    SmallNetwork,
     limits,
     lines,
 )
@@ -42,9 +41,6 @@ def random_widgets(count, seed=0, **fixed):
 
 def inputs(count=200, seed=0):
     return torch.from_numpy(np.random.default_rng(seed).uniform(-REACH, REACH, (count, 1)))
-
-
-# ------------------------------------------------------------------------------------------------- the paths
 
 
 def parents(connections, place):
@@ -145,9 +141,6 @@ def test_napl_adds_up_over_layers(seed):
         assert widget.score() == pytest.approx(shares @ factors)
 
 
-# ---------------------------------------------------------------------------------------------- the function
-
-
 def test_the_function_is_torchs(node):
     widgets = list(random_widgets(40, seed=2))
     x = inputs()
@@ -242,9 +235,6 @@ def test_units_become_linear_in_an_order_of_the_draw():
     assert len(orders) > 10
 
 
-# ----------------------------------------------------------------------------------------------- the picture
-
-
 def test_both_languages_offer_and_draw_the_same(node):
     options, seeds, drawn = node(
         LinearizedNetwork._esm, "(m, names) => [m.OPTIONS, m.SEEDS, names.map(m.lines)]", CONNECTIONS
@@ -299,45 +289,10 @@ def test_widget_refuses_what_it_cannot_show(wrong):
         LinearizedNetwork(**wrong)
 
 
-def test_small_network_counts_its_inputs():
-    assert [layer.in_features for layer in SmallNetwork("plain").layers] == [1, 4, 4, 4, 4]
-    assert [layer.in_features for layer in SmallNetwork("concatenate").layers] == [1, 5, 9, 13, 17]
-
-
 def test_the_picture_leaves_the_random_numbers_alone():
     state = torch.random.get_rng_state()
     LinearizedNetwork().fallback()
     assert torch.equal(torch.random.get_rng_state(), state)
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("share / group.length / groups.length", "share / group.length"),
-        ("linear[l][i] ? sum : meet(sum)", "meet(sum)"),
-        ("units.indexOf(i) < state", "i < state"),
-        ("units = [...units, ...after]", "units = after"),
-        ("linear[l][i] ? sum : relu(sum)", "relu(sum)"),
-        ("value[k] * value[k + 1] < 0", "value[k] < value[k + 1]"),
-        ("(v - mean) ** 2", "v ** 2"),
-        ("1e-9 * steepest", "0.5 * steepest"),
-    ],
-)
-def test_a_wrong_formula_in_the_widget_is_noticed(node, right, wrong):
-    assert LinearizedNetwork._esm.count(right) == 1
-    widgets = list(random_widgets(12, seed=4))
-    found = node(LinearizedNetwork._esm.replace(right, wrong), "(m, states) => states.map(m.evaluate)",
-                 [w.state() for w in widgets])  # fmt: skip
-
-    def same(widget, result):
-        x, y, kinks = widget.pieces()
-        pairs = [(result["napl"], widget.score()), (result["x"], x), (result["y"], y), (result["kinks"], kinks)]
-        return (
-            all(np.shape(a) == np.shape(b) and np.allclose(a, b, atol=1e-6, equal_nan=True) for a, b in pairs)
-            and result["linear"] == widget.linear_units().tolist()
-        )
-
-    assert not all(same(widget, result) for widget, result in zip(widgets, found, strict=True))
 
 
 HOST = """async ([source, state]) => {

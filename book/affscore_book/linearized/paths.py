@@ -39,7 +39,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from affscore_book.linearized.graph import as_examples, traced_graph
-from affscore_book.linearized.walk import PathWalk, mean_length
+from affscore_book.linearized.walk import PathWalk
 
 __all__ = ["PathLengths", "path_lengths"]
 
@@ -56,13 +56,10 @@ class PathLengths:
     weights
         Object array (channels, longest + 1) of Fractions: the probability that NAPL's random walk, started in this
         output channel, is a path of length 0, 1, ...; a row sums to 1, or to 0 where no path ends.
-    depth
-        NAPL from the inputs up to and with each activation, mean over its channels, by name, in execution order.
     """
 
     counts: np.ndarray
     weights: np.ndarray
-    depth: dict[str, float]
 
     @property
     def paths(self) -> np.ndarray:
@@ -72,25 +69,28 @@ class PathLengths:
     @property
     def apl(self) -> float:
         """Average path length: mean number of non-linear units on a path, all paths equally likely."""
-        return mean_length(dict(enumerate(self._shares("apl"))))
+        return self._mean("apl")
 
     @property
     def napl(self) -> float:
         """Normalised average path length, mean over the output channels in which paths end."""
-        return mean_length(dict(enumerate(self._shares("napl"))))
+        return self._mean("napl")
 
     def shares(self, measure: str = "apl") -> np.ndarray:
         """Share of the paths with length 0, 1, ..., float64 (longest + 1,), as ``"apl"`` or ``"napl"`` weighs them.
 
         Its mean length is :attr:`apl` or :attr:`napl`.
         """
-        shares = self._shares(measure)
-        return np.array([float(Fraction(share) / sum(shares)) for share in shares])
+        return np.array(list(map(float, self._shares(measure))))
 
-    def _shares(self, measure: str) -> np.ndarray:
+    def _shares(self, measure: str) -> list[Fraction]:
         if measure not in ("apl", "napl"):
             raise ValueError(f'measure: got {measure!r}; it should be "apl" or "napl".')
-        return (self.counts if measure == "apl" else self.weights).sum(axis=0)
+        weights = (self.counts if measure == "apl" else self.weights).sum(axis=0)
+        return [Fraction(weight) / sum(weights) for weight in weights]
+
+    def _mean(self, measure: str) -> float:
+        return float(sum(length * share for length, share in enumerate(self._shares(measure))))
 
     def __repr__(self) -> str:
         paths = self.paths.sum()
@@ -151,4 +151,4 @@ def path_lengths(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> PathL
     for row, paths in enumerate(outputs):
         for length, (count, weight) in paths.items():
             counts[row, length], weights[row, length] = count, weight
-    return PathLengths(counts, weights, walk.depth)
+    return PathLengths(counts, weights)

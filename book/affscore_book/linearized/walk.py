@@ -8,9 +8,8 @@ in :mod:`affscore_book.linearized.paths`.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
@@ -19,18 +18,12 @@ import torch
 from torch import Tensor, fx, nn
 from torch.fx.node import map_aggregate
 
-from affscore_book.linearized.graph import enclosing_module, function_name, node_name
+from affscore_book.linearized.graph import function_name, node_name
 
-__all__ = ["PathWalk", "mean_length"]
+__all__ = ["PathWalk", "Paths"]
 
 #: The paths into a unit, by length: how many there are, and their probability in NAPL's random walk.
 Paths = dict[int, tuple[int, Fraction]]
-
-
-def mean_length(shares: Mapping[int, int | Fraction]) -> float:
-    """Mean length of paths whose shares, by length, need not add up to 1; NaN where there is none."""
-    total = sum(shares.values())
-    return float(Fraction(sum(length * share for length, share in shares.items())) / total) if total else float("nan")
 
 
 class _NoRule(Exception):
@@ -129,19 +122,13 @@ def _class_name(module: nn.Module) -> str:
 class PathWalk(fx.Interpreter):
     """Runs a graph from :func:`affscore_book.linearized.graph.traced_graph` on labels.
 
-    Attributes
-    ----------
-    states
-        The paths into a unit, by label: 0 is a unit that no path reaches, 1 an input.
-    depth
-        After the run: NAPL from the inputs up to and with each activation, mean over its channels, by name.
+    ``states`` holds the paths into a unit, by label: 0 is a unit that no path reaches, 1 an input.
     """
 
     def __init__(self, traced: fx.GraphModule):
         super().__init__(traced)
         self.extra_traceback = False
         self.states: list[Paths] = [{}, {0: (1, Fraction(1))}]
-        self.depth: dict[str, float] = {}
         self.known: dict[Hashable, int] = {}
         self.summands: dict[fx.Node, list[Tensor]] = {}
 
@@ -288,13 +275,7 @@ class PathWalk(fx.Interpreter):
             slope = slope.view(-1, *[1] * (len(units.shape) - 2))
         distinct, place = units.small.unique(return_inverse=True)
         longer = torch.tensor([self.longer(label) for label in distinct.tolist()], device=place.device)[place]
-        result = self._expand(n, torch.where(slope != 1, longer, units.small))
-        path = str(n.target) if module else ".".join(filter(None, (enclosing_module(n), function_name(n))))
-        names = (path if call == 1 else f"{path}_{call}" for call in itertools.count(1))
-        paths = self.states[self.mix(result.flat())]
-        mean = mean_length({length: weight for length, (_, weight) in paths.items()})
-        self.depth[next(name for name in names if name not in self.depth)] = mean
-        return result
+        return self._expand(n, torch.where(slope != 1, longer, units.small))
 
 
 def _in_place(name: str, module: nn.Module | None, args: Any, kwargs: Any) -> bool:

@@ -225,8 +225,6 @@ def limits(values: Array) -> tuple[float, float]:
     return (math.floor(low / step) - 0.25) * step, (math.ceil(high / step) + 0.25) * step
 
 
-# ---------------------------------------------------------------------------------------------------- the graph
-
 COLUMNS = (18, 75, 137, 199, 261, 324)  # of the input, the hidden layers and the output
 ROWS = (68, 102, 136, 170)
 MIDDLE = 119
