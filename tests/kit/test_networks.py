@@ -14,7 +14,8 @@ from torch import nn
 from affscore_book.kit.networks import BasicBlock, activation_layers, load_network, mlp, myrtle, resnet, resnet20
 from affscore_book.kit.training import accuracy, image_data, save_weights
 
-STORED = sorted((Path(__file__).parents[2] / "book" / "data" / "networks").glob("*.safetensors"))
+NETWORKS = Path(__file__).parents[2] / "book" / "data" / "networks"
+STORED = sorted(NETWORKS.glob("*.safetensors"))
 
 
 def sides(network: nn.Module, size: int = 32) -> list[tuple[int, ...]]:
@@ -146,7 +147,12 @@ def test_a_committed_network_is_what_its_file_says(path):
     assert about["data"] == "fashion-mnist" and about["licence"] and about["device"] and about["torch"]
 
 
-def test_a_committed_accuracy_is_measured_again():
-    data = image_data("fashion-mnist")
-    network, about = load_network(next(path for path in STORED if path.stem == "myrtle_0"))
-    assert accuracy(network, data, data.test) == pytest.approx(about["accuracy"], abs=1e-3)
+@pytest.mark.parametrize("name", ["myrtle_0", "plain20_1"])
+def test_a_committed_accuracy_is_measured_again(name):
+    """On the images of the stitching chapter, whose study has it exactly, beside the accuracy on all images."""
+    stored = json.loads((NETWORKS.parent / "stitching" / "study.json").read_text(encoding="utf-8"))
+    data, images = image_data("fashion-mnist"), stored["settings"]["images"]["test"]
+    network, about = load_network(NETWORKS / f"{name}.safetensors")
+    found = accuracy(network, data, data.test.take(slice(0, images)))
+    assert found == pytest.approx(stored["networks"][name]["accuracy"], abs=4e-3)
+    assert stored["networks"][name]["accuracy_all_test"] == about["accuracy"]

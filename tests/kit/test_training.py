@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,8 @@ import pytest
 import torch
 from torch import nn
 
-from affscore_book.kit.images import labelled_images
 from affscore_book.kit import training
+from affscore_book.kit.images import labelled_images
 from affscore_book.kit.networks import load_network, myrtle
 from affscore_book.kit.training import ImageData, Images, accuracy, augment, fit, image_data
 
@@ -152,15 +153,9 @@ def test_the_three_sets_are_apart_and_complete():
     images, labels = labelled_images("fashion-mnist", "train")
     assert data.train.images.shape[1:] == (1, 32, 32) and not data.train.images[:, :, :2].any()
     inner = torch.cat([data.validation.images, data.train.images])[:, 0, 2:30, 2:30].numpy()
-    together = (
-        np.lexsort(inner.reshape(len(inner), -1)[:, 300:420].T),
-        np.lexsort(images.reshape(len(images), -1)[:, 300:420].T),
-    )
+    assert Counter(image.tobytes() for image in inner) == Counter(image.tobytes() for image in images)
     both = torch.cat([data.validation.labels, data.train.labels]).numpy()
     assert np.bincount(both).tolist() == np.bincount(labels).tolist() == [6000] * 10
-    assert np.array_equal(
-        inner.sum(axis=(1, 2), dtype=int)[together[0]], images.sum(axis=(1, 2), dtype=int)[together[1]]
-    )
     values = data.standardise(data.train.images[:5000])
     assert abs(values.mean()) < 0.02 and abs(values.std() - 1) < 0.02
 
@@ -194,7 +189,7 @@ def test_bad_part_is_named():
 
 def test_the_script_trains_resumes_and_stores(tmp_path, monkeypatch, capsys):
     """The smoke mode: the loss falls, and the saved weights reload to the same outputs."""
-    kinds = ["--kind", "myrtle", "--kind", "plain20", "--epochs", "3"]
+    kinds = ["--kind", "myrtle", "--kind", "plain20", "--epochs", "2"]
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--smoke", "--out", str(tmp_path), *kinds])
     exact = {}
     original = training.save_weights
@@ -220,19 +215,26 @@ def test_the_script_trains_resumes_and_stores(tmp_path, monkeypatch, capsys):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == times
 
 
-def test_a_killed_script_goes_on(tmp_path):
+def test_a_killed_script_goes_on(tmp_path, monkeypatch):
     """Killed after an epoch, started again: the same weights as without the kill."""
-    command = [sys.executable, str(SCRIPT), "--smoke", "--kind", "myrtle", "--epochs", "4"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    subprocess.run([*command, "--out", str(tmp_path / "whole")], env=environment, check=True, capture_output=True)
+    options = ["--smoke", "--kind", "myrtle", "--epochs", "3"]
+
+    def run(folder):
+        monkeypatch.setattr(sys, "argv", [str(SCRIPT), *options, "--out", str(folder)])
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+        return load_network(folder / "myrtle_0.safetensors")[0].state_dict()
+
     folder = tmp_path / "killed"
-    process = subprocess.Popen([*command, "--out", str(folder)], env=environment)
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen([sys.executable, str(SCRIPT), *options, "--out", str(folder)], env=environment)
     while not list(folder.glob("*.checkpoint")) and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
-    process.wait()
-    subprocess.run([*command, "--out", str(folder)], env=environment, check=True, capture_output=True)
-    first, second = (load_network(each / "myrtle_0.safetensors")[0] for each in (tmp_path / "whole", folder))
-    assert all(
-        torch.equal(a, b) for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True)
-    )
+    assert process.wait() == -signal.SIGKILL
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        resumed, whole = run(folder), run(tmp_path / "whole")
+    finally:
+        torch.set_num_threads(threads)
+    assert all(torch.equal(value, whole[name]) for name, value in resumed.items())

@@ -24,8 +24,9 @@ from torch.nn import functional
 from tqdm.auto import tqdm
 
 from affscore.files import replacing
-from affscore_book.kit.images import labelled_images
 from affscore.zoo.models import read_state_dict
+from affscore_book.kit.features import evaluating
+from affscore_book.kit.images import labelled_images
 
 __all__ = ["ImageData", "Images", "accuracy", "fit", "image_data", "load_weights", "read_about", "save_weights"]
 
@@ -160,7 +161,7 @@ def fit(
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> list[dict[str, float]]:
-    """Train in place, on the device where the network is.
+    """Train in place, on the device where the network is. It ends in evaluation mode.
 
     Parameters
     ----------
@@ -232,6 +233,7 @@ def fit(
             total += loss.item() * len(index)
         if not math.isfinite(total):
             raise ValueError(f"the loss of epoch {epoch + 1} is not finite; try a smaller learning_rate.")
+        network.eval()
         history.append({"loss": total / len(train.labels), "validation": accuracy(network, data, data.validation)})
         if after_epoch is not None:
             after_epoch(epoch + 1)
@@ -247,13 +249,13 @@ def fit(
 
 @torch.no_grad()
 def accuracy(network: nn.Module, data: ImageData, images: Images, batch_size: int = 500) -> float:
-    """Share of the images whose largest output is at their label, between 0 and 1. The network is put in eval mode."""
-    network.eval()
+    """Share of the images whose largest output is at their label, between 0 and 1, in evaluation mode."""
     device = next(network.parameters()).device
     right = 0
-    for start in range(0, len(images.labels), batch_size):
-        some = images.take(slice(start, start + batch_size)).to(device)
-        right += int((network(data.standardise(some.images)).argmax(1) == some.labels).sum())
+    with evaluating(network):
+        for start in range(0, len(images.labels), batch_size):
+            some = images.take(slice(start, start + batch_size)).to(device)
+            right += int((network(data.standardise(some.images)).argmax(1) == some.labels).sum())
     return right / len(images.labels)
 
 

@@ -12,6 +12,7 @@ its initialisation and of its training. Fashion-MNIST: Zalando SE, MIT licence.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import platform
 import time
 from pathlib import Path
@@ -107,6 +108,9 @@ def main() -> None:
         arguments.train_images, arguments.myrtle_width, arguments.resnet_width = 640, 4, 2
     arguments.out.mkdir(parents=True, exist_ok=True)
     data = image_data(arguments.dataset, root=arguments.root, train=arguments.train_images)
+    if arguments.smoke:
+        some = slice(0, 500)
+        data = dataclasses.replace(data, validation=data.validation.take(some), test=data.test.take(some))
     for kind in arguments.kind or KINDS:
         for seed in KINDS[kind][2][:1] if arguments.smoke else KINDS[kind][2]:
             train(kind, seed, data, arguments)

@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import math
-import platform
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,11 +25,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-import affscore
 from affscore import signature
-from affscore.files import replacing
 from affscore_book.kit.networks import activation_layers, load_network
-from affscore_book.kit.training import image_data
+from affscore_book.kit.stored import open_results, store_results
+from affscore_book.kit.training import accuracy, image_data
 from affscore_book.stitching.maps import Stitch, stitch_layer
 from affscore_book.stitching.moments import Moments
 from affscore_book.stitching.stitched import Stitched, accuracy_of, inside_block, layer_moments, learn, reestimate
@@ -90,32 +87,25 @@ class Study:
     @functools.cache  # noqa: B019
     def accuracy(self, name: str) -> float:
         """On the same test images as the stitched networks."""
-        network = self.network(name)
-        with torch.no_grad():
-            parts = zip(self.test[0].split(250), self.test[1].split(250), strict=True)
-            right = sum(int((network(x).argmax(1) == y).sum()) for x, y in parts)
-        return right / len(self.test[1])
+        count = SETTINGS["images"]["test"]
+        return accuracy(self.network(name), self.data, self.data.test.take(slice(0, count)))
 
     @functools.lru_cache(maxsize=2)  # noqa: B019
     def moments(self, one: str, other: str) -> dict[str, Moments]:
         images = self.train[0][: SETTINGS["images"]["moments"]]
         return layer_moments(self.network(one), self.network(other), images, skips=True)
 
-    def cut(self, one: str, other: str, layer: str, learning: bool = False) -> Cut:
-        return Cut(self, one, other, layer, learning)
-
 
 class Cut:
     """One pair of networks at one layer, with everything that is computed once for all stitches."""
 
-    def __init__(self, study: Study, one: str, other: str, layer: str, learning: bool):
+    def __init__(self, study: Study, one: str, other: str, layer: str, learning: bool = False):
         self.study, self.names, self.layer = study, (one, other), layer
         self.stitched = Stitched(study.network(one), study.network(other), layer)
         count = SETTINGS["images"]["learn" if learning else "reestimate"]
         self.labels = study.train[1][:count]
         self.states = self.stitched.states(study.train[0][:count], 250)
         self.test = self.stitched.states(study.test[0], 250)
-        self.norms = any(isinstance(module, nn.BatchNorm2d) for module in self.stitched.top.modules())
 
     def start(self, which: str = "stitch") -> Moments:
         name = self.layer if which == "stitch" else f"{self.layer.removesuffix('.relu1')}.shortcut"
@@ -130,15 +120,14 @@ class Cut:
         learn(self.stitched, self.states, self.labels, **options)
         return stitch.rounded()
 
+    def reestimated(self) -> Stitched:
+        return reestimate(self.stitched, self.states.take(slice(0, SETTINGS["images"]["reestimate"])))
+
     def record(self, stitch: Stitch, name: str, skip: Stitch | None = None, **more: Any) -> Record:
         """The accuracies of a stitch, with the statistics of batch norm kept and measured anew."""
         self.stitched.stitch, self.stitched.skip_stitch = stitch, skip
-        count = SETTINGS["images"]["reestimate"]
         kept = accuracy_of(self.stitched, self.test, self.study.test[1])
-        anew = kept
-        if self.norms:
-            fresh = reestimate(self.stitched, type(self.states)(*(x if x is None else x[:count] for x in self.states)))
-            anew = accuracy_of(fresh, self.test, self.study.test[1])
+        anew = accuracy_of(self.reestimated(), self.test, self.study.test[1])
         one, other = self.names
         return {"bottom": one, "top": other, "layer": self.layer, "channels": stitch.outputs, "stitch": name,
                 "kept": kept, "reestimated": anew} | more  # fmt: skip
@@ -147,7 +136,7 @@ class Cut:
 def closed(study: Study, one: str, other: str, kinds: list[str], skips: bool = False) -> Iterator[Record]:
     """Closed-form stitches at every layer."""
     for layer in activation_layers(study.network(one)):
-        cut = study.cut(one, other, layer)
+        cut = Cut(study, one, other, layer)
         for kind in kinds:
             stitch = stitch_layer(kind, cut.start()).rounded()
             yield cut.record(stitch, kind, fit="closed form")
@@ -159,7 +148,7 @@ def closed(study: Study, one: str, other: str, kinds: list[str], skips: bool = F
 def learned(study: Study, one: str, other: str, layers: list[str], kinds: list[str]) -> Iterator[Record]:
     """Stitches learned on the task: from the closed form, G_ReLU also from noise."""
     for layer in layers:
-        cut = study.cut(one, other, layer, learning=True)
+        cut = Cut(study, one, other, layer, learning=True)
         for kind in kinds:
             stitch = stitch_layer(kind, cut.start(), head_start=0.0)
             options = SETTINGS["scales" if kind == "g_relu" else "learn"]
@@ -171,7 +160,7 @@ def learned(study: Study, one: str, other: str, layers: list[str], kinds: list[s
 def lasso(study: Study, one: str, other: str) -> Iterator[Record]:
     """Figure 15: accuracy and sparsity for three strengths."""
     for layer in activation_layers(study.network(one)):
-        cut = study.cut(one, other, layer, learning=True)
+        cut = Cut(study, one, other, layer, learning=True)
         for strength in SETTINGS["lasso"]:
             options = SETTINGS["learn"] | {"epochs": SETTINGS["lasso_epochs"]}
             stitch = cut.learned(stitch_layer("lasso", cut.start(), strength=strength), **options)
@@ -181,16 +170,14 @@ def lasso(study: Study, one: str, other: str) -> Iterator[Record]:
 def alphas(study: Study, one: str, other: str) -> Iterator[Record]:
     """Figure 13: G_ReLU from noise without a head start, for several alpha; the accuracy on validation images too."""
     for layer in activation_layers(study.network(one)):
-        cut = study.cut(one, other, layer, learning=True)
+        cut = Cut(study, one, other, layer, learning=True)
         validation = cut.stitched.states(study.validation[0], 250)
         for alpha in SETTINGS["alpha"]:
             stitch = stitch_layer("g_relu", cut.channels(), alpha=alpha, head_start=0.0)
             options = SETTINGS["noise"] | {"epochs": SETTINGS["alpha_epochs"]}
             stitch = cut.learned(stitch, **options)
             cut.stitched.stitch = stitch
-            count = SETTINGS["images"]["reestimate"]
-            fresh = reestimate(cut.stitched, type(cut.states)(*(x if x is None else x[:count] for x in cut.states)))
-            value = accuracy_of(fresh, validation, study.validation[1])
+            value = accuracy_of(cut.reestimated(), validation, study.validation[1])
             yield cut.record(stitch, "g_relu", fit="learned from noise", alpha=alpha, validation=value)
 
 
@@ -201,7 +188,7 @@ def planted(study: Study, name: str) -> Iterator[Record]:
     other = act(network, sample_action(network, generator, spread=0.5))
     study.extra[f"acted_on_{name}"] = other.to(study.device).to(memory_format=torch.channels_last)
     for layer in activation_layers(network):
-        cut = study.cut(name, f"acted_on_{name}", layer, learning=True)
+        cut = Cut(study, name, f"acted_on_{name}", layer, learning=True)
         truth = stitch_layer("g_relu", cut.start()).rounded()
         yield cut.record(truth, "g_relu", fit="closed form")
         stitch = cut.learned(stitch_layer("g_relu", cut.channels()), **SETTINGS["noise"])
@@ -212,7 +199,7 @@ def planted(study: Study, name: str) -> Iterator[Record]:
 def soft(study: Study, one: str, other: str) -> Iterator[Record]:
     """G_ReLU by soft sorting, at the layers where it is cheap."""
     for layer in ("relu3", "relu4"):
-        cut = study.cut(one, other, layer, learning=True)
+        cut = Cut(study, one, other, layer, learning=True)
         stitch = stitch_layer("soft_sort", cut.channels())
         yield cut.record(cut.learned(stitch, **SETTINGS["noise"]), "soft_sort", fit="learned from noise")
 
@@ -264,18 +251,6 @@ def tasks(study: Study) -> Iterator[tuple[str, Callable[[], Iterator[Record]], t
         yield task("learned", learned, pair, myrtle_layers, kinds)
 
 
-def write(file: Path, result: dict[str, Any]) -> None:
-    """One record a line. The file is complete or as it was before."""
-    parts = {key: value for key, value in result.items() if key != "tasks"}
-    head = json.dumps(parts, indent=1, allow_nan=False)[:-2]
-    blocks = []
-    for name, records in result["tasks"].items():
-        lines = ",\n".join(f"   {json.dumps(record, allow_nan=False)}" for record in records)
-        blocks.append(f"  {json.dumps(name)}: [\n{lines}\n  ]")
-    with replacing(file) as beside:
-        beside.write_text(f'{head},\n "tasks": {{\n' + ",\n".join(blocks) + "\n }\n}\n", encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dataset", default="fashion-mnist", choices=("fashion-mnist", "cifar10"))
@@ -289,18 +264,9 @@ def main() -> None:
         SETTINGS.update(FULL)
     torch.set_num_threads(1)
     settings = {"dataset": arguments.dataset} | SETTINGS
-    result: dict[str, Any] = {"settings": settings, "networks": {}, "seconds": 0.0, "tasks": {}}
-    if arguments.out.exists():
-        result = json.loads(arguments.out.read_text(encoding="utf-8"))
-        if result["settings"] != settings:
-            raise SystemExit(f"{arguments.out.name} has other settings than this script; remove it to start anew.")
-    result["made_with"] = {
-        "script": "book/data/stitching/make.py",
-        "affscore": affscore.__version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "device": torch.cuda.get_device_name() if arguments.device == "cuda" else f"CPU ({platform.machine()})",
-    }
+    result = open_results(arguments.out, settings, networks={}, tasks={})
+    if arguments.device == "cuda":
+        result["made_with"]["device"] = torch.cuda.get_device_name()
     study = Study(arguments)
     missing = set()
     for name, run, networks in tasks(study):
@@ -314,7 +280,7 @@ def main() -> None:
             result["networks"][one] = {"accuracy": study.accuracy(one), "accuracy_all_test": about["accuracy"]}
         result["tasks"][name] = list(run())
         result["seconds"] = round(result["seconds"] + time.process_time() - start, 1)
-        write(arguments.out, result)
+        store_results(arguments.out, result)
         print(f"{name}: {time.process_time() - start:.0f} s, {result['seconds']} s in all", flush=True)
     if missing:
         print("left out, because these networks are not there:", ", ".join(sorted(missing)))
