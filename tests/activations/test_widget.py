@@ -1,33 +1,29 @@
 """The explorer of activations: its JavaScript has the same catalogue, functions and scores."""
 
 import numpy as np
-import pytest
 import torch
 
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.activations.laws import score_curve
-from affscore_book.kit.bundle import bundle, sources
+from affscore_book.activations.widget import ActivationExplorer
+
+JAVASCRIPT = ActivationExplorer._esm
 
 
-@pytest.fixture(scope="module")
-def javascript():
-    return bundle(sources()["ActivationExplorer"])
-
-
-def test_javascript_has_the_same_catalogue(node, javascript):
+def test_javascript_has_the_same_catalogue(node):
     rows = node(
-        javascript, "m => Object.entries(m.CATALOGUE).map(([k, r]) => [k, r[0], r[2], Boolean(r[3]), Boolean(r[4])])"
+        JAVASCRIPT, "m => Object.entries(m.CATALOGUE).map(([k, r]) => [k, r[0], r[2], Boolean(r[3]), Boolean(r[4])])"
     )
     assert [row[:3] for row in rows] == [[row.name, row.title, list(row.kinks)] for row in CATALOGUE.values()]
     assert [row[3:] for row in rows] == [[tail is not None for tail in row.tails] for row in CATALOGUE.values()]
 
 
-def test_javascript_functions(node, javascript):
+def test_javascript_functions(node):
     kinks = np.array([-6, -3, -2, -1, -0.5, 0, 0.5, 1, 2, 3, 6.0])
     x = np.concatenate([np.linspace(-40, 24, 401), kinks, kinks - 1e-9, kinks + 1e-9])
     body = """(m, x) => Object.fromEntries(Object.entries(m.CATALOGUE).map(
         ([name, row]) => [name, [row[1], row[3] ?? null, row[4] ?? null].map((f) => f && x.map(f))]))"""
-    for name, theirs in node(javascript, body, x.tolist()).items():
+    for name, theirs in node(JAVASCRIPT, body, x.tolist()).items():
         row = CATALOGUE[name]
         for ours, values in zip((row.function, *row.tails), theirs, strict=True):
             assert (ours is None) == (values is None)
@@ -36,7 +32,7 @@ def test_javascript_functions(node, javascript):
                 np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-12, err_msg=name)
 
 
-def test_javascript_scores(node, javascript):
+def test_javascript_scores(node):
     """Around the kinks; the ends of the sliders, with tails and dead ranges, are in the test of all widgets."""
     states = [
         {"activation": name, "mean": mean, "std": std}
@@ -45,7 +41,7 @@ def test_javascript_scores(node, javascript):
         for std in (0.05, 0.6, 1.0)
     ]
     body = "(m, states) => states.map((s) => [m.evaluate(s).score, m.scoreCurve(s.activation, [s.mean], s.std)[0]])"
-    fine, coarse = np.transpose(node(javascript, body, states))
+    fine, coarse = np.transpose(node(JAVASCRIPT, body, states))
     exact = np.array([score_curve(s["activation"], s["mean"], s["std"]).item() for s in states])
     np.testing.assert_allclose(fine, exact, rtol=0, atol=1e-6)
     assert not np.allclose(fine[12:], exact[:-12], atol=1e-2, equal_nan=True)

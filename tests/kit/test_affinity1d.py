@@ -13,7 +13,7 @@ from scipy import special
 import affscore_book.kit
 from affscore import affine_map, affinity_score
 from affscore_book.activations.catalogue import CATALOGUE
-from affscore_book.kit.affinity1d import NAMES, uniform_grid, uniforms
+from affscore_book.kit.affinity1d import CHOICES, uniform_grid, uniforms
 from affscore_book.kit.bundle import bundle
 
 KIT = Path(affscore_book.kit.__file__).parent
@@ -46,7 +46,7 @@ def test_activations_match_the_catalogue(node):
     x = np.concatenate([np.linspace(-36, 36, 501), kinks, kinks - 1e-9, kinks + 1e-9, [-1e-300, -800.0, 800.0]])
     values, choices = node(MATHEMATICS, "(m, x) => [Object.fromEntries(Object.entries(m.ACTIVATIONS).map("
                            "([name, f]) => [name, x.map((value) => f(value))])), m.CHOICES]", x.tolist())  # fmt: skip
-    assert choices == [list(item) for item in NAMES.items()] and set(NAMES) < set(values)
+    assert choices == [list(item) for item in CHOICES.items()] and set(CHOICES) < set(values)
     for name, outputs in values.items():
         np.testing.assert_allclose(outputs, CATALOGUE[name](x), rtol=1e-11, atol=1e-300, err_msg=name)
 
@@ -85,7 +85,7 @@ def grid_of_laws():
 def expectations():
     """(activation, x, y, score and image of x[7] by affscore) over the grid."""
     cases = []
-    for name, x in itertools.product(NAMES, grid_of_laws()):
+    for name, x in itertools.product(CHOICES, grid_of_laws()):
         y = CATALOGUE[name](x).numpy()
         expected = {"score": affinity_score(x, y, covariance="empirical").item()}
         if not math.isnan(expected["score"]):

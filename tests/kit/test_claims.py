@@ -7,31 +7,32 @@ import pytest
 from affscore_book.kit.claims import Claim, ClaimTable, near, verdict
 
 
-@pytest.mark.parametrize("ours", [0.55, 0.6, 0.65])
-def test_agrees_inside_and_on_the_ends(ours):
-    assert verdict(ours, (0.55, 0.65)) == "agrees"
-
-
-@pytest.mark.parametrize("ours", [0.5499, 0.6501, -0.6, math.nan, math.inf, -math.inf])
-def test_disagrees_outside_and_for_nan(ours):
-    assert verdict(ours, (0.55, 0.65)) == "disagrees"
+@pytest.mark.parametrize(
+    ("ours", "says"),
+    [(0.55, "agrees"), (0.6, "agrees"), (0.65, "agrees"), (0.5499, "disagrees"), (0.6501, "disagrees"),
+     (-0.6, "disagrees"), (math.nan, "disagrees"), (math.inf, "disagrees"), (-math.inf, "disagrees")],
+)  # fmt: skip
+def test_a_range_holds_its_ends_and_no_nan(ours, says):
+    assert verdict(ours, (0.55, 0.65)) == says
 
 
 def test_near_is_symmetric():
-    low, high = near(0.6, 0.05)
-    assert low == pytest.approx(0.55) and high == pytest.approx(0.65)
+    assert near(0.6, 0.05) == pytest.approx((0.55, 0.65))
 
 
-@pytest.mark.parametrize("tolerance", [-0.1, math.nan])
-def test_near_refuses_a_bad_tolerance(tolerance):
-    with pytest.raises(ValueError, match=r"tolerance is .*at least 0"):
-        near(0.6, tolerance)
-
-
-@pytest.mark.parametrize("accept", [(1, 0), (math.nan, 1), (0, math.nan)])
-def test_verdict_refuses_an_empty_range(accept):
-    with pytest.raises(ValueError, match=r"accept is .*low <= high"):
-        verdict(0.5, accept)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: near(0.6, -0.1), r"tolerance is -0\.1; .*at least 0"),
+        (lambda: near(0.6, math.nan), r"tolerance is nan"),
+        (lambda: verdict(0.5, (1, 0)), r"accept is .*low <= high"),
+        (lambda: verdict(0.5, (math.nan, 1)), r"accept is .*low <= high"),
+        (lambda: verdict(0.5, (0, math.nan)), r"accept is .*low <= high"),
+    ],
+)
+def test_empty_ranges_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 def test_table_shows_every_verdict_and_escapes():

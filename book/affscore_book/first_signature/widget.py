@@ -9,7 +9,7 @@ import traitlets
 
 from affscore.score import affinity_score
 from affscore_book.activations.catalogue import CATALOGUE
-from affscore_book.kit.affinity1d import NAMES, uniform_grid
+from affscore_book.kit.affinity1d import CHOICES, uniform_grid
 from affscore_book.kit.picture import Panel, picture, score_panel
 from affscore_book.kit.widgets import ComputedWidget
 
@@ -43,7 +43,7 @@ class ScoreSlider(ComputedWidget):
 
     _esm = Path(__file__).with_name("score_slider.js")
 
-    activation = traitlets.Enum(list(NAMES), default_value="relu").tag(sync=True)
+    activation = traitlets.Enum(list(CHOICES), default_value="relu").tag(sync=True)
     centre = traitlets.Float(0.0, min=-LIMIT, max=LIMIT).tag(sync=True)
 
     def _samples(self, centre: float) -> tuple[np.ndarray, np.ndarray]:
@@ -71,7 +71,7 @@ class ScoreSlider(ComputedWidget):
         pad = 0.05 * (high - low)
 
         left = Panel(
-            label=f"{NAMES[self.activation]}, the range of its inputs, and the affine image",
+            label=f"{CHOICES[self.activation]}, the range of its inputs, and the affine image",
             xlim=(-limit, limit), ylim=(low - pad, high + pad), xlabel="input",
             legend=[("input-curve", "output"), ("image-line", "affine image")],
         )  # fmt: skip
@@ -88,4 +88,4 @@ class ScoreSlider(ComputedWidget):
             label="The affinity score against the centre of the inputs", xlabel="centre of the inputs",
         )  # fmt: skip
         bounds = " to ".join(f"{end:.1f}".replace("-", "\u2212") for end in ends)
-        return picture(left, right, score=score, text=f"{NAMES[self.activation]}, inputs from {bounds}")
+        return picture(left, right, score=score, text=f"{CHOICES[self.activation]}, inputs from {bounds}")

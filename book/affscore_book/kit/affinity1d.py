@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NAMES", "uniform_grid", "uniforms"]
+__all__ = ["CHOICES", "uniform_grid", "uniforms"]
 
 #: What a reader chooses from in the widgets of clouds and ranges.
-NAMES = {
+CHOICES = {
     "relu": "ReLU",
     "leaky_relu": "Leaky ReLU",
     "gelu": "GELU",

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 __all__ = ["LOOKS", "Panel", "look_of", "number", "picture", "score_panel", "ticks"]
 
+Array = NDArray[np.float64]
+
 #: How each class looks where no style sheet is loaded. figure.css overrides it, for the dark theme too.
 LOOKS = {
     "paper": 'fill="#ffffff"',
@@ -157,16 +159,7 @@ class Panel:
         return "".join(self._parts) + "</svg>"
 
 
-def score_panel(
-    xs: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    at: float,
-    score: float,
-    *,
-    label: str,
-    xlabel: str,
-    gaps: bool,
-) -> Panel:
+def score_panel(xs: Array, scores: Array, at: float, score: float, *, label: str, xlabel: str, gaps: bool) -> Panel:
     """Scores over abscissae around 0, both of shape (n,), and one of them as a dot; ``gaps`` shades where none is."""
     legend = [("dead-key", "undefined")] if gaps else []
     panel = Panel(

@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 
 from affscore.score import affine_map, affinity_score
 from affscore_book.activations.catalogue import CATALOGUE
-from affscore_book.kit.affinity1d import NAMES
+from affscore_book.kit.affinity1d import CHOICES
 from affscore_book.kit.picture import Panel, look_of, picture
 from affscore_book.kit.widgets import ComputedWidget
 
@@ -99,7 +99,7 @@ class CloudThroughActivation(ComputedWidget):
     _esm = Path(__file__).with_name("cloud_through_activation.js")
     _css = Path(__file__).with_name("cloud_through_activation.css")
 
-    activation = traitlets.Enum(list(NAMES), default_value="relu").tag(sync=True)
+    activation = traitlets.Enum(list(CHOICES), default_value="relu").tag(sync=True)
     angle = traitlets.Float(30.0, min=0.0, max=180.0).tag(sync=True)
     centre = traitlets.Float(0.0, min=-CENTRE, max=CENTRE).tag(sync=True)
     width = traitlets.Float(0.5, min=WIDTHS[0], max=WIDTHS[1]).tag(sync=True)
@@ -129,7 +129,7 @@ class CloudThroughActivation(ComputedWidget):
             left.dot("input-dot", across, up, radius=3)
         limits = frame(np.concatenate([image, y]))
         right = _CloudPanel(
-            label=f"{NAMES[self.activation]}: the outputs, the affine image of the inputs, and the optimal coupling "
+            label=f"{CHOICES[self.activation]}: the outputs, the affine image of the inputs, and the optimal coupling "
             "between them",
             xlim=limits, ylim=limits, xlabel="first output (vertical: second output)", height=HEIGHT,
         )  # fmt: skip
@@ -139,5 +139,5 @@ class CloudThroughActivation(ComputedWidget):
         for across, up in y:
             right.dot("input-dot", across, up, radius=4)
         right.crosses("image-line", image)
-        text = f"{NAMES[self.activation]}: W\u2082 = {w2:.3f}, bound = {bound:.3f}"
+        text = f"{CHOICES[self.activation]}: W\u2082 = {w2:.3f}, bound = {bound:.3f}"
         return picture(left, right, score=self.score(), text=text)
