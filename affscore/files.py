@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Write to the path that this gives, in the same folder; at the end the file takes the place of ``path``.
 
     Until then ``path`` is as it was, and after an error, a full disk for instance, it still is and nothing is left
-    beside it. Writers in other processes do not meet.
+    beside it. Writers in other processes, on this machine or another, do not meet.
 
     Examples
     --------
@@ -27,7 +28,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ['numbers.txt']
     """
     path = Path(path)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         yield beside
         beside.replace(path)

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from affscore.signature import Signature
 from affscore.zoo.models import DEFAULT_WEIGHTS, require
@@ -147,33 +146,27 @@ def facts(model: str | Signature, weights: str | None = None) -> Facts:
     Facts(model='my_network', family='other', group='other', year=None, ...)
     """
     if isinstance(model, Signature):
-        if weights is None:
-            weights = _weights_name(model)
+        texts = [text.rsplit(".", 1)[-1] for text in _weights_texts(model)]
+        weights = weights or next((text for text in texts if text.startswith("IMAGENET1K_")), None)
         model = model_name(model)
-    found = next(((name, family) for name, family in FAMILIES.items() if model in family.depths), None)
-    if found is None:
+    name = next((name for name, family in FAMILIES.items() if model in family.depths), None)
+    if name is None:
         return Facts(model)
-    name, family = found
-    known: dict[str, Any] = {"family": name, "group": family.group, "year": family.year, "depth": family.depths[model]}
     if model in _LITE:
         parameters, gflops, accuracy = _LITE[model]
-        source = "ImageNet-1k (TensorFlow)"
-        return Facts(model, **known, parameters=parameters, gflops=gflops, accuracy=accuracy, weights=source)
-    enum = require("torchvision.models").get_model_weights(model)
-    names = [entry.name for entry in enum]
-    if weights not in names:
-        smallest = min(names, key=lambda each: enum[each].transforms().crop_size[0])
-        weights = DEFAULT_WEIGHTS if DEFAULT_WEIGHTS in names else smallest
-    meta = enum[weights].meta
-    accuracy = meta["_metrics"]["ImageNet-1K"]["acc@1"]
-    return Facts(
-        model,
-        **known,
-        parameters=meta["num_params"],
-        gflops=meta["_ops"],
-        accuracy=None if math.isnan(accuracy) else accuracy,  # vgg16 has weights without a classifier
-        weights=weights,
-    )
+        weights = "ImageNet-1k (TensorFlow)"
+    else:
+        enum = require("torchvision.models").get_model_weights(model)
+        names = [entry.name for entry in enum]
+        if weights not in names:
+            smallest = min(names, key=lambda each: enum[each].transforms().crop_size[0])
+            weights = DEFAULT_WEIGHTS if DEFAULT_WEIGHTS in names else smallest
+        meta = enum[weights].meta
+        parameters, gflops, accuracy = meta["num_params"], meta["_ops"], meta["_metrics"]["ImageNet-1K"]["acc@1"]
+        if math.isnan(accuracy):  # vgg16 has weights without a classifier
+            accuracy = None
+    family = FAMILIES[name]
+    return Facts(model, name, family.group, family.year, family.depths[model], parameters, gflops, accuracy, weights)
 
 
 def model_name(signature: Signature) -> str:
@@ -208,12 +201,6 @@ def _weights_texts(signature: Signature) -> list[str]:
     if isinstance(about, Mapping):
         return [str(about[key]) for key in ("weights", "source") if about.get(key)]
     return [] if about is None else [str(about)]
-
-
-def _weights_name(signature: Signature) -> str | None:
-    """The name of torchvision's weights in the provenance, such as ``IMAGENET1K_V2``."""
-    texts = [text.rsplit(".", 1)[-1] for text in _weights_texts(signature)]
-    return next((text for text in texts if text.startswith("IMAGENET1K_")), None)
 
 
 def weights_kind(signature: Signature) -> str:

@@ -82,25 +82,14 @@ def load_signatures(
 def collect(
     signatures: Signatures, mixed: bool = False, *, least: int = 1, without: Sequence[str] = ()
 ) -> dict[str, Signature]:
-    """The mapping that the functions work on, checked.
+    """The mapping that the functions work on, checked: at least ``least`` comparable signatures.
 
-    Parameters
-    ----------
-    signatures
-        A mapping or a folder.
-    mixed
-        Accept signatures of different pools, covariances, data or batch sizes.
-    least
-        How many there should be.
-    without
-        Keys of :func:`conditions` that may differ.
+    ``mixed`` accepts different pools, covariances, data or batch sizes; ``without`` names those that may differ.
 
     Raises
     ------
-    TypeError
-        If it is something else.
-    ValueError
-        If there are too few, or they are not comparable.
+    TypeError, ValueError
+        If it is something else; if there are too few, or they are not comparable.
     """
     if isinstance(signatures, str | os.PathLike):
         signatures = load_signatures(signatures)

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.signal import find_peaks
 from scipy.stats import gaussian_kde
 
@@ -29,16 +30,9 @@ from affscore.suite.distances import dtw
 from affscore.suite.tables import Table
 
 __all__ = [
-    "PREDICTORS",
-    "accuracy_correlations",
-    "batch_size_table",
-    "companion_correlations",
-    "densities",
-    "density_curves",
-    "history",
-    "peaks",
-    "statistics",
-]
+    "PREDICTORS", "accuracy_correlations", "batch_size_table", "companion_correlations", "densities",
+    "density_curves", "history", "peaks", "statistics",
+]  # fmt: skip
 
 
 def _statistics(values: Floats) -> dict[str, Any]:
@@ -53,6 +47,10 @@ def _statistics(values: Floats) -> dict[str, Any]:
     }
 
 
+def _batch_std(signature: Signature, kept: NDArray[np.bool_]) -> float:
+    return float(np.nanmean(signature.std[kept])) if len(signature.scores) > 1 else math.nan
+
+
 def statistics(signatures: Signatures, *, gates: bool = True, mixed: bool = False) -> Table:
     """Statistics of the scores of each network over its calls.
 
@@ -64,11 +62,9 @@ def statistics(signatures: Signatures, *, gates: bool = True, mixed: bool = Fals
     rows = []
     for name, signature in signatures.items():
         kept = counted(signature, gates)
-        std = signature.std[kept]
-        spread_over_batches = float(np.nanmean(std)) if len(signature.scores) > 1 else math.nan
         dead = int(np.isnan(signature.mean[kept]).sum())
         row = {"model": name, "weights": weights_kind(signature), "calls": int(kept.sum()), "dead": dead}
-        rows.append(row | _statistics(sequence(signature, gates=gates)) | {"batch_std": spread_over_batches})
+        rows.append(row | _statistics(sequence(signature, gates=gates)) | {"batch_std": _batch_std(signature, kept)})
     return Table.from_rows(rows, digits=3)
 
 
@@ -107,19 +103,15 @@ def _kernel(values: Floats) -> gaussian_kde | None:
 
 
 def density_curves(
-    signatures: Signatures, *, points: int = 400, gates: bool = True, mixed: bool = False
+    signatures: Signatures, *, gates: bool = True, mixed: bool = False
 ) -> tuple[Floats, dict[str, Floats]]:
     """Kernel density estimates of each network's scores (Figure 5 C), by SciPy.
-
-    Parameters
-    ----------
-    points
-        Number of points of the grid, which reaches past the smallest and largest score of all.
 
     Returns
     -------
     grid
-        float64, shape (points,): where the densities are evaluated.
+        float64, shape (400,): where the densities are evaluated, from below the smallest score of all to above the
+        largest.
     curves
         The density of each network, of the same shape; NaN for a network without two different scores.
 
@@ -132,13 +124,13 @@ def density_curves(
     kernels = {name: _kernel(values) for name, values in samples.items()}
     reach = 3 * max((math.sqrt(kernel.covariance[0, 0]) for kernel in kernels.values() if kernel), default=0.1)
     low, high = min(map(np.min, samples.values())), max(map(np.max, samples.values()))
-    grid = np.linspace(low - reach, high + reach, points)
-    return grid, {name: kernel(grid) if kernel else np.full(points, math.nan) for name, kernel in kernels.items()}
+    grid = np.linspace(low - reach, high + reach, 400)
+    return grid, {name: kernel(grid) if kernel else np.full(400, math.nan) for name, kernel in kernels.items()}
 
 
-def peaks(grid: Floats, curve: Floats, height: float = 0.1) -> list[float]:
-    """Where a density has maxima that are at least ``height`` times its highest one; none where it is NaN."""
-    return [float(grid[i]) for i in find_peaks(curve, height=height * curve.max())[0]]
+def peaks(grid: Floats, curve: Floats) -> list[float]:
+    """Where a density has maxima that reach a tenth of its highest one; none where it is NaN."""
+    return [float(grid[i]) for i in find_peaks(curve, height=0.1 * curve.max())[0]]
 
 
 def densities(signatures: Signatures, *, gates: bool = True, mixed: bool = False) -> Table:
@@ -153,16 +145,10 @@ def densities(signatures: Signatures, *, gates: bool = True, mixed: bool = False
     for name, signature in signatures.items():
         values, places = sequence(signature, gates=gates), peaks(grid, curves[name])
         kernel = _kernel(values)
-        rows.append(
-            {
-                "model": name,
-                "weights": weights_kind(signature),
-                "calls": len(values),
-                "bandwidth": math.sqrt(kernel.covariance[0, 0]) if kernel else math.nan,
-                "peaks": len(places) or None,
-                "at": ", ".join(f"{place:.2f}" for place in places) or "-",
-            }
-        )
+        row: dict[str, Any] = {"model": name, "weights": weights_kind(signature), "calls": len(values)}
+        row["bandwidth"] = math.sqrt(kernel.covariance[0, 0]) if kernel else math.nan
+        row |= {"peaks": len(places) or None, "at": ", ".join(f"{place:.2f}" for place in places) or "-"}
+        rows.append(row)
     return Table.from_rows(rows, notes=["Peaks count if they reach a tenth of the highest."])
 
 
@@ -318,13 +304,12 @@ def batch_size_table(signatures: Iterable[Signature], *, gates: bool = True) -> 
             raise ValueError("signatures have different activation calls; they should be of one network.")
         change = (signature.mean - reference.mean)[kept]
         change = change[np.isfinite(change)]
-        several = len(signature.scores) > 1
         rows.append(
             {
                 "batch size": size,
                 "batches": len(signature.scores),
                 "mean score": float(sequence(signature, gates=gates).mean()),
-                "batch_std": float(np.nanmean(signature.std[kept])) if several else math.nan,
+                "batch_std": _batch_std(signature, kept),
                 "mean change": float(change.mean()) if len(change) else math.nan,
                 "rms change": float(np.sqrt((change**2).mean())) if len(change) else math.nan,
                 "largest change": float(np.abs(change).max()) if len(change) else math.nan,

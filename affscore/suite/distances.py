@@ -180,18 +180,15 @@ def mds_map(distances: Table) -> Table:
     return Table(columns | dict(zip("xy", points.T.tolist(), strict=True)), notes=[f"Stress {stress:.2f}."])
 
 
-def deviations(
-    runs: Mapping[str, Signatures], reference: str | None = None, *, gates: bool = True, mixed: bool = False
-) -> Table:
+def deviations(runs: Mapping[str, Signatures], *, gates: bool = True, mixed: bool = False) -> Table:
     """How far each network's signature moves when something changes: the DTW distance to a reference (Figure 18).
 
     Parameters
     ----------
     runs
         Maps a label, such as the name of a data set, to the signatures taken with it; models have the same name in
-        each. Pool, covariance and batch size must agree between the runs; data and weights may differ.
-    reference
-        The label to measure from; the first by default. The paper's is ImageNet.
+        each. The first is the reference; the paper's is ImageNet. Pool, covariance and batch size must agree between
+        the runs; data and weights may differ.
 
     Returns
     -------
@@ -202,19 +199,15 @@ def deviations(
     collected = {label: collect(signatures, mixed) for label, signatures in runs.items()}
     if len(collected) < 2:
         raise ValueError(f"runs holds {len(collected)}; it should hold at least 2, one of them the reference.")
-    reference = next(iter(collected)) if reference is None else reference
-    if reference not in collected:
-        raise ValueError(f"reference is {reference!r}; it should be one of {', '.join(map(repr, collected))}.")
     together = {f"{label}: {name}": s for label, run in collected.items() for name, s in run.items()}
     collect(together, mixed, without=("data",))
+    reference, *others = collected
     base = {name: sequence(signature, gates=gates) for name, signature in collected[reference].items()}
-    columns: dict[str, list[Any]] = {
-        "model": [*base, "mean", "std"],
-        "weights": [*(weights_kind(collected[reference][name]) for name in base), "", ""],
-    }
-    for label, run in collected.items():
-        if label != reference:
-            moved = [dtw(s, sequence(run[name], gates=gates)) if name in run else math.nan for name, s in base.items()]
-            there = [value for value in moved if not math.isnan(value)] or [math.nan]
-            columns[label] = [*moved, float(np.mean(there)), float(np.std(there))]
+    kinds = [weights_kind(signature) for signature in collected[reference].values()]
+    columns: dict[str, list[Any]] = {"model": [*base, "mean", "std"], "weights": [*kinds, "", ""]}
+    for label in others:
+        run = collected[label]
+        moved = [dtw(s, sequence(run[name], gates=gates)) if name in run else math.nan for name, s in base.items()]
+        there = [value for value in moved if not math.isnan(value)] or [math.nan]
+        columns[label] = [*moved, float(np.mean(there)), float(np.std(there))]
     return Table(columns, notes=[f"DTW distance to {reference}."])

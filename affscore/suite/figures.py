@@ -30,17 +30,9 @@ from affscore.suite.distances import groups, matrix, tree
 from affscore.suite.tables import Table
 
 __all__ = [
-    "plot_accuracy",
-    "plot_batch_sizes",
-    "plot_companions",
-    "plot_dendrogram",
-    "plot_densities",
-    "plot_deviations",
-    "plot_distances",
-    "plot_history",
-    "plot_map",
-    "plot_signatures",
-]
+    "plot_accuracy", "plot_batch_sizes", "plot_companions", "plot_dendrogram", "plot_densities", "plot_deviations",
+    "plot_distances", "plot_history", "plot_map", "plot_signatures",
+]  # fmt: skip
 
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK)
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
@@ -88,10 +80,9 @@ def _measure(distances: Table) -> str:
 
 
 @styled
-def plot_signatures(signatures: Mapping[str, Signature], *, gates: bool = True, columns: int = 3) -> None:
+def plot_signatures(signatures: Mapping[str, Signature], *, gates: bool = True) -> None:
     """The signature of each network, with one standard deviation over batches (Figure 12)."""
-    if max(map(len, signatures)) > 17:
-        columns = min(columns, 2)
+    columns = 3 if max(map(len, signatures)) <= 17 else 2
     rows = math.ceil(len(signatures) / columns)
     figure, axes = panels(rows, columns, height=1.15 * rows + 1.0, sharey=True)
     kinds = [weights_kind(signature) for signature in signatures.values()]
@@ -162,17 +153,12 @@ def plot_dendrogram(distances: Table, count: int = 4) -> None:
 def _spread_labels(places: np.ndarray, least: float) -> np.ndarray:
     """Heights pushed apart until neighbours are ``least`` away, in their order."""
     order = np.argsort(places)
-    moved = places[order].astype(float)
+    moved = places[order]
     for _ in range(200):
-        gaps = np.diff(moved)
-        short = np.maximum(least - gaps, 0) / 2
-        if not short.any():
-            break
+        short = np.maximum(least - np.diff(moved), 0) / 2
         moved[:-1] -= short
         moved[1:] += short
-    result = np.empty_like(moved)
-    result[order] = moved
-    return result
+    return moved[np.argsort(order)]
 
 
 @styled
@@ -216,9 +202,8 @@ def plot_map(places: Table, signatures: Mapping[str, Signature]) -> None:
         for group, (mark, colour) in LOOKS.items()
         if any(known.group == group for known in about)
     ]
-    figure.legend(
-        handles=handles, loc="outside lower center", ncols=3, frameon=False, columnspacing=1, handletextpad=0.2
-    )
+    close = {"frameon": False, "columnspacing": 1, "handletextpad": 0.2}
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, **close)
     axes.set_xlabel(f"DTW distance (squared cost); {places.notes[0].lower().rstrip('.')}", fontsize=13)
     _caption(figure, kinds, "hollow")
 
@@ -253,27 +238,22 @@ def plot_history(table: Table) -> None:
 
     ``table`` comes from :func:`affscore.suite.compare.history`.
     """
-    names, kinds, n = list(table["model"]), list(table["weights"]), len(table)
-    accuracy = table["accuracy"]
+    names, kinds, n, accuracy = table.columns["model"], table.columns["weights"], len(table), table["accuracy"]
     known = bool(np.isfinite(accuracy).any())
     figure, axes = panels(1, 2 if known else 1, height=_height(n, 1.6), sharey=True,
                           gridspec_kw={"width_ratios": [2.3, 1] if known else [1]})  # fmt: skip
-    for row, (low, middle, high, kind) in enumerate(
-        zip(table["min"], table["median"], table["max"], kinds, strict=True)
-    ):
-        filled = kind == "pretrained"
-        axes[0].plot([low, high], [row, row], color=SKY if filled else "#999999", linewidth=5, solid_capstyle="butt")
-        axes[0].plot(middle, row, "o", mec=BLUE, mfc=BLUE if filled else "white", markersize=7, mew=1.6)
+    for place, row in enumerate(table.rows()):
+        filled, ends = row["weights"] == "pretrained", [row["min"], row["max"]]
+        axes[0].plot(ends, [place] * 2, color=SKY if filled else "#999999", linewidth=5, solid_capstyle="butt")
+        axes[0].plot(row["median"], place, "o", mec=BLUE, mfc=BLUE if filled else "white", markersize=7, mew=1.6)
     if known:
         axes[1].plot(accuracy, range(n), "D", color=VERMILION, markersize=5)
         axes[1].set_xlabel("top-1 (%)", fontsize=13)
         axes[1].tick_params(axis="x", labelsize=SMALL)
         axes[1].locator_params(axis="x", nbins=4)
     years = table["year"]
-    labels = [
-        name if math.isnan(year) else f"{name}  {int(year) % 100:02d}" for name, year in zip(names, years, strict=True)
-    ]
-    _list(axes[0], labels, kinds)
+    ends = ["" if math.isnan(year) else f"  {int(year) % 100:02d}" for year in years]
+    _list(axes[0], [name + end for name, end in zip(names, ends, strict=True)], kinds)
     for last in np.flatnonzero(years[1:] != years[:-1]):
         for panel in axes:
             panel.axhline(last + 0.5, color=INK, linewidth=0.8)

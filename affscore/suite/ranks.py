@@ -30,21 +30,18 @@ class Ranks:
         The number of this process, and how many there are.
     local
         Its number on its machine: which GPU it uses, and 0 for the one that downloads.
-    group
-        The torch.distributed group through which they talk; None for a single process.
     """
 
     rank: int = 0
     world: int = 1
     local: int = 0
-    group: Any = None
 
     def gather(self, value: T) -> list[T]:
         """The values of all ranks, in the order of the ranks; every rank gets them and waits for them."""
         if self.world == 1:
             return [value]
         values: list[Any] = [None] * self.world
-        torch.distributed.all_gather_object(values, value, group=self.group)
+        torch.distributed.all_gather_object(values, value)
         return values
 
     def together(self, work: Callable[[], T]) -> T:
@@ -78,23 +75,15 @@ class Ranks:
 
 @contextmanager
 def joined_ranks() -> Iterator[Ranks]:
-    """The ranks that torchrun started, connected while the block runs; a single one without torchrun.
-
-    A process group that the caller has made already is used and left as it is.
-    """
-    distributed = torch.distributed
-    theirs = distributed.is_available() and distributed.is_initialized()
-    if not theirs and int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    """The ranks that torchrun started, connected while the block runs; a single one without torchrun."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield Ranks()
         return
+    distributed = torch.distributed
     # The ranks meet at the end of each network, and one may be far ahead; torchrun ends them all if one dies.
-    patience = timedelta(days=30)
-    if not theirs:
-        distributed.init_process_group("gloo", timeout=patience)
+    distributed.init_process_group("gloo", timeout=timedelta(days=30))
     try:
-        group = distributed.new_group(backend="gloo", timeout=patience)
-        rank, world = distributed.get_rank(), distributed.get_world_size()
-        yield Ranks(rank, world, int(os.environ.get("LOCAL_RANK", rank)), group)
+        rank = distributed.get_rank()
+        yield Ranks(rank, distributed.get_world_size(), int(os.environ.get("LOCAL_RANK", rank)))
     finally:
-        if not theirs:
-            distributed.destroy_process_group()
+        distributed.destroy_process_group()

@@ -28,11 +28,14 @@ from affscore.signature import BatchResult, Signature
 from affscore.tracing import Call, Excluded
 
 __all__ = [
-    "RecordError", "differences", "merge", "names", "os_error", "progress_of", "read_batches", "set_aside",
-    "signature_of", "some", "write_batch",
+    "Batch", "RecordError", "Run", "differences", "merge", "names", "os_error", "progress_of", "read_batches",
+    "run_of", "set_aside", "signature_of", "some", "write_batch",
 ]  # fmt: skip
 
 SCHEMA = "affscore.batch/1"
+#: What the bits of a result depend on; what a batch gave, and the images that it had to do without.
+Run = Mapping[str, Any]
+Batch = tuple[BatchResult, list[dict[str, str]]]
 
 
 class RecordError(ValueError):
@@ -74,26 +77,14 @@ def _bytes(content: dict[str, Any]) -> bytes:
     return json.dumps(content | {"sha256": checksum}).encode() + b"\n"
 
 
-def write_batch(
-    folder: Path, name: str, run: Mapping[str, Any], result: BatchResult, skipped: Sequence[Mapping[str, str]]
-) -> None:
+def write_batch(folder: Path, name: str, run: Run, result: BatchResult, skipped: list[dict[str, str]]) -> None:
     """Write what one batch gave and return when it is on the disk.
 
-    Parameters
-    ----------
-    folder, name
-        The folder of the run and the name of the network.
-    run
-        All that the bits of the result may depend on, as JSON gives it back: ``batches`` (how many there are),
-        ``pool``, ``covariance``, ``companions`` and ``provenance``.
-    result, skipped
-        What the batch gave, and the images that it had to do without. Numbers are written as Python writes them, in
-        quotes since JSON has no NaN: ``float`` gives the same bits back.
+    ``run`` is all that the bits of the result may depend on, as JSON gives it back: ``batches`` (how many there are),
+    ``pool``, ``covariance``, ``companions`` and ``provenance``. ``skipped`` are the images that the batch had to do
+    without. Numbers are written as Python writes them, in quotes since JSON has no NaN: ``float`` gives the same bits.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written, for instance because the disk is full. What was there before is as it was.
+    Raises OSError if it cannot be written, for instance because the disk is full; what was there before is as it was.
     """
     batch = asdict(result)
     batch["scores"] = [repr(float(value)) for value in result.scores]
@@ -102,7 +93,7 @@ def write_batch(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as beside, open(beside, "wb") as file:
-            file.write(_bytes({"schema": SCHEMA, "run": run, "batch": batch | {"skipped": list(skipped)}}))
+            file.write(_bytes({"schema": SCHEMA, "run": run, "batch": batch | {"skipped": skipped}}))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
@@ -128,24 +119,14 @@ def _content(path: Path) -> dict[str, Any]:
     return content
 
 
-def read_batches(
-    folder: Path, name: str, run: Mapping[str, Any] | None = None
-) -> tuple[Mapping[str, Any] | None, dict[int, tuple[BatchResult, list[dict[str, str]]]]]:
+def read_batches(folder: Path, name: str, run: Run | None = None) -> tuple[Run | None, dict[int, Batch]]:
     """The run and its finished batches: by their numbers, results and skipped images.
 
-    Parameters
-    ----------
-    folder, name
-        As for :func:`write_batch`.
-    run
-        The run that they should belong to; by default that of the first batch, or None if there is none.
+    ``run`` is what they should belong to; by default the run of the first batch, or None if there is none.
 
-    Raises
-    ------
-    RecordError
-        If a file is damaged, belongs to another run, or is a record as older versions wrote them.
+    Raises RecordError if a file is damaged, belongs to another run, or is a record as older versions wrote them.
     """
-    if old := next(iter(sorted(_old_records(folder, name))), None):
+    for old in _old_records(folder, name):
         raise RecordError(
             f"{old} is a record of an older form, which cannot be read; restart the run, or move it away."
         )
@@ -167,11 +148,11 @@ def read_batches(
 
 def _old_records(folder: Path, name: str) -> list[Path]:
     """Records as older versions wrote them: a file ``NAME.RANK.jsonl`` for each process."""
-    pattern = re.compile(re.escape(name) + r"\.\d+\.jsonl")
-    return [path for path in (folder / "records").glob("*.jsonl") if pattern.fullmatch(path.name)]
+    paths = sorted((folder / "records").glob("*.jsonl"))
+    return [path for path in paths if re.sub(r"\.\d+\.jsonl$", "", path.name) == name]
 
 
-def signature_of(run: Mapping[str, Any], batches: Mapping[int, tuple[BatchResult, list[dict[str, str]]]]) -> Signature:
+def signature_of(run: Run, batches: Mapping[int, Batch]) -> Signature:
     """The signature of a run all of whose batches are there."""
     found = [batches[k] for k in range(run["batches"])]
     skipped = [image for _, images in found for image in images]
@@ -179,6 +160,14 @@ def signature_of(run: Mapping[str, Any], batches: Mapping[int, tuple[BatchResult
     return Signature.from_results(
         [result for result, _ in found], pool=run["pool"], covariance=run["covariance"], provenance=facts
     )
+
+
+def run_of(signature: Signature) -> Run:
+    """The run that a signature of :func:`signature_of` belongs to."""
+    facts = dict(signature.provenance)
+    facts["data"] = {key: value for key, value in facts.get("data", {}).items() if key != "skipped"}
+    measured = {"pool": signature.pool, "covariance": signature.covariance, "companions": list(signature.companions)}
+    return {"batches": len(signature.batch_sizes), **measured, "provenance": facts}
 
 
 def names(folder: str | os.PathLike[str]) -> list[str]:

@@ -32,7 +32,7 @@ from torch import nn
 
 from affscore.engine import batch_results, resolve_device, versions
 from affscore.settings import Settings
-from affscore.signature import BatchResult, Signature
+from affscore.signature import Signature
 from affscore.suite import records
 from affscore.suite.ranks import Ranks, RunError
 from affscore.suite.records import RecordError
@@ -101,14 +101,8 @@ def _described(
         facts["threads"] = torch.get_num_threads()
     else:
         facts["versions"] |= {"cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version()}
-    described = {
-        "batches": len(batches),
-        "pool": settings.pool,
-        "covariance": settings.covariance,
-        "companions": settings.companions,
-        "provenance": facts,
-    }
-    return json.loads(json.dumps(described))
+    measured = {"pool": settings.pool, "covariance": settings.covariance, "companions": settings.companions}
+    return json.loads(json.dumps({"batches": len(batches), **measured, "provenance": facts}))
 
 
 def run(
@@ -228,27 +222,15 @@ def _kept(message: str, folder: Path, name: str, total: int) -> str:
     return f"{message.rstrip('.')}. {done} of {total} batches are kept in {folder / 'records'}; the same run goes on."
 
 
-def _found(
-    folder: Path, name: str, here: dict[str, Any], ranks: Ranks
-) -> dict[int, tuple[BatchResult, list[dict[str, str]]]]:
+def _found(folder: Path, name: str, here: records.Run, ranks: Ranks) -> dict[int, records.Batch]:
     """The batches that this rank sees finished; an error if they, the signature or another rank are of another run."""
     for rank, other in enumerate(ranks.gather(here)):
         if different := records.differences(other, here):
             raise RecordError(f"rank {rank} (there) and rank {ranks.rank} (here) differ: {'; '.join(different)}.")
     path = folder / f"{name}.json"
-    if ranks.rank == 0 and path.exists():
-        there = Signature.load(path)
-        facts = dict(there.provenance)
-        facts["data"] = {key: value for key, value in facts.get("data", {}).items() if key != "skipped"}
-        old = {
-            "batches": len(there.batch_sizes),
-            "pool": there.pool,
-            "covariance": there.covariance,
-            "companions": list(there.companions),
-            "provenance": facts,
-        }
-        if different := records.differences(old, here):
-            raise RecordError(f"{path} is the signature of another run: {'; '.join(different)}.")
+    there = records.run_of(Signature.load(path)) if ranks.rank == 0 and path.exists() else here
+    if different := records.differences(there, here):
+        raise RecordError(f"{path} is the signature of another run: {'; '.join(different)}.")
     return records.read_batches(folder, name, here)[1]
 
 

@@ -35,16 +35,8 @@ from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import available_models, load_model
 
 __all__ = [
-    "PAPER",
-    "REPRESENTATIVES",
-    "SUITES",
-    "WEIGHTS",
-    "Failure",
-    "SuiteError",
-    "estimate",
-    "measure_speed",
-    "run_suite",
-]
+    "PAPER", "REPRESENTATIVES", "SUITES", "WEIGHTS", "Failure", "SuiteError", "estimate", "measure_speed", "run_suite",
+]  # fmt: skip
 
 #: The 36 architectures of the paper (section 4 and Figure 16), by family.
 PAPER = (
@@ -280,16 +272,14 @@ def measure_speed(
         if channels_last:
             x = x.contiguous(memory_format=torch.channels_last)
         autocast = torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
-        passes, begin = -1, 0.0
+        times: list[float] = []
         with torch.no_grad(), tf32(precision == "tf32"), autocast:
-            while passes < 1 or time.perf_counter() - begin < seconds:
+            while len(times) < 2 or times[-1] - times[0] < seconds:  # the first pass does not count
                 model(x)
                 if device.type == "cuda":
                     torch.cuda.synchronize(device)
-                passes += 1
-                if not passes:
-                    begin = time.perf_counter()
-        found[name] = passes * images / (time.perf_counter() - begin)
+                times.append(time.perf_counter())
+        found[name] = (len(times) - 1) * images / (times[-1] - times[0])
     return found
 
 
@@ -352,11 +342,10 @@ def estimate(
         )
         nearest = min(like, key=lambda name: abs(math.log(known[name][1] / gflops)))
         rate = speed[nearest] * known[nearest][1] / gflops
-        hours = images / rate / processes / 3600
-        rows.append({"model": model, "GFLOPS": gflops, "measured": nearest, "images per second": rate, "hours": hours})
+        row = {"model": model, "GFLOPS": gflops, "measured": nearest, "images per second": rate}
+        rows.append(row | {"hours": images / rate / processes / 3600})
     total = sum(row["hours"] for row in rows)
-    rows.append({"model": "all", "GFLOPS": None, "measured": None, "images per second": None, "hours": total})
-    return Table.from_rows(rows)
+    return Table.from_rows([*rows, dict.fromkeys(rows[0]) | {"model": "all", "hours": total}])
 
 
 def _gflops(model: str, weights: str | None) -> float:

@@ -54,10 +54,9 @@ def main(folder: Path) -> None:
         turns = folder / "turns"
         found = ranks.one_first(lambda: turns.exists() or turns.touch() or False)  # one makes it, the other finds it
         log["first"] = ranks.gather(found)
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            log["suite"] = cli.main([*SUITE, str(folder / "suite")])
-        log["printed"] = printed.getvalue()
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        log["suite"] = cli.main([*SUITE, str(folder / "suite")])
+    log["printed"] = printed.getvalue()
     (folder / f"log.{ranks.rank}.json").write_text(json.dumps(log))
 
 
