@@ -194,15 +194,6 @@ def test_writing_into_a_view_is_refused():
         linearize(Overwriting("view"), torch.zeros(2, 5))
 
 
-def test_two_inputs():
-    class Two(nn.Module):
-        def forward(self, x, y):
-            return torch.relu(x) + y
-
-    x, y = torch.randn(3, 4), torch.randn(3, 4)
-    assert torch.equal(linearize(Two(), [x, y])(x, y), Two()(x, y))
-
-
 class Tokens(nn.Module):
     def __init__(self):
         super().__init__()

@@ -17,4 +17,4 @@ def test_units_are_joined_and_made_longer_and_no_path_stays_none():
     assert walk.states[joined] == {0: (1, Fraction(1, 3)), 1: (2, Fraction(2, 3))}
     assert walk.mix([bent, 1, bent]) == joined and walk.mix([0, bent]) == bent
     assert walk.mix([0, 0]) == walk.longer(0) == 0
-    assert walk.outputs([torch.zeros(1, 2)]) == [{1: (1, 1)}] * 2
+    assert walk.outputs(torch.zeros(1, 2)) == [{1: (1, 1)}] * 2

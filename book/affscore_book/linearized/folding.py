@@ -209,7 +209,7 @@ class _Folder:
 
 
 @torch.no_grad()
-def fold(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> tuple[fx.GraphModule, list[FoldedLayer]]:
+def fold(network: nn.Module, inputs: Tensor) -> tuple[fx.GraphModule, list[FoldedLayer]]:
     """A copy of a network in evaluation mode without the linear channels that can be removed, and an account.
 
     It computes the same function up to rounding (weights are multiplied in float64), for inputs of the size of
@@ -225,7 +225,7 @@ def fold(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> tuple[fx.Grap
     network
         With layers of :class:`~affscore_book.linearized.slopes.ChannelPReLU`, of any class that can be traced.
     inputs
-        A batch for it, or a sequence with one for each argument; only the shapes matter.
+        A batch for it; only its shape matters.
 
     Returns
     -------

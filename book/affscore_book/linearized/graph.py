@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from contextlib import redirect_stderr
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch.nn import functional
 
 from affscore_book.kit.features import evaluating
 
-__all__ = ["as_examples", "enclosing_module", "function_name", "node_name", "traced_graph"]
+__all__ = ["enclosing_module", "function_name", "node_name", "traced_graph"]
 
 _DROPOUT: dict[Any, type[nn.Module]] = {
     functional.dropout: nn.Dropout,
@@ -71,22 +70,7 @@ def function_name(node: fx.Node) -> str:
     return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
 
 
-def as_examples(inputs: Any) -> tuple[Tensor, ...]:
-    """A batch, or a sequence with one for each argument of ``forward``, as a tuple of tensors.
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
-    """
-    examples = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    for x in examples:
-        if not isinstance(x, Tensor):
-            raise ValueError(f"inputs: got {type(x).__name__}; it should be a tensor, or a list with one an argument.")
-    return examples
-
-
-def traced_graph(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> fx.GraphModule:
+def traced_graph(network: nn.Module, inputs: Tensor) -> fx.GraphModule:
     """The graph of a network in evaluation mode, every node with its shape (``node.meta["tensor_meta"].shape``).
 
     The modules are those of ``network``, not copies. Calls of ``functional.dropout`` become modules, so that they go
@@ -97,7 +81,7 @@ def traced_graph(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> fx.Gr
     network
         A module on any device.
     inputs
-        A batch of examples, or a sequence with one for each argument of ``forward``; only their shapes matter.
+        A batch of examples; only its shape matters.
 
     Raises
     ------
@@ -113,10 +97,11 @@ def traced_graph(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> fx.Gr
     """
     if not isinstance(network, nn.Module):
         raise ValueError(f"network: got {type(network).__name__}; it should be a torch.nn.Module.")
-    examples = as_examples(inputs)
+    if not isinstance(inputs, Tensor):
+        raise ValueError(f"inputs: got {type(inputs).__name__}; it should be a tensor, a batch of examples.")
     with evaluating(network):
         traced = _symbolic(network)
-        _propagate(traced, examples)
+        _propagate(traced, inputs)
     for made in set(traced.modules()) - set(network.modules()):
         made.training = network.training
     return traced
@@ -143,18 +128,19 @@ def _symbolic(network: nn.Module) -> fx.GraphModule:
     return traced
 
 
-def _propagate(traced: fx.GraphModule, examples: Sequence[Tensor]) -> None:
+def _propagate(traced: fx.GraphModule, inputs: Tensor) -> None:
     arguments = [node for node in traced.graph.nodes if node.op == "placeholder"]
-    required = sum(not node.args for node in arguments)  # a default is an argument of the node
-    if not required <= len(examples) <= len(arguments):
-        names = ", ".join(node.name for node in arguments)
-        raise ValueError(f"inputs: got {len(examples)} tensors; the network takes {names}.")
+    required = [node for node in arguments if not node.args]  # a default is an argument of the node
+    if not arguments or len(required) > 1:
+        names = ", ".join(node.name for node in arguments) or "nothing"
+        raise ValueError(f"network: it takes {names}; it should take one batch of examples.")
     shapes = _Shapes(traced)
     shapes.extra_traceback = False
     try:
         with torch.no_grad():
-            shapes.propagate(*(x.detach().clone() for x in examples))  # an in-place activation may overwrite them
+            shapes.propagate(inputs.detach().clone())  # an in-place activation may overwrite them
     except Exception as error:  # whatever an operation says to a wrong shape
-        given = " and ".join(str(tuple(x.shape)) for x in examples)
         cause = " ".join(str(error.__cause__ or error).split()).rstrip(".")
-        raise ValueError(f"inputs: {node_name(shapes.node)} fails for inputs of shape {given}: {cause}.") from error
+        raise ValueError(
+            f"inputs: {node_name(shapes.node)} fails for inputs of shape {tuple(inputs.shape)}: {cause}."
+        ) from error

@@ -30,7 +30,6 @@ three summands, for concatenation and for constants are our reading.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -38,7 +37,7 @@ from fractions import Fraction
 import numpy as np
 from torch import Tensor, nn
 
-from affscore_book.linearized.graph import as_examples, traced_graph
+from affscore_book.linearized.graph import traced_graph
 from affscore_book.linearized.walk import PathWalk
 
 __all__ = ["PathLengths", "path_lengths"]
@@ -98,7 +97,7 @@ class PathLengths:
         return f"PathLengths(apl={self.apl:.4g}, napl={self.napl:.4g}, {number} paths)"
 
 
-def path_lengths(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> PathLengths:
+def path_lengths(network: nn.Module, inputs: Tensor) -> PathLengths:
     """Average path length and normalised average path length of a network, exactly, from its traced graph.
 
     The rules are at the top of this module. Output channels of several outputs are listed one after the other.
@@ -108,8 +107,7 @@ def path_lengths(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> PathL
     network
         A module that ``torch.fx`` can trace, on any device; it is not changed. The graph is that of evaluation mode.
     inputs
-        A batch of examples, (batch, channels, ...), or a sequence with one for each argument of ``forward``; only
-        their shapes matter.
+        A batch of examples, (batch, channels, ...); only its shape matters.
 
     Raises
     ------
@@ -138,12 +136,10 @@ def path_lengths(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> PathL
     >>> print(lengths.weights[0, 4] / lengths.counts[0, 4])          # NAPL's weight of a deep path
     1/512
     """
-    examples = as_examples(inputs)
-    walk = PathWalk(traced_graph(network, examples))
-    for x in examples:
-        if x.ndim < 2 or 0 in x.shape:
-            raise ValueError(f"inputs: got shape {tuple(x.shape)}; it should be (batch, channels, ...), not empty.")
-    outputs = walk.outputs(examples)
+    walk = PathWalk(traced_graph(network, inputs))
+    if inputs.ndim < 2 or 0 in inputs.shape:
+        raise ValueError(f"inputs: got shape {tuple(inputs.shape)}; it should be (batch, channels, ...), not empty.")
+    outputs = walk.outputs(inputs)
     if not any(outputs):
         raise ValueError(f"network: no path leads from the inputs of {type(network).__name__} to its output.")
     shape = (len(outputs), 1 + max(length for paths in outputs for length in paths))

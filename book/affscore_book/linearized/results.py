@@ -199,14 +199,9 @@ class LinearizedRuns:
         return found
 
     def cores(self, network: str, task: str = "base", start: str = "late") -> dict[float, list[tuple[float, float]]]:
-        """By strength: :func:`effective_size`, (width, depth), of every seed that is there."""
+        """By strength: :func:`effective_size`, (width, depth), of every run that is there."""
         return {
-            strength: [
-                effective_size(list(survivors_of(record).values()))
-                for record in sorted(
-                    self.select(network, task, start=start, strength=strength), key=lambda record: record["seed"]
-                )
-            ]
+            strength: [_core(record) for record in self.select(network, task, start=start, strength=strength)]
             for strength in self.strengths(network)
         }
 
@@ -232,10 +227,7 @@ class LinearizedRuns:
         found = {}
         for seed in self.seeds(network, task, (start,)):
             runs = self.sweep(network, task, start, seed)[1:]
-            middle, strongest = (
-                effective_size(list(survivors_of(run).values()))[which == "depth"]
-                for run in (runs[len(runs) // 2], runs[-1])
-            )
+            middle, strongest = (_core(run)[which == "depth"] for run in (runs[len(runs) // 2], runs[-1]))
             found[seed] = strongest / middle if middle else math.nan
         return found
 
@@ -281,9 +273,8 @@ class LinearizedRuns:
             for record in self.select(network, task, start=start, seed=seed):
                 names = list(record["slopes"])
                 for name in names if layer is None else [names[layer]]:
-                    area, pairs = separation(
-                        _predicted(record["before"][name], predictor), np.array(record["slopes"][name]) != 1
-                    )
+                    values = _predicted(record["before"][name], predictor)
+                    area, pairs = separation(values, np.array(record["slopes"][name]) != 1)
                     if pairs:
                         total, weight = total + area * pairs, weight + pairs
             found[seed] = total / weight if weight else math.nan
@@ -294,6 +285,10 @@ class LinearizedRuns:
         records = self.select(network, task, start=start)
         scores = [score for record in records for layer in record["before"].values() for score in layer["score"]]
         return float(np.mean([score is None for score in scores])) if scores else math.nan
+
+
+def _core(record: Mapping[str, Any]) -> tuple[float, float]:
+    return effective_size(list(survivors_of(record).values()))
 
 
 def _predicted(channels: dict[str, list[float]], predictor: str) -> np.ndarray:
@@ -324,19 +319,20 @@ def load_runs(folder: str | os.PathLike[str]) -> LinearizedRuns:
     files = sorted(Path(folder).glob("*.json"), key=lambda file: order.index(file.stem) if file.stem in order else 9)
     if not files:
         raise ValueError(f"folder: {folder} holds no results; python {SCRIPT} writes them.")
-    found = {file.stem: read_results(file, _settings_and_runs, SCRIPT) for file in files}
-    return LinearizedRuns(
-        {name: pair[0] for name, pair in found.items()}, {name: pair[1] for name, pair in found.items()}
-    )
+    found = LinearizedRuns({}, {})
+    for file in files:
+        found.settings[file.stem], found.runs[file.stem] = read_results(file, _settings_and_runs, SCRIPT)
+    return found
 
 
 def _settings_and_runs(raw: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Of one stored network, checked."""
     settings, runs = raw["settings"], list(raw["runs"].values())
+    if not {"strengths", "images", "epochs"} <= set(settings):
+        raise ValueError("settings are missing")
     for record in runs:
         if not (0 <= record["accuracy"] <= 1 and record["napl"] >= 0 and record["task"] in TASKS):
             raise ValueError(f"the run {record} makes no sense")
         if list(record["linear"]) != list(record["slopes"]):
             raise ValueError("layers do not agree")
-    settings["strengths"][0], settings["images"], settings["epochs"]  # a KeyError where one is missing
     return settings, runs

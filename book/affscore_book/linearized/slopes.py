@@ -28,7 +28,7 @@ from torch.nn import functional
 
 from affscore_book.kit.draws import as_generator
 from affscore_book.kit.features import evaluating
-from affscore_book.linearized.graph import as_examples, enclosing_module, traced_graph
+from affscore_book.linearized.graph import enclosing_module, traced_graph
 from affscore_book.symmetries.action import act
 from affscore_book.symmetries.layers import hidden_layers
 from affscore_book.symmetries.norms import fold_norm
@@ -88,7 +88,7 @@ def _relu(node: fx.Node, modules: dict[str, nn.Module]) -> str:
     return ""
 
 
-def linearize(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> nn.Module:
+def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
     """A copy of a network, as a graph module, in which every call of a ReLU is a :class:`ChannelPReLU` with slopes 0.
 
     The copy computes the same function, and all other modules keep their names. A module that is called several
@@ -100,8 +100,7 @@ def linearize(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> nn.Modul
     network
         Any network that :func:`affscore_book.linearized.graph.traced_graph` can trace.
     inputs
-        A batch for it, or a sequence with one for each argument. The copy is run on it, with noise added, and
-        compared with the network.
+        A batch for it. The copy is run on it, with noise added, and compared with the network.
 
     Raises
     ------
@@ -117,9 +116,8 @@ def linearize(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> nn.Modul
     >>> list(channel_prelus(network))[:3]
     ['relu', 'block1.relu1', 'block1.relu2']
     """
-    examples = as_examples(inputs)
-    traced = traced_graph(copy.deepcopy(network), examples)
-    before = _probe(traced, examples)
+    traced = traced_graph(copy.deepcopy(network), inputs)
+    before = _probe(traced, inputs)
     modules = dict(traced.named_modules())
     taken = {*modules, *dict(traced.named_parameters()), *dict(traced.named_buffers())}
     device = next((p.device for p in network.parameters()), None)
@@ -155,7 +153,7 @@ def linearize(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> nn.Modul
     traced.graph.lint()
     traced.recompile()
     try:
-        torch.testing.assert_close(_probe(traced, examples), before, equal_nan=True)
+        torch.testing.assert_close(_probe(traced, inputs), before, equal_nan=True)
     except AssertionError as error:
         raise ValueError(
             f"network: {type(network).__name__} computes something else with PReLUs of slope 0; it may write in place "
@@ -164,11 +162,11 @@ def linearize(network: nn.Module, inputs: Tensor | Sequence[Tensor]) -> nn.Modul
     return traced
 
 
-def _probe(traced: fx.GraphModule, examples: Sequence[Tensor]) -> Any:
+def _probe(traced: fx.GraphModule, inputs: Tensor) -> Any:
     """Outputs in evaluation mode for the inputs plus noise, without touching the state of torch's generator."""
     with torch.random.fork_rng(), torch.no_grad(), evaluating(traced):
         torch.manual_seed(0)
-        return traced(*(x + torch.randn_like(x) if x.is_floating_point() else x.clone() for x in examples))
+        return traced(inputs + torch.randn_like(inputs) if inputs.is_floating_point() else inputs.clone())
 
 
 def _name(node: fx.Node, taken: set[str], seen: set[str]) -> str:

@@ -9,7 +9,7 @@ in :mod:`affscore_book.linearized.paths`.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
@@ -133,10 +133,9 @@ class PathWalk(fx.Interpreter):
         self.summands: dict[fx.Node, list[Tensor]] = {}
 
     @torch.no_grad()
-    def outputs(self, examples: Sequence[Tensor]) -> list[Paths]:
-        """The paths into every output channel, for inputs of these shapes."""
-        ones = (torch.ones((), dtype=torch.int64, device=x.device) for x in examples)
-        output = self.run(*(_Units(one.expand(x.shape)) for one, x in zip(ones, examples, strict=True)))
+    def outputs(self, inputs: Tensor) -> list[Paths]:
+        """The paths into every output channel, for inputs of this shape."""
+        output = self.run(_Units(torch.ones((), dtype=torch.int64, device=inputs.device).expand(inputs.shape)))
         return [self.states[label] for units in _units(output) for label in units.flat()]
 
     def mix(self, labels: Iterable[int]) -> int:

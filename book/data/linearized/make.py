@@ -60,30 +60,26 @@ def keep_only(network: nn.Module, kept: int) -> None:
             layer.set_linear(torch.ones_like(layer.linear))
 
 
-def jobs(name: str) -> list[tuple[str, dict[str, Any]]]:
-    """Key and settings of every run, the most wanted first."""
-    wanted: list[tuple[str, dict[str, Any]]] = []
-
-    def sweep(task: str, seed: int, starts: tuple[str, ...]) -> None:
-        for strength in STRENGTHS[name]:
-            for start in starts:
-                run = {"task": task, "start": start, "strength": strength, "seed": seed}
-                wanted.append((f"{task}/{start}/{strength:g}/{seed}", run))
-
-    def baselines(task: str, seed: int, kept: tuple[int, ...]) -> None:
-        for k in kept:
-            wanted.append((f"{task}/kept/{k}/{seed}", {"task": task, "kept": k, "seed": seed}))
-
+def jobs(name: str) -> list[dict[str, Any]]:
+    """Settings of every run, the most wanted first."""
+    wanted: list[dict[str, Any]] = []
     for seed in SEEDS[name]:
-        sweep("base", seed, tuple(STARTS))
-        baselines("base", seed, KEPT[name])
-        for task in TASKS[1:] if name == "mlp" else ():
-            sweep(task, seed, ("early", "late"))
-            baselines(task, seed, KEPT[name][:1])
+        for task in TASKS if name == "mlp" else TASKS[:1]:
+            base = task == "base"
+            for strength in STRENGTHS[name]:
+                for start in STARTS if base else ("early", "late"):
+                    wanted.append({"task": task, "start": start, "strength": strength, "seed": seed})
+            wanted += [{"task": task, "kept": kept, "seed": seed} for kept in KEPT[name][: None if base else 1]]
     return wanted
 
 
-def run(name: str, key: str, job: dict[str, Any], data: ImageData, arguments: argparse.Namespace) -> dict[str, Any]:
+def key_of(job: dict[str, Any]) -> str:
+    """The name of a run in the file of results."""
+    what = f"kept/{job['kept']}" if "kept" in job else f"{job['start']}/{job['strength']:g}"
+    return f"{job['task']}/{what}/{job['seed']}"
+
+
+def run(name: str, job: dict[str, Any], data: ImageData, arguments: argparse.Namespace) -> dict[str, Any]:
     """Train one network; its weights are stored for the first seed of a late run."""
     start = time.perf_counter()
     network = build(name, job["seed"], arguments.smoke)
@@ -136,13 +132,14 @@ def main(given: Sequence[str] | None = None) -> None:
         results = open_results(file, settings, runs={})
         wanted = jobs(name)
         if arguments.smoke:
-            late = [job for job in wanted if job[1].get("start") == "late"]
-            wanted = [late[2], next(job for job in wanted if "kept" in job[1])]
-        for key, job in wanted:
+            late = [job for job in wanted if job.get("start") == "late"]
+            wanted = [late[2], next(job for job in wanted if "kept" in job)]
+        for job in wanted:
+            key = key_of(job)
             if key in results["runs"]:
                 continue
             data = task_data(everything, job["task"], images=arguments.images)
-            record = run(name, key, job, data, arguments)
+            record = run(name, job, data, arguments)
             results["runs"][key] = record
             results["seconds"] = round(results["seconds"] + record["seconds"], 1)
             store_results(file, results)
