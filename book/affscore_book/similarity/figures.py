@@ -137,30 +137,27 @@ def plot_procrustes(study: SimilarityStudy, kind: str, measures: Sequence[str], 
         axes.plot([], [], "o", color=INK, fillstyle="none", mew=2, label="inside a block")
     if paper:
         axes.plot([], [], "x", color=INK, markersize=11, mew=3, label="paper, CIFAR-10")
-    _layer_ticks(axes, kind, layers)
+    axes.set_xticks(*_ticks(layers))
+    axes.set_xlabel("activation" if len(layers) < 6 else "activation (number: end of a block)")
     axes.set_ylim(0, 1)
     axes.set_ylabel("similarity")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
 
 
-def _layer_ticks(axes: Any, kind: str, layers: Sequence[str], axis: str = "x") -> None:
-    """Names for few layers, else a number for each block."""
-    setter = axes.set_xticks if axis == "x" else axes.set_yticks
+def _ticks(layers: Sequence[str]) -> tuple[list[int], list[str]]:
+    """Places and names of all layers if they are few, else of the ends of blocks, by number."""
     if len(layers) < 6:
-        setter(range(len(layers)), layers)
-    else:
-        shown = [
-            (i, name.split(".")[0].removeprefix("block")) for i, name in enumerate(layers) if name.endswith("relu2")
-        ]
-        setter(*zip(*shown, strict=True))
-    if axis == "x":
-        axes.set_xlabel("activation" if len(layers) < 6 else "activation (number: end of a block)")
+        return list(range(len(layers))), list(layers)
+    ends = [i for i, name in enumerate(layers) if name.endswith("relu2")]
+    return ends, [layers[i].split(".")[0].removeprefix("block") for i in ends]
 
 
 @styled
 def plot_maps(study: SimilarityStudy, kind: str, kernels: Sequence[str]) -> None:
     """CKA between all layers of two networks of a kind, mean over pairs, one panel a kernel."""
     layers = study.layers(kind)
+    places, names = _ticks(layers)
+    names = [name.removeprefix("relu") for name in names]
     figure, axes = panels(1, len(kernels), height=3.9 if len(kernels) < 3 else 3.1, sharey=True)
     for panel, kernel in zip(axes, kernels, strict=True):
         mean = study.maps(kind, kernel).mean(0)
@@ -173,17 +170,12 @@ def plot_maps(study: SimilarityStudy, kind: str, kernels: Sequence[str]) -> None
                 panel.text(column, row, f"{value:.2f}".lstrip("0"), ha="center", va="center", fontsize=12, color=colour)
         panel.grid(False)
         panel.set_title({"linear": "linear", "max": "max (G_ReLU)", "laplace": "Laplace (G_ReLU)"}[kernel], fontsize=14)
-        _layer_ticks(panel, kind, layers)
-        panel.set_xlabel("")
+        panel.set_xticks(places, names)
         panel.tick_params(axis="x", labelsize=11, rotation=0)
-        if len(layers) < 6:
-            panel.set_xticks(range(len(layers)), [name.removeprefix("relu") for name in layers])
-    if len(layers) < 6:
-        axes[0].set_yticks(range(len(layers)), [name.removeprefix("relu") for name in layers])
-    else:
-        _layer_ticks(axes[0], kind, layers, "y")
-    figure.supxlabel("activation" if len(layers) < 6 else "end of block", fontsize=14)
-    axes[0].set_ylabel("activation" if len(layers) < 6 else "end of block")
+    axes[0].set_yticks(places, names)
+    what = "activation" if len(layers) < 6 else "end of block"
+    figure.supxlabel(what, fontsize=14)
+    axes[0].set_ylabel(what)
     figure.colorbar(shown, ax=axes, location="top", label="CKA", aspect=40, shrink=0.9)
 
 

@@ -139,6 +139,13 @@ def split(network: nn.Module, layer: str) -> tuple[nn.Module, nn.Module]:
     return bottom.eval().requires_grad_(False), top.eval().requires_grad_(False)
 
 
+@torch.no_grad()
+def _probe(bottom: nn.Module) -> State:
+    """What a black image gives at the cut: the shapes there."""
+    first = next(module for module in bottom.modules() if isinstance(module, nn.Conv2d))
+    return bottom(first.weight.new_zeros(1, first.in_channels, 32, 32))
+
+
 class Stitched(nn.Module):
     """The first network up to an activation, a stitch, then the second network: S(A, B, l, phi) of section 4.
 
@@ -178,20 +185,13 @@ class Stitched(nn.Module):
     ):
         super().__init__()
         self.layer = layer
-        self.bottom, lost = split(bottom, layer)
+        self.bottom, _ = split(bottom, layer)
         kept, self.top = split(top, layer)
-        shapes = []
-        for part in (self.bottom, kept):
-            first = next(module for module in part.modules() if isinstance(module, nn.Conv2d))
-            weight = first.weight
-            with torch.no_grad():
-                probe = torch.zeros(1, first.in_channels, 32, 32, dtype=weight.dtype, device=weight.device)
-                shapes.append(tuple(part(probe).value.shape[1:]))
-        if shapes[0][1:] != shapes[1][1:]:
-            raise ValueError(
-                f"at layer {layer} the networks have images of {shapes[0][1:]} and {shapes[1][1:]} pixels."
-            )
-        channels = shapes[0][0], shapes[1][0]
+        ours, theirs = _probe(self.bottom), _probe(kept)
+        if ours.value.shape[2:] != theirs.value.shape[2:]:
+            sides = tuple(ours.value.shape[2:]), tuple(theirs.value.shape[2:])
+            raise ValueError(f"at layer {layer} the networks have images of {sides[0]} and {sides[1]} pixels.")
+        channels = ours.value.shape[1], theirs.value.shape[1]
         for name, map_ in (("stitch", stitch), ("skip_stitch", skip_stitch)):
             fits = channels if map_ is None else (map_.inputs, map_.outputs)
             if fits != channels or (name == "stitch" and map_ is None and channels[0] != channels[1]):
@@ -199,11 +199,9 @@ class Stitched(nn.Module):
                     f"{name} takes {fits[0]} channels to {fits[1]}; at layer {layer} the networks have {channels[0]} "
                     f"and {channels[1]}."
                 )
-        blocks = [part.block for part in (lost, self.top)]
-        residual = [isinstance(block, BasicBlock) and block.residual for block in blocks]
-        if residual[0] != residual[1]:
+        if (ours.skip is None) != (theirs.skip is None):
             raise ValueError(f"layer {layer} lies inside a block with a shortcut in one network and not in the other.")
-        if skip_stitch is not None and not residual[0]:
+        if skip_stitch is not None and ours.skip is None:
             raise ValueError(f"skip_stitch is given, but no shortcut runs past layer {layer}.")
         self.stitch, self.skip_stitch = stitch, skip_stitch
 
