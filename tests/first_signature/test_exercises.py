@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from torch import nn
 
 from affscore import Signature
@@ -39,19 +38,13 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", RIGHT)
-def test_right_answers_are_accepted(case, capsys):
-    RIGHT[case]()
+@pytest.mark.parametrize("answer", RIGHT.values(), ids=RIGHT)
+def test_right_answers_are_accepted(answer, capsys):
+    answer()
     assert capsys.readouterr().out.startswith("Right: ")
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_answers_are_refused_with_a_hint(case, capsys):
-    WRONG[case]()
+@pytest.mark.parametrize("answer", WRONG.values(), ids=WRONG)
+def test_wrong_answers_are_refused_with_a_hint(answer, capsys):
+    answer()
     assert capsys.readouterr().out.startswith("Not yet: ")
-
-
-def test_scores_are_compared_call_by_call_not_on_average():
-    """The untrained network of the check above is higher on average, but not in every call."""
-    assert TRAINED.mean.mean() < UNTRAINED.mean.mean()
-    assert not torch.tensor(TRAINED.mean < UNTRAINED.mean).all()

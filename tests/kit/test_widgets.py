@@ -9,7 +9,6 @@ import math
 import re
 import sys
 import types
-from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import numpy as np
@@ -64,28 +63,15 @@ def test_every_widget_computes_what_python_computes(node, name):
         np.testing.assert_allclose(score, widget.score(), atol=1e-6, err_msg=repr(widget))
 
 
-class Elements(HTMLParser):
-    """The start tags of a text, with their attributes."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-
 @pytest.mark.parametrize("name", WIDGETS)
 def test_every_stored_output_holds_state_and_picture(name):
     widget = WIDGETS[name]()
     data, _ = widget._repr_mimebundle_()
     assert data["text/plain"] == repr(widget)
     assert "application/vnd.jupyter.widget-view+json" in data
-    tag, attributes = Elements(data["text/html"]).found[0]
-    assert tag == "div" and attributes["class"] == "affscore-widget" and attributes["data-widget"] == name
-    assert json.loads(attributes["data-state"]) == widget.state()
     tree = ElementTree.fromstring(data["text/html"])  # well formed
+    assert tree.tag == "div" and tree.get("class") == "affscore-widget" and tree.get("data-widget") == name
+    assert json.loads(tree.get("data-state")) == widget.state()
     pictures = [node for node in tree.iter() if node.tag.endswith("svg")]
     assert pictures and all(picture.get("role") == "img" and picture.get("aria-label") for picture in pictures)
 

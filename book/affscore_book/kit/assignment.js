@@ -8,25 +8,10 @@ export function assignment(cost, n) {
   const prices = new Float64Array(n);
   const partner = new Int32Array(n).fill(-1);
   const owner = new Int32Array(n).fill(-1);
-  for (let j = 0; j < n; j++) {
-    prices[j] = Infinity;
-    for (let i = 0; i < n; i++) prices[j] = Math.min(prices[j], cost[i * n + j]);
-  }
-  const free = [];
-  for (let i = 0; i < n; i++) {
-    let best = 0;
-    for (let j = 1; j < n; j++) if (cost[i * n + j] - prices[j] < cost[i * n + best] - prices[best]) best = j;
-    if (owner[best] < 0) {
-      owner[best] = i;
-      partner[i] = best;
-    } else {
-      free.push(i);
-    }
-  }
   const distance = new Float64Array(n);
   const from = new Int32Array(n);
   const open = new Int32Array(n);
-  for (const start of free) {
+  for (let start = 0; start < n; start++) {
     // Dijkstra's algorithm over the columns, from the row `start` to the nearest column that nobody owns.
     for (let j = 0; j < n; j++) {
       distance[j] = cost[start * n + j] - prices[j];

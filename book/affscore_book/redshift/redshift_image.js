@@ -21,23 +21,17 @@ export const OPTIONS = [
   ["sine", "sine"],
 ];
 
-const UNIT = new Map();
-
-/** Layer `index` of the one draw that all states share: { weight, bias, fanIn, fanOut }, weights in (-1, 1). */
-function unit(index, fanIn, fanOut) {
-  if (!UNIT.has(index)) {
-    UNIT.set(index, { weight: uniforms(2 * index, fanIn * fanOut), bias: uniforms(2 * index + 1, fanOut), fanIn, fanOut });
-  }
-  return UNIT.get(index);
-}
-
-/** The layers of a state, the output layer last: weight = scale * (a * unit + shift), row after row. */
+/**
+ * The layers of a state, the output layer last: weight = scale * (a * unit + shift), row after row. All states share one
+ * draw of units in (-1, 1); the output layer has the first stream, whatever the depth.
+ */
 export function layers({ depth, scale, shift }) {
-  const list = Array.from({ length: depth }, (_, l) => unit(l + 1, l ? WIDTH : 2, WIDTH));
-  list.push(unit(0, WIDTH, 1));
-  return list.map(({ weight, bias, fanIn, fanOut }) => {
+  return Array.from({ length: depth + 1 }, (_, l) => {
+    const stream = l === depth ? 0 : 2 * (l + 1);
+    const [fanIn, fanOut] = [l === 0 ? 2 : WIDTH, l === depth ? 1 : WIDTH];
     const a = Math.sqrt(6 / (fanIn + fanOut));
-    return { weight: weight.map((u) => scale * (a * u + shift)), bias, fanIn, fanOut };
+    const weight = uniforms(stream, fanIn * fanOut).map((u) => scale * (a * u + shift));
+    return { weight, bias: uniforms(stream + 1, fanOut), fanIn, fanOut };
   });
 }
 
@@ -285,7 +279,6 @@ function render({ model, el }) {
   const meanLine = right.line("image-line");
   const powers = right.line("input-curve");
 
-  const shown = new Int16Array(pixels.length).fill(-1);
   const axis = Array.from({ length: GRID - 1 }, (_, k) => k + 1);
   return figure.onDraw(() => {
     const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
@@ -294,8 +287,7 @@ function render({ model, el }) {
     const span = Math.max(...result.image) - low;
     pixels.forEach((pixel, at) => {
       const level = span > 0 ? Math.round((GREYS.length - 1) * (result.image[at] - low) / span) : GREYS.length >> 1;
-      if (shown[at] !== level) pixel.setAttribute("fill", GREYS[level]);
-      shown[at] = level;
+      pixel.setAttribute("fill", GREYS[level]);
     });
     powers(axis, axis.map((k) => Math.max(FLOOR, Math.log10(result.shares[k]))));
     meanLine([result.frequency, result.frequency], [FLOOR, 0]);

@@ -197,22 +197,18 @@ function render({ model, el }) {
   figure.redraw = () => { if (!busy) figure.draw(); };
 
   const middles = Float64Array.from({ length: SWEEP }, (_, i) => -LIMIT + (2 * LIMIT * i) / (SWEEP - 1));
-  let sweep = {};
   return figure.onDraw(() => {
     const state = Object.fromEntries(figure.traits.map((trait) => [trait, model.get(trait)]));
     const { activation, law, low, high } = state;
     const width = high - low;
     const middle = (low + high) / 2;
-    const key = `${activation} ${law} ${width.toFixed(6)}`;
-    if (sweep.key !== key) {
-      const results = Array.from(middles, (m) => exact(activation, law, m - width / 2, m + width / 2));
-      sweep = { key, ...Object.fromEntries(["score", "w2", "bound"].map((k) => [k, results.map((e) => e[k])])) };
-      // The bound is largest in the middle or at the right end.
-      parts.setLimits([-LIMIT, LIMIT], [0, 1.08 * Math.max(...sweep.bound)]);
-      w2Curve(middles, sweep.w2);
-      boundCurve(middles, sweep.bound);
-      right.curve(middles, sweep.score);
-    }
+    const sweep = Array.from(middles, (m) => exact(activation, law, m - width / 2, m + width / 2));
+    const bounds = sweep.map(({ bound }) => bound);
+    // The bound is largest in the middle or at the right end.
+    parts.setLimits([-LIMIT, LIMIT], [0, 1.08 * Math.max(...bounds)]);
+    w2Curve(middles, sweep.map(({ w2 }) => w2));
+    boundCurve(middles, bounds);
+    right.curve(middles, sweep.map(({ score }) => score));
     const result = exact(activation, law, low, high);
     w2Dot([middle], [result.w2]);
     boundDot([middle], [result.bound]);
