@@ -23,7 +23,7 @@ from affscore_book.linearized.slopes import effective_size
 from affscore_book.linearized.training import TASKS
 
 __all__ = [
-    "PREDICTORS",
+    "CHANNEL_PREDICTORS",
     "LinearizedRuns",
     "linear_share",
     "load_runs",
@@ -34,7 +34,7 @@ __all__ = [
 
 SCRIPT = "book/data/linearized/make.py"
 #: What may tell before the prior acts which channels survive: larger values for more likely survivors.
-PREDICTORS = ("score", "positive", "balance")
+CHANNEL_PREDICTORS = ("score", "positive", "balance")
 
 
 def separation(values: Any, survives: Any) -> tuple[float, int]:
@@ -265,8 +265,8 @@ class LinearizedRuns:
         affinity score of the ReLU at that channel; ``"positive"``, one less the share of positive values;
         ``"balance"``, p (1 - p) for a share p of positive values. Dead channels have no score and are left out.
         """
-        if predictor not in PREDICTORS:
-            raise ValueError(f"predictor is {predictor!r}; it should be one of {', '.join(PREDICTORS)}.")
+        if predictor not in CHANNEL_PREDICTORS:
+            raise ValueError(f"predictor is {predictor!r}; it should be one of {', '.join(CHANNEL_PREDICTORS)}.")
         found: dict[int, float] = {}
         for seed in sorted({record["seed"] for record in self.select(network, task, start=start)}):
             total, weight = 0.0, 0
