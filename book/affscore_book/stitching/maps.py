@@ -273,7 +273,6 @@ def stitch_layer(
     alpha: float = 0.1,
     head_start: float = 0.5,
     strength: float = 0.01,
-    temperature: float | None = None,
 ) -> Stitch:
     """A stitch of some kind, from the closed form or from random numbers.
 
@@ -290,8 +289,6 @@ def stitch_layer(
         Of :class:`Birkhoff`.
     strength
         Of :class:`Lasso`.
-    temperature
-        Of :class:`SoftSort`.
 
     Raises
     ------
@@ -339,10 +336,9 @@ def stitch_layer(
         return Birkhoff(transport, scale, alpha, head_start)
     if kind == "soft_sort":
         scores, log_scale = torch.randn(inputs, generator=generator), torch.zeros(inputs)
-        step = 3 * (1 / inputs if temperature is None else temperature)
         if moments is not None:
             permutation, scales = assignment(moments)
-            scores = torch.empty(inputs).index_copy(0, permutation, -step * torch.arange(inputs))
+            scores = torch.empty(inputs).index_copy(0, permutation, -3 / inputs * torch.arange(inputs))
             log_scale = torch.zeros(inputs).index_copy(0, permutation, scales.log().float())
-        return SoftSort(scores, log_scale, temperature)
+        return SoftSort(scores, log_scale)
     raise ValueError(f"kind is {kind!r}; it should be one of {', '.join(map(repr, STITCHES))}, or 'rank' and a number.")
