@@ -146,18 +146,16 @@ def plot_heat_maps(study: StoredDraws, kind: str, measure: str) -> None:
     maps = study.settings["maps"]
     rows = maps[f"{kind}s"]
     figure, axes = panels(4, 2, height=11, sharex=True, sharey=True)
-    shade = Normalize(0.2, 1.0) if measure == "score" else Normalize(0, np.log10(20))
+    scored = measure == "score"
+    shade, scale = (Normalize(0.2, 1.0), np.asarray) if scored else (Normalize(0, np.log10(20)), np.log10)
     for at, (panel, name) in enumerate(zip(axes, study.maps, strict=True)):
-        values = study.maps[name][kind][..., 0 if measure == "score" else 1]
-        cells = np.nanmedian(values, axis=-1)
-        shown = panel.imshow(
-            cells if measure == "score" else np.log10(cells),
-            cmap="viridis", norm=shade, origin="lower", aspect="auto",
-        )  # fmt: skip
+        both = study.maps[name][kind]
+        cells = np.nanmedian(both[..., 0 if scored else 1], axis=-1)
+        shown = panel.imshow(scale(cells), cmap="viridis", norm=shade, origin="lower", aspect="auto")
         for (row, column), value in np.ndenumerate(cells):
-            colour = "black" if shade(value if measure == "score" else np.log10(value)) > 0.6 else "white"
-            text = f"{value:.2f}".lstrip("0") if measure == "score" else f"{value:.1f}"
-            mark = "*" if np.isnan(study.maps[name][kind][row, column, :, 0]).any() else ""
+            colour = "black" if shade(scale(value)) > 0.6 else "white"
+            text = f"{value:.2f}".lstrip("0") if scored else f"{value:.1f}"
+            mark = "*" if np.isnan(both[row, column, :, 0]).any() else ""
             panel.text(column, row, text + mark, ha="center", va="center", fontsize=11.5, color=colour)
         panel.set_title(lookup(name).title)
         panel.grid(False)
@@ -167,9 +165,9 @@ def plot_heat_maps(study: StoredDraws, kind: str, measure: str) -> None:
             panel.set_ylabel("hidden layers" if kind == "depth" else "shift")
         if at >= 6:
             panel.set_xlabel("scale of the weights")
-    label = "median score" if measure == "score" else "median frequency (half periods, log)"
+    label = "median score" if scored else "median frequency (half periods, log)"
     bar = figure.colorbar(shown, ax=axes, location="top", label=label, aspect=40, pad=0.01)
-    if measure != "score":
+    if not scored:
         bar.set_ticks([np.log10(value) for value in (1, 2, 5, 10, 20)], labels=["1", "2", "5", "10", "20"])
 
 
