@@ -46,7 +46,7 @@ def test_widgets_javascript_runs_the_published_network(node):
     ("right", "wrong"),
     [
         ("(share * trace) / d", "(share * trace)"),
-        ("image[r * d + j] += value * map", "image[r * d + j] += map"),
+        ("weight: map, bias", "weight: rootY, bias"),
         ("prices[open[k]] += distance[open[k]] - distance[nearest]", "prices[open[k]] += 0"),
         ("(2 * spread)", "spread"),
     ],

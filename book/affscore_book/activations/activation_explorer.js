@@ -153,38 +153,31 @@ function fromMoments(cov, variance, rest) {
   return r < 0.5 ? r / (1 + Math.sqrt(Math.max(0, 1 - r))) : 1 - Math.sqrt(Math.max(0, rest / variance / (1 + r)));
 }
 
+/** The sum of f(i) over all points, weighted by their masses. */
+const sum = (mass, f) => mass.reduce((total, m, i) => total + m * f(i), 0);
+
 /** The score where the activation never turns: the pairs are sorted already, or all reversed. */
 function pairedScore(y, z, mass) {
-  let mean = 0;
-  for (let i = 0; i < y.length; i++) mean += mass[i] * y[i];
-  let [cov, variance, rest] = [0, 0, 0];
-  for (let i = 0; i < y.length; i++) {
-    cov += mass[i] * z[i] * (y[i] - mean);
-    variance += mass[i] * (y[i] - mean) ** 2;
-  }
-  for (let i = 0; i < y.length; i++) rest += mass[i] * (y[i] - mean - cov * z[i]) ** 2;
-  return fromMoments(Math.abs(cov), variance, rest);
+  const mean = sum(mass, (i) => y[i]);
+  const cov = sum(mass, (i) => z[i] * (y[i] - mean));
+  const rest = sum(mass, (i) => (y[i] - mean - cov * z[i]) ** 2);
+  return fromMoments(Math.abs(cov), sum(mass, (i) => (y[i] - mean) ** 2), rest);
 }
 
 /** The score of the points y for the points z, both with these masses: the sorted coupling, exactly. */
 function sortedScore(y, z, mass) {
   const ranks = Uint32Array.from(y.keys()).sort((a, b) => y[a] - y[b]);
-  let [mean, total, meanZ, variance, varianceZ] = [0, 0, 0, 0, 0];
-  for (let i = 0; i < y.length; i++) {
-    total += mass[i];
-    mean += mass[i] * y[i];
-    meanZ += mass[i] * z[i];
-  }
-  mean /= total;
-  meanZ /= total;
+  const total = sum(mass, () => 1);
+  const mean = sum(mass, (i) => y[i]) / total;
+  const meanZ = sum(mass, (i) => z[i]) / total;
+  const variance = sum(mass, (i) => (y[i] - mean) ** 2);
+  const varianceZ = sum(mass, (i) => (z[i] - meanZ) ** 2);
   let cov = 0;
   // Walk through [0, 1]; at each place the mass of z[i] that is left meets the mass of y[ranks[k]] that is left.
   let [i, left] = [0, mass[0]];
   for (let k = 0; k < y.length; k++) {
     const value = y[ranks[k]] - mean;
     let need = mass[ranks[k]];
-    variance += need * value * value;
-    varianceZ += mass[k] * (z[k] - meanZ) ** 2;
     while (need > 0) {
       const piece = Math.min(need, left);
       cov += piece * value * z[i];
@@ -240,12 +233,9 @@ export function outputMoments(name, mean, std) {
   const [, f, kinks] = CATALOGUE[name];
   const { z, mass } = panelsFor(kinks, mean, std, COARSE);
   const zero = f(mean);
-  let [first, second] = [0, 0];
-  for (let i = 0; i < z.length; i++) {
-    const y = f(mean + std * z[i]) - zero;
-    first += mass[i] * y;
-    second += mass[i] * y * y;
-  }
+  const y = z.map((value) => f(mean + std * value) - zero);
+  const first = sum(mass, (i) => y[i]);
+  const second = sum(mass, (i) => y[i] * y[i]);
   return { mean: zero + first, sd: Math.sqrt(Math.max(0, second - first * first)) };
 }
 

@@ -72,11 +72,11 @@ export function forward(network, points, sigma) {
 
 // Matrices are d x d, row after row.
 
-function times(a, b, d, transposeA = false) {
+function times(a, b, d) {
   const c = new Float64Array(d * d);
   for (let i = 0; i < d; i++) {
     for (let k = 0; k < d; k++) {
-      const factor = transposeA ? a[k * d + i] : a[i * d + k];
+      const factor = a[i * d + k];
       if (factor !== 0) for (let j = 0; j < d; j++) c[i * d + j] += factor * b[k * d + j];
     }
   }
@@ -186,14 +186,8 @@ export function affinityScore(x, y, d) {
   const [rootX, rootY] = [root(u, d), root(v, d)];
   // With R_Y R_X^T = W H, W orthogonal: A = R_Y^T W R_X^-T solves A S_X A = S_Y and is symmetric and positive.
   const backX = transpose(inverse(rootX, d), d);
-  const map = times(rootY, times(polar(times(rootY, transpose(rootX, d), d), d), backX, d), d, true);
-  const image = new Float64Array(u.length);
-  for (let r = 0; r < n; r++) {
-    for (let k = 0; k < d; k++) {
-      const value = u[r * d + k];
-      if (value !== 0) for (let j = 0; j < d; j++) image[r * d + j] += value * map[k * d + j];
-    }
-  }
+  const map = times(transpose(rootY, d), times(polar(times(rootY, transpose(rootX, d), d), d), backX, d), d);
+  const image = affine(u, { weight: map, bias: new Float64Array(d), fanIn: d, fanOut: d });
   const cost = new Float64Array(n * n);
   for (let i = 0; i < n; i++) {
     for (let j = 0; j < n; j++) {
