@@ -38,6 +38,10 @@ LOOKS = {
 }
 
 
+#: Read off Figure 1 of the paper: G_ReLU on Myrtle CNNs of full width, CIFAR-10, points at the four activations.
+PAPER_G_RELU = (8.1, 7.3, 16.5, 5.6)
+
+
 def _line(axes, at, values, colour, mark, label, fill: bool = True, style: str = "-") -> None:
     """Means with their intervals as bars."""
     mean, low, high = np.array(values, dtype=float).T
@@ -100,20 +104,11 @@ def plot_penalties(
         values = [study.penalty(kind, layer, stitch, fit, norm=norm) for layer in layers]
         _line(axes, at + offset, values, *LOOKS[stitch])
     if paper:
-        axes.plot(at, PAPER_FIGURE_1["g_relu"], "x", color=INK, markersize=10, mew=3, label="paper, $G_\\mathrm{ReLU}$")
+        axes.plot(at, PAPER_G_RELU, "x", color=INK, markersize=10, mew=3, label="paper, $G_\\mathrm{ReLU}$")
     axes.set_xticks(at, layers)
     axes.set(ylabel="penalty (accuracy points)", xlabel="stitched after")
     axes.set_ylim(bottom=min(-2.0, axes.get_ylim()[0]))
     _share(axes)
-
-
-#: Read off Figure 1 of the paper: Myrtle CNNs of full width on CIFAR-10, accuracy points at the four activations.
-PAPER_FIGURE_1 = {
-    "full": (1.0, 1.5, 2.3, 2.3),
-    "rank 4": (8.5, 13.5, 26.5, 16.0),
-    "rank 1": (42.0, 54.0, 57.0, 62.0),
-    "g_relu": (8.1, 7.3, 16.5, 5.6),
-}
 
 
 def _blocks(axes, layers: Sequence[str]) -> None:
