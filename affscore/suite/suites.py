@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from tqdm.auto import tqdm
 
 from affscore.forward import tf32
 from affscore.settings import Settings
@@ -32,7 +31,7 @@ from affscore.suite.records import RecordError, differences, set_aside
 from affscore.suite.runs import run
 from affscore.suite.tables import Table
 from affscore.zoo.datasets import load_dataset
-from affscore.zoo.models import available_models, load_model
+from affscore.zoo.models import available_models, load_model, require
 
 __all__ = [
     "PAPER", "REPRESENTATIVES", "SUITES", "WEIGHTS", "Failure", "SuiteError", "estimate", "measure_speed", "run_suite",
@@ -213,7 +212,7 @@ class _Bar:
     """One progress bar for all batches of all networks; a network that is skipped or fails counts as gone through."""
 
     def __init__(self, models: int, ranks: Ranks, shown: bool):
-        self.tqdm = tqdm(total=0, unit="batch", disable=not shown)
+        self.tqdm = require("tqdm.auto").tqdm(total=0, unit="batch", disable=not shown)
         self.models, self.ranks, self.number, self.batches = models, ranks.world, 0, 0
 
     def begin(self, model: str) -> None:

@@ -2,33 +2,20 @@
 
 import json
 import os
-import re
-import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from commands import NET, NOISE, one_sentence
 from PIL import Image
 
 import affscore
 from affscore import cli
+from affscore.suite import runs
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
-
-NET = ["signature", "squeezenet1_1", "--weights", "random"]
-NOISE = [*NET, "--dataset", "random", "--batch-size", "8"]
-
-
-def one_sentence(text):
-    """The only line on standard error."""
-    lines = text.splitlines()
-    assert len(lines) == 1, text
-    assert lines[0].startswith("affscore") and "error: " in lines[0] and lines[0].endswith((".", "?"))
-    assert "Traceback" not in text
-    return lines[0]
 
 
 @pytest.fixture
@@ -39,9 +26,6 @@ def images(tmp_path):
     for i in range(10):
         Image.fromarray(random.integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(folder / f"{i}.png")
     return folder
-
-
-# ------------------------------------------------------------------------------------------- a good run
 
 
 def test_signature_is_printed_and_written_with_its_provenance(tmp_path, capsys):
@@ -111,9 +95,6 @@ def test_module_and_installed_command_start():
     one_sentence(run.stderr)
 
 
-# ----------------------------------------------------------------------------------------------- errors
-
-
 @pytest.mark.parametrize(("arguments", "parts"), [
     ([], ["command"]),
     (["signatur", "resnet18"], ["signatur"]),
@@ -156,7 +137,7 @@ def test_bad_output_is_refused_before_any_work(monkeypatch, tmp_path, output):
     def work(*_, **__):
         raise AssertionError("the work began")
 
-    monkeypatch.setattr(cli, "load_model", work)
+    monkeypatch.setattr("affscore.zoo.models.load_model", work)
     assert cli.main([*NOISE, "--output", str(tmp_path / output)]) == 2
     with pytest.raises(AssertionError, match="the work began"):  # with a good one it does begin
         cli.main([*NOISE, "--output", str(tmp_path / "a.json")])
@@ -196,7 +177,7 @@ def test_finished_batches_are_kept_when_a_later_one_fails(monkeypatch, tmp_path,
 
         return Spoiled(batches)
 
-    monkeypatch.setattr(cli, "load_dataset", spoiled)
+    monkeypatch.setattr("affscore.zoo.datasets.load_dataset", spoiled)
     assert cli.main([*NOISE, "--batches", "2", "--quiet", "--output", str(tmp_path / "a.json")]) == 2
     text = one_sentence(capsys.readouterr().err)
     assert "NaN" in text and "a.partial.json" in text
@@ -227,14 +208,11 @@ def test_a_bug_is_not_dressed_up_as_an_expected_error(monkeypatch):
         cli.main(NOISE)
 
 
-# --------------------------------------------------------------------------------------------- runs that go on
-
-
 def test_recorded_signature_goes_on_and_is_the_unrecorded_one(monkeypatch, tmp_path, capsys):
     arguments = [*NOISE, "--batches", "3", "--companions", "norm,cka", "--micro-batch", "4", "--device", "cpu"]
     arguments += ["--quiet"]
     assert cli.main([*arguments, "--output", str(tmp_path / "plain.json")]) == 0
-    real = cli.runs.batch_results
+    real = runs.batch_results
 
     def two(model, batches, *more, **options):
         for result, _ in zip(real(model, batches, *more, **options), range(2), strict=False):
@@ -242,7 +220,7 @@ def test_recorded_signature_goes_on_and_is_the_unrecorded_one(monkeypatch, tmp_p
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(cli.runs, "batch_results", two)
+        patch.setattr(runs, "batch_results", two)
         capsys.readouterr()
         assert cli.main([*arguments, "--record", str(tmp_path / "kept")]) == 130
     err = capsys.readouterr().err
@@ -271,93 +249,6 @@ def test_finished_batches_are_kept_when_the_keyboard_interrupts(monkeypatch, tmp
     assert cli.main([*NOISE, "--quiet", "--output", str(tmp_path / "a.json")]) == 130
     assert "The batches before it are in" in capsys.readouterr().err
     assert len(affscore.Signature.load(tmp_path / "a.partial.json").scores) == 1
-
-
-def test_suite_command(tmp_path, monkeypatch, capsys):
-    """One network cannot be had: nothing listens where the proxy should be, and no weights install with it."""
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
-    monkeypatch.setenv("no_proxy", "")
-    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
-    out = tmp_path / "out"
-    arguments = ["suite", "--models", "squeezenet1_1,efficientnet_lite0", "--dataset", "photographs"]
-    arguments += ["--batch-size", "4", "--workers", "1", "--device", "cpu", "--out", str(out)]
-    assert cli.main(arguments) == 1
-    printed, err = capsys.readouterr()
-    lines = printed.splitlines()
-    assert lines[0] == f"1 of 2 signatures are in {out}." and len(lines) == 2
-    assert lines[1].startswith("Failed: squeezenet1_1: weights: ") and "download.pytorch.org" in lines[1]
-    assert "efficientnet_lite0 (2 of 2)" in err and "Traceback" not in err
-    signature = affscore.Signature.load(out / "efficientnet_lite0.json")
-    assert signature.scores.shape == (1, 33) and signature.batch_sizes == [4]
-    assert cli.main(["report", str(out), "--out", str(tmp_path / "report")]) == 0
-    assert "Report on 1 signature" in capsys.readouterr().out and (tmp_path / "report" / "index.html").exists()
-
-
-def test_merge_command(tmp_path, capsys):
-    out = tmp_path / "out"
-    arguments = ["suite", "--models", "squeezenet1_1", "--weights", "random", "--dataset", "random", "--quiet"]
-    assert cli.main([*arguments, "--batch-size", "4", "--batches", "2", "--device", "cpu", "--out", str(out)]) == 0
-    whole = (out / "squeezenet1_1.json").read_bytes()
-    (out / "squeezenet1_1.json").unlink()
-    assert cli.main(["merge", str(out)]) == 0
-    assert (out / "squeezenet1_1.json").read_bytes() == whole
-    assert "Signature of squeezenet1_1: 26 activation calls, 2 batches" in capsys.readouterr().out
-    (out / "records" / "squeezenet1_1" / "batch-00001.json").unlink()
-    assert cli.main(["merge", str(out)]) == 1
-    assert "hold 1 of 2 batches; missing 1" in capsys.readouterr().err
-
-
-def test_estimate_command(capsys):
-    """Oracle for the last number: its own line above."""
-    arguments = ["suite", "--models", "squeezenet1_1", "--estimate", "--micro-batch", "2", "--images", "72000000"]
-    assert cli.main([*arguments, "--quiet", "--device", "cpu"]) == 0
-    head, one, total, note = capsys.readouterr().out.splitlines()
-    assert head.split(" | ")[-1].strip() == "hours" and "squeezenet1_1" in one
-    speed, hours = (float(cell) for cell in one.split(" | ")[-2:])
-    assert hours == pytest.approx(20_000 / speed, rel=0.01) and float(total.split(" | ")[-1]) == hours
-    assert "Forward passes on the CPU" in note
-
-
-@pytest.mark.parametrize(("arguments", "parts"), [
-    (["suite"], ["name", "--models"]),
-    (["suite", "papers"], ["papers", "lites"]),
-    (["suite", "paper", "--models", "alexnet"], ["--models", "name"]),
-    (["suite", "paper"], ["--out"]),
-    (["suite", "--models", "resnet_18", "--dataset", "random", "--out", "no"], ["resnet_18", "available_models"]),
-    (["suite", "paper", "--dataset", "image-net", "--out", "no"], ["image-net"]),
-    (["suite", "lites", "--root", "no/such/root", "--out", "no"], ["no/such/root", "image-net.org"]),
-    (["suite", "lites", "--companions", "norm,size", "--dataset", "random", "--out", "no"], ["size", "r2_held_out"]),
-    (["suite", "paper", "--estimate", "--images", "0"], ["images", "0"]),
-    ([*NOISE, "--restart"], ["--restart", "--record"]),
-    ([*NOISE, "--precision", "half"], ["half", "bf16"]),
-    (["status", "no/such/folder"], ["no/such/folder"]),
-    (["merge", "no/such/folder"], ["no/such/folder"]),
-    (["report", "no/such/folder", "--out", "x"], ["no/such/folder"]),
-])  # fmt: skip
-def test_expected_errors_of_runs_are_one_sentence(monkeypatch, tmp_path, capsys, arguments, parts):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli.suite, "measure_speed", lambda *_, **__: {"resnet18": 1.0})
-    try:
-        status = cli.main([*arguments, *["--quiet"] * (arguments[0] == "suite")])
-    except SystemExit as leaving:
-        status = leaving.code
-    out, err = capsys.readouterr()
-    assert status == 2 and out == ""
-    text = one_sentence(err)
-    assert all(part in text for part in parts)
-    assert not list(tmp_path.iterdir())
-
-
-def test_commands_on_the_page_on_full_scale_runs_exist():
-    text = (Path(__file__).parents[2] / "book" / "full_scale.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)
-    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
-    commands = [re.sub(r"^.*-m affscore ", "affscore ", line) for line in lines]
-    commands = [shlex.split(line)[1:] for line in commands if line.startswith("affscore ")]
-    assert {command[0] for command in commands} == {"suite", "merge", "report"}
-    for command in commands:
-        cli.parser().parse_args(command)  # leaves with an error where an option does not exist
-    assert sum("--estimate" in command for command in commands) == 2 and len(commands) == 10
 
 
 @pytest.mark.gpu

@@ -165,7 +165,7 @@ for needy in (found.plot, lambda: affscore.signature(model, [x], progress=True),
     lines = run(python, "-I", "-c", program).splitlines()
     assert lines[0].startswith("Signature of Sequential: 1 activation call") and lines[1] == "True"
     assert ["pip install" in line for line in lines[2:]] == [True] * 3
-    assert "affscore signature" in run(python, "-I", "-m", "affscore", "--help")
+    assert "the affinity score of every activation call" in run(python, "-I", "-m", "affscore", "--help")
 
 
 def test_requirements_txt_asks_for_nothing_more(colab):

@@ -1,0 +1,40 @@
+"""The options of measurement mean what the package means by them."""
+
+import argparse
+
+import pytest
+import torch
+
+from affscore.options import add_measuring, device_of, settings_of
+from affscore.settings import Settings
+
+
+def parsed(*arguments):
+    parser = argparse.ArgumentParser()
+    add_measuring(parser, dataset="photographs", batch_size=7)
+    return parser.parse_args(arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings"),
+    [
+        ([], Settings(micro_batch=32)),
+        (["--companions"], Settings(micro_batch=32, companions=True)),
+        (["--companions", "r2,cka"], Settings(micro_batch=32, companions=["cka", "r2"])),
+        (
+            ["--pool", "trailing", "--covariance", "empirical", "--precision", "bf16", "--channels-last"],
+            Settings("trailing", "empirical", (), 32, "bf16", True),
+        ),
+        (["--scoring", "device", "--micro-batch", "4"], Settings(scoring="device", micro_batch=4)),
+    ],
+)
+def test_options_are_settings(arguments, settings):
+    assert settings_of(parsed(*arguments)) == settings
+
+
+def test_devices_are_checked(monkeypatch):
+    assert device_of(parsed("--device", "cpu")) == torch.device("cpu")
+    with pytest.raises(ValueError, match="device: 'warp' cannot be used here"):
+        device_of(parsed("--device", "warp"))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert device_of(parsed()) == torch.device("cpu")

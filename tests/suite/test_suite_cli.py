@@ -1,0 +1,110 @@
+"""The commands for many networks: results on standard output, one sentence for every expected error."""
+
+import argparse
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import torch
+from commands import NOISE, one_sentence
+
+import affscore
+from affscore import cli
+from affscore.suite import suites
+from affscore.suite.cli import add_commands
+
+
+def test_suite_command(tmp_path, monkeypatch, capsys):
+    """One network cannot be had: nothing listens where the proxy should be, and no weights install with it."""
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
+    out = tmp_path / "out"
+    arguments = ["suite", "--models", "squeezenet1_1,efficientnet_lite0", "--dataset", "photographs"]
+    arguments += ["--batch-size", "4", "--workers", "1", "--device", "cpu", "--out", str(out)]
+    assert cli.main(arguments) == 1
+    printed, err = capsys.readouterr()
+    lines = printed.splitlines()
+    assert lines[0] == f"1 of 2 signatures are in {out}." and len(lines) == 2
+    assert lines[1].startswith("Failed: squeezenet1_1: weights: ") and "download.pytorch.org" in lines[1]
+    assert "efficientnet_lite0 (2 of 2)" in err and "Traceback" not in err
+    signature = affscore.Signature.load(out / "efficientnet_lite0.json")
+    assert signature.scores.shape == (1, 33) and signature.batch_sizes == [4]
+    assert cli.main(["report", str(out), "--out", str(tmp_path / "report")]) == 0
+    assert "Report on 1 signature" in capsys.readouterr().out and (tmp_path / "report" / "index.html").exists()
+
+
+def test_merge_command(tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = ["suite", "--models", "squeezenet1_1", "--weights", "random", "--dataset", "random", "--quiet"]
+    assert cli.main([*arguments, "--batch-size", "4", "--batches", "2", "--device", "cpu", "--out", str(out)]) == 0
+    whole = (out / "squeezenet1_1.json").read_bytes()
+    (out / "squeezenet1_1.json").unlink()
+    assert cli.main(["merge", str(out)]) == 0
+    assert (out / "squeezenet1_1.json").read_bytes() == whole
+    assert "Signature of squeezenet1_1: 26 activation calls, 2 batches" in capsys.readouterr().out
+    (out / "records" / "squeezenet1_1" / "batch-00001.json").unlink()
+    assert cli.main(["merge", str(out)]) == 1
+    assert "hold 1 of 2 batches; missing 1" in capsys.readouterr().err
+
+
+def test_estimate_command(capsys):
+    """Oracle for the last number: its own line above."""
+    arguments = ["suite", "--models", "squeezenet1_1", "--estimate", "--micro-batch", "2", "--images", "72000000"]
+    assert cli.main([*arguments, "--quiet", "--device", "cpu"]) == 0
+    head, one, total, note = capsys.readouterr().out.splitlines()
+    assert head.split(" | ")[-1].strip() == "hours" and "squeezenet1_1" in one
+    speed, hours = (float(cell) for cell in one.split(" | ")[-2:])
+    assert hours == pytest.approx(20_000 / speed, rel=0.01) and float(total.split(" | ")[-1]) == hours
+    assert "Forward passes on the CPU" in note
+
+
+@pytest.mark.parametrize(("arguments", "parts"), [
+    (["suite"], ["name", "--models"]),
+    (["suite", "papers"], ["papers", "lites"]),
+    (["suite", "paper", "--models", "alexnet"], ["--models", "name"]),
+    (["suite", "paper"], ["--out"]),
+    (["suite", "--models", "resnet_18", "--dataset", "random", "--out", "no"], ["resnet_18", "available_models"]),
+    (["suite", "paper", "--dataset", "image-net", "--out", "no"], ["image-net"]),
+    (["suite", "lites", "--root", "no/such/root", "--out", "no"], ["no/such/root", "image-net.org"]),
+    (["suite", "lites", "--companions", "norm,size", "--dataset", "random", "--out", "no"], ["size", "r2_held_out"]),
+    (["suite", "paper", "--estimate", "--images", "0"], ["images", "0"]),
+    ([*NOISE, "--restart"], ["--restart", "--record"]),
+    ([*NOISE, "--precision", "half"], ["half", "bf16"]),
+    (["status", "no/such/folder"], ["no/such/folder"]),
+    (["merge", "no/such/folder"], ["no/such/folder"]),
+    (["report", "no/such/folder", "--out", "x"], ["no/such/folder"]),
+])  # fmt: skip
+def test_expected_errors_of_runs_are_one_sentence(monkeypatch, tmp_path, capsys, arguments, parts):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(suites, "measure_speed", lambda *_, **__: {"resnet18": 1.0})
+    try:
+        status = cli.main([*arguments, *["--quiet"] * (arguments[0] == "suite")])
+    except SystemExit as leaving:
+        status = leaving.code
+    out, err = capsys.readouterr()
+    assert status == 2 and out == ""
+    text = one_sentence(err)
+    assert all(part in text for part in parts)
+    assert not list(tmp_path.iterdir())
+
+
+def test_commands_on_the_page_on_full_scale_runs_exist():
+    text = (Path(__file__).parents[2] / "book" / "full_scale.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    commands = [re.sub(r"^.*-m affscore ", "affscore ", line) for line in lines]
+    commands = [shlex.split(line)[1:] for line in commands if line.startswith("affscore ")]
+    assert {command[0] for command in commands} == {"suite", "merge", "report"}
+    for command in commands:
+        cli.parser().parse_args(command)  # leaves with an error where an option does not exist
+    assert sum("--estimate" in command for command in commands) == 2 and len(commands) == 10
+
+
+def test_every_command_says_what_it_does():
+    top = argparse.ArgumentParser()
+    commands = top.add_subparsers()
+    add_commands(commands)
+    assert sorted(commands.choices) == ["merge", "report", "status", "suite"]
+    assert all(command.get_default("run") and command.format_help() for command in commands.choices.values())
