@@ -15,6 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from affscore.score import affinity_score, paired_affinity_score, shrinkage, wasserstein2
+from affscore_book.kit.checking import one_of
 
 __all__ = [
     "covariance", "fixed_image", "form_one", "form_two", "identifiability", "independent_scores", "law", "map_score",
@@ -89,8 +90,7 @@ def law(name: str, n: int, d: int, rng: np.random.Generator) -> Array:
         "heavy": lambda: rng.standard_t(3, size=(n, d)),
         "two clumps": lambda: rng.normal(size=(n, d)) + 4 * rng.integers(0, 2, size=(n, 1)),
     }
-    if name not in draws:
-        raise ValueError(f"name is {name!r}; it should be one of {', '.join(draws)}.")
+    one_of("name", name, draws)
     return draws[name]() @ rng.normal(size=(d, d)) + rng.normal(size=d)
 
 
