@@ -30,7 +30,7 @@ from affscore.suite.distances import dtw
 from affscore.suite.tables import Table
 
 __all__ = [
-    "PREDICTORS", "accuracy_correlations", "batch_size_table", "companion_correlations", "densities",
+    "accuracy_correlations", "batch_size_table", "companion_correlations", "densities",
     "density_curves", "history", "peaks", "statistics",
 ]  # fmt: skip
 

@@ -80,15 +80,14 @@ class Ranks:
 
 @contextmanager
 def joined_ranks() -> Iterator[Ranks]:
-    """The ranks that torchrun started, connected while the block runs; a single one without torchrun."""
+    """The ranks that torchrun started, connected; a single one without torchrun."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield Ranks()
         return
     distributed = torch.distributed
-    # The ranks meet at the end of each network, and one may be far ahead; torchrun ends them all if one dies.
-    distributed.init_process_group("gloo", timeout=timedelta(days=30))
-    try:
-        rank = distributed.get_rank()
-        yield Ranks(rank, distributed.get_world_size(), int(os.environ.get("LOCAL_RANK", rank)))
-    finally:
-        distributed.destroy_process_group()
+    # Joined once for all blocks of a process: a group that is made anew may meet addresses of the one before.
+    if not distributed.is_initialized():
+        # The ranks meet at the end of each network, and one may be far ahead; torchrun ends them all if one dies.
+        distributed.init_process_group("gloo", timeout=timedelta(days=30))
+    rank = distributed.get_rank()
+    yield Ranks(rank, distributed.get_world_size(), int(os.environ.get("LOCAL_RANK", rank)))

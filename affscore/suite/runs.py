@@ -37,7 +37,7 @@ from affscore.suite import records
 from affscore.suite.ranks import Ranks, RunError
 from affscore.suite.records import RecordError
 
-__all__ = ["Batches", "run", "weights_checksum"]
+__all__ = ["run", "weights_checksum"]
 
 
 class Batches(Protocol):

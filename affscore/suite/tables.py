@@ -41,12 +41,7 @@ class Table:
     """
 
     def __init__(
-        self,
-        columns: Mapping[str, Sequence[Any]],
-        *,
-        digits: int = 2,
-        notes: Iterable[str] = (),
-        align: bool = True,
+        self, columns: Mapping[str, Sequence[Any]], *, digits: int = 2, notes: Iterable[str] = (), align: bool = True
     ) -> None:
         self.columns = {name: list(values) for name, values in columns.items()}
         self.digits = digits

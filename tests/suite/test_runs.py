@@ -111,12 +111,12 @@ def test_finished_run_runs_nothing_again(whole, monkeypatch):
 def test_killed_at_any_moment_it_ends_bit_for_bit_the_same(tmp_path):
     """kill -9, two of three within a write of a record: when only a part of the new file is there. And three processes
     that write to one folder at the same time, without knowing of each other."""
-    command = [sys.executable, str(HERE / "small_run.py"), str(tmp_path), "18", "0"]
+    command = [sys.executable, str(HERE / "small_run.py"), str(tmp_path), "12", "0"]
     one_thread = os.environ | {"OMP_NUM_THREADS": "1"}  # no other threads where processes are forked
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=one_thread)
     assert done.returncode == 0 and done.stderr == ""
     log = json.loads(done.stdout)
-    assert log["inside"] + log["outside"] >= 18
+    assert log["inside"] + log["outside"] >= 12
     assert 2 * log["inside"] >= log["inside"] + log["outside"]
     assert log["parts"] >= log["inside"]  # each of them did leave a part of a file
     assert len(log["same"]) >= 1 and all(log["same"])
@@ -450,7 +450,7 @@ def test_suite_of_two_processes(two, logs, tmp_path, capsys):
     assert cli.main([*SUITE, str(tmp_path)]) == 0
     ours, theirs = (folder / "squeezenet1_1.json" for folder in (tmp_path, two / "suite"))
     assert ours.read_bytes() == theirs.read_bytes()
-    assert batches_in(two / "suite", "squeezenet1_1") == [0, 1, 2]
+    assert batches_in(two / "suite", "squeezenet1_1") == [0, 1]
 
 
 def test_nothing_is_kept_where_the_first_batch_fails(tmp_path):
