@@ -4,8 +4,8 @@
 as they come. The caller's thread loads batches and runs the network. Worker threads, with one thread of linear algebra
 each, turn the pooled inputs and outputs into scores and companion measures, on the CPU. Where the network runs on a GPU
 they do so while the next batches run: at most :data:`AHEAD` batches wait for their scores, so memory is bounded
-whatever the number of batches. Neither the number of workers nor the caller's thread settings change a bit of what is
-computed from the pooled values.
+whatever the number of batches. The caller's thread settings decide how many workers there are, and change no bit of what
+is computed from the pooled values.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from affscore.forward import Forward, inputs_of
 from affscore.scoring import Line, sentence, threads
-from affscore.settings import Settings, check_count
+from affscore.settings import Settings
 from affscore.signature import BatchResult, Interrupted, Signature, SignatureError
 from affscore.tracing import check_traceable
 
@@ -135,7 +135,6 @@ def batch_results(
     settings: Settings | None = None,
     *,
     device: str | torch.device | None = None,
-    workers: int | None = None,
     numbers: Iterable[int] | None = None,
 ) -> Iterator[BatchResult]:
     """The results of a network's batches, one after the other, in their order.
@@ -146,9 +145,6 @@ def batch_results(
         As for :func:`affscore.signature`.
     settings
         How it is measured, by default as :class:`Settings` has it.
-    workers
-        Number of threads for what the processor does of the scores and companions; by default that of torch's
-        threads. It changes no result.
     numbers
         The numbers of ``batches``, one for each, where they are some of many; by default 0, 1, 2 and so on.
 
@@ -174,7 +170,6 @@ def batch_results(
     1 32 ['1:relu[0]'] ['cka']
     """
     settings = settings or Settings()
-    check_count("workers", workers)
     if isinstance(batches, Tensor | Mapping | str) or not isinstance(batches, Iterable):
         raise TypeError(
             f"batches is a {type(batches).__name__}; it should be an iterable of batches, such as a data loader or a "
@@ -184,7 +179,7 @@ def batch_results(
     place = resolve_device(model, device)
     if device is not None:
         model.to(place)
-    return _run(model, batches, settings, place, workers or torch.get_num_threads(), numbers)
+    return _run(model, batches, settings, place, numbers)
 
 
 def resolve_device(model: nn.Module, device: str | torch.device | None) -> torch.device:
@@ -210,13 +205,12 @@ def _run(
     batches: Iterable[Any],
     settings: Settings,
     device: torch.device,
-    workers: int,
     numbers: Iterable[int] | None,
 ) -> Iterator[BatchResult]:
     ahead = AHEAD.get(device.type, 0)
     failure: BaseException | None = None
     index = -1
-    with threads(workers) as scorers, threads(1) as launcher:
+    with threads(torch.get_num_threads()) as scorers, threads(1) as launcher:
         line = Line(Forward(model, device, settings), scorers, launcher)
         try:
             try:

@@ -9,7 +9,7 @@ from affscore.channels import POOLS
 from affscore.companions import UNPOOLED, check_names
 from affscore.score import COVARIANCES
 
-__all__ = ["PRECISIONS", "SCORINGS", "Settings", "check_count"]
+__all__ = ["PRECISIONS", "SCORINGS", "Settings"]
 
 #: Precisions of the forward pass. Scores are float64 in each.
 PRECISIONS = ("full", "tf32", "bf16")
@@ -63,7 +63,8 @@ class Settings:
         ):  # fmt: skip
             if (value := getattr(self, name)) not in known:
                 raise ValueError(f"{name} is {value!r}; it should be one of {', '.join(map(repr, known))}.")
-        check_count("micro_batch", self.micro_batch)
+        if self.micro_batch is not None and (not isinstance(self.micro_batch, int) or self.micro_batch < 1):
+            raise ValueError(f"micro_batch is {self.micro_batch!r}; it should be None or a whole number of at least 1.")
         if self.scoring == "device" and self.covariance != "ledoit_wolf":
             raise ValueError(
                 f"covariance is {self.covariance!r} with scoring 'device'; that iteration relies on the ridge of "
@@ -80,9 +81,3 @@ class Settings:
     def sparsity(self) -> bool:
         """Whether zeros are to be counted, before pooling."""
         return bool(set(UNPOOLED) & set(self.measures))
-
-
-def check_count(name: str, value: int | None) -> None:
-    """Raise ValueError unless ``value`` is None or a whole number of at least 1."""
-    if value is not None and (not isinstance(value, int) or value < 1):
-        raise ValueError(f"{name} is {value!r}; it should be None or a whole number of at least 1.")
