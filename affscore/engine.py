@@ -1,11 +1,10 @@
 """Run a network over batches and measure every activation call.
 
 :func:`signature` is the whole; :func:`batch_results` is the engine below it and below everything that stores results
-as they come. The caller's thread loads batches and runs the network. Worker threads, with one thread of linear algebra
-each, turn the pooled inputs and outputs into scores and companion measures, on the CPU. Where the network runs on a GPU
-they do so while the next batches run: at most :data:`AHEAD` batches wait for their scores, so memory is bounded
-whatever the number of batches. The caller's thread settings decide how many workers there are, and change no bit of what
-is computed from the pooled values.
+as they come. The caller's thread loads batches and runs the network. Worker threads (:mod:`affscore.scoring`) turn the
+pooled inputs and outputs into scores and companion measures. Where the network runs on a GPU they do so while the next
+batches run: at most :data:`AHEAD` batches wait for their scores, so memory is bounded whatever the number of batches.
+The caller's thread settings decide how many workers there are, and change no bit of what is computed.
 """
 
 from __future__ import annotations
