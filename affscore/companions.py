@@ -30,7 +30,7 @@ Kornblith et al., "Similarity of neural network representations revisited", ICML
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -120,21 +120,16 @@ def measure(before: Any, after: Any, names: Sequence[str] | None = None) -> dict
             )
     x, y = check_pair(before, after)
     found: dict[str, float] = {}
-
-    def add(group: tuple[str, ...], function: Callable[[], tuple[float, ...]]) -> None:
-        if any(name in chosen for name in group):
-            found.update(zip(group, function(), strict=True))
-
     centred = [centre(value)[0] for value in (x, y)]
-    add(("cka",), lambda: (_cka(*centred),))
-    if {"entropy_before", "entropy_change"} & set(chosen):
-        found["entropy_before"] = _entropy(x)
-    if {"entropy_after", "entropy_change"} & set(chosen):
-        found["entropy_after"] = _entropy(y)
-    if "entropy_change" in chosen:
+    if "cka" in chosen:
+        found["cka"] = _cka(*centred)
+    if any(name.startswith("entropy") for name in chosen):
+        found["entropy_before"], found["entropy_after"] = _entropy(x), _entropy(y)
         found["entropy_change"] = found["entropy_after"] - found["entropy_before"]
-    add(("norm", "norm_per_sample"), lambda: _norm(x, y))
-    add(("r2", "r2_held_out"), lambda: _r2(*centred))
+    if any(name.startswith("norm") for name in chosen):
+        found["norm"], found["norm_per_sample"] = _norm(x, y)
+    if any(name.startswith("r2") for name in chosen):
+        found["r2"], found["r2_held_out"] = _r2(*centred)
     return {name: found[name] for name in chosen}
 
 
