@@ -18,22 +18,23 @@ from affscore.companions import UNPOOLED, measure
 from affscore.forward import Forward, Inputs, length
 from affscore.score import affinity_score
 from affscore.score_gpu import affinity_scores
+from affscore.settings import Settings
 from affscore.signature import BatchResult, SignatureError
 from affscore.tracing import Observation
 
 __all__ = ["Line", "sentence", "threads"]
 
-#: Of a batch what is known, and the futures of its scores and of its companions.
-Waiting = tuple[BatchResult, list[Future[list[float]]], list[Future[dict[str, float]]]]
+#: What is known of a batch, the score and companions of each call, and where the device scores them, all scores.
+Waiting = tuple[BatchResult, list[Future[tuple[float, dict[str, float]]]], list[Future[list[float]]]]
 
 
 class Line:
     """The batches whose network pass is over and whose calls are being scored, first come first served."""
 
     def __init__(self, forward: Forward, scorers: ThreadPoolExecutor, launcher: ThreadPoolExecutor):
-        self.forward, self.device, self.measures = forward, forward.device, forward.settings.measures
-        self.there = forward.settings.scoring == "device"
+        self.forward, self.device, self.settings = forward, forward.device, forward.settings
         self.scorers, self.launcher = scorers, launcher
+        self.there = self.settings.scoring == "device"
         self.side = torch.cuda.Stream(self.device) if self.there and self.device.type == "cuda" else None
         self.waiting: deque[Waiting] = deque()
         self.known: tuple[int, list[str]] | None = None
@@ -49,18 +50,13 @@ class Line:
         self.known = self.known or (index, names)
         if names != self.known[1]:
             raise ValueError(f"the activation calls of batch {index} differ from those of batch {self.known[0]}.")
-        host = _on_host(found.observations, self.device) if self.measures or not self.there else []
+        host = _on_host(found.observations, self.device) if self.settings.measures or not self.there else []
         ready = _reached(self.device)
+        here = [self.scorers.submit(_measured, observation, ready, self.settings) for observation in host]
+        there = []
         if self.there:
-            scores = [self.launcher.submit(_scores_there, found.observations, ready, self.side, self.scorers)]
-        else:
-            scores = [
-                self.scorers.submit(_score, observation, ready, self.forward.settings.covariance)
-                for observation in host
-            ]
-        companions = [self.scorers.submit(_companions, o, ready, self.measures) for o in host if self.measures]
-        known = BatchResult(index, length(inputs), calls, found.excluded, scores=[])
-        self.waiting.append((known, scores, companions))
+            there.append(self.launcher.submit(_scores_there, found.observations, ready, self.side, self.scorers))
+        self.waiting.append((BatchResult(index, length(inputs), calls, found.excluded, scores=[]), here, there))
 
     def ready(self) -> bool:
         """Whether the first batch has all its scores."""
@@ -68,16 +64,15 @@ class Line:
 
     def first(self) -> BatchResult:
         """The result of the first batch, once it is there."""
-        known, scores, companions = self.waiting[0]
+        known, here, there = self.waiting[0]
         try:
-            found = [future.result() for future in companions]
-            values = [score for future in scores for score in future.result()]
+            found = [future.result() for future in here]
+            scores = there[0].result() if there else [score for score, _ in found]
         except Exception as error:
             raise SignatureError(sentence(error, known.index)) from error
         self.waiting.popleft()
-        return replace(
-            known, scores=values, companions={name: [each[name] for each in found] for name in self.measures}
-        )
+        companions = {name: [each[name] for _, each in found] for name in self.settings.measures}
+        return replace(known, scores=scores, companions=companions)
 
     def cancel(self) -> None:
         """Take back what no thread has begun."""
@@ -122,14 +117,6 @@ def _check_finite(observation: Observation) -> None:
             raise ValueError(f"the {side} of {observation.call.name} holds NaN or infinite values.")
 
 
-def _score(observation: Observation, ready: torch.cuda.Event | None, covariance: str) -> list[float]:
-    """The score of one call, from its values in the host's memory."""
-    if ready is not None:
-        ready.synchronize()
-    _check_finite(observation)
-    return [affinity_score(observation.before, observation.after, covariance=covariance).item()]
-
-
 def _scores_there(
     observations: list[Observation],
     ready: torch.cuda.Event | None,
@@ -145,16 +132,21 @@ def _scores_there(
         return affinity_scores([(o.before, o.after) for o in observations], solve=scorers.map)
 
 
-def _companions(
-    observation: Observation, ready: torch.cuda.Event | None, measures: tuple[str, ...]
-) -> dict[str, float]:
-    """The companion measures of one call, from its values in the host's memory."""
+def _measured(
+    observation: Observation, ready: torch.cuda.Event | None, settings: Settings
+) -> tuple[float, dict[str, float]]:
+    """Score and companions of one call, from its values in the host's memory; no score where the device computes it."""
     if ready is not None:
         ready.synchronize()
-    found = measure(observation.before, observation.after, [name for name in measures if name not in UNPOOLED])
+    _check_finite(observation)
+    before, after, score = observation.before, observation.after, float("nan")
+    if settings.scoring == "host":
+        score = affinity_score(before, after, covariance=settings.covariance).item()
+    pooled = [name for name in settings.measures if name not in UNPOOLED]
+    found = measure(before, after, pooled) if pooled else {}
     if observation.sparsity is not None:
         found |= dict(zip(UNPOOLED, (zeros.item() for zeros in observation.sparsity), strict=True))
-    return found
+    return score, found
 
 
 def threads(count: int) -> ThreadPoolExecutor:
