@@ -119,12 +119,11 @@ def act(network: nn.Module, matrices: Mapping[str, Tensor], *, check_ties: bool 
         a = square_matrix(f"matrices[{name!r}]", a).double().cpu()
         if len(a) != layer.channels:
             raise ValueError(f"matrices[{name!r}] has shape {tuple(a.shape)}; {name} has {layer.channels} channels.")
-        group = layer.group
-        reason = group.why_not(a)
+        reason = layer.group.why_not(a)
         if reason:
             raise ValueError(f"matrices[{name!r}] is not in the group of {layer.module}: {reason}")
         alone = not single_entries(a)[2]
-        phi = group.phi(a)
+        phi = layer.group.phi(a)
         if layer.norm is not None and not alone:
             raise ValueError(f"matrices[{name!r}] mixes channels, and the batch norm before {name} does not.")
         if layer.pooled and not (alone and bool((phi >= 0).all())):
@@ -171,8 +170,6 @@ def _multiply_left(layer: HiddenLayer, a: Tensor) -> None:
                 columns = value.double().reshape(len(value), -1)
                 value.copy_((a.to(value.device) @ columns).reshape(value.shape))
         return
-    if norm.weight is None or norm.running_mean is None:
-        raise ValueError(f"the batch norm before {layer.name} has no gain and bias, or no running statistics.")
     column, factor, _ = single_entries(a)
     for value in (producer.weight, producer.bias, norm.running_mean, norm.running_var):
         if value is not None:

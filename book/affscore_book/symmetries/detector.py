@@ -24,6 +24,7 @@ STEPS = 32  # points for each doubling of abs(x)
 DOUBLINGS = 30  # from the end of the domain down to 1e-9 of it
 LARGEST = 6 * STEPS  # lambda up to 64, in steps
 ENOUGH = 100.0  # a symmetry seen only on a shorter range is not reported
+TOLERANCE = 1e-9  # relative error of values; a violation between this and 1000 times as much decides nothing
 ROUNDING = 64 * 2.3e-16  # of what a function adds and subtracts inside
 SMALLEST = 1e-290  # below, numbers lose digits
 
@@ -38,23 +39,17 @@ class Finding:
         The group; None if it cannot be told.
     reason
         Why, in a sentence.
-    reach
-        The values were compared for 0 and abs(x) between ``reach`` / 1e9 and ``reach``.
     """
 
     group: Intertwiner | None
     reason: str
-    reach: float
 
     def __repr__(self) -> str:
         return f"Finding({'cannot tell' if self.group is None else self.group.description}: {self.reason})"
 
 
 def find_intertwiner(
-    function: str | ActivationFunction | Function,
-    *,
-    domain: tuple[float, float] = (-1e3, 1e3),
-    tolerance: float = 1e-9,
+    function: str | ActivationFunction | Function, *, domain: tuple[float, float] = (-1e3, 1e3)
 ) -> Finding:
     """Find the intertwiner group of a function of one number from its values.
 
@@ -65,12 +60,9 @@ def find_intertwiner(
     Parameters
     ----------
     function
-        Maps a float64 tensor of any shape to one of the same shape, entry by entry.
+        Maps a float64 tensor of any shape to one of the same shape, entry by entry, with values good to 1e-9.
     domain
         Where to look, (low, high) on both sides of 0.
-    tolerance
-        Relative error of the function's values, 1e-9 for float64; take 1e-5 for a function that computes in
-        float32. A lambda whose violation is between this and 1000 times as much is not decided.
 
     Returns
     -------
@@ -81,7 +73,7 @@ def find_intertwiner(
     Raises
     ------
     ValueError
-        If ``domain`` or ``tolerance`` makes no sense, or the function changes the shape.
+        If ``domain`` makes no sense, or the function changes the shape.
 
     Examples
     --------
@@ -95,48 +87,47 @@ def find_intertwiner(
     low, high = map(float, domain)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"domain is {domain}; it should be (low, high), finite, with low < high.")
-    if not 0 < tolerance <= 1e-3:
-        raise ValueError(f"tolerance is {tolerance}; it should be above 0 and at most 0.001.")
     reach = min(-low, high)
     if reach <= 0:
-        return Finding(None, f"the domain ({low:g}, {high:g}) is not on both sides of 0.", 0.0)
+        return Finding(None, f"the domain ({low:g}, {high:g}) is not on both sides of 0.")
     values = _Values.of(lookup(function), reach)
     trouble = _not_finite(values)
-    if trouble:
-        return Finding(None, trouble, reach)
     values = values.finite()
-    trouble = _noise(values, tolerance)
+    trouble = trouble or _noise(values)
     if trouble:
-        return Finding(None, trouble, values.reach)
-    group, reason = _affine(values, tolerance) or _scalings(values, tolerance)
+        return Finding(None, trouble)
+    group, reason = _affine(values) or _scalings(values)
     if group is None or group == Monomial("one"):
-        return Finding(group, reason, values.reach)
-    if values.reach >= ENOUGH:
-        return Finding(group, f"{reason} up to {values.reach:.3g}.", values.reach)
-    reason = f"up to {values.reach:.3g} {reason}, but only a domain of +-{ENOUGH:g} or more would show a bend far out."
-    return Finding(None, reason, values.reach)
+        return Finding(group, reason)
+    reach = values.reach
+    if reach >= ENOUGH:
+        return Finding(group, f"{reason} up to {reach:.3g}.")
+    return Finding(
+        None, f"up to {reach:.3g} {reason}, but only a domain of +-{ENOUGH:g} or more would show a bend far out."
+    )
 
 
 @dataclass(frozen=True)
 class _Values:
-    """A function on a grid: sizes (m,), ascending, its values (2, m) at size and at -size, and at 0."""
+    """A function on a grid: sizes (m,), ascending, x = size and -size (2, m), its values there, and at 0."""
 
     function: ActivationFunction
     size: Tensor
+    x: Tensor
     values: Tensor
     zero: float
 
     @classmethod
     def of(cls, function: ActivationFunction, reach: float) -> _Values:
         size = reach * 2.0 ** (-torch.arange(DOUBLINGS * STEPS, -1, -1, dtype=torch.float64) / STEPS)
-        zero = float(_evaluate(function, torch.zeros(1))[0])
-        return cls(function, size, _evaluate(function, torch.stack([size, -size])), zero)
+        x = torch.stack([size, -size])
+        return cls(function, size, x, _evaluate(function, x), float(_evaluate(function, torch.zeros(1))[0]))
 
     def finite(self) -> _Values:
         """Up to the first size with an infinite value."""
         wrong = (~self.values.isfinite().all(dim=0)).nonzero()
         keep = int(wrong[0, 0]) if len(wrong) else len(self.size)
-        return _Values(self.function, self.size[:keep], self.values[:, :keep], self.zero)
+        return _Values(self.function, self.size[:keep], self.x[:, :keep], self.values[:, :keep], self.zero)
 
     @property
     def reach(self) -> float:
@@ -150,8 +141,7 @@ class _Values:
     def violation(self, factor: float) -> tuple[float, float]:
         """How far sigma(factor x) is from b sigma(x) at worst, relative, and b; abs(factor) >= 1."""
         keep = self.size * abs(factor) <= self.size[-1] * (1 + 1e-12)  # rounding must not drop the last point
-        x = self.size[keep] * factor
-        before, after = self.values[:, keep], _evaluate(self.function, torch.stack([x, -x]))
+        before, after = self.values[:, keep], _evaluate(self.function, self.x[:, keep] * factor)
         at = int(before.abs().argmax())
         pivot, image = before.flatten()[at].item(), after.flatten()[at].item()
         b = image / pivot if pivot else math.nan
@@ -177,9 +167,9 @@ def _evaluate(function: ActivationFunction, x: Tensor) -> Tensor:
 
 def _not_finite(known: _Values) -> str:
     """Why the values cannot be compared, or ""."""
-    for x, y in ((known.size, known.values[0]), (-known.size, known.values[1])):
-        if bool(y.isnan().any()):
-            return f"the function is NaN at x = {x[y.isnan()][0].item():.6g}."
+    undefined = known.values.isnan()
+    if bool(undefined.any()):
+        return f"the function is NaN at x = {known.x[undefined][0].item():.6g}."
     if not math.isfinite(known.zero):
         return f"the function is {known.zero} at 0."
     infinite = ~known.values.isfinite().all(dim=0)
@@ -189,15 +179,14 @@ def _not_finite(known: _Values) -> str:
     return ""
 
 
-def _noise(known: _Values, tolerance: float) -> str:
+def _noise(known: _Values) -> str:
     """Why the values cannot be trusted to the tolerance, or ""."""
-    size, values = known.size, known.values
-    x = torch.stack([size, -size])
+    size, x, values = known.size, known.x, known.values
     if not torch.equal(_evaluate(known.function, x), values):
         return "the function is random: it gave two values for one x."
     # In another arrangement; with a tolerance, because the ends of an array may be computed by other instructions.
     again = _evaluate(known.function, x.flatten().flip(0)).flip(0).reshape(values.shape)
-    if not torch.allclose(again, values, rtol=tolerance, atol=tolerance * float(values.abs().max())):
+    if not torch.allclose(again, values, rtol=TOLERANCE, atol=TOLERANCE * float(values.abs().max())):
         return "the function does not work entry by entry: its value at one x depends on others."
     some = size[(size <= 10) & (size >= size[-1] * 1e-3)][::2]
     some = torch.cat([some, -some])
@@ -206,49 +195,51 @@ def _noise(known: _Values, tolerance: float) -> str:
     total = left.abs() + 2 * middle.abs() + right.abs()
     change = (left - 2 * middle + right).abs()[total > 0] / total[total > 0]
     noise = float(change.quantile(0.75)) if len(change) else 0.0
-    if noise > tolerance:
-        return f"the values are noisy: they waver by {noise:.1g} of their size, and the tolerance is {tolerance:.1g}."
+    if noise > TOLERANCE:
+        return f"the values are noisy: they waver by {noise:.1g} of their size, and the tolerance is {TOLERANCE:.1g}."
     return ""
 
 
-def _affine(known: _Values, tolerance: float) -> tuple[Intertwiner, str] | None:
+def _affine(known: _Values) -> tuple[Intertwiner, str] | None:
     """The group of a constant or a straight line, and what it is."""
-    size, values, zero = known.size, known.values, known.zero
-    if bool(((values - zero).abs() <= tolerance * abs(zero)).all()):
+    values, zero = known.values, known.zero
+    if bool(((values - zero).abs() <= TOLERANCE * abs(zero)).all()):
         return GeneralLinear("constant"), "it is constant"
     slope, middle = (values[0, -1] - values[1, -1]) / (2 * known.reach), (values[0, -1] + values[1, -1]) / 2
-    line = middle + slope * torch.stack([size, -size])
+    line = middle + slope * known.x
     rounding = ROUNDING * known.envelope[-1].item()
     gaps = (values - line).abs()
     gap = float(torch.where(gaps <= rounding + SMALLEST, 0.0, gaps / (values.abs() + line.abs())).max())
-    if gap > tolerance or abs(zero - middle) > rounding + tolerance * abs(zero):
+    if gap > TOLERANCE or abs(zero - middle) > rounding + TOLERANCE * abs(zero):
         return None
-    if float(abs(middle)) <= max(rounding, tolerance * float(abs(slope * size[0]))):
+    if float(abs(middle)) <= max(rounding, TOLERANCE * float(abs(slope * known.size[0]))):
         return GeneralLinear(), "it is a straight line through 0"
     return GeneralLinear("affine"), "it is a straight line that misses 0"
 
 
-def _scalings(known: _Values, tolerance: float) -> tuple[Intertwiner | None, str]:
+def _scalings(known: _Values) -> tuple[Intertwiner | None, str]:
     """The group of any other function by its scalings, or None, and why."""
     factors = [2.0 ** (step / STEPS) for step in range(1, LARGEST + 1)]
     positive = [known.violation(factor) for factor in factors]
     # Irrational factors, so that a function that only repeats at powers of 2**(1 / STEPS) does not pass.
     others = [known.violation(math.exp(power))[0] for power in (0.1234567, 0.7182818, math.sqrt(2), math.e)]
     worst = max(*others, *(violation for violation, _ in positive))
-    if tolerance < worst <= 1000 * tolerance:
-        return None, (
-            f"scalings violate the rule by {worst:.1g}, neither below {tolerance:.1g} nor above {1000 * tolerance:.1g}."
+    undecided = 1000 * TOLERANCE
+    if TOLERANCE < worst <= undecided:
+        return (
+            None,
+            f"scalings violate the rule by {worst:.1g}, neither below {TOLERANCE:.1g} nor above {undecided:.1g}.",
         )
     violation, b = known.violation(-1.0)
-    if tolerance < violation <= 1000 * tolerance:
+    if TOLERANCE < violation <= undecided:
         return None, f"lambda = -1 violates the rule by {violation:.1g}: too close to call."
-    flip = int(math.copysign(1, b)) if violation <= tolerance and abs(abs(b) - 1) <= 10 * tolerance else 0
+    flip = int(math.copysign(1, b)) if violation <= TOLERANCE and abs(abs(b) - 1) <= 10 * TOLERANCE else 0
     parity = {0: "", 1: "even", -1: "odd"}[flip]
-    if worst <= tolerance:
+    if worst <= TOLERANCE:
         degree = _rounded(math.log(positive[-1][1]) / math.log(factors[-1]))
         reason = f"it is homogeneous of degree {degree:.6g}" + (f" and {parity}" if parity else "")
         return Monomial("positive", flip=flip, degree=degree), reason
-    base, b = _smallest_scaling(known, [violation for violation, _ in positive], tolerance)
+    base, b = _smallest_scaling(known, [violation for violation, _ in positive])
     if base:
         degree = _rounded(math.log(b) / math.log(base))
         reason = f"it repeats when x is multiplied by {base:.6g}" + (f", and it is {parity}" if parity else "")
@@ -256,7 +247,7 @@ def _scalings(known: _Values, tolerance: float) -> tuple[Intertwiner | None, str
     if flip:
         return Monomial("one", flip=flip), f"it is {parity}"
     for factor in factors:
-        if known.violation(-factor)[0] <= tolerance:
+        if known.violation(-factor)[0] <= TOLERANCE:
             return None, f"lambda = {-factor:.6g} is a symmetry and -1 is not; such groups have no name here."
     return Monomial("one"), f"every other lambda has a counter-example with abs(x) up to {known.reach:.3g}."
 
@@ -266,7 +257,7 @@ def _rounded(degree: float) -> float:
     return float(round(degree)) if abs(degree - round(degree)) < 1e-7 else degree
 
 
-def _smallest_scaling(known: _Values, violations: list[float], tolerance: float) -> tuple[float, float]:
+def _smallest_scaling(known: _Values, violations: list[float]) -> tuple[float, float]:
     """The smallest lambda > 1 that is a symmetry, and its b; (0, 0) if there is none up to 64."""
     padded = [1.0, *violations, 1.0]
     dips = [i for i in range(1, len(padded) - 1) if padded[i] <= min(padded[i - 1], padded[i + 1]) and padded[i] < 0.5]
@@ -282,7 +273,7 @@ def _smallest_scaling(known: _Values, violations: list[float], tolerance: float)
         found = math.exp((low + high) / 2)
         for factor in (2.0 ** (step / STEPS), round(found, 9), found):
             violation, b = known.violation(factor)
-            if violation <= tolerance and b > 0 and factor > 1.01:
+            if violation <= TOLERANCE and b > 0 and factor > 1.01:
                 return factor, b
     return 0.0, 0.0
 

@@ -41,10 +41,7 @@ def plot_kinks(matrices: Mapping[str, Tensor]) -> None:
         for start, stop in zip(np.maximum(circle, 0).T, image.T, strict=True):
             panel.plot(*start, "s", color=BLUE, markersize=9)
             panel.plot(*stop, "x", color=VERMILION, markersize=9, mew=3)
-        panel.set_title(title)
-        panel.set_aspect("equal")
-        panel.set_xlabel("channel 1")
-        panel.set(xlim=(-1.3, 1.7), ylim=(-1.3, 1.7))
+        panel.set(title=title, aspect="equal", xlim=(-1.3, 1.7), ylim=(-1.3, 1.7), xlabel="channel 1")
     axes[0].set_ylabel("channel 2")
     for mark, colour, label in (("o", INK, "x"), ("s", BLUE, "σ(x)"), ("x", VERMILION, "A⁻¹ σ(A x)")):
         axes[0].plot([], [], mark, color=colour, markersize=9, mew=3 if mark == "x" else 1, label=label)
@@ -58,27 +55,22 @@ def plot_rays(group: Tensor, rotation: Tensor, orbit: Tensor) -> None:
     ``group`` and ``rotation`` are (2, 2), ``orbit`` (k, 2, 2).
     """
     _, axes = panels(1, 3, height=3.4, sharey=True)
-    unit = np.eye(2)
-    for panel, matrix, title in zip(
-        axes[:2], (group.numpy(), rotation.numpy()), ("A in G_ReLU", "a rotation"), strict=True
-    ):
-        for k, (colour, style) in enumerate(((BLUE, "-"), (VERMILION, "--"))):
-            _ray(panel, unit[k], INK, "-", 6, 0.25)
-            _ray(panel, matrix @ unit[k], colour, style, 3, 1)
-        panel.set_title(title)
+    for panel, matrix in zip(axes[:2], (group, rotation), strict=True):
+        for axis, colour, style in zip(np.eye(2), (BLUE, VERMILION), ("-", "--"), strict=True):
+            _ray(panel, axis, INK, "-", 6, 0.25)
+            _ray(panel, matrix.numpy() @ axis, colour, style, 3, 1)
     for matrix in orbit.numpy():
         _ray(axes[2], matrix @ np.ones(2), GREEN, "-", 1.2, 0.6)
     _ray(axes[2], np.ones(2), INK, "-", 4, 1)
-    axes[2].set_title("orbit of (1, 1)")
-    for panel in axes:
-        panel.set_aspect("equal")
+    for panel, title in zip(axes, ("A in G_ReLU", "a rotation", "orbit of (1, 1)"), strict=True):
         panel.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xticks=[-1, 0, 1], yticks=[-1, 0, 1])
+        panel.set(title=title, aspect="equal")
     axes[0].set_ylabel("channel 2")
     axes[1].set_xlabel("channel 1")
 
 
 def _ray(panel, direction, colour, style, width, alpha) -> None:
-    end = np.asarray(direction) / np.linalg.norm(direction)
+    end = direction / np.linalg.norm(direction)
     panel.plot([0, end[0]], [0, end[1]], style, color=colour, linewidth=width, alpha=alpha, solid_capstyle="round")
 
 
@@ -96,23 +88,20 @@ def plot_violations(names: Sequence[str], reach: float = 1e3) -> None:
         ticks = sign * np.array([0.1, 1, 10])
         panel.set_xticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
         panel.minorticks_off()
-        panel.set_xlim(*sorted((sign * 0.03, sign * 32)))
-        panel.set_xlabel(f"λ {'<' if sign < 0 else '>'} 0")
-    axes[0].set_ylabel("violation (0: symmetry)")
-    axes[0].set_ylim(-0.05, 1.05)
+        panel.set(xlim=sorted((sign * 0.03, sign * 32)), xlabel=f"λ {'<' if sign < 0 else '>'} 0")
+    axes[0].set(ylabel="violation (0: symmetry)", ylim=(-0.05, 1.05))
     axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
 
 
 @styled
-def plot_gelu(largest: float = 10.0) -> None:
+def plot_gelu() -> None:
     """Figure 17 (b): the distance of GELU from homogeneity, exact, with its asymptote."""
     _, (panel,) = panels(1, 1, height=4)
-    factors = np.linspace(0.01, largest, 200)
+    factors = np.linspace(0.01, 10, 200)
     panel.plot(factors, homogeneity_gap(factors), color=BLUE, label="GELU, closed form")
     panel.plot(factors, homogeneity_slope() * factors, "--", color=VERMILION, label="asymptotic slope")
     panel.plot(1, 0, "o", color=INK, markersize=9, label="λ = 1: the only symmetry")
-    panel.set_xlabel("λ")
-    panel.set_ylabel("root mean square gap")
+    panel.set(xlabel="λ", ylabel="root mean square gap")
     panel.legend()
 
 
@@ -129,11 +118,10 @@ def plot_prelu(a: Tensor, b: Tensor, slopes: Sequence[float]) -> None:
                 colour = "white" if abs(value) > 0.6 * limit else "black"
                 text = f"{value:.1f}".replace("-", "−")
                 panel.text(j, i, text, ha="center", va="center", fontsize=13, color=colour)
-        panel.set_title(title)
         panel.grid(False)
         panel.set_xticks(range(len(slopes)), labels)
         panel.set_yticks(range(len(slopes)), labels)
-        panel.set_ylabel("slope of the output")
+        panel.set(title=title, ylabel="slope of the output")
     axes[1].set_xlabel("slope of the input")
     figure.colorbar(shown, ax=axes, location="top", aspect=40, label="entry")
 
@@ -142,15 +130,12 @@ def plot_prelu(a: Tensor, b: Tensor, slopes: Sequence[float]) -> None:
 def plot_residual(changes: Mapping[str, float]) -> None:
     """The change of the function when two networks are joined after each activation, on a log scale."""
     _, (panel,) = panels(1, 1, height=4.6)
-    inside = [name.endswith("relu1") for name in changes]
+    inside = np.array([name.endswith("relu1") for name in changes])
     values = np.maximum(list(changes.values()), 1e-17)
     at = np.arange(1, len(values) + 1)
-    mask = np.array(inside)
-    panel.semilogy(at[~mask], values[~mask], "o", color=BLUE, markersize=9, label="between blocks")
-    panel.semilogy(at[mask], values[mask], "X", color=VERMILION, markersize=10, label="inside a block")
-    panel.set_xlabel("activation, from the input on")
-    panel.set_xticks(at[::3])
-    panel.set_ylabel("relative change of the output")
+    panel.semilogy(at[~inside], values[~inside], "o", color=BLUE, markersize=9, label="between blocks")
+    panel.semilogy(at[inside], values[inside], "X", color=VERMILION, markersize=10, label="inside a block")
+    panel.set(xlabel="activation, from the input on", xticks=at[::3], ylabel="relative change of the output")
     panel.set_ylim(1e-17, 10)
     panel.legend(loc="center right")
 
@@ -164,19 +149,14 @@ def plot_rotations(stored: Rotations) -> None:
     """
     figure, axes = panels(2, 1, height=8.0, sharex=True)
     at = np.arange(1, len(stored.layers) + 1)
-    for panel, stage, title in zip(
-        axes, ("least_squares", "after"), ("next layer by least squares", "then later layers trained"), strict=True
-    ):
-        for offset, kind, colour, mark, label in (
-            (-0.33, "group", BLUE, "o", "G_ReLU, mean"),
-            (-0.19, "rotation", VERMILION, "s", "rotation, mean"),
-        ):
+    titles = {"least_squares": "next layer by least squares", "after": "then later layers trained"}
+    means = (("group", -0.33, BLUE, "o", "G_ReLU, mean"), ("rotation", -0.19, VERMILION, "s", "rotation, mean"))
+    for panel, (stage, title) in zip(axes, titles.items(), strict=True):
+        for kind, offset, colour, mark, label in means:
             found = [student_interval(stored.penalties(layer, kind, stage).mean(1)) for layer in stored.layers]
             mean, low, high = np.array(found).T
-            panel.errorbar(
-                at + offset, mean, [mean - low, high - mean], fmt=mark, color=colour, markersize=9, capsize=5,
-                label=label,
-            )  # fmt: skip
+            bars = [mean - low, high - mean]
+            panel.errorbar(at + offset, mean, bars, fmt=mark, color=colour, markersize=9, capsize=5, label=label)
         for place, layer in zip(at, stored.layers, strict=True):
             columns = place + np.linspace(-0.05, 0.35, len(stored.networks))
             for column, name in zip(columns, stored.networks, strict=True):
@@ -185,12 +165,10 @@ def plot_rotations(stored: Rotations) -> None:
                 panel.plot(np.full(len(points), column), points, "-", color=VERMILION, linewidth=1, alpha=0.5)
                 panel.plot(np.full(len(points), column), points, "o", color=VERMILION, markersize=4, mfc=face, mew=1)
         panel.axhline(0, color=INK, linewidth=1.5)
-        panel.set_title(title)
-        panel.set_ylabel("points lost")
+        panel.set(title=title, ylabel="points lost")
     handles, labels = axes[1].get_legend_handles_labels()
     for face, label in ((VERMILION, "one rotation"), ("white", "... without batch norm")):
         handles += axes[1].plot([], [], "o-", color=VERMILION, markersize=4, mfc=face, mew=1, linewidth=1)
         labels.append(label)
     figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False)
-    axes[1].set_xlabel("activation whose input is multiplied by A")
-    axes[1].set_xticks(at)
+    axes[1].set(xlabel="activation whose input is multiplied by A", xticks=at)

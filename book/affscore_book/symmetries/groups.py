@@ -295,41 +295,33 @@ class PReLUGroup(Intertwiner):
 
     @property
     def description(self) -> str:
-        linear = sum(map(self.is_linear, self.slopes))
         return (
-            f"invertible matrices on the {linear} of {len(self.slopes)} channels with slope 1, on the others scalings "
-            "times permutations that keep the slope, or turn it over with a change of sign"
+            f"invertible matrices on the {self.linear.sum()} of {len(self.slopes)} channels with slope 1, on the "
+            "others scalings times permutations that keep the slope, or turn it over with a change of sign"
         )
 
     @property
     def phi_description(self) -> str:
         return "A, and lambda times the slope where a negative lambda turns a slope over"
 
-    @staticmethod
-    def is_linear(slope: float) -> bool:
-        """Whether a channel of this slope is linear."""
-        return abs(slope - 1) <= 1e-9
+    @property
+    def linear(self) -> Tensor:
+        """Which channels have slope 1, bool (n,)."""
+        return (torch.tensor(self.slopes, dtype=torch.float64) - 1).abs() <= 1e-9
 
     def partners(self, i: int, sign: int) -> list[int]:
         """The channels j that may feed channel i through a lambda of that sign; those of slope 1 are left out."""
-        target = self.slopes[i]
-        if self.is_linear(target):
-            return []
-        return [
-            j
-            for j, slope in enumerate(self.slopes)
-            if not self.is_linear(slope) and (abs(slope - target) if sign > 0 else abs(slope * target - 1)) <= 1e-9
-        ]
+        slopes = torch.tensor(self.slopes, dtype=torch.float64)
+        gap = slopes - slopes[i] if sign > 0 else slopes * slopes[i] - 1
+        return ((gap.abs() <= 1e-9) & ~self.linear & ~self.linear[i]).nonzero()[:, 0].tolist()
 
     def _sample(self, n: int, generator: torch.Generator, spread: float) -> Tensor:
         if n != len(self.slopes):
             raise ValueError(f"n is {n}; this PReLU has {len(self.slopes)} channels.")
         a = torch.zeros(n, n, dtype=torch.float64)
-        linear = [i for i in range(n) if self.is_linear(self.slopes[i])]
-        if linear:
-            index = torch.tensor(linear)
-            a[index[:, None], index] = GeneralLinear()._sample(len(linear), generator, spread)
-        free = [i for i in range(n) if i not in linear]
+        linear, free = self.linear, (~self.linear).nonzero()[:, 0].tolist()
+        if bool(linear.any()):
+            a[linear[:, None] & linear] = GeneralLinear()._sample(n - len(free), generator, spread).flatten()
         sources: dict[int, int] = {}
         for slope in sorted({self.slopes[i] for i in free}):
             same = [i for i in free if self.slopes[i] == slope]
@@ -352,7 +344,7 @@ class PReLUGroup(Intertwiner):
     def _why_not(self, a: Tensor) -> str:
         if len(a) != len(self.slopes):
             raise ValueError(f"a has shape {tuple(a.shape)}; this PReLU has {len(self.slopes)} channels.")
-        linear = self._linear_channels(a)
+        linear = self.linear.to(a.device)
         mixed = _entries(a) & (linear[:, None] != linear)
         if bool(mixed.any()):
             i, j = mixed.nonzero()[0].tolist()
@@ -377,10 +369,7 @@ class PReLUGroup(Intertwiner):
         return ""
 
     def _phi(self, a: Tensor) -> Tensor:
-        linear = self._linear_channels(a)
+        linear = self.linear.to(a.device)
         slopes = torch.tensor(self.slopes, dtype=a.dtype, device=a.device)
         flipped = torch.where(a < 0, a * slopes[:, None], a) * _entries(a)
         return torch.where(linear[:, None], a, flipped) * (linear[:, None] == linear)
-
-    def _linear_channels(self, a: Tensor) -> Tensor:
-        return torch.tensor([self.is_linear(slope) for slope in self.slopes], device=a.device)

@@ -78,15 +78,7 @@ class Rotations:
 
 
 def load_rotations(path: str | os.PathLike[str]) -> Rotations:
-    """What ``book/data/symmetries/make.py`` stored.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the file is not there.
-    ValueError
-        If it is damaged, or is not such a study.
-    """
+    """What ``book/data/symmetries/make.py`` stored; raises as :func:`affscore_book.kit.stored.read_results`."""
     return read_results(path, _rotations, "book/data/symmetries/make.py")
 
 
