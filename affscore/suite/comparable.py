@@ -2,16 +2,16 @@
 
 The functions of :mod:`affscore.suite.compare`, :mod:`affscore.suite.distances` and :mod:`affscore.suite.figures` take
 signatures as a mapping from a name to a :class:`affscore.Signature` or as a folder of their JSON files. Scores are
-comparable where pool, covariance, data and batch size agree; what differs is refused unless it is asked for.
+comparable where pool, covariance, data and batch size agree; signatures that differ in one of them are refused.
 
 Scores are averaged over batches first. A call whose output never varied (a dead call) has no score and is left out.
-``gates=False`` leaves the sigmoid gates out as well; the paper counts them, and so does the default.
+Sigmoid gates count, as in the paper.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from affscore.signature import Signature
 from affscore.suite.architectures import model_name, short_names
 
-__all__ = ["Floats", "Signatures", "collect", "conditions", "counted", "load_signatures", "sequence"]
+__all__ = ["Floats", "Signatures", "collect", "conditions", "load_signatures", "sequence"]
 
 Signatures = Mapping[str, Signature] | str | os.PathLike[str]
 Floats = NDArray[np.float64]
@@ -79,17 +79,11 @@ def load_signatures(
     return short_names(found)
 
 
-def collect(
-    signatures: Signatures, mixed: bool = False, *, least: int = 1, without: Sequence[str] = ()
-) -> dict[str, Signature]:
+def collect(signatures: Signatures, *, least: int = 1, without: str = "") -> dict[str, Signature]:
     """The mapping that the functions work on, checked: at least ``least`` comparable signatures.
 
-    ``mixed`` accepts different pools, covariances, data or batch sizes; ``without`` names those that may differ.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is something else; if there are too few, or they are not comparable.
+    ``without`` names the one of the :func:`conditions` that may differ. Raises TypeError or ValueError if it is
+    something else; if there are too few, or they are not comparable.
     """
     if isinstance(signatures, str | os.PathLike):
         signatures = load_signatures(signatures)
@@ -102,36 +96,27 @@ def collect(
             raise TypeError(f"signatures[{name!r}] is a {type(signature).__name__}; it should be a Signature.")
     if len(signatures) < least:
         raise ValueError(f"signatures holds {len(signatures)}; it should hold at least {least}.")
-    for key in () if mixed else ("pool", "covariance", "data", "batch size"):
+    for key in ("pool", "covariance", "data", "batch size"):
         found: dict[Any, list[str]] = {}
         for name, signature in signatures.items():
             found.setdefault(conditions(signature)[key], []).append(name)
-        if len(found) > 1 and key not in without:
+        if len(found) > 1 and key != without:
             listed = "; ".join(
                 f"{'not recorded' if value is None else repr(value)} ({len(names)}, such as {names[0]})"
                 for value, names in found.items()
             )
             raise ValueError(
-                f"signatures differ in their {key}: {listed}. Their scores are not comparable; pick those of one "
-                f"{key}, or pass mixed=True if you mean it."
+                f"signatures differ in their {key}: {listed}. Their scores are not comparable; pick those of one {key}."
             )
     return dict(signatures)
-
-
-def counted(signature: Signature, gates: bool) -> NDArray[np.bool_]:
-    """Which calls count: all, or all but the gates; shape (calls,)."""
-    return np.array([gates or not call.gate for call in signature.calls], dtype=bool)
 
 
 def sequence(signature: Signature, *, gates: bool = True) -> Floats:
     """The scores of a signature in execution order, averaged over batches, without dead calls; shape (calls,).
 
-    Raises
-    ------
-    ValueError
-        If no call is left.
+    ``gates=False`` leaves the sigmoid gates out as well. Raises ValueError if no call is left.
     """
-    mean = signature.mean[counted(signature, gates)]
+    mean = signature.mean[[gates or not call.gate for call in signature.calls]]
     alive = mean[~np.isnan(mean)]
     if not len(alive):
         what = "has no activation call" if not len(mean) else f"has {len(mean)} activation calls, all dead"

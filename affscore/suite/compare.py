@@ -19,13 +19,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.signal import find_peaks
 from scipy.stats import gaussian_kde
 
 from affscore.signature import Signature
 from affscore.suite.architectures import FAMILIES, GROUPS, facts, weights_kind
-from affscore.suite.comparable import Floats, Signatures, collect, counted, sequence
+from affscore.suite.comparable import Floats, Signatures, collect, sequence
 from affscore.suite.distances import dtw
 from affscore.suite.tables import Table
 
@@ -47,54 +46,40 @@ def _statistics(values: Floats) -> dict[str, Any]:
     }
 
 
-def _batch_std(signature: Signature, kept: NDArray[np.bool_]) -> float:
-    return float(np.nanmean(signature.std[kept])) if len(signature.scores) > 1 else math.nan
+def _batch_std(signature: Signature) -> float:
+    return float(np.nanmean(signature.std)) if len(signature.scores) > 1 else math.nan
 
 
-def statistics(signatures: Signatures, *, gates: bool = True, mixed: bool = False) -> Table:
+def statistics(signatures: Signatures) -> Table:
     """Statistics of the scores of each network over its calls.
 
     Columns: model; weights (:func:`weights_kind`); calls; dead; mean; median; min; max; spread = max - min; std over
     the calls; last, the score of the last live call; batch_std, the standard deviation over batches averaged over
     the calls (the titles of Figure 12), NaN for a single batch.
     """
-    signatures = collect(signatures, mixed)
     rows = []
-    for name, signature in signatures.items():
-        kept = counted(signature, gates)
-        dead = int(np.isnan(signature.mean[kept]).sum())
-        row = {"model": name, "weights": weights_kind(signature), "calls": int(kept.sum()), "dead": dead}
-        rows.append(row | _statistics(sequence(signature, gates=gates)) | {"batch_std": _batch_std(signature, kept)})
+    for name, signature in collect(signatures).items():
+        dead = int(np.isnan(signature.mean).sum())
+        row = {"model": name, "weights": weights_kind(signature), "calls": len(signature.calls), "dead": dead}
+        rows.append(row | _statistics(sequence(signature)) | {"batch_std": _batch_std(signature)})
     return Table.from_rows(rows, digits=3)
 
 
-def history(signatures: Signatures, *, gates: bool = True, mixed: bool = False) -> Table:
+def history(signatures: Signatures, *, gates: bool = True) -> Table:
     """Smallest, median and largest score of each network, by year (Figure 5 A).
 
     Columns: model, weights, family, group, year, accuracy (ImageNet-1k top-1 in percent, of the published weights),
     min, median, max. Sorted by year, then family, then number of parameters. Networks that are not in
-    :data:`FAMILIES` have no year and come last.
+    :data:`FAMILIES` have no year and come last. ``gates=False`` leaves the sigmoid gates out.
     """
-    signatures = collect(signatures, mixed)
-    about = {name: facts(signature) for name, signature in signatures.items()}
-    place = {family: i for i, family in enumerate(FAMILIES)}
-
-    def key(name: str) -> tuple[float, int, float]:
-        known = about[name]
-        return known.year or math.inf, place.get(known.family, len(place)), known.parameters or 0
-
-    rows = []
-    for name in sorted(signatures, key=key):
-        values, known = _statistics(sequence(signatures[name], gates=gates)), about[name]
-        row: dict[str, Any] = {
-            "model": name,
-            "weights": weights_kind(signatures[name]),
-            "family": known.family,
-            "group": known.group,
-        }
-        row |= {"year": known.year, "accuracy": known.accuracy}
+    families, rows, order = [*FAMILIES, "other"], [], []
+    for name, signature in collect(signatures).items():
+        known, values = facts(signature), _statistics(sequence(signature, gates=gates))
+        row = {"model": name, "weights": weights_kind(signature)}
+        row |= {key: getattr(known, key) for key in ("family", "group", "year", "accuracy")}
         rows.append(row | {key: values[key] for key in ("min", "median", "max")})
-    return Table.from_rows(rows)
+        order.append((known.year or math.inf, families.index(known.family), known.parameters or 0))
+    return Table.from_rows([rows[i] for i in sorted(range(len(rows)), key=order.__getitem__)])
 
 
 def _kernel(values: Floats) -> gaussian_kde | None:
@@ -102,9 +87,7 @@ def _kernel(values: Floats) -> gaussian_kde | None:
     return gaussian_kde(values) if len(np.unique(values)) > 1 else None
 
 
-def density_curves(
-    signatures: Signatures, *, gates: bool = True, mixed: bool = False
-) -> tuple[Floats, dict[str, Floats]]:
+def density_curves(signatures: Signatures) -> tuple[Floats, dict[str, Floats]]:
     """Kernel density estimates of each network's scores (Figure 5 C), by SciPy.
 
     Returns
@@ -120,7 +103,7 @@ def density_curves(
     The bandwidth follows Scott's rule, n^(-1/5) standard deviations of the sample; the paper does not give its own. A
     score is at most 1, and the Gaussian kernel knows nothing of it: some mass lies beyond 1.
     """
-    samples = {name: sequence(s, gates=gates) for name, s in collect(signatures, mixed).items()}
+    samples = {name: sequence(signature) for name, signature in collect(signatures).items()}
     kernels = {name: _kernel(values) for name, values in samples.items()}
     reach = 3 * max((math.sqrt(kernel.covariance[0, 0]) for kernel in kernels.values() if kernel), default=0.1)
     low, high = min(map(np.min, samples.values())), max(map(np.max, samples.values()))
@@ -133,17 +116,17 @@ def peaks(grid: Floats, curve: Floats) -> list[float]:
     return [float(grid[i]) for i in find_peaks(curve, height=0.1 * curve.max())[0]]
 
 
-def densities(signatures: Signatures, *, gates: bool = True, mixed: bool = False) -> Table:
+def densities(signatures: Signatures) -> Table:
     """The shape of each network's density of scores (Figure 5 C); see :func:`density_curves`.
 
     Columns: model; weights; calls, the number of scores; bandwidth, the standard deviation of the kernel; peaks, their
     number (:func:`peaks`); at, where they are.
     """
-    signatures = collect(signatures, mixed)
-    grid, curves = density_curves(signatures, gates=gates, mixed=True)
+    signatures = collect(signatures)
+    grid, curves = density_curves(signatures)
     rows = []
     for name, signature in signatures.items():
-        values, places = sequence(signature, gates=gates), peaks(grid, curves[name])
+        values, places = sequence(signature), peaks(grid, curves[name])
         kernel = _kernel(values)
         row: dict[str, Any] = {"model": name, "weights": weights_kind(signature), "calls": len(values)}
         row["bandwidth"] = math.sqrt(kernel.covariance[0, 0]) if kernel else math.nan
@@ -185,20 +168,16 @@ def _companions(signature: Signature) -> dict[str, Floats]:
     }
 
 
-def companion_correlations(signatures: Signatures, *, gates: bool = True, mixed: bool = False) -> Table:
+def companion_correlations(signatures: Signatures) -> Table:
     """Pearson correlations of the score with other measures over the calls of each network (Tables 1 and 2).
 
     Scores and measures are averaged over batches first. ``sparsity`` and ``entropy`` are changes, after less before
     the activation. A correlation is NaN where one side is constant or there are fewer than 3 calls. The last two
     rows give mean and standard deviation over the networks (those with a number), as the paper's last row does; the
-    column ``calls`` is the number of calls with a score.
-
-    Raises
-    ------
-    ValueError
-        If no signature was taken with ``companions=True``.
+    column ``calls`` is the number of calls with a score. Raises ValueError if no signature was taken with
+    ``companions=True``.
     """
-    signatures = collect(signatures, mixed)
+    signatures = collect(signatures)
     measured = {name: _companions(signature) for name, signature in signatures.items()}
     have = [column for column in COMPANIONS if any(column in found for found in measured.values())]
     if not have:
@@ -207,15 +186,14 @@ def companion_correlations(signatures: Signatures, *, gates: bool = True, mixed:
     for name, signature in signatures.items():
         if not (found := measured[name]):
             continue
-        kept = counted(signature, gates)
-        score = signature.mean[kept]
-        correlations = {c: _pearson(score, found[c][kept]) if c in found else math.nan for c in have}
-        calls = int(np.isfinite(score).sum())
+        correlations = {c: _pearson(signature.mean, found[c]) if c in found else math.nan for c in have}
+        calls = int(np.isfinite(signature.mean).sum())
         rows.append({"model": name, "weights": weights_kind(signature), "calls": calls} | correlations)
     defined = {column: [row[column] for row in rows if not math.isnan(row[column])] for column in have}
     over = {"weights": f"over {len(rows)}", "calls": None}
-    rows.append({"model": "mean"} | over | {c: float(np.mean(v)) if v else math.nan for c, v in defined.items()})
-    rows.append({"model": "std"} | over | {c: float(np.std(v)) if v else math.nan for c, v in defined.items()})
+    for name, over_networks in (("mean", np.mean), ("std", np.std)):
+        summary = {c: float(over_networks(v)) if v else math.nan for c, v in defined.items()}
+        rows.append({"model": name} | over | summary)
     without = [name for name, found in measured.items() if not found]
     notes = [f"Without companion measures, left out: {', '.join(without)}."] if without else []
     return Table.from_rows(rows, notes=notes)
@@ -225,7 +203,7 @@ def companion_correlations(signatures: Signatures, *, gates: bool = True, mixed:
 PREDICTORS = ("min", "median", "mean", "max", "spread", "std", "parameters", "GFLOPS", "depth")
 
 
-def accuracy_correlations(signatures: Signatures, *, gates: bool = True, mixed: bool = False) -> Table:
+def accuracy_correlations(signatures: Signatures) -> Table:
     """Pearson correlations with ImageNet accuracy, by group of architectures (Figure 6).
 
     What the accuracy is compared with: the statistics of the signature (:func:`statistics`), and the number of
@@ -236,15 +214,15 @@ def accuracy_correlations(signatures: Signatures, *, gates: bool = True, mixed: 
     The accuracy is that of published weights. Where a signature was taken with random weights, the two belong to
     different networks of one architecture; a note below the table says how many.
     """
-    signatures = collect(signatures, mixed)
-    known = {name: facts(signature) for name, signature in signatures.items()}
-    known = {name: about for name, about in known.items() if about.accuracy is not None}
+    signatures = collect(signatures)
+    every = {name: facts(signature) for name, signature in signatures.items()}
+    known = {name: about for name, about in every.items() if about.accuracy is not None}
     if not known:
         raise ValueError(
             "signatures are of networks without a published ImageNet accuracy; there is none to compare with."
         )
     values = {
-        name: _statistics(sequence(signatures[name], gates=gates))
+        name: _statistics(sequence(signatures[name]))
         | {"parameters": about.parameters, "GFLOPS": about.gflops, "depth": about.depth, "accuracy": about.accuracy}
         for name, about in known.items()
     }
@@ -270,7 +248,7 @@ def accuracy_correlations(signatures: Signatures, *, gates: bool = True, mixed: 
     return Table.from_rows(rows, notes=notes)
 
 
-def batch_size_table(signatures: Iterable[Signature], *, gates: bool = True) -> Table:
+def batch_size_table(signatures: Iterable[Signature]) -> Table:
     """What the batch size does to a signature (Figure 10, left): each compared with that of the largest batches.
 
     The batch is the statistical sample, and a signature does not keep the activations; so the network has to be run
@@ -290,30 +268,29 @@ def batch_size_table(signatures: Iterable[Signature], *, gates: bool = True) -> 
         the largest batch size; DTW distance to it.
     """
     runs = {f"run {i}": signature for i, signature in enumerate(signatures)}
-    runs = collect(runs, mixed=False, least=2, without=("batch size",))
-    by_size = {max(signature.batch_sizes, default=0): signature for signature in runs.values()}
+    runs = collect(runs, least=2, without="batch size")
+    sizes = [max(signature.batch_sizes, default=0) for signature in runs.values()]
+    by_size = dict(zip(sizes, runs.values(), strict=True))
     if len(by_size) < len(runs):
-        sizes = [max(signature.batch_sizes, default=0) for signature in runs.values()]
         raise ValueError(f"signatures have batch sizes {sizes}; they should all be different.")
     reference = by_size[max(by_size)]
     names = [call.name for call in reference.calls]
-    kept = counted(reference, gates)
     rows = []
     for size, signature in sorted(by_size.items()):
         if [call.name for call in signature.calls] != names:
             raise ValueError("signatures have different activation calls; they should be of one network.")
-        change = (signature.mean - reference.mean)[kept]
+        change = signature.mean - reference.mean
         change = change[np.isfinite(change)]
         rows.append(
             {
                 "batch size": size,
                 "batches": len(signature.scores),
-                "mean score": float(sequence(signature, gates=gates).mean()),
-                "batch_std": _batch_std(signature, kept),
+                "mean score": float(sequence(signature).mean()),
+                "batch_std": _batch_std(signature),
                 "mean change": float(change.mean()) if len(change) else math.nan,
                 "rms change": float(np.sqrt((change**2).mean())) if len(change) else math.nan,
                 "largest change": float(np.abs(change).max()) if len(change) else math.nan,
-                "DTW": dtw(sequence(signature, gates=gates), sequence(reference, gates=gates)),
+                "DTW": dtw(sequence(signature), sequence(reference)),
             }
         )
     return Table.from_rows(rows, digits=3)

@@ -8,6 +8,7 @@ Reference: Bouniot et al., CVPR 2025, section 4 (Figure 5 B), Appendix E (Figure
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +23,10 @@ from affscore.suite.comparable import Floats, Signatures, collect, sequence
 from affscore.suite.tables import Table
 from affscore.zoo.models import require
 
-__all__ = ["clusters", "deviations", "distances", "dtw", "groups", "leaves", "matrix", "mds_map", "tree"]
+__all__ = ["CLUSTERS", "clusters", "deviations", "distances", "dtw", "groups", "leaves", "matrix", "mds_map", "tree"]
+
+#: How many clusters are told apart, at most.
+CLUSTERS = 4
 
 
 def dtw(a: ArrayLike, b: ArrayLike) -> float:
@@ -54,49 +58,28 @@ def dtw(a: ArrayLike, b: ArrayLike) -> float:
     >>> round(dtw([0.5, 0.5, 0.5, 0.5], [0.7]), 6)
     0.4
     """
-    pair = []
-    for name, values in (("a", a), ("b", b)):
-        array = np.ascontiguousarray(values, dtype=np.float64)
+    pair = [np.ascontiguousarray(values, dtype=np.float64) for values in (a, b)]
+    for name, array in zip("ab", pair, strict=True):
         if array.ndim != 1 or not array.size or not np.isfinite(array).all():
             raise ValueError(
                 f"{name} has shape {array.shape} and {int((~np.isfinite(array)).sum())} values that are not finite; it "
                 "should be a sequence of at least one finite number."
             )
-        pair.append(array)
     library = require("dtaidistance.dtw")
     return float(library.distance(*pair, use_c=library.dtw_cc is not None))
 
 
-def distances(signatures: Signatures, *, gates: bool = True, mixed: bool = False) -> Table:
-    """DTW distances between all pairs of signatures (Figure 5 B, Figure 16); see :func:`dtw`.
+def distances(signatures: Signatures) -> Table:
+    """DTW distances between all pairs of at least two signatures (Figure 5 B, Figure 16); see :func:`dtw`.
 
-    Parameters
-    ----------
-    signatures
-        At least two.
-    gates
-        Whether sigmoid gates count.
-    mixed
-        Accept signatures of different pools, covariances, data or batch sizes.
-
-    Returns
-    -------
-    Table
-        Columns: model; weights (:func:`weights_kind`); and the distances to each network, under its name.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two, their settings differ, or one has no live call.
+    Columns: model; weights (:func:`weights_kind`); and the distances to each network, under its name. Raises
+    ValueError if there are fewer than two, their settings differ, or one has no live call.
     """
-    signatures = collect(signatures, mixed, least=2)
-    values = [sequence(signature, gates=gates) for signature in signatures.values()]
-    square = np.zeros((len(values), len(values)))
-    for i, j in zip(*np.tril_indices(len(values), -1), strict=True):
-        square[i, j] = square[j, i] = dtw(values[i], values[j])
+    signatures = collect(signatures, least=2)
+    values = [sequence(signature) for signature in signatures.values()]
+    square = squareform([dtw(a, b) for a, b in itertools.combinations(values, 2)])
     columns: dict[str, Any] = {"model": list(signatures), "weights": [weights_kind(s) for s in signatures.values()]}
-    columns |= dict(zip(signatures, square.tolist(), strict=True))
-    return Table(columns, notes=[] if gates else ["Without gates."])
+    return Table(columns | dict(zip(signatures, square.tolist(), strict=True)))
 
 
 def matrix(distances: Table) -> Floats:
@@ -118,20 +101,18 @@ def leaves(distances: Table) -> list[str]:
     return [distances.columns["model"][i] for i in leaves_list(tree(distances))]
 
 
-def groups(distances: Table, count: int) -> dict[str, int]:
+def groups(distances: Table, count: int = CLUSTERS) -> dict[str, int]:
     """The tree cut into at most ``count`` clusters, numbered from 1 in the order of the leaves."""
-    if count < 1:
-        raise ValueError(f"count is {count}; it should be at least 1.")
     labels = fcluster(tree(distances), count, criterion="maxclust").tolist()
     label = dict(zip(distances["model"], labels, strict=True))
     numbers: dict[int, int] = {}
     return {name: numbers.setdefault(label[name], len(numbers) + 1) for name in leaves(distances)}
 
 
-def clusters(distances: Table, count: int = 4) -> Table:
+def clusters(distances: Table) -> Table:
     """The clusters as a table, a row each: number, size and networks; see :func:`groups`."""
     members: dict[int, list[str]] = {}
-    for name, number in groups(distances, count).items():
+    for name, number in groups(distances).items():
         members.setdefault(number, []).append(name)
     return Table.from_rows(
         [{"cluster": i, "size": len(names), "networks": ", ".join(names)} for i, names in members.items()]
@@ -180,7 +161,7 @@ def mds_map(distances: Table) -> Table:
     return Table(columns | dict(zip("xy", points.T.tolist(), strict=True)), notes=[f"Stress {stress:.2f}."])
 
 
-def deviations(runs: Mapping[str, Signatures], *, gates: bool = True, mixed: bool = False) -> Table:
+def deviations(runs: Mapping[str, Signatures]) -> Table:
     """How far each network's signature moves when something changes: the DTW distance to a reference (Figure 18).
 
     Parameters
@@ -196,18 +177,18 @@ def deviations(runs: Mapping[str, Signatures], *, gates: bool = True, mixed: boo
         One row a network of the reference (models, weights in the reference, a column for each other label; NaN
         where a run lacks it), then mean and standard deviation over the networks.
     """
-    collected = {label: collect(signatures, mixed) for label, signatures in runs.items()}
+    collected = {label: collect(signatures) for label, signatures in runs.items()}
     if len(collected) < 2:
         raise ValueError(f"runs holds {len(collected)}; it should hold at least 2, one of them the reference.")
     together = {f"{label}: {name}": s for label, run in collected.items() for name, s in run.items()}
-    collect(together, mixed, without=("data",))
+    collect(together, without="data")
     reference, *others = collected
-    base = {name: sequence(signature, gates=gates) for name, signature in collected[reference].items()}
+    base = {name: sequence(signature) for name, signature in collected[reference].items()}
     kinds = [weights_kind(signature) for signature in collected[reference].values()]
     columns: dict[str, list[Any]] = {"model": [*base, "mean", "std"], "weights": [*kinds, "", ""]}
     for label in others:
         run = collected[label]
-        moved = [dtw(s, sequence(run[name], gates=gates)) if name in run else math.nan for name, s in base.items()]
+        moved = [dtw(s, sequence(run[name])) if name in run else math.nan for name, s in base.items()]
         there = [value for value in moved if not math.isnan(value)] or [math.nan]
         columns[label] = [*moved, float(np.mean(there)), float(np.std(there))]
     return Table(columns, notes=[f"DTW distance to {reference}."])

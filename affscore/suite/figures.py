@@ -24,7 +24,6 @@ from scipy.cluster.hierarchy import dendrogram
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore.signature import Signature
 from affscore.suite.architectures import GROUPS, facts, weights_kind
-from affscore.suite.comparable import counted
 from affscore.suite.compare import PREDICTORS, batch_size_table, density_curves, peaks
 from affscore.suite.distances import groups, matrix, tree
 from affscore.suite.tables import Table
@@ -47,14 +46,18 @@ def _caption(figure: Figure, kinds: Iterable[str], mark: str, title: str = "") -
     """Say above the figure whose weights these are, unless all are trained."""
     found = set(kinds)
     words = {"random": "random weights", "unknown": "weights not recorded"}
-    if found - {"pretrained"}:
-        if len(found) == 1:
-            title = f"{title}\n{words[found.pop()]}".strip()
-        else:
-            others = " or ".join(words[kind] for kind in ("random", "unknown") if kind in found)
-            title = f"{title}\n{mark}: {others}".strip()
+    if others := " or ".join(text for kind, text in words.items() if kind in found):
+        title = f"{title}\n{mark}: {others}" if len(found) > 1 else f"{title}\n{others}"
     if title:
-        figure.suptitle(title, fontsize=13.5)
+        figure.suptitle(title.strip(), fontsize=13.5)
+
+
+def _kinds(signatures: Mapping[str, Signature]) -> list[str]:
+    return [weights_kind(signature) for signature in signatures.values()]
+
+
+def _colour(kind: str) -> str:
+    return BLUE if kind == "pretrained" else VERMILION
 
 
 def _italics(labels: Iterable[Text], kinds: Sequence[str]) -> None:
@@ -75,24 +78,18 @@ def _height(rows: int, more: float = 1.2) -> float:
     return max(2.6, LINE * rows + more)
 
 
-def _measure(distances: Table) -> str:
-    return " ".join(["DTW distance (squared cost)", *distances.notes])
-
-
 @styled
-def plot_signatures(signatures: Mapping[str, Signature], *, gates: bool = True) -> None:
+def plot_signatures(signatures: Mapping[str, Signature]) -> None:
     """The signature of each network, with one standard deviation over batches (Figure 12)."""
     columns = 3 if max(map(len, signatures)) <= 17 else 2
     rows = math.ceil(len(signatures) / columns)
     figure, axes = panels(rows, columns, height=1.15 * rows + 1.0, sharey=True)
-    kinds = [weights_kind(signature) for signature in signatures.values()]
+    kinds = _kinds(signatures)
     for panel, (name, signature), kind in zip(axes, signatures.items(), kinds, strict=False):
-        kept = counted(signature, gates)
-        mean, std = signature.mean[kept], signature.std[kept]
+        mean, std = signature.mean, signature.std
         place = np.arange(1, len(mean) + 1)
-        colour = BLUE if kind == "pretrained" else VERMILION
-        panel.fill_between(place, mean - std, mean + std, color=colour, alpha=0.25, linewidth=0)
-        panel.plot(place, mean, ".-" if len(mean) < 60 else "-", color=colour, linewidth=1.2, markersize=4)
+        panel.fill_between(place, mean - std, mean + std, color=_colour(kind), alpha=0.25, linewidth=0)
+        panel.plot(place, mean, ".-" if len(mean) < 60 else "-", color=_colour(kind), linewidth=1.2, markersize=4)
         mixed = len(set(kinds)) > 1 and kind != "pretrained"
         panel.set_title(name, fontsize=SMALL, pad=3, fontstyle="italic" if mixed else "normal")
         panel.tick_params(labelsize=11)
@@ -121,33 +118,29 @@ def plot_distances(distances: Table, order: Sequence[str] | None = None) -> None
     axes.set_xticks(ticks, [str(i + 1) for i in ticks], fontsize=SMALL)
     bar = figure.colorbar(image, ax=axes, location="bottom", aspect=40, pad=0.02)
     bar.ax.tick_params(labelsize=SMALL)
-    figure.supxlabel(_measure(distances), fontsize=13)
+    figure.supxlabel("DTW distance (squared cost)", fontsize=13)
     _caption(figure, kinds, "in italics")
 
 
 @styled
-def plot_dendrogram(distances: Table, count: int = 4) -> None:
-    """The tree of clusters; at most ``count`` clusters are told apart by colour (Figure 16)."""
-    names, kinds, n = distances.columns["model"], distances.columns["weights"], len(distances)
-    cluster, links = groups(distances, count), tree(distances)
-    colours = dict(zip(range(1, count + 1), COLOURS * count, strict=False))
-    members = {i: {cluster[name]} for i, name in enumerate(names)}
-    link: dict[int, str] = {}
-    for i, (a, b) in enumerate(links[:, :2].astype(int)):
-        members[n + i] = members[a] | members[b]
-        link[n + i] = colours[next(iter(members[n + i]))] if len(members[n + i]) == 1 else INK
-    figure, (axes,) = panels(1, 1, height=_height(n))
-    dendrogram(links, orientation="left", labels=np.array(names), ax=axes, link_color_func=link.__getitem__)
-    figure.supxlabel(_measure(distances), fontsize=13)
+def plot_dendrogram(distances: Table) -> None:
+    """The tree of clusters, which are told apart by colour (Figure 16)."""
+    names, links = distances.columns["model"], tree(distances)
+    colour = {name: COLOURS[number - 1] for name, number in groups(distances).items()}
+    below = [{colour[name]} for name in names]  # the colours of the networks below each node
+    for a, b in links[:, :2].astype(int):
+        below.append(below[a] | below[b])
+    figure, (axes,) = panels(1, 1, height=_height(len(names)))
+    dendrogram(links, orientation="left", labels=np.array(names), ax=axes,
+               link_color_func=lambda node: min(below[node]) if len(below[node]) == 1 else INK)  # fmt: skip
+    figure.supxlabel("DTW distance (squared cost)", fontsize=13)
     axes.grid(axis="y", visible=False)
     axes.invert_yaxis()
-    labels = axes.get_yticklabels()
-    for label in labels:
-        label.set_fontsize(SMALL)
-        label.set_color(colours[cluster[label.get_text()]])
-    kind = dict(zip(names, kinds, strict=True))
+    kind = dict(zip(names, distances.columns["weights"], strict=True))
+    for label in (labels := axes.get_yticklabels()):
+        label.set(fontsize=SMALL, color=colour[label.get_text()])
     _italics(labels, [kind[label.get_text()] for label in labels])
-    _caption(figure, kinds, "in italics")
+    _caption(figure, kind.values(), "in italics")
 
 
 def _spread_labels(places: np.ndarray, least: float) -> np.ndarray:
@@ -185,11 +178,9 @@ def plot_map(places: Table, signatures: Mapping[str, Signature]) -> None:
     figure.draw_without_rendering()
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     # A family's name stands beside that of its members which is nearest to their mean.
-    anchors = []
-    for members in families.values():
-        centre = points[members].mean(axis=0)
-        anchors.append(min(points[members], key=lambda point: float(np.linalg.norm(point - centre))))
-    heights = _spread_labels(np.array(anchors)[:, 1], 0.045 * (high - low))
+    groups_of_points = [points[members] for members in families.values()]
+    anchors = np.array([p[np.linalg.norm(p - p.mean(axis=0), axis=1).argmin()] for p in groups_of_points])
+    heights = _spread_labels(anchors[:, 1], 0.045 * (high - low))
     for (name, _), (x, y), height in zip(families, anchors, heights, strict=True):
         late = x > left + 0.7 * (right - left)
         shift = (-0.025 if late else 0.025) * (right - left)
@@ -202,27 +193,25 @@ def plot_map(places: Table, signatures: Mapping[str, Signature]) -> None:
         for group, (mark, colour) in LOOKS.items()
         if any(known.group == group for known in about)
     ]
-    close = {"frameon": False, "columnspacing": 1, "handletextpad": 0.2}
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, **close)
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, columnspacing=1,
+                  handletextpad=0.2)  # fmt: skip
     axes.set_xlabel(f"DTW distance (squared cost); {places.notes[0].lower().rstrip('.')}", fontsize=13)
     _caption(figure, kinds, "hollow")
 
 
 @styled
-def plot_densities(signatures: Mapping[str, Signature], *, gates: bool = True, mixed: bool = False) -> None:
+def plot_densities(signatures: Mapping[str, Signature]) -> None:
     """Density of the scores of each network, one above the other (Figure 5 C); a tick for each peak."""
-    n = len(signatures)
-    grid, curves = density_curves(signatures, gates=gates, mixed=mixed)
-    kinds = [weights_kind(signature) for signature in signatures.values()]
+    n, kinds = len(signatures), _kinds(signatures)
+    grid, curves = density_curves(signatures)
     figure, (axes,) = panels(1, 1, height=(0.42 if n > 12 else 0.6) * n + 1.3)
     for row, (curve, kind) in enumerate(zip(curves.values(), kinds, strict=True)):
-        colour = BLUE if kind == "pretrained" else VERMILION
         if np.isnan(curve).any():
             axes.text(grid.mean(), row, "no two different scores", fontsize=11, ha="center", va="bottom")
             continue
         scaled = row - 0.9 * curve / curve.max()
-        axes.fill_between(grid, row, scaled, color=colour, alpha=0.35, linewidth=0, zorder=2 + row)
-        axes.plot(grid, scaled, color=colour, linewidth=1.4, zorder=2 + row)
+        axes.fill_between(grid, row, scaled, color=_colour(kind), alpha=0.35, linewidth=0, zorder=2 + row)
+        axes.plot(grid, scaled, color=_colour(kind), linewidth=1.4, zorder=2 + row)
         for place in peaks(grid, curve):
             axes.plot([place, place], [row, row - 0.15], color=INK, linewidth=1.6, zorder=3 + n)
     _list(axes, list(signatures), kinds)
@@ -248,34 +237,31 @@ def plot_history(table: Table) -> None:
         axes[0].plot(row["median"], place, "o", mec=BLUE, mfc=BLUE if filled else "white", markersize=7, mew=1.6)
     if known:
         axes[1].plot(accuracy, range(n), "D", color=VERMILION, markersize=5)
-        axes[1].set_xlabel("top-1 (%)", fontsize=13)
-        axes[1].tick_params(axis="x", labelsize=SMALL)
         axes[1].locator_params(axis="x", nbins=4)
     years = table["year"]
-    ends = ["" if math.isnan(year) else f"  {int(year) % 100:02d}" for year in years]
-    _list(axes[0], [name + end for name, end in zip(names, ends, strict=True)], kinds)
+    _list(axes[0], [name if math.isnan(year) else f"{name}  {int(year) % 100:02d}"
+                    for name, year in zip(names, years, strict=True)], kinds)  # fmt: skip
     for last in np.flatnonzero(years[1:] != years[:-1]):
         for panel in axes:
             panel.axhline(last + 0.5, color=INK, linewidth=0.8)
-    axes[0].set_xlabel("affinity score", fontsize=13)
-    axes[0].tick_params(axis="x", labelsize=SMALL)
+    for panel, label in zip(axes, ("affinity score", "top-1 (%)"), strict=False):
+        panel.set_xlabel(label, fontsize=13)
+        panel.tick_params(axis="x", labelsize=SMALL)
     title = "smallest, median and largest score, by year"
     if known and set(kinds) != {"pretrained"}:
         title += "\nright: ImageNet accuracy of the published weights"
     _caption(figure, kinds, "hollow, in italics", title)
 
 
-def _heat(axes: Axes, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], turn: int = 0) -> None:
-    """Correlations as colours and numbers."""
+def _heat(axes: Axes, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], line: float) -> None:
+    """Correlations as colours and numbers, with a line between the rows at ``line``."""
     axes.imshow(values, cmap="PuOr", norm=Normalize(-1, 1), aspect="auto")
     axes.grid(False)
     axes.set_yticks(range(len(rows)), rows, fontsize=SMALL)
     axes.set_xticks(range(len(columns)), columns, fontsize=SMALL)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
-    if turn:
-        for label in axes.get_xticklabels():
-            label.set(rotation=turn, ha="left", rotation_mode="anchor")
+    axes.axhline(line, color=INK, linewidth=2)
     for (i, j), value in np.ndenumerate(values):
         text = "-" if math.isnan(value) else f"{value:.2f}".replace("0.", ".").replace("-.00", ".00")
         axes.text(j, i, text, ha="center", va="center", fontsize=SMALL, color="white" if abs(value) > 0.7 else "black")
@@ -288,8 +274,9 @@ def plot_companions(table: Table) -> None:
     kinds = [kind if kind in ("random", "unknown") else "pretrained" for kind in table["weights"]]
     figure, (axes,) = panels(1, 1, height=_height(len(table), 1.0))
     values = np.column_stack([table[name] for name in columns])
-    _heat(axes, values, list(table["model"]), columns, turn=40)
-    axes.axhline(len(table) - 2.5, color=INK, linewidth=2)
+    _heat(axes, values, list(table["model"]), columns, len(table) - 2.5)
+    for label in axes.get_xticklabels():
+        label.set(rotation=40, ha="left", rotation_mode="anchor")
     _italics(axes.get_yticklabels(), kinds)
     _caption(figure, kinds[:-2], "in italics", "correlation with the score over the calls")
 
@@ -305,13 +292,12 @@ def plot_accuracy(table: Table, kinds: Iterable[str] = ("pretrained",)) -> None:
     values = np.column_stack([table[name] for name in PREDICTORS]).T
     figure, (axes,) = panels(1, 1, height=0.36 * len(PREDICTORS) + 2.1 + 0.35 * len(table.notes))
     heads = [f"{group}\n({int(count)})" for group, count in zip(groups, table["models"], strict=True)]
-    _heat(axes, values, PREDICTORS, heads)
+    _heat(axes, values, PREDICTORS, heads, PREDICTORS.index("parameters") - 0.5)
     if len(groups) > 4:
         for label in axes.get_xticklabels():
             label.set_fontsize(10.5)
-    axes.axhline(PREDICTORS.index("parameters") - 0.5, color=INK, linewidth=2)
     for j, strongest in enumerate(table["strongest"]):
-        if strongest in PREDICTORS:
+        if strongest != "-":
             i = PREDICTORS.index(strongest)
             for width, colour in ((5.0, "white"), (2.5, INK)):  # seen on bright and on dark cells
                 axes.add_patch(Rectangle((j - 0.44, i - 0.42), 0.88, 0.84, fill=False, ec=colour, lw=width))
@@ -332,28 +318,24 @@ def plot_deviations(table: Table) -> None:
         axes.axvline(mean, color=colour, linestyle="--", linewidth=1.2)
     _list(axes, names, kinds)
     axes.set_xlim(left=0)
-    axes.set_xlabel(table.notes[0].rstrip(".") if table.notes else "DTW distance")
+    axes.set_xlabel(table.notes[0].rstrip("."))
     figure.legend(loc="outside lower center", ncols=1 if len(labels) < 4 else 2, frameon=False)
     _caption(figure, kinds, "in italics")
 
 
 @styled
-def plot_batch_sizes(signatures: Iterable[Signature], *, gates: bool = True) -> None:
+def plot_batch_sizes(signatures: Iterable[Signature]) -> None:
     """Signatures of one network for several batch sizes, and each call's change from the largest (Figure 10, left)."""
     runs = sorted(signatures, key=lambda signature: max(signature.batch_sizes, default=0))
-    table = batch_size_table(runs, gates=gates)
+    sizes = batch_size_table(runs)["batch size"].astype(int)
     figure, (above, below) = panels(2, 1, height=6.4, sharex=True)
-    kept = counted(runs[-1], gates)
-    reference = runs[-1].mean[kept]
+    reference = runs[-1].mean
     place = np.arange(1, len(reference) + 1)
-    for signature, size, colour, dash in zip(
-        runs, table["batch size"].astype(int), COLOURS * len(runs), DASHES * len(runs), strict=False
-    ):
-        mean = signature.mean[kept]
-        above.plot(place, mean, color=colour, linestyle=dash, linewidth=2, label=f"{size}")
-        below.plot(place, mean - reference, color=colour, linestyle=dash, linewidth=2)
+    for signature, size, colour, dash in zip(runs, sizes, COLOURS * len(runs), DASHES * len(runs), strict=False):
+        above.plot(place, signature.mean, color=colour, linestyle=dash, linewidth=2, label=f"{size}")
+        below.plot(place, signature.mean - reference, color=colour, linestyle=dash, linewidth=2)
     above.set_ylabel("affinity score")
     above.legend(title="batch size", ncols=3, loc="best")
-    below.set_ylabel(f"change from {int(table['batch size'][-1])}")
+    below.set_ylabel(f"change from {sizes[-1]}")
     below.set_xlabel("activation call")
     _caption(figure, map(weights_kind, runs), "in part")

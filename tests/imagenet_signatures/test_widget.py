@@ -140,16 +140,6 @@ def test_the_history_has_the_years_and_leaves_strangers_out(signatures):
         score_history({"mine": published("mine", random_scores(0, 2, 5))})
 
 
-def test_gates_can_be_left_out(signatures):
-    gated = {name: published(name, s.scores, gates=range(0, len(s.calls), 2)) for name, s in signatures.items()}
-    for make in (architecture_map, score_history):
-        for network in make(gated, gates=False).models:
-            expected = gated[network["name"]].mean[1::2]
-            np.testing.assert_allclose(
-                [math.nan if value is None else value for value in network["scores"]], expected, atol=6e-5
-            )
-
-
 def test_every_class_of_a_mark_has_its_style(widget):
     css = ComputedWidget.registry[repr(widget).split("(")[0]]._css
     used = set(re.findall(r'class="((?:mark|bar|ring)[^"]*)"', widget.fallback()))

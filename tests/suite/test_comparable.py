@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_signatures import made, published, random_scores
 
-from affscore.suite.comparable import conditions, load_signatures
+from affscore.suite.comparable import conditions, load_signatures, sequence
 from affscore.suite.compare import (
     accuracy_correlations,
     companion_correlations,
@@ -30,14 +30,15 @@ from affscore.suite.distances import distances
 @pytest.mark.parametrize(
     "function", [distances, statistics, history, densities, companion_correlations, accuracy_correlations]
 )
-def test_signatures_of_different_settings_are_refused_unless_asked_for(change, key, function):
+def test_signatures_of_different_settings_are_refused(change, key, function):
     companions = {"cka": random_scores(2, 1, 5)}
     plain = published("resnet18", random_scores(0, 1, 5), companions=companions)
     other = published("resnet50", random_scores(1, 1, 5), companions=companions, **change)
     assert conditions(plain)[key] != conditions(other)[key]
-    with pytest.raises(ValueError, match=f"signatures differ in their {key}: .*not comparable.*mixed=True"):
+    with pytest.raises(
+        ValueError, match=f"signatures differ in their {key}: .*not comparable; pick those of one {key}"
+    ):
         function({"a": plain, "b": other})
-    function({"a": plain, "b": other}, mixed=True)
 
 
 def test_other_things_in_place_of_signatures_are_named(tmp_path):
@@ -75,4 +76,4 @@ def test_a_network_without_live_calls_is_named():
     with pytest.raises(ValueError, match="signature of deadnet has 2 activation calls, all dead"):
         distances(dead)
     with pytest.raises(ValueError, match="signature of network has no activation call"):
-        distances({"a": made([[0.5]]), "b": made([[0.5]], gates=[0])}, gates=False)
+        sequence(made([[0.5]], gates=[0]), gates=False)

@@ -26,13 +26,13 @@ SEEDS = range(5)
 def test_statistics_are_those_of_the_live_calls():
     rows = random_scores(0, 4, 7)
     rows[:, 3] = math.nan
-    table = statistics({"net": made(rows, gates=[6])}, gates=False)
-    values = np.delete(rows.mean(axis=0), [3, 6])
+    table = statistics({"net": made(rows)})
+    values = np.delete(rows.mean(axis=0), 3)
     (row,) = table.rows()
-    assert row["calls"] == 6 and row["dead"] == 1 and row["model"] == "net" and row["weights"] == "unknown"
+    assert row["calls"] == 7 and row["dead"] == 1 and row["model"] == "net" and row["weights"] == "unknown"
     expected = [values.mean(), np.median(values), values.min(), values.max(), np.ptp(values), values.std(), values[-1]]
     np.testing.assert_allclose([row[k] for k in ("mean", "median", "min", "max", "spread", "std", "last")], expected)
-    assert row["batch_std"] == pytest.approx(np.delete(rows.std(axis=0), [3, 6]).mean())
+    assert row["batch_std"] == pytest.approx(np.delete(rows.std(axis=0), 3).mean())
     assert math.isnan(statistics({"net": made(rows[:1])})["batch_std"][0])
 
 
@@ -47,6 +47,11 @@ def test_history_runs_from_alexnet_to_today_and_strangers_come_last():
     scores = random_scores(names.index("resnet50"), 9)
     row = table.row("resnet50")
     np.testing.assert_allclose([row["min"], row["median"], row["max"]], [scores.min(), np.median(scores), scores.max()])
+
+
+def test_history_leaves_gates_out_if_asked():
+    signatures = {"net": made([0.2, 0.5, 0.9], gates=[0])}
+    assert history(signatures)["min"][0] == 0.2 and history(signatures, gates=False)["min"][0] == 0.5
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -115,14 +120,14 @@ def test_companions_correlate_as_numpy_says(seed):
     assert math.isnan(table.row("mean")["R2"])
 
 
-def test_dead_calls_and_gates_are_left_out_of_correlations():
+def test_dead_calls_are_left_out_of_correlations():
     rows, cka = random_scores(0, 2, 9), random_scores(1, 2, 9)
     rows[:, 4] = math.nan
     cka[:, 7] = math.nan
-    table = companion_correlations({"a": made(rows, gates=[0], companions={"cka": cka})}, gates=False)
-    kept = [1, 2, 3, 5, 6, 8]
+    table = companion_correlations({"a": made(rows, companions={"cka": cka})})
+    kept = [0, 1, 2, 3, 5, 6, 8]
     expected = np.corrcoef(rows.mean(axis=0)[kept], cka.mean(axis=0)[kept])[0, 1]
-    assert table["CKA"][0] == pytest.approx(expected) and table["calls"][0] == 7
+    assert table["CKA"][0] == pytest.approx(expected) and table["calls"][0] == 8
     assert "norm" not in table.columns
 
 

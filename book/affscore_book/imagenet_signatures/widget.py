@@ -217,21 +217,19 @@ class ScoreHistory(_Networks):
         return self._picture(left, right)
 
 
-def architecture_map(
-    signatures: Signatures, given: Table | None = None, *, gates: bool = True, mixed: bool = False
-) -> ArchitectureMap:
+def architecture_map(signatures: Signatures, given: Table | None = None) -> ArchitectureMap:
     """The map widget for signatures; ``given`` are distances of theirs, by default those of :func:`distances`."""
-    collected = collect(signatures, mixed, least=2)
-    given = distances(collected, gates=gates, mixed=True) if given is None else given
+    collected = collect(signatures, least=2)
+    given = distances(collected) if given is None else given
     places = {row["model"]: (row["x"], row["y"]) for row in mds_map(given).rows()}
     missing = [name for name in collected if name not in places]
     if missing:
         raise ValueError(f"given has no distances of {', '.join(missing)}; it should be of the same signatures.")
-    models = [_network(name, signature, gates, places[name]) for name, signature in collected.items()]
+    models = [_network(name, signature, places[name]) for name, signature in collected.items()]
     return ArchitectureMap(models=models)
 
 
-def score_history(signatures: Signatures, *, gates: bool = True, mixed: bool = False) -> ScoreHistory:
+def score_history(signatures: Signatures) -> ScoreHistory:
     """The history widget for signatures. Networks whose year is not known are left out.
 
     Raises
@@ -239,17 +237,16 @@ def score_history(signatures: Signatures, *, gates: bool = True, mixed: bool = F
     ValueError
         If no network has a year.
     """
-    collected = collect(signatures, mixed)
-    names = [row["model"] for row in history(collected, gates=gates, mixed=True).rows() if row["year"] is not None]
+    collected = collect(signatures)
+    names = [row["model"] for row in history(collected).rows() if row["year"] is not None]
     if not names:
         raise ValueError("signatures are of networks without a known year; there is no history to show.")
-    return ScoreHistory(models=[_network(name, collected[name], gates, (0.0, 0.0)) for name in names])
+    return ScoreHistory(models=[_network(name, collected[name], (0.0, 0.0)) for name in names])
 
 
-def _network(name: str, signature: Signature, gates: bool, place: Sequence[float]) -> dict[str, Any]:
+def _network(name: str, signature: Signature, place: Sequence[float]) -> dict[str, Any]:
     """A network as the widgets take it: what JSON can hold, rounded so that every machine stores the same text."""
     about = facts(signature)
-    kept = np.array([gates or not call.gate for call in signature.calls], dtype=bool)
     return {
         "name": name,
         "family": about.family,
@@ -259,7 +256,7 @@ def _network(name: str, signature: Signature, gates: bool, place: Sequence[float
         "weights": weights_kind(signature),
         "x": round(place[0], 3) + 0.0,
         "y": round(place[1], 3) + 0.0,
-        "scores": [None if math.isnan(value) else round(value, 4) for value in signature.mean[kept].tolist()],
+        "scores": [None if math.isnan(value) else round(value, 4) for value in signature.mean.tolist()],
     }
 
 
