@@ -213,19 +213,18 @@ def test_polynomials_against_the_law_and_samples(degree):
 
 def test_summary_of_relu():
     """Below 0 by more than 3.29 standard deviations ReLU is dead, above 0 it becomes linear."""
-    summary = summarise("relu", std=1.0, points=401)
-    curve = score_curve("relu", torch.linspace(-3.2, 20, 233, dtype=torch.float64))
+    summary = summarise("relu")
+    curve = score_curve("relu", torch.linspace(-3.2, 20, 117, dtype=torch.float64))
     assert summary.lowest == pytest.approx(curve.min().item()) and summary.lowest_at == pytest.approx(-3.2)
     assert summary.dead == pytest.approx(20 - 3.3, abs=0.11)
-    assert summary.width == pytest.approx(0.1 * int((curve < 0.9).sum()), abs=0.01)
-    half = summarise("relu", std=0.5, domain=(-10, 10), points=401)
-    assert half.width == pytest.approx(summary.width / 2) and half.lowest == pytest.approx(summary.lowest)
+    assert summary.width == pytest.approx(0.2 * int((curve < 0.9).sum()), abs=0.01)
+    assert summarise("relu", std=0.5).width == pytest.approx(summary.width / 2, abs=0.2)
 
 
 def test_summary_of_the_identity_and_of_an_exponential():
     assert summarise("identity").width == 0 and summarise("identity").lowest == pytest.approx(1)
-    flat = summarise("exponential", domain=(0.0, 10.0), points=11)
-    assert flat.width == pytest.approx(11) and flat.dead == 0
+    flat = summarise("exponential")
+    assert flat.width == pytest.approx(201 * 0.2) and flat.dead == 0
 
 
 @pytest.mark.parametrize(
@@ -238,8 +237,6 @@ def test_summary_of_the_identity_and_of_an_exponential():
         (lambda: score_curve("relu", 0.0, coupling="random"), r"coupling is 'random'"),
         (lambda: polynomial_score(0), r"degree is 0; it should be a whole number"),
         (lambda: polynomial_score(2.5), r"degree is 2.5"),
-        (lambda: summarise("relu", domain=(1.0, 1.0)), r"domain is \(1.0, 1.0\)"),
-        (lambda: summarise("relu", points=1), r"points is 1; it should be at least 2"),
     ],
 )
 def test_bad_input_is_named(call, message):

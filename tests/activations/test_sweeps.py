@@ -78,7 +78,7 @@ def test_the_stored_sweep_follows_the_law():
     [
         (lambda: sample_score("relu", 0.0, -1.0), r"std is -1.0"),
         (lambda: sample_score("relu", 0.0, 1.0, d=0), r"sizes are \(1000, 0\)"),
-        (lambda: pooled_score("relu", channels=2, positions=8, pool=3), r"pool is 3; it should divide"),
+        (lambda: pooled_score("relu", channels=2, positions=8, pool=3, n=9), r"pool is 3; it should divide"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -68,10 +68,6 @@ class ActivationFunction:
         return f"ActivationFunction({self.name!r})"
 
 
-def _relu(x: Tensor) -> Tensor:
-    return x.clamp(min=0)
-
-
 def _softplus(x: Tensor) -> Tensor:
     return torch.logaddexp(x, torch.zeros_like(x))
 
@@ -89,16 +85,6 @@ def _positive(x: Tensor, above: Tensor, below: Tensor) -> Tensor:
 _sigmoid, _inf, _nan = torch.sigmoid, math.inf, math.nan
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 _RRELU = (1 / 8 + 1 / 3) / 2  # the slope that torch uses in evaluation mode
-
-
-def _sqnl(x: Tensor) -> Tensor:
-    inside = x.clamp(-2, 2)
-    return inside - inside * inside.abs() / 4
-
-
-def _sq_rbf(x: Tensor) -> Tensor:
-    size = x.abs()
-    return torch.where(size < 1, 1 - x**2 / 2, _relu(2 - size) ** 2 / 2)
 
 
 def _dsilu(x: Tensor) -> Tensor:
@@ -138,8 +124,9 @@ _ROWS = (
         "Williams 1997, NIPS 9", "erf", tails=(lambda x: torch.erfc(-x), lambda x: -torch.erfc(x))),
     ActivationFunction("isru", "ISRU", "squashing", r"\frac{x}{\sqrt{1+x^2}}", lambda x: x / (1 + x**2).sqrt(),
         (-1, 1), True, "Carlile et al. 2017, arXiv:1710.09967"),
-    ActivationFunction("sqnl", "SQNL", "squashing", r"z-z\lvert z\rvert/4,\ z=\min(\max(x,-2),2)", _sqnl, (-1, 1),
-        True, "Wuraola and Patel 2018, IJCNN", kinks=(-2, 0, 2)),
+    ActivationFunction("sqnl", "SQNL", "squashing", r"z-z\lvert z\rvert/4,\ z=\min(\max(x,-2),2)",
+        lambda x: x.clamp(-2, 2) - x.clamp(-2, 2) * x.clamp(-2, 2).abs() / 4, (-1, 1), True,
+        "Wuraola and Patel 2018, IJCNN", kinks=(-2, 0, 2)),
     ActivationFunction("symlog", "symlog", "squashing", r"\operatorname{sign}(x)\ln(1+\lvert x\rvert)",
         lambda x: x.sign() * x.abs().log1p(), (-_inf, _inf), True, "Hafner et al. 2023, arXiv:2301.04104", kinks=(0,)),
     ActivationFunction("cloglog", "cloglog", "squashing", r"1-e^{-e^{x}}", lambda x: -torch.expm1(-x.exp()), (0, 1),
@@ -154,8 +141,8 @@ _ROWS = (
     ActivationFunction("softshrink", "softshrink", "shrinkage",
         r"\operatorname{sign}(x)\,\max(\lvert x\rvert-\tfrac12,0)", lambda x: x - x.clamp(-0.5, 0.5), (-_inf, _inf),
         True, "Donoho and Johnstone 1994, Biometrika", "Softshrink", (-0.5, 0.5)),
-    ActivationFunction("relu", "ReLU", "rectifier", r"\max(0,x)", _relu, (0, _inf), True, "Nair and Hinton 2010, ICML",
-        "ReLU", (0,)),
+    ActivationFunction("relu", "ReLU", "rectifier", r"\max(0,x)", torch.relu, (0, _inf), True,
+        "Nair and Hinton 2010, ICML", "ReLU", (0,)),
     ActivationFunction("relu6", "ReLU6", "rectifier", r"\min(\max(0,x),6)", lambda x: x.clamp(0, 6), (0, 6), True,
         "Krizhevsky 2010, report", "ReLU6", (0, 6)),
     ActivationFunction("brelu", "bounded ReLU", "rectifier", r"\min(\max(0,x),1)", lambda x: x.clamp(0, 1), (0, 1),
@@ -172,10 +159,10 @@ _ROWS = (
         lambda x: _positive(x, x, 0.25 * x), (-_inf, _inf), True, "He et al. 2015, arXiv:1502.01852", "PReLU", (0,)),
     ActivationFunction("rrelu", "RReLU", "rectifier", r"\max(0,x)+\tfrac{11}{48}\min(0,x)",
         lambda x: _positive(x, x, _RRELU * x), (-_inf, _inf), True, "Xu et al. 2015, arXiv:1505.00853", "RReLU", (0,)),
-    ActivationFunction("nlrelu", "NLReLU", "rectifier", r"\ln(1+\max(0,x))", lambda x: _relu(x).log1p(), (0, _inf),
+    ActivationFunction("nlrelu", "NLReLU", "rectifier", r"\ln(1+\max(0,x))", lambda x: torch.relu(x).log1p(), (0, _inf),
         True, "Liu et al. 2019, arXiv:1908.03682", kinks=(0,)),
-    ActivationFunction("relu_squared", "squared ReLU", "rectifier", r"\max(0,x)^2", lambda x: _relu(x) ** 2, (0, _inf),
-        True, "So et al. 2021, arXiv:2109.08668", kinks=(0,)),
+    ActivationFunction("relu_squared", "squared ReLU", "rectifier", r"\max(0,x)^2", lambda x: torch.relu(x) ** 2,
+        (0, _inf), True, "So et al. 2021, arXiv:2109.08668", kinks=(0,)),
     ActivationFunction("plu", "PLU", "rectifier", r"\tfrac{1}{10}x+\tfrac{9}{10}\min(\max(x,-1),1)",
         lambda x: x.clamp(-1, 1) + 0.1 * (x - x.clamp(-1, 1)), (-_inf, _inf), True, "Nicolae 2018, arXiv:1809.09534",
         kinks=(-1, 1)),
@@ -220,7 +207,7 @@ _ROWS = (
         lambda x: x * (x + 3).clamp(0, 6) / 6, (0, _inf), False, "Howard et al. 2019, arXiv:1905.02244", "Hardswish",
         (-3, 3)),
     ActivationFunction("fts", "FTSwish", "smooth rectifier", r"\max(0,x)\,s(x)-\tfrac15",
-        lambda x: _relu(x) * _sigmoid(x) - 0.2, (-0.2, _inf), True, "Chieng et al. 2018, arXiv:1812.06247",
+        lambda x: torch.relu(x) * _sigmoid(x) - 0.2, (-0.2, _inf), True, "Chieng et al. 2018, arXiv:1812.06247",
         kinks=(0,)),
     ActivationFunction("mish", "Mish", "smooth rectifier", r"x\tanh(\ln(1+e^x))",
         lambda x: x * torch.tanh(_softplus(x)), (0, _inf), False, "Misra 2019, arXiv:1908.08681", "Mish"),
@@ -241,8 +228,9 @@ _ROWS = (
     ActivationFunction("ricker", "Mexican hat", "bump or wave", r"(1-x^2)\,e^{-x^2/2}",
         lambda x: (1 - x**2) * torch.exp(-(x**2) / 2), (0, 0), False, "Zhang and Benveniste 1992, IEEE TNN"),
     ActivationFunction("sq_rbf", "SQ-RBF", "bump or wave",
-        r"1-\tfrac12x^2\ \text{if}\ \lvert x\rvert<1,\ \text{else}\ \tfrac12\max(2-\lvert x\rvert,0)^2", _sq_rbf,
-        (0, 0), False, "Wuraola and Patel 2018, ICONIP", kinks=(-2, -1, 1, 2)),
+        r"1-\tfrac12x^2\ \text{if}\ \lvert x\rvert<1,\ \text{else}\ \tfrac12\max(2-\lvert x\rvert,0)^2",
+        lambda x: torch.where(x.abs() < 1, 1 - x**2 / 2, torch.relu(2 - x.abs()) ** 2 / 2), (0, 0), False,
+        "Wuraola and Patel 2018, ICONIP", kinks=(-2, -1, 1, 2)),
     ActivationFunction("sine", "sine", "bump or wave", r"\sin x", torch.sin, (_nan, _nan), False,
         "Sitzmann et al. 2020, arXiv:2006.09661", "sin"),
     ActivationFunction("cosine", "cosine", "bump or wave", r"\cos x", torch.cos, (_nan, _nan), False,

@@ -15,12 +15,9 @@ from affscore_book.kit.checks import report
 
 def check_even_power(score: float) -> None:
     """Is ``score`` the affinity score of x^4 for x uniform on (-1, 1), to two decimals?"""
-    truth = polynomial_score(4)
-    report(
-        abs(score - truth) < 0.006,
-        "sorted, x^4 is u^4 on (0, 1), and the correlation of u and u^4 is that of the formula.",
-        "only the sorted outputs count: x^4 on (-1, 1) has the same outputs as on (0, 1).",
-    )
+    if not abs(score - polynomial_score(4)) < 0.006:
+        return report(False, "", "only the sorted outputs count: x^4 on (-1, 1) has the same outputs as on (0, 1).")
+    report(True, "sorted, x^4 is u^4 on (0, 1), and the correlation of u and u^4 is that of the formula.", "")
 
 
 def check_exponential(formula: Callable[[float], float]) -> None:
@@ -38,22 +35,17 @@ def check_crossing(std: float) -> None:
         return report(False, "", "a standard deviation is positive.")
     tanh, relu = (score_curve(name, 0.0, std).item() for name in ("tanh", "relu"))
     closer = [score_curve("tanh", 0.0, std * factor).item() - relu for factor in (0.99, 1.01)]
-    report(
-        closer[0] > 0 > closer[1],
-        "below it ReLU is the more non-linear of the two, above it tanh is.",
-        f"at {std:g} tanh scores {tanh:.3f} and ReLU {relu:.3f}.",
-    )
+    if not closer[0] > 0 > closer[1]:
+        return report(False, "", f"at {std:g} tanh scores {tanh:.3f} and ReLU {relu:.3f}.")
+    report(True, "below it ReLU is the more non-linear of the two, above it tanh is.", "")
 
 
 def check_dimension(activation: Callable[[Tensor], Tensor]) -> None:
     """Does ``activation`` score 1 in one dimension and less than 0.2 in 100, for standard normal inputs?"""
     one = score_curve(activation, 0.0).item()
     many = sample_score(activation, 0.0, 1.0, n=300, d=100)
-    report(
-        one > 0.9999 and many < 0.2,
-        f"it scores {one:.2f} in one dimension and {many:.2f} in 100: the affine map may stretch, but not reflect.",
-        f"it scores {one:.2f} in one dimension and {many:.2f} in 100.",
-    )
+    found = f"it scores {one:.2f} in one dimension and {many:.2f} in 100"
+    report(one > 0.9999 and many < 0.2, f"{found}: the affine map may stretch, but not reflect.", f"{found}.")
 
 
 def check_rounding(mean: float) -> None:
@@ -62,8 +54,6 @@ def check_rounding(mean: float) -> None:
     torch_says, exact = (sample_score(f, mean, 0.5, n=1000, d=1) for f in (gelu, "gelu"))
     if math.isnan(exact):
         return report(False, "", "even the accurate GELU is constant there.")
-    report(
-        math.isnan(torch_says),
-        "1 + erf is rounded to 0, and the unit is dead in the computer though not on paper.",
-        f"torch's GELU still varies there: its score is {torch_says:.2f}.",
-    )
+    if not math.isnan(torch_says):
+        return report(False, "", f"torch's GELU still varies there: its score is {torch_says:.2f}.")
+    report(True, "1 + erf is rounded to 0, and the unit is dead in the computer though not on paper.", "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -45,13 +44,7 @@ def _outer_labels(axes: list[Axes], across: str, up: str) -> None:
 
 
 def _score_axis(axes: Axes, low: float = -0.03) -> None:
-    axes.set_ylim(low, 1.05)
-    axes.set_yticks([0, 0.5, 1])
-    axes.set_ylabel("affinity score")
-
-
-def _legend(axes: Axes, **options: Any) -> None:
-    axes.legend(frameon=True, framealpha=0.9, fontsize=13, **options)
+    axes.set(ylim=(low, 1.05), yticks=[0, 0.5, 1], ylabel="affinity score")
 
 
 @styled
@@ -69,8 +62,7 @@ def plot_inputs(
         inside = torch.linspace(mean - 2 * std, mean + 2 * std, 101, dtype=torch.float64)
         above.plot(inside, row(inside), color=colour, linewidth=7, alpha=0.7, solid_capstyle="butt")
         below.plot([mean], [score], mark, color=colour, markersize=12, zorder=3)
-    above.set_title(row.title)
-    above.set_ylabel("output")
+    above.set(title=row.title, ylabel="output")
     below.plot(x, score_curve(row, x, std), color=INK)
     below.set_xlabel("input (above), mean of the input (below)")
     _score_axis(below)
@@ -82,11 +74,10 @@ def explore(activation: str | ActivationFunction | Function, mean: float = 0.0, 
 
 
 @styled
-def plot_curves(names: Iterable[str], stds: Sequence[float] = (1.0,), limit: float = 20.0) -> None:
+def plot_curves(names: Sequence[str], stds: Sequence[float] = (1.0,)) -> None:
     """Score against the mean of a normal input, one line for each activation and standard deviation."""
-    names = list(names)
-    _, (axes,) = panels(1, 1, height=4.2)
-    means = torch.linspace(-limit, limit, 161, dtype=torch.float64)
+    _, (axes,) = panels()
+    means = torch.linspace(-20, 20, 161, dtype=torch.float64)
     lines = [(name, std) for name in names for std in stds]
     for (name, std), colour, dash in zip(lines, COLOURS, DASHES, strict=False):
         label = lookup(name).title if len(names) > 1 else f"std {std:g}"
@@ -95,11 +86,11 @@ def plot_curves(names: Iterable[str], stds: Sequence[float] = (1.0,), limit: flo
         axes.set_title(lookup(names[0]).title)
     axes.set_xlabel("mean of the input")
     _score_axis(axes)
-    _legend(axes)
+    axes.legend()
 
 
 @styled
-def plot_moving_range(name: str = "relu", n: int = 1000, seed: int = 0) -> None:
+def plot_moving_range(name: str, n: int, seed: int) -> None:
     """Figure 2A: X uniform on [m - 2, m + 2], one sample of n points for each of 20 centres m, on the exact curve."""
     centres = np.linspace(-4, 4, 20)
     rng = np.random.default_rng(seed)
@@ -109,7 +100,7 @@ def plot_moving_range(name: str = "relu", n: int = 1000, seed: int = 0) -> None:
         dots.append(affinity_score(x, lookup(name)(x), covariance="empirical").item())
     fine = torch.linspace(-4, 4, 401, dtype=torch.float64)
     exact = score_curve(name, fine, 2 / math.sqrt(3), distribution="uniform")
-    _, (axes,) = panels(1, 1, height=4.2)
+    _, (axes,) = panels()
     axes.plot(fine, exact, color=GREEN, label="exact")
     axes.plot(centres, dots, "o", color=BLUE, markersize=8, label=f"samples of {n}")
     dead = fine[exact.isnan()]
@@ -118,46 +109,45 @@ def plot_moving_range(name: str = "relu", n: int = 1000, seed: int = 0) -> None:
         axes.text(float(dead.mean()), 0.5, "undefined:\nconstant\noutput", ha="center", va="center", fontsize=13)
     axes.set_xlabel("centre m of the inputs, uniform on [m − 2, m + 2]")
     _score_axis(axes)
-    _legend(axes, loc="lower right")
+    axes.legend(loc="lower right")
 
 
 @styled
-def plot_shapes(names: Sequence[str] = ("relu", "sigmoid", "tanh"), mean: float = 0.0) -> None:
+def plot_shapes(names: Sequence[str], mean: float) -> None:
     """Figure 2B, for every width of the input: score against the standard deviation at a fixed mean."""
     stds = np.geomspace(0.05, 30, 61)
-    _, (axes,) = panels(1, 1, height=4.2)
+    _, (axes,) = panels()
     for name, colour, dash in zip(names, COLOURS, DASHES, strict=False):
         scores = [score_curve(name, mean, std).item() for std in stds]
         axes.semilogx(stds, scores, color=colour, linestyle=dash, label=lookup(name).title)
     axes.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
     axes.set_xlabel(f"standard deviation of a normal input with mean {mean:g}")
     _score_axis(axes)
-    _legend(axes)
+    axes.legend()
 
 
 @styled
-def plot_polynomials(theirs: dict[int, float], n: int = 1000, seed: int = 0) -> None:
+def plot_polynomials(theirs: dict[int, float], n: int, seed: int) -> None:
     """Figure 2C: x^k for X uniform on (-1, 1): the formula, samples of n points, and the slides' numbers."""
     degrees = np.arange(1, 44)
     x = torch.from_numpy(np.random.default_rng(seed).uniform(-1, 1, n))
     samples = [affinity_score(x, x**k, covariance="empirical").item() for k in theirs]
-    _, (axes,) = panels(1, 1, height=4.2)
+    _, (axes,) = panels()
     axes.plot(degrees, [polynomial_score(int(k)) for k in degrees], color=GREEN, label="formula")
     axes.plot(list(theirs), samples, "o", color=BLUE, markersize=9, label=f"sample of {n}")
     axes.plot(list(theirs), list(theirs.values()), "x", color=VERMILION, markersize=10, mew=3, label="slides")
     axes.set_xlabel("degree k")
     _score_axis(axes)
-    _legend(axes)
+    axes.legend()
 
 
 @styled
-def plot_boxes(sweep: Sweep, names: Iterable[str] | None = None) -> None:
+def plot_boxes(sweep: Sweep) -> None:
     """Figure 8: for each activation and mean a box over the standard deviations; whiskers cover the whole range."""
-    names = list(names or sweep.scores)
-    columns = min(2, len(names))
-    _, axes = panels(math.ceil(len(names) / columns), columns, height=2.6 * math.ceil(len(names) / columns))
-    for name, panel in zip(names, axes, strict=False):
-        for mean, scores in zip(sweep.means, sweep.scores[name], strict=True):
+    rows = math.ceil(len(sweep.scores) / 2)
+    _, axes = panels(rows, 2, height=2.6 * rows)
+    for (name, every), panel in zip(sweep.scores.items(), axes, strict=False):
+        for mean, scores in zip(sweep.means, every, strict=True):
             scores = scores[~np.isnan(scores)]
             if len(scores):
                 panel.boxplot(
@@ -166,110 +156,87 @@ def plot_boxes(sweep: Sweep, names: Iterable[str] | None = None) -> None:
                 )  # fmt: skip
             else:
                 panel.axvspan(mean - 1.05, mean + 1.05, color=INK, alpha=0.12, linewidth=0)
-        panel.set_title(lookup(name).title)
-        panel.set_xlim(-22, 22)
-        panel.set_xticks([-20, 0, 20])
-        panel.set_ylim(-0.05, 1.05)
-        panel.set_yticks([0, 0.5, 1])
+        panel.set(title=lookup(name).title, xlim=(-22, 22), xticks=[-20, 0, 20], ylim=(-0.05, 1.05), yticks=[0, 0.5, 1])
     _outer_labels(axes, "mean of the input", "affinity score")
 
 
 @styled
-def plot_dimensions(sweep: Sweep, name: str = "silu", std: float = 1.0) -> None:
+def plot_dimensions(sweep: Sweep, name: str, std: float) -> None:
     """Stored scores in many dimensions on the two exact curves: sorted (one dimension) and paired (very many)."""
     column = int(np.flatnonzero(sweep.stds == std)[0])
     means = torch.linspace(-20, 20, 321, dtype=torch.float64)
-    _, (axes,) = panels(1, 1, height=4.4)
+    _, (axes,) = panels(height=4.4)
     axes.plot(means, score_curve(name, means, std), color=BLUE, linestyle="--", label="1 dimension, exact")
     paired = score_curve(name, means, std, coupling="paired")
     axes.plot(means, paired, color=VERMILION, label="pairs kept, exact")
     dots = f"{sweep.settings['d']} dimensions, n = {sweep.settings['n']}"
     axes.plot(sweep.means, sweep.scores[name][:, column], "o", color=INK, markersize=7, label=dots)
     axes.axhline(0, color=INK, linewidth=1)
-    axes.set_title(f"{lookup(name).title}, std {std:g}")
-    axes.set_xlabel("mean of the input")
+    axes.set(title=f"{lookup(name).title}, std {std:g}", xlabel="mean of the input")
     _score_axis(axes, -1.0)  # room for the legend
-    _legend(axes, loc="lower right")
+    axes.legend(loc="lower right")
 
 
 @styled
-def plot_pooling(name: str = "relu", positions: int = 16, n: int = 200, seed: int = 0) -> None:
+def plot_pooling(name: str, positions: int, n: int) -> None:
     """Figure 9 (top), and its limits: the score of feature maps pooled over positions, against the channels."""
     channels = [1, 2, 4, 8, 16, 32, 64]
-    _, (axes,) = panels(1, 1, height=4.2)
+    _, (axes,) = panels()
     for pool, colour, mark in ((1, BLUE, "o-"), (4, VERMILION, "s--"), (positions, GREEN, "D-.")):
-        scores = [pooled_score(name, channels=c, positions=positions, pool=pool, n=n, seed=seed) for c in channels]
+        scores = [pooled_score(name, channels=c, positions=positions, pool=pool, n=n) for c in channels]
         label = "flattened" if pool == 1 else f"{pool} positions averaged"
         axes.semilogx(channels, scores, mark, base=2, color=colour, markersize=8, label=label)
     axes.axhline(score_curve(name, 0.0, coupling="paired").item(), color=INK, linewidth=1.5, label="pairs kept, exact")
     axes.set_xticks(channels, list(map(str, channels)))
-    axes.set_title(f"{lookup(name).title}, {positions} positions, n = {n}")
-    axes.set_xlabel("channels")
-    axes.set_ylim(0.5, 1.02)
-    axes.set_ylabel("affinity score")
-    _legend(axes)
+    title = f"{lookup(name).title}, {positions} positions, n = {n}"
+    axes.set(title=title, xlabel="channels", ylabel="affinity score", ylim=(0.5, 1.02))
+    axes.legend()
 
 
 @styled
-def plot_shrinkage(names: Sequence[str] = ("sigmoid", "tanh", "silu", "relu"), n: int = 150, seed: int = 0) -> None:
+def plot_shrinkage(names: Sequence[str], n: int) -> None:
     """Figure 9 (bottom): the score of standard normal inputs against d / n, without and with shrinkage."""
     ratios = np.array([0.1, 0.3, 0.6, 1.0, 1.4, 1.9])
     figure, axes = panels(1, 2, height=4.6, sharey=True)
     for panel, covariance, title in zip(axes, ("empirical", "ledoit_wolf"), ("no shrinkage", "shrinkage"), strict=True):
         for name, colour, mark in zip(names, COLOURS, ("o-", "s--", "D-.", "^:"), strict=False):
-            scores = [
-                sample_score(name, 0.0, 1.0, n=n, d=round(ratio * n), seed=seed, covariance=covariance)
-                for ratio in ratios
-            ]
+            scores = [sample_score(name, 0.0, 1.0, n=n, d=round(r * n), covariance=covariance) for r in ratios]
             panel.plot(ratios, scores, mark, color=colour, markersize=7, label=lookup(name).title)
-        panel.set_title(title)
-        panel.set_xlabel("d / n")
-    axes[0].set_ylim(0.5, 1.0)
-    axes[0].set_ylabel("affinity score")
+        panel.set(title=title, xlabel="d / n")
+    axes[0].set(ylim=(0.5, 1.0), ylabel="affinity score")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=12)
 
 
 @styled
-def plot_zoo(*families: str, std: float = 1.0, limit: float = 8.0) -> None:
+def plot_zoo(*families: str) -> None:
     """Every activation of the families: its graph (grey, not to scale) and its score curve over the same axis."""
     rows = [row for row in CATALOGUE.values() if row.family in families]
     _, axes = panels(math.ceil(len(rows) / 2), 2, height=1.75 * math.ceil(len(rows) / 2), sharex=True, sharey=True)
-    x = torch.linspace(-limit, limit, 97, dtype=torch.float64)
-    narrow = torch.linspace(-limit / 2, limit / 2, 201, dtype=torch.float64)
+    x, narrow = (torch.linspace(-limit, limit, n, dtype=torch.float64) for limit, n in ((8, 97), (4, 201)))
     for row, panel in zip(rows, axes, strict=False):
         graph = row(narrow)
         graph = (graph - graph.min()) / (graph.max() - graph.min())
         panel.plot(narrow, 0.05 + 0.9 * graph, color="#9a9a9a", linewidth=2)
-        panel.plot(x, score_curve(row, x, std), color=GREEN, linewidth=3)
+        panel.plot(x, score_curve(row, x), color=GREEN, linewidth=3)
         panel.set_title(row.title, pad=3)
-        panel.set_ylim(-0.05, 1.08)
-        panel.set_yticks([0, 1])
-        panel.set_xticks([-limit, 0, limit])
+        panel.set(ylim=(-0.05, 1.08), yticks=[0, 1], xticks=[-8, 0, 8])
     # Where the last row has one panel, the panel above the gap carries the numbers.
-    for panel in axes[-2:]:
+    for panel in (*axes[-2:], axes[len(rows) - 2]):
         panel.tick_params(labelbottom=True)
-    axes[len(rows) - 2].tick_params(labelbottom=True)
     _outer_labels(axes, "mean of the input", "affinity score")
 
 
 @styled
-def plot_summaries(summaries: dict[str, Summary], label: Iterable[str] = ()) -> None:
+def plot_summaries(summaries: dict[str, Summary], label: Iterable[str]) -> None:
     """The map of the zoo: lowest score against the width of the non-linear range, one mark for each activation."""
-    _, (axes,) = panels(1, 1, height=7)
+    _, (axes,) = panels(height=7)
     for family, (mark, colour) in FAMILIES.items():
-        names = [name for name in summaries if CATALOGUE[name].family == family]
-        if names:
-            across = [summaries[name].width for name in names]
-            up = [summaries[name].lowest for name in names]
+        places = [(each.width, each.lowest) for name, each in summaries.items() if CATALOGUE[name].family == family]
+        if places:
+            across, up = zip(*places, strict=True)
             axes.plot(across, up, mark, color=colour, markersize=9, alpha=0.8, label=family, linestyle="none")
     for name in label:
-        summary = summaries[name]
-        axes.annotate(
-            CATALOGUE[name].title, (summary.width, summary.lowest), xytext=(7, 5), textcoords="offset points",
-            fontsize=12,
-        )  # fmt: skip
-    axes.set_xlim(-1, 47)
-    axes.set_xlabel("width of the non-linear range")
-    axes.set_ylabel("lowest score")
-    axes.set_ylim(-0.05, 1.05)
+        place, title = (summaries[name].width, summaries[name].lowest), CATALOGUE[name].title
+        axes.annotate(title, place, xytext=(7, 5), textcoords="offset points", fontsize=12)
+    axes.set(xlim=(-1, 47), ylim=(-0.05, 1.05), xlabel="width of the non-linear range", ylabel="lowest score")
     axes.legend(ncols=2, fontsize=12, loc="upper center", bbox_to_anchor=(0.5, -0.13), frameon=False)

@@ -86,7 +86,7 @@ def score_curve(
     law = _sorted_law if coupling == "sorted" and not row.monotone else _paired_law
     with torch.no_grad():
         parts = [law(row, part, float(std), distribution) for part in means.reshape(-1, 1).split(64)]
-    return torch.cat(parts).reshape(means.shape) if parts else means.clone()
+    return torch.cat(parts).reshape(means.shape)
 
 
 def _paired_law(row: ActivationFunction, means: Tensor, std: float, distribution: str, falls: bool = False) -> Tensor:
@@ -94,8 +94,6 @@ def _paired_law(row: ActivationFunction, means: Tensor, std: float, distribution
 
     ``falls`` takes the magnitude of r.
     """
-    if not len(means):
-        return means[:, 0]
     reach = _REACH if distribution == "normal" else _ROOT3
     # Panels half a standard deviation wide, but no wider than the activations' own scale, about 1.
     count = math.ceil(2 * reach / min(0.5, 1 / std))
@@ -210,9 +208,9 @@ class Summary:
     Attributes
     ----------
     lowest, lowest_at
-        Smallest score over the domain, and the mean nearest to 0 whose score is within 0.001 of it.
+        Smallest score, and the mean nearest to 0 whose score is within 0.001 of it.
     width
-        Total length of the means in the domain whose score is below the threshold.
+        Total length of the means whose score is below the threshold.
     dead
         Total length of the means that are left out because the central 99.9 % of the input has one output only: a
         sample of 1000 points is then constant with a probability of about 0.4 or more.
@@ -224,57 +222,35 @@ class Summary:
     dead: float
 
 
-def summarise(
-    activation: str | ActivationFunction | Function,
-    *,
-    std: float = 1.0,
-    threshold: float = 0.9,
-    domain: tuple[float, float] = (-20.0, 20.0),
-    points: int = 201,
-) -> Summary:
-    """The lowest score over the domain and the width of the non-linear range, for normal inputs.
+def summarise(activation: str | ActivationFunction | Function, std: float = 1.0, threshold: float = 0.9) -> Summary:
+    """The lowest score and the width of the non-linear range, for normal inputs with means from -20 to 20.
 
     Parameters
     ----------
     activation, std
         As in :func:`score_curve`.
     threshold
-        Inputs with a score below it count as non-linear.
-    domain, points
-        The means: ``points`` of them, evenly spaced over the domain, ends included. Widths are multiples of the
-        spacing.
+        Inputs with a score below it count as non-linear. There are 201 means, so widths are multiples of 0.2.
 
     Raises
     ------
     ValueError
-        As :func:`score_curve`, or if ``domain`` is not (low, high) with low < high, or ``points`` < 2.
+        As :func:`score_curve`.
 
     >>> summary = summarise("relu")
     >>> round(summary.lowest, 2), round(summary.width, 1), round(summary.dead, 1)
     (0.04, 4.8, 16.8)
     """
-    low, high = domain
-    if not low < high:
-        raise ValueError(f"domain is {domain}; it should be (low, high) with low < high.")
-    if points < 2:
-        raise ValueError(f"points is {points}; it should be at least 2.")
     row = lookup(activation)
-    means = torch.linspace(low, high, points, dtype=torch.float64)[:, None]
-    scores = score_curve(row, means[:, 0], std)
+    means, spacing = torch.linspace(-20, 20, 201, dtype=torch.float64), 0.2
     central = torch.linspace(-1, 1, 65, dtype=torch.float64) * 3.2905
-    values = _values(row, means, std, central)
+    values = _values(row, means[:, None], std, central)
     dead = (values == values[:, :1]).all(dim=1)
-    spacing = (high - low) / (points - 1)
-    scores = torch.where(dead, math.inf, scores)
-    scores = scores.nan_to_num(nan=math.inf, posinf=math.inf)
+    scores = score_curve(row, means, std).masked_fill(dead, math.inf).nan_to_num(nan=math.inf, posinf=math.inf)
     lowest = scores.min()
-    at = torch.where(scores <= lowest + 1e-3, means[:, 0].abs(), math.inf).argmin()
-    return Summary(
-        lowest=lowest.item(),
-        lowest_at=means[at].item(),
-        width=spacing * int((scores < threshold).sum()),
-        dead=spacing * int(dead.sum()),
-    )
+    at = torch.where(scores <= lowest + 1e-3, means.abs(), math.inf).argmin()
+    width, length = (spacing * int(which.sum()) for which in (scores < threshold, dead))
+    return Summary(lowest.item(), means[at].item(), width, length)
 
 
 def summarise_all(**options: Any) -> dict[str, Summary]:

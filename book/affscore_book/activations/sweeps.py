@@ -49,13 +49,7 @@ def sample_score(
 
 
 def pooled_score(
-    activation: str | ActivationFunction | Function,
-    *,
-    channels: int,
-    positions: int,
-    pool: int = 1,
-    n: int = 1000,
-    seed: int = 0,
+    activation: str | ActivationFunction | Function, *, channels: int, positions: int, pool: int, n: int
 ) -> float:
     """The score of feature maps after averaging input and output over groups of ``pool`` positions (Figure 9, top).
 
@@ -73,7 +67,7 @@ def pooled_score(
     """
     if pool < 1 or positions % pool:
         raise ValueError(f"pool is {pool}; it should divide positions = {positions}.")
-    x = _normal(0.0, 1.0, (n, channels * positions // pool, pool), seed)
+    x = _normal(0.0, 1.0, (n, channels * positions // pool, pool), seed=0)
     y = lookup(activation)(x)
     return affinity_score(x.mean(dim=2), y.mean(dim=2)).item()
 
@@ -98,11 +92,10 @@ class Sweep:
     settings: dict[str, Any]
     made_with: dict[str, str]
 
-    def law(self, coupling: str = "sorted") -> Sweep:
+    def law(self) -> Sweep:
         """The same sweep for the laws (:func:`score_curve`), with what is undefined in this one left undefined."""
         scores = {
-            name: np.stack([score_curve(name, self.means, std, coupling=coupling).numpy() for std in self.stds], axis=1)
-            + 0 * ours
+            name: np.stack([score_curve(name, self.means, std).numpy() for std in self.stds], axis=1) + 0 * ours
             for name, ours in self.scores.items()
         }
         return Sweep(self.means, self.stds, scores, self.settings | {"n": "infinite", "d": 1}, self.made_with)

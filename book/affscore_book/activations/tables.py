@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-
 from affscore.suite.tables import Table
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.activations.laws import Summary
@@ -15,13 +12,12 @@ __all__ = ["ActivationTable", "SummaryTable"]
 class ActivationTable(Table):
     """The catalogue as a table; formulas are LaTeX, which Markdown shows as formulas.
 
-    >>> ActivationTable(["relu"])
-    name | formula     | limits | monotone | torch | source
-    ReLU | $\\max(0,x)$ | 0, ∞   | yes      | ReLU  | Nair and Hinton 2010, ICML
+    >>> ActivationTable().row("ReLU")["limits"]
+    '0, ∞'
     """
 
-    def __init__(self, names: Iterable[str] | None = None) -> None:
-        rows = [CATALOGUE[name] for name in (CATALOGUE if names is None else names)]
+    def __init__(self) -> None:
+        rows = CATALOGUE.values()
         super().__init__(
             {
                 "name": [row.title for row in rows],
@@ -65,8 +61,4 @@ class SummaryTable(Table):
 
 
 def _limit(value: float) -> str:
-    if math.isnan(value):
-        return "none"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return f"{value:.4g}".replace("-", "−")
+    return f"{value:.4g}".replace("nan", "none").replace("inf", "∞").replace("-", "−")

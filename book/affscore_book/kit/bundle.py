@@ -10,17 +10,17 @@ from pathlib import Path
 
 __all__ = ["bundle", "sources"]
 
-_BOOK = Path(__file__).resolve().parents[1]
 _IMPORT = re.compile(r'^import \{[^}]*\} from "(\.{1,2}/[\w./]+)";\n', re.MULTILINE)
 
 
-def sources(root: Path = _BOOK) -> dict[str, Path]:
+def sources() -> dict[str, Path]:
     """The JavaScript of every widget of the book by the name of its class: what has a default export.
 
     >>> sources()["ScoreSlider"].name
     'score_slider.js'
     """
-    widgets = (path for path in sorted(root.glob("*/*.js")) if "export default" in path.read_text(encoding="utf-8"))
+    files = sorted(Path(__file__).resolve().parents[1].glob("*/*.js"))
+    widgets = (path for path in files if "export default" in path.read_text(encoding="utf-8"))
     return {"".join(word.capitalize() for word in path.stem.split("_")): path for path in widgets}
 
 

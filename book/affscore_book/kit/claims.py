@@ -20,8 +20,6 @@ def near(theirs: float, tolerance: float) -> tuple[float, float]:
     >>> near(0.75, 0.25)
     (0.5, 1.0)
     """
-    if not tolerance >= 0:
-        raise ValueError(f"tolerance is {tolerance}; it should be a number that is at least 0.")
     return theirs - tolerance, theirs + tolerance
 
 
@@ -108,16 +106,12 @@ class ClaimTable(Table):
 
     def __init__(self, claims: Iterable[Claim], digits: int = 3) -> None:
         self.claims = list(claims)
-        columns: dict[str, list[str]] = {
-            name: [] for name in ("what", "theirs", "ours", "verdict", "accepted", "source")
-        }
+        headings, rows = ("what", "theirs", "ours", "verdict", "accepted", "source"), []
         for claim in self.claims:
             accept = "-" if claim.accept is None else " to ".join(f"{end:.{digits}f}" for end in claim.accept)
+            accept = f"needs {claim.needs}" if claim.needs else accept
             ours = "-" if claim.ours is None else f"{float(claim.ours):.{digits}f}"
             if claim.interval is not None:
                 ours += " [{:.{digits}f}, {:.{digits}f}]".format(*claim.interval, digits=digits)
-            cells = (claim.what, str(claim.theirs), ours, claim.verdict,
-                     f"needs {claim.needs}" if claim.needs else accept, claim.source)  # fmt: skip
-            for column, cell in zip(columns.values(), cells, strict=True):
-                column.append(cell)
-        super().__init__(columns, digits=digits, align=False)
+            rows.append((claim.what, str(claim.theirs), ours, claim.verdict, accept, claim.source))
+        super().__init__(dict(zip(headings, zip(*rows, strict=True), strict=True)), align=False)

@@ -49,8 +49,7 @@ def look_of(name: str) -> str:
 
 def number(value: float) -> str:
     """A coordinate to a tenth, without trailing zeros and without a negative zero."""
-    text = f"{math.floor(value * 10 + 0.5) / 10:.1f}"
-    return text.removesuffix(".0").replace("-0", "0") if text in ("-0.0", "0.0") else text.removesuffix(".0")
+    return f"{math.floor(value * 10 + 0.5) / 10:.1f}".removesuffix(".0")
 
 
 def ticks(low: float, high: float, count: int = 6) -> list[float]:
@@ -148,11 +147,8 @@ class Panel:
     def band(self, look: str, start: float, stop: float) -> None:
         """The panel's height between two abscissae, filled."""
         width = number(float(self._x(stop)) - float(self._x(start)))
-        height = self.bottom - self.top
-        self._add(
-            f'<rect class="{look}" {look_of(look)} x="{self._x(start)}" width="{width}" y="{self.top}" '
-            f'height="{height}"/>'
-        )
+        across, down = f'x="{self._x(start)}" width="{width}"', f'y="{self.top}" height="{self.bottom - self.top}"'
+        self._add(f'<rect class="{look}" {look_of(look)} {across} {down}/>')
 
     def svg(self) -> str:
         """The picture as one line of SVG."""
@@ -165,7 +161,7 @@ def score_panel(xs: Array, scores: Array, at: float, score: float, *, label: str
     panel = Panel(
         label=label, xlim=(xs[0], xs[-1]), ylim=(0.0, 1.0), xlabel=xlabel, ylabel="affinity score", legend=legend
     )
-    dead = xs[np.isnan(scores)] if gaps else xs[:0]
+    dead = xs[np.isnan(scores) & gaps]
     for side in (dead[dead < 0], dead[dead > 0]):
         if side.size:
             panel.band("dead-band", side.min(), side.max())
@@ -183,7 +179,7 @@ def picture(*items: Panel, score: float, text: str, headline: str | None = None)
     """
     pictures = "".join(item.svg() for item in items)
     shown = "The score is undefined: the output is constant." if np.isnan(score) else f"Affinity score {score:.3f}"
-    shown = shown if headline is None else escape(headline)
+    shown = escape(headline or shown)
     return (
         f'<div class="affscore-figure"><p class="affscore-readout"><strong>{shown}</strong>'
         f'<span> {escape(text)}</span></p><div class="affscore-panels">{pictures}</div></div>'

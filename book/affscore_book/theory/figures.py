@@ -36,10 +36,6 @@ def _legend_below(axes: Axes, ncols: int = 3) -> None:
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=ncols, frameon=False)
 
 
-def _square(axes: Axes) -> None:
-    axes.set_aspect("equal", adjustable="datalim")
-
-
 @styled
 def plot_construction(x: Array, y: Array) -> None:
     """Left the inputs (n, 2); right the outputs, the affine image of the inputs, and the optimal coupling."""
@@ -53,7 +49,7 @@ def plot_construction(x: Array, y: Array) -> None:
     right.set_title("outputs, affine image")
     _legend_below(right)
     for panel in (left, right):
-        _square(panel)
+        panel.set_aspect("equal", adjustable="datalim")
 
 
 @styled
@@ -65,9 +61,8 @@ def plot_sorted(x: Array, y: Array) -> None:
         panel.plot([x[i], y[j]], [np.ones(len(x)), np.zeros(len(y))], color=PURPLE, linewidth=1.8)
         panel.plot(x, np.ones(len(x)), "o", color=BLUE, markersize=9)
         panel.plot(y, np.zeros(len(y)), "s", color=VERMILION, markersize=8)
+        panel.set(yticks=[0, 1], yticklabels=["to y", "from x"], ylim=(-0.3, 1.3))
         panel.set_title(f"{name}: mean squared distance {np.mean((x[i] - y[j]) ** 2):.2f}")
-        panel.set_yticks([0, 1], ["to y", "from x"])
-        panel.set_ylim(-0.3, 1.3)
     axes[-1].set_xlabel("position")
 
 
@@ -80,8 +75,7 @@ def plot_couplings(x: Array, targets: Mapping[str, tuple[Array, ArrayLike]]) -> 
         panel.plot(*x.T, "o", color=BLUE, markersize=5, label="from")
         panel.plot(*y.T, "s", color=VERMILION, markersize=5, label="to")
         cost = np.mean(np.sum((x - y[np.asarray(partners)]) ** 2, axis=1))
-        panel.set_title(f"{name}\nmean square {cost:.2f}")
-        panel.set_aspect("equal")
+        panel.set(title=f"{name}\nmean square {cost:.2f}", aspect="equal")
     _legend_below(axes[0])
 
 
@@ -89,8 +83,7 @@ def plot_couplings(x: Array, targets: Mapping[str, tuple[Array, ArrayLike]]) -> 
 def plot_ellipses(s_x: Array, s_y: Array) -> None:
     """Two normal laws as ellipses (one standard deviation) and where the optimal map sends points of the first."""
     axes = panels(height=4.3)[1][0]
-    turn = np.linspace(0, 2 * np.pi, 121)
-    circle = np.stack([np.cos(turn), np.sin(turn)])
+    circle = np.stack([f(np.linspace(0, 2 * np.pi, 121)) for f in (np.cos, np.sin)])
     source = root(s_x) @ circle
     image = form_one(s_x, s_y) @ source
     axes.plot(*source, color=BLUE, label=r"$N(0, \Sigma_X)$")
@@ -99,10 +92,9 @@ def plot_ellipses(s_x: Array, s_y: Array) -> None:
         axes.annotate("", image[:, k], source[:, k], arrowprops={"arrowstyle": "->", "color": PURPLE, "lw": 1.8})
     axes.plot(*image[:, ::10], "o", color=PURPLE, markersize=4, label="image A x")
     _legend_below(axes)
-    _square(axes)
+    axes.set_aspect("equal", adjustable="datalim")
     axes.margins(0.12)
-    axes.set_xlabel("first coordinate")
-    axes.set_ylabel("second coordinate")
+    axes.set(xlabel="first coordinate", ylabel="second coordinate")
 
 
 @styled
@@ -113,8 +105,7 @@ def plot_gelbrich(lower: ArrayLike, exact: ArrayLike, affine: ArrayLike) -> None
     axes.axhline(0, color=INK, linewidth=1.5)
     axes.plot(lower[~affine], (exact - lower)[~affine], "o", color=BLUE, markersize=6, label="any two laws")
     axes.plot(lower[affine], (exact - lower)[affine], "s", color=VERMILION, markersize=7, label="PSD-affine pair")
-    axes.set_xlabel(r"$W_2$ of the normal approximations")
-    axes.set_ylabel(r"$W_2$ of the clouds minus that")
+    axes.set(xlabel=r"$W_2$ of the normal approximations", ylabel=r"$W_2$ of the clouds minus that")
     axes.legend(loc="upper right", frameon=True)
 
 
@@ -125,9 +116,7 @@ def plot_bound(costs: ArrayLike, optimum: float, spread: float) -> None:
     axes.hist(costs, bins=30, color=BLUE, alpha=0.8, label="random couplings")
     axes.axvline(optimum, color=VERMILION, linewidth=3, label="optimal")
     axes.axvline(2 * spread, color=INK, linestyle="--", label=r"$2\,\mathrm{tr}\,\Sigma_Y$")
-    axes.set_xlim(0, None)
-    axes.set_xlabel("mean squared distance")
-    axes.set_ylabel("couplings")
+    axes.set(xlim=(0, None), xlabel="mean squared distance", ylabel="couplings")
     _legend_below(axes)
 
 
@@ -140,7 +129,7 @@ def plot_lines(
     *,
     log: bool = False,
     marks: bool = True,
-    ylim: tuple[float, float] | None = (-0.05, 1.05),
+    ylim: tuple[float, float] = (-0.05, 1.05),
     levels: Mapping[str, float] | None = None,
     ticks: Sequence[float] = (),
     shaded: Mapping[str, tuple[float, float]] | None = None,
@@ -159,12 +148,7 @@ def plot_lines(
             axes.plot(x, values, marker=mark if marks else "", **options)
     for (name, level), dash in zip((levels or {}).items(), ("--", ":", "-."), strict=False):
         axes.axhline(level, color=INK, linewidth=1.8, linestyle=dash, label=name, zorder=1)
-    if log:
-        axes.set_xscale("log")
-    if ylim is not None:
-        axes.set_ylim(*ylim)
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
+    axes.set(xscale="log" if log else "linear", ylim=ylim, xlabel=xlabel, ylabel=ylabel)
     if ticks:
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
@@ -185,9 +169,7 @@ def plot_outliers(shrunk: Array, scores: Array) -> None:
     axes.plot(s, 1 - np.sqrt((1 + 1 / (1 - s)) / 2), color=INK, linestyle="--", label="proven lower bound")
     axes.axhspan(0, 1, color=GREEN, alpha=0.15, label="the interval [0, 1]")
     axes.plot(shrunk, scores, "o", color=VERMILION, markersize=7, label="samples with outliers")
-    axes.set_xlabel("shrinkage of X")
-    axes.set_ylabel("affinity score")
-    axes.set_ylim(-2.1, 1.05)
+    axes.set(xlabel="shrinkage of X", ylabel="affinity score", ylim=(-2.1, 1.05))
     axes.legend(loc="lower left", frameon=True)
 
 
@@ -199,8 +181,5 @@ def plot_r2(points: Mapping[str, tuple[float, float]]) -> None:
     axes.plot(r2, 1 - np.sqrt(1 - np.sqrt(r2)), color=INK, linewidth=2, label=r"$1-\sqrt{1-R}$")
     for (name, (across, up)), colour, mark in zip(points.items(), COLOURS, MARKS, strict=False):
         axes.plot([across], [up], mark, color=colour, markersize=10, label=name)
-    axes.set_xlabel(r"$R^2$ of linear regression")
-    axes.set_ylabel("affinity score")
-    axes.set_xlim(-0.03, 1.03)
-    axes.set_ylim(-0.03, 1.03)
+    axes.set(xlabel=r"$R^2$ of linear regression", ylabel="affinity score", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
     axes.legend(loc="lower right", frameon=True, borderpad=0.3)

@@ -15,7 +15,6 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from affscore.score import affinity_score, paired_affinity_score, shrinkage, wasserstein2
-from affscore_book.kit.checking import one_of
 
 __all__ = [
     "covariance", "fixed_image", "form_one", "form_two", "identifiability", "independent_scores", "law", "map_score",
@@ -90,7 +89,6 @@ def law(name: str, n: int, d: int, rng: np.random.Generator) -> Array:
         "heavy": lambda: rng.standard_t(3, size=(n, d)),
         "two clumps": lambda: rng.normal(size=(n, d)) + 4 * rng.integers(0, 2, size=(n, 1)),
     }
-    one_of("name", name, draws)
     return draws[name]() @ rng.normal(size=(d, d)) + rng.normal(size=d)
 
 
@@ -107,17 +105,17 @@ def independent_scores(n: int, d: int, draws: int, seed: int = 0) -> Array:
     return np.array([affinity_score(x, y, covariance="empirical").item() for x, y in pairs])
 
 
-def shuffled_scores(x: Array, y: Array, fractions: Sequence[float], seed: int = 0) -> tuple[list[float], list[float]]:
+def shuffled_scores(x: Array, y: Array, fractions: Sequence[float]) -> tuple[list[float], list[float]]:
     """(scores, paired scores) where that fraction of the rows of y is shuffled, without shrinkage."""
-    order = np.random.default_rng(seed).permutation(len(y))
-    both: tuple[list[float], list[float]] = ([], [])
+    order = np.random.default_rng(0).permutation(len(y))
+    scores, paired = [], []
     for fraction in fractions:
         rows = np.arange(len(y))
         moved = np.sort(order[: round(fraction * len(y))])
         rows[moved] = np.roll(moved, 1)
-        both[0].append(affinity_score(x, y[rows], covariance="empirical").item())
-        both[1].append(paired_affinity_score(x, y[rows], covariance="empirical").item())
-    return both
+        scores.append(affinity_score(x, y[rows], covariance="empirical").item())
+        paired.append(paired_affinity_score(x, y[rows], covariance="empirical").item())
+    return scores, paired
 
 
 def turned_scores(x: Array, degrees: Sequence[float]) -> list[float]:
@@ -129,29 +127,28 @@ def turned_scores(x: Array, degrees: Sequence[float]) -> list[float]:
     return scores
 
 
-def identifiability(n: int, d: int, draws: int, covariance: str, seed: int = 0) -> Array:
+def identifiability(n: int, d: int, draws: int, covariance: str) -> Array:
     """Scores of X ~ N(0, I_d) with an exact PSD-affine image of itself; shape (draws,)."""
     scores = []
     for draw in range(draws):
-        x = np.random.default_rng([seed, draw, n]).normal(size=(n, d))
+        x = np.random.default_rng([0, draw, n]).normal(size=(n, d))
         scores.append(affinity_score(x, fixed_image(x, seed=draw), covariance=covariance).item())
     return np.array(scores)
 
 
-def outlier_pair(outliers: int = 1, n: int = 24, d: int = 20, seed: int = 0) -> tuple[Array, Array]:
+def outlier_pair(outliers: int = 1, seed: int = 0) -> tuple[Array, Array]:
     """x has outliers on one line; few of them shrink its covariance hard. y lies evenly at both ends of that line."""
     rng = np.random.default_rng(seed)
-    direction = rng.normal(size=d)
-    direction /= np.linalg.norm(direction)
-    ends = np.where(np.arange(n) % 2, 1.0, -1.0)[:, None] * direction
-    x, y = 0.1 * rng.normal(size=(n, d)), 0.01 * rng.normal(size=(n, d)) + ends
+    direction = rng.normal(size=20)
+    ends = np.tile([-1.0, 1.0], 12)[:, None] * (direction / np.linalg.norm(direction))
+    x, y = 0.1 * rng.normal(size=ends.shape), 0.01 * rng.normal(size=ends.shape) + ends
     x[:outliers] += 10 * ends[:outliers]
     return x, y
 
 
-def outlier_scores(outliers: Sequence[int], seeds: int = 2) -> tuple[Array, Array]:
-    """(shrinkage of x, score with shrinkage) of outlier pairs."""
-    pairs = [outlier_pair(count, seed=seed) for count in outliers for seed in range(seeds)]
+def outlier_scores(outliers: Sequence[int]) -> tuple[Array, Array]:
+    """(shrinkage of x, score with shrinkage) of two outlier pairs for each number of outliers."""
+    pairs = [outlier_pair(count, seed) for count in outliers for seed in (0, 1)]
     shrunk = np.array([shrinkage(x).item() for x, _ in pairs])
     return shrunk, np.array([affinity_score(x, y).item() for x, y in pairs])
 

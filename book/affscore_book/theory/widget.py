@@ -8,21 +8,19 @@ from pathlib import Path
 import numpy as np
 import traitlets
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
 
-from affscore.score import affine_map, affinity_score
+from affscore.score import affine_map, affinity_score, wasserstein2
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.kit.affinity1d import CHOICES
 from affscore_book.kit.picture import Panel, look_of, picture
 from affscore_book.kit.widgets import ComputedWidget
+from affscore_book.theory.measures import optimal_partners
 
 __all__ = ["CloudThroughActivation", "cloud"]
 
 Array = NDArray[np.float64]
 
-POINTS, CENTRE, WIDTHS, FRAME = 56, 3.0, (0.02, 1.0), (-5.5, 5.5)
-HEIGHT = 346
+POINTS, CENTRE, WIDTHS, FRAME, HEIGHT = 56, 3.0, (0.02, 1.0), (-5.5, 5.5), 346
 
 
 def cloud(width: float = 1.0, angle: float = 0.0, centre: float = 0.0, n: int = POINTS) -> Array:
@@ -52,22 +50,21 @@ def frame(values: Array) -> tuple[float, float]:
     return (math.floor(low / step) - 0.25) * step, (math.ceil(high / step) + 0.25) * step
 
 
-class _CloudPanel(Panel):
-    """A panel with crosses, and a legend of marks of three kinds."""
+def _add_legend(panel: Panel) -> None:
+    """Marks of three kinds, where a panel's own legend has lines only."""
+    panel._add(f'<circle class="input-dot" {look_of("input-dot")} cx="12" cy="12" r="4"/>')
+    panel._add(f'<path class="image-line" {look_of("image-line")} d="M88 8L96 16M88 16L96 8"/>')
+    panel._add(f'<path class="w2-curve" {look_of("w2-curve")} d="M200 12L224 12"/>')
+    for at, text in ((22, "output"), (102, "affine image"), (230, "coupling")):
+        panel._label("label", at, 16, text)
 
-    def legend(self) -> None:
-        self._add(f'<circle class="input-dot" {look_of("input-dot")} cx="12" cy="12" r="4"/>')
-        self._add(f'<path class="image-line" {look_of("image-line")} d="M88 8L96 16M88 16L96 8"/>')
-        self._add(f'<path class="w2-curve" {look_of("w2-curve")} d="M200 12L224 12"/>')
-        for at, text in ((22, "output"), (102, "affine image"), (230, "coupling")):
-            self._label("label", at, 16, text)
 
-    def crosses(self, look: str, points: Array) -> None:
-        arm = 4 * (self.xlim[1] - self.xlim[0]) / (self.right - self.left)
-        tall = 4 * (self.ylim[1] - self.ylim[0]) / (self.bottom - self.top)
-        x, y = points.T[:, :, None]
-        self.line(look, (x + arm * np.array([-1, 1, np.nan, -1, 1, np.nan])).ravel(),
-                  (y + tall * np.array([-1, 1, np.nan, 1, -1, np.nan])).ravel())  # fmt: skip
+def _add_crosses(panel: Panel, points: Array) -> None:
+    arm = 4 * (panel.xlim[1] - panel.xlim[0]) / (panel.right - panel.left)
+    tall = 4 * (panel.ylim[1] - panel.ylim[0]) / (panel.bottom - panel.top)
+    x = points[:, :1] + arm * np.array([-1, 1, np.nan, -1, 1, np.nan])
+    y = points[:, 1:] + tall * np.array([-1, 1, np.nan, 1, -1, np.nan])
+    panel.line("image-line", x.ravel(), y.ravel())
 
 
 class CloudThroughActivation(ComputedWidget):
@@ -117,9 +114,8 @@ class CloudThroughActivation(ComputedWidget):
         """The picture for the present state: the inputs, and the outputs coupled with the affine image."""
         x, y = self.samples()
         image = affine_map(x, y, covariance="empirical")(x).numpy()
-        cost = cdist(image, y, "sqeuclidean")
-        partner = linear_sum_assignment(cost)[1]
-        w2 = math.sqrt(cost[np.arange(POINTS), partner].mean())
+        partner = optimal_partners(image, y)
+        w2 = wasserstein2(image, y).item()
         bound = math.sqrt(2 * y.var(axis=0).sum())
 
         left = Panel(
@@ -128,16 +124,16 @@ class CloudThroughActivation(ComputedWidget):
         for across, up in x:
             left.dot("input-dot", across, up, radius=3)
         limits = frame(np.concatenate([image, y]))
-        right = _CloudPanel(
-            label=f"{CHOICES[self.activation]}: the outputs, the affine image of the inputs, and the optimal coupling "
-            "between them",
+        parts = "the outputs, the affine image of the inputs, and the optimal coupling between them"
+        right = Panel(
+            label=f"{CHOICES[self.activation]}: {parts}",
             xlim=limits, ylim=limits, xlabel="first output (vertical: second output)", height=HEIGHT,
         )  # fmt: skip
-        right.legend()
+        _add_legend(right)
         gap = np.full(POINTS, np.nan)
         right.line("w2-curve", *(np.stack([image[:, k], y[partner, k], gap], axis=1).ravel() for k in (0, 1)))
         for across, up in y:
             right.dot("input-dot", across, up, radius=4)
-        right.crosses("image-line", image)
+        _add_crosses(right, image)
         text = f"{CHOICES[self.activation]}: W\u2082 = {w2:.3f}, bound = {bound:.3f}"
         return picture(left, right, score=self.score(), text=text)
