@@ -26,7 +26,7 @@ def lines(axes):
 
 
 def test_penalties_are_those_of_the_study(study):
-    figures.plot_penalties(study, stitches=("full", "g_relu"))
+    figures.plot_penalties(study)
     shown = lines(plt.gca())
     for stitch in ("full", "g_relu"):
         wanted = [study.penalty("myrtle", layer, stitch).mean for layer in study.layers("myrtle")]
@@ -34,7 +34,7 @@ def test_penalties_are_those_of_the_study(study):
 
 
 def test_the_bridge_tells_the_insides_of_blocks_apart(study):
-    figures.plot_bridge(study, ("resnet20",))
+    figures.plot_bridge(study)
     inside, outside = lines(plt.gcf().axes[0])
     assert (len(inside), len(outside)) == (9, 10)
     assert outside[0] == study.penalty("resnet20", "relu", "g_relu").mean

@@ -1,7 +1,6 @@
 """Closed forms against other implementations."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -77,10 +76,7 @@ def test_hungarian_is_the_best_of_all_permutations(seed):
 def test_features_that_do_not_fit_are_refused():
     x = torch.ones(2, 3, 4, 4)
     cases = [
-        (lambda: Moments.of(x, x * math.nan), "y holds values that are NaN"),
         (lambda: Moments.of(x, torch.ones(3, 3, 4, 4)), r"\(2, 3, 4, 4\) and y \(3, 3, 4, 4\)"),
-        (lambda: Moments.of(x, x) + Moments.of(x, torch.ones(2, 5, 4, 4)), "cannot be added"),
-        (lambda: least_squares(Moments.of(x, x), 9), "rank is 9"),
         (lambda: assignment(Moments.of(x, x[:, :2])), r"matrix has shape \(2, 3\)"),
     ]
     for call, message in cases:

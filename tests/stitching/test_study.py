@@ -79,7 +79,7 @@ def test_the_rank_correlation_is_that_of_layers(tmp_path):
             tasks[f"signature: {i}"] = named
         networks = {f"plain_{i}": {"accuracy": 0.9} for i in range(3)}
         (tmp_path / "x.json").write_text(stored(tasks=tasks, networks=networks), encoding="utf-8")
-        found = load_stitching(tmp_path / "x.json").rank_correlation("plain", draws=50)
+        found = load_stitching(tmp_path / "x.json").rank_correlation("plain")
         assert found == pytest.approx((expected, expected, expected))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from matplotlib.ticker import MaxNLocator
@@ -36,32 +34,40 @@ LOOKS = {
     "g_relu": (VERMILION, "D", "$G_\\mathrm{ReLU}$"),
     "lasso": (GREEN, "P", "lasso"),
 }
-
-
 #: Read off Figure 1 of the paper: G_ReLU on Myrtle CNNs of full width, CIFAR-10, points at the four activations.
 PAPER_G_RELU = (8.1, 7.3, 16.5, 5.6)
+TITLES = {"resnet20": "with shortcuts", "plain20": "without"}
 
 
-def _line(axes, at, values, colour, mark, label, fill: bool = True, style: str = "-") -> None:
+def _line(axes, at, values, colour, mark, label, style: str = "-") -> None:
     """Means with their intervals as bars."""
     mean, low, high = np.array(values, dtype=float).T
-    face = colour if fill else "white"
+    bars = [mean - low, high - mean]
     axes.plot(at, mean, style, color=colour, linewidth=1.8, zorder=2)
-    axes.errorbar(
-        at, mean, [mean - low, high - mean], fmt=mark, color=colour, markerfacecolor=face, markersize=8,
-        elinewidth=2, label=label, zorder=3,
-    )  # fmt: skip
+    axes.errorbar(at, mean, bars, fmt=mark, color=colour, markersize=8, elinewidth=2, label=label, zorder=3)
 
 
-def _share(axes, *, columns: int = 3) -> None:
+def _legend(axes, columns: int = 3) -> None:
     axes.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=columns, frameon=False, columnspacing=1.0)
 
 
+def _penalties(axes, xlabel: str, columns: int = 3) -> None:
+    axes.set(xlabel=xlabel, ylabel="penalty (accuracy points)")
+    _legend(axes, columns)
+
+
+def _outer(axes, xlabel: str, ylabel: str) -> None:
+    """Labels of four panels, two in a row."""
+    for panel in axes[2:]:
+        panel.set_xlabel(xlabel)
+    for panel in axes[::2]:
+        panel.set_ylabel(ylabel)
+
+
 @styled
-def plot_two_channels(seed: int = 0, n: int = 160) -> None:
+def plot_two_channels() -> None:
     """Two channels of two networks that see the same images, and what three stitches make of the first network's."""
-    generator = torch.Generator().manual_seed(seed)
-    hidden = torch.randn(n, 2, 1, 1, generator=generator, dtype=torch.float64)
+    hidden = torch.randn(160, 2, 1, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     turned = torch.tensor([[0.25, 1.0], [1.0, -0.3]], dtype=torch.float64)
     x = torch.relu(hidden)
     y = torch.relu(torch.einsum("oi,nihw->nohw", turned, hidden) * torch.tensor([1.6, 0.8])[:, None, None])
@@ -80,144 +86,106 @@ def plot_two_channels(seed: int = 0, n: int = 160) -> None:
             panel.plot(*y[:, :, 0, 0].T.numpy(), ".", color="#cccccc", markersize=5)
         panel.scatter(first, second, c=colour, cmap="viridis", s=26)
         panel.set_title(name if points is y else f"first, stitched: {name}")
-    for panel in axes[2:]:
-        panel.set_xlabel("channel 1")
-    for panel in axes[::2]:
-        panel.set_ylabel("channel 2")
+    _outer(axes, "channel 1", "channel 2")
 
 
 @styled
-def plot_penalties(
-    study: StitchingStudy,
-    kind: str = "myrtle",
-    fit: str = "closed form",
-    *,
-    norm: str = "reestimated",
-    stitches: Sequence[str] = ("full", "rank 4", "rank 2", "rank 1", "g_relu"),
-    paper: bool = False,
-) -> None:
+def plot_penalties(study: StitchingStudy, fit: str = "closed form", *, paper: bool = False) -> None:
     """Figure 1: the penalty of each stitch at each activation, with intervals; ``paper`` adds the paper's G_ReLU."""
-    layers = study.layers(kind)
+    layers = study.layers("myrtle")
     at = np.arange(1, len(layers) + 1)
     _, (axes,) = panels(height=5.2)
+    stitches = ("full", "rank 4", "rank 2", "rank 1", "g_relu")
     for offset, stitch in zip(np.linspace(-0.16, 0.16, len(stitches)), stitches, strict=True):
-        values = [study.penalty(kind, layer, stitch, fit, norm=norm) for layer in layers]
-        _line(axes, at + offset, values, *LOOKS[stitch])
+        _line(axes, at + offset, [study.penalty("myrtle", layer, stitch, fit) for layer in layers], *LOOKS[stitch])
     if paper:
         axes.plot(at, PAPER_G_RELU, "x", color=INK, markersize=10, mew=3, label="paper, $G_\\mathrm{ReLU}$")
     axes.set_xticks(at, layers)
-    axes.set(ylabel="penalty (accuracy points)", xlabel="stitched after")
     axes.set_ylim(bottom=min(-2.0, axes.get_ylim()[0]))
-    _share(axes)
-
-
-def _blocks(axes, layers: Sequence[str]) -> None:
-    """Grey bands at the activations inside residual blocks."""
-    for at, layer in enumerate(layers, start=1):
-        if inside_block(layer):
-            axes.axvspan(at - 0.5, at + 0.5, color="#ececec", zorder=0)
-    axes.set_xlim(0.4, len(layers) + 0.6)
-    axes.set_xticks(range(1, len(layers) + 1, 3))
-    axes.set_xlabel("activation, in order (grey: inside a block)")
+    _penalties(axes, "stitched after")
 
 
 @styled
-def plot_blocks(
-    study: StitchingStudy,
-    kind: str = "resnet20",
-    *,
-    norm: str = "reestimated",
-    stitches: Sequence[str] = ("full", "rank 2", "rank 1", "g_relu"),
-) -> None:
+def plot_blocks(study: StitchingStudy, kind: str = "resnet20") -> None:
     """Figure 6: the penalty at every activation of a network of blocks; inside blocks on grey."""
     layers = study.layers(kind)
     at = np.arange(1, len(layers) + 1)
     _, (axes,) = panels(height=5.2)
-    _blocks(axes, layers)
-    for stitch in stitches:
+    for place, layer in zip(at, layers, strict=True):
+        if inside_block(layer):
+            axes.axvspan(place - 0.5, place + 0.5, color="#ececec", zorder=0)
+    for stitch in ("full", "rank 2", "rank 1", "g_relu"):
         colour, mark, name = LOOKS[stitch]
-        values = np.array([study.penalty(kind, layer, stitch, norm=norm) for layer in layers])
-        axes.fill_between(at, values[:, 1], values[:, 2], color=colour, alpha=0.2, linewidth=0)
-        axes.plot(at, values[:, 0], f"{mark}-", color=colour, markersize=6, linewidth=1.5, label=name)
-    axes.set_ylabel("penalty (accuracy points)")
-    _share(axes, columns=4)
+        mean, low, high = np.array([study.penalty(kind, layer, stitch) for layer in layers]).T
+        axes.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
+        axes.plot(at, mean, f"{mark}-", color=colour, markersize=6, linewidth=1.5, label=name)
+    axes.set(xlim=(0.4, len(layers) + 0.6), xticks=at[::3])
+    _penalties(axes, "activation, in order (grey: inside a block)", columns=4)
 
 
 @styled
-def plot_shortcuts(study: StitchingStudy, kind: str = "resnet20") -> None:
+def plot_shortcuts(study: StitchingStudy) -> None:
     """G_ReLU stitches inside blocks, with the shortcut left as it is and with a stitch of its own."""
-    layers = [layer for layer in study.layers(kind) if inside_block(layer)]
+    layers = [layer for layer in study.layers("resnet20") if inside_block(layer)]
     at = np.arange(1, len(layers) + 1)
     _, (axes,) = panels(height=4.8)
-    for fit, colour, mark, name, style in (
+    for fit, *looks in (
         ("closed form", VERMILION, "D", "shortcut as it is", "-"),
         ("closed form, shortcut too", GREEN, "o", "shortcut stitched too", "--"),
     ):
-        _line(
-            axes, at, [study.penalty(kind, layer, "g_relu", fit) for layer in layers], colour, mark, name, style=style
-        )
+        _line(axes, at, [study.penalty("resnet20", layer, "g_relu", fit) for layer in layers], *looks)
     axes.set_xticks(at)
-    axes.set(xlabel="residual block", ylabel="penalty (accuracy points)")
-    _share(axes, columns=2)
+    _penalties(axes, "residual block", columns=2)
 
 
 @styled
-def plot_sparsity(study: StitchingStudy, kind: str = "myrtle") -> None:
+def plot_sparsity(study: StitchingStudy) -> None:
     """Figure 15: penalty against sparsity of lasso stitches of three strengths, and of G_ReLU, at each activation."""
-    layers = study.layers(kind)
-    records = [record for record in study.records if record["bottom"].startswith(f"{kind}_")]
+    records = [record for record in study.records if record["bottom"].startswith("myrtle_")]
     figure, axes = panels(2, 2, height=6.8, sharex=True, sharey=True)
     strengths = sorted({record["strength"] for record in records if "strength" in record})
-    for panel, layer in zip(axes, layers, strict=True):
+    for panel, layer in zip(axes, study.layers("myrtle"), strict=True):
         points = []
         for strength in strengths:
             found = [r for r in records if r.get("strength") == strength and r["layer"] == layer]
             sparsity = np.mean([record["sparsity"] for record in found])
-            value = study.penalty(kind, layer, "lasso", "learned", strength=strength).mean
+            value = study.penalty("myrtle", layer, "lasso", "learned", strength=strength).mean
             points.append((100 * sparsity, value))
         panel.plot(*np.array(points).T, "-", color=GREEN, linewidth=1.5)
         for point, strength, mark in zip(points, strengths, "v^P", strict=True):
             panel.plot(*point, mark, color=GREEN, markersize=10, label=f"lasso {strength:g}")
         channels = next(record["channels"] for record in records if record["layer"] == layer)
-        panel.plot(
-            100 * (1 - 1 / channels), study.penalty(kind, layer, "g_relu", "learned").mean, "D", color=VERMILION,
-            markersize=9, label="$G_\\mathrm{ReLU}$",
-        )  # fmt: skip
-        panel.set_title(layer)
-        panel.set_xticks([0, 50, 100])
+        point = 100 * (1 - 1 / channels), study.penalty("myrtle", layer, "g_relu", "learned").mean
+        panel.plot(*point, "D", color=VERMILION, markersize=9, label="$G_\\mathrm{ReLU}$")
+        panel.set(title=layer, xticks=[0, 50, 100])
         panel.margins(0.12)
-    for panel in axes[2:]:
-        panel.set_xlabel("sparsity (%)")
-    for panel in axes[::2]:
-        panel.set_ylabel("penalty (points)")
+    _outer(axes, "sparsity (%)", "penalty (points)")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
 
 
 @styled
-def plot_alpha(study: StitchingStudy, kind: str = "myrtle") -> None:
+def plot_alpha(study: StitchingStudy) -> None:
     """Figure 13's question: the penalty of G_ReLU stitches against the strength of the norm term, by activation."""
     alphas = sorted({record["alpha"] for record in study.records if "alpha" in record})
     _, (axes,) = panels(height=4.8)
     looks = ((BLUE, "o"), (VERMILION, "D"), (GREEN, "s"), (PURPLE, "^"))
-    for (colour, mark), layer in zip(looks, study.layers(kind), strict=True):
-        values = [study.penalty(kind, layer, "g_relu", "learned from noise", alpha=alpha) for alpha in alphas]
+    for (colour, mark), layer in zip(looks, study.layers("myrtle"), strict=True):
+        values = [study.penalty("myrtle", layer, "g_relu", "learned from noise", alpha=alpha) for alpha in alphas]
         _line(axes, alphas, values, colour, mark, layer)
     axes.set_xscale("log")
-    axes.set(xlabel="alpha", ylabel="penalty (accuracy points)")
-    _share(axes, columns=4)
+    _penalties(axes, "alpha", columns=4)
 
 
 @styled
-def plot_planted(study: StitchingStudy, kind: str = "myrtle") -> None:
+def plot_planted(study: StitchingStudy) -> None:
     """Networks against themselves acted on by G_ReLU: the penalty of both ways to find the stitch."""
-    layers = study.layers(kind)
+    layers = study.layers("myrtle")
     at = np.arange(1, len(layers) + 1)
     _, (axes,) = panels(height=4.4)
     for fit, colour, mark in (("closed form", BLUE, "o"), ("learned from noise", VERMILION, "D")):
         _line(axes, at, [study.planted(layer, fit) for layer in layers], colour, mark, fit)
     axes.set_xticks(at, layers)
-    axes.set(xlabel="stitched after", ylabel="penalty (accuracy points)")
-    _share(axes, columns=2)
+    _penalties(axes, "stitched after", columns=2)
 
 
 @styled
@@ -241,46 +209,38 @@ def plot_slope_penalties(study: StitchingStudy, kinds: dict[float, str]) -> None
         axes.plot(at, np.nanmean(pairs, 1), f"{mark}-", color=colour, markersize=8, linewidth=1.8, label=label)
     axes.set_xticks(at, [f"{slope:g}" for slope in kinds], fontsize=12)
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    axes.set(xlabel="slope of LeakyReLU", ylabel="penalty (accuracy points)")
-    _share(axes)
+    _penalties(axes, "slope of LeakyReLU")
 
 
 @styled
-def plot_shortcut_signatures(study: StitchingStudy, kinds: Sequence[str] = ("resnet20", "plain20")) -> None:
+def plot_shortcut_signatures(study: StitchingStudy) -> None:
     """Figure 7 of the affinity-score paper: the signatures with and without shortcuts, and their distributions."""
-    names = {"resnet20": "with shortcuts", "plain20": "without"}
     _, (along, across) = panels(1, 2, height=4.6, sharey=True, width_ratios=(3, 1))
-    for kind, colour, mark in zip(kinds, (BLUE, VERMILION), "os", strict=True):
+    for (kind, title), colour, mark in zip(TITLES.items(), (BLUE, VERMILION), "os", strict=True):
         scores = study.layer_scores(kind)
         at = np.arange(1, scores.shape[1] + 1)
         mean = np.nanmean(scores, axis=0)
         along.fill_between(at, np.nanmin(scores, 0), np.nanmax(scores, 0), color=colour, alpha=0.2, linewidth=0)
-        along.plot(at, mean, f"{mark}-", color=colour, markersize=6, linewidth=1.5, label=names.get(kind, kind))
-        across.hist(
-            scores[np.isfinite(scores)], bins=np.linspace(0.6, 1, 17).tolist(), orientation="horizontal", color=colour,
-            alpha=0.45, density=True,
-        )  # fmt: skip
-    along.set(xlabel="activation, in order", ylabel="affinity score")
-    along.set_xticks(range(1, scores.shape[1] + 1, 3))
-    across.set_xlabel("density")
-    across.set_xticks([])
-    _share(along, columns=2)
+        along.plot(at, mean, f"{mark}-", color=colour, markersize=6, linewidth=1.5, label=title)
+        found, bins = scores[np.isfinite(scores)], np.linspace(0.6, 1, 17).tolist()
+        across.hist(found, bins, orientation="horizontal", color=colour, alpha=0.45, density=True)
+    along.set(xlabel="activation, in order", ylabel="affinity score", xticks=at[::3])
+    across.set(xlabel="density", xticks=[])
+    _legend(along, columns=2)
 
 
 @styled
-def plot_bridge(study: StitchingStudy, kinds: Sequence[str] = ("resnet20", "plain20"), stitch: str = "g_relu") -> None:
-    """Affinity score and stitching penalty of every activation; filled marks lie outside residual blocks."""
-    figure, axes = panels(1, len(kinds), height=4.4, sharey=True)
-    titles = {"resnet20": "with shortcuts", "plain20": "without"}
-    for panel, kind in zip(axes, kinds, strict=True):
+def plot_bridge(study: StitchingStudy) -> None:
+    """Affinity score and penalty of G_ReLU stitches of every activation; filled marks lie outside residual blocks."""
+    figure, axes = panels(1, 2, height=4.4, sharey=True)
+    for panel, (kind, title) in zip(axes, TITLES.items(), strict=True):
         layers = study.layers(kind)
         scores = np.nanmean(study.layer_scores(kind), axis=0)
-        values = np.array([study.penalty(kind, layer, stitch).mean for layer in layers])
+        values = np.array([study.penalty(kind, layer, "g_relu").mean for layer in layers])
         inside = np.array([inside_block(layer) for layer in layers])
         panel.plot(scores[inside], values[inside], "o", color=VERMILION, mfc="white", mew=2, label="inside a block")
         panel.plot(scores[~inside], values[~inside], "o", color=BLUE, label="outside")
-        panel.set_title(titles.get(kind, kind))
-        panel.set_xlabel("affinity score")
+        panel.set(title=title, xlabel="affinity score")
         panel.xaxis.set_major_locator(MaxNLocator(3))
     axes[0].set_ylabel("penalty (points)")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)

@@ -41,7 +41,7 @@ class Moments:
     def of(cls, x: Tensor, y: Tensor) -> Moments:
         """Of the first network's features (n, inputs, H, W) and the second's (n, outputs, H, W).
 
-        Raises ValueError if the shapes do not fit or a value is not finite.
+        Raises ValueError if the shapes do not fit.
 
         >>> Moments.of(torch.ones(4, 3, 2, 2), torch.ones(4, 5, 2, 2)).yx.shape
         torch.Size([5, 3])
@@ -51,16 +51,10 @@ class Moments:
                 f"x has shape {tuple(x.shape)} and y {tuple(y.shape)}; they should be (n, inputs, H, W) and "
                 "(n, outputs, H, W) with the same n, H and W."
             )
-        rows = [value.detach().permute(1, 0, 2, 3).flatten(1).double() for value in (x, y)]
-        for name, value in zip("xy", rows, strict=True):
-            if not bool(value.isfinite().all()):
-                raise ValueError(f"{name} holds values that are NaN or infinite; all should be finite.")
-        one, other = rows
+        one, other = (value.detach().permute(1, 0, 2, 3).flatten(1).double() for value in (x, y))
         return cls(one.shape[1], one.sum(1), other.sum(1), one @ one.T, other @ one.T, other.square().sum(1))
 
     def __add__(self, other: Moments) -> Moments:
-        if self.yx.shape != other.yx.shape:
-            raise ValueError(f"moments of {tuple(self.yx.shape)} and {tuple(other.yx.shape)} channels cannot be added.")
         return Moments(*(getattr(self, name) + getattr(other, name) for name in ("count", "x", "y", "xx", "yx", "yy")))
 
     def correlation(self) -> Tensor:
@@ -85,8 +79,6 @@ def least_squares(moments: Moments, rank: int | None = None) -> Tensor:
     Without a bound it is ``yx xx^+``. With one it is projected on the leading eigenvectors of ``M xx M^T``, which is
     reduced-rank regression (Izenman 1975). Directions in which x hardly varies (1e-10 of the largest) are left out.
 
-    Raises ValueError if the rank is not between 1 and the number of channels.
-
     >>> x = torch.randn(50, 3, 2, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     >>> bool((least_squares(Moments.of(x, 2 * x)) - 2 * torch.eye(3)).abs().max() < 1e-12)
     True
@@ -94,8 +86,6 @@ def least_squares(moments: Moments, rank: int | None = None) -> Tensor:
     matrix = moments.yx @ torch.linalg.pinv(moments.xx, rtol=1e-10, hermitian=True)
     if rank is None:
         return matrix
-    if not 1 <= rank <= min(matrix.shape):
-        raise ValueError(f"rank is {rank}; it should be between 1 and {min(matrix.shape)}, the number of channels.")
     vectors = torch.linalg.eigh(matrix @ moments.xx @ matrix.T).eigenvectors[:, -rank:]
     return vectors @ (vectors.T @ matrix)
 

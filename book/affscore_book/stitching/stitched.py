@@ -139,13 +139,6 @@ def split(network: nn.Module, layer: str) -> tuple[nn.Module, nn.Module]:
     return bottom.eval().requires_grad_(False), top.eval().requires_grad_(False)
 
 
-@torch.no_grad()
-def _probe(bottom: nn.Module) -> State:
-    """What a black image gives at the cut: the shapes there."""
-    first = next(module for module in bottom.modules() if isinstance(module, nn.Conv2d))
-    return bottom(first.weight.new_zeros(1, first.in_channels, 32, 32))
-
-
 class Stitched(nn.Module):
     """The first network up to an activation, a stitch, then the second network: S(A, B, l, phi) of section 4.
 
@@ -165,8 +158,8 @@ class Stitched(nn.Module):
     Raises
     ------
     ValueError
-        If a network has no such layer, the sides of the images differ there, the stitch does not fit, or a
-        ``skip_stitch`` is given where there is no shortcut.
+        If a network has no such layer, the stitch does not fit, or a ``skip_stitch`` is given where there is no
+        shortcut.
 
     >>> from affscore_book.kit.networks import myrtle
     >>> from affscore_book.stitching.maps import Full
@@ -175,6 +168,7 @@ class Stitched(nn.Module):
     torch.Size([2, 10])
     """
 
+    @torch.no_grad()
     def __init__(
         self,
         bottom: nn.Module,
@@ -184,13 +178,12 @@ class Stitched(nn.Module):
         skip_stitch: Stitch | None = None,
     ):
         super().__init__()
-        self.layer = layer
         self.bottom, _ = split(bottom, layer)
         kept, self.top = split(top, layer)
-        ours, theirs = _probe(self.bottom), _probe(kept)
-        if ours.value.shape[2:] != theirs.value.shape[2:]:
-            sides = tuple(ours.value.shape[2:]), tuple(theirs.value.shape[2:])
-            raise ValueError(f"at layer {layer} the networks have images of {sides[0]} and {sides[1]} pixels.")
+        # A black image shows the shapes at the cut.
+        first = next(module for module in self.bottom.modules() if isinstance(module, nn.Conv2d))
+        black = first.weight.new_zeros(1, first.in_channels, 32, 32)
+        ours, theirs = self.bottom(black), kept(black)
         channels = ours.value.shape[1], theirs.value.shape[1]
         for name, map_ in (("stitch", stitch), ("skip_stitch", skip_stitch)):
             fits = channels if map_ is None else (map_.inputs, map_.outputs)
@@ -213,13 +206,13 @@ class Stitched(nn.Module):
         return self
 
     @torch.no_grad()
-    def states(self, images: Tensor, batch_size: int = 500) -> State:
+    def states(self, images: Tensor) -> State:
         """What arrives at the stitch, for standardised images (n, channels, 32, 32).
 
         Computed once and handed to :func:`learn` and :func:`accuracy_of`, it saves their running the first network
         again and again. It takes 4 n C H W bytes, twice that inside residual blocks.
         """
-        parts = [self.bottom(some) for some in images.split(batch_size)]
+        parts = [self.bottom(some) for some in images.split(250)]
         skip = None if parts[0].skip is None else torch.cat([part.skip for part in parts])
         return State(torch.cat([part.value for part in parts]), skip)
 
@@ -232,22 +225,10 @@ class Stitched(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         return self.after(self.bottom(images))
 
-    def rounded(self) -> Stitched:
-        """A copy with the final form of the stitch: for G_ReLU a permutation with scales."""
-        result = copy.deepcopy(self)
-        result.stitch = None if self.stitch is None else self.stitch.rounded()
-        return result
-
 
 @torch.no_grad()
 def layer_moments(
-    bottom: nn.Module,
-    top: nn.Module,
-    images: Tensor,
-    layers: Iterable[str] | None = None,
-    *,
-    skips: bool = False,
-    batch_size: int = 250,
+    bottom: nn.Module, top: nn.Module, images: Tensor, layers: Iterable[str] | None = None, *, skips: bool = False
 ) -> dict[str, Moments]:
     """The :class:`Moments` of two networks at many activations in one pass over the images.
 
@@ -269,7 +250,7 @@ def layer_moments(
     """
     names = activation_layers(bottom) if layers is None else list(layers)
     result: dict[str, Moments] = {}
-    for some in images.split(batch_size):
+    for some in images.split(250):
         x, y = (_layer_features(network, names, some, skips) for network in (bottom, top))
         for name in x:
             part = Moments.of(x[name], y[name])
@@ -355,11 +336,11 @@ def learn(
 
 
 @torch.no_grad()
-def reestimate(stitched: Stitched, states: State, batch_size: int = 100) -> Stitched:
+def reestimate(stitched: Stitched, states: State) -> Stitched:
     """A copy whose second part has its batch-norm statistics measured anew: one pass over training images.
 
-    The statistics become the plain mean over batches. Where the second part has no batch norm, the copy is the same.
-    The paper does so after rounding a stitch to a permutation (appendix D.2.1).
+    The statistics become the plain mean over batches of 100. Where the second part has no batch norm, the copy is the
+    same. The paper does so after rounding a stitch to a permutation (appendix D.2.1).
     """
     result = copy.deepcopy(stitched)
     norms = [module for module in result.top.modules() if isinstance(module, nn.BatchNorm2d)]
@@ -368,21 +349,21 @@ def reestimate(stitched: Stitched, states: State, batch_size: int = 100) -> Stit
         norm.momentum = None  # a cumulative mean instead of an exponential one
         norm.train()
     if norms:
-        for start in range(0, len(states.value), batch_size):
-            result.after(states.take(slice(start, start + batch_size)))
+        for start in range(0, len(states.value), 100):
+            result.after(states.take(slice(start, start + 100)))
     result.top.eval()
     return result
 
 
 @torch.no_grad()
-def accuracy_of(stitched: Stitched, states: State, labels: Tensor, batch_size: int = 250) -> float:
+def accuracy_of(stitched: Stitched, states: State, labels: Tensor) -> float:
     """Share of the images, given as :meth:`Stitched.states`, whose largest output is at their label; 0 to 1."""
     if len(states.value) != len(labels) or not len(labels):
         raise ValueError(f"states holds {len(states.value)} images and labels {len(labels)}; they should be the same.")
     right = 0
     with evaluating(stitched):
-        for start in range(0, len(labels), batch_size):
-            part = slice(start, start + batch_size)
+        for start in range(0, len(labels), 250):
+            part = slice(start, start + 250)
             right += int((stitched.after(states.take(part)).argmax(1) == labels[part]).sum())
     return right / len(labels)
 

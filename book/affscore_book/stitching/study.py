@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,7 @@ class StitchingStudy:
 
     Attributes
     ----------
-    settings, made_with
+    settings
         Of the run.
     accuracies
         Of each network, on the same test images as its stitches.
@@ -41,7 +42,6 @@ class StitchingStudy:
     """
 
     settings: dict[str, Any]
-    made_with: dict[str, Any]
     accuracies: dict[str, float]
     records: list[dict[str, Any]]
     scores: dict[str, dict[str, float]]
@@ -56,12 +56,12 @@ class StitchingStudy:
 
     def pairs(self) -> dict[str, int]:
         """How many ordered pairs of networks each part of the study has: ``{"myrtle, closed": 12, ...}``."""
-        found: dict[str, set[tuple[str, str]]] = {}
-        for record in self.records:
-            one, other = record["bottom"], record["top"]
-            if _kind(one) == _kind(other):  # not the planted ones
-                found.setdefault(f"{_kind(one)}, {record['task']}", set()).add((one, other))
-        return {part: len(found[part]) for part in sorted(found)}
+        found = {
+            (f"{_kind(record['bottom'])}, {record['task']}", record["bottom"], record["top"])
+            for record in self.records
+            if record["task"] != "planted"
+        }
+        return dict(sorted(Counter(part for part, _, _ in found).items()))
 
     def layers(self, kind: str) -> list[str]:
         """The activations of a kind of network (``"myrtle"``, ``"resnet20"``, ...) that have records, in order."""
@@ -146,18 +146,17 @@ class StitchingStudy:
             table[seed] = values
         return table
 
-    def rank_correlation(self, kind: str, stitch: str = "g_relu", *, draws: int = 1000, seed: int = 0) -> Interval:
-        """Spearman correlation, over the layers, of mean affinity score and mean penalty (closed form).
+    def rank_correlation(self, kind: str) -> Interval:
+        """Spearman correlation, over the layers, of mean affinity score and mean penalty of G_ReLU (closed form).
 
         The 95 % interval draws networks, with their scores and their pairs, as :func:`network_bootstrap` does.
         """
-        tables = np.stack([self.table(kind, layer, stitch) for layer in self.layers(kind)])  # (layers, n, n)
+        tables = np.stack([self.table(kind, layer, "g_relu") for layer in self.layers(kind)])  # (layers, n, n)
         known = self.layer_scores(kind)[: tables.shape[1]]
         scores = np.pad(known, ((0, tables.shape[1] - len(known)), (0, 0)), constant_values=np.nan)
         both = [np.isfinite(scores).all(1)[:, None], np.isfinite(tables).all(0)]
-        generator, found = np.random.default_rng(seed), []
-        for draw in range(draws + 1):
-            n = len(scores)
+        generator, n, found = np.random.default_rng(0), len(scores), []
+        for draw in range(1001):
             counts = np.ones(n) if draw == 0 else generator.multinomial(n, np.full(n, 1 / n))
             rows, pairs = counts[:, None] * both[0], np.outer(counts, counts) * both[1]
             if not rows.any() or not pairs.any():
@@ -178,15 +177,7 @@ def _seed(name: str) -> int:
 
 
 def load_stitching(path: str | os.PathLike[str]) -> StitchingStudy:
-    """Read the file that ``book/data/stitching/make.py`` wrote.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it is cut off or not one of that script.
-    """
+    """What ``book/data/stitching/make.py`` stored; raises as :func:`affscore_book.kit.stored.read_results`."""
     return read_results(path, _study, "book/data/stitching/make.py")
 
 
@@ -201,4 +192,4 @@ def _study(content: dict[str, Any]) -> StitchingStudy:
                 scores.setdefault(record["network"], {})[record["layer"]] = float(np.mean(values))
             else:
                 records.append({"task": task.partition(":")[0]} | record)
-    return StitchingStudy(content["settings"], content["made_with"], accuracies, records, scores)
+    return StitchingStudy(content["settings"], accuracies, records, scores)

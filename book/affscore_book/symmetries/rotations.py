@@ -27,8 +27,8 @@ class Rotations:
 
     Attributes
     ----------
-    settings, made_with
-        Options of the script, versions and device.
+    settings
+        Options of the script.
     networks
         Test accuracy of each network.
     runs
@@ -37,7 +37,6 @@ class Rotations:
     """
 
     settings: dict[str, Any]
-    made_with: dict[str, str]
     networks: dict[str, dict[str, float]]
     runs: list[dict[str, Any]]
 
@@ -89,4 +88,4 @@ def _rotations(content: dict[str, Any]) -> Rotations:
         if not all(0 <= numbers[stage] <= 1 for stage in STAGES):
             raise ValueError(f"an accuracy of {key} is not between 0 and 1")
         runs.append({"network": network, "layer": layer, "kind": kind, "draw": int(draw)} | numbers)
-    return Rotations(content["settings"], content["made_with"], content["networks"], runs)
+    return Rotations(content["settings"], content["networks"], runs)

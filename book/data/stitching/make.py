@@ -104,8 +104,8 @@ class Cut:
         self.stitched = Stitched(study.network(one), study.network(other), layer)
         count = SETTINGS["images"]["learn" if learning else "reestimate"]
         self.labels = study.train[1][:count]
-        self.states = self.stitched.states(study.train[0][:count], 250)
-        self.test = self.stitched.states(study.test[0], 250)
+        self.states = self.stitched.states(study.train[0][:count])
+        self.test = self.stitched.states(study.test[0])
 
     def start(self, which: str = "stitch") -> Moments:
         name = self.layer if which == "stitch" else f"{self.layer.removesuffix('.relu1')}.shortcut"
@@ -171,7 +171,7 @@ def alphas(study: Study, one: str, other: str) -> Iterator[Record]:
     """Figure 13: G_ReLU from noise without a head start, for several alpha; the accuracy on validation images too."""
     for layer in activation_layers(study.network(one)):
         cut = Cut(study, one, other, layer, learning=True)
-        validation = cut.stitched.states(study.validation[0], 250)
+        validation = cut.stitched.states(study.validation[0])
         for alpha in SETTINGS["alpha"]:
             stitch = stitch_layer("g_relu", cut.channels(), alpha=alpha, head_start=0.0)
             options = SETTINGS["noise"] | {"epochs": SETTINGS["alpha_epochs"]}
