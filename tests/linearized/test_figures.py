@@ -25,14 +25,14 @@ DRAWN = {
     figures.plot_starts: (RUNS,),
     figures.plot_gaps: (RUNS, {"mlp, late": ("mlp", "base", "late")}),
     figures.plot_collapse: (RUNS,),
-    figures.plot_trajectory: (RUNS,),
-    figures.plot_survivors: (RUNS,),
+    figures.plot_trajectory: (RUNS, "mlp"),
+    figures.plot_survivors: (RUNS, "plain"),
     figures.plot_cores: (RUNS, {"plain": ("plain", "base")}),
     figures.plot_baselines: (RUNS,),
     figures.plot_score_along_slope: (),
     figures.plot_layer_scores: (RUNS, ["mlp"]),
     figures.plot_dimension: (RUNS,),
-    figures.plot_predictors: (RUNS, ["mlp"]),
+    figures.plot_predictors: (RUNS,),
     figures.plot_predictors_by_layer: (RUNS, "mlp"),
 }
 

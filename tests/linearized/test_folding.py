@@ -11,7 +11,7 @@ from torch import nn
 
 from affscore_book.kit.networks import mlp, resnet
 from affscore_book.linearized.folding import AffineSum, fold
-from affscore_book.linearized.slopes import channel_prelus, linearize, survivors
+from affscore_book.linearized.slopes import ChannelPReLU, channel_prelus, linearize, survivors
 
 DOUBLE = torch.float64
 
@@ -72,7 +72,7 @@ def test_every_linear_unit_of_an_mlp_folds(kind, shares, seed):
     ]
     assert all(row.folded == row.linear and not row.reason for row in account)
     # Width of the folded network: exactly the units that were not linear.
-    widths = {name: len(layer.weight) for name, layer in channel_prelus(core).items()}
+    widths = {name: len(layer.weight) for name, layer in core.named_modules() if isinstance(layer, ChannelPReLU)}
     assert widths == {name: left for name, (left, _) in before.items() if left}
     if widths:
         assert statistics.mean(widths.values()) == statistics.mean(left for left, _ in before.values() if left)

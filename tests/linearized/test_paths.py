@@ -615,9 +615,6 @@ REFUSED = {
     "depends on values after a module": (
         Written(lambda self, x: x if self.a(x).sum() > 0 else -x), X, "the forward method fails on symbolic values",
     ),
-    "no network": (len, X, "network: got builtin_function_or_method; it should be a torch.nn.Module"),
-    "array": (nn.ReLU(), np.zeros((1, 2)), "inputs: got ndarray; it should be a tensor"),
-    "nothing": (nn.ReLU(), None, "inputs: got NoneType"),
     "two inputs": (nn.Bilinear(4, 4, 2), X, "network: it takes input_?1, input_?2; it should take one batch"),
     "wrong channels": (nn.Sequential(nn.Conv2d(3, 4, 1)), X, r"module 0 fails for inputs of shape \(2, 4, 8, 8\): "),
     "no channels": (nn.ReLU(), torch.zeros(3), r"inputs: got shape \(3,\); it should be \(batch, channels, ...\)"),
@@ -656,8 +653,3 @@ def test_what_has_no_path_lengths_is_refused_in_a_sentence(what, capfd):
         path_lengths(network, inputs)
     assert str(raised.value).endswith(".") and len(str(raised.value).splitlines()) == 1
     assert capfd.readouterr() == ("", "")
-
-
-def test_an_unknown_measure_is_refused():
-    with pytest.raises(ValueError, match="measure: got 'mean'"):
-        path_lengths(nn.ReLU(), torch.zeros(1, 2)).shares("mean")

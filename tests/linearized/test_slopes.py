@@ -13,7 +13,6 @@ from torch.nn import functional
 
 from affscore_book.kit.networks import mlp, myrtle, resnet
 from affscore_book.linearized.slopes import (
-    ChannelPReLU,
     channel_prelus,
     effective_size,
     freeze,
@@ -223,11 +222,8 @@ def test_survivors_count_slopes_that_are_not_1():
     layers["relu1"].weight.data = torch.tensor([0.0, 0.999, 1.001, 1.0])
     layers["relu2"].weight.data = torch.tensor([1.0, -1.0, 1.0, 1.0])
     assert survivors(result) == {"relu1": (3, 4), "relu2": (1, 4)}
-    assert freeze(result) == 6
+    freeze(result)
     assert survivors(result) == {"relu1": (1, 4), "relu2": (1, 4)}
-    layers["relu1"].weight.data[0] = torch.nan
-    with pytest.raises(ValueError, match="a slope of relu1 is not finite"):
-        survivors(result)
     with pytest.raises(ValueError, match="Linear has no ChannelPReLU"):
         survivors(nn.Linear(2, 2))
 
@@ -244,8 +240,6 @@ def test_effective_size_multiplies_to_the_survivors(seed):
     width, depth = effective_size(counts)
     assert width * depth == pytest.approx(counts.sum())
     assert depth <= (counts > 0).sum() + 1e-9 and width <= counts.max() + 1e-9
-    with pytest.raises(ValueError, match="count of at least 0"):
-        effective_size([3, -1])
 
 
 def test_prior_is_the_sum_of_roots_and_pulls_harder_near_1():
@@ -256,10 +250,10 @@ def test_prior_is_the_sum_of_roots_and_pulls_harder_near_1():
     value.backward()
     assert value.item() == pytest.approx(2 * (1 + 0.5 + 0.1), rel=1e-5)
     torch.testing.assert_close(layer.weight.grad, -torch.tensor([1.0, 2.0, 10.0]), rtol=1e-4, atol=0)
-    freeze(result, 0.3)
+    freeze(result)
     layer.weight.grad = None
     prior(result, 2.0).backward()
-    assert layer.weight.grad.tolist() == pytest.approx([-1.0, 0.0, 0.0])
+    assert layer.weight.grad.tolist() == pytest.approx([-1.0, -2.0, 0.0])
 
 
 def test_a_slope_that_is_1_and_not_fixed_has_no_gradient():
@@ -268,18 +262,6 @@ def test_a_slope_that_is_1_and_not_fixed_has_no_gradient():
     layer.weight.data = torch.tensor([1.0, 0.0])
     prior(result, 1.0).backward()
     assert layer.weight.grad.tolist() == [0.0, -0.5]
-
-
-def test_wrong_numbers_are_refused():
-    result = linearize(mlp(2, 1, side=2), torch.zeros(2, 1, 2, 2))
-    for strength in (-1.0, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="strength is"):
-            prior(result, strength)
-    with pytest.raises(ValueError, match="tolerance is nan"):
-        freeze(result, float("nan"))
-    for channels in (torch.ones(1, dtype=torch.bool), torch.ones(2)):
-        with pytest.raises(ValueError, match=r"it should be torch.bool of shape \(2,\)"):
-            ChannelPReLU(2).set_linear(channels)
 
 
 @pytest.mark.parametrize("m", range(5))
@@ -298,10 +280,6 @@ def test_symmetry_dimension_grows_with_every_linear_channel():
     sizes = [symmetry_dimension([1.0] * m + [0.0] * (8 - m)) for m in range(9)]
     assert sizes[0] == sizes[1] == 8 and sizes[8] == 64
     assert all(b > a for a, b in itertools.pairwise(sizes[1:]))
-    with pytest.raises(ValueError, match=r"slopes has shape \(0,\); it should be \(channels,\), of finite numbers"):
-        symmetry_dimension([])
-    with pytest.raises(ValueError, match=r"slopes has shape \(2, 2\)"):
-        symmetry_dimension(torch.ones(2, 2))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -331,5 +309,3 @@ def test_with_slopes_needs_one_module_for_every_relu():
     result = linearize(network, torch.zeros(2, 5))
     with pytest.raises(ValueError, match=r"no ReLU called 0\.relu"):
         with_slopes(network, result)
-    with pytest.raises(ValueError, match="does not fit"):
-        with_slopes(mlp(4, 2, side=2), linearize(mlp(5, 2, side=2), torch.zeros(1, 1, 2, 2)))

@@ -45,13 +45,11 @@ def check_strength(value: float) -> None:
     report(abs(value - right) < 0.005, "the tightest place is a = 2/3.", hint)
 
 
-def check_count(count: int, channels: int = 64, factor: int = 10) -> None:
-    """The least number of linear channels with which the group has at least ``factor`` times ReLU's dimension."""
-    if count != int(count) or not 0 <= count <= channels:
-        return report(False, "", f"{count} should be a whole number from 0 to {channels}.")
-    enough, one_less = (
-        symmetry_dimension([1.0] * m + [0.0] * (channels - m)) >= factor * channels for m in (count, max(count - 1, 0))
-    )
+def check_count(count: int) -> None:
+    """The least number of linear channels of 64 with which the group has at least ten times ReLU's dimension."""
+    if count != int(count) or not 0 <= count <= 64:
+        return report(False, "", f"{count} should be a whole number from 0 to 64.")
+    enough, one_less = (symmetry_dimension([1.0] * m + [0.0] * (64 - m)) >= 640 for m in (count, max(count - 1, 0)))
     report(
         enough and not one_less,
         "m (m - 1) has to reach 9 times 64.",

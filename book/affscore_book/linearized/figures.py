@@ -14,7 +14,7 @@ from torch import Tensor
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.kit.statistics import student_interval
 from affscore_book.linearized.paths import PathLengths
-from affscore_book.linearized.results import LinearizedRuns, survivors_of
+from affscore_book.linearized.results import LinearizedRuns, linear_share, survivors_of
 from affscore_book.linearized.slopes import symmetry_dimension
 from affscore_book.linearized.training import CYCLES, STARTS
 from affscore_book.relu_1d.exact import gaussian_input
@@ -69,17 +69,22 @@ def _legend(axes, columns: int) -> None:
     axes.figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
 
 
+def _ticks(axis, values: Sequence[float]) -> None:
+    """These ticks and no others on a logarithmic axis."""
+    axis.set_ticks(values, [f"{value:g}" for value in values])
+    axis.minorticks_off()
+
+
 def _finite(values: Mapping[int, float]) -> list[float]:
     return [value for value in values.values() if np.isfinite(value)]
 
 
 @styled
-def plot_bending(slopes: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0)) -> None:
+def plot_bending() -> None:
     """One channel for several slopes: from ReLU to a straight line."""
     _, (axes,) = panels(height=3.8)
     x = np.linspace(-2, 2, 201)
-    shades = np.linspace(0, 0.85, len(slopes))
-    for slope, shade in zip(slopes, shades, strict=True):
+    for slope, shade in zip((0.0, 0.25, 0.5, 0.75, 1.0), np.linspace(0, 0.85, 5), strict=True):
         colour = matplotlib.colormaps["viridis"](shade)
         axes.plot(x, np.maximum(x, 0) + slope * np.minimum(x, 0), color=colour, label=f"a = {slope:g}")
     axes.set(xlabel="input x of the channel", ylabel="output")
@@ -100,13 +105,13 @@ def plot_path_lengths(lengths: PathLengths) -> None:
 
 
 @styled
-def plot_prior(powers: Sequence[float] = (2.0, 1.0, 0.5)) -> None:
+def plot_prior() -> None:
     """Priors |1 - a|^power, and how hard each pulls a slope towards 1."""
     _, axes = panels(1, 2, height=3.8)
     a = np.linspace(0, 1, 401)[:-1]
-    names = {2.0: "square", 1.0: "absolute", 0.5: "square root"}
-    for power, colour, style in zip(powers, (PURPLE, INK, BLUE), (":", "--", "-"), strict=False):
-        axes[0].plot(a, (1 - a) ** power, style, color=colour, label=names.get(power, f"power {power:g}"))
+    looks = ((2.0, PURPLE, ":", "square"), (1.0, INK, "--", "absolute"), (0.5, BLUE, "-", "square root"))
+    for power, colour, style, name in looks:
+        axes[0].plot(a, (1 - a) ** power, style, color=colour, label=name)
         axes[1].plot(a, power * (1 - a) ** (power - 1), style, color=colour)
     axes[0].set(xlabel="slope a", ylabel="prior", xticks=[0, 0.5, 1])
     axes[1].set(xlabel="slope a", ylabel="pull towards 1", ylim=(0, 5), xticks=[0, 0.5, 1])
@@ -129,29 +134,35 @@ def plot_learned_slopes(slopes: Mapping[str, Tensor]) -> None:
 
 
 @styled
-def plot_starts(study: LinearizedRuns, networks: Sequence[str] = ("plain", "residual")) -> None:
+def plot_starts(study: LinearizedRuns) -> None:
     """Test accuracy against NAPL for priors that act at different times; a mark a run, lines for means of seeds."""
-    _, axes = panels(len(networks), 1, height=0.6 + 3.7 * len(networks))
-    for panel, network in zip(axes, networks, strict=True):
+    _, axes = panels(2, 1, height=8.0)
+    for panel, network in zip(axes, ("plain", "residual"), strict=True):
         for start in STARTS:
             colour, mark = LOOKS[start]
-            means = []
-            for strength in study.strengths(network):
-                points = _points(study.select(network, start=start, strength=strength))
-                panel.plot(*points.T, mark, color=colour, markersize=6, alpha=0.5)
-                means.append(points.mean(axis=0))
-            panel.plot(*np.array(means).T, "-", color=colour, linewidth=2)
+            by_strength = [
+                _points(study.select(network, start=start, strength=strength)) for strength in study.strengths(network)
+            ]
+            panel.plot(*np.concatenate(by_strength).T, mark, color=colour, markersize=6, alpha=0.5)
+            means = np.array([points.mean(axis=0) for points in by_strength])
+            panel.plot(*means.T, "-", color=colour, linewidth=2)
             panel.plot([], [], f"{mark}-", color=colour, label=start)
         whole = [study.whole(network, "base", seed) for seed in study.seeds(network)]
         panel.plot(*_points(whole).T, "*", color=INK, markersize=11, linestyle="", label="no prior")
-        panel.set(title=network, ylabel="accuracy (%)")
-    axes[-1].set_xlabel("NAPL: non-linear units on a path")
-    _legend(axes[0], 4)
+    _accuracy_over_napl(axes, 4)
 
 
 def _points(runs: Sequence[Any]) -> np.ndarray:
     """NAPL and accuracy in per cent, (runs, 2)."""
     return np.array([(run["napl"], 100 * run["accuracy"]) for run in runs])
+
+
+def _accuracy_over_napl(axes, columns: int) -> None:
+    """Names of the axes of a panel for the plain and one for the residual network, with a legend over both."""
+    for panel, network in zip(axes, ("plain", "residual"), strict=True):
+        panel.set(title=network, ylabel="accuracy (%)")
+    axes[-1].set_xlabel("NAPL: non-linear units on a path")
+    _legend(axes[0], columns)
 
 
 @styled
@@ -166,20 +177,17 @@ def plot_gaps(study: LinearizedRuns, rows: Mapping[str, tuple[str, str, str]]) -
         axes.errorbar(mean, at, xerr=[[mean - low], [high - mean]], fmt="o", color=colour, markersize=8, capsize=5)
     axes.axvline(0, color=INK, linewidth=1.5)
     axes.set_yticks(range(len(rows)), list(rows))
-    axes.set_ylim(len(rows) - 0.5, -0.6)
-    axes.set_xlabel("gap to early (accuracy points)")
+    axes.set(ylim=(len(rows) - 0.5, -0.6), xlabel="gap to early (accuracy points)")
 
 
 @styled
-def plot_collapse(
-    study: LinearizedRuns, networks: Sequence[str] = ("plain", "residual", "mlp"), start: str = "late"
-) -> None:
-    """Accuracy lost against the share of linear channels, a thin line for each seed."""
+def plot_collapse(study: LinearizedRuns) -> None:
+    """Accuracy lost by late runs against the share of linear channels, a thin line for each seed."""
     _, (axes,) = panels(height=4.6)
-    for network in networks:
+    for network in study.runs:
         colour, mark = LOOKS[network]
-        for seed in study.seeds(network, starts=(start,)):
-            share, accuracy = study.curve(network, "base", start, seed, by="linear")
+        for seed in study.seeds(network):
+            share, accuracy = study.curve(network, seed, by="linear")
             axes.plot(100 * share, accuracy - accuracy[0], f"{mark}-", color=colour, linewidth=1.2, markersize=6)
         axes.plot([], [], f"{mark}-", color=colour, label=network)
     axes.axhline(-1, color=INK, linestyle="--", linewidth=1.5)
@@ -189,22 +197,21 @@ def plot_collapse(
 
 
 @styled
-def plot_trajectory(study: LinearizedRuns, network: str = "plain", strength: float | None = None) -> None:
-    """Linear channels and validation accuracy after every epoch, for each start, at one strength."""
-    strength = study.strengths(network)[-2] if strength is None else strength
+def plot_trajectory(study: LinearizedRuns, network: str) -> None:
+    """Linear channels and validation accuracy after every epoch, for each start, at the last strength but one."""
+    strength = study.strengths(network)[-2]
     _, axes = panels(2, 1, height=6.6, sharex=True)
     for start, cycle in STARTS.items():
         colour, mark = LOOKS[start]
-        runs = study.select(network, start=start, strength=strength)
-        for index, run in enumerate(runs):
+        look: dict[str, Any] = {"color": colour, "linewidth": 1.5, "markersize": 5}
+        for run in study.select(network, start=start, strength=strength):
             epochs = np.arange(1, len(run["history"]) + 1)
             total = sum(map(len, run["slopes"].values()))
             linear = [100 * sum(entry["linear"]) / total for entry in run["history"]]
-            label = start if index == 0 else ""
-            axes[0].plot([0, *epochs], [0, *linear], f"{mark}-", color=colour, linewidth=1.5, markersize=5, label=label)
-            accuracy = [100 * entry["validation"] for entry in run["history"]]
-            axes[1].plot(epochs, accuracy, f"{mark}-", color=colour, linewidth=1.5, markersize=5)
-        each = len(runs[0]["history"]) / CYCLES
+            axes[0].plot([0, *epochs], [0, *linear], f"{mark}-", **look)
+            axes[1].plot(epochs, [100 * entry["validation"] for entry in run["history"]], f"{mark}-", **look)
+        axes[0].plot([], [], f"{mark}-", label=start, **look)
+        each = len(epochs) / CYCLES
         for panel in axes:
             panel.axvspan(cycle * each, (cycle + 1) * each, color=colour, alpha=0.12, linewidth=0)
     axes[0].set(ylabel="linear channels (%)")
@@ -213,11 +220,12 @@ def plot_trajectory(study: LinearizedRuns, network: str = "plain", strength: flo
 
 
 @styled
-def plot_survivors(study: LinearizedRuns, network: str = "plain", start: str = "late") -> None:
-    """Share of non-linear channels by layer and strength, mean over seeds."""
-    table, strengths = [], study.strengths(network)
+def plot_survivors(study: LinearizedRuns, network: str) -> None:
+    """Share of non-linear channels by layer and strength in late runs, mean over seeds."""
+    strengths = study.strengths(network)
+    table = []
     for strength in strengths:
-        runs = study.select(network, start=start, strength=strength)
+        runs = study.select(network, start="late", strength=strength)
         shares = [[count / len(run["slopes"][name]) for name, count in survivors_of(run).items()] for run in runs]
         table.append(100 * np.mean(shares, axis=0))
     figure, (axes,) = panels(height=4.4)
@@ -232,51 +240,47 @@ def plot_survivors(study: LinearizedRuns, network: str = "plain", start: str = "
 
 
 @styled
-def plot_cores(study: LinearizedRuns, groups: Mapping[str, tuple[str, str]], start: str = "late") -> None:
-    """Effective width and depth of what is left, by strength; groups by label: network and task."""
+def plot_cores(study: LinearizedRuns, groups: Mapping[str, tuple[str, str]]) -> None:
+    """Effective width and depth of what late runs leave, by strength; groups by label: network and task."""
     _, axes = panels(2, 1, height=6.8, sharex=True)
+    of_networks = len({network for network, _ in groups.values()}) > 1
     for label, (network, task) in groups.items():
-        colour, mark = LOOKS[task if task != "base" or len({n for n, _ in groups.values()}) == 1 else network]
-        cores = study.cores(network, task, start)
-        for panel, which in zip(axes, (0, 1), strict=True):
-            for strength, sizes in cores.items():
-                values = [size[which] for size in sizes]
-                panel.plot(np.full(len(values), strength), values, mark, color=colour, markersize=5, alpha=0.5)
+        colour, mark = LOOKS[network if of_networks else task]
+        cores = study.cores(network, task)
+        for which, panel in enumerate(axes):
+            points = [(strength, size[which]) for strength, sizes in cores.items() for size in sizes]
+            panel.plot(*np.array(points).T, mark, color=colour, markersize=5, alpha=0.5)
             means = [np.mean([size[which] for size in sizes]) for sizes in cores.values()]
             panel.plot(list(cores), means, "-", color=colour, linewidth=1.8)
         axes[0].plot([], [], f"{mark}-", color=colour, label=label)
     axes[1].set_xscale("log")
-    ticks = study.strengths(next(iter(groups.values()))[0])
-    axes[1].set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes[1].minorticks_off()
+    _ticks(axes[1].xaxis, list(cores))
     axes[0].set(ylabel="effective width", ylim=(0, None))
     axes[1].set(ylabel="effective depth", ylim=(0, None), xlabel="strength of the prior")
     _legend(axes[0], 2)
 
 
 @styled
-def plot_baselines(study: LinearizedRuns, networks: Sequence[str] = ("plain", "residual"), start: str = "late") -> None:
+def plot_baselines(study: LinearizedRuns) -> None:
     """Accuracy against NAPL: linearised networks, and networks that had only some of the activations from the start."""
-    _, axes = panels(len(networks), 1, height=0.6 + 3.6 * len(networks))
-    for panel, network in zip(axes, networks, strict=True):
-        late = study.select(network, start=start)
+    _, axes = panels(2, 1, height=7.8)
+    for panel, network in zip(axes, ("plain", "residual"), strict=True):
+        late = study.select(network, start="late")
         kept = [run for run in study.select(network) if "kept" in run]
-        for runs, colour, mark, label in ((late, BLUE, "o", f"linearised {start}"), (kept, INK, "X", "baseline")):
+        for runs, colour, mark, label in ((late, BLUE, "o", "linearised late"), (kept, INK, "X", "baseline")):
             panel.plot(*_points(runs).T, mark, color=colour, markersize=7, alpha=0.7, label=label)
-        panel.set(title=network, ylabel="accuracy (%)")
-    axes[-1].set_xlabel("NAPL: non-linear units on a path")
-    _legend(axes[0], 2)
+    _accuracy_over_napl(axes, 2)
 
 
 @styled
-def plot_score_along_slope(means: Sequence[float] = (-2.0, -1.0, 0.0, 1.0, 2.0)) -> None:
+def plot_score_along_slope() -> None:
     """Exact affinity score of a channel with slope a for Gaussian input of several means and standard deviation 1."""
     _, (axes,) = panels(height=4.2)
     a = torch.linspace(0, 1, 101, dtype=torch.float64)
-    styles = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)))
-    for mean, colour, style in zip(means, (VERMILION, ORANGE, INK, SKY, BLUE), styles, strict=False):
+    looks = ((VERMILION, "-"), (ORANGE, "--"), (INK, "-."), (SKY, ":"), (BLUE, (0, (5, 1, 1, 1))))
+    for mean, (colour, style) in zip((-2, -1, 0, 1, 2), looks, strict=True):
         scores = gaussian_input(mean, 1.0, "leaky_relu", slope=a).score
-        axes.plot(a, scores, linestyle=style, color=colour, label=f"mean {mean:g}".replace("-", "−"))
+        axes.plot(a, scores, linestyle=style, color=colour, label=f"mean {mean}".replace("-", "−"))
     axes.set(xlabel="slope a", ylabel="affinity score")
     axes.legend()
 
@@ -287,78 +291,73 @@ def plot_layer_scores(study: LinearizedRuns, networks: Sequence[str]) -> None:
     _, axes = panels(len(networks), 1, height=0.7 + 3.1 * len(networks))
     for panel, network in zip(axes, networks, strict=True):
         strength = study.strengths(network)[-2]
-        scores = study.layer_scores(network, strength)
+        scores = np.array(list(study.layer_scores(network, strength).values()))
         panel.set(title=f"{network}, strength {strength:g}", ylabel="affinity score")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         at = np.arange(1, scores.shape[2] + 1)
-        for when, (colour, mark, label) in enumerate(((INK, "o", "before"), (BLUE, "s", "after"))):
-            values = scores[:, when]
+        looks = (("before", INK, "o-", -0.08), ("after", BLUE, "s-", 0.08))
+        for values, (label, colour, line, aside) in zip(scores.swapaxes(0, 1), looks, strict=True):
             mean = np.nanmean(values, axis=0)
             spread = [mean - np.nanmin(values, axis=0), np.nanmax(values, axis=0) - mean]
-            panel.errorbar(
-                at + 0.16 * when - 0.08, mean, spread, fmt=f"{mark}-", color=colour, linewidth=1.5, markersize=6,
-                label=label,
-            )  # fmt: skip
+            look: dict[str, Any] = {"color": colour, "linewidth": 1.5, "markersize": 6, "label": label}
+            panel.errorbar(at + aside, mean, spread, fmt=line, **look)
     axes[-1].set_xlabel("activation, from the input on")
     _legend(axes[0], 2)
 
 
 @styled
-def plot_dimension(
-    study: LinearizedRuns, networks: Sequence[str] = ("plain", "residual", "mlp"), start: str = "late"
-) -> None:
-    """Dimension of the intertwiner groups of all layers together, against the share of linear channels, by run."""
+def plot_dimension(study: LinearizedRuns) -> None:
+    """Dimension of the intertwiner groups of all layers together, against the share of linear channels, by late run."""
     _, (axes,) = panels(height=4.4)
-    for network in networks:
+    for network in study.runs:
         colour, mark = LOOKS[network]
         points = []
-        for run in study.select(network, start=start):
+        for run in study.select(network, start="late"):
             channels = sum(map(len, run["slopes"].values()))
             dimension = sum(symmetry_dimension(slopes) for slopes in run["slopes"].values())
-            points.append((100 * sum(run["linear"].values()) / channels, dimension / channels))
+            points.append((100 * linear_share(run), dimension / channels))
         axes.plot(*np.array(sorted(points)).T, mark, color=colour, markersize=7, alpha=0.8, label=network)
     axes.axhline(1, color=INK, linestyle="--", linewidth=1.5)
     axes.annotate("ReLU", (100, 1), xytext=(0, 5), textcoords="offset points", ha="right", fontsize=13)
-    axes.set(xlabel="linear channels (%)", ylabel="free parameters per channel", xlim=(-3, 103))
-    axes.set_yscale("log")
-    ticks = (1, 2, 5, 10, 20, 50)
-    axes.set_yticks(ticks, [str(tick) for tick in ticks])
-    axes.minorticks_off()
+    axes.set(xlabel="linear channels (%)", ylabel="free parameters per channel", xlim=(-3, 103), yscale="log")
+    _ticks(axes.yaxis, (1, 2, 5, 10, 20, 50))
     _above(axes)
 
 
 @styled
-def plot_predictors(
-    study: LinearizedRuns, networks: Sequence[str] = ("plain", "residual", "mlp"), start: str = "late"
-) -> None:
+def plot_predictors(study: LinearizedRuns) -> None:
     """How well three values predict, within layers, which channels survive: a dot for each seed, with intervals."""
     _, (axes,) = panels(height=4.4)
     for offset, (predictor, (colour, mark, label)) in zip((-0.2, 0, 0.2), PREDICTOR_LOOKS.items(), strict=True):
         axes.plot([], [], mark, color=colour, markersize=8, label=label)
-        for at, network in enumerate(networks):
-            values = _finite(study.separations(network, predictor, start=start))
+        for at, network in enumerate(study.runs):
+            values = _finite(study.separations(network, predictor))
             axes.plot(np.full(len(values), at + offset + 0.07), values, ".", color=colour, markersize=9, alpha=0.7)
             mean, low, high = student_interval(values)
             ends = [[mean - low], [high - mean]]
             axes.errorbar(at + offset, mean, ends, fmt=mark, color=colour, markersize=8, capsize=5)
-    axes.axhline(0.5, color=INK, linestyle="--", linewidth=1.5)
-    axes.set_xticks(range(len(networks)), networks)
-    axes.set(ylabel="area under the ROC curve", ylim=(0.0, 1.0), xlim=(-0.5, len(networks) - 0.5))
-    _above(axes)
+    axes.set_xticks(range(len(study.runs)), study.runs)
+    axes.set_xlim(-0.5, len(study.runs) - 0.5)
+    _area(axes)
 
 
 @styled
-def plot_predictors_by_layer(study: LinearizedRuns, network: str = "plain", start: str = "late") -> None:
-    """The same by layer, for the score and the share of positive values, mean over seeds and strengths."""
+def plot_predictors_by_layer(study: LinearizedRuns, network: str) -> None:
+    """The same by layer, mean over seeds and strengths."""
     _, (axes,) = panels(height=4.0)
-    count = len(study.select(network, start=start)[0]["slopes"])
+    layers = range(len(study.runs[network][0]["slopes"]))
     for predictor, (colour, mark, label) in PREDICTOR_LOOKS.items():
-        means = []
-        for layer in range(count):
-            known = _finite(study.separations(network, predictor, start=start, layer=layer))
-            means.append(float(np.mean(known)) if known else np.nan)
-        axes.plot(range(1, count + 1), means, f"{mark}-", color=colour, linewidth=1.5, markersize=7, label=label)
-    axes.axhline(0.5, color=INK, linestyle="--", linewidth=1.5)
+        areas = [_finite(study.separations(network, predictor, layer)) for layer in layers]
+        means = [float(np.mean(known)) if known else np.nan for known in areas]
+        places = [layer + 1 for layer in layers]
+        axes.plot(places, means, f"{mark}-", color=colour, linewidth=1.5, markersize=7, label=label)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set(xlabel="activation, from the input on", ylabel="area under the ROC curve", ylim=(0, 1))
+    axes.set_xlabel("activation, from the input on")
+    _area(axes)
+
+
+def _area(axes) -> None:
+    """The axis of areas under the ROC curve, and the legend."""
+    axes.axhline(0.5, color=INK, linestyle="--", linewidth=1.5)
+    axes.set(ylabel="area under the ROC curve", ylim=(0, 1))
     _above(axes)

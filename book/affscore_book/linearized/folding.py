@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from affscore_book.linearized.graph import traced_graph
-from affscore_book.linearized.slopes import ChannelPReLU, some_channel_prelus
+from affscore_book.linearized.slopes import ChannelPReLU, channel_prelus
 
 __all__ = ["AffineSum", "FoldedLayer", "fold"]
 
@@ -74,7 +74,6 @@ class _Affine:
     maps: dict[fx.Node, Tensor]  # (features, features of the node) each
     bias: Tensor
     layer: str  # the linear layer that computes it; "" for the output of a folded activation, which waits for one
-    untouched: tuple[fx.Node, ...] = ()  # the old nodes that compute it, if nothing was folded
 
     def then(self, weight: Tensor, bias: Tensor, layer: str) -> _Affine:
         """The value after a linear layer."""
@@ -113,7 +112,7 @@ class _Folder:
             bias = weight.new_zeros(len(weight)) if module.bias is None else module.bias.detach()
             if isinstance(before, _Affine) and not before.layer:
                 return before.then(weight, bias, str(node.target))
-            return _Affine({self.node(source): weight}, bias, str(node.target), (node,))
+            return _Affine({self.node(source): weight}, bias, str(node.target))
         if source and isinstance(module, ChannelPReLU):
             linear = module.weight.detach() == 1
             count = int(linear.sum())
@@ -124,8 +123,7 @@ class _Folder:
         if source and isinstance(before, _Affine) and len(source.users) == 1 and self.is_elementwise(node):
             shift = module(torch.zeros_like(before.bias)[None])[0]
             gain = module(torch.ones_like(before.bias)[None])[0] - shift
-            untouched = (*before.untouched, node) if before.untouched else ()
-            return replace(before.then(gain.diag(), shift, before.layer), untouched=untouched)
+            return before.then(gain.diag(), shift, before.layer)
         return self.graph.node_copy(node, self.node)
 
     def module(self, node: fx.Node) -> Any:
@@ -185,11 +183,6 @@ class _Folder:
         return value
 
     def emit(self, value: _Affine) -> fx.Node:
-        if value.untouched:
-            copies: dict[fx.Node, fx.Node] = {}
-            for node in value.untouched:
-                copies[node] = self.graph.node_copy(node, lambda old: copies.get(old) or self.node(old))
-            return copies[value.untouched[-1]]
         dtype = next(self.traced.parameters()).dtype
         layers: list[nn.Linear] = []
         for weight in value.maps.values():
@@ -215,7 +208,8 @@ def fold(network: nn.Module, inputs: Tensor) -> tuple[fx.GraphModule, list[Folde
     It computes the same function up to rounding (weights are multiplied in float64), for inputs of the size of
     ``inputs``. A layer with linear channels is folded if its input is a linear layer, with or without batch norm, that
     nothing else reads, and its output goes to one linear layer, with only batch norm and dropout between. Batch norm
-    there disappears, so that the copy is not for training. What is left of a layer keeps its name.
+    and dropout after a linear layer disappear, so that the copy is not for training. What is left of a layer keeps its
+    name.
 
     Path lengths belong to the network before folding: folding turns linear channels into skips. Units go, but weights
     may become more: every layer is then joined to all earlier ones.
@@ -248,7 +242,7 @@ def fold(network: nn.Module, inputs: Tensor) -> tuple[fx.GraphModule, list[Folde
     >>> torch.allclose(core(x), network(x), atol=1e-6), core.get_submodule("0")
     (True, Linear(in_features=2, out_features=2, bias=True))
     """
-    some_channel_prelus(network)
+    channel_prelus(network)  # or an error
     traced = traced_graph(copy.deepcopy(network).eval(), inputs)
     folder = _Folder(traced)
     return folder.run(), folder.account

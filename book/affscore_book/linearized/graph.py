@@ -9,20 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 from torch.fx.passes.shape_prop import ShapeProp
-from torch.nn import functional
 
 from affscore_book.kit.features import evaluating
 
 __all__ = ["enclosing_module", "function_name", "node_name", "traced_graph"]
-
-_DROPOUT: dict[Any, type[nn.Module]] = {
-    functional.dropout: nn.Dropout,
-    functional.dropout1d: nn.Dropout1d,
-    functional.dropout2d: nn.Dropout2d,
-    functional.dropout3d: nn.Dropout3d,
-    functional.alpha_dropout: nn.AlphaDropout,
-    functional.feature_alpha_dropout: nn.FeatureAlphaDropout,
-}
 
 
 class _Tracer(fx.Tracer):
@@ -73,8 +63,8 @@ def function_name(node: fx.Node) -> str:
 def traced_graph(network: nn.Module, inputs: Tensor) -> fx.GraphModule:
     """The graph of a network in evaluation mode, every node with its shape (``node.meta["tensor_meta"].shape``).
 
-    The modules are those of ``network``, not copies. Calls of ``functional.dropout`` become modules, so that they go
-    on following ``train()`` and ``eval()``; other uses of ``self.training`` are fixed as in evaluation mode.
+    The modules are those of ``network``, not copies. Modules for dropout go on following ``train()`` and ``eval()``;
+    what the code makes of ``self.training`` is fixed as in evaluation mode.
 
     Parameters
     ----------
@@ -95,10 +85,6 @@ def traced_graph(network: nn.Module, inputs: Tensor) -> fx.GraphModule:
     >>> [(node.name, tuple(node.meta["tensor_meta"].shape)) for node in graph.nodes if node.op == "call_module"]
     [('_0', (1, 8, 7, 7)), ('_1', (1, 8, 7, 7))]
     """
-    if not isinstance(network, nn.Module):
-        raise ValueError(f"network: got {type(network).__name__}; it should be a torch.nn.Module.")
-    if not isinstance(inputs, Tensor):
-        raise ValueError(f"inputs: got {type(inputs).__name__}; it should be a tensor, a batch of examples.")
     with evaluating(network):
         traced = _symbolic(network)
         _propagate(traced, inputs)
@@ -116,16 +102,7 @@ def _symbolic(network: nn.Module) -> fx.GraphModule:
         raise ValueError(
             f"network: {type(network).__name__} cannot be traced: {where} fails on symbolic values ({error})."
         ) from error
-    traced = fx.GraphModule(network, graph)
-    for node in graph.nodes:
-        training = node.args[2] if len(node.args) > 2 else node.kwargs.get("training", True)
-        if node.target in _DROPOUT and training is False:  # True in evaluation mode: meant to be on all the time
-            share = node.args[1] if len(node.args) > 1 else node.kwargs.get("p", 0.5)
-            name = f"functional_{node.name}"
-            traced.add_submodule(name, _DROPOUT[node.target](share))
-            node.op, node.target, node.args, node.kwargs = "call_module", name, node.args[:1], {}
-    traced.recompile()
-    return traced
+    return fx.GraphModule(network, graph)
 
 
 def _propagate(traced: fx.GraphModule, inputs: Tensor) -> None:

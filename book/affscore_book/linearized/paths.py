@@ -75,7 +75,7 @@ class PathLengths:
         """Normalised average path length, mean over the output channels in which paths end."""
         return self._mean("napl")
 
-    def shares(self, measure: str = "apl") -> np.ndarray:
+    def shares(self, measure: str) -> np.ndarray:
         """Share of the paths with length 0, 1, ..., float64 (longest + 1,), as ``"apl"`` or ``"napl"`` weighs them.
 
         Its mean length is :attr:`apl` or :attr:`napl`.
@@ -83,9 +83,7 @@ class PathLengths:
         return np.array(list(map(float, self._shares(measure))))
 
     def _shares(self, measure: str) -> list[Fraction]:
-        if measure not in ("apl", "napl"):
-            raise ValueError(f'measure: got {measure!r}; it should be "apl" or "napl".')
-        weights = (self.counts if measure == "apl" else self.weights).sum(axis=0)
+        weights = {"apl": self.counts, "napl": self.weights}[measure].sum(axis=0)
         return [Fraction(weight) / sum(weights) for weight in weights]
 
     def _mean(self, measure: str) -> float:

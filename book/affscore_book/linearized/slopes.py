@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -41,14 +40,11 @@ __all__ = [
     "linearize",
     "prior",
     "slopes",
-    "some_channel_prelus",
     "survivors",
     "symmetry_dimension",
     "transform",
     "with_slopes",
 ]
-
-TOLERANCE = 0.01
 
 
 class ChannelPReLU(nn.PReLU):
@@ -63,29 +59,22 @@ class ChannelPReLU(nn.PReLU):
     @torch.no_grad()
     def set_linear(self, channels: Tensor) -> None:
         """Fix the slopes of these channels, bool (channels,), at 1; those that are fixed stay fixed."""
-        if channels.dtype != torch.bool or channels.shape != self.linear.shape:
-            raise ValueError(
-                f"channels is {channels.dtype} of shape {tuple(channels.shape)}; it should be torch.bool of shape "
-                f"{tuple(self.linear.shape)}."
-            )
         self.linear |= channels.to(self.linear.device)
         self.weight[self.linear] = 1.0
 
 
-_FUNCTIONS: tuple[Any, ...] = (functional.relu, functional.relu_, torch.relu, torch.relu_)
+_OVERWRITING: tuple[Any, ...] = (functional.relu_, torch.relu_, "relu_")
+_FUNCTIONS = (functional.relu, torch.relu, "relu", *_OVERWRITING)
 
 
-def _relu(node: fx.Node, modules: dict[str, nn.Module]) -> str:
+def _relu(node: fx.Node, module: nn.Module | None) -> str:
     """ "", or for a call of ReLU "new", or "in place" where it overwrites its input."""
-    if node.op == "call_module":
-        module = modules[str(node.target)]
+    if module is not None:
         return "" if type(module) is not nn.ReLU else "in place" if module.inplace else "new"
-    if node.op == "call_function" and node.target in _FUNCTIONS:
-        inplace = node.kwargs.get("inplace", len(node.args) > 1 and node.args[1])
-        return "in place" if inplace or node.target in (functional.relu_, torch.relu_) else "new"
-    if node.op == "call_method" and node.target in ("relu", "relu_"):
-        return "in place" if node.target == "relu_" else "new"
-    return ""
+    if node.op not in ("call_function", "call_method") or node.target not in _FUNCTIONS:
+        return ""
+    flag = node.kwargs.get("inplace", len(node.args) > 1 and node.args[1])
+    return "in place" if flag or node.target in _OVERWRITING else "new"
 
 
 def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
@@ -123,7 +112,7 @@ def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
     device = next((p.device for p in network.parameters()), None)
     seen: set[str] = set()
     for node in list(traced.graph.nodes):
-        how = _relu(node, modules)
+        how = _relu(node, modules[str(node.target)] if node.op == "call_module" else None)
         if not how:
             continue
         source = node.args[0] if node.args else node.kwargs["input"]
@@ -182,22 +171,17 @@ def _name(node: fx.Node, taken: set[str], seen: set[str]) -> str:
 
 
 def channel_prelus(network: nn.Module) -> OrderedDict[str, ChannelPReLU]:
-    """The :class:`ChannelPReLU` of a network by name, in execution order."""
-    modules = dict(network.named_modules())
-    graph: Any = getattr(network, "graph", None)
-    names = modules if graph is None else [node.target for node in graph.nodes if node.op == "call_module"]
-    return OrderedDict((str(name), modules[name]) for name in names if isinstance(modules[name], ChannelPReLU))
-
-
-def some_channel_prelus(network: nn.Module) -> OrderedDict[str, ChannelPReLU]:
-    """The same, at least one.
+    """The :class:`ChannelPReLU` of a network by name, in execution order.
 
     Raises
     ------
     ValueError
         If the network has none.
     """
-    found = channel_prelus(network)
+    modules = dict(network.named_modules())
+    graph: Any = getattr(network, "graph", None)
+    names = modules if graph is None else [node.target for node in graph.nodes if node.op == "call_module"]
+    found = OrderedDict((str(name), modules[name]) for name in names if isinstance(modules[name], ChannelPReLU))
     if not found:
         raise ValueError(f"network: {type(network).__name__} has no ChannelPReLU; linearize makes them.")
     return found
@@ -212,56 +196,28 @@ def prior(network: nn.Module, strength: float) -> Tensor:
     """strength * sum sqrt(|1 - a|) over all slopes that are not fixed at 1, a tensor of no dimension.
 
     The square root makes the pull the stronger the closer a slope is to 1, so that slopes end at 1 or stay away.
-
-    Raises
-    ------
-    ValueError
-        If ``strength`` is negative or not finite.
     """
-    if not 0 <= strength < math.inf:
-        raise ValueError(f"strength is {strength}; it should be a finite number that is at least 0.")
-    total = torch.zeros((), device=next(network.parameters()).device)
+    # A slope that is 1 and not yet fixed adds 0, and the gradient of the root there is not a number.
+    moving = [layer.weight[layer.weight != 1] for layer in channel_prelus(network).values()]
+    return strength * (1 - torch.cat(moving)).abs().sqrt().sum()
+
+
+def freeze(network: nn.Module) -> None:
+    """Fix every slope within 0.01 of 1 at 1, for good."""
     for layer in channel_prelus(network).values():
-        # A slope that is 1 and not yet fixed adds 0, and the gradient of the root there is not a number.
-        total = total + (1 - layer.weight[~layer.linear & (layer.weight != 1)]).abs().sqrt().sum()
-    return strength * total
-
-
-def freeze(network: nn.Module, tolerance: float = TOLERANCE) -> int:
-    """Fix every slope within ``tolerance`` of 1 at 1, for good; returns the number of channels fixed so far.
-
-    Raises
-    ------
-    ValueError
-        If ``tolerance`` is negative or not a number.
-    """
-    if not tolerance >= 0:
-        raise ValueError(f"tolerance is {tolerance}; it should be at least 0.")
-    layers = channel_prelus(network).values()
-    for layer in layers:
-        layer.set_linear((layer.weight.detach() - 1).abs() <= tolerance)
-    return sum(int(layer.linear.sum()) for layer in layers)
+        layer.set_linear((layer.weight.detach() - 1).abs() <= 0.01)
 
 
 def survivors(network: nn.Module) -> OrderedDict[str, tuple[int, int]]:
     """By layer, in execution order: how many channels are not linear (slope != 1), of how many.
-
-    Raises
-    ------
-    ValueError
-        If the network has no :class:`ChannelPReLU`, or a slope is not a number.
 
     >>> network = linearize(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), torch.zeros(1, 2))
     >>> channel_prelus(network)["1"].set_linear(torch.tensor([True, False, False]))
     >>> dict(survivors(network))
     {'1': (2, 3)}
     """
-    found = OrderedDict()
-    for name, layer in some_channel_prelus(network).items():
-        if not bool(layer.weight.isfinite().all()):
-            raise ValueError(f"network: a slope of {name} is not finite.")
-        found[name] = (int((layer.weight != 1).sum()), len(layer.weight))
-    return found
+    layers = slopes(network).items()
+    return OrderedDict((name, (int((values != 1).sum()), len(values))) for name, values in layers)
 
 
 def effective_size(survivors: Sequence[int]) -> tuple[float, float]:
@@ -275,8 +231,6 @@ def effective_size(survivors: Sequence[int]) -> tuple[float, float]:
     ((8.0, 3.0), (5.0, 1.0), (0.0, 0.0))
     """
     counts = np.asarray(survivors, dtype=np.float64)
-    if counts.ndim != 1 or not (counts >= 0).all():
-        raise ValueError(f"survivors is {survivors}; it should hold a count of at least 0 for each layer.")
     total, squares = counts.sum(), (counts**2).sum()
     return (float(squares / total), float(total**2 / squares)) if total else (0.0, 0.0)
 
@@ -287,19 +241,11 @@ def symmetry_dimension(slopes: Tensor | Sequence[float]) -> int:
     The m linear channels can be mixed by any invertible matrix; every other channel has one positive scaling
     (permutations and sign flips are discrete). The slopes are held fixed.
 
-    Raises
-    ------
-    ValueError
-        If the slopes are not (channels,), there are none, or one of them is not finite.
-
     >>> symmetry_dimension([0, 0, 0, 0]), symmetry_dimension([0, 0.5, 1, 1]), symmetry_dimension([1, 1, 1, 1])
     (4, 6, 16)
     """
-    values = torch.as_tensor(slopes, dtype=torch.float64).detach()
-    if values.ndim != 1 or not len(values) or not bool(values.isfinite().all()):
-        raise ValueError(f"slopes has shape {tuple(values.shape)}; it should be (channels,), of finite numbers.")
-    linear = int((values == 1).sum())
-    return linear**2 + len(values) - linear
+    linear = int((torch.as_tensor(slopes) == 1).sum())
+    return linear**2 + len(slopes) - linear
 
 
 def with_slopes(network: nn.Sequential, linearized: nn.Module) -> nn.Sequential:
@@ -317,23 +263,20 @@ def with_slopes(network: nn.Sequential, linearized: nn.Module) -> nn.Sequential:
     Raises
     ------
     ValueError
-        If a ReLU of ``network`` is not a module of its own, or the two do not fit.
+        If a ReLU of ``network`` is not a module of its own.
     """
     result = copy.deepcopy(network)
     modules = dict(result.named_modules())
-    for name, layer in some_channel_prelus(linearized).items():
+    for name, layer in channel_prelus(linearized).items():
         if type(modules.get(name)) is not nn.ReLU:
             raise ValueError(f"network has no ReLU called {name}; every call should be a module of its own.")
         result.set_submodule(name, copy.deepcopy(layer))
-    try:
-        result.load_state_dict(linearized.state_dict())
-    except RuntimeError as error:
-        raise ValueError(f"linearized does not fit network: {error}") from error
+    result.load_state_dict(linearized.state_dict())
     return result.train(linearized.training)
 
 
 def transform(
-    network: nn.Sequential, generator: torch.Generator | int | None = None, *, spread: float = 1.0
+    network: nn.Sequential, generator: torch.Generator | int | None = None
 ) -> tuple[nn.Sequential, dict[str, Tensor]]:
     """A network with other weights that computes the same function, by random elements of its layers' groups.
 
@@ -344,7 +287,7 @@ def transform(
     ----------
     network
         As in :func:`affscore_book.symmetries.layers.hidden_layers`, for instance from :func:`with_slopes`.
-    generator, spread
+    generator
         As in :meth:`affscore_book.symmetries.groups.Intertwiner.sample`.
 
     Returns
@@ -371,7 +314,7 @@ def transform(
     layers = hidden_layers(bare)
     stream = {layer.name for layer in layers if layer.tied_to} | {layer.tied_to for layer in layers}
     matrices = {
-        layer.name: layer.group.sample(layer.channels, generator, spread=spread)
+        layer.name: layer.group.sample(layer.channels, generator)
         for layer in layers
         if not layer.pooled and layer.name not in stream
     }

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from affscore.score import affinity_score
 from affscore_book.kit.features import Feature, evaluating, features
 from affscore_book.kit.training import ImageData, Images, accuracy, fit
-from affscore_book.linearized.slopes import channel_prelus, freeze, prior, some_channel_prelus
+from affscore_book.linearized.slopes import channel_prelus, freeze, prior
 from affscore_book.relu_1d.exact import monotone_score
 
 __all__ = ["CYCLES", "STARTS", "TASKS", "activation_scores", "measure_channels", "task_data", "train"]
@@ -81,7 +81,7 @@ def train(
         raise ValueError(f"epochs is {epochs}; it should be a positive multiple of {CYCLES}, the number of cycles.")
     if not 0 <= strength < float("inf"):
         raise ValueError(f"strength is {strength}; it should be a finite number, 0 or more.")
-    layers = some_channel_prelus(network)
+    layers = channel_prelus(network)
     each, steps = epochs // CYCLES, math.ceil(len(data.train.labels) / batch_size)
     first = None if start is None else STARTS[start] * each
     record: dict[str, Any] = {}
@@ -112,7 +112,7 @@ def train(
     look(0)
     history = fit(
         network, data, epochs=epochs, seed=seed, learning_rate=learning_rate, batch_size=batch_size,
-        penalty=lambda _: prior(network, strength) if moving else torch.zeros(()).to(next(network.parameters())),
+        penalty=lambda _: moving * prior(network, strength),
         after_step=after_step, after_epoch=look, schedule=learning_rate_factor,
     )  # fmt: skip
     if probe is not None and "layer_scores" in record:
@@ -133,16 +133,16 @@ def _activations(network: nn.Module, images: Tensor) -> dict[str, Feature]:
     return seen
 
 
-def measure_channels(network: nn.Module, images: Tensor, positions: int = 16) -> dict[str, dict[str, list[float]]]:
+def measure_channels(network: nn.Module, images: Tensor) -> dict[str, dict[str, list[float]]]:
     """For every channel, by layer, on standardised images: how non-linear a ReLU is for the values that reach it.
 
-    ``score`` is the one-dimensional affinity score of max(x, 0) over images and up to ``positions`` pixels (NaN
+    ``score`` is the one-dimensional affinity score of max(x, 0) over images and about 16 pixels (NaN
     where the channel is never positive, or where x does not vary), ``positive`` the share of positive values.
     """
     result = {}
     for name, (before, _) in _activations(network, images).items():
         values = before.double().flatten(2) if before.ndim > 2 else before.double()[..., None]
-        step = max(1, values.shape[-1] // positions)
+        step = max(1, values.shape[-1] // 16)
         columns = values[..., step // 2 :: step].transpose(0, 1).flatten(1)
         scores = [
             float(monotone_score(column, column.clamp_min(0))) if column.min() < column.max() else float("nan")
@@ -161,7 +161,7 @@ def activation_scores(network: nn.Module, images: Tensor) -> list[float]:
     return scores
 
 
-def task_data(data: ImageData, task: str, *, images: int = 10_000, seed: int = 0) -> ImageData:
+def task_data(data: ImageData, task: str, *, images: int = 10_000) -> ImageData:
     """An easier or harder task made from a data set.
 
     ``base``: the first ``images`` training images; ``three classes``: as many of classes 0, 1 and 2 alone, also for
@@ -178,7 +178,7 @@ def task_data(data: ImageData, task: str, *, images: int = 10_000, seed: int = 0
     if len(train.labels) < count:
         raise ValueError(f"images is {images}; there are {len(train.labels)} training images for the task {task!r}.")
     if task == "label noise":
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(0)
         noisy = torch.rand(count, generator=generator) < 0.3
         drawn = torch.randint(0, int(data.train.labels.max()) + 1, (count,), generator=generator)
         train = Images(train.images, torch.where(noisy, drawn, train.labels))
