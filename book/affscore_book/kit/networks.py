@@ -33,17 +33,15 @@ def _convolution(inputs: int, outputs: int, stride: int, norm: bool) -> list[nn.
     return [layer, nn.BatchNorm2d(outputs)] if norm else [layer]
 
 
-def myrtle(
-    width: int = 64, *, channels: int = 3, classes: int = 10, slope: float = 0.0, norm: bool = True
-) -> nn.Sequential:
+def myrtle(width: int = 64, *, channels: int = 3, slope: float = 0.0, norm: bool = True) -> nn.Sequential:
     """The Myrtle CNN: four 3 x 3 convolutions of width, 2, 4 and 8 times width, then one linear layer.
 
     Parameters
     ----------
     width
         Output channels of the first convolution; 64 in the paper.
-    channels, classes
-        Channels of the input image and number of outputs.
+    channels
+        Channels of the input image.
     slope
         Negative slope of the activations: 0 is ReLU, 1 the identity.
     norm
@@ -51,7 +49,7 @@ def myrtle(
 
     Returns
     -------
-    Sequential of (n, channels, 32, 32) float32 to (n, classes) logits; activations ``relu1`` to ``relu4`` have
+    Sequential of (n, channels, 32, 32) float32 to (n, 10) logits; activations ``relu1`` to ``relu4`` have
     sides of 32, 32, 16 and 8 pixels.
 
     Examples
@@ -71,10 +69,11 @@ def myrtle(
         if i > 1:
             layers[f"pool{i}"] = nn.MaxPool2d(2)
         inputs = outputs
-    layers["pool"] = nn.MaxPool2d(4)
-    layers["flatten"] = nn.Flatten()
-    layers["linear"] = nn.Linear(inputs, classes)
-    return nn.Sequential(layers)
+    return nn.Sequential(layers | _head(nn.MaxPool2d(4), inputs))
+
+
+def _head(pool: nn.Module, inputs: int) -> OrderedDict[str, nn.Module]:
+    return OrderedDict(pool=pool, flatten=nn.Flatten(), linear=nn.Linear(inputs, 10))
 
 
 class BasicBlock(nn.Module):
@@ -85,14 +84,7 @@ class BasicBlock(nn.Module):
     """
 
     def __init__(
-        self,
-        inputs: int,
-        outputs: int,
-        stride: int,
-        *,
-        slope: float = 0.0,
-        residual: bool = True,
-        last_relu: bool = True,
+        self, inputs: int, outputs: int, stride: int, *, slope: float = 0, residual: bool = True, last_relu: bool = True
     ):
         super().__init__()
         self.a = nn.Sequential(*_convolution(inputs, outputs, stride, norm=True))
@@ -111,23 +103,35 @@ class BasicBlock(nn.Module):
         return self.relu2(out + self.shortcut(x) if self.residual else out)
 
 
-def resnet20(
-    width: int = 16,
+def resnet20(width: int = 16, **options: Any) -> nn.Sequential:
+    """ResNet20: a convolution, then three stages of three blocks; ``options`` are those of :func:`resnet`.
+
+    >>> sum(parameter.numel() for parameter in resnet20().parameters())          # as in the paper's figure 27
+    269722
+    """
+    return resnet(width, (3, 3, 3), **options)
+
+
+def resnet(
+    width: int,
+    blocks: Sequence[int],
     *,
+    stem_stride: int = 1,
     channels: int = 3,
-    classes: int = 10,
     slope: float = 0.0,
     residual: bool = True,
     last_relu: bool = True,
 ) -> nn.Sequential:
-    """ResNet20: a convolution, then three stages of three :class:`BasicBlock` of width, 2 and 4 times width.
+    """A convolution, then stages of :class:`BasicBlock`: ``blocks[i]`` of ``width * 2**i`` channels in stage i.
 
     Parameters
     ----------
     width
         Channels of the first stage; 16 in the paper.
-    channels, classes
-        Channels of the input image and number of outputs.
+    stem_stride
+        2 lets the first convolution halve the image, which makes everything after it four times cheaper.
+    channels
+        Channels of the input image.
     slope
         Negative slope of the activations: 0 is ReLU, 1 the identity.
     residual
@@ -137,34 +141,7 @@ def resnet20(
 
     Returns
     -------
-    Sequential of (n, channels, 32, 32) float32 to (n, classes) logits. Blocks are called ``block1`` to ``block9``.
-
-    Examples
-    --------
-    >>> import torch
-    >>> network = resnet20(width=4, channels=1)
-    >>> network(torch.zeros(2, 1, 32, 32)).shape
-    torch.Size([2, 10])
-    >>> sum(parameter.numel() for parameter in resnet20().parameters())          # as in the paper's figure 27
-    269722
-    """
-    return resnet(width, channels=channels, classes=classes, slope=slope, residual=residual, last_relu=last_relu)
-
-
-def resnet(
-    width: int = 16,
-    blocks: Sequence[int] = (3, 3, 3),
-    *,
-    stem_stride: int = 1,
-    channels: int = 3,
-    classes: int = 10,
-    slope: float = 0.0,
-    residual: bool = True,
-    last_relu: bool = True,
-) -> nn.Sequential:
-    """The family of :func:`resnet20`: ``blocks[i]`` blocks of ``width * 2**i`` channels in stage i.
-
-    ``stem_stride=2`` lets the first convolution halve the image, which makes everything after it four times cheaper.
+    Sequential of (n, channels, 32, 32) float32 to (n, 10) logits. Blocks are called ``block1``, ``block2``, ...
 
     Examples
     --------
@@ -183,27 +160,22 @@ def resnet(
                 inputs, outputs, 2 if stage and not i else 1, slope=slope, residual=residual, last_relu=last_relu
             )
             inputs = outputs
-    layers["pool"] = nn.AdaptiveAvgPool2d(1)
-    layers["flatten"] = nn.Flatten()
-    layers["linear"] = nn.Linear(inputs, classes)
-    return nn.Sequential(layers)
+    return nn.Sequential(layers | _head(nn.AdaptiveAvgPool2d(1), inputs))
 
 
-def mlp(
-    width: int = 64, depth: int = 4, *, channels: int = 1, classes: int = 10, slope: float = 0.0, side: int = 32
-) -> nn.Sequential:
+def mlp(width: int = 64, depth: int = 4, *, classes: int = 10, side: int = 32) -> nn.Sequential:
     """A multilayer perceptron: ``depth`` hidden layers of ``width`` units with batch norm, and a linear layer.
 
-    Takes (n, channels, side, side) float32; activations are ``relu1`` to ``relu`` and the depth.
+    Takes (n, 1, side, side) float32; activations are ``relu1`` to ``relu`` and the depth.
 
     >>> activation_layers(mlp(depth=3))
     ['relu1', 'relu2', 'relu3']
     """
     layers: OrderedDict[str, nn.Module] = OrderedDict(flatten=nn.Flatten())
-    inputs = channels * side**2
+    inputs = side**2
     for i in range(1, depth + 1):
         layers[f"linear{i}"], layers[f"norm{i}"] = nn.Linear(inputs, width, bias=False), nn.BatchNorm1d(width)
-        layers[f"relu{i}"] = _activation(slope)
+        layers[f"relu{i}"] = nn.ReLU()
         inputs = width
     layers["linear"] = nn.Linear(inputs, classes)
     return nn.Sequential(layers)

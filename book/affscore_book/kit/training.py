@@ -31,6 +31,7 @@ from affscore_book.kit.images import labelled_images
 __all__ = ["ImageData", "Images", "accuracy", "fit", "image_data", "load_weights", "read_about", "save_weights"]
 
 SIDE = 32
+VALIDATION = 5000
 
 
 class Images(NamedTuple):
@@ -68,14 +69,9 @@ class ImageData:
 
 
 def image_data(
-    name: str = "fashion-mnist",
-    *,
-    root: str | os.PathLike[str] | None = None,
-    train: int | None = None,
-    validation: int = 5000,
-    seed: int = 0,
+    name: str = "fashion-mnist", *, root: str | os.PathLike[str] | None = None, train: int | None = None
 ) -> ImageData:
-    """A labelled data set as tensors, padded to 32 x 32 with black, its training set split in two.
+    """A labelled data set as tensors, padded to 32 x 32 with black; 5,000 random training images are for validation.
 
     Parameters
     ----------
@@ -85,10 +81,6 @@ def image_data(
         Folder of the data; see :func:`affscore.zoo.datasets.load_dataset`.
     train
         Number of training images; None for all that validation leaves.
-    validation
-        Number of images taken out of the official training set.
-    seed
-        Of the split.
 
     Raises
     ------
@@ -104,45 +96,36 @@ def image_data(
         if pixels.shape[-1] < SIDE:
             pixels = functional.pad(pixels, [(SIDE - pixels.shape[-1]) // 2] * 4)
         parts[part] = Images(pixels.contiguous(), torch.from_numpy(np.array(labels)).long())
-    count = len(parts["train"].labels)
-    wanted = count - validation if train is None else train
-    if validation < 1 or wanted < 1 or wanted + validation > count:
-        raise ValueError(
-            f"train is {train} and validation {validation}; both should be at least 1, and together at most the "
-            f"{count} training images of {name}."
-        )
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
-    kept = parts["train"].take(order[validation : validation + wanted])
+    order = torch.randperm(len(parts["train"].labels), generator=torch.Generator().manual_seed(0))
+    validation, rest = order[:VALIDATION], order[VALIDATION:]
+    if train is not None and not 1 <= train <= len(rest):
+        raise ValueError(f"train is {train}; it should be between 1 and the {len(rest)} training images of {name}.")
+    kept = parts["train"].take(rest[:train])
     values = kept.images.double() / 255
     return ImageData(
         name,
         train=kept,
-        validation=parts["train"].take(order[:validation]),
+        validation=parts["train"].take(validation),
         test=parts["test"],
         mean=values.mean(dim=(0, 2, 3)).float(),
         std=values.std(dim=(0, 2, 3)).float(),
     )
 
 
-def augment(images: Tensor, generator: torch.Generator, shift: int = 2) -> Tensor:
-    """Each image moved by up to ``shift`` pixels (black moves in) and flipped left to right in half the cases.
+def augment(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Each image moved by up to two pixels (black moves in) and flipped left to right in half the cases.
 
     uint8 (n, channels, H, W) to the same. The paper's augmentation (appendix D.1).
     """
     n, _, height, width = images.shape
-    offsets = torch.randint(0, 2 * shift + 1, (2, n, 1), generator=generator).to(images.device)
+    offsets = torch.randint(0, 5, (2, n, 1), generator=generator).to(images.device)
     flipped = (torch.rand(n, 1, generator=generator) < 0.5).to(images.device)
     rows = torch.arange(height, device=images.device) + offsets[0]
     columns = torch.arange(width, device=images.device).expand(n, -1)
     columns = torch.where(flipped, columns.flip(1), columns) + offsets[1]
-    padded = functional.pad(images, [shift] * 4)
+    padded = functional.pad(images, [2] * 4)
     sample = torch.arange(n, device=images.device)[:, None, None]
     return padded.permute(0, 2, 3, 1)[sample, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
-
-
-def _seeded(*numbers: int) -> torch.Generator:
-    """A generator for a tuple of numbers."""
-    return torch.Generator().manual_seed(int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1))
 
 
 def fit(
@@ -214,7 +197,8 @@ def fit(
         history = state["history"]
     train = data.train.to(device)
     for epoch in range(len(history), epochs):
-        generator = _seeded(seed, epoch)
+        state = np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)
+        generator = torch.Generator().manual_seed(int(state[0] >> 1))
         order = torch.randperm(len(train.labels), generator=generator).split(batch_size)
         network.train()
         total = 0.0
@@ -248,13 +232,13 @@ def fit(
 
 
 @torch.no_grad()
-def accuracy(network: nn.Module, data: ImageData, images: Images, batch_size: int = 500) -> float:
+def accuracy(network: nn.Module, data: ImageData, images: Images) -> float:
     """Share of the images whose largest output is at their label, between 0 and 1, in evaluation mode."""
     device = next(network.parameters()).device
     right = 0
     with evaluating(network):
-        for start in range(0, len(images.labels), batch_size):
-            some = images.take(slice(start, start + batch_size)).to(device)
+        for start in range(0, len(images.labels), 500):
+            some = images.take(slice(start, start + 500)).to(device)
             right += int((network(data.standardise(some.images)).argmax(1) == some.labels).sum())
     return right / len(images.labels)
 
