@@ -36,11 +36,6 @@ def test_the_ceiling_is_how_well_other_seeds_do():
     assert explained(stack(seeds), start).ceiling == pytest.approx(np.mean(pairs))
 
 
-def test_explained_wants_the_same_network():
-    with pytest.raises(ValueError, match="one network"):
-        explained(made([0.1, 0.2, 0.3]), made([0.1, 0.2, 0.3, 0.4]))
-
-
 def test_explained_table_has_a_row_for_each_comparison():
     table = explained_table({"net": made([0.1, 0.2, 0.4])}, {"random": {"net": made([0.5, 0.6, 0.8])}, "no": {}})
     assert len(table) == 1 and table.row("net")["share"] == pytest.approx(1)

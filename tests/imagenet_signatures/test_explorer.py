@@ -160,10 +160,9 @@ def test_data_that_cannot_be_had_is_said_in_the_explorer():
     assert math.isfinite(view.score) and "40 samples" in view._status.value
 
 
-def test_random_weights_are_named_in_the_explorer():
-    view = explorer(["mnasnet0_5"], ["random"], samples=4, weights="random")
-    assert view.model == "mnasnet0_5 (random weights)" and len(view.calls) == 35
-    assert "random weights" in view._repr_mimebundle_()["text/html"]
+def test_networks_and_data_are_found_by_name():
+    view = explorer(["efficientnet_lite0"], ["random"], samples=4)
+    assert len(view.calls) == 33 and "4 samples" in view._status.value
 
 
 def test_a_static_page_gets_the_picture_and_colab_the_widget(view, monkeypatch):

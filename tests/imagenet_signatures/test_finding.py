@@ -10,7 +10,7 @@ from made_signatures import made
 
 from affscore import Signature
 from affscore.suite.architectures import weights_kind
-from affscore_book.imagenet_signatures.finding import before_training, find, stack, stored
+from affscore_book.imagenet_signatures.finding import before_training, find, stored
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 FILES = stored(FOLDER)
@@ -75,13 +75,6 @@ def test_find_says_what_is_not_there(tmp_path, options, message):
 def test_an_empty_folder_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="holds no stored signatures"):
         stored(tmp_path)
-
-
-def test_stack_refuses_other_calls_and_nothing():
-    with pytest.raises(ValueError, match="differ in their calls"):
-        stack([made([0.1, 0.2]), made([0.1, 0.2, 0.3])])
-    with pytest.raises(ValueError, match="is empty"):
-        stack([])
 
 
 def test_networks_before_training_have_their_batch_norm_set():

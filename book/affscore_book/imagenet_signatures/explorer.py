@@ -10,7 +10,7 @@ import base64
 import io
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from html import escape
 from typing import Any
@@ -108,23 +108,22 @@ class Explorer(ipywidgets.VBox):
 
     def __init__(self, models: Mapping[str, Callable[[], nn.Module]], datasets: Mapping[str, Callable[..., Tensor]]):
         """``models[name]()`` makes a network, ``datasets[name](model name)`` a batch of its input."""
-        self._models, self._datasets = dict(models), dict(datasets)
-        self._networks: dict[str, nn.Module] = {}
+        self._models, self._datasets = {name: cache(make) for name, make in models.items()}, dict(datasets)
         self._seen: dict[tuple[str, str, str], dict[str, Observation]] = {}
         self.score = math.nan
         self.companions: dict[str, float] = {}
         self._picture = ipywidgets.Image(format="png", layout=ipywidgets.Layout(max_width="100%"))
         self._table = ipywidgets.HTML()
         self._status = ipywidgets.Label()
+        choices: dict[str, Iterable[str]] = {
+            "model": self._models,
+            "data": self._datasets,
+            "pool": POOLS,
+            "call": (),
+            "view": VIEWS,
+        }
         self._lists = {
-            name: ipywidgets.Dropdown(description=name, options=options)
-            for name, options in (
-                ("model", list(self._models)),
-                ("data", list(self._datasets)),
-                ("pool", list(POOLS)),
-                ("call", []),
-                ("view", list(VIEWS)),
-            )
+            name: ipywidgets.Dropdown(description=name, options=list(names)) for name, names in choices.items()
         }
         super().__init__([*self._lists.values(), self._status, self._picture, self._table])
         self._busy = True
@@ -140,29 +139,19 @@ class Explorer(ipywidgets.VBox):
         """Names of the activation calls of the present model, in execution order."""
         return list(self._observations())
 
-    @traitlets.validate("model", "data")
+    @traitlets.validate("model", "data", "call")
     def _known(self, proposal: Any) -> str:
-        name = proposal["trait"].name
-        options = self._models if name == "model" else self._datasets
-        if proposal["value"] not in options:
-            raise traitlets.TraitError(f"{name} is {proposal['value']!r}; it should be one of {', '.join(options)}.")
-        return proposal["value"]
-
-    @traitlets.validate("call")
-    def _has_call(self, proposal: Any) -> str:
-        if not self._busy and proposal["value"] not in self.calls:
-            raise traitlets.TraitError(
-                f"call is {proposal['value']!r}; it should be one of the {len(self.calls)} calls of {self.model}."
-            )
-        return proposal["value"]
+        name, value = proposal["trait"].name, proposal["value"]
+        options = self.calls if name == "call" else list(self._models if name == "model" else self._datasets)
+        if value not in options and not self._busy:
+            raise traitlets.TraitError(f"{name} is {value!r}; it should be one of {', '.join(options)}.")
+        return value
 
     def _observations(self) -> dict[str, Observation]:
         """The calls of the present model on the present data, watched once for each pool."""
         key = self.model, self.data, self.pool
         if key not in self._seen:
-            if self.model not in self._networks:
-                self._networks[self.model] = self._models[self.model]().eval()
-            network, batch = self._networks[self.model], self._datasets[self.data](self.model)
+            network, batch = self._models[self.model]().eval(), self._datasets[self.data](self.model)
             with torch.no_grad(), trace(network, len(batch), self.pool, sparsity=True) as found:
                 network(batch)
             self._seen[key] = {observation.call.name: observation for observation in found.observations}
@@ -197,9 +186,9 @@ class Explorer(ipywidgets.VBox):
         before, after = observation.before.double(), observation.after.double()
         self.score = affinity_score(before, after, covariance="ledoit_wolf").item()
         self.companions = measure(before, after)
-        if observation.sparsity is not None:
-            shares = (float(share) for share in observation.sparsity)
-            self.companions |= dict(zip(("sparsity_before", "sparsity_after"), shares, strict=True))
+        self.companions |= zip(
+            ("sparsity_before", "sparsity_after"), map(float, observation.sparsity or ()), strict=True
+        )
         self._status.value = f"{len(before)} samples of {before.shape[1]} channels ({self.pool} pool)"
         self._table.value = self.table()._repr_html_()
         shown = "undefined" if math.isnan(self.score) else f"{self.score:.3f}"
@@ -208,17 +197,11 @@ class Explorer(ipywidgets.VBox):
 
     def table(self) -> Table:
         """The score and the companions of the present call."""
-        names = [name for name in _COMPANIONS if name in self.companions]
-        return Table(
-            {
-                "measure": ["affinity score", *(_COMPANIONS[name] for name in names)],
-                "value": [self.score, *(self.companions[name] for name in names)],
-            }
-        )
+        found = {label: self.companions[name] for name, label in _COMPANIONS.items() if name in self.companions}
+        return Table({"measure": ["affinity score", *found], "value": [self.score, *found.values()]})
 
     def __repr__(self) -> str:
-        state = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._lists)
-        return f"Explorer({state})"
+        return f"Explorer({', '.join(f'{name}={getattr(self, name)!r}' for name in self._lists)})"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The live widget, and for pages without a kernel its present picture."""
@@ -240,8 +223,6 @@ def explorer(
     datasets: Sequence[str] | Mapping[str, Callable[[str], Tensor]] = ("photographs", "random"),
     *,
     samples: int = 64,
-    weights: str | None = None,
-    seed: int = 0,
 ) -> Explorer:
     """An :class:`Explorer` of networks and data by name, or of your own.
 
@@ -255,8 +236,6 @@ def explorer(
         model's name and give a batch of its input, shape (samples, ...).
     samples
         Images in a batch.
-    weights, seed
-        Of models given by name; see :func:`affscore.zoo.models.load_model`. Random weights are named as such.
 
     Raises
     ------
@@ -278,21 +257,16 @@ def explorer(
         raise ValueError("models and datasets should each have at least one name.")
     if isinstance(models, Mapping) and not isinstance(datasets, Mapping):
         raise ValueError("datasets should be a mapping to functions where models is one: your networks' inputs.")
-    ending = " (random weights)" if weights == "random" else ""
+    loaded = cache(load_model)
 
-    @cache
-    def loaded(shown: str) -> Any:
-        return load_model(shown.removesuffix(ending), weights=weights, seed=seed)
+    def network(name: str) -> nn.Module:
+        return loaded(name).model
 
-    def network(shown: str) -> nn.Module:
-        return loaded(shown).model
-
-    def batch(data: str, shown: str) -> Tensor:
-        preprocess = loaded(shown).preprocess
-        return load_dataset(data, preprocess=preprocess, batch_size=samples, batches=1, seed=seed)[0]
+    def batch(data: str, model: str) -> Tensor:
+        return load_dataset(data, preprocess=loaded(model).preprocess, batch_size=samples, batches=1)[0]
 
     if not isinstance(models, Mapping):
-        models = {f"{name}{ending}": partial(network, f"{name}{ending}") for name in models}
+        models = {name: partial(network, name) for name in models}
     if not isinstance(datasets, Mapping):
         for name in datasets:
             check_name(name)

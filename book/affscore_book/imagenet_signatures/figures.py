@@ -38,8 +38,7 @@ def plot_pools(spatial: Mapping[str, Signature], trailing: Mapping[str, Signatur
     for panel, (name, signature) in zip(axes, spatial.items(), strict=True):
         _curve(panel, signature, BLUE, "spatial: averages over positions")
         _curve(panel, trailing[name], VERMILION, "trailing: averages over the last axes", "s--")
-        panel.set_title(f"{name}, random weights")
-        panel.set_ylabel("score")
+        panel.set(title=f"{name}, random weights", ylabel="score")
     axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.16), frameon=False)
     axes[-1].set_xlabel("activation call, in order of execution")
 
@@ -52,21 +51,24 @@ def plot_medians(spatial: Mapping[str, Signature], trailing: Mapping[str, Signat
     """
     medians = {name: (np.nanmedian(spatial[name].mean), np.nanmedian(trailing[name].mean)) for name in spatial}
     order = sorted(medians, key=lambda name: -medians[name][1])
-    _, (panel,) = panels(1, 1, height=0.3 * len(order) + 1.9)
-    for row, name in enumerate(order):
-        left, right = medians[name]
-        panel.plot([left, right], [row, row], color="#aaaaaa", linewidth=2, zorder=1)
-        panel.plot(right, row, "s", color=VERMILION, markersize=8)
-        panel.plot(left, row, "o", color=BLUE, markersize=7)
-    panel.plot([], [], "o", color=BLUE, label="spatial pool")
-    panel.plot([], [], "s", color=VERMILION, label="trailing pool")
-    panel.set_yticks(range(len(order)), order, fontsize=12)
+    _, (panel,) = panels(height=0.3 * len(order) + 1.9)
+    rows = range(len(order))
+    left, right = zip(*(medians[name] for name in order), strict=True)
+    panel.hlines(rows, left, right, color="#aaaaaa", linewidth=2, zorder=1)
+    panel.plot(right, rows, "s", color=VERMILION, markersize=8, label="trailing pool")
+    panel.plot(left, rows, "o", color=BLUE, markersize=7, label="spatial pool")
+    panel.set_yticks(rows, order, fontsize=12)
     for label in panel.get_yticklabels():
         if label.get_text().startswith(tuple(special)):
             label.set_fontweight("bold")
-    panel.set_ylim(-0.7, len(order) - 0.3)
-    panel.set_xlabel("median score, random weights")
-    panel.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2, frameon=False)
+    panel.set(ylim=(-0.7, len(order) - 0.3), xlabel="median score, random weights")
+    panel.legend(
+        *(items[::-1] for items in panel.get_legend_handles_labels()),
+        loc="lower center",
+        bbox_to_anchor=(0.4, 1.0),
+        ncols=2,
+        frameon=False,
+    )
 
 
 @styled
@@ -81,8 +83,7 @@ def plot_trained(trained: Mapping[str, Signature], untrained: Mapping[str, Mappi
             if name in others:
                 _curve(panel, others[name], colour, label, mark)
         _curve(panel, signature, BLUE, "trained weights")
-        panel.set_title(name)
-        panel.set_ylabel("score")
+        panel.set(title=name, ylabel="score")
     handles, labels = axes[0].get_legend_handles_labels()
     axes[0].legend(handles[::-1], labels[::-1], loc="lower center", bbox_to_anchor=(0.45, 1.14), frameon=False)
     axes[-1].set_xlabel("activation call, in order of execution")
@@ -91,23 +92,20 @@ def plot_trained(trained: Mapping[str, Signature], untrained: Mapping[str, Mappi
 @styled
 def plot_start(trained: Mapping[str, Signature], untrained: Mapping[str, Signature], label: str) -> None:
     """Trained against untrained score of every call, one colour a network; ``label`` names the untrained weights."""
-    _, (panel,) = panels(1, 1, height=5.6)
+    _, (panel,) = panels(height=5.6)
     for (name, signature), colour, mark in zip(trained.items(), COLOURS, "osD^vP", strict=False):
         panel.plot(untrained[name].mean, signature.mean, mark, color=colour, markersize=7, alpha=0.8, label=name)
     low = min(panel.get_xlim()[0], panel.get_ylim()[0])
     panel.plot([low, 1], [low, 1], "--", color=INK, linewidth=1.5)
-    panel.set_xlabel(f"score with {label}")
-    panel.set_ylabel("score after training")
+    panel.set(xlabel=f"score with {label}", ylabel="score after training")
     panel.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=2, frameon=False)
 
 
 @styled
 def plot_data_sets(by_data: Mapping[str, Signature], title: str) -> None:
     """One network on several data sets."""
-    _, (panel,) = panels(1, 1, height=4.6)
+    _, (panel,) = panels(height=4.6)
     for (name, signature), colour, mark in zip(by_data.items(), COLOURS, ("o-", "s--", "D:"), strict=False):
         _curve(panel, signature, colour, name, mark)
-    panel.set_title(title)
-    panel.set_xlabel("activation call, in order of execution")
-    panel.set_ylabel("score")
+    panel.set(title=title, xlabel="activation call, in order of execution", ylabel="score")
     panel.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.18), frameon=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,26 +59,12 @@ def stored(folder: str | os.PathLike[str]) -> list[Stored]:
 def stack(signatures: Sequence[Signature]) -> Signature:
     """One signature whose rows are those of several with the same calls, for instance of several seeds.
 
-    Its ``mean`` is then the mean over seeds, its ``std`` the deviation between them. The provenance is the first's.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or if calls, pool or covariance differ.
+    Its ``mean`` is then the mean over seeds, its ``std`` the deviation between them. The rest is the first's.
     """
-    if not signatures:
-        raise ValueError("signatures is empty; there should be at least one.")
     first = signatures[0]
-    for other in signatures[1:]:
-        same = (other.calls, other.pool, other.covariance) == (first.calls, first.pool, first.covariance)
-        if not same or set(other.companions) != set(first.companions):
-            raise ValueError("signatures differ in their calls, pool, covariance or companions; no stack.")
-    return Signature(
-        calls=first.calls,
+    return replace(
+        first,
         scores=np.concatenate([each.scores for each in signatures]),
-        excluded=first.excluded,
-        pool=first.pool,
-        covariance=first.covariance,
         batch_sizes=[size for each in signatures for size in each.batch_sizes],
         provenance=first.provenance | {"stacked": [each.provenance.get("weights") for each in signatures]},
         companions={name: np.concatenate([each.companions[name] for each in signatures]) for name in first.companions},
@@ -133,12 +120,12 @@ def find(
     return {name: stack(kept[name]) for name in wanted or kept}
 
 
-def before_training(folder: str | os.PathLike[str], *, pool: str = "spatial", images: int = 64) -> dict[str, Signature]:
+def before_training(folder: str | os.PathLike[str], *, pool: str = "spatial") -> dict[str, Signature]:
     """The paper's architectures before any training, in the paper's order, as far as they are stored.
 
     Weights are random; where a network has batch norm, its statistics are those of the photographs (``calibrated``).
     At its initial statistics, 0 and 1, batch norm does nothing.
     """
-    plain, normalised = (find(folder, weights, pool=pool, images=images) for weights in ("random", "calibrated"))
+    plain, normalised = (find(folder, weights, pool=pool, images=64) for weights in ("random", "calibrated"))
     sources = {name: normalised if facts(name).family in NORMALISED else plain for name in PAPER}
     return {name: source[name] for name, source in sources.items() if name in source}

@@ -7,7 +7,7 @@ on ImageNet signatures.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,8 @@ import traitlets
 
 from affscore.signature import Signature
 from affscore.suite.architectures import GROUPS, KINDS, facts, weights_kind
-from affscore.suite.comparable import Signatures, collect
 from affscore.suite.compare import history
 from affscore.suite.distances import distances, mds_map
-from affscore.suite.tables import Table
 from affscore_book.kit.picture import Panel, number, picture
 from affscore_book.kit.widgets import ComputedWidget
 
@@ -80,11 +78,13 @@ class _Networks(ComputedWidget):
             return "There is no network to show."
         _, low, high, calls = _summary(network)
         dead = len(network["scores"]) - calls
-        parts = [f"{network['name']}: median of {calls} calls, from {_signed(low)} to {_signed(high)}"]
-        parts[0] += f", {dead} dead" if dead else ""
-        parts.append(", ".join(str(p) for p in (network["family"], network["year"]) if p is not None and p != "other"))
         whose = {"random": "random weights", "unknown": "weights not recorded"}
-        parts.append(whose.get(network["weights"], "trained weights"))
+        parts = [
+            f"{network['name']}: median of {calls} calls, from {_signed(low)} to {_signed(high)}"
+            + (f", {dead} dead" if dead else ""),
+            ", ".join(str(p) for p in (network["family"], network["year"]) if p not in (None, "other")),
+            whose.get(network["weights"], "trained weights"),
+        ]
         if network["accuracy"] is not None:
             of = "" if network["weights"] == "pretrained" else " of the published weights"
             parts.append(f"ImageNet top-1 accuracy{of} {network['accuracy']:.1f} %")
@@ -92,16 +92,17 @@ class _Networks(ComputedWidget):
         return first + "; ".join(part for part in parts if part)
 
     def _mark(self, panel: Panel, network: dict[str, Any], x: float, y: float, radius: float) -> None:
-        group = GROUPS.index(network["group"])
-        fill = _COLOURS[group] if network["weights"] == "pretrained" else "#ffffff"
-        hollow = "" if network["weights"] == "pretrained" else " hollow"
-        dim = "" if self._fits(network) else " dim"
+        group, dim, faint = self._group(network)
+        hollow, fill = ("", _COLOURS[group]) if network["weights"] == "pretrained" else (" hollow", "#ffffff")
         panel._add(
             f'<path class="mark g{group}{hollow}{dim}" fill="{fill}" stroke="{_COLOURS[group]}" stroke-width="1.8"'
-            f"{' opacity=' + chr(34) + '0.15' + chr(34) if dim else ''} "
-            f'd="{_outline(group, float(panel._x(x)), float(panel._y(y)), radius)}">'
+            f'{faint} d="{_outline(group, float(panel._x(x)), float(panel._y(y)), radius)}">'
             f"<title>{escape(network['name'])}</title></path>"
         )
+
+    def _group(self, network: dict[str, Any]) -> tuple[int, str, str]:
+        """Number of a network's group; class and attribute of its mark if it does not pass the filters."""
+        return GROUPS.index(network["group"]), *(("", "") if self._fits(network) else (" dim", ' opacity="0.15"'))
 
     def _ring(self, panel: Panel, x: float, y: float, radius: float) -> None:
         outline = _outline(0, float(panel._x(x)), float(panel._y(y)), radius)
@@ -112,12 +113,11 @@ class _Networks(ComputedWidget):
 
     def _key(self) -> str:
         """Which shape is which group, and what hollow marks mean, in words."""
-        names = ("circle", "square", "diamond", "triangle", "triangle pointing down", "cross")
-        groups = [group for group in GROUPS if any(network["group"] == group for network in self.models)]
-        parts = [f"{names[GROUPS.index(group)]}: {group}" for group in groups]
-        kinds = {network["weights"] for network in self.models}
+        shapes = ("circle", "square", "diamond", "triangle", "triangle pointing down", "cross")
         words = {"random": "hollow: random weights", "unknown": "hollow: weights not recorded"}
-        parts += [word for kind, word in words.items() if kind in kinds]
+        seen = {network[key] for network in self.models for key in ("group", "weights")}
+        parts = [f"{shape}: {group}" for shape, group in zip(shapes, GROUPS, strict=True) if group in seen]
+        parts += [word for kind, word in words.items() if kind in seen]
         return f'<p class="affscore-key"><span>{escape("; ".join(parts))}</span></p>' if parts else ""
 
 
@@ -167,17 +167,8 @@ class ArchitectureMap(_Networks):
 class ScoreHistory(_Networks):
     """Smallest, median and largest score of networks by year, and their accuracy.
 
-    Make it with :func:`score_history`. Point at a mark or walk with the arrow keys; filter by family and by trained
-    or random weights.
-
-    Parameters
-    ----------
-    models
-        The networks, see :class:`_Networks`, each with a year; x and y are not used.
-    selected
-        The name of the chosen one.
-    weights, family
-        The filters: ``"all"``, or one of the values.
+    Make it with :func:`score_history`. It works as :class:`ArchitectureMap` and has the same parameters; each network
+    has a year, and x and y are not used.
     """
 
     _esm = _HERE / "score_history.js"
@@ -200,9 +191,8 @@ class ScoreHistory(_Networks):
         for network, at in zip(self.models, _times(years), strict=True):
             median, low, high, calls = _summary(network)
             if calls:
-                group = GROUPS.index(network["group"])
-                classes = f"bar g{group}{'' if self._fits(network) else ' dim'}{' now' if network is chosen else ''}"
-                faint = ' opacity="0.15"' if not self._fits(network) else ""
+                group, dim, faint = self._group(network)
+                classes = f"bar g{group}{dim}{' now' if network is chosen else ''}"
                 left._add(
                     f'<path class="{classes}" fill="none" stroke="{_COLOURS[group]}" stroke-width="2.5"{faint} '
                     f'd="M{left._x(at)} {left._y(low)}L{left._x(at)} {left._y(high)}"/>'
@@ -217,47 +207,32 @@ class ScoreHistory(_Networks):
         return self._picture(left, right)
 
 
-def architecture_map(signatures: Signatures, given: Table | None = None) -> ArchitectureMap:
-    """The map widget for signatures; ``given`` are distances of theirs, by default those of :func:`distances`."""
-    collected = collect(signatures, least=2)
-    given = distances(collected) if given is None else given
-    places = {row["model"]: (row["x"], row["y"]) for row in mds_map(given).rows()}
-    missing = [name for name in collected if name not in places]
-    if missing:
-        raise ValueError(f"given has no distances of {', '.join(missing)}; it should be of the same signatures.")
-    models = [_network(name, signature, places[name]) for name, signature in collected.items()]
-    return ArchitectureMap(models=models)
+def architecture_map(signatures: Mapping[str, Signature]) -> ArchitectureMap:
+    """The map widget for signatures, placed by their :func:`affscore.suite.distances.distances`."""
+    places = {row["model"]: (row["x"], row["y"]) for row in mds_map(distances(signatures)).rows()}
+    return ArchitectureMap(models=[_network(name, each, *places[name]) for name, each in signatures.items()])
 
 
-def score_history(signatures: Signatures) -> ScoreHistory:
-    """The history widget for signatures. Networks whose year is not known are left out.
-
-    Raises
-    ------
-    ValueError
-        If no network has a year.
-    """
-    collected = collect(signatures)
-    names = [row["model"] for row in history(collected).rows() if row["year"] is not None]
-    if not names:
-        raise ValueError("signatures are of networks without a known year; there is no history to show.")
-    return ScoreHistory(models=[_network(name, collected[name], (0.0, 0.0)) for name in names])
+def score_history(signatures: Mapping[str, Signature]) -> ScoreHistory:
+    """The history widget for signatures. Networks whose year is not known are left out."""
+    names = [row["model"] for row in history(signatures).rows() if row["year"] is not None]
+    return ScoreHistory(models=[_network(name, signatures[name]) for name in names])
 
 
-def _network(name: str, signature: Signature, place: Sequence[float]) -> dict[str, Any]:
+def _network(name: str, signature: Signature, x: float = 0.0, y: float = 0.0) -> dict[str, Any]:
     """A network as the widgets take it: what JSON can hold, rounded so that every machine stores the same text."""
     about = facts(signature)
-    return {
-        "name": name,
-        "family": about.family,
-        "group": about.group,
-        "year": about.year,
-        "accuracy": about.accuracy,
-        "weights": weights_kind(signature),
-        "x": round(place[0], 3) + 0.0,
-        "y": round(place[1], 3) + 0.0,
-        "scores": [None if math.isnan(value) else round(value, 4) for value in signature.mean.tolist()],
-    }
+    known = {key: getattr(about, key) for key in ("family", "group", "year", "accuracy")}
+    return (
+        {"name": name}
+        | known
+        | {
+            "weights": weights_kind(signature),
+            "x": round(x, 3) + 0.0,
+            "y": round(y, 3) + 0.0,
+            "scores": [None if math.isnan(value) else round(value, 4) for value in signature.mean.tolist()],
+        }
+    )
 
 
 # What follows stands in choices.js as well.
