@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from affscore.signature import Signature
-from affscore.zoo.models import DEFAULT_WEIGHTS, require
+from affscore.zoo.models import require, usual_weights
 
 __all__ = ["FAMILIES", "GROUPS", "KINDS", "Facts", "Family", "facts", "model_name", "short_names", "weights_kind"]
 
@@ -44,7 +44,6 @@ KINDS = ("pretrained", "random", "unknown")
 #: Groups of architectures, named as in Figure 6 of the paper.
 GROUPS = ("Pre-residual", "Residual", "NAS-based", "ViT", "Post-ViT", "other")
 
-_VGG = {f"vgg{depth}{end}": depth for depth in (11, 13, 16, 19) for end in ("", "_bn")}
 _REGNET = {
     "regnet_x_400mf": 68, "regnet_x_800mf": 50, "regnet_x_1_6gf": 56, "regnet_x_3_2gf": 77, "regnet_x_8gf": 71,
     "regnet_x_16gf": 68, "regnet_x_32gf": 71, "regnet_y_400mf": 82, "regnet_y_800mf": 72, "regnet_y_1_6gf": 137,
@@ -54,7 +53,7 @@ _REGNET = {
 #: Every classification model of torchvision, and EfficientNet-Lite, by family.
 FAMILIES: dict[str, Family] = {
     "AlexNet": Family("Pre-residual", 2012, {"alexnet": 8}),
-    "VGG": Family("Pre-residual", 2014, _VGG),
+    "VGG": Family("Pre-residual", 2014, {f"vgg{n}{end}": n for n in (11, 13, 16, 19) for end in ("", "_bn")}),
     "GoogLeNet": Family("Pre-residual", 2014, {"googlenet": 22}),
     "Inception": Family("Pre-residual", 2015, {"inception_v3": 48}),
     "SqueezeNet": Family("Pre-residual", 2016, {"squeezenet1_0": 18, "squeezenet1_1": 18}),
@@ -65,24 +64,21 @@ FAMILIES: dict[str, Family] = {
     "MobileNetV2": Family("Residual", 2018, {"mobilenet_v2": 53}),
     "ShuffleNetV2": Family("Residual", 2018, {f"shufflenet_v2_x{width}": 51 for width in ("0_5", "1_0", "1_5", "2_0")}),
     "MNASNet": Family("NAS-based", 2018, {f"mnasnet{width}": 53 for width in ("0_5", "0_75", "1_0", "1_3")}),
-    "EfficientNet": Family(
-        "NAS-based", 2019,
-        {f"efficientnet_b{size}": depth for size, depth in enumerate((82, 116, 116, 131, 161, 195, 225, 274))},
-    ),
+    "EfficientNet": Family("NAS-based", 2019, {
+        f"efficientnet_b{size}": depth for size, depth in enumerate((82, 116, 116, 131, 161, 195, 225, 274))
+    }),
     "MobileNetV3": Family("NAS-based", 2019, {"mobilenet_v3_small": 54, "mobilenet_v3_large": 64}),
     "RegNet": Family("NAS-based", 2020, _REGNET),
-    "EfficientNet-Lite": Family(
-        "NAS-based", 2020, {"efficientnet_lite0": 50, "efficientnet_lite1": 65, "efficientnet_lite2": 65}
-    ),
-    "EfficientNetV2": Family(
-        "NAS-based", 2021, {"efficientnet_v2_s": 171, "efficientnet_v2_m": 246, "efficientnet_v2_l": 340}
-    ),
+    "EfficientNet-Lite": Family("NAS-based", 2020, {f"efficientnet_lite{n}": 65 if n else 50 for n in range(3)}),
+    "EfficientNetV2": Family("NAS-based", 2021, {
+        "efficientnet_v2_s": 171, "efficientnet_v2_m": 246, "efficientnet_v2_l": 340,
+    }),
     "ViT": Family("ViT", 2020, {"vit_b_32": 50, "vit_l_32": 98, "vit_b_16": 50, "vit_l_16": 98, "vit_h_14": 130}),
     "Swin": Family("Post-ViT", 2021, {"swin_t": 53, "swin_s": 101, "swin_b": 101}),
     "SwinV2": Family("Post-ViT", 2021, {"swin_v2_t": 53, "swin_v2_s": 101, "swin_v2_b": 101}),
-    "ConvNeXt": Family(
-        "Post-ViT", 2022, {"convnext_tiny": 59, "convnext_small": 113, "convnext_base": 113, "convnext_large": 113}
-    ),
+    "ConvNeXt": Family("Post-ViT", 2022, {
+        "convnext_tiny": 59, "convnext_small": 113, "convnext_base": 113, "convnext_large": 113,
+    }),
     "MaxViT": Family("Post-ViT", 2022, {"maxvit_t": 147}),
 }  # fmt: skip
 
@@ -157,11 +153,8 @@ def facts(model: str | Signature, weights: str | None = None) -> Facts:
         weights = "ImageNet-1k (TensorFlow)"
     else:
         enum = require("torchvision.models").get_model_weights(model)
-        names = [entry.name for entry in enum]
-        if weights not in names:
-            smallest = min(names, key=lambda each: enum[each].transforms().crop_size[0])
-            weights = DEFAULT_WEIGHTS if DEFAULT_WEIGHTS in names else smallest
-        meta = enum[weights].meta
+        entry = enum[weights] if weights in enum.__members__ else usual_weights(enum)
+        weights, meta = entry.name, entry.meta
         parameters, gflops, accuracy = meta["num_params"], meta["_ops"], meta["_metrics"]["ImageNet-1K"]["acc@1"]
         if math.isnan(accuracy):  # vgg16 has weights without a classifier
             accuracy = None
@@ -179,18 +172,16 @@ def short_names(signatures: Mapping[str, Signature]) -> dict[str, Signature]:
     A model's name where it is the only one, or the only trained one; else with the kind of weights, and the seed if
     that is needed; else the name as it was.
     """
-
-    def candidates(name: str) -> list[str]:
-        signature = signatures[name]
+    candidates = []
+    for name, signature in signatures.items():
         model, kind = model_name(signature), weights_kind(signature)
         seed = re.search(r"seed (\d+)", " ".join(_weights_texts(signature)))
         longer = model if kind == "pretrained" else f"{model} {kind}"
-        return [model, longer, f"{longer} {seed[1]}" if seed else longer, name]
-
+        candidates.append([model, longer, f"{longer} {seed[1]}" if seed else longer, name])
+    counts = [Counter(texts) for texts in zip(*candidates, strict=True)]
     result: dict[str, Signature] = {}
-    counts = [Counter(texts) for texts in zip(*map(candidates, signatures), strict=True)]
-    for name, signature in signatures.items():
-        fit = (text for text, count in zip(candidates(name), counts, strict=True) if count[text] == 1)
+    for texts, signature in zip(candidates, signatures.values(), strict=True):
+        fit = (text for text, count in zip(texts, counts, strict=True) if count[text] == 1)
         result[next(text for text in fit if text not in result)] = signature
     return result
 

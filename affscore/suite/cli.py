@@ -60,7 +60,9 @@ def run_suite(options: argparse.Namespace) -> int:
             channels_last=options.channels_last,
         )
         print(suites.estimate(speed, models, images=options.images, processes=options.processes))
-        print(f"Forward passes on {_describe(device)}, torch {torch.__version__}. Reading images may take longer.")
+        threads = f"the CPU with {torch.get_num_threads()} of {os.cpu_count()} threads"
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else threads
+        print(f"Forward passes on {name}, torch {torch.__version__}. Reading images may take longer.")
         return 0
     if options.out is None:
         raise ValueError("--out is missing; it should be the folder for the signatures and their records.")
@@ -107,8 +109,7 @@ def run_merge(options: argparse.Namespace) -> int:
 
 
 def _recorded(folder: Path) -> list[str]:
-    found = records.names(folder)
-    if not found:
+    if not (found := records.names(folder)):
         raise FileNotFoundError(f"folder: there are no records in {folder / 'records'}.")
     return found
 
@@ -119,9 +120,3 @@ def run_report(options: argparse.Namespace) -> int:
 
     print(report(options.folder, options.out))
     return 0
-
-
-def _describe(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"the CPU with {torch.get_num_threads()} of {os.cpu_count()} threads"

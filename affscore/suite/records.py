@@ -67,10 +67,6 @@ def some(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers[:8])) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
 
 
-def _file(folder: Path, name: str, index: int) -> Path:
-    return folder / "records" / name / f"batch-{index:05}.json"
-
-
 def _bytes(content: dict[str, Any]) -> bytes:
     """The file that holds ``content``."""
     checksum = hashlib.sha256(json.dumps(content, allow_nan=False).encode()).hexdigest()
@@ -89,7 +85,7 @@ def write_batch(folder: Path, name: str, run: Run, result: BatchResult, skipped:
     batch = asdict(result)
     batch["scores"] = [repr(float(value)) for value in result.scores]
     batch["companions"] = {key: [repr(float(value)) for value in values] for key, values in result.companions.items()}
-    path = _file(folder, name, result.index)
+    path = folder / "records" / name / f"batch-{result.index:05}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as beside, open(beside, "wb") as file:
@@ -126,9 +122,9 @@ def read_batches(folder: Path, name: str, run: Run | None = None) -> tuple[Run |
 
     Raises RecordError if a file is damaged, belongs to another run, or is a record as older versions wrote them.
     """
-    for old in _old_records(folder, name):
+    if old := _old_records(folder, name):
         raise RecordError(
-            f"{old} is a record of an older form, which cannot be read; restart the run, or move it away."
+            f"{old[0]} is a record of an older form, which cannot be read; restart the run, or move it away."
         )
     found = {}
     for path in sorted((folder / "records" / name).glob("batch-*.json")):
@@ -140,8 +136,8 @@ def read_batches(folder: Path, name: str, run: Run | None = None) -> tuple[Run |
         skipped = batch.pop("skipped")
         batch["calls"] = [Call(**{**call, "shape": tuple(call["shape"])}) for call in batch["calls"]]
         batch["excluded"] = [Excluded(**item) for item in batch["excluded"]]
-        batch["scores"] = [float(text) for text in batch["scores"]]
-        batch["companions"] = {key: [float(text) for text in texts] for key, texts in batch["companions"].items()}
+        batch["scores"] = [*map(float, batch["scores"])]
+        batch["companions"] = {key: [*map(float, texts)] for key, texts in batch["companions"].items()}
         found[batch["index"]] = BatchResult(**batch), skipped
     return run, found
 
@@ -164,10 +160,11 @@ def signature_of(run: Run, batches: Mapping[int, Batch]) -> Signature:
 
 def run_of(signature: Signature) -> Run:
     """The run that a signature of :func:`signature_of` belongs to."""
-    facts = dict(signature.provenance)
-    facts["data"] = {key: value for key, value in facts.get("data", {}).items() if key != "skipped"}
-    measured = {"pool": signature.pool, "covariance": signature.covariance, "companions": list(signature.companions)}
-    return {"batches": len(signature.batch_sizes), **measured, "provenance": facts}
+    data = {key: value for key, value in signature.provenance.get("data", {}).items() if key != "skipped"}
+    return {
+        "batches": len(signature.batch_sizes), "pool": signature.pool, "covariance": signature.covariance,
+        "companions": list(signature.companions), "provenance": {**signature.provenance, "data": data},
+    }  # fmt: skip
 
 
 def names(folder: str | os.PathLike[str]) -> list[str]:
@@ -180,43 +177,23 @@ def names(folder: str | os.PathLike[str]) -> list[str]:
 def progress_of(folder: str | os.PathLike[str], name: str) -> tuple[int, int]:
     """How many batches of a network are in its records, and how many there should be; 0 and 0 without records.
 
-    Raises
-    ------
-    RecordError
-        If a record is damaged or they do not belong together.
+    Raises RecordError if a record is damaged or they do not belong together.
     """
     run, found = read_batches(Path(folder), name)
     return len(found), 0 if run is None else run["batches"]
 
 
 def merge(folder: str | os.PathLike[str], name: str) -> Signature:
-    """The signature of a network from the records in a folder, whoever wrote them.
+    """The signature of a network from the records in ``folder/records/name``: the same bits, whoever wrote them.
 
-    Parameters
-    ----------
-    folder
-        The folder of a run; the records are in ``folder/records/name``.
-    name
-        The network, as in the names of the files.
-
-    Returns
-    -------
-    Signature
-        The same, bit for bit, whoever measured which batch.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no record.
-    RecordError
-        If a record is damaged, batches are missing, or the records do not belong together.
+    Raises FileNotFoundError if there is no record; RecordError if one is damaged, batches are missing, or the records
+    do not belong together.
     """
     folder = Path(folder)
     run, found = read_batches(folder, name)
     if run is None:
         raise FileNotFoundError(f"there is no record of {name} in {folder / 'records'}.")
-    missing = [k for k in range(run["batches"]) if k not in found]
-    if missing:
+    if missing := [k for k in range(run["batches"]) if k not in found]:
         raise RecordError(
             f"the records of {name} in {folder / 'records'} hold {len(found)} of {run['batches']} batches; "
             f"missing {some(missing)}."

@@ -67,12 +67,9 @@ def _feed(digest: Any, name: str, value: Any) -> None:
     if isinstance(value, torch.Tensor):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
         digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-    elif isinstance(value, Mapping):
-        for key in sorted(value):
-            _feed(digest, f"{name}.{key}", value[key])
-    elif isinstance(value, list | tuple):
-        for i, item in enumerate(value):
-            _feed(digest, f"{name}.{i}", item)
+    elif isinstance(value, Mapping | list | tuple):
+        for key, item in sorted(value.items()) if isinstance(value, Mapping) else enumerate(value):
+            _feed(digest, f"{name}.{key}", item)
 
 
 def _described(
@@ -90,10 +87,7 @@ def _described(
         "weights_sha256": weights_checksum(model),
         "data": {key: value for key, value in data.items() if key != "skipped"},
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-        "micro_batch": settings.micro_batch,
-        "precision": settings.precision,
-        "channels_last": settings.channels_last,
-        "scoring": settings.scoring,
+        **{key: getattr(settings, key) for key in ("micro_batch", "precision", "channels_last", "scoring")},
         "versions": versions() | {"scipy": scipy.__version__},
     }
     if device.type == "cpu":
@@ -101,7 +95,7 @@ def _described(
         facts["threads"] = torch.get_num_threads()
     else:
         facts["versions"] |= {"cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version()}
-    measured = {"pool": settings.pool, "covariance": settings.covariance, "companions": settings.companions}
+    measured = {key: getattr(settings, key) for key in ("pool", "covariance", "companions")}
     return json.loads(json.dumps({"batches": len(batches), **measured, "provenance": facts}))
 
 
@@ -135,7 +129,8 @@ def run(
     ranks
         The processes that share the work (:func:`affscore.suite.ranks.joined_ranks`); all of them make this same call.
     progress
-        Called with the number of batches that were just finished on this rank, or found finished.
+        Called with the number of batches that were found finished, and after each of this rank's with the number that
+        all ranks finish in that time if they are as fast.
 
     Returns
     -------
@@ -186,7 +181,7 @@ def run(
         place = folder / "records" / name
         warnings.warn(f"{place} lacks batch {records.some(lost)}; it is measured again.", stacklevel=2)
     if progress:
-        progress(len(done) if ranks.rank == 0 else 0)
+        progress(len(done))
     mine = missing[ranks.rank :: ranks.world]
 
     def work() -> None:
@@ -194,32 +189,28 @@ def run(
             return
         skipped: dict[int, list[dict[str, str]]] = {}
         source = _loaded(batches, mine, skipped)
-        for result in batch_results(model, source, settings, device=device, numbers=mine):
+        for i, result in enumerate(batch_results(model, source, settings, device=device, numbers=mine)):
             records.write_batch(folder, name, here, result, skipped[result.index])
             found[result.index] = result, skipped[result.index]
             if progress:
-                progress(1)
+                progress(len(missing[i * ranks.world :][: ranks.world]))
 
     try:
         ranks.together(work)
-    except KeyboardInterrupt as error:
-        raise KeyboardInterrupt(_kept("interrupted.", folder, name, len(batches))) from error
-    except OSError as error:
-        raise records.os_error(error.errno, _kept(str(error), folder, name, len(batches))) from error
-    except ValueError as error:
-        raise RunError(_kept(str(error), folder, name, len(batches))) from error
+    except (KeyboardInterrupt, OSError, ValueError) as error:
+        done_now, _ = records.progress_of(folder, name)
+        why = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error).rstrip(".")
+        text = f"{why}. {done_now} of {len(batches)} batches are kept in {folder / 'records'}; the same run goes on."
+        if isinstance(error, OSError):
+            raise records.os_error(error.errno, text) from error
+        raise (KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else RunError)(text) from error
     # Of those that several ranks see, the first one tells the others.
     seen = ranks.gather(set(found))
-    own = {k: batch for k, batch in found.items() if not any(k in others for others in seen[: ranks.rank])}
+    own = {k: batch for k, batch in found.items() if k not in set().union(*seen[: ranks.rank])}
     together = {k: batch for part in ranks.gather(own) for k, batch in part.items()}
     result = ranks.together(lambda: records.signature_of(here, together))
     ranks.together(lambda: result.save(folder / f"{name}.json") if ranks.rank == 0 else None)
     return result
-
-
-def _kept(message: str, folder: Path, name: str, total: int) -> str:
-    done, _ = records.progress_of(folder, name)
-    return f"{message.rstrip('.')}. {done} of {total} batches are kept in {folder / 'records'}; the same run goes on."
 
 
 def _found(folder: Path, name: str, here: records.Run, ranks: Ranks) -> dict[int, records.Batch]:

@@ -114,7 +114,7 @@ def run_suite(
     settings, device, restart, ranks
         As for :func:`affscore.suite.runs.run`.
     progress
-        Show one progress bar, of the batches of all networks.
+        Show a progress bar for each network.
 
     Returns
     -------
@@ -147,9 +147,9 @@ def run_suite(
     options: dict[str, Any] = {"batch_size": batch_size, "batches": batches, "seed": seed}
     data_set = place.resolve().name if place.is_dir() else dataset
     request = json.loads(json.dumps({"dataset": data_set, "weights": weights} | options | asdict(settings)))
-    bar = _Bar(len(models), ranks, shown=progress and ranks.rank == 0)
+    shown = progress and ranks.rank == 0
 
-    def measure(model: str) -> None:
+    def measure(model: str, title: str) -> None:
         if restart:
             ranks.one_first(lambda: set_aside(folder, model))
         # The first rank decides: another machine may not see its files.
@@ -163,30 +163,28 @@ def run_suite(
             )
         except (ValueError, OSError) as error:
             raise SuiteError(str(error)) from error
-        bar.expect(len(data))
         about = {"model": model, "weights": net.provenance, "request": request}
-        run(
-            net.model, data, folder, model,
-            settings=settings, device=device, provenance=about, ranks=ranks, progress=bar.advance,
-        )  # fmt: skip
+        with require("tqdm.auto").tqdm(desc=title, total=len(data), unit="batch", disable=not shown) as bar:
+            run(
+                net.model, data, folder, model,
+                settings=settings, device=device, provenance=about, ranks=ranks, progress=bar.update,
+            )  # fmt: skip
 
     failures = []
-    with bar.tqdm, redirect_stdout(sys.stderr):  # downloads announce themselves on standard output
-        for model in models:
-            bar.begin(model)
-            try:
-                measure(model)
-            except SuiteError:
+    for number, model in enumerate(models, start=1):
+        try:
+            with redirect_stdout(sys.stderr):  # downloads announce themselves on standard output
+                measure(model, f"{model} ({number} of {len(models)})")
+        except SuiteError:
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in _HOPELESS:
                 raise
-            except Exception as error:
-                if isinstance(error, OSError) and error.errno in _HOPELESS:
-                    raise
-                failures.append(Failure(model, _reason(error)))
-                if progress and ranks.rank == 0:
-                    bar.tqdm.write(f"affscore: {model} failed: {failures[-1].reason}", file=sys.stderr)
-            bar.end()
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
+            failures.append(Failure(model, _reason(error)))
+            if shown:
+                print(f"affscore: {model} failed: {failures[-1].reason}", file=sys.stderr)
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
     return failures
 
 
@@ -208,38 +206,11 @@ def _reason(error: Exception) -> str:
     return text if expected else f"{type(error).__name__}: {text}"
 
 
-class _Bar:
-    """One progress bar for all batches of all networks; a network that is skipped or fails counts as gone through."""
-
-    def __init__(self, models: int, ranks: Ranks, shown: bool):
-        self.tqdm = require("tqdm.auto").tqdm(total=0, unit="batch", disable=not shown)
-        self.models, self.ranks, self.number, self.batches = models, ranks.world, 0, 0
-
-    def begin(self, model: str) -> None:
-        self.number += 1
-        self.tqdm.set_description(f"{model} ({self.number} of {self.models})")
-
-    def expect(self, batches: int) -> None:
-        self.batches, self.tqdm.total = batches, self.models * batches
-        self._to((self.number - 1) * batches)
-
-    def advance(self, batches: int) -> None:
-        """By batches of this rank; the others are about as far."""
-        self._to(min(int(self.tqdm.n) + self.ranks * batches, self.number * self.batches))
-
-    def end(self) -> None:
-        self._to(self.number * self.batches)
-
-    def _to(self, place: int) -> None:
-        self.tqdm.update(place - int(self.tqdm.n))
-
-
 def measure_speed(
     models: Iterable[str] = REPRESENTATIVES,
     *,
     device: str | torch.device = "cpu",
     images: int = 32,
-    seconds: float = 2.0,
     precision: str = "full",
     channels_last: bool = False,
 ) -> dict[str, float]:
@@ -252,13 +223,12 @@ def measure_speed(
     device, precision, channels_last
         As for :func:`affscore.signature`.
     images
-        How many pass through the network at a time.
-    seconds
-        How long to time each network, after one pass that does not count.
+        How many pass through the network at a time. Each network is timed for two seconds, after one pass that does
+        not count.
 
     Examples
     --------
-    >>> speed = measure_speed(["squeezenet1_1"], images=2, seconds=0.1)
+    >>> speed = measure_speed(["squeezenet1_1"], images=2)
     >>> speed["squeezenet1_1"] > 0
     True
     """
@@ -273,7 +243,7 @@ def measure_speed(
         autocast = torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
         times: list[float] = []
         with torch.no_grad(), tf32(precision == "tf32"), autocast:
-            while len(times) < 2 or times[-1] - times[0] < seconds:  # the first pass does not count
+            while len(times) < 2 or times[-1] - times[0] < 2:  # the first pass does not count
                 model(x)
                 if device.type == "cuda":
                     torch.cuda.synchronize(device)

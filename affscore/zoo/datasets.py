@@ -5,7 +5,6 @@ Used by the chapter ``first_signature`` and by ``python -m affscore signature``.
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import hashlib
 import math
@@ -21,7 +20,7 @@ import numpy as np
 import torch
 
 from affscore.zoo.batches import Batches, UnreadableImage
-from affscore.zoo.models import require
+from affscore.zoo.models import did_you_mean, line_of, require
 
 __all__ = ["NAMES", "check_name", "cifar", "fashion_mnist_file", "load_dataset", "photographs", "read_idx"]
 
@@ -115,16 +114,15 @@ def load_dataset(
             images = read_idx(fashion_mnist_file("t10k-images-idx3-ubyte", root))
         else:
             images = cifar(str(name), root, train=False).data
-        read, count, more = _from_array(images, preprocess), len(images), {"split": "test", **_checksum(images)}
-    elif name in ("imagenet", "imagenette"):
-        directory = _imagenet(_root(root)) if name == "imagenet" else _imagenette(_root(root))
-        read, count, more = _from_folder(directory, preprocess)
-        if count != EXPECTED[str(name)]:
-            warnings.warn(f"{name}: {directory} has {count} images, not {EXPECTED[str(name)]}.", stacklevel=2)
+        read, count, more = _from_array(images, preprocess)
     else:
-        directory = Path(name).expanduser()
-        provenance["dataset"] = directory.resolve().name
+        known = {"imagenet": _imagenet, "imagenette": _imagenette}.get(str(name))
+        directory = known(_root(root)) if known else Path(name).expanduser()
         read, count, more = _from_folder(directory, preprocess)
+        if not known:
+            provenance["dataset"] = directory.resolve().name
+        elif count != EXPECTED[str(name)]:
+            warnings.warn(f"{name}: {directory} has {count} images, not {EXPECTED[str(name)]}.", stacklevel=2)
     return Batches(read, count, batch_size, batches, seed, provenance | more, workers)
 
 
@@ -140,8 +138,7 @@ def check_name(name: str | os.PathLike[str]) -> None:
     """
     if name in NAMES or Path(name).expanduser().is_dir():
         return
-    close = difflib.get_close_matches(str(name).lower(), NAMES)
-    hint = f"Did you mean {', '.join(close)}?" if close else f"The data sets are {', '.join(NAMES)}."
+    hint = did_you_mean(str(name).lower(), NAMES, f"The data sets are {', '.join(NAMES)}.")
     raise ValueError(f"dataset: there is no data set and no folder {os.fspath(name)!r}. {hint}")
 
 
@@ -190,8 +187,7 @@ def _photographs(preprocess: Preprocess, seed: int) -> tuple[Callable[[int], tor
 
 def _noise(preprocess: Preprocess, seed: int) -> tuple[Callable[[int], torch.Tensor], dict[str, Any]]:
     """Image i: independent standard normal values, of the shape that ``preprocess`` gives."""
-    blank = require("PIL.Image").new("RGB", (256, 256))
-    shape = tuple(preprocess(blank).shape)
+    shape = tuple(preprocess(require("PIL.Image").new("RGB", (256, 256))).shape)
 
     def read(i: int) -> torch.Tensor:
         return torch.from_numpy(np.random.default_rng([seed, i]).standard_normal(shape, dtype=np.float32))
@@ -199,43 +195,33 @@ def _noise(preprocess: Preprocess, seed: int) -> tuple[Callable[[int], torch.Ten
     return read, {"source": "standard normal values in place of preprocessed images"}
 
 
-def _from_array(images: np.ndarray, preprocess: Preprocess) -> Callable[[int], torch.Tensor]:
-    """Images of an array of uint8, (N, H, W) or (N, H, W, 3)."""
+def _from_array(
+    images: np.ndarray, preprocess: Preprocess
+) -> tuple[Callable[[int], torch.Tensor], int, dict[str, Any]]:
+    """Test images in an array of uint8, (N, H, W) or (N, H, W, 3)."""
     fromarray = require("PIL.Image").fromarray
-    return lambda i: preprocess(fromarray(images[i]).convert("RGB"))
-
-
-def _checksum(content: np.ndarray) -> dict[str, str]:
-    """What tells other data of the same name apart."""
-    return {"sha256": hashlib.sha256(np.ascontiguousarray(content).data).hexdigest()}
+    facts = {"split": "test", "sha256": hashlib.sha256(np.ascontiguousarray(images).data).hexdigest()}
+    return lambda i: preprocess(fromarray(images[i]).convert("RGB")), len(images), facts
 
 
 def _from_folder(folder: Path, preprocess: Preprocess) -> tuple[Callable[[int], torch.Tensor], int, dict[str, Any]]:
     """Images in a folder and the folders below it, in the order of their names."""
     suffixes = require("torchvision.datasets.folder").IMG_EXTENSIONS
-    paths = sorted(
-        Path(parent, file)
-        for parent, _, files in os.walk(folder, followlinks=True)
-        for file in files
-        if file.lower().endswith(suffixes)
-    )
+    files = (Path(parent, file) for parent, _, files in os.walk(folder, followlinks=True) for file in files)
+    paths = sorted(path for path in files if path.name.lower().endswith(suffixes))
     if not paths:
         raise ValueError(f"dataset: the folder {folder} holds no image (looked for {', '.join(suffixes)}).")
 
     def read(i: int) -> torch.Tensor:
         return preprocess(_decode(paths[i], paths[i].relative_to(folder).as_posix()))
 
-    # Of names and sizes: reading every image would take as long as the run.
-    listing = "".join(f"{path.relative_to(folder).as_posix()} {_size(path)}\n" for path in paths)
-    names_and_sizes = np.frombuffer(listing.encode("utf-8", "surrogateescape"), dtype=np.uint8)
-    return read, len(paths), {"source": "image files", **_checksum(names_and_sizes)}
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:  # a link to nowhere: skipped when it is to be read
-        return -1
+    # Of names and sizes: reading every image would take as long as the run. A link to nowhere, whose size is written
+    # as -1, is skipped when it is to be read.
+    digest = hashlib.sha256()
+    for path in paths:
+        size = path.stat().st_size if os.path.exists(path) else -1
+        digest.update(f"{path.relative_to(folder).as_posix()} {size}\n".encode("utf-8", "surrogateescape"))
+    return read, len(paths), {"source": "image files", "sha256": digest.hexdigest()}
 
 
 def _decode(path: Path, name: str) -> Any:
@@ -260,21 +246,18 @@ def fashion_mnist_file(name: str, root: str | os.PathLike[str] | None) -> Path:
     places = [*([DEBIAN_FASHION_MNIST] if root is None else []), folder, folder / "FashionMNIST" / "raw"]
     candidates = [place / file for place in places for file in (name, f"{name}.gz")]
     if not any(path.is_file() for path in candidates):
-        dataset = require("torchvision.datasets").FashionMNIST
         todo = "install the Debian package dataset-fashion-mnist"
-        _torchvision(dataset, "fashion-mnist", folder, todo, train=False, download=True)
+        _torchvision("FashionMNIST", "fashion-mnist", folder, todo, train=False, download=True)
     return next(path for path in candidates if path.is_file())
 
 
 def cifar(name: str, root: str | os.PathLike[str] | None, *, train: bool) -> Any:
     """Torchvision's data set: ``data`` uint8 (N, 32, 32, 3) and ``targets``, a list of N labels."""
-    datasets = require("torchvision.datasets")
-    dataset = datasets.CIFAR10 if name == "cifar10" else datasets.CIFAR100
     with warnings.catch_warnings():
         # The files were pickled by Python 2, with a 0 where NumPy 2.4.0 to 2.4.4 want False.
         warnings.filterwarnings("ignore", message=r"dtype\(\): align should be passed", category=Warning)
-        todo = f"put the archive from {dataset.url} there"
-        return _torchvision(dataset, name, _root(root), todo, train=train, download=True)
+        todo = "put the archive from {} there"
+        return _torchvision(name.upper(), name, _root(root), todo, train=train, download=True)
 
 
 def read_idx(path: Path) -> np.ndarray:
@@ -294,12 +277,11 @@ def read_idx(path: Path) -> np.ndarray:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"dataset: {path} is damaged ({error}); delete it and get it again.") from error
-    kind = int.from_bytes(data[:4], "big")
-    what, axes = {2051: ("images", 3), 2049: ("labels", 1)}.get(kind, ("", 0))
+    what, axes = {2051: ("images", 3), 2049: ("labels", 1)}.get(int.from_bytes(data[:4], "big"), ("", 0))
     begin = 4 + 4 * axes
     if not what or len(data) < begin:
         raise ValueError(f"dataset: {path} is not an idx file of images or labels; delete it and get it again.")
-    shape = tuple(int(length) for length in np.frombuffer(data[4:begin], dtype=">u4"))
+    shape = np.frombuffer(data[4:begin], dtype=">u4").tolist()
     if len(data) - begin != math.prod(shape):
         raise ValueError(
             f"dataset: {path} is damaged: {math.prod(shape)} bytes of {what} were announced and "
@@ -311,9 +293,8 @@ def read_idx(path: Path) -> np.ndarray:
 def _imagenet(root: Path) -> Path:
     """The folder of the validation images: ``root/val`` (torchvision's layout) or ``root`` itself."""
     if not (root / "val").is_dir() and (root / "ILSVRC2012_img_val.tar").is_file():
-        dataset = require("torchvision.datasets").ImageNet  # unpacks the two archives
         todo = "put ILSVRC2012_devkit_t12.tar.gz and ILSVRC2012_img_val.tar there"
-        _torchvision(dataset, "imagenet", root, todo, split="val")
+        _torchvision("ImageNet", "imagenet", root, todo, split="val")  # unpacks the two archives
     folder = root / "val" if (root / "val").is_dir() else root
     if not folder.is_dir() or not any(folder.iterdir()) or (folder / "train").is_dir():
         raise FileNotFoundError(
@@ -330,19 +311,18 @@ def _imagenette(root: Path) -> Path:
         return root / "val"
     folder = root / "imagenette2-320" / "val"
     if not folder.is_dir():
-        dataset = require("torchvision.datasets").Imagenette
         todo = "unpack https://s3.amazonaws.com/fast-ai-imageclas/imagenette2-320.tgz there"
-        _torchvision(dataset, "imagenette", root, todo, split="val", size="320px", download=True)
+        _torchvision("Imagenette", "imagenette", root, todo, split="val", size="320px", download=True)
     return folder
 
 
-def _torchvision(dataset: Any, name: str, root: Path, todo: str, **options: Any) -> Any:
+def _torchvision(kind: str, name: str, root: Path, todo: str, **options: Any) -> Any:
     """Let torchvision find, check or download a data set; say what to do where that fails."""
+    dataset = getattr(require("torchvision.datasets"), kind)
     try:
         return dataset(root, **options)
     except (OSError, RuntimeError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[-1].strip().rstrip(".")
         raise OSError(
-            f"dataset: {name} is not in {root} and could not be had ({reason}): {todo}, "
-            "or pass the folder that holds it as root."
+            f"dataset: {name} is not in {root} and could not be had ({line_of(error, -1)}): "
+            f"{todo.format(getattr(dataset, 'url', ''))}, or pass the folder that holds it as root."
         ) from error

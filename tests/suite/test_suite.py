@@ -111,7 +111,7 @@ def test_a_suite_goes_on_after_a_failure_and_later_does_only_that(loaded, tmp_pa
     assert "batch 0" in failures[0].reason and "RuntimeError" in failures[0].reason
     assert "0 of 3 batches are kept" in failures[0].reason
     err = capsys.readouterr().err
-    assert f"affscore: {NAMES[1]} failed: " in err and "9/9" in err
+    assert f"affscore: {NAMES[1]} failed: " in err and err.count("3/3 ") == 2
     assert sorted(path.stem for path in tmp_path.glob("*.json")) == sorted([NAMES[0], NAMES[2]])
     loaded.clear()
     assert run_suite(NAMES, tmp_path, **OPTIONS) == []
@@ -260,9 +260,9 @@ def test_speed_is_that_of_the_forward_pass(monkeypatch):
             time.sleep(0.5 if len(seen) == 1 else 0.01)
 
     monkeypatch.setattr(suite, "load_model", lambda name, weights: LoadedModel(Slow(), None, name, "", {}, 8))
-    speed = measure_speed(["any"], images=4, seconds=0.1, precision="bf16", channels_last=True)
+    speed = measure_speed(["any"], images=4, precision="bf16", channels_last=True)
     assert 4 / 0.5 < speed["any"] <= 4 / 0.01
     assert set(seen) == {((4, 3, 8, 8), True, False, True)}
     seen.clear()
-    measure_speed(["any"], images=4, seconds=0.0)
-    assert set(seen) == {((4, 3, 8, 8), False, False, False)} and len(seen) == 2
+    measure_speed(["any"], images=4)
+    assert set(seen) == {((4, 3, 8, 8), False, False, False)}
