@@ -39,18 +39,10 @@ td, th { border-bottom: 1px solid #8884; padding: .2rem .6rem; }
 class Report:
     """What a report consists of.
 
-    Attributes
-    ----------
-    out
-        Its folder: ``index.html`` and ``report.md`` hold everything, the pictures and tables lie beside them.
-    signatures
-        How many signatures were read.
-    figures, tables
-        The files written, relative to ``out``; each table as ``.md`` and as ``.csv``.
-    left_out
-        One sentence for each thing that could not be made.
-    unreadable
-        One ``{"file": ..., "reason": ...}`` for each file that is not a signature.
+    In the folder ``out``, ``index.html`` and ``report.md`` hold everything; the ``figures`` and ``tables``, each table
+    as ``.md`` and as ``.csv``, lie beside them. ``signatures`` is how many were read; ``left_out`` has one sentence for
+    each thing that could not be made, ``unreadable`` one ``{"file": ..., "reason": ...}`` for each file that is not a
+    signature.
     """
 
     out: Path
@@ -73,12 +65,8 @@ class Report:
 def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Report:
     """Make every figure (PNG) and table (Markdown and CSV) that the signatures of a folder allow.
 
-    Parameters
-    ----------
-    folder
-        Holds signatures as JSON files (:meth:`affscore.Signature.save`).
-    out
-        Where to write; made if it is not there. Files of an earlier report are replaced.
+    ``folder`` holds signatures as JSON files (:meth:`affscore.Signature.save`). ``out``, where to write, is made if it
+    is not there; files of an earlier report are replaced.
 
     Raises
     ------
@@ -104,51 +92,28 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Repor
     out.mkdir(parents=True, exist_ok=True)
 
     title = f"Signatures in {Path(folder).name}"
-    blocks: list[Block] = [("h1", title)]
+    blocks = [_heading(1, title)]
     for section in _sections(found):
         count = f"{section.signatures} signature{'s' * (section.signatures != 1)}"
-        blocks.append(("h2", f"{section.title[0].upper()}{section.title[1:]} ({count})"))
+        blocks.append(_heading(2, f"{section.title[0].upper()}{section.title[1:]} ({count})"))
         for name in section.parts:
             blocks += _part(section, name, result)
     if notes := repr(result).splitlines()[1:]:
-        blocks += [("h2", "Notes"), ("list", *notes)]
+        items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+        blocks += [_heading(2, "Notes"), ("\n".join(f"- {note}" for note in notes), f"<ul>{items}</ul>")]
     page = (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_STYLE}</style></head><body>\n" + "\n".join(map(_html, blocks)) + "\n</body></html>\n"
+        f"<style>{_STYLE}</style></head><body>\n" + "\n".join(block for _, block in blocks) + "\n</body></html>\n"
     )
-    for file, text in (("report.md", "\n".join(map(_markdown, blocks)) + "\n"), ("index.html", page)):
+    for file, text in (("report.md", "\n".join(block for block, _ in blocks) + "\n"), ("index.html", page)):
         with replacing(out / file) as beside:
             beside.write_text(text, encoding="utf-8")
     return result
 
 
-#: A report is a list of these: a table, or ("h2", text), ("picture", title, file), ("list", sentence, sentence, ...).
-Block = Table | tuple[str, ...]
-
-
-def _markdown(block: Block) -> str:
-    match block:
-        case Table():
-            return block.markdown()
-        case ("list", *sentences):
-            return "\n".join(f"- {sentence}" for sentence in sentences)
-        case ("picture", title, file):
-            return f"![{title}]({file})\n"
-        case _:
-            return f"{'#' * int(block[0][1])} {block[1]}\n"
-
-
-def _html(block: Block) -> str:
-    match block:
-        case Table():
-            return block._repr_html_()
-        case ("list", *sentences):
-            return f"<ul>{''.join(f'<li>{html.escape(sentence)}</li>' for sentence in sentences)}</ul>"
-        case ("picture", title, file):
-            return f'<p><img src="{file}" alt="{html.escape(title)}"></p>'
-        case _:
-            return f"<{block[0]}>{html.escape(block[1])}</{block[0]}>"
+#: A report is a list of these, each in Markdown and in HTML.
+Block = tuple[str, str]
 
 
 class Section(NamedTuple):
@@ -161,10 +126,14 @@ class Section(NamedTuple):
     parts: Sequence[str]
 
 
+def _heading(level: int, text: str) -> Block:
+    return f"{'#' * level} {text}\n", f"<h{level}>{html.escape(text)}</h{level}>"
+
+
 def _part(section: Section, name: str, result: Report) -> list[Block]:
     """Make a figure or a table or both, and write their files; what cannot be made is noted."""
     (title, make, draw), base = _PARTS[name], f"{section.prefix}{name}"
-    blocks: list[Block] = [("h3", title)]
+    blocks = [_heading(3, title)]
     before = set(plt.get_fignums())
     try:
         table = make(section.content) if make else None
@@ -172,7 +141,8 @@ def _part(section: Section, name: str, result: Report) -> list[Block]:
             draw(section.content, table)
             plt.gcf().savefig(result.out / f"{base}.png", dpi=150)
             result.figures.append(f"{base}.png")
-            blocks.append(("picture", title, f"{base}.png"))
+            image = f'<p><img src="{base}.png" alt="{html.escape(title)}"></p>'
+            blocks.append((f"![{title}]({base}.png)\n", image))
     except (ValueError, ImportError) as error:
         where = f"{section.title}: " if section.prefix else ""
         result.left_out.append(f"{where}{title}, because {error}")
@@ -184,7 +154,7 @@ def _part(section: Section, name: str, result: Report) -> list[Block]:
         (result.out / f"{base}.md").write_text(table.markdown(), encoding="utf-8")
         (result.out / f"{base}.csv").write_text(table.csv(), encoding="utf-8")
         result.tables.append(base)
-        blocks.append(table)
+        blocks.append((table.markdown(), table._repr_html_()))
     return blocks
 
 
@@ -193,11 +163,11 @@ def _sections(found: Mapping[str, Signature]) -> list[Section]:
     settings: dict[str, dict[str, Signature]] = {}
     by_data: dict[str, dict[str, dict[str, Signature]]] = {}
     by_size: dict[str, dict[str, Signature]] = {}
-    identity = {name: f"{model_name(s)} {s.provenance.get('weights')}" for name, s in found.items()}
-    different = {identity[name]: signature for name, signature in found.items()}
+    identities = [f"{model_name(s)} {s.provenance.get('weights')}" for s in found.values()]
+    different = dict(zip(identities, found.values(), strict=True))
     labels = dict(zip(different, short_names(different), strict=True))
-    for name, signature in found.items():
-        label, about = labels[identity[name]], conditions(signature)
+    for (name, signature), identity in zip(found.items(), identities, strict=True):
+        label, about = labels[identity], conditions(signature)
         settings.setdefault(_sentence(about), {})[name] = signature
         runs = by_data.setdefault(_sentence(about, without="data"), {})
         runs.setdefault(str(about["data"]), {}).setdefault(label, signature)
@@ -211,13 +181,11 @@ def _sections(found: Mapping[str, Signature]) -> list[Section]:
     for title, runs in by_data.items():
         reference = "imagenet" if "imagenet" in runs else next(iter(runs))
         several = [label for label in runs[reference] if sum(label in run for run in runs.values()) > 1]
-        if several:
-            runs = {reference: runs[reference]} | runs
-            kept = {data: {label: run[label] for label in several if label in run} for data, run in runs.items()}
-            content = {data: run for data, run in kept.items() if run}
-            sections.append(
-                Section(f"Data sets: {title}", _prefix(f"data {title}"), len(several), content, ["deviations"])
-            )
+        runs = {reference: runs[reference]} | runs
+        kept = {data: {label: run[label] for label in several if label in run} for data, run in runs.items()}
+        if content := {data: run for data, run in kept.items() if run}:
+            prefix = _prefix(f"data {title}")
+            sections.append(Section(f"Data sets: {title}", prefix, len(several), content, ["deviations"]))
     for title, sizes in by_size.items():
         if len(sizes) > 1:
             prefix = _prefix(f"sizes {title}")
@@ -260,31 +228,23 @@ def _draw_accuracy(signatures: Mapping[str, Signature], table: Table) -> None:
 #: The parts of a report: title, what makes the table from a section's content, what draws from content and table. The
 #: last two compare sections.
 _PARTS: dict[str, tuple[str, Callable[[Any], Table] | None, Callable[[Any, Any], None] | None]] = {
-    "signatures": ("Signatures", None, lambda signatures, _: figures.plot_signatures(signatures)),
+    "signatures": ("Signatures", None, lambda found, _: figures.plot_signatures(found)),
     "statistics": ("Statistics of the scores", compare.statistics, None),
-    "history": (
-        "Smallest, median and largest score by year", compare.history, lambda _, table: figures.plot_history(table),
-    ),
-    "densities": (
-        "Densities of the scores", compare.densities, lambda signatures, _: figures.plot_densities(signatures),
-    ),
+    "history": ("Smallest, median and largest score by year", compare.history, lambda _, t: figures.plot_history(t)),
+    "densities": ("Densities of the scores", compare.densities, lambda found, _: figures.plot_densities(found)),
     "distances": (
-        "DTW distances", distances.distances,
-        lambda _, table: figures.plot_distances(table, distances.leaves(table)),
+        "DTW distances", distances.distances, lambda _, table: figures.plot_distances(table, distances.leaves(table)),
     ),
     "clusters": (
-        "Clusters", lambda signatures: distances.clusters(distances.distances(signatures)),
-        lambda signatures, _: figures.plot_dendrogram(distances.distances(signatures)),
+        "Clusters", lambda found: distances.clusters(distances.distances(found)),
+        lambda found, _: figures.plot_dendrogram(distances.distances(found)),
     ),
-    "map": ("Map of the networks", _map, lambda signatures, table: figures.plot_map(table, signatures)),
+    "map": ("Map of the networks", _map, lambda found, table: figures.plot_map(table, found)),
     "companions": (
-        "Correlations with other measures", compare.companion_correlations,
-        lambda _, table: figures.plot_companions(table),
+        "Correlations with other measures", compare.companion_correlations, lambda _, t: figures.plot_companions(t),
     ),
     "accuracy": ("Correlations with ImageNet accuracy", _accuracy, _draw_accuracy),
-    "deviations": (
-        "Deviations between data sets", distances.deviations, lambda _, table: figures.plot_deviations(table),
-    ),
+    "deviations": ("Deviations between data sets", distances.deviations, lambda _, t: figures.plot_deviations(t)),
     "batch_size": (
         "Batch size", lambda runs: compare.batch_size_table(runs.values()),
         lambda runs, _: figures.plot_batch_sizes(runs.values()),

@@ -48,11 +48,8 @@ class Table:
         self.notes = list(notes)
         self.align = align
         if len({len(values) for values in self.columns.values()}) > 1:
-            raise ValueError(
-                "columns have "
-                + ", ".join(f"{len(values)} ({name})" for name, values in self.columns.items())
-                + " values; they should have the same number."
-            )
+            lengths = ", ".join(f"{len(values)} ({name})" for name, values in self.columns.items())
+            raise ValueError(f"columns have {lengths} values; they should have the same number.")
 
     @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, Any]], **options: Any) -> Table:
@@ -75,11 +72,10 @@ class Table:
 
     def row(self, name: str) -> dict[str, Any]:
         """The row whose first column is ``name``."""
-        first = next(iter(self.columns))
-        for row in self.rows():
-            if row[first] == name:
-                return row
-        raise KeyError(f"there is no row {name!r}; there are {', '.join(map(str, self.columns[first]))}.")
+        names = next(iter(self.columns.values()))
+        if name not in names:
+            raise KeyError(f"there is no row {name!r}; there are {', '.join(map(str, names))}.")
+        return self.rows()[names.index(name)]
 
     def _text(self, value: Any) -> str:
         if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
@@ -98,13 +94,8 @@ class Table:
     def __repr__(self) -> str:
         cells, numeric = self._cells()
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = (
-            " | ".join(
-                cell.rjust(width) if right else cell.ljust(width)
-                for cell, width, right in zip(row, widths, numeric, strict=True)
-            ).rstrip()
-            for row in cells
-        )
+        sides = [f"{'>' if right else '<'}{width}" for width, right in zip(widths, numeric, strict=True)]
+        lines = (" | ".join(map(format, row, sides)).rstrip() for row in cells)
         return "\n".join([*lines, *self.notes])
 
     def _repr_html_(self) -> str:
