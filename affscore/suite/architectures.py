@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from affscore.signature import Signature
 from affscore.zoo.models import require, usual_weights
@@ -18,19 +18,13 @@ from affscore.zoo.models import require, usual_weights
 __all__ = ["FAMILIES", "GROUPS", "KINDS", "Facts", "Family", "facts", "model_name", "short_names", "weights_kind"]
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(NamedTuple):
     """Architectures of one publication.
 
-    Attributes
-    ----------
-    group
-        The group of the paper's Figure 6 that it belongs to, see :data:`GROUPS`.
-    year
-        Year of the first public version of the paper that introduced it.
-    depths
-        Name of each model and its depth: the number of convolutions and linear maps on the longest path from the
-        input to the output, so 50 for ``resnet50``. (The public reference code takes the number of modules.)
+    ``group`` is that of the paper's Figure 6, see :data:`GROUPS`; ``year`` that of the first public version of the
+    paper that introduced it. ``depths`` has the name of each model and its depth: the number of convolutions and linear
+    maps on the longest path from the input to the output, so 50 for ``resnet50``. (The public reference code takes the
+    number of modules.)
     """
 
     group: str
@@ -90,24 +84,13 @@ _LITE = {
 }
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """What is published about a model; None where it is not known (a network of your own).
 
-    Attributes
-    ----------
-    model, family, group
-        Names; family and group are ``"other"`` where the model is not in :data:`FAMILIES`.
-    year, depth
-        As in :class:`Family`.
-    parameters
-        Number of parameters.
-    gflops
-        10^9 multiply-adds for one image, which torchvision calls GFLOPS.
-    accuracy
-        ImageNet-1k top-1 accuracy of ``weights``, in percent.
-    weights
-        The published weights that ``accuracy`` and ``gflops`` belong to.
+    Family and group are ``"other"`` where the model is not in :data:`FAMILIES`; year and depth are as in
+    :class:`Family`. ``parameters`` is their number, ``gflops`` 10^9 multiply-adds for one image, which torchvision
+    calls GFLOPS, ``accuracy`` ImageNet-1k's top-1 in percent. ``weights`` are the published ones that accuracy and
+    gflops belong to.
     """
 
     model: str

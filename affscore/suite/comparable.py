@@ -45,22 +45,12 @@ def load_signatures(
 ) -> dict[str, Signature]:
     """The signatures in a folder, one JSON file each, in the order of their files' names.
 
-    They are named after their model where it is the only one, otherwise by :func:`short_names`.
+    The files are as :meth:`affscore.Signature.save` writes them. Signatures are named after their model where it is the
+    only one, otherwise by :func:`short_names`. The list ``unreadable`` receives one ``{"file": ..., "reason": ...}``
+    for each file that is not a signature; by default such a file is an error.
 
-    Parameters
-    ----------
-    folder
-        A folder with files as :meth:`affscore.Signature.save` writes them.
-    unreadable
-        A list that receives one ``{"file": ..., "reason": ...}`` for each file that is not a signature. By default
-        such a file is an error.
-
-    Raises
-    ------
-    ValueError
-        If there is no signature in the folder, or a file is not one.
-    FileNotFoundError
-        If there is no such folder.
+    Raises ValueError if there is no signature in the folder, or a file is not one; FileNotFoundError if there is no
+    such folder.
     """
     folder = Path(folder)
     if not folder.is_dir():

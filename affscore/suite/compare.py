@@ -35,15 +35,10 @@ __all__ = [
 
 
 def _statistics(values: Floats) -> dict[str, Any]:
-    return {
-        "mean": float(values.mean()),
-        "median": float(np.median(values)),
-        "min": float(values.min()),
-        "max": float(values.max()),
-        "spread": float(np.ptp(values)),
-        "std": float(values.std()),
-        "last": float(values[-1]),
-    }
+    over: dict[str, Any] = {
+        "mean": np.mean, "median": np.median, "min": np.min, "max": np.max, "spread": np.ptp, "std": np.std,
+    }  # fmt: skip
+    return {name: float(statistic(values)) for name, statistic in over.items()} | {"last": float(values[-1])}
 
 
 def _batch_std(signature: Signature) -> float:
@@ -90,16 +85,9 @@ def _kernel(values: Floats) -> gaussian_kde | None:
 def density_curves(signatures: Signatures) -> tuple[Floats, dict[str, Floats]]:
     """Kernel density estimates of each network's scores (Figure 5 C), by SciPy.
 
-    Returns
-    -------
-    grid
-        float64, shape (400,): where the densities are evaluated, from below the smallest score of all to above the
-        largest.
-    curves
-        The density of each network, of the same shape; NaN for a network without two different scores.
+    Returns the grid, float64 of shape (400,), where they are evaluated, from below the smallest score of all to above
+    the largest; and the density of each network, of the same shape, NaN for a network without two different scores.
 
-    Notes
-    -----
     The bandwidth follows Scott's rule, n^(-1/5) standard deviations of the sample; the paper does not give its own. A
     score is at most 1, and the Gaussian kernel knows nothing of it: some mass lies beyond 1.
     """
@@ -157,10 +145,8 @@ COMPANIONS = {
 
 def _companions(signature: Signature) -> dict[str, Floats]:
     """Those columns of :data:`COMPANIONS` that were taken, averaged over batches, each of shape (calls,)."""
-    mean = {
-        name: np.ma.masked_invalid(values).mean(axis=0).filled(math.nan)
-        for name, values in signature.companions.items()
-    }
+    taken = signature.companions.items()
+    mean = {name: np.ma.masked_invalid(values).mean(axis=0).filled(math.nan) for name, values in taken}
     return {
         column: mean[names[0]] - mean[names[1]] if len(names) == 2 else mean[names[0]]
         for column, names in COMPANIONS.items()
@@ -255,17 +241,10 @@ def batch_size_table(signatures: Iterable[Signature]) -> Table:
     once for each size, for instance ``[signature(model, images.split(n)) for n in (128, 256, 512)]`` over the same
     images.
 
-    Parameters
-    ----------
-    signatures
-        Signatures of one network with the same pool, covariance and data, and different batch sizes.
-
-    Returns
-    -------
-    Table
-        Columns: batch size; batches; mean score; batch_std, the standard deviation over batches averaged over the
-        calls (NaN for one batch); mean change, root mean square and largest absolute change of a call's score from
-        the largest batch size; DTW distance to it.
+    ``signatures`` are of one network, with the same pool, covariance and data, and different batch sizes. Columns:
+    batch size; batches; mean score; batch_std, the standard deviation over batches averaged over the calls (NaN for one
+    batch); mean change, root mean square and largest absolute change of a call's score from the largest batch size; DTW
+    distance to it.
     """
     runs = {f"run {i}": signature for i, signature in enumerate(signatures)}
     runs = collect(runs, least=2, without="batch size")
@@ -281,16 +260,9 @@ def batch_size_table(signatures: Iterable[Signature]) -> Table:
             raise ValueError("signatures have different activation calls; they should be of one network.")
         change = signature.mean - reference.mean
         change = change[np.isfinite(change)]
-        rows.append(
-            {
-                "batch size": size,
-                "batches": len(signature.scores),
-                "mean score": float(sequence(signature).mean()),
-                "batch_std": _batch_std(signature),
-                "mean change": float(change.mean()) if len(change) else math.nan,
-                "rms change": float(np.sqrt((change**2).mean())) if len(change) else math.nan,
-                "largest change": float(np.abs(change).max()) if len(change) else math.nan,
-                "DTW": dtw(sequence(signature), sequence(reference)),
-            }
-        )
+        changes = [change.mean(), np.sqrt((change**2).mean()), np.abs(change).max()] if len(change) else [math.nan] * 3
+        row = {"batch size": size, "batches": len(signature.scores), "mean score": float(sequence(signature).mean())}
+        row |= {"batch_std": _batch_std(signature)}
+        row |= dict(zip(("mean change", "rms change", "largest change"), map(float, changes), strict=True))
+        rows.append(row | {"DTW": dtw(sequence(signature), sequence(reference))})
     return Table.from_rows(rows, digits=3)

@@ -33,12 +33,8 @@ def dtw(a: ArrayLike, b: ArrayLike) -> float:
     """Dynamic time warping distance of two sequences of scores (Sakoe and Chiba, 1978).
 
     A warping path aligns the sequences from their first to their last elements; a step advances in one or in both by
-    one. The distance is the least possible square root of the summed squared differences along a path.
-
-    Parameters
-    ----------
-    a, b
-        Sequences of shapes (n,) and (m,), of finite numbers.
+    one. The distance is the least possible square root of the summed squared differences along a path. The sequences
+    have shapes (n,) and (m,), of finite numbers.
 
     Notes
     -----
@@ -47,9 +43,7 @@ def dtw(a: ArrayLike, b: ArrayLike) -> float:
     networks) fits that, and would be far too large for normalised ones.
 
     The distance is symmetric and not negative. Repeating an element costs nothing, so it can be 0 for different
-    sequences, and the triangle inequality does not hold.
-
-    Computed by dtaidistance.
+    sequences, and the triangle inequality does not hold. Computed by dtaidistance.
 
     Examples
     --------
@@ -126,11 +120,8 @@ def mds_map(distances: Table) -> Table:
     axes are principal axes, the longer first, each turned so that the network farthest out lies on the positive
     side; they have no other meaning. (The paper scales "the linkage matrix"; we scale the distances.)
 
-    Returns
-    -------
-    Table
-        Columns: model, weights, x and y (centred, in the units of the distances). The note gives Kruskal's stress-1,
-        sqrt(sum (on the map - given)^2 / sum given^2): 0 is a perfect map; above about .2 do not trust it.
+    Columns: model, weights, x and y (centred, in the units of the distances). The note gives Kruskal's stress-1,
+    sqrt(sum (on the map - given)^2 / sum given^2): 0 is a perfect map; above about .2 do not trust it.
 
     Examples
     --------
@@ -164,18 +155,12 @@ def mds_map(distances: Table) -> Table:
 def deviations(runs: Mapping[str, Signatures]) -> Table:
     """How far each network's signature moves when something changes: the DTW distance to a reference (Figure 18).
 
-    Parameters
-    ----------
-    runs
-        Maps a label, such as the name of a data set, to the signatures taken with it; models have the same name in
-        each. The first is the reference; the paper's is ImageNet. Pool, covariance and batch size must agree between
-        the runs; data and weights may differ.
+    ``runs`` maps a label, such as the name of a data set, to the signatures taken with it; models have the same name in
+    each. The first is the reference; the paper's is ImageNet. Pool, covariance and batch size must agree between the
+    runs; data and weights may differ.
 
-    Returns
-    -------
-    Table
-        One row a network of the reference (models, weights in the reference, a column for each other label; NaN
-        where a run lacks it), then mean and standard deviation over the networks.
+    One row a network of the reference (models, weights in the reference, a column for each other label; NaN where a
+    run lacks it), then mean and standard deviation over the networks.
     """
     collected = {label: collect(signatures) for label, signatures in runs.items()}
     if len(collected) < 2:

@@ -104,12 +104,11 @@ def plot_signatures(signatures: Mapping[str, Signature]) -> None:
 @styled
 def plot_distances(distances: Table, order: Sequence[str] | None = None) -> None:
     """The matrix of distances; ``order`` is that of the names, by default the given one (Figures 5 B and 16)."""
-    names, weights = distances.columns["model"], distances.columns["weights"]
+    names = distances.columns["model"]
     order = names if order is None else order
-    index = [names.index(name) for name in order]
-    kinds = [weights[i] for i in index]
-    n = len(order)
-    figure, (axes,) = panels(1, 1, height=_height(n, 1.5) if n > 14 else max(3.2, 0.36 * n + 1.2))
+    index, n = [names.index(name) for name in order], len(order)
+    kinds = [distances.columns["weights"][i] for i in index]
+    figure, (axes,) = panels(height=_height(n, 1.5) if n > 14 else max(3.2, 0.36 * n + 1.2))
     image = axes.imshow(matrix(distances)[np.ix_(index, index)], cmap="viridis", aspect="auto")
     axes.grid(False)
     axes.set_yticks(range(n), [f"{name}  {i}" for i, name in enumerate(order, start=1)], fontsize=SMALL)
@@ -130,7 +129,7 @@ def plot_dendrogram(distances: Table) -> None:
     below = [{colour[name]} for name in names]  # the colours of the networks below each node
     for a, b in links[:, :2].astype(int):
         below.append(below[a] | below[b])
-    figure, (axes,) = panels(1, 1, height=_height(len(names)))
+    figure, (axes,) = panels(height=_height(len(names)))
     dendrogram(links, orientation="left", labels=np.array(names), ax=axes,
                link_color_func=lambda node: min(below[node]) if len(below[node]) == 1 else INK)  # fmt: skip
     figure.supxlabel("DTW distance (squared cost)", fontsize=13)
@@ -161,7 +160,7 @@ def plot_map(places: Table, signatures: Mapping[str, Signature]) -> None:
     Shape and colour show the group; a thin line joins the models of a family, whose name stands beside it. ``places``
     are those of :func:`affscore.suite.distances.mds_map`, for ``signatures``.
     """
-    figure, (axes,) = panels(1, 1, height=6.6)
+    figure, (axes,) = panels(height=6.6)
     names, kinds = places.columns["model"], places.columns["weights"]
     about = [facts(signatures[name]) for name in names]
     points = np.column_stack([places["x"], places["y"]])
@@ -188,11 +187,9 @@ def plot_map(places: Table, signatures: Mapping[str, Signature]) -> None:
         text.set_path_effects([withStroke(linewidth=3, foreground="white")])
         if abs(height - y) > 0.02 * (high - low):
             axes.plot([x, x + shift], [y, height], color=INK, linewidth=0.6, zorder=1)
-    handles = [
-        Line2D([], [], marker=mark, color=colour, linestyle="", markersize=9, label=group)
-        for group, (mark, colour) in LOOKS.items()
-        if any(known.group == group for known in about)
-    ]
+    there = {known.group for known in about}
+    handles = [Line2D([], [], marker=mark, color=colour, linestyle="", markersize=9, label=group)
+               for group, (mark, colour) in LOOKS.items() if group in there]  # fmt: skip
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, columnspacing=1,
                   handletextpad=0.2)  # fmt: skip
     axes.set_xlabel(f"DTW distance (squared cost); {places.notes[0].lower().rstrip('.')}", fontsize=13)
@@ -204,7 +201,7 @@ def plot_densities(signatures: Mapping[str, Signature]) -> None:
     """Density of the scores of each network, one above the other (Figure 5 C); a tick for each peak."""
     n, kinds = len(signatures), _kinds(signatures)
     grid, curves = density_curves(signatures)
-    figure, (axes,) = panels(1, 1, height=(0.42 if n > 12 else 0.6) * n + 1.3)
+    figure, (axes,) = panels(height=(0.42 if n > 12 else 0.6) * n + 1.3)
     for row, (curve, kind) in enumerate(zip(curves.values(), kinds, strict=True)):
         if np.isnan(curve).any():
             axes.text(grid.mean(), row, "no two different scores", fontsize=11, ha="center", va="bottom")
@@ -229,8 +226,8 @@ def plot_history(table: Table) -> None:
     """
     names, kinds, n, accuracy = table.columns["model"], table.columns["weights"], len(table), table["accuracy"]
     known = bool(np.isfinite(accuracy).any())
-    figure, axes = panels(1, 2 if known else 1, height=_height(n, 1.6), sharey=True,
-                          gridspec_kw={"width_ratios": [2.3, 1] if known else [1]})  # fmt: skip
+    widths = [2.3, 1] if known else [1]
+    figure, axes = panels(1, len(widths), height=_height(n, 1.6), sharey=True, width_ratios=widths)
     for place, row in enumerate(table.rows()):
         filled, ends = row["weights"] == "pretrained", [row["min"], row["max"]]
         axes[0].plot(ends, [place] * 2, color=SKY if filled else "#999999", linewidth=5, solid_capstyle="butt")
@@ -272,7 +269,7 @@ def plot_companions(table: Table) -> None:
     """Correlations of the score with other measures (Table 2), from ``companion_correlations``."""
     columns = [name for name in table.columns if name not in ("model", "weights", "calls")]
     kinds = [kind if kind in ("random", "unknown") else "pretrained" for kind in table["weights"]]
-    figure, (axes,) = panels(1, 1, height=_height(len(table), 1.0))
+    figure, (axes,) = panels(height=_height(len(table), 1.0))
     values = np.column_stack([table[name] for name in columns])
     _heat(axes, values, list(table["model"]), columns, len(table) - 2.5)
     for label in axes.get_xticklabels():
@@ -290,7 +287,7 @@ def plot_accuracy(table: Table, kinds: Iterable[str] = ("pretrained",)) -> None:
     """
     groups = list(table["group"])
     values = np.column_stack([table[name] for name in PREDICTORS]).T
-    figure, (axes,) = panels(1, 1, height=0.36 * len(PREDICTORS) + 2.1 + 0.35 * len(table.notes))
+    figure, (axes,) = panels(height=0.36 * len(PREDICTORS) + 2.1 + 0.35 * len(table.notes))
     heads = [f"{group}\n({int(count)})" for group, count in zip(groups, table["models"], strict=True)]
     _heat(axes, values, PREDICTORS, heads, PREDICTORS.index("parameters") - 0.5)
     if len(groups) > 4:
@@ -311,7 +308,7 @@ def plot_deviations(table: Table) -> None:
     """How far signatures move from one data set to others (Figure 18), from ``compare.deviations``."""
     labels = [name for name in table.columns if name not in ("model", "weights")]
     names, kinds = list(table["model"][:-2]), list(table["weights"][:-2])
-    figure, (axes,) = panels(1, 1, height=_height(len(names), 1.9))
+    figure, (axes,) = panels(height=_height(len(names), 1.9))
     for label, mark, colour in zip(labels, MARKS * len(labels), COLOURS * len(labels), strict=False):
         *moved, mean, std = table[label]
         axes.plot(moved, range(len(names)), mark, color=colour, markersize=8, label=f"{label}: {mean:.2f}±{std:.2f}")

@@ -24,12 +24,8 @@ class RunError(ValueError):
 class Ranks:
     """The processes of a run, seen from one of them.
 
-    Attributes
-    ----------
-    rank, world
-        The number of this process, and how many there are.
-    local
-        Its number on its machine: which GPU it uses, and 0 for the one that downloads.
+    ``rank`` is the number of this process, ``world`` how many there are; ``local`` its number on its machine: which GPU
+    it uses, and 0 for the one that downloads.
     """
 
     rank: int = 0
@@ -70,12 +66,8 @@ class Ranks:
         The first downloads or unpacks; the others find it, on their machine or on a common disk.
         """
         ours = 0 if self.rank == 0 else 1 if self.local == 0 else 2
-        for turn in range(3):
-            if turn == ours:
-                result = self.together(work)
-            else:
-                self.together(lambda: None)
-        return result
+        turns: list[Any] = [self.together(work if turn == ours else lambda: None) for turn in range(3)]
+        return turns[ours]
 
 
 @contextmanager

@@ -141,14 +141,13 @@ def run(
     ------
     RunError
         If a batch fails (a damaged image does not: it is skipped, and listed in the record of its batch), a data
-        worker dies, or another rank fails. Says how many batches are kept.
+        worker dies, or another rank fails.
     RecordError
         If the records there are damaged, or belong to a run that differs in anything that the result may depend on;
         the message names the file and the differences.
-    OSError
-        If a record cannot be written, for instance because the disk is full.
-    KeyboardInterrupt
-        As it came, with a message that says how many batches are kept.
+    OSError, KeyboardInterrupt
+        If a record cannot be written, for instance because the disk is full; as it came. These two and RunError say
+        how many batches are kept.
 
     Examples
     --------

@@ -103,14 +103,13 @@ def run_suite(
 
     Parameters
     ----------
-    models
-        Names that :func:`affscore.zoo.models.load_model` knows.
+    models, weights
+        As for :func:`affscore.zoo.models.load_model`, the same weights for all; None for ``IMAGENET1K_V1``, or
+        :data:`WEIGHTS`.
     folder
         Where the signatures and their records go; made if it is missing.
     dataset, root, batch_size, batches, seed
         As for :func:`affscore.zoo.datasets.load_dataset`; ``loading`` holds further options of it.
-    weights
-        As for :func:`affscore.zoo.models.load_model`, the same for all; None for ``IMAGENET1K_V1``, or :data:`WEIGHTS`.
     settings, device, restart, ranks
         As for :func:`affscore.suite.runs.run`.
     progress
@@ -123,10 +122,8 @@ def run_suite(
 
     Raises
     ------
-    SuiteError
-        If a name is unknown or the data cannot be had.
-    OSError
-        If the disk is full.
+    SuiteError, OSError
+        If a name is unknown or the data cannot be had; if the disk is full.
 
     Examples
     --------
@@ -138,10 +135,8 @@ def run_suite(
     (1, 26)
     """
     if unknown := [name for name in models if name not in available_models()]:
-        raise SuiteError(
-            f"models: there is no model {', '.join(map(repr, unknown))}. "
-            "affscore.zoo.models.available_models() lists all."
-        )
+        names = ", ".join(map(repr, unknown))
+        raise SuiteError(f"models: there is no model {names}. affscore.zoo.models.available_models() lists all.")
     folder, settings, ranks = Path(folder), settings or Settings(), ranks or Ranks()
     place = Path(dataset).expanduser()
     options: dict[str, Any] = {"batch_size": batch_size, "batches": batches, "seed": seed}
@@ -219,12 +214,12 @@ def measure_speed(
     Parameters
     ----------
     models
-        Names that :func:`affscore.zoo.models.load_model` knows.
+        Names that :func:`affscore.zoo.models.load_model` knows. Each is timed for two seconds, after one pass that
+        does not count.
     device, precision, channels_last
         As for :func:`affscore.signature`.
     images
-        How many pass through the network at a time. Each network is timed for two seconds, after one pass that does
-        not count.
+        How many pass through the network at a time.
 
     Examples
     --------
@@ -268,10 +263,8 @@ def estimate(
         Images per second of some networks, as :func:`measure_speed` gives.
     models
         The networks of the suite.
-    images
-        Images that pass through each.
-    processes
-        Devices that share the work.
+    images, processes
+        Images that pass through each, and devices that share the work.
 
     Returns
     -------
