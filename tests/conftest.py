@@ -18,10 +18,8 @@ from typing import Any
 
 import pytest
 import torch
+from built_site import SITE
 
-ROOT = Path(__file__).resolve().parents[1]
-#: The built book. AFFSCORE_SITE points the browser tests at another copy.
-SITE = Path(os.environ.get("AFFSCORE_SITE", ROOT / "_build" / "html"))
 NO_BROWSER = "no Chromium or Chrome was found"
 
 

@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from built_site import SITE
 from every_widget import WIDGETS
-
-from conftest import SITE
 
 pytestmark = pytest.mark.browser
 
