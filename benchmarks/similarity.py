@@ -36,25 +36,24 @@ def peer(k: torch.Tensor, l: torch.Tensor) -> float:  # noqa: E741
 
 
 MEASURES: dict[str, Callable[[torch.Tensor, torch.Tensor], float]] = {
-    "Procrustes, G_ReLU": lambda x, y: float(procrustes(x, y, null=0)),
-    "Procrustes, orthogonal": lambda x, y: float(procrustes(x, y, "orthogonal", null=0)),
-    "CKA, linear": lambda x, y: float(cka(x, y, null=0)),
+    "Procrustes, G_ReLU": lambda x, y: procrustes(x, y, null=0).value,
+    "Procrustes, orthogonal": lambda x, y: procrustes(x, y, "orthogonal", null=0).value,
+    "CKA, linear": lambda x, y: cka(x, y, null=0).value,
     "  peer, linear": lambda x, y: peer(gram(x, "linear"), gram(y, "linear")),
-    "CKA, max": lambda x, y: float(cka(x, y, "max", null=0)),
+    "CKA, max": lambda x, y: cka(x, y, "max", null=0).value,
     "  peer, max": lambda x, y: peer(gram(x, "max"), gram(y, "max")),
-    "CKA, Laplace": lambda x, y: float(cka(x, y, "laplace", null=0)),
+    "CKA, Laplace": lambda x, y: cka(x, y, "laplace", null=0).value,
 }
 
 
 def features(n: int, d: int) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(0)
-    common = torch.randn(n, d, generator=generator)
-    return [
-        torch.relu(
-            common @ torch.randn(d, d, generator=generator) / math.sqrt(d) + torch.randn(n, d, generator=generator)
-        )
-        for _ in range(2)
-    ]
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator)
+
+    common = normal(n, d)
+    return [torch.relu(common @ normal(d, d) / math.sqrt(d) + normal(n, d)) for _ in range(2)]
 
 
 def peak_memory() -> float:

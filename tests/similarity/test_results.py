@@ -18,14 +18,14 @@ def test_null_values_are_those_of_shuffled_samples(kind, shape):
 
     def compare(y, null):
         first, _, group = kind.partition(" ")
-        return procrustes(x, y, group, null=null, seed=3) if group else cka(x, y, first, null=null, seed=3)
+        return procrustes(x, y, group, null=null) if group else cka(x, y, first, null=null)
 
     found = compare(y, 4)
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(0)
     expected = [compare(y[rng.permutation(len(y))], 0).value for _ in range(4)]
     np.testing.assert_allclose(found.null, expected, atol=1e-9)
     assert found.null_mean == pytest.approx(np.mean(expected), abs=1e-9)
-    assert isinstance(found, Similarity) and float(found) == found.value
+    assert isinstance(found, Similarity)
     assert math.isnan(compare(y, 0).null_mean)
 
 
@@ -33,7 +33,7 @@ def test_the_null_tells_related_from_independent():
     x, y = draw(0, (60, 6)), draw(1, (60, 6))
     related = procrustes(x, relu_moved(0, x), null=30)
     assert (related.null < related.value).all()
-    others = [procrustes(draw(seed, (60, 6)), y, null=19, seed=seed) for seed in range(20, 50)]
+    others = [procrustes(draw(seed, (60, 6)), y, null=19) for seed in range(20, 50)]
     assert 0.3 < np.mean([(other.null >= other.value).mean() for other in others]) < 0.75
 
 

@@ -104,7 +104,6 @@ def test_the_detector_finds_discrete_scalings(base):
 def test_the_detector_says_when_it_cannot_tell(function, options, reason):
     finding = find_intertwiner(function, **options)
     assert finding.group is None and reason in finding.reason
-    assert repr(finding).startswith("Finding(cannot tell: ")
 
 
 def test_one_counter_example_is_enough_on_any_domain():

@@ -25,8 +25,6 @@ def test_gelus_slope_is_the_integral_and_the_limit():
     assert homogeneity_gap(1e6).item() / 1e6 == pytest.approx(homogeneity_slope(), rel=1e-6)
     assert abs(homogeneity_slope() - 0.127) < 5e-4
     assert homogeneity_gap(1.0) == 0
-    with pytest.raises(ValueError, match="not positive and finite"):
-        homogeneity_gap([1.0, 0.0])
 
 
 def test_gelus_gap_is_that_of_a_sample():

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["as_samples", "checked", "checked_pair", "unit_channels", "unit_live_channels", "unit_matrix"]
+__all__ = ["as_samples", "checked", "checked_pair", "square_sum", "unit_channels", "unit_live_channels", "unit_matrix"]
 
 
 def checked(value: Any, name: str, least: int = 2) -> Tensor:
@@ -55,14 +55,19 @@ def as_samples(x: Any) -> Tensor:
     return x if x.ndim == 2 else x.permute(0, 2, 3, 1).reshape(-1, x.shape[1])
 
 
+def square_sum(x: Tensor) -> float:
+    """The squared Frobenius norm."""
+    return float(torch.linalg.vector_norm(x)) ** 2
+
+
+def _others(x: Tensor) -> tuple[int, ...]:
+    """All axes but that of the channels."""
+    return (0, 2, 3)[: x.ndim - 1]
+
+
 def _largest(x: Tensor) -> Tensor:
     """The largest magnitude in each channel, of shape (1, C) or (1, C, 1, 1)."""
     return x.abs().amax(_others(x), keepdim=True)
-
-
-def _others(x: Tensor) -> list[int]:
-    """All axes but that of the channels."""
-    return [axis for axis in range(x.ndim) if axis != 1]
 
 
 def _live(x: Tensor, wide: Tensor, name: str, centred: bool) -> tuple[Tensor, Tensor]:
@@ -106,10 +111,10 @@ def unit_matrix(x: Tensor, name: str, centred: bool = True) -> tuple[Tensor, Ten
     return wide / torch.linalg.vector_norm(wide), alive
 
 
-def unit_channels(x: Any, *, centred: bool = True) -> Tensor:
-    """Channels with mean 0 (if ``centred``) and norm 1 over samples and pixels; channels that do not vary become 0.
+def unit_channels(x: Any) -> Tensor:
+    """Channels with mean 0 and norm 1 over samples and pixels; channels that do not vary become 0.
 
-    This removes positive scales and, if centred, translations of channels (the tilde of the paper's section 5).
+    This removes positive scales and translations of channels (the tilde of the paper's section 5).
 
     Returns float64, the shape of ``x``. Raises ValueError for wrong shapes, values that are not finite, or if no
     channel varies.
@@ -119,7 +124,7 @@ def unit_channels(x: Any, *, centred: bool = True) -> Tensor:
             [-0.7071,  0.0000]], dtype=torch.float64)
     """
     x = checked(x, "x")
-    values, alive = unit_live_channels(x, "x", centred)
+    values, alive = unit_live_channels(x, "x")
     result = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
     result[:, alive] = values
     return result

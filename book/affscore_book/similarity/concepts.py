@@ -56,15 +56,15 @@ class Concepts:
 
     def __post_init__(self) -> None:
         images, masks = self.images, self.masks
-        if images.ndim != 4 or images.dtype != torch.uint8 or len(images) < 1:
+        if images.ndim != 4 or images.dtype != torch.uint8:
             raise ValueError(
                 f"images have shape {tuple(images.shape)} and dtype {images.dtype}; they should be uint8 "
-                "(n, channels, height, width), n >= 1."
+                "(n, channels, height, width)."
             )
-        if masks.ndim != 4 or masks.dtype != torch.bool or len(masks) != len(images) or masks.shape[1] < 1:
+        if masks.ndim != 4 or masks.dtype != torch.bool or len(masks) != len(images):
             raise ValueError(
                 f"masks have shape {tuple(masks.shape)} and dtype {masks.dtype}; they should be bool "
-                f"({len(images)}, concepts, height, width), at least one concept."
+                f"({len(images)}, concepts, height, width)."
             )
         if not len(self.names) == len(self.categories) == masks.shape[1]:
             raise ValueError(
@@ -85,38 +85,27 @@ class Concepts:
         return self.masks.double().mean((0, 2, 3))
 
 
-def generated_concepts(n: int = 600, *, side: int = 32, seed: int = 0) -> Concepts:
-    """Drawn images with two objects each, on a dark and noisy ground: 6 colours, 6 textures, 6 shapes.
+def generated_concepts(n: int = 600, *, side: int = 32) -> Concepts:
+    """n drawn images with two objects each, on a dark and noisy ground: 6 colours, 6 textures, 6 shapes.
 
-    Parameters
-    ----------
-    n
-        Number of images, at least 1.
-    side
-        Height and width in pixels, at least 16.
-    seed
-        Of everything.
-
-    A colour's mask are the lit pixels of its objects; those of a texture and of a shape are all pixels of the object.
+    Height and width are ``side`` pixels, at least 16. A colour's mask are the lit pixels of its objects; those of a
+    texture and of a shape are all pixels of the object.
 
     >>> concepts = generated_concepts(5)
     >>> concepts.images.shape, concepts.masks.shape, concepts.names[0], concepts.names[-1]
     (torch.Size([5, 3, 32, 32]), torch.Size([5, 18, 32, 32]), 'red', 'frame')
     """
-    if n < 1 or side < 16:
-        raise ValueError(f"n is {n} and side {side}; they should be at least 1 and 16.")
     names = (*COLOURS, *TEXTURES, *SHAPES)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     row, column = np.mgrid[:side, :side] + 0.5
     images = np.zeros((n, 3, side, side))
     masks = np.zeros((n, len(names), side, side), dtype=bool)
     for i in range(n):
         # One object left of the middle and one right of it, or above and below.
-        flipped = rng.random() < 0.5
+        x, y = (row, column) if rng.random() < 0.5 else (column, row)
         for half in (0.27, 0.73):
             radius = side * rng.uniform(0.14, 0.22)
             across, along = side * half, rng.uniform(radius, side - radius)
-            x, y = (row, column) if flipped else (column, row)
             dx, dy = (x - across) / radius, (y - along) / radius
             colour, texture, shape = rng.choice(list(COLOURS)), rng.choice(TEXTURES), rng.choice(SHAPES)
             inside = _shape(shape, dx, dy)
@@ -175,8 +164,6 @@ def labelled_concepts(images: Tensor, labels: Tensor, names: Sequence[str]) -> C
             f"images have shape {tuple(images.shape)} and labels {tuple(labels.shape)}; they should be "
             "(n, 1, height, width) and (n,)."
         )
-    if not 0 <= int(labels.min()) <= int(labels.max()) < len(names):
-        raise ValueError(f"labels go from {labels.min()} to {labels.max()}; there are {len(names)} names.")
     grey = images[:, 0].float()
     lit = grey > 25
     masks = {("object", name): lit & (labels == k)[:, None, None] for k, name in enumerate(names)}
@@ -184,17 +171,13 @@ def labelled_concepts(images: Tensor, labels: Tensor, names: Sequence[str]) -> C
     for low, high in itertools.pairwise(bounds):
         masks["level", f"grey {low}"] = (grey > low) & (grey <= high)
     down, right = (functional.pad(grey.diff(dim=axis), pad) for axis, pad in ((1, (0, 0, 0, 1)), (2, (0, 1))))
-    for name, slope, other in (("top", down, right), ("left", right, down)):
+    for rising, falling, slope, other in (("top", "bottom", down, right), ("left", "right", right, down)):
         steep = (slope.abs() > 50) & (slope.abs() > 2 * other.abs())
-        masks["edge", name] = steep & (slope > 0)
-        masks["edge", {"top": "bottom", "left": "right"}[name]] = steep & (slope < 0)
+        masks["edge", rising], masks["edge", falling] = steep & (slope > 0), steep & (slope < 0)
     height, width = (torch.arange(size) * 2 >= size for size in grey.shape[1:])
-    for name, rows, columns in (
-        ("upper left", ~height, ~width),
-        ("upper right", ~height, width),
-        ("lower left", height, ~width),
-        ("lower right", height, width),
+    for (level, rows), (side, columns) in itertools.product(
+        (("upper", ~height), ("lower", height)), (("left", ~width), ("right", width))
     ):
-        masks["part", name] = lit & rows[:, None] & columns
+        masks["part", f"{level} {side}"] = lit & rows[:, None] & columns
     categories, words = zip(*masks, strict=True)
     return Concepts(images, torch.stack(list(masks.values()), 1), tuple(words), tuple(categories))

@@ -15,7 +15,6 @@ representations", CVPR 2017; Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, sect
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,7 +27,7 @@ from scipy.stats import ortho_group
 from torch import Tensor
 from torch.nn import functional
 
-from affscore_book.kit.checking import between, whole
+from affscore_book.kit.checking import between, square_matrix
 from affscore_book.similarity.concepts import Concepts
 
 __all__ = ["Dissection", "Rotation", "dissect", "rotation_curve"]
@@ -54,30 +53,18 @@ class Rotation:
     """
 
     def __init__(self, q: Any):
-        q = np.array(q, dtype=np.float64)
-        if q.ndim != 2 or q.shape[0] != q.shape[1] or not np.isfinite(q).all():
-            raise ValueError(f"q has shape {q.shape}; it should be a square matrix of finite numbers.")
+        q = square_matrix("q", torch.as_tensor(q, dtype=torch.float64)).numpy()
         if np.abs(q @ q.T - np.eye(len(q))).max() > 1e-8:
             raise ValueError("q is not orthogonal: q q^T differs from the identity.")
         if np.linalg.det(q) < 0:
             raise ValueError("q is a reflection (determinant -1); only rotations have real powers.")
         self.q = q
         t, self._basis = schur(q, output="real")
-        self._planes: list[tuple[int, int, float]] = []
-        flipped = []
-        at = 0
-        while at < len(q):
-            if at + 1 < len(q) and abs(t[at + 1, at]) > 1e-12:
-                self._planes.append((at, at + 1, math.atan2(t[at + 1, at], t[at, at])))
-                at += 2
-            else:
-                if t[at, at] < 0:
-                    flipped.append(at)
-                at += 1
+        turned = np.flatnonzero(np.abs(t.diagonal(-1)) > 1e-12)
+        alone = np.setdiff1d(np.arange(len(q)), [turned, turned + 1])
+        flipped = alone[t.diagonal()[alone] < 0]
+        self._planes = [(i, i + 1, math.atan2(t[i + 1, i], t[i, i])) for i in turned]
         self._planes += [(i, j, math.pi) for i, j in zip(flipped[::2], flipped[1::2], strict=True)]
-
-    def __repr__(self) -> str:
-        return f"Rotation(d={len(self.q)})"
 
     @classmethod
     def random(cls, d: int, seed: int) -> Rotation:
@@ -121,7 +108,7 @@ class Dissection:
     threshold: float
     concepts: tuple[str, ...] = field(repr=False)
 
-    @functools.cached_property
+    @property
     def best(self) -> np.ndarray:
         """The highest intersection over union of each unit, shape (units,)."""
         return self.iou.max(1)
@@ -143,9 +130,7 @@ class Dissection:
         return f"Dissection({found} of {len(self.iou)} units interpretable{dead})"
 
 
-def dissect(
-    features: Any, concepts: Concepts, *, quantile: float = 0.005, threshold: float = 0.04, batch_size: int = 100
-) -> Dissection:
+def dissect(features: Any, concepts: Concepts, *, quantile: float = 0.005, threshold: float = 0.04) -> Dissection:
     """Compare where every unit is most active with every concept.
 
     Parameters
@@ -184,7 +169,7 @@ def dissect(
     size = concepts.masks.shape[-2:]
     both = torch.zeros(len(units), len(concepts.names), dtype=torch.float64)
     area = torch.zeros(len(units), dtype=torch.float64)
-    for index in torch.arange(len(features)).split(batch_size):
+    for index in torch.arange(len(features)).split(100):
         maps = features[index]
         if maps.shape[-2:] != size:
             maps = functional.interpolate(maps, size=size, mode="bilinear", align_corners=False)
@@ -226,10 +211,6 @@ def rotation_curve(
     -------
     float64 array of shape (draws, len(alphas)).
     """
-    whole("draws", draws, 1)
-    features = torch.as_tensor(features)
-    if features.ndim != 4:
-        raise ValueError(f"features have shape {tuple(features.shape)}; they should be (n, units, height, width).")
     if shuffled:
         order = torch.from_numpy(np.random.default_rng(seed).permutation(len(concepts)))
         concepts = Concepts(concepts.images, concepts.masks[order], concepts.names, concepts.categories)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
+from affscore.plots import BLUE, INK, ORANGE, SKY, VERMILION, panels, styled
 from affscore_book.similarity.channels import unit_channels
 from affscore_book.similarity.concepts import Concepts
 from affscore_book.similarity.dissection import Rotation
@@ -30,24 +29,19 @@ __all__ = [
 ]
 
 NAMES = {
-    "relu": "G_ReLU-Procrustes", "relu_uncentred": "G_ReLU, not centred", "orthogonal": "orthogonal Procrustes",
-    "linear": "CKA, linear", "max": "G_ReLU-CKA, max", "laplace": "G_ReLU-CKA, Laplace",
-}  # fmt: skip
-COLOUR = {
-    "relu": VERMILION, "relu_uncentred": ORANGE, "orthogonal": BLUE, "linear": BLUE, "max": VERMILION,
-    "laplace": PURPLE,
-}  # fmt: skip
+    "relu": "G_ReLU-Procrustes",
+    "relu_uncentred": "G_ReLU, not centred",
+    "orthogonal": "orthogonal Procrustes",
+}
+COLOUR = {"relu": VERMILION, "relu_uncentred": ORANGE, "orthogonal": BLUE}
 
 
-def related_clouds(n: int = 150, seed: int = 0) -> dict[str, Tensor]:
-    """Features of two channels, moved by an element of G_ReLU, rotated, and drawn anew; float64, each (n, 2)."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def draw() -> Tensor:
-        z = torch.randn(n, 2, generator=generator, dtype=torch.float64)
-        return torch.relu(z @ torch.tensor([[1.0, 0.7], [0.0, 0.7]], dtype=torch.float64) + 0.3)
-
-    x, other = draw(), draw()
+def related_clouds() -> dict[str, Tensor]:
+    """Features of two channels, moved by an element of G_ReLU, rotated, and drawn anew; float64, each (150, 2)."""
+    generator = torch.Generator().manual_seed(0)
+    mixed = torch.tensor([[1.0, 0.7], [0.0, 0.7]], dtype=torch.float64)
+    draws = (torch.randn(150, 2, generator=generator, dtype=torch.float64) for _ in range(2))
+    x, other = (torch.relu(z @ mixed + 0.3) for z in draws)
     turn = torch.from_numpy(Rotation([[0.0, -1.0], [1.0, 0.0]]).power(0.4))
     return {
         "X": x,
@@ -68,50 +62,40 @@ def plot_related(clouds: dict[str, Tensor]) -> None:
         panel.axhline(0, color=INK, linewidth=1)
         panel.axvline(0, color=INK, linewidth=1)
         panel.set_aspect("equal", "datalim")
-        panel.set_title(name)
         relu, orthogonal = (procrustes(first, cloud, group, null=0).value for group in ("relu", "orthogonal"))
-        panel.set_xlabel(f"G_ReLU {relu:.2f}\northogonal {orthogonal:.2f}")
-        panel.set_xticks([])
-        panel.set_yticks([])
+        panel.set(title=name, xlabel=f"G_ReLU {relu:.2f}\northogonal {orthogonal:.2f}", xticks=[], yticks=[])
 
 
 @styled
-def plot_floor(counts: Sequence[int] = (8, 16, 32, 64, 128, 256, 512, 1024), d: int = 64, seed: int = 0) -> None:
+def plot_floor(counts: Sequence[int] = (8, 16, 32, 64, 128, 256, 512, 1024), d: int = 64) -> None:
     """Similarity of independent ReLU features against the number of samples, centred and not."""
     _, (axes,) = panels(1, 1, height=4.6)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     pairs = [np.maximum(rng.normal(size=(2, n, d)), 0) for n in counts]
-    for group, centred, colour, mark, label in (
-        ("relu", False, ORANGE, "s-", NAMES["relu_uncentred"]),
-        ("relu", True, VERMILION, "o-", NAMES["relu"]),
-        ("orthogonal", True, BLUE, "^-", NAMES["orthogonal"]),
-    ):
-        values = [procrustes(x, y, group, centred=centred, null=0).value for x, y in pairs]
-        axes.plot(counts, values, mark, color=colour, markersize=8, label=label)
+    for measure, mark in (("relu_uncentred", "s-"), ("relu", "o-"), ("orthogonal", "^-")):
+        group, _, uncentred = measure.partition("_")
+        values = [procrustes(x, y, group, centred=not uncentred, null=0).value for x, y in pairs]
+        axes.plot(counts, values, mark, color=COLOUR[measure], markersize=8, label=NAMES[measure])
     axes.axhline(1 - 1 / np.sqrt(2), color=INK, linestyle="--", linewidth=1.5)
     axes.text(counts[0], 1 - 1 / np.sqrt(2) + 0.012, "1 − 1/√2", fontsize=13)
     axes.set_xscale("log", base=2)
     axes.set_xticks(counts, [str(n) for n in counts])
-    axes.set_ylim(0, 1)
-    axes.set_xlabel(f"samples n ({d} channels)")
-    axes.set_ylabel("similarity of\nindependent features")
+    axes.set(ylim=(0, 1), xlabel=f"samples n ({d} channels)", ylabel="similarity of\nindependent features")
     axes.legend(loc="upper right")
 
 
 @styled
-def plot_normalised_cka(x: Any, alphas: Sequence[float] = (0, 0.2, 0.4, 0.6, 0.8, 1), seed: int = 0) -> None:
+def plot_normalised_cka(x: np.ndarray) -> None:
     """CKA of features with their rotation by Q^alpha, as defined and with channels normalised first."""
     _, (axes,) = panels(1, 1, height=4.2)
-    x = np.asarray(x)
-    rotation = Rotation.random(x.shape[1], seed)
+    alphas = (0, 0.2, 0.4, 0.6, 0.8, 1)
+    rotation = Rotation.random(x.shape[1], 0)
     turned = [x @ rotation.power(alpha) for alpha in alphas]
     right = [cka(x, y, null=0).value for y in turned]
     wrong = [cka(unit_channels(x), unit_channels(y), null=0).value for y in turned]
     axes.plot(alphas, right, "o-", color=BLUE, markersize=8, label="linear CKA")
     axes.plot(alphas, wrong, "s--", color=ORANGE, markersize=8, label="channels normalised first")
-    axes.set_ylim(0, 1.05)
-    axes.set_xlabel("power α of the rotation")
-    axes.set_ylabel("CKA(X, X Q^α)")
+    axes.set(ylim=(0, 1.05), xlabel="power α of the rotation", ylabel="CKA(X, X Q^α)")
     axes.legend(loc="lower left")
 
 
@@ -122,14 +106,14 @@ def plot_procrustes(study: SimilarityStudy, kind: str, measures: Sequence[str], 
     figure, (axes,) = panels(1, 1, height=5.2)
     at = np.arange(len(layers))
     for measure, mark in zip(measures, ("o", "^", "s"), strict=False):
-        values = study.procrustes(kind, measure)
+        values, null = np.moveaxis(study.procrustes(kind, measure), -1, 0)
         colour = COLOUR[measure]
-        middle = values[..., 0].mean(0)
-        axes.fill_between(at, values[..., 0].min(0), values[..., 0].max(0), color=colour, alpha=0.25, linewidth=0)
+        middle = values.mean(0)
+        axes.fill_between(at, values.min(0), values.max(0), color=colour, alpha=0.25, linewidth=0)
         axes.plot(at, middle, "-", color=colour, label=NAMES[measure])
         axes.plot(at[~inside], middle[~inside], mark, color=colour, markersize=8)
         axes.plot(at[inside], middle[inside], mark, color=colour, markersize=8, fillstyle="none", mew=2)
-        axes.plot(at, values[..., 1].mean(0), "--", color=colour, linewidth=1.5)
+        axes.plot(at, null.mean(0), "--", color=colour, linewidth=1.5)
         if paper and measure in PAPER_TABLE_2:
             axes.plot(at, PAPER_TABLE_2[measure], "x", color=colour, markersize=11, mew=3)
     axes.plot([], [], "--", color=INK, linewidth=1.5, label="null: random order")
@@ -139,8 +123,7 @@ def plot_procrustes(study: SimilarityStudy, kind: str, measures: Sequence[str], 
         axes.plot([], [], "x", color=INK, markersize=11, mew=3, label="paper, CIFAR-10")
     axes.set_xticks(*_ticks(layers))
     axes.set_xlabel("activation" if len(layers) < 6 else "activation (number: end of a block)")
-    axes.set_ylim(0, 1)
-    axes.set_ylabel("similarity")
+    axes.set(ylim=(0, 1), ylabel="similarity")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
 
 
@@ -190,14 +173,10 @@ def plot_concepts(concepts: Concepts, features: Tensor, *, unit: int, images: Se
     )
     which = concepts.names.index(concept)
     for column, i in enumerate(images):
-        rows = (
-            (concepts.images[i].permute(1, 2, 0), "image"),
-            (concepts.masks[i, which], concept),
-            (maps[column, 0] > cut, f"unit {unit}"),
-        )
-        for row, (values, title) in enumerate(rows):
-            panel = axes[row * len(images) + column]
-            panel.imshow(values, cmap="gray", vmin=0, vmax=1 if row else 255)
+        shown = (concepts.images[i].permute(1, 2, 0), concepts.masks[i, which], maps[column, 0] > cut)
+        titles = ("image", concept, f"unit {unit}")
+        for panel, values, title in zip(axes[column :: len(images)], shown, titles, strict=True):
+            panel.imshow(values, cmap="gray", vmin=0, vmax=255 if title == "image" else 1)
             panel.set_title(title)
             panel.set_axis_off()
 
@@ -210,12 +189,10 @@ def plot_rotation_curves(study: SimilarityStudy, groups: dict[str, dict[str, str
     """
     alphas = study.settings["dissection"]["alphas"]
     figure, (axes,) = panels(1, 1, height=5.0)
-    styles = zip(groups.items(), (VERMILION, BLUE, ORANGE, SKY, GREEN), ("o-", "^-", "s--", "v--", "d:"), strict=False)
+    styles = zip(groups.items(), (VERMILION, BLUE, ORANGE, SKY), ("o-", "^-", "s--", "v--"), strict=False)
     chance = []
     for (label, which), colour, mark in styles:
         curves = study.dissection(**which)
-        if not curves:
-            continue
         # A network is one observation: its layers and rotations are averaged first.
         networks = sorted({name for name, _ in curves})
         values = np.array([
@@ -223,11 +200,8 @@ def plot_rotation_curves(study: SimilarityStudy, groups: dict[str, dict[str, str
             for network in networks
         ])  # fmt: skip
         axes.plot(alphas, values.mean(0), mark, color=colour, markersize=8, label=label)
-        if len(values) > 1:
-            axes.fill_between(alphas, values.min(0), values.max(0), color=colour, alpha=0.2, linewidth=0)
+        axes.fill_between(alphas, values.min(0), values.max(0), color=colour, alpha=0.2, linewidth=0)
         chance += [curve["chance"].mean() for curve in curves.values()]
     axes.axhline(float(np.mean(chance)), color=INK, linestyle="--", linewidth=1.5, label="masks of other images")
-    axes.set_ylim(-0.02, None)
-    axes.set_xlabel("power α of the rotation")
-    axes.set_ylabel("interpretable fraction")
+    axes.set(ylim=(-0.02, None), xlabel="power α of the rotation", ylabel="interpretable fraction")
     figure.legend(loc="outside upper center", ncols=1, frameon=False)

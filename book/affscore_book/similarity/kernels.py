@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from affscore_book.kit.checking import one_of, whole
-from affscore_book.similarity.channels import checked, checked_pair, unit_live_channels, unit_matrix
+from affscore_book.similarity.channels import checked, checked_pair, square_sum, unit_live_channels, unit_matrix
 from affscore_book.similarity.results import Similarity, random_orders, similarity
 
 __all__ = ["KERNELS", "cka", "cka_map", "gram"]
@@ -111,27 +111,15 @@ def _centred(k: Tensor) -> Tensor:
     return result.fill_diagonal_(0)
 
 
-def _row_chunks(k: Tensor) -> Iterator[Tensor]:
-    """The indices of some rows at a time, so that no further n x n matrix is needed."""
-    n = len(k)
-    yield from torch.arange(n, device=k.device).split(max(1, 32 * TILE**2 // n))
-
-
 def _inner(k: Tensor, l: Tensor, order: Tensor | None = None) -> float:  # noqa: E741
-    """sum_ij K_ij L_order[i]order[j] of two centred matrices."""
-    if order is None:
-        order = torch.arange(len(k), device=k.device)
-    return sum(float((k[rows] * l[order[rows]][:, order]).sum()) for rows in _row_chunks(k))
+    """sum_ij K_ij L_order[i]order[j] of two centred matrices; some rows at a time, without another n x n matrix."""
+    every = torch.arange(len(k), device=k.device)
+    order = every if order is None else order
+    chunks = every.split(max(1, 32 * TILE**2 // len(k)))
+    return sum(float((k[rows] * l[order[rows]][:, order]).sum()) for rows in chunks)
 
 
-def cka(
-    x: Any,
-    y: Any,
-    kernel: str = "linear",
-    *,
-    null: int = 10,
-    seed: int = 0,
-) -> Similarity:
+def cka(x: Any, y: Any, kernel: str = "linear", *, null: int = 10) -> Similarity:
     """Centred kernel alignment ``HSIC(K, L) / sqrt(HSIC(K, K) HSIC(L, L))`` of the kernels of two representations.
 
     With the linear kernel this is CKA as in Kornblith et al., invariant to orthogonal maps of the channels. With
@@ -146,13 +134,8 @@ def cka(
         (n, d) or (n, C, H, W), n >= 4; the numbers of channels and the sizes of the maps may differ.
     kernel
         ``"linear"``, ``"max"`` or ``"laplace"``.
-    unbiased
-        Use the unbiased HSIC, as the paper does. It is then about 0 for independent features, or slightly negative;
-        the biased one is positive for them, the more so the fewer samples there are.
-    scale
-        Of the Laplace kernel.
-    null, seed
-        How many random orders of the samples of ``y`` to compare with, and the seed of those orders.
+    null
+        How many random orders of the samples of ``y`` to compare with.
 
     Returns
     -------
@@ -175,7 +158,7 @@ def cka(
     one_of("kernel", kernel, KERNELS)
     whole("null", null, 0)
     x, y = checked_pair(x, y, 4)
-    orders = random_orders(len(x), null, seed, x.device)
+    orders = random_orders(len(x), null, x.device)
     if kernel == "linear" and len(x) > max(x[0].numel(), y[0].numel()):
         (a, alive_x), (b, alive_y) = unit_matrix(x, "x"), unit_matrix(y, "y")
         values = _linear_cka(a.flatten(1), b.flatten(1), orders)
@@ -187,7 +170,7 @@ def cka(
 
 def _gram_cka(k: Tensor, l: Tensor, orders: Iterator[Tensor]) -> list[float]:  # noqa: E741
     """CKA of two Gram matrices, followed by that for random orders of the second."""
-    size_k, size_l = _square_sum(k), _square_sum(l)
+    size_k, size_l = square_sum(k), square_sum(l)
     k, l = _centred(k), _centred(l)  # noqa: E741
     square_k = _varying("x has a kernel that", _inner(k, k), size_k)
     norm = math.sqrt(square_k * _varying("y has a kernel that", _inner(l, l), size_l))
@@ -197,11 +180,8 @@ def _gram_cka(k: Tensor, l: Tensor, orders: Iterator[Tensor]) -> list[float]:  #
 def _linear_cka(a: Tensor, b: Tensor, orders: Iterator[Tensor]) -> list[float]:
     """As :func:`_gram_cka` for the linear kernel of rows, from d x d products."""
     a, b = a - a.mean(0), b - b.mean(0)
-    squares = [
-        _varying(f"{name} has a kernel that", _linear_inner(rows, rows), _square_sum(rows.T @ rows))
-        for name, rows in (("x", a), ("y", b))
-    ]
-    norm = math.sqrt(math.prod(squares))
+    square_a = _varying("x has a kernel that", _linear_inner(a, a), square_sum(a.T @ a))
+    norm = math.sqrt(square_a * _varying("y has a kernel that", _linear_inner(b, b), square_sum(b.T @ b)))
     return [_linear_inner(a, rows) / norm for rows in (b, *(b[order] for order in orders))]
 
 
@@ -224,10 +204,6 @@ def _varying(what: str, square: float, size: float) -> float:
     return square
 
 
-def _square_sum(k: Tensor) -> float:
-    return float(torch.linalg.vector_norm(k)) ** 2
-
-
 def cka_map(grams_x: Sequence[Any], grams_y: Sequence[Any]) -> np.ndarray:
     """CKA between every layer of one network and every layer of another.
 
@@ -248,11 +224,9 @@ def cka_map(grams_x: Sequence[Any], grams_y: Sequence[Any]) -> np.ndarray:
         if matrix.shape != (n, n):
             raise ValueError(f"{name} has shape {tuple(matrix.shape)}; it should be ({n}, {n}) like the first.")
     centred = [_centred(matrix) for matrix in matrices]
-    products = np.zeros((len(centred), len(centred)))
-    for index in _row_chunks(centred[0]):
-        rows = torch.stack([each[index].flatten() for each in centred])
-        products += (rows @ rows.T).cpu().numpy()
+    rows = torch.stack([each.flatten() for each in centred])
+    products = (rows @ rows.T).cpu().numpy()
     for (name, _), square, matrix in zip(named, products.diagonal(), matrices, strict=True):
-        _varying(name, square, _square_sum(matrix))
+        _varying(name, square, square_sum(matrix))
     norms = np.sqrt(products.diagonal())
     return (products / np.outer(norms, norms))[: len(grams_x), len(grams_x) :]

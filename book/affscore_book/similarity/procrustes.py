@@ -21,15 +21,13 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from affscore_book.kit.checking import one_of, whole
-from affscore_book.similarity.channels import as_samples, checked_pair, unit_live_channels, unit_matrix
+from affscore_book.similarity.channels import as_samples, checked_pair, square_sum, unit_live_channels, unit_matrix
 from affscore_book.similarity.results import Similarity, random_orders, similarity
 
 __all__ = ["procrustes"]
 
 
-def procrustes(
-    x: Any, y: Any, group: str = "relu", *, centred: bool = True, null: int = 10, seed: int = 0
-) -> Similarity:
+def procrustes(x: Any, y: Any, group: str = "relu", *, centred: bool = True, null: int = 10) -> Similarity:
     """Procrustes similarity: 1 minus half the distance that is left after the best map of the group.
 
     With ``group="relu"`` (definition 5.2 of the paper), channels get norm 1 and are then matched one to one:
@@ -50,8 +48,6 @@ def procrustes(
         not; with ``False`` this is its measure.
     null
         How many random orders of the samples of ``y`` to compare with.
-    seed
-        Of those orders.
 
     Returns
     -------
@@ -86,11 +82,11 @@ def procrustes(
     if a.shape[1] > b.shape[1]:
         a, b = b, a
     a, b = as_samples(a), as_samples(b)
-    size = _square_sum(a) + _square_sum(b)
+    size = square_sum(a) + square_sum(b)
     distance = math.sqrt(2 * _residual(a, b, best(a.T @ b)[1]) / size)
     values = [1 - distance / 2]
     pixels = b.reshape(len(y), -1, b.shape[1])
-    for order in random_orders(len(y), null, seed, y.device):
+    for order in random_orders(len(y), null, y.device):
         gain, _ = best(a.T @ pixels[order].reshape(-1, b.shape[1]))
         values.append(1 - math.sqrt(max(0.0, 2 * (size - 2 * gain) / size)) / 2)
     return similarity(values, x, y, alive_x, alive_y, distance)
@@ -114,8 +110,4 @@ def _residual(x: Tensor, y: Tensor, q: Tensor) -> float:
     """|X - Y Q^T|^2 + |Y|^2 - |Y Q^T|^2: what is left, with what Q does not reach. Exact near 0, unlike |X|^2 - ..."""
     image = y @ q.T
     unreached = y - image @ q if q.shape[0] < q.shape[1] else y.new_zeros(())
-    return _square_sum(x - image) + _square_sum(unreached)
-
-
-def _square_sum(x: Tensor) -> float:
-    return float(torch.linalg.vector_norm(x)) ** 2
+    return square_sum(x - image) + square_sum(unreached)

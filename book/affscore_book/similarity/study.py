@@ -79,13 +79,5 @@ class SimilarityStudy:
 
 
 def load_similarity(path: str | os.PathLike[str]) -> SimilarityStudy:
-    """Read the file that ``book/data/similarity/make.py`` wrote.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it is cut off or not one of that script.
-    """
+    """What ``book/data/similarity/make.py`` stored; raises as :func:`affscore_book.kit.stored.read_results`."""
     return read_results(path, SimilarityStudy, "book/data/similarity/make.py")

@@ -12,15 +12,14 @@ from affscore_book.stitching.maps import Birkhoff, sinkhorn
 
 def check_dimension(full: int, rank_one: int, g_relu: int, channels: int) -> None:
     """Are these the numbers of free parameters of the three stitches between ``channels`` channels?"""
-    truth = {"full": channels**2, "rank 1": 2 * channels - 1, "G_ReLU": channels}
-    for (name, right), answer in zip(truth.items(), (full, rank_one, g_relu), strict=True):
+    move = "a column times a row has two vectors, but a factor can move from one to the other."
+    for name, answer, right, hint in (
+        ("full", full, channels**2, "every entry of the matrix is free."),
+        ("rank 1", rank_one, 2 * channels - 1, move),
+        ("G_ReLU", g_relu, channels, "permutations are separate points; only the scales move."),
+    ):
         if answer != right:
-            hints = {
-                "full": "every entry of the matrix is free.",
-                "rank 1": "a column times a row has two vectors, but a factor can move from one to the other.",
-                "G_ReLU": "permutations are separate points; only the scales move.",
-            }
-            return report(False, "", f"{name} has not {answer} free parameters: {hints[name]}")
+            return report(False, "", f"{name} has not {answer} free parameters: {hint}")
     report(True, "G_ReLU has by far the fewest.", "")
 
 

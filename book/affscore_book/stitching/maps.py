@@ -245,7 +245,7 @@ def stitch_layer(
         ``"full"``, ``"rank r"`` for a whole number r, ``"lasso"``, ``"g_relu"`` or ``"soft_sort"``.
     start
         :class:`Moments`: the closed form (for ``"lasso"`` least squares). Or (inputs, outputs), the numbers of
-        channels: random numbers, as the paper starts.
+        channels: random numbers, as the paper starts, and ``"soft_sort"`` always does.
     alpha, head_start, strength
         Of :class:`Birkhoff` and :class:`Lasso`.
 
@@ -292,10 +292,5 @@ def stitch_layer(
             transport, scale[permutation] = torch.eye(inputs)[permutation], scales.float()
         return Birkhoff(transport, scale, alpha, head_start)
     if kind == "soft_sort":
-        scores, log_scale = torch.randn(inputs, generator=generator), torch.zeros(inputs)
-        if moments is not None:
-            permutation, scales = assignment(moments)
-            scores[permutation] = -3 / inputs * torch.arange(inputs)
-            log_scale[permutation] = scales.log().float()
-        return SoftSort(scores, log_scale)
+        return SoftSort(torch.randn(inputs, generator=generator), torch.zeros(inputs))
     raise ValueError(f"kind is {kind!r}; it should be one of {', '.join(map(repr, STITCHES))}, or 'rank' and a number.")

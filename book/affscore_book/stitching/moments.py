@@ -64,12 +64,11 @@ class Moments:
         """
         n = self.count
         covariance = self.yx / n - torch.outer(self.y / n, self.x / n)
-        squares = [self.xx.diagonal() / n, self.yy / n]
-        variance = [square - (mean / n) ** 2 for square, mean in zip(squares, (self.x, self.y), strict=True)]
-        inverse = [
-            torch.where(v > 1e-12 * s, v.clamp(min=torch.finfo(v.dtype).tiny).rsqrt(), 0.0)
-            for v, s in zip(variance, squares, strict=True)
-        ]
+        inverse = []
+        for square, total in ((self.xx.diagonal() / n, self.x), (self.yy / n, self.y)):
+            variance = square - (total / n) ** 2
+            alive = variance > 1e-12 * square
+            inverse.append(torch.where(alive, torch.where(alive, variance, 1.0).rsqrt(), 0.0))
         return inverse[1][:, None] * covariance * inverse[0]
 
 

@@ -109,8 +109,6 @@ def split(network: nn.Module, layer: str) -> tuple[nn.Module, nn.Module]:
     ------
     ValueError
         If the network has no activation of that name (the error lists those it has).
-    TypeError
-        If the network is not one of :mod:`affscore_book.kit.networks`.
 
     >>> from affscore_book.kit.networks import myrtle
     >>> network = myrtle(width=4, channels=1).eval()
@@ -121,8 +119,6 @@ def split(network: nn.Module, layer: str) -> tuple[nn.Module, nn.Module]:
     >>> bool((top(bottom(images)) == network(images)).all())
     True
     """
-    if not isinstance(network, nn.Sequential):
-        raise TypeError(f"network is a {type(network).__name__}; it should be a Sequential of kit.networks.")
     names = activation_layers(network)
     if layer not in names:
         raise ValueError(f"layer is {layer!r}; the activations of this network are {', '.join(names)}.")
@@ -246,7 +242,7 @@ def layer_moments(
     Raises
     ------
     ValueError
-        If a network has no such layer, or shapes differ.
+        If a network has no such module, or shapes differ.
     """
     names = activation_layers(bottom) if layers is None else list(layers)
     result: dict[str, Moments] = {}
@@ -260,10 +256,7 @@ def layer_moments(
 
 def _layer_features(network: nn.Module, names: list[str], images: Tensor, skips: bool) -> dict[str, Tensor]:
     """Name of an activation to what it gives, and of a shortcut beside one to that."""
-    known, modules = activation_layers(network), dict(network.named_modules())
-    for name in names:
-        if name not in known:
-            raise ValueError(f"layers has {name!r}; the activations of this network are {', '.join(known)}.")
+    modules = dict(network.named_modules())
     blocks = {name.removesuffix(".relu1"): modules[name.removesuffix(".relu1")] for name in names if inside_block(name)}
     residual = {name: block for name, block in blocks.items() if skips and block.residual}
     with evaluating(network), features(network, [*names, *residual]) as seen:

@@ -132,8 +132,6 @@ class StitchingStudy:
             for record in self.records
             if record["task"] == "planted" and record["layer"] == layer and record["fit"] == fit
         ]
-        if not values:
-            raise ValueError(f"there is no planted record with layer {layer!r} and fit {fit!r}.")
         return Interval(float(np.mean(values)), min(values), max(values))
 
     def layer_scores(self, kind: str) -> np.ndarray:

@@ -44,9 +44,6 @@ class Finding:
     group: Intertwiner | None
     reason: str
 
-    def __repr__(self) -> str:
-        return f"Finding({'cannot tell' if self.group is None else self.group.description}: {self.reason})"
-
 
 def find_intertwiner(
     function: str | ActivationFunction | Function, *, domain: tuple[float, float] = (-1e3, 1e3)

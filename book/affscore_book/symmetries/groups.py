@@ -185,17 +185,6 @@ class Monomial(Intertwiner):
             return power
         return f"{power} of abs(A)" + ("" if self.flip > 0 else ", with their signs")
 
-    def allows(self, value: float, tolerance: float) -> bool:
-        """Whether lambda = ``value`` belongs to the group of one channel."""
-        if value == 0 or (value < 0 and not self.flip):
-            return False
-        if self.scalings == "positive":
-            return True
-        if self.scalings == "one":
-            return abs(abs(value) - 1) <= tolerance
-        power = math.log(abs(value)) / math.log(self.base)
-        return abs(self.base ** round(power) / abs(value) - 1) <= tolerance
-
     def _sample(self, n: int, generator: torch.Generator, spread: float) -> Tensor:
         column = torch.randperm(n, generator=generator)
         value = torch.ones(n, dtype=torch.float64)
@@ -211,9 +200,15 @@ class Monomial(Intertwiner):
         column, value, reason = single_entries(a)
         if reason:
             return reason
-        for row, entry in enumerate(value.tolist()):
-            if not self.allows(entry, _tolerance(a)):
-                return f"the entry {entry:.6g} at ({row}, {int(column[row])}) is not one of its scalings."
+        size, nearest = value.double().abs(), torch.ones(())
+        if self.scalings == "positive":
+            nearest = size
+        elif self.scalings == "discrete":
+            nearest = self.base ** (size.log() / math.log(self.base)).round()
+        wrong = ((nearest / size - 1).abs() > _tolerance(a)) | ((value < 0) & (not self.flip))
+        if bool(wrong.any()):
+            row = int(wrong.nonzero()[0, 0])
+            return f"the entry {value[row].item():.6g} at ({row}, {int(column[row])}) is not one of its scalings."
         return ""
 
     def _phi(self, a: Tensor) -> Tensor:

@@ -113,9 +113,10 @@ def hidden_layers(network: nn.Module) -> list[HiddenLayer]:
             if current is None:
                 raise ValueError(f"network.{name} should follow an activation.")
             current.consumers.append(module.a[0])
-            inner = hidden(f"{name}.relu1", module.relu1, module.a[0], _second(module.a))
+            norms = [next(iter(branch[1:]), None) for branch in (module.a, module.b)]  # None where it was folded
+            inner = hidden(f"{name}.relu1", module.relu1, module.a[0], norms[0])
             inner.consumers.append(module.b[0])
-            outer = hidden(f"{name}.relu2", module.relu2, module.b[0], _second(module.b))
+            outer = hidden(f"{name}.relu2", module.relu2, module.b[0], norms[1])
             if module.residual:
                 outer.tied_to, outer.new_channels = current.name, module.new_channels
             current = outer
@@ -133,11 +134,6 @@ def hidden_layers(network: nn.Module) -> list[HiddenLayer]:
                 raise ValueError(f"network.{name} should follow a linear or convolutional layer, or its batch norm.")
             current, producer = hidden(name, module, producer, norm), None
     return [layer for layer in layers if layer.consumers]
-
-
-def _second(branch: Any) -> Any:
-    """The batch norm of a branch of a block; None where it was folded."""
-    return branch[1] if len(branch) > 1 else None
 
 
 def _children(network: nn.Sequential, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:

@@ -71,12 +71,12 @@ def intertwiner(activation: str | ActivationFunction | nn.Module | Function) -> 
     >>> intertwiner(torch.nn.LeakyReLU(-1.0)).phi_description              # the absolute value
     'abs(A)'
     """
-    if isinstance(activation, nn.LeakyReLU):
-        return _leaky(activation.negative_slope)
     if isinstance(activation, nn.PReLU):
         slopes = activation.weight.detach().double().tolist()
-        return _leaky(slopes[0]) if len(slopes) == 1 else PReLUGroup(tuple(slopes))
-    if isinstance(activation, nn.Identity):
+        return PReLUGroup(tuple(slopes)) if len(slopes) > 1 else intertwiner(nn.LeakyReLU(slopes[0]))
+    if isinstance(activation, nn.LeakyReLU) and activation.negative_slope != 1:
+        return Monomial("positive", flip=int(activation.negative_slope == -1), degree=1)
+    if isinstance(activation, nn.LeakyReLU | nn.Identity):
         return GeneralLinear()
     if isinstance(activation, nn.ReLU):
         return TABLE["relu"]
@@ -88,13 +88,6 @@ def intertwiner(activation: str | ActivationFunction | nn.Module | Function) -> 
     if finding.group is None:
         raise ValueError(f"activation is {row.title}, and its group cannot be told from its values: {finding.reason}")
     return finding.group
-
-
-def _leaky(slope: float) -> Intertwiner:
-    """The group of max(0, x) + slope min(0, x)."""
-    if slope == 1:
-        return GeneralLinear()
-    return Monomial("positive", flip=1 if slope == -1 else 0, degree=1)
 
 
 def defect(function: str | ActivationFunction | Function, a: Tensor, b: Tensor, *, reach: float = 1e3) -> float:
@@ -116,15 +109,13 @@ def defect(function: str | ActivationFunction | Function, a: Tensor, b: Tensor, 
     Raises
     ------
     ValueError
-        If ``a`` and ``b`` are not square and of one size, or ``reach`` is not above 1e-4.
+        If ``a`` or ``b`` is not square, or ``reach`` is not above 1e-4.
 
     >>> a = torch.diag(torch.tensor([2.0, 3.0], dtype=torch.float64))
     >>> defect("relu6", a, a, reach=1.0), round(defect("relu6", a, a, reach=100.0), 1)
     (0.0, 0.5)
     """
     a, b = square_matrix("a", a), square_matrix("b", b)
-    if a.shape != b.shape:
-        raise ValueError(f"a has shape {tuple(a.shape)} and b has {tuple(b.shape)}; both should have one shape.")
     if not 1e-4 < reach < math.inf:
         raise ValueError(f"reach is {reach}; it should be finite and above 1e-4.")
     row = lookup(function)

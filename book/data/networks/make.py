@@ -18,7 +18,6 @@ import time
 from pathlib import Path
 
 import torch
-from torch import nn
 
 from affscore_book.kit.networks import myrtle, resnet20
 from affscore_book.kit.training import ImageData, accuracy, fit, image_data, load_weights, save_weights
@@ -38,36 +37,32 @@ KINDS: dict[str, tuple[str, dict[str, object], range]] = {
 }
 
 
-def build(kind: str, seed: int, widths: dict[str, int], channels: int) -> nn.Module:
-    """A network of one kind, its weights drawn from its seed."""
-    architecture, options, _ = KINDS[kind]
-    torch.manual_seed(seed)
-    return {"myrtle": myrtle, "resnet20": resnet20}[architecture](
-        width=widths[architecture], channels=channels, **options
-    )
-
-
 def train(kind: str, seed: int, data: ImageData, arguments: argparse.Namespace) -> None:
     """Train one network and store it, unless that was done."""
     path = arguments.out / f"{kind}_{seed}.safetensors"
     if path.exists():
         return
-    widths = {"myrtle": arguments.myrtle_width, "resnet20": arguments.resnet_width}
-    network = build(kind, seed, widths, data.train.images.shape[1]).to(arguments.device)
+    architecture, own, _ = KINDS[kind]
+    build, width = {
+        "myrtle": (myrtle, arguments.myrtle_width),
+        "resnet20": (resnet20, arguments.resnet_width),
+    }[architecture]
+    options = {"width": width, "channels": data.train.images.shape[1], **own}
+    torch.manual_seed(seed)
+    network = build(**options).to(arguments.device)
     if arguments.device == "cpu":
         network.to(memory_format=torch.channels_last)
     start = time.perf_counter()
     # Batch norm bears a higher learning rate than a network without.
-    rate = 0.01 if KINDS[kind][1].get("norm", True) else 0.002
+    rate = 0.01 if own.get("norm", True) else 0.002
     history = fit(
         network, data, epochs=arguments.epochs, seed=seed, learning_rate=rate,
         checkpoint=path.with_suffix(".checkpoint"), progress=arguments.progress,
     )  # fmt: skip
     seconds = time.perf_counter() - start
-    architecture, options, _ = KINDS[kind]
     about = {
         "architecture": architecture,
-        "options": {"width": widths[architecture], "channels": data.train.images.shape[1], **options},
+        "options": options,
         "seed": seed,
         "epochs": arguments.epochs,
         "learning_rate": rate,

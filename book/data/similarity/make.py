@@ -57,12 +57,11 @@ MEASURES: dict[str, dict[str, Any]] = {
     "relu_uncentred": {"group": "relu", "centred": False},
     "orthogonal": {"group": "orthogonal"},
 }
-DIGITS = 5
 GARMENTS = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
 
 
 def rounded(values: Any) -> Any:
-    return np.round(np.asarray(values, dtype=np.float64), DIGITS).tolist()
+    return np.round(np.asarray(values, dtype=np.float64), 5).tolist()
 
 
 def similarities(result: dict[str, Any], save: Callable[[], None]) -> None:
@@ -110,26 +109,15 @@ def similarities(result: dict[str, Any], save: Callable[[], None]) -> None:
             save()
 
 
-def with_and_without(network: Any, blocks: list[int], images: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Features of EfficientNet-Lite's blocks: outputs, which have no activation, and those of its last ReLU6."""
-    found = {}
-    for block in blocks:
-        outputs = layer_outputs(network, [f"_blocks.{block}._bn1", f"_blocks.{block}"], images, batch_size=50)
-        found[f"block {block}, activated"] = outputs[f"_blocks.{block}._bn1"].clamp(0, 6)
-        found[f"block {block}, linear output"] = outputs[f"_blocks.{block}"]
-    return found
-
-
 def dissections(result: dict[str, Any], save: Callable[[], None]) -> None:
     """Fractions of interpretable units over alpha, and what is left for the masks of other images."""
     settings = SETTINGS["dissection"]
     stored = result["dissection"]
 
     def measure(name: str, layer: str, features: torch.Tensor, concepts: Concepts, of: str) -> None:
-        options = {"draws": settings["draws"], "alphas": settings["alphas"]}
         stored.setdefault(name, {}).setdefault(of, {})[layer] = {
             "units": features.shape[1],
-            "fraction": rounded(rotation_curve(features, concepts, **options)),
+            "fraction": rounded(rotation_curve(features, concepts, settings["alphas"], draws=settings["draws"])),
             "chance": rounded(rotation_curve(features, concepts, (0.0, 1.0), draws=1, shuffled=True)),
         }
         save()
@@ -151,9 +139,12 @@ def dissections(result: dict[str, Any], save: Callable[[], None]) -> None:
         # TensorFlow's preprocessing without its crop: values (v - 127) / 128.
         images = (concepts.images.float() - 127) / 128
         small = Concepts(concepts.images, concepts.masks[:, :, ::2, ::2], concepts.names, concepts.categories)
-        for layer, maps in with_and_without(load_model(name).model, lite["blocks"], images).items():
-            if layer not in stored.get(name, {}).get("generated", {}):
-                measure(name, layer, maps, small, "generated")
+        network = load_model(name).model
+        for block in lite["blocks"]:
+            # Outputs of a block have no activation; those of its last ReLU6 are made from the batch norm before it.
+            outputs = layer_outputs(network, [f"_blocks.{block}._bn1", f"_blocks.{block}"], images, batch_size=50)
+            measure(name, f"block {block}, activated", outputs[f"_blocks.{block}._bn1"].clamp(0, 6), small, "generated")
+            measure(name, f"block {block}, linear output", outputs[f"_blocks.{block}"], small, "generated")
 
 
 def main() -> None:

@@ -84,12 +84,6 @@ class Study:
         network, _ = load_network(self.folder / f"{name}.safetensors")
         return network.to(self.device).to(memory_format=torch.channels_last)
 
-    @functools.cache  # noqa: B019
-    def accuracy(self, name: str) -> float:
-        """On the same test images as the stitched networks."""
-        count = SETTINGS["images"]["test"]
-        return accuracy(self.network(name), self.data, self.data.test.take(slice(0, count)))
-
     @functools.lru_cache(maxsize=2)  # noqa: B019
     def moments(self, one: str, other: str) -> dict[str, Moments]:
         images = self.train[0][: SETTINGS["images"]["moments"]]
@@ -268,6 +262,7 @@ def main() -> None:
     if arguments.device == "cuda":
         result["made_with"]["device"] = torch.cuda.get_device_name()
     study = Study(arguments)
+    tested = study.data.test.take(slice(0, SETTINGS["images"]["test"]))
     missing = set()
     for name, run, networks in tasks(study):
         lacking = [one for one in networks if not (study.folder / f"{one}.safetensors").exists()]
@@ -276,8 +271,10 @@ def main() -> None:
             continue
         start = time.process_time()
         for one in networks:
-            _, about = load_network(study.folder / f"{one}.safetensors")
-            result["networks"][one] = {"accuracy": study.accuracy(one), "accuracy_all_test": about["accuracy"]}
+            if one not in result["networks"]:
+                _, about = load_network(study.folder / f"{one}.safetensors")
+                found = accuracy(study.network(one), study.data, tested)
+                result["networks"][one] = {"accuracy": found, "accuracy_all_test": about["accuracy"]}
         result["tasks"][name] = list(run())
         result["seconds"] = round(result["seconds"] + time.process_time() - start, 1)
         store_results(arguments.out, result)

@@ -40,10 +40,8 @@ KINDS = ("identity", "group", "rotation")
 def cut(network: nn.Sequential, layer: str) -> int:
     """The number of modules before the layer that reads an activation, flattening left to it."""
     names = [name for name, _ in network.named_children()]
-    for at in range(names.index(layer) + 1, len(names)):
-        if isinstance(network[at], nn.Conv2d | nn.Linear | nn.Flatten):
-            return at
-    raise ValueError(f"nothing reads {layer}.")
+    after = range(names.index(layer) + 1, len(names))
+    return next(at for at in after if isinstance(network[at], nn.Conv2d | nn.Linear | nn.Flatten))
 
 
 @torch.no_grad()
@@ -69,10 +67,10 @@ def run(network: nn.Sequential, layer: str, kind: str, seed: int, data: ImageDat
     """One point: accuracies right after A, after least squares, and after training the later layers."""
     channels = next(hidden.channels for hidden in hidden_layers(network) if hidden.name == layer)
     matrix = {
-        "identity": lambda: torch.eye(channels, dtype=torch.float64),
-        "group": lambda: intertwiner("relu").sample(channels, seed, spread=options.spread),
-        "rotation": lambda: random_rotation(channels, seed),
-    }[kind]()
+        "identity": torch.eye(channels, dtype=torch.float64),
+        "group": intertwiner("relu").sample(channels, seed, spread=options.spread),
+        "rotation": random_rotation(channels, seed),
+    }[kind]
     start = time.perf_counter()
     mixed = mix_channels(network, layer, matrix)
     at = cut(network, layer)
