@@ -79,10 +79,6 @@ def load_dataset(
     workers
         Processes that decode and preprocess images while a network runs; 0 reads them in this one, when asked for.
 
-    Returns
-    -------
-    Batches
-
     Raises
     ------
     ValueError
@@ -156,10 +152,8 @@ def photographs() -> dict[str, Any]:
         try:
             images[path.stem] = _decode(path, path.name)
         except UnreadableImage as error:
-            raise OSError(
-                f"dataset: the photograph {path} cannot be read ({error.args[1]}); reinstall "
-                "scikit-image and scikit-learn."
-            ) from error
+            todo = "reinstall scikit-image and scikit-learn"
+            raise OSError(f"dataset: the photograph {path} cannot be read ({error.args[1]}); {todo}.") from error
     return images
 
 
@@ -262,16 +256,9 @@ def cifar(name: str, root: str | os.PathLike[str] | None, *, train: bool) -> Any
 
 def read_idx(path: Path) -> np.ndarray:
     """An idx file of bytes (MNIST's format: big-endian 32-bit integers for kind and lengths, then the bytes), or
-    one gzipped.
+    one gzipped: uint8 array, (N, H, W) for images and (N,) for labels.
 
-    Returns
-    -------
-    uint8 array, (N, H, W) for images and (N,) for labels
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged or of another kind.
+    Raises ValueError if the file is damaged or of another kind.
     """
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()

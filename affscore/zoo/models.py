@@ -36,10 +36,8 @@ class LoadedModel:
         The network, in ``eval`` mode, on the CPU, float32.
     preprocess
         Maps a PIL image to the float32 tensor (3, H, W) that the network was trained on.
-    name
-        The name it was asked for by.
-    weights
-        The weights in a few words, for titles and tables.
+    name, weights
+        The name it was asked for by; the weights in a few words, for titles and tables.
     provenance
         Source, licence, checksum and versions; plain values that JSON can hold.
     image_size
@@ -58,13 +56,7 @@ class LoadedModel:
 
 
 def require(module: str) -> Any:
-    """Import an optional dependency, or say what to install.
-
-    Examples
-    --------
-    >>> require("torchvision.models").__name__
-    'torchvision.models'
-    """
+    """Import an optional dependency, or say what to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -95,8 +87,6 @@ def usual_weights(sets: Any) -> Any:
 def available_models() -> list[str]:
     """Names that :func:`load_model` knows.
 
-    Examples
-    --------
     >>> names = available_models()
     >>> "efficientnet_lite0" in names, "resnet18" in names, "fasterrcnn_resnet50_fpn" in names
     (True, True, False)
@@ -119,10 +109,6 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
         (``.pth``, ``.pt`` or ``.safetensors``).
     seed
         Seeds the initialisation where weights are random. The caller's generator is left untouched.
-
-    Returns
-    -------
-    LoadedModel
 
     Raises
     ------
@@ -270,12 +256,7 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a state dict without running any code from the file.
 
     Files that wrap it (``{"state_dict": ...}`` or ``{"model": ...}``) and names that start with ``module.``
-    (saved from ``DataParallel``) are understood.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged or holds something else.
+    (saved from ``DataParallel``) are understood. Raises ValueError if the file is damaged or holds something else.
     """
     path = Path(path)
     state: Any
@@ -316,9 +297,8 @@ def fill(model: torch.nn.Module, state: dict[str, Any], name: str, description: 
     missing = [key for key in missing if not key.endswith("num_batches_tracked")]
     for keys, what in ((missing, "are missing"), (extra, "are unexpected")):
         if keys:
-            raise ValueError(
-                f"weights: {description} does not fit {name}: {len(keys)} tensors {what}, first {keys[0]}."
-            )
+            count = f"{len(keys)} tensors {what}, first {keys[0]}"
+            raise ValueError(f"weights: {description} does not fit {name}: {count}.")
 
 
 def _sha256(path: Path) -> str:
