@@ -18,7 +18,7 @@ STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "activations" /
 @pytest.mark.parametrize(
     ("draw", "panels"),
     [
-        (lambda: figures.plot_inputs("sigmoid"), 2),
+        (lambda: figures.plot_inputs("sigmoid", (-3.0, 0.0)), 2),
         (lambda: figures.explore(torch.nn.Softplus(beta=3), 1.0, 0.5), 2),
         (lambda: figures.plot_curves(["sigmoid"], (0.5, 1.0)), 1),
         (lambda: figures.plot_moving_range("relu", 100, 0), 1),

@@ -24,7 +24,7 @@ def test_lines_are_broken_where_they_are_undefined():
 def test_every_look_has_its_style_and_an_unknown_one_is_refused():
     style = (KIT / "figure.css").read_text(encoding="utf-8")
     assert all(re.search(rf"\.{name}\b", style) or name == "label" for name in LOOKS)
-    with pytest.raises(ValueError, match=r"The look is 'sigma-curve'; it should be a class of figure\.css: paper"):
+    with pytest.raises(KeyError, match="sigma-curve"):
         Panel(label="", xlim=(0, 1), ylim=(0, 1), xlabel="").line("sigma-curve", [0], [0])
 
 

@@ -63,10 +63,7 @@ def test_lempel_ziv_orders_simple_and_complex_images():
     rng = np.random.default_rng(0)
     step = np.zeros((32, 32))
     step[:, 16:] = 1
-    noise = [lempel_ziv(rng.uniform(size=(32, 32)), levels=levels) for levels in (2, 4, 10)]
     assert lempel_ziv(step) < 0.1
-    assert all(0.9 < value < 1.3 for value in noise), noise
+    assert 0.9 < lempel_ziv(rng.uniform(size=(32, 32))) < 1.3
     waves = [lempel_ziv(np.cos(f * np.arange(32))[:, None] + np.cos(1.3 * f * np.arange(32))) for f in (0.05, 0.4, 2.0)]
     assert waves == sorted(waves)
-    with pytest.raises(ValueError, match="levels is 1; it should be at least 2"):
-        lempel_ziv(step, levels=1)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["CATALOGUE", "ActivationFunction", "Function", "lookup"]
+__all__ = ["CATALOGUE", "ActivationFunction", "AnyActivation", "Function", "lookup"]
 
 Function = Callable[[Tensor], Tensor]
 
@@ -66,6 +66,10 @@ class ActivationFunction:
 
     def __repr__(self) -> str:
         return f"ActivationFunction({self.name!r})"
+
+
+#: What :func:`lookup` takes: a name in the catalogue, a row of it, or a function of a float64 tensor.
+AnyActivation = str | ActivationFunction | Function
 
 
 def _softplus(x: Tensor) -> Tensor:
@@ -253,7 +257,7 @@ _ROWS = (
 CATALOGUE: dict[str, ActivationFunction] = {row.name: row for row in _ROWS}
 
 
-def lookup(activation: str | ActivationFunction | Function) -> ActivationFunction:
+def lookup(activation: AnyActivation) -> ActivationFunction:
     """The catalogue's activation of that name; a function of a tensor becomes an activation without known kinks.
 
     Raises

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import torch
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore.score import affinity_score
-from affscore_book.activations.catalogue import CATALOGUE, ActivationFunction, Function, lookup
+from affscore_book.activations.catalogue import CATALOGUE, AnyActivation, lookup
 from affscore_book.activations.laws import Summary, polynomial_score, score_curve
 from affscore_book.activations.sweeps import Sweep, pooled_score, sample_score
 
@@ -33,12 +34,10 @@ FAMILIES = {
 }
 
 
-def _outer_labels(axes: list[Axes], across: str, up: str) -> None:
+def _outer_labels(figure: Figure, axes: list[Axes]) -> None:
     """One label for each direction, and no empty panels."""
-    figure = axes[0].get_figure(root=True)
-    assert figure is not None
-    figure.supxlabel(across, fontsize=15)
-    figure.supylabel(up, fontsize=15)
+    figure.supxlabel("mean of the input", fontsize=15)
+    figure.supylabel("affinity score", fontsize=15)
     for panel in axes:
         panel.set_visible(panel.has_data())
 
@@ -48,9 +47,7 @@ def _score_axis(axes: Axes, low: float = -0.03) -> None:
 
 
 @styled
-def plot_inputs(
-    name: str | ActivationFunction | Function, means: Sequence[float] = (-3.0, 0.0, 3.0), std: float = 1.0
-) -> None:
+def plot_inputs(name: AnyActivation, means: Sequence[float], std: float = 1.0) -> None:
     """An activation with the middle 95 % of normal inputs marked, and below it their scores on the whole curve."""
     row = lookup(name)
     limit = max(7.0, max(map(abs, means)) + 2 * std)
@@ -68,7 +65,7 @@ def plot_inputs(
     _score_axis(below)
 
 
-def explore(activation: str | ActivationFunction | Function, mean: float = 0.0, std: float = 1.0) -> None:
+def explore(activation: AnyActivation, mean: float = 0.0, std: float = 1.0) -> None:
     """:func:`plot_inputs` for one input, with the arguments that sliders can set."""
     plot_inputs(activation, (mean,), std)
 
@@ -145,7 +142,7 @@ def plot_polynomials(theirs: dict[int, float], n: int, seed: int) -> None:
 def plot_boxes(sweep: Sweep) -> None:
     """Figure 8: for each activation and mean a box over the standard deviations; whiskers cover the whole range."""
     rows = math.ceil(len(sweep.scores) / 2)
-    _, axes = panels(rows, 2, height=2.6 * rows)
+    figure, axes = panels(rows, 2, height=2.6 * rows)
     for (name, every), panel in zip(sweep.scores.items(), axes, strict=False):
         for mean, scores in zip(sweep.means, every, strict=True):
             scores = scores[~np.isnan(scores)]
@@ -157,7 +154,7 @@ def plot_boxes(sweep: Sweep) -> None:
             else:
                 panel.axvspan(mean - 1.05, mean + 1.05, color=INK, alpha=0.12, linewidth=0)
         panel.set(title=lookup(name).title, xlim=(-22, 22), xticks=[-20, 0, 20], ylim=(-0.05, 1.05), yticks=[0, 0.5, 1])
-    _outer_labels(axes, "mean of the input", "affinity score")
+    _outer_labels(figure, axes)
 
 
 @styled
@@ -211,7 +208,8 @@ def plot_shrinkage(names: Sequence[str], n: int) -> None:
 def plot_zoo(*families: str) -> None:
     """Every activation of the families: its graph (grey, not to scale) and its score curve over the same axis."""
     rows = [row for row in CATALOGUE.values() if row.family in families]
-    _, axes = panels(math.ceil(len(rows) / 2), 2, height=1.75 * math.ceil(len(rows) / 2), sharex=True, sharey=True)
+    height = math.ceil(len(rows) / 2)
+    figure, axes = panels(height, 2, height=1.75 * height, sharex=True, sharey=True)
     x, narrow = (torch.linspace(-limit, limit, n, dtype=torch.float64) for limit, n in ((8, 97), (4, 201)))
     for row, panel in zip(rows, axes, strict=False):
         graph = row(narrow)
@@ -223,7 +221,7 @@ def plot_zoo(*families: str) -> None:
     # Where the last row has one panel, the panel above the gap carries the numbers.
     for panel in (*axes[-2:], axes[len(rows) - 2]):
         panel.tick_params(labelbottom=True)
-    _outer_labels(axes, "mean of the input", "affinity score")
+    _outer_labels(figure, axes)
 
 
 @styled

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from affscore_book.activations.catalogue import CATALOGUE, ActivationFunction, Function, lookup
+from affscore_book.activations.catalogue import CATALOGUE, ActivationFunction, AnyActivation, lookup
 from affscore_book.kit.checking import one_of, positive
 
 __all__ = ["Summary", "polynomial_score", "score_curve", "summarise", "summarise_all"]
@@ -35,12 +35,7 @@ _ROOT3 = math.sqrt(3)
 
 
 def score_curve(
-    activation: str | ActivationFunction | Function,
-    means: Any,
-    std: float = 1.0,
-    *,
-    distribution: str = "normal",
-    coupling: str = "sorted",
+    activation: AnyActivation, means: Any, std: float = 1.0, *, distribution: str = "normal", coupling: str = "sorted"
 ) -> Tensor:
     """The affinity score of an activation for inputs of given means and standard deviation: the exact law, no sample.
 
@@ -222,7 +217,7 @@ class Summary:
     dead: float
 
 
-def summarise(activation: str | ActivationFunction | Function, std: float = 1.0, threshold: float = 0.9) -> Summary:
+def summarise(activation: AnyActivation, std: float = 1.0, threshold: float = 0.9) -> Summary:
     """The lowest score and the width of the non-linear range, for normal inputs with means from -20 to 20.
 
     Parameters
@@ -232,10 +227,7 @@ def summarise(activation: str | ActivationFunction | Function, std: float = 1.0,
     threshold
         Inputs with a score below it count as non-linear. There are 201 means, so widths are multiples of 0.2.
 
-    Raises
-    ------
-    ValueError
-        As :func:`score_curve`.
+    Raises ValueError as :func:`score_curve`.
 
     >>> summary = summarise("relu")
     >>> round(summary.lowest, 2), round(summary.width, 1), round(summary.dead, 1)

@@ -5,7 +5,6 @@ Source: Bouniot et al., "From Alexnet to Transformers", CVPR 2025, section 3.2, 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from affscore.score import affinity_score
-from affscore_book.activations.catalogue import ActivationFunction, Function, lookup
+from affscore_book.activations.catalogue import AnyActivation, lookup
 from affscore_book.activations.laws import score_curve
 from affscore_book.kit.checking import positive
 from affscore_book.kit.stored import read_results
@@ -27,14 +26,7 @@ FIGURE_8 = ("sigmoid", "relu", "gelu", "relu6", "leaky_relu", "tanh", "hardtanh"
 
 
 def sample_score(
-    activation: str | ActivationFunction | Function,
-    mean: float,
-    std: float,
-    *,
-    n: int = 1000,
-    d: int = 300,
-    seed: int = 0,
-    covariance: str = "ledoit_wolf",
+    activation: AnyActivation, mean: float, std: float, n: int, d: int, seed: int = 0, covariance: str = "ledoit_wolf"
 ) -> float:
     """The score of a sample of n points in d independent coordinates, each N(mean, std^2): one cell of Figure 8.
 
@@ -48,19 +40,12 @@ def sample_score(
     return affinity_score(x, lookup(activation)(x), covariance=covariance).item()
 
 
-def pooled_score(
-    activation: str | ActivationFunction | Function, *, channels: int, positions: int, pool: int, n: int
-) -> float:
+def pooled_score(activation: AnyActivation, *, channels: int, positions: int, pool: int, n: int) -> float:
     """The score of feature maps after averaging input and output over groups of ``pool`` positions (Figure 9, top).
 
     A feature map has ``channels`` x ``positions`` independent standard normal inputs. Each row of the sample is one
     map, with ``channels * positions / pool`` entries. ``pool = 1`` is the flattened map, ``pool = positions`` one
-    number for each channel.
-
-    Raises
-    ------
-    ValueError
-        If ``pool`` does not divide ``positions``, or a size or name is wrong.
+    number for each channel. Raises ValueError if ``pool`` does not divide ``positions``, or a size or name is wrong.
 
     >>> round(pooled_score("relu", channels=32, positions=4, pool=4, n=100), 1)
     0.6
@@ -94,10 +79,9 @@ class Sweep:
 
     def law(self) -> Sweep:
         """The same sweep for the laws (:func:`score_curve`), with what is undefined in this one left undefined."""
-        scores = {
-            name: np.stack([score_curve(name, self.means, std).numpy() for std in self.stds], axis=1) + 0 * ours
-            for name, ours in self.scores.items()
-        }
+        scores = {}
+        for name, ours in self.scores.items():
+            scores[name] = np.stack([score_curve(name, self.means, std) for std in self.stds], axis=1) + 0 * ours
         return Sweep(self.means, self.stds, scores, self.settings | {"n": "infinite", "d": 1}, self.made_with)
 
     def lowest(self, name: str) -> float:
@@ -121,12 +105,7 @@ class Sweep:
 def load_sweep(path: str | Path) -> Sweep:
     """The sweep that ``book/data/activations/figure_8.py`` stored.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it is not such a sweep.
+    Raises FileNotFoundError if there is no such file, and ValueError if it is not such a sweep.
     """
 
     def build(data: dict[str, Any]) -> Sweep:
@@ -141,11 +120,7 @@ def load_sweep(path: str | Path) -> Sweep:
 
 
 def _normal(mean: float, std: float, shape: tuple[int, ...], seed: int) -> Tensor:
-    if min(shape) < 1:
-        raise ValueError(f"the sizes are {shape}; all should be at least 1.")
     positive("std", std)
-    if not math.isfinite(mean):
-        raise ValueError(f"mean is {mean}; it should be finite.")
     # The bits of mean and std seed the draw too: no two cells of a sweep share their noise.
     bits = np.array([mean, std], dtype=np.float64).view(np.uint32).tolist()
     noise = np.random.default_rng([seed, *bits]).standard_normal(shape)

@@ -23,11 +23,9 @@ def check_dead_centre(centre: float) -> None:
 
     if not math.isnan(score(centre)):
         return report(False, "", "with this centre some inputs are positive, and the output varies.")
-    report(
-        not math.isnan(score(centre + 0.05)),
-        "a little further right, the first inputs become positive.",
-        "the output is constant here, but also a little further right.",
-    )
+    if math.isnan(score(centre + 0.05)):
+        return report(False, "", "the output is constant here, but also a little further right.")
+    report(True, "a little further right, the first inputs become positive.", "")
 
 
 def check_score_one(x: Any, y: Any) -> None:
@@ -37,11 +35,10 @@ def check_score_one(x: Any, y: Any) -> None:
     if not (1 - score) ** 2 < 1e-10:
         return report(False, "", f"the score is {score:.3f}, not 1.")
     ratios = y.std(axis=0) / x.std(axis=0)
-    report(
-        bool(np.ptp(ratios) > 1e-6 * ratios.max()),
-        "a different positive stretch along each axis is affine, symmetric and positive definite.",
-        "the score is 1, but every channel is stretched by the same factor; try different ones.",
-    )
+    if not np.ptp(ratios) > 1e-6 * ratios.max():
+        hint = "the score is 1, but every channel is stretched by the same factor; try different ones."
+        return report(False, "", hint)
+    report(True, "a different positive stretch along each axis is affine, symmetric and positive definite.", "")
 
 
 def check_dead_network(model: nn.Module) -> None:
@@ -50,18 +47,15 @@ def check_dead_network(model: nn.Module) -> None:
     found = signature(model, [x])
     if len(found.calls) != 2:
         return report(False, "", f"the network makes {len(found.calls)} activation calls, not 2.")
-    report(
-        found.dead[0].tolist() == [False, True],
-        "the first call is alive, and the second never fires: its score is undefined.",
-        f"the calls should be alive and dead, but dead is {found.dead[0].tolist()}.",
-    )
+    dead = found.dead[0].tolist()
+    if dead != [False, True]:
+        return report(False, "", f"the calls should be alive and dead, but dead is {dead}.")
+    report(True, "the first call is alive, and the second never fires: its score is undefined.", "")
 
 
 def check_training(fraction: float, trained: Signature, untrained: Signature) -> None:
     """Is ``fraction`` the share of calls whose mean score is lower in the trained network?"""
     truth = float(np.mean(trained.mean < untrained.mean))
-    report(
-        abs(fraction - truth) < 0.005,
-        "compare the two means call by call, then average.",
-        f"{fraction:.3f} is not the share of calls with a lower score after training.",
-    )
+    if not abs(fraction - truth) < 0.005:
+        return report(False, "", f"{fraction:.3f} is not the share of calls with a lower score after training.")
+    report(True, "compare the two means call by call, then average.", "")

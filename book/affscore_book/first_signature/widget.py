@@ -61,9 +61,8 @@ class ScoreSlider(ComputedWidget):
         """The picture for the present state: the activation with its affine image, and the score's curve."""
         score = self.score()
         x, y = self._samples(self.centre)
-        slope = y.std() / x.std()
         ends = (self.centre - HALF_WIDTH, self.centre + HALF_WIDTH)
-        image = y.mean() + slope * (np.array(ends) - x.mean())
+        image = y.mean() + y.std() / x.std() * (np.array(ends) - x.mean())
         limit = LIMIT + HALF_WIDTH
         domain = np.linspace(-limit, limit, 121)
         curve = CATALOGUE[self.activation](domain).numpy()

@@ -13,7 +13,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LOOKS", "Panel", "look_of", "number", "picture", "score_panel", "ticks"]
+__all__ = ["LOOKS", "Panel", "number", "picture", "score_panel", "ticks"]
 
 Array = NDArray[np.float64]
 
@@ -38,13 +38,6 @@ LOOKS = {
     "dead-key": 'fill="none" stroke="#57606a" stroke-width="12" opacity="0.3"',
     "dead-band": 'fill="#57606a" opacity="0.16"',
 }
-
-
-def look_of(name: str) -> str:
-    """The attributes of a class of figure.css, one of :data:`LOOKS`; ValueError for any other."""
-    if name not in LOOKS:
-        raise ValueError(f"The look is {name!r}; it should be a class of figure.css: {', '.join(LOOKS)}.")
-    return LOOKS[name]
 
 
 def number(value: float) -> str:
@@ -110,7 +103,7 @@ class Panel:
             self._label("label", 6, 16, ylabel)
         at = 22 + 7 * len(ylabel) if ylabel else 6
         for look, text in legend:
-            self._add(f'<path class="{look}" {look_of(look)} d="M{at} 12L{at + 24} 12"/>')
+            self._add(f'<path class="{look}" {LOOKS[look]} d="M{at} 12L{at + 24} 12"/>')
             self._label("label", at + 30, 16, text)
             at += 46 + 7 * len(text)
 
@@ -126,7 +119,7 @@ class Panel:
 
     def _label(self, look: str, x: object, y: object, text: str, anchor: str = "start") -> None:
         text = escape(text.replace("-", "\u2212"))
-        self._add(f'<text class="{look}" {look_of(look)} x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>')
+        self._add(f'<text class="{look}" {LOOKS[look]} x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>')
 
     def line(self, look: str, xs: Iterable[float], ys: Iterable[float]) -> None:
         """A line through the points (xs, ys), broken where y is NaN. ``look`` is one of the classes of figure.css."""
@@ -137,18 +130,18 @@ class Panel:
             else:
                 path += f"{pen}{self._x(x)} {self._y(y)}"
                 pen = "L"
-        self._add(f'<path class="{look}" {look_of(look)} d="{path}"/>')
+        self._add(f'<path class="{look}" {LOOKS[look]} d="{path}"/>')
 
     def dot(self, look: str, x: float, y: float, radius: int = 6) -> None:
         """A dot at (x, y); none where y is NaN."""
         if not np.isnan(y):
-            self._add(f'<circle class="{look}" {look_of(look)} cx="{self._x(x)}" cy="{self._y(y)}" r="{radius}"/>')
+            self._add(f'<circle class="{look}" {LOOKS[look]} cx="{self._x(x)}" cy="{self._y(y)}" r="{radius}"/>')
 
     def band(self, look: str, start: float, stop: float) -> None:
         """The panel's height between two abscissae, filled."""
         width = number(float(self._x(stop)) - float(self._x(start)))
         across, down = f'x="{self._x(start)}" width="{width}"', f'y="{self.top}" height="{self.bottom - self.top}"'
-        self._add(f'<rect class="{look}" {look_of(look)} {across} {down}/>')
+        self._add(f'<rect class="{look}" {LOOKS[look]} {across} {down}/>')
 
     def svg(self) -> str:
         """The picture as one line of SVG."""

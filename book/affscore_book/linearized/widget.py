@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from affscore_book.kit.affinity1d import uniforms
-from affscore_book.kit.picture import Panel, look_of, picture
+from affscore_book.kit.picture import LOOKS, Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.linearized.paths import PathLengths, path_lengths
 from affscore_book.linearized.slopes import ChannelPReLU, channel_prelus
@@ -33,7 +33,6 @@ NAMES = {
     "skip_all": "one skip over all layers",
     "concatenate": "concatenation",
 }
-BARS = 200  # height of a panel
 
 
 class SmallNetwork(nn.Module):
@@ -47,12 +46,9 @@ class SmallNetwork(nn.Module):
     def __init__(self, connections: str):
         super().__init__()
         self.connections = connections
-        grows = connections == "concatenate"
-        inputs = [1 + WIDTH * layer if grows else min(1 + 3 * layer, WIDTH) for layer in range(DEPTH + 1)]
-        outputs = [WIDTH] * DEPTH + [1]
-        self.layers = nn.ModuleList(
-            nn.Linear(fan_in, fan_out, dtype=torch.float64) for fan_in, fan_out in zip(inputs, outputs, strict=True)
-        )
+        inputs = range(1, 2 + WIDTH * DEPTH, WIDTH) if connections == "concatenate" else [1] + [WIDTH] * DEPTH
+        sizes = zip(inputs, [WIDTH] * DEPTH + [1], strict=True)
+        self.layers = nn.ModuleList(nn.Linear(*size, dtype=torch.float64) for size in sizes)
         self.activations = nn.ModuleList(ChannelPReLU(WIDTH).double() for _ in range(DEPTH))
 
     def sums(self, x: Tensor) -> list[Tensor]:
@@ -176,42 +172,38 @@ class LinearizedNetwork(ComputedWidget):
         bars = Panel(
             label="The weight of the paths by the number of ReLUs on them", xlim=(-0.5, DEPTH + 0.9),
             ylim=(0, 1.3), xlabel="ReLUs on a path", ylabel="weight of the paths",
-            legend=[("input-curve", "APL"), ("image-line", "NAPL")], height=BARS,
+            legend=[("input-curve", "APL"), ("image-line", "NAPL")], height=200,
         )  # fmt: skip
         for look, dot, name, aside, mean, height in (
             ("input-curve", "input-dot", "APL", -0.1, paths.apl, 1.22),
             ("image-line", "image-dot", "NAPL", 0.1, paths.napl, 1.1),
         ):
             shares = paths.shares(name.lower())
-            upright = np.stack([0 * shares, np.where(shares > 0, shares, np.nan), np.full(len(shares), np.nan)], 1)
+            tops = np.where(shares > 0, shares, np.nan)
+            upright = np.stack([0 * shares, tops, np.nan * shares], 1)
             bars.line(look, np.repeat(np.arange(len(shares)) + aside, 3), upright.ravel())
             bars.dot(dot, mean, height)
             bars._label("label", bars._x(mean + 0.15), bars._y(height - 0.035), name)
-        pieces, full = (len(self.pieces(which)[2]) + 1 for which in (True, False))
-        text = (
-            f"{paths.paths.sum()} paths; {(~linear).sum()} of {DEPTH * WIDTH} units are ReLUs; "
-            f"linear pieces: {pieces}, with ReLU everywhere {full}"
-        )
-        return picture(
-            _Graph(self.connections, linear), self._function(), bars, score=paths.napl, text=text,
-            headline=f"APL {paths.apl:.3f}, NAPL {paths.napl:.3f}",
-        )  # fmt: skip
-
-    def _function(self) -> Panel:
-        x, y, kinks = self.pieces()
-        full_x, full_y, _ = self.pieces(linear=False)
-        panel = Panel(
+        (x, y, kinks), (full_x, full_y, full_kinks) = self.pieces(), self.pieces(linear=False)
+        function = Panel(
             label="The function that the network computes", xlim=(-REACH, REACH),
             ylim=limits(np.concatenate([y, full_y])), xlabel="input x", ylabel="f(x)",
             legend=[("input-curve", "now"), ("curve", "all ReLU")],
         )  # fmt: skip
-        panel._add('<circle class="bound-dot" fill="#7a5c00" cx="228" cy="12" r="4"/>')
-        panel._label("label", 238, 16, "kink")
-        panel.line("input-curve", x, y)
-        panel.line("curve", full_x, full_y)
+        function._add('<circle class="bound-dot" fill="#7a5c00" cx="228" cy="12" r="4"/>')
+        function._label("label", 238, 16, "kink")
+        function.line("input-curve", x, y)
+        function.line("curve", full_x, full_y)
         for kink in kinks:
-            panel.dot("bound-dot", kink, y[x == kink][0], radius=4)
-        return panel
+            function.dot("bound-dot", kink, y[x == kink][0], radius=4)
+        text = (
+            f"{paths.paths.sum()} paths; {(~linear).sum()} of {DEPTH * WIDTH} units are ReLUs; "
+            f"linear pieces: {len(kinks) + 1}, with ReLU everywhere {len(full_kinks) + 1}"
+        )
+        return picture(
+            _Graph(self.connections, linear), function, bars, score=paths.napl, text=text,
+            headline=f"APL {paths.apl:.3f}, NAPL {paths.napl:.3f}",
+        )  # fmt: skip
 
 
 def limits(values: Array) -> tuple[float, float]:
@@ -275,15 +267,15 @@ class _Graph(Panel):
         self._parts = [
             '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 340 250" width="340" height="250" role="img" '
             f'aria-label="{label}" class="affscore-panel graph">'
-            f'<rect class="paper" {look_of("paper")} width="340" height="250" rx="4"/>'
+            f'<rect class="paper" {LOOKS["paper"]} width="340" height="250" rx="4"/>'
         ]
         edges, skips, plus = lines(connections)
         self._add(f'<path class="edges" fill="none" stroke="#57606a" stroke-width="1" opacity="0.5" d="{edges}"/>')
         self._add(f'<path class="image-line" fill="none" stroke="#d55e00" stroke-dasharray="5 3" d="{skips}"/>')
         for x, y in plus:
             self._hollow(x, y, 6)
-            self._mark("mark", x, y, "-3,0 3,0")
-            self._mark("mark", x, y, "0,-3 0,3")
+            self._mark("mark", x, y, (-3, 0), (3, 0))
+            self._mark("mark", x, y, (0, -3), (0, 3))
         for x, name in ((COLUMNS[0], "x"), (COLUMNS[-1], "f(x)")):
             self._add(f'<circle class="end" fill="#57606a" cx="{x}" cy="{MIDDLE}" r="6"/>')
             self._label("label", x, MIDDLE + 24, name, "middle")
@@ -302,15 +294,15 @@ class _Graph(Panel):
             f'<circle class="hollow" fill="#ffffff" stroke="#0072b2" stroke-width="2" cx="{x}" cy="{y}" r="{radius}"/>'
         )
 
-    def _mark(self, name: str, x: int, y: int, points: str) -> None:
+    def _mark(self, name: str, x: int, y: int, *points: tuple[int, int]) -> None:
         stroke = "#ffffff" if name == "mark on" else "#1f2328"
-        moved = " ".join(f"{x + int(a)},{y + int(b)}" for a, b in (point.split(",") for point in points.split()))
+        moved = " ".join(f"{x + a},{y + b}" for a, b in points)
         self._add(f'<polyline class="{name}" fill="none" stroke="{stroke}" stroke-width="2" points="{moved}"/>')
 
     def _unit(self, x: int, y: int, linear: bool) -> None:
         if linear:
             self._hollow(x, y, 10)
-            self._mark("mark", x, y, "-5,4 5,-4")
+            self._mark("mark", x, y, (-5, 4), (5, -4))
         else:
-            self._add(f'<circle class="input-dot" {look_of("input-dot")} cx="{x}" cy="{y}" r="10"/>')
-            self._mark("mark on", x, y, "-6,3 0,3 5,-4")
+            self._add(f'<circle class="input-dot" {LOOKS["input-dot"]} cx="{x}" cy="{y}" r="10"/>')
+            self._mark("mark on", x, y, (-6, 3), (0, 3), (5, -4))

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from scipy.fft import dctn
 
-from affscore_book.kit.checking import whole
-
 __all__ = ["chebyshev_degree", "dct_frequency", "fourier_frequency", "lempel_ziv"]
 
 
@@ -24,12 +22,10 @@ def _image(image: Any) -> np.ndarray:
         raise ValueError(f"image has shape {pixels.shape}; it should be (rows, columns) with at least 2 of each.")
     if not np.isfinite(pixels).all():
         raise ValueError("image holds values that are NaN or infinite; all should be finite.")
-    largest = np.abs(pixels).max()
     centred = pixels - pixels.mean()
     spread = np.abs(centred).max()
-    if not spread > 1e-14 * largest:
-        return np.zeros_like(pixels)
-    return centred / spread
+    constant = spread <= 1e-14 * np.abs(pixels).max()
+    return np.zeros_like(pixels) if constant else centred / spread
 
 
 def _weighted(power: np.ndarray, frequency: np.ndarray) -> float:
@@ -91,29 +87,28 @@ def chebyshev_degree(image: Any) -> float:
     return dct_frequency(image)
 
 
-def lempel_ziv(image: Any, *, levels: int = 10) -> float:
-    """Lempel-Ziv complexity (1976) of the image in grey levels, divided by that of noise.
+def lempel_ziv(image: Any) -> float:
+    """Lempel-Ziv complexity (1976) of the image in ten grey levels, divided by that of noise.
 
-    Pixels are quantised to ``levels`` equal steps between the lowest and the highest, and read row by row and column by
+    Pixels are quantised to ten equal steps between the lowest and the highest, and read row by row and column by
     column, to and fro. Each of the two strings, of length N, is cut into its shortest phrases that have not occurred
-    before, P of them; the result is the mean of ``P log(N) / (N log(levels))``, which tends to 1 for uniform noise
-    when N is large.
+    before, P of them; the result is the mean of ``P log(N) / (N log(10))``, which tends to 1 for uniform noise when N
+    is large.
 
-    ``image`` has shape (rows, columns). NaN for a constant image. Raises ValueError for other shapes or levels < 2.
+    ``image`` has shape (rows, columns). NaN for a constant image. Raises ValueError for other shapes.
 
     >>> ramp = np.add.outer(np.arange(32), np.arange(32))
     >>> noise = np.random.default_rng(0).uniform(size=(32, 32))
     >>> lempel_ziv(ramp) < 0.3 < 0.9 < lempel_ziv(noise)
     True
     """
-    whole("levels", levels, 2)
     pixels = _image(image)
     if not pixels.any():
         return math.nan
     unit = (pixels - pixels.min()) / (pixels.max() - pixels.min())
-    symbols = np.minimum((unit * levels).astype(int), levels - 1)
+    symbols = np.minimum((unit * 10).astype(int), 9)
     n = symbols.size
-    rate = math.log(n) / (n * math.log(levels))
+    rate = math.log(n) / (n * math.log(10))
     return rate * sum(_phrases(_to_and_fro(direction)) for direction in (symbols, symbols.T)) / 2
 
 

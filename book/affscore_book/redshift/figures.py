@@ -26,50 +26,43 @@ MARKS = ("o-", "s--", "D-.", "^:", "v-")
 def _show(panel, image) -> None:
     """An image of the network with its first input to the right and its second upwards."""
     panel.imshow(np.asarray(image).T, cmap="gray", origin="lower", extent=(-1, 1, -1, 1))
-    panel.set_xticks([])
-    panel.set_yticks([])
+    panel.set(xticks=[], yticks=[])
     panel.grid(False)
 
 
-def _name(shift: float, scale: float) -> str:
-    return f"{'shifted' if shift else 'raw'}, {scale:g}×"
+def _name(shift: float, scale: float, activation: str) -> str:
+    return f"{lookup(activation).title}, {'shifted' if shift else 'raw'}, {scale:g}×"
 
 
 @styled
 def plot_panels(scores: Mapping[tuple[float, float, str], Tensor]) -> None:
     """Figure 4: the images of the published draw, with our mean score and the paper's."""
-    rows = list(dict.fromkeys((shift, scale) for shift, scale, _ in PANELS))
     _, axes = panels(4, 2, height=12.5)
-    for row, (shift, scale) in enumerate(rows):
+    for panel, (key, (theirs, _)) in zip(axes, PANELS.items(), strict=True):
+        shift, scale, activation = key
         network = random_network(scale=scale, shift=shift, seed=PUBLISHED_SEED)
-        for panel, activation in zip(axes[2 * row : 2 * row + 2], ("relu", "tanh"), strict=True):
-            key = (shift, scale, activation)
-            _show(panel, image_of(network, activation, grid=128))
-            title = f"{lookup(activation).title}, {_name(shift, scale)}"
-            panel.set_title(f"{title}\nours {scores[key].mean():.2f}, paper {PANELS[key][0]:.2f}")
+        _show(panel, image_of(network, activation, grid=128))
+        panel.set_title(f"{_name(*key)}\nours {scores[key].mean():.2f}, paper {theirs:.2f}")
 
 
 @styled
 def plot_distributions(study: StoredDraws) -> None:
     """The mean score of each panel over all stored draws, with the published draw's number from the paper."""
-    _, (axes,) = panels(1, 1, height=6)
+    _, (axes,) = panels(height=6)
     for at, key in enumerate(PANELS):
         values = study.panel(*key)
         colour = BLUE if key[2] == "relu" else VERMILION
         body = axes.violinplot(values, positions=[-at], orientation="horizontal", widths=0.8, showextrema=False)
         for part in body["bodies"]:  # type: ignore[attr-defined]
-            part.set_facecolor(colour)
-            part.set_alpha(0.5)
+            part.set(facecolor=colour, alpha=0.5)
         low, middle, high = np.quantile(values, [0.05, 0.5, 0.95])
         axes.plot([low, high], [-at, -at], color=colour)
         axes.plot(middle, -at, "o", color=colour, markersize=8)
         axes.plot(PANELS[key][0], -at, "x", color=INK, markersize=10, mew=3)
     axes.plot([], [], "o-", color=INK, markersize=8, label="median, 5 to 95 %")
     axes.plot([], [], "x", color=INK, markersize=10, mew=3, label="paper")
-    names = [f"{lookup(activation).title}, {_name(shift, scale)}" for shift, scale, activation in PANELS]
-    axes.set_yticks([-at for at in range(len(names))], names)
-    axes.set_xticks([0.6, 0.7, 0.8, 0.9, 1.0])
-    axes.set_xlabel("mean affinity score of the layers")
+    axes.set_yticks([-at for at in range(len(PANELS))], [_name(*key) for key in PANELS])
+    axes.set(xticks=[0.6, 0.7, 0.8, 0.9, 1.0], xlabel="mean affinity score of the layers")
     axes.legend(loc="lower center", bbox_to_anchor=(0.3, 1.0), ncols=2, frameon=False)
 
 
@@ -78,11 +71,8 @@ def plot_edges(image: Tensor) -> None:
     """An image as Fourier's transform continues it and as the cosine transform does; one row of pixels below."""
     pixels = np.asarray(image).T
     _, axes = panels(2, 2, height=5.4)
-    tiles = np.tile(pixels, (1, 3))
-    mirrored = np.hstack([pixels, pixels[:, ::-1], pixels])
-    for above, below, picture, title in zip(
-        axes[:2], axes[2:], (tiles, mirrored), ("Fourier: tiled", "cosine: mirrored"), strict=True
-    ):
+    for at, (title, middle) in enumerate((("Fourier: tiled", pixels), ("cosine: mirrored", pixels[:, ::-1]))):
+        above, below, picture = axes[at], axes[at + 2], np.hstack([pixels, middle, pixels])
         above.imshow(picture, cmap="gray", origin="lower", aspect="auto")
         above.set_title(title)
         above.set_axis_off()
@@ -90,23 +80,20 @@ def plot_edges(image: Tensor) -> None:
         for edge in (len(pixels) - 0.5, 2 * len(pixels) - 0.5):
             above.axvline(edge, color=VERMILION, linestyle="--")
             below.axvline(edge, color=VERMILION, linestyle="--")
-        below.set_xticks([])
-        below.set_yticks([])
-        below.set_xlabel("pixels of the middle row")
+        below.set(xticks=[], yticks=[], xlabel="pixels of the middle row")
 
 
 @styled
-def plot_waves(n: int = 32) -> None:
+def plot_waves() -> None:
     """Both measures of cos(pi f x) for every frequency f: whole periods and all between."""
     frequencies = np.linspace(0.05, 16, 320)
-    x = (np.arange(n) + 0.5) / n
-    waves = [np.tile(np.cos(np.pi * f * x), (n, 1)) for f in frequencies]
+    x = (np.arange(32) + 0.5) / 32
+    waves = [np.tile(np.cos(np.pi * f * x), (32, 1)) for f in frequencies]
     _, axes = panels(2, 1, height=6, sharex=True)
-    for panel, measure, colour, label in (
-        (axes[0], fourier_frequency, VERMILION, "Fourier\n(of Nyquist)"),
-        (axes[1], dct_frequency, BLUE, "cosine transform\n(half periods)"),
+    for panel, measure, scale, colour, label in (
+        (axes[0], fourier_frequency, 32, VERMILION, "Fourier\n(of Nyquist)"),
+        (axes[1], dct_frequency, 1, BLUE, "cosine transform\n(half periods)"),
     ):
-        scale = n if measure is fourier_frequency else 1
         panel.plot(frequencies, [measure(wave) for wave in waves], color=colour)
         panel.plot(frequencies, frequencies / scale, "--", color=INK, linewidth=1.5, label="true frequency")
         panel.set_ylabel(label)
@@ -115,25 +102,20 @@ def plot_waves(n: int = 32) -> None:
 
 
 @styled
-def plot_saturation(activations: Sequence[str] = ("relu", "gelu", "tanh", "gaussian", "sine"), draws: int = 20) -> None:
-    """Both measures of random networks against the scale of their weights, mean of paired draws."""
+def plot_saturation(activations: Sequence[str] = ("relu", "gelu", "tanh", "gaussian", "sine")) -> None:
+    """Both measures of random networks against the scale of their weights, mean of twenty paired draws."""
     scales = np.array([0.5, 1, 2, 3, 4, 5, 6])
+    nets = [[random_network(scale=scale, seed=seed, draw="paired") for seed in range(20)] for scale in scales]
     _, axes = panels(2, 1, height=7.5, sharex=True)
-    for activation, colour, mark in zip(activations, COLOURS, MARKS, strict=True):
-        images = [
-            [image_of(random_network(scale=s, seed=seed, draw="paired"), activation) for seed in range(draws)]
-            for s in scales
-        ]
+    for activation, colour, mark in zip(activations, COLOURS, MARKS, strict=False):
+        images = [[image_of(net, activation) for net in row] for row in nets]
         for panel, measure in zip(axes, (fourier_frequency, dct_frequency), strict=True):
             means = [np.mean([measure(image) for image in row]) for row in images]
             panel.plot(scales, means, mark, color=colour, markersize=7, label=lookup(activation).title)
-    axes[0].set_ylabel("Fourier (of Nyquist)")
-    axes[0].set_ylim(0, 0.6)
-    axes[1].set_ylabel("cosine (half periods)")
-    axes[1].set_yscale("log")
+    axes[0].set(ylabel="Fourier (of Nyquist)", ylim=(0, 0.6))
+    axes[1].set(ylabel="cosine (half periods)", yscale="log", xlabel="scale of the weights")
     axes[1].set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
     axes[1].minorticks_off()
-    axes[1].set_xlabel("scale of the weights")
     axes[0].legend(ncols=2)
 
 
@@ -148,7 +130,7 @@ def plot_heat_maps(study: StoredDraws, kind: str, measure: str) -> None:
     figure, axes = panels(4, 2, height=11, sharex=True, sharey=True)
     scored = measure == "score"
     shade, scale = (Normalize(0.2, 1.0), np.asarray) if scored else (Normalize(0, np.log10(20)), np.log10)
-    for at, (panel, name) in enumerate(zip(axes, study.maps, strict=True)):
+    for panel, name in zip(axes, study.maps, strict=True):
         both = study.maps[name][kind]
         cells = np.nanmedian(both[..., 0 if scored else 1], axis=-1)
         shown = panel.imshow(scale(cells), cmap="viridis", norm=shade, origin="lower", aspect="auto")
@@ -161,10 +143,8 @@ def plot_heat_maps(study: StoredDraws, kind: str, measure: str) -> None:
         panel.grid(False)
         panel.set_xticks(range(len(maps["scales"])), [f"{scale:g}" for scale in maps["scales"]])
         panel.set_yticks(range(len(rows)), [f"{row:g}" for row in rows])
-        if at % 2 == 0:
-            panel.set_ylabel("hidden layers" if kind == "depth" else "shift")
-        if at >= 6:
-            panel.set_xlabel("scale of the weights")
+        panel.set(xlabel="scale of the weights", ylabel="hidden layers" if kind == "depth" else "shift")
+        panel.label_outer()
     label = "median score" if scored else "median frequency (half periods, log)"
     bar = figure.colorbar(shown, ax=axes, location="top", label=label, aspect=40, pad=0.01)
     if not scored:
@@ -174,33 +154,28 @@ def plot_heat_maps(study: StoredDraws, kind: str, measure: str) -> None:
 @styled
 def plot_precision(double: Sequence[float], single: Sequence[float]) -> None:
     """1 - score of every layer of every panel by the same formula in two precisions; both have shape (24,)."""
-    _, (axes,) = panels(1, 1, height=4.6)
+    _, (axes,) = panels(height=4.6)
     layers = np.arange(1, len(double) + 1)
     for edge in range(0, len(double), 6):
         axes.axvspan(edge + 0.5, edge + 3.5, color=INK, alpha=0.07, linewidth=0)
     axes.semilogy(layers, 1 - np.array(double), "o", color=BLUE, markersize=8, label="float64")
     axes.semilogy(layers, 1 - np.array(single), "x", color=VERMILION, markersize=9, mew=3, label="float32")
     axes.axhline(1, color=INK, linewidth=1.5)
-    axes.set_ylim(3e-3, None)
     axes.text(24.5, 5e-3, "above the line: scores below 0", fontsize=13, ha="right")
-    axes.set_xlabel("layers of the eight panels, three each")
-    axes.set_ylabel("1 − score")
+    axes.set(ylim=(3e-3, None), xlabel="layers of the eight panels, three each", ylabel="1 − score")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
 
 @styled
-def plot_rescaling(c: float = 6.0, seed: int = PUBLISHED_SEED) -> None:
+def plot_rescaling(c: float) -> None:
     """ReLU and tanh images: as drawn, weights times c, and weights times c with the biases times c^l."""
-    network = random_network(seed=seed)
-    changes = (
-        ("as drawn", network),
-        (f"weights × {c:g}", network.rescaled(c, biases=False)),
-        ("biases too", network.rescaled(c, biases=True)),
-    )
+    network = random_network(seed=PUBLISHED_SEED)
+    changes = network, network.rescaled(c, biases=False), network.rescaled(c, biases=True)
     _, axes = panels(2, 3, height=4.7)
-    for row, activation in enumerate(("relu", "tanh")):
-        for panel, (title, changed) in zip(axes[3 * row : 3 * row + 3], changes, strict=True):
+    titles = "as drawn", f"weights × {c:g}", "biases too"
+    for at, (title, changed) in enumerate(zip(titles, changes, strict=True)):
+        axes[at].set_title(title)
+        for panel, activation in zip(axes[at::3], ("relu", "tanh"), strict=True):
             _show(panel, image_of(changed, activation, grid=64))
-            if row == 0:
-                panel.set_title(title)
-        axes[3 * row].set_ylabel(lookup(activation).title)
+    axes[0].set_ylabel("ReLU")
+    axes[3].set_ylabel("tanh")

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from affscore.score import affinity_score
-from affscore_book.activations.catalogue import ActivationFunction, Function, lookup
+from affscore_book.activations.catalogue import AnyActivation, lookup
 from affscore_book.kit.checking import one_of, positive, whole
 
 __all__ = [
@@ -85,7 +85,7 @@ class Network:
         sizes = [self.weights[0].shape[1], *(len(bias) for bias in self.biases)]
         return f"Network({' -> '.join(map(str, sizes))})"
 
-    def hidden(self, points: Tensor, activation: str | ActivationFunction | Function) -> list[tuple[Tensor, Tensor]]:
+    def hidden(self, points: Tensor, activation: AnyActivation) -> list[tuple[Tensor, Tensor]]:
         """The inputs and outputs of every hidden activation: pairs of float64 tensors of shape (m, width).
 
         ``points`` has shape (m, fan_in).
@@ -98,10 +98,9 @@ class Network:
             calls.append((before, value))
         return calls
 
-    def __call__(self, points: Tensor, activation: str | ActivationFunction | Function) -> Tensor:
+    def __call__(self, points: Tensor, activation: AnyActivation) -> Tensor:
         """The outputs for points of shape (m, fan_in): float64, shape (m,) if there is one output."""
-        calls = self.hidden(points, activation)
-        last = calls[-1][1] if calls else points.to(torch.float64)
+        last = self.hidden(points, activation)[-1][1]
         return (last @ self.weights[-1].T + self.biases[-1]).squeeze(-1)
 
     def rescaled(self, c: float, *, biases: bool) -> Network:
@@ -115,11 +114,8 @@ class Network:
         True
         """
         positive("c", c)
-        powers = [c ** (layer + 1) if biases else 1.0 for layer in range(len(self.biases))]
-        return Network(
-            tuple(c * weight for weight in self.weights),
-            tuple(power * bias for power, bias in zip(powers, self.biases, strict=True)),
-        )
+        moved = tuple(c**layer * bias for layer, bias in enumerate(self.biases, start=1))
+        return Network(tuple(c * weight for weight in self.weights), moved if biases else self.biases)
 
 
 def random_network(
@@ -129,7 +125,6 @@ def random_network(
     seed: int,
     draw: str = "published",
     shift_mode: str = "bounds",
-    width: int = 40,
     depth: int = 3,
 ) -> Network:
     """A random network with two inputs and one output, as in the paper's Figure 4.
@@ -150,40 +145,30 @@ def random_network(
     shift_mode
         ``"bounds"`` moves both bounds, which gives the weights the mean ``scale * shift`` (what the paper ran);
         ``"symmetric"`` narrows them to ``scale * (-a - t), scale * (a + t)`` (what its caption says).
-    width, depth
-        Units of a hidden layer, and number of hidden layers, both at least 1.
+    depth
+        Number of hidden layers, at least 1. Each has 40 units.
 
     Raises
     ------
     ValueError
-        If an argument is out of range or unknown.
+        If ``scale`` or ``depth`` is out of range, or ``draw`` or ``shift_mode`` is unknown.
 
     >>> random_network(seed=0)
     Network(2 -> 40 -> 40 -> 40 -> 1)
     """
     positive("scale", scale)
-    if not math.isfinite(shift):
-        raise ValueError(f"shift is {shift}; it should be a finite number.")
-    whole("seed", seed, 0)
-    whole("width", width, 1)
     whole("depth", depth, 1)
     one_of("draw", draw, ("published", "paired"))
     one_of("shift_mode", shift_mode, ("bounds", "symmetric"))
-    sizes = [2, *[width] * depth, 1]
-    bounds = []
-    for fan_in, fan_out in itertools.pairwise(sizes):
-        a = math.sqrt(6 / (fan_in + fan_out))
-        if shift_mode == "symmetric" and a + shift < 0:
-            raise ValueError(f"shift is {shift}; with shift_mode 'symmetric' it should be at least {-a:.3f}.")
-        low = -a + shift if shift_mode == "bounds" else -a - shift
-        bounds.append((low, a + shift))
-
-    second = draw == "published" and scale != 1
+    sizes = [2, *[40] * depth, 1]
+    glorot = [math.sqrt(6 / (fan_in + fan_out)) for fan_in, fan_out in itertools.pairwise(sizes)]
+    below = shift if shift_mode == "bounds" else -shift
+    bounds = [(-a + below, a + shift) for a in glorot]
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        if second:
-            _uniform(sizes, bounds, 1.0)
         if draw == "published":
+            if scale != 1:
+                _uniform(sizes, bounds, 1.0)
             return _uniform(sizes, bounds, scale)
         unit = _uniform(sizes, [(-1.0, 1.0)] * len(bounds), 1.0)
     middles = [(scale * (low + high) / 2, scale * (high - low) / 2) for low, high in bounds]
@@ -194,8 +179,7 @@ def random_network(
 def _uniform(sizes: list[int], bounds: list[tuple[float, float]], scale: float) -> Network:
     """A network drawn from torch's CPU generator, whose numbers are used in the order of the paper's experiment."""
     # The default initialisation of the layers comes first, for all of them, and uses up random numbers too.
-    options: dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}
-    layers = [nn.Linear(n, m, **options) for n, m in itertools.pairwise(sizes)]
+    layers = [nn.Linear(n, m, dtype=torch.float32, device="cpu") for n, m in itertools.pairwise(sizes)]
     with torch.no_grad():
         for layer, (low, high) in zip(layers, bounds, strict=True):
             layer.weight.uniform_(scale * low, scale * high)
@@ -204,13 +188,7 @@ def _uniform(sizes: list[int], bounds: list[tuple[float, float]], scale: float) 
     return Network(weights, tuple(layer.bias.detach().to(torch.float64) for layer in layers))
 
 
-def layer_scores(
-    activation: str | ActivationFunction | Function,
-    *,
-    covariance: str = "ledoit_wolf",
-    grid: int = 32,
-    **draw: Any,
-) -> Tensor:
+def layer_scores(activation: AnyActivation, *, covariance: str = "ledoit_wolf", grid: int = 32, **draw: Any) -> Tensor:
     """The affinity scores of the hidden activations of a random network over a grid of inputs, shape (depth,).
 
     Parameters
@@ -242,9 +220,7 @@ def layer_scores(
     return torch.stack([affinity_score(x, y, covariance=covariance) for x, y in calls])
 
 
-def image_of(
-    network: Network, activation: str | ActivationFunction | Function, *, grid: int = 32, nodes: str = "even"
-) -> Tensor:
+def image_of(network: Network, activation: AnyActivation, *, grid: int = 32, nodes: str = "even") -> Tensor:
     """The network's outputs over a grid as an image, float64, shape (grid, grid). See :func:`grid_points`.
 
     >>> image_of(random_network(seed=0), "tanh", grid=5).shape

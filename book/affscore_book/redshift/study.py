@@ -50,20 +50,12 @@ class StoredDraws:
 def load_draws(path: str | Path) -> StoredDraws:
     """Read a file written by ``book/data/redshift/make.py``.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it is not one of that script.
+    Raises FileNotFoundError if there is no such file, and ValueError if it is not one of that script.
     """
 
     def build(raw: dict[str, Any]) -> StoredDraws:
         draws = np.array(raw["draws"], dtype=np.float64)
-        maps = {
-            name: {kind: np.array(values, dtype=np.float64) for kind, values in both.items()}
-            for name, both in raw["maps"].items()
-        }
+        maps = {name: {kind: np.array(both[kind], dtype=float) for kind in both} for name, both in raw["maps"].items()}
         return StoredDraws(raw["settings"], draws[..., :3], draws[..., 3], draws[..., 4], maps)
 
     return read_results(path, build, "book/data/redshift/make.py")

@@ -134,8 +134,6 @@ def _paint(panel: Panel, image: NDArray[np.float64]) -> None:
         for column, pixels in enumerate(grey):
             edges = np.flatnonzero(np.diff(np.concatenate([[0], pixels == level, [0]])))
             for start, stop in edges.reshape(-1, 2):
-                x, y = panel.left + size * column, panel.bottom - size * int(stop)
-                panel._add(
-                    f'<rect x="{number(x)}" y="{number(y)}" width="{size}" height="{size * int(stop - start)}"/>'
-                )
+                x, y, tall = panel.left + size * column, panel.bottom - size * int(stop), size * int(stop - start)
+                panel._add(f'<rect x="{number(x)}" y="{number(y)}" width="{size}" height="{tall}"/>')
         panel._add("</g>")

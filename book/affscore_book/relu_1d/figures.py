@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -22,20 +22,16 @@ def _line(start: float, stop: float, n: int = 401) -> Tensor:
     return torch.linspace(start, stop, n, dtype=torch.float64)
 
 
-def _affine_image(x: Tensor, y: Tensor) -> Tensor:
-    return y.mean() + y.std(correction=0) / x.std(correction=0) * (x - x.mean())
-
-
 @styled
-def plot_three_ranges(a: Sequence[float] = (4.0, 2.5, 1.0), width: float = 5.0) -> None:
-    """ReLU on the range [-a, -a + width] for each a: its outputs, the affine image and the gap between them."""
-    _, axes = panels(len(a), 1, height=2.5 * len(a) + 0.6, sharex=True, sharey=True)
-    for axis, start in zip(axes, a, strict=True):
-        x = _line(-start, width - start)
+def plot_three_ranges() -> None:
+    """ReLU on the range [-a, -a + 5] for three a: its outputs, the affine image and the gap between them."""
+    _, axes = panels(3, 1, height=8.1, sharex=True, sharey=True)
+    for axis, start in zip(axes, (4.0, 2.5, 1.0), strict=True):
+        x = _line(-start, 5 - start)
         y = x.relu()
-        image = _affine_image(x, y)
-        score = uniform_input(-start, width - start).score.item()
-        axis.axvspan(-start, width - start, color=BLUE, alpha=0.1)
+        image = affine_map(x, y, covariance="empirical")(x[:, None])[:, 0]
+        score = uniform_input(-start, 5 - start).score.item()
+        axis.axvspan(-start, 5 - start, color=BLUE, alpha=0.1)
         axis.plot([-4.5, 0, 4.5], [0, 0, 4.5], color="#999999", linewidth=1.5)
         axis.fill_between(x, y, image, color=ORANGE, alpha=0.35, label="gap")
         axis.plot(x, y, color=BLUE, linewidth=4, label="ReLU's output")
@@ -48,19 +44,18 @@ def plot_three_ranges(a: Sequence[float] = (4.0, 2.5, 1.0), width: float = 5.0) 
 
 
 @styled
-def plot_sorting(n: int = 7, seed: int = 3) -> None:
+def plot_sorting() -> None:
     """The same two sets of points on the line, coupled at random and coupled in order, with the cost of each."""
-    rng = np.random.default_rng(seed)
-    source, target = np.sort(rng.normal(size=n)), np.sort(1.5 * rng.normal(size=n))
+    rng = np.random.default_rng(3)
+    source, target = np.sort(rng.normal(size=7)), np.sort(1.5 * rng.normal(size=7))
     _, axes = panels(2, 1, height=5.2, sharex=True)
-    for axis, partner, title in zip(axes, (rng.permutation(n), np.arange(n)), ("at random", "in order"), strict=True):
+    for axis, partner, title in zip(axes, (rng.permutation(7), np.arange(7)), ("at random", "in order"), strict=True):
         cost = np.mean((source - target[partner]) ** 2)
         axis.plot([source, target[partner]], [1, 0], color=INK, linewidth=1.5)
-        axis.plot(source, np.ones(n), "o", color=VERMILION, markersize=10)
-        axis.plot(target, np.zeros(n), "s", color=BLUE, markersize=10)
+        axis.plot(source, np.ones(7), "o", color=VERMILION, markersize=10)
+        axis.plot(target, np.zeros(7), "s", color=BLUE, markersize=10)
         axis.set_title(f"coupled {title}: mean squared distance {cost:.2f}")
-        axis.set_yticks([0, 1], ["target", "source"])
-        axis.set_ylim(-0.25, 1.25)
+        axis.set(yticks=[0, 1], yticklabels=["target", "source"], ylim=(-0.25, 1.25))
         axis.grid(False)
     axes[-1].set_xlabel("position on the line")
 
@@ -72,26 +67,25 @@ def plot_correlation() -> None:
     _, (axis,) = panels(height=3.8)
     axis.plot(r, correlation_score(r), color=GREEN, label="score = 1 − √(1 − r)")
     axis.plot(r, r**2, "--", color=INK, label="R² = r²")
-    axis.set_xlabel("correlation r of input and output")
-    axis.set_ylabel("score, R²")
+    axis.set(xlabel="correlation r of input and output", ylabel="score, R²")
     axis.legend()
 
 
 @styled
-def plot_figure_3(width: float = 5.0, n: int = 1000, seed: int = 0) -> None:
-    """Numerator, denominator and score for X ~ U(-a, -a + width): one sample of n points for each a, and the curves."""
+def plot_figure_3(n: int, seed: int) -> None:
+    """Numerator, denominator and score for X ~ U(-a, -a + 5): one sample of n points for each a, and the curves."""
     rng = np.random.default_rng(seed)
-    a = torch.linspace(0, width, 26, dtype=torch.float64)[:-1]
+    a = _line(0, 5, 26)[:-1]
     dots = []
     for start in a.tolist():
-        x = torch.from_numpy(rng.uniform(-start, width - start, n))
+        x = torch.from_numpy(rng.uniform(-start, 5 - start, n))
         y = x.relu()
         image = affine_map(x, y, covariance="empirical")(x[:, None])
         bound = (2 * y.var(correction=0)).sqrt()
         score = affinity_score(x, y, covariance="empirical")
         dots.append([wasserstein2(image, y).item(), bound.item(), score.item()])
-    fine = _line(0, width)[:-1]
-    exact = uniform_input(-fine, width - fine)
+    fine = _line(0, 5)[:-1]
+    exact = uniform_input(-fine, 5 - fine)
     _, axes = panels(3, 1, height=9, sharex=True)
     curves = [
         (exact.w2, "numerator W₂", PURPLE, "--"),
@@ -101,17 +95,16 @@ def plot_figure_3(width: float = 5.0, n: int = 1000, seed: int = 0) -> None:
     for axis, (curve, label, colour, dash), points in zip(axes, curves, zip(*dots, strict=True), strict=True):
         axis.plot(fine, curve, dash, color=colour, label="exact")
         axis.plot(a, points, "o", color=INK, markersize=6, label=f"samples of {n}")
-        axis.set_ylabel(label)
-        axis.set_ylim(bottom=0)
+        axis.set(ylabel=label, ylim=(0, None))
     axes[0].legend(loc="lower center")
     axes[-1].set_xlabel("a, for inputs uniform on [−a, −a + 5]")
 
 
 @styled
-def plot_symmetry(width: float = 5.0) -> None:
+def plot_symmetry() -> None:
     """The numerator and its mirror image, before and after the factor sqrt(1 + r)."""
-    a = _line(0, width)[1:-1]
-    exact = uniform_input(-a, width - a)
+    a = _line(0, 5)[1:-1]
+    exact = uniform_input(-a, 5 - a)
     flat = exact.w2 * (1 + exact.correlation).sqrt()
     _, axes = panels(2, 1, height=6, sharex=True)
     for axis, curve, title in zip(axes, (exact.w2, flat), ("W₂", "W₂ √(1 + r)"), strict=True):
@@ -138,50 +131,46 @@ def plot_limits() -> None:
 
 
 @styled
-def plot_gaussian(limit: float = 30.0) -> None:
+def plot_gaussian() -> None:
     """ReLU's score for N(m, 1) against m, near the kink and, with a logarithmic axis, far into the dead range."""
     _, axes = panels(2, 1, height=7)
-    near, far = _line(-4, 4), _line(-limit, 2)
+    near, far = _line(-4, 4), _line(-30, 2)
     axes[0].plot(near, gaussian_input(near, 1.0).score, color=GREEN, label="Gaussian, std 1")
     half = 3**0.5
     axes[0].plot(near, uniform_input(near - half, near + half).score, "--", color=BLUE, label="uniform, std 1")
     axes[0].set_ylabel("affinity score")
     axes[0].legend()
     axes[1].semilogy(far, gaussian_input(far, 1.0).score, color=GREEN)
-    axes[1].set_ylabel("affinity score")
-    axes[1].set_xlabel("mean of the input, in standard deviations")
+    axes[1].set(ylabel="affinity score", xlabel="mean of the input, in standard deviations")
 
 
 @styled
-def plot_relatives(width: float = 5.0, slopes: Sequence[float] = (0.0, 0.1, 0.3, 0.6)) -> None:
-    """LeakyReLU for some slopes, and hardtanh, for inputs uniform on a range of the given width."""
+def plot_relatives() -> None:
+    """LeakyReLU for some slopes, and hardtanh, for inputs uniform on a range of width 5."""
     middle = _line(-5, 5)
-    ends = (middle - width / 2, middle + width / 2)
+    ends = (middle - 2.5, middle + 2.5)
     _, axes = panels(2, 1, height=7, sharex=True)
-    for slope, colour, dash in zip(slopes, (GREEN, BLUE, VERMILION, PURPLE), ("-", "--", "-.", ":"), strict=False):
+    for slope, colour, dash in ((0.0, GREEN, "-"), (0.1, BLUE, "--"), (0.3, VERMILION, "-."), (0.6, PURPLE, ":")):
         scores = uniform_input(*ends, "leaky_relu", slope=slope).score
         axes[0].plot(middle, scores, dash, color=colour, label=f"slope {slope:g}")
     axes[1].plot(middle, uniform_input(*ends, "hardtanh").score, color=INK, label="hardtanh")
     for axis in axes:
-        axis.set_ylabel("affinity score")
-        axis.set_ylim(-0.03, 1.05)
-        axis.legend(loc="lower right" if axis is axes[0] else "lower center")
+        axis.set(ylabel="affinity score", ylim=(-0.03, 1.05))
+    axes[0].legend(loc="lower right")
+    axes[1].legend(loc="lower center")
     axes[-1].set_xlabel("middle of the range")
 
 
 @styled
-def plot_module(
-    module: Callable[[Tensor], Tensor], ends: tuple[float, float] = (-3.0, 2.0), n: int = 10_000, seed: int = 0
-) -> None:
+def plot_module(module: Callable[[Tensor], Tensor], ends: tuple[float, float], n: int, seed: int = 0) -> None:
     """Any activation on n uniform samples: inputs against outputs in order, the affine image, the score."""
-    low, high = ends
-    x = torch.from_numpy(np.random.default_rng(seed).uniform(low, high, n)).sort().values
+    x = torch.from_numpy(np.random.default_rng(seed).uniform(*ends, n)).sort().values
     with torch.no_grad():
         y = module(x)
     _, (axis,) = panels()
     axis.plot(x, y, color=BLUE, linewidth=4, label="output")
-    axis.plot(x, _affine_image(x, y), "--", color=VERMILION, label="affine image")
-    axis.set_title(f"score {monotone_score(x, y).item():.3f} from {n} samples")
-    axis.set_xlabel("input")
-    axis.set_ylabel("output")
+    image = affine_map(x, y, covariance="empirical")(x[:, None])
+    axis.plot(x, image, "--", color=VERMILION, label="affine image")
+    title = f"score {monotone_score(x, y).item():.3f} from {n} samples"
+    axis.set(title=title, xlabel="input", ylabel="output")
     axis.legend()

@@ -31,9 +31,7 @@ def _links(axes: Axes, x: Array, y: Array, partners: ArrayLike) -> None:
 
 
 def _legend_below(axes: Axes, ncols: int = 3) -> None:
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=ncols, frameon=False)
+    axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=ncols, frameon=False)
 
 
 @styled

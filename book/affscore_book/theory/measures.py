@@ -120,20 +120,15 @@ def shuffled_scores(x: Array, y: Array, fractions: Sequence[float]) -> tuple[lis
 
 def turned_scores(x: Array, degrees: Sequence[float]) -> list[float]:
     """Scores of the pairs (x, x turned by that angle) for samples of shape (n, 2), without shrinkage."""
-    scores = []
-    for angle in np.deg2rad(degrees):
-        turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-        scores.append(affinity_score(x, x @ turn, covariance="empirical").item())
-    return scores
+    turns = (np.array([[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]]) for t in np.deg2rad(degrees))
+    return [affinity_score(x, x @ turn, covariance="empirical").item() for turn in turns]
 
 
 def identifiability(n: int, d: int, draws: int, covariance: str) -> Array:
     """Scores of X ~ N(0, I_d) with an exact PSD-affine image of itself; shape (draws,)."""
-    scores = []
-    for draw in range(draws):
-        x = np.random.default_rng([0, draw, n]).normal(size=(n, d))
-        scores.append(affinity_score(x, fixed_image(x, seed=draw), covariance=covariance).item())
-    return np.array(scores)
+    clouds = [np.random.default_rng([0, draw, n]).normal(size=(n, d)) for draw in range(draws)]
+    pairs = ((x, fixed_image(x, seed=draw)) for draw, x in enumerate(clouds))
+    return np.array([affinity_score(x, y, covariance=covariance).item() for x, y in pairs])
 
 
 def outlier_pair(outliers: int = 1, seed: int = 0) -> tuple[Array, Array]:

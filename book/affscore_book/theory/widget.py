@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from affscore.score import affine_map, affinity_score, wasserstein2
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.kit.affinity1d import CHOICES
-from affscore_book.kit.picture import Panel, look_of, picture
+from affscore_book.kit.picture import LOOKS, Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.theory.measures import optimal_partners
 
@@ -52,9 +52,9 @@ def frame(values: Array) -> tuple[float, float]:
 
 def _add_legend(panel: Panel) -> None:
     """Marks of three kinds, where a panel's own legend has lines only."""
-    panel._add(f'<circle class="input-dot" {look_of("input-dot")} cx="12" cy="12" r="4"/>')
-    panel._add(f'<path class="image-line" {look_of("image-line")} d="M88 8L96 16M88 16L96 8"/>')
-    panel._add(f'<path class="w2-curve" {look_of("w2-curve")} d="M200 12L224 12"/>')
+    panel._add(f'<circle class="input-dot" {LOOKS["input-dot"]} cx="12" cy="12" r="4"/>')
+    panel._add(f'<path class="image-line" {LOOKS["image-line"]} d="M88 8L96 16M88 16L96 8"/>')
+    panel._add(f'<path class="w2-curve" {LOOKS["w2-curve"]} d="M200 12L224 12"/>')
     for at, text in ((22, "output"), (102, "affine image"), (230, "coupling")):
         panel._label("label", at, 16, text)
 

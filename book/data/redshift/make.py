@@ -40,26 +40,28 @@ SETTINGS = {
         "shifts": [-0.1, -0.05, 0.0, 0.05, 0.1],
     },
 }
-DIGITS = 8
 
 
 def number(value: float) -> float | None:
     """Rounded for the file, where JSON has no NaN."""
-    return None if math.isnan(value) else round(value, DIGITS)
+    return None if math.isnan(value) else round(value, 8)
 
 
 def panel(shift: float, scale: float, activation: str, seed: int) -> list[float | None]:
     """One panel of Figure 4: see "columns" in the settings."""
-    scores = layer_scores(activation, scale=scale, shift=shift, seed=seed, draw="paired")
-    image = image_of(random_network(scale=scale, shift=shift, seed=seed, draw="paired"), activation)
+    draw: dict[str, Any] = {"scale": scale, "shift": shift, "seed": seed, "draw": "paired"}
+    scores, image = layer_scores(activation, **draw), image_of(random_network(**draw), activation)
     return [*map(number, scores.tolist()), number(fourier_frequency(image)), number(dct_frequency(image))]
 
 
-def cell(activation: str, scale: float, depth: int, shift: float, seed: int) -> list[float | None]:
-    """One entry of a map: mean score of the layers (NaN if a layer is dead) and mean frequency by cosine transform."""
-    options: dict[str, Any] = {"scale": scale, "shift": shift, "depth": depth, "seed": seed, "draw": "paired"}
-    scores = layer_scores(activation, grid=SETTINGS["maps"]["score_grid"], **options)
-    return [number(scores.mean().item()), number(dct_frequency(image_of(random_network(**options), activation)))]
+def cell(activation: str, **network: Any) -> list[list[float | None]]:
+    """One cell of a map. For each draw: mean score (NaN if a layer is dead), mean frequency by cosine transform."""
+    pairs = []
+    for seed in range(SETTINGS["maps"]["draws"]):
+        draw = network | {"seed": seed, "draw": "paired"}
+        score = layer_scores(activation, grid=SETTINGS["maps"]["score_grid"], **draw).mean().item()
+        pairs.append([number(score), number(dct_frequency(image_of(random_network(**draw), activation)))])
+    return pairs
 
 
 def main() -> None:
@@ -76,15 +78,12 @@ def main() -> None:
         done = result["maps"].setdefault(activation, {})
         if "shift" in done:
             continue
-        # Indexed [depth or shift][scale][draw], each entry a pair.
-        done["depth"] = [
-            [[cell(activation, scale, depth, 0.0, seed) for seed in range(maps["draws"])] for scale in maps["scales"]]
-            for depth in maps["depths"]
-        ]
-        done["shift"] = [
-            [[cell(activation, scale, 3, shift, seed) for seed in range(maps["draws"])] for scale in maps["scales"]]
-            for shift in maps["shifts"]
-        ]
+        for kind in ("depth", "shift"):
+            # Indexed [depth or shift][scale][draw], each entry a pair.
+            done[kind] = [
+                [cell(activation, scale=scale, **{kind: value}) for scale in maps["scales"]]
+                for value in maps[f"{kind}s"]
+            ]
         save(start)
         print("map of", activation, "after", result["seconds"], "s", flush=True)
     for seed in range(len(result["draws"]), SETTINGS["draws"]):
