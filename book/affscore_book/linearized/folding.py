@@ -5,8 +5,8 @@ A channel whose activation is the identity, between two linear layers, needs no 
     W a(V x) = W[:, core] a(V[core] x) + (W[:, linear] V[linear]) x,
 
 so the linear channels become one direct map beside the core units. In a chain of such layers the direct maps go on
-composing, and the core units of a layer end up with one map from the core units of each earlier layer and one from
-the input (:class:`AffineSum`). If all channels of a layer are linear, the maps before and after it become one.
+composing, and the core units of a layer end up with one map from the core units of each earlier layer and one from the
+input, side by side in one linear layer. If all channels of a layer are linear, the maps before and after it become one.
 
 Convolutions stay as they are. Two of them become one, exactly, only if the second does not pad: otherwise it pads with
 zeros what the first would have continued, and the two differ at the border.
@@ -19,7 +19,6 @@ from __future__ import annotations
 import copy
 import itertools
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +28,7 @@ from torch import Tensor, fx, nn
 from affscore_book.linearized.graph import traced_graph
 from affscore_book.linearized.slopes import ChannelPReLU, channel_prelus
 
-__all__ = ["AffineSum", "FoldedLayer", "fold"]
+__all__ = ["FoldedLayer", "fold"]
 
 
 @dataclass(frozen=True)
@@ -55,18 +54,6 @@ class FoldedLayer:
         return f"{said}; {self.reason}" if self.reason else said
 
 
-class AffineSum(nn.Module):
-    """The sum of one linear layer for each source; the first has the bias."""
-
-    def __init__(self, layers: Sequence[nn.Linear]):
-        super().__init__()
-        self.layers = nn.ModuleList(layers)
-
-    def forward(self, *sources: Tensor) -> Tensor:
-        """The sources, (n, features) each, to the sum."""
-        return sum(layer(x) for layer, x in zip(self.layers, sources, strict=True))
-
-
 @dataclass(frozen=True)
 class _Affine:
     """A value of the network, (n, features), as an affine function of nodes of the new graph, in float64."""
@@ -86,8 +73,7 @@ class _Folder:
 
     def __init__(self, traced: fx.GraphModule):
         self.traced = traced
-        self.modules = dict(traced.named_modules())
-        self.exact = dict(copy.deepcopy(traced).double().named_modules())
+        self.modules = dict(copy.deepcopy(traced).double().named_modules())
         self.calls = Counter(node.target for node in traced.graph.nodes if node.op == "call_module")
         self.graph = fx.Graph()
         self.values: dict[fx.Node, fx.Node | _Affine] = {}
@@ -127,7 +113,7 @@ class _Folder:
         return self.graph.node_copy(node, self.node)
 
     def module(self, node: fx.Node) -> Any:
-        return self.exact[str(node.target)] if node.op == "call_module" else None
+        return self.modules[str(node.target)] if node.op == "call_module" else None
 
     def describe(self, node: fx.Node) -> str:
         if node.op == "call_module":
@@ -168,11 +154,11 @@ class _Folder:
         straight = before.then(everything * linear, torch.zeros_like(before.bias), "")
         if bool(linear.all()):
             return straight
-        original = self.modules[str(node.target)]
-        small = ChannelPReLU(int((~linear).sum())).to(original.weight)
-        small.weight.data = original.weight.detach()[~linear].clone()
-        bent = self.emit(before.then(everything[~linear], before.bias.new_zeros(len(small.weight)), before.layer))
-        core = self.graph.call_module(self.add(str(node.target), small), (bent,))
+        slopes = self.module(node).weight.detach()[~linear]
+        small = ChannelPReLU(len(slopes)).to(slopes.device)
+        small.weight.data = slopes.clone()
+        bent = self.emit(before.then(everything[~linear], torch.zeros_like(slopes), before.layer))
+        core = self.call(str(node.target), small, bent)
         return replace(straight, maps=straight.maps | {core: everything[:, ~linear]})
 
     def node(self, old: fx.Node) -> fx.Node:
@@ -183,22 +169,19 @@ class _Folder:
         return value
 
     def emit(self, value: _Affine) -> fx.Node:
-        dtype = next(self.traced.parameters()).dtype
-        layers: list[nn.Linear] = []
-        for weight in value.maps.values():
-            layers.append(nn.utils.skip_init(nn.Linear, weight.shape[1], weight.shape[0], bias=not layers))
-            layers[-1].weight = nn.Parameter(weight.to(dtype))
-        layers[0].bias = nn.Parameter(value.bias.to(dtype))
-        made = layers[0] if len(layers) == 1 else AffineSum(layers)
-        return self.graph.call_module(self.add(value.layer, made), tuple(value.maps))
+        weight, sources = torch.cat(list(value.maps.values()), 1), list(value.maps)
+        made = nn.utils.skip_init(nn.Linear, weight.shape[1], len(weight))
+        made.weight, made.bias = nn.Parameter(weight), nn.Parameter(value.bias)
+        joined = self.graph.call_function(torch.cat, (sources, 1)) if len(sources) > 1 else sources[0]
+        return self.call(value.layer, made, joined)
 
-    def add(self, name: str, module: nn.Module) -> str:
-        """Keep a new module, under its old name unless others use that."""
+    def call(self, name: str, module: nn.Module, source: fx.Node) -> fx.Node:
+        """Call a new module, under its old name unless others use that."""
         if self.calls[name] != 1:
             name = next(n for n in (f"{name}_{i}" for i in itertools.count(2)) if n not in self.modules)
             self.modules[name] = module
-        self.traced.add_submodule(name, module.eval())
-        return name
+        self.traced.add_submodule(name, module.eval().to(next(self.traced.parameters()).dtype))
+        return self.graph.call_module(name, (source,))
 
 
 @torch.no_grad()
@@ -243,6 +226,5 @@ def fold(network: nn.Module, inputs: Tensor) -> tuple[fx.GraphModule, list[Folde
     (True, Linear(in_features=2, out_features=2, bias=True))
     """
     channel_prelus(network)  # or an error
-    traced = traced_graph(copy.deepcopy(network).eval(), inputs)
-    folder = _Folder(traced)
+    folder = _Folder(traced_graph(copy.deepcopy(network).eval(), inputs))
     return folder.run(), folder.account

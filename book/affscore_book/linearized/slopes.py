@@ -160,12 +160,10 @@ def _probe(traced: fx.GraphModule, inputs: Tensor) -> Any:
 
 def _name(node: fx.Node, taken: set[str], seen: set[str]) -> str:
     """Of the PReLU for a call of ReLU: the module's at its first call, else a new one."""
-    if node.op == "call_module":
-        name = str(node.target)
-        if name not in seen:
-            return name
-    else:
-        name = ".".join(filter(None, (enclosing_module(node), "relu")))
+    is_module = node.op == "call_module"
+    name = str(node.target) if is_module else ".".join(filter(None, (enclosing_module(node), "relu")))
+    if is_module and name not in seen:
+        return name
     numbered = itertools.chain([name], (f"{name}_{count}" for count in itertools.count(2)))
     return next(name for name in numbered if name not in seen and name not in taken)
 

@@ -11,13 +11,14 @@ therefore linearised when it has been trained to a standstill twice.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from affscore.score import affinity_score
-from affscore_book.kit.features import Feature, evaluating, features
+from affscore_book.kit.features import evaluating, features
 from affscore_book.kit.training import ImageData, Images, accuracy, fit
 from affscore_book.linearized.slopes import channel_prelus, freeze, prior
 from affscore_book.relu_1d.exact import monotone_score
@@ -126,11 +127,13 @@ def train(
     }
 
 
-def _activations(network: nn.Module, images: Tensor) -> dict[str, Feature]:
-    """Input and output of every ChannelPReLU, (n, channels) or (n, channels, H, W), float32, in execution order."""
+def _activations(network: nn.Module, images: Tensor) -> dict[str, list[Tensor]]:
+    """Input and output of every ChannelPReLU, float64 (n, channels, pixels), in execution order."""
     with torch.no_grad(), evaluating(network), features(network, channel_prelus(network)) as seen:
         network(images)
-    return seen
+    return {
+        name: [value.double().flatten(1).unflatten(1, (value.shape[1], -1)) for value in seen[name]] for name in seen
+    }
 
 
 def measure_channels(network: nn.Module, images: Tensor) -> dict[str, dict[str, list[float]]]:
@@ -140,8 +143,7 @@ def measure_channels(network: nn.Module, images: Tensor) -> dict[str, dict[str, 
     where the channel is never positive, or where x does not vary), ``positive`` the share of positive values.
     """
     result = {}
-    for name, (before, _) in _activations(network, images).items():
-        values = before.double().flatten(2) if before.ndim > 2 else before.double()[..., None]
+    for name, (values, _) in _activations(network, images).items():
         step = max(1, values.shape[-1] // 16)
         columns = values[..., step // 2 :: step].transpose(0, 1).flatten(1)
         scores = [
@@ -154,11 +156,8 @@ def measure_channels(network: nn.Module, images: Tensor) -> dict[str, dict[str, 
 
 def activation_scores(network: nn.Module, images: Tensor) -> list[float]:
     """Affinity score of every layer's activation on spatially averaged features, in execution order."""
-    scores = []
-    for before, after in _activations(network, images).values():
-        x, y = (v.double().flatten(2).mean(2) if v.ndim > 2 else v.double() for v in (before, after))
-        scores.append(float(affinity_score(x, y)))
-    return scores
+    clouds = _activations(network, images).values()
+    return [float(affinity_score(before.mean(2), after.mean(2))) for before, after in clouds]
 
 
 def task_data(data: ImageData, task: str, *, images: int = 10_000) -> ImageData:
@@ -170,11 +169,11 @@ def task_data(data: ImageData, task: str, *, images: int = 10_000) -> ImageData:
     """
     if task not in TASKS:
         raise ValueError(f"task is {task!r}; it should be one of {', '.join(TASKS)}.")
-    parts = {"train": data.train, "validation": data.validation, "test": data.test}
+    parts = [data.train, data.validation, data.test]
     if task == "three classes":
-        parts = {name: part.take(part.labels < 3) for name, part in parts.items()}
+        parts = [part.take(part.labels < 3) for part in parts]
     count = images // 10 if task == "less data" else images
-    train = parts["train"].take(slice(count))
+    train = parts[0].take(slice(count))
     if len(train.labels) < count:
         raise ValueError(f"images is {images}; there are {len(train.labels)} training images for the task {task!r}.")
     if task == "label noise":
@@ -182,4 +181,4 @@ def task_data(data: ImageData, task: str, *, images: int = 10_000) -> ImageData:
         noisy = torch.rand(count, generator=generator) < 0.3
         drawn = torch.randint(0, int(data.train.labels.max()) + 1, (count,), generator=generator)
         train = Images(train.images, torch.where(noisy, drawn, train.labels))
-    return ImageData(data.name, train, parts["validation"], parts["test"], data.mean, data.std)
+    return replace(data, train=train, validation=parts[1], test=parts[2])

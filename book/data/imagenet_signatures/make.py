@@ -41,8 +41,6 @@ from affscore_book.kit.networks import load_network, myrtle, resnet20
 from affscore_book.kit.training import image_data
 
 FOLDER = Path(__file__).parent
-COVARIANCE = "ledoit_wolf"
-DATA_SEED = 0
 BATCH = 64  # images in a batch of the paper's architectures
 COMPANIONS = (64, 128)  # batch sizes whose files hold the companion measures
 PART = 32  # images in one forward pass; divides every batch size
@@ -70,6 +68,14 @@ class Job:
     def stem(self) -> str:
         kind = "calibrated" if self.calibrated else "random"
         return f"{self.network}.{'imagenet' if self.seed is None else f'{kind}{self.seed}'}.{self.data}"
+
+
+SMOKE = [
+    Job("efficientnet_lite0", None, "photographs", 64, (64, 32)),
+    Job("alexnet", 0, "photographs", 64, (64,)),
+    Job("vit_b_32", 0, "photographs", 64, (64,)),
+    Job("resnet18", 0, "photographs", 64, (64,), calibrated=True),
+]
 
 
 def jobs() -> list[Job]:
@@ -116,9 +122,7 @@ def run(job: Job, out: Path) -> None:
     if not missing:
         return
     loaded = load_model(job.network, weights=None if job.seed is None else "random", seed=job.seed or 0)
-    images = load_dataset(
-        job.data, preprocess=loaded.preprocess, batch_size=PART, batches=job.images // PART, seed=DATA_SEED
-    )
+    images = load_dataset(job.data, preprocess=loaded.preprocess, batch_size=PART, batches=job.images // PART)
     parts, model = list(images), loaded.model
     channels_last = not job.network.startswith("vit_")
     if channels_last:
@@ -142,13 +146,13 @@ def run(job: Job, out: Path) -> None:
     }
     for size in missing:
         batches = [torch.cat(parts[at : at + size // PART]) for at in range(0, len(parts), size // PART)]
-        options = {"covariance": COVARIANCE, "micro_batch": PART, "channels_last": channels_last}
-        found = signature(model, batches, companions=size in COMPANIONS, provenance=about, **options)
+        options = {"micro_batch": PART, "channels_last": channels_last, "provenance": about}
+        found = signature(model, batches, companions=size in COMPANIONS, **options)
         # Where all channels are in front of space, both pools average the same axes: kept once.
-        agree = all(call.channel_axis == 1 for call in found.calls)
-        found.provenance["pools_agree"] = agree
-        if not agree:
-            other = signature(model, batches, pool="trailing", provenance=about | {"pools_agree": agree}, **options)
+        found.provenance["pools_agree"] = all(call.channel_axis == 1 for call in found.calls)
+        if not found.provenance["pools_agree"]:
+            other = signature(model, batches, pool="trailing", **options)
+            other.provenance["pools_agree"] = False
             other.save(paths[size, "trailing"])
         found.save(paths[size, "spatial"])  # last: while it is missing, that batch size is not done
     print(f"{job.stem}: {time.perf_counter() - start:.0f} s", flush=True)
@@ -157,15 +161,12 @@ def run(job: Job, out: Path) -> None:
 def run_small(path: Path, out: Path) -> None:
     """A network of book/data/networks after training, before it, and before it with batch norm calibrated."""
     kind, seed = path.stem.rsplit("_", 1)
-    todo = {
-        name: out / f"{kind}.{name}{seed}.fashion-mnist.512.spatial.json"
-        for name in ("fashion-mnist", "random", "calibrated")
-    }
-    if all(target.exists() for target in todo.values()):
-        return
     data = image_data("fashion-mnist")
     batch = data.standardise(data.test.images[:512])
-    for name, target in todo.items():
+    for name in ("fashion-mnist", "random", "calibrated"):
+        target = out / f"{kind}.{name}{seed}.fashion-mnist.512.spatial.json"
+        if target.exists():
+            continue
         network, about = load_network(path)
         if name != "fashion-mnist":
             with torch.random.fork_rng(devices=[]):
@@ -184,7 +185,7 @@ def run_small(path: Path, out: Path) -> None:
             "pools_agree": True,
             "script": "book/data/imagenet_signatures/make.py",
         }
-        signature(network, [batch], covariance=COVARIANCE, companions=True, provenance=facts).save(target)
+        signature(network, [batch], companions=True, provenance=facts).save(target)
         print(target.name, flush=True)
 
 
@@ -197,14 +198,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    todo = jobs()
-    if arguments.smoke:
-        todo = [
-            Job("efficientnet_lite0", None, "photographs", 64, (64, 32)),
-            Job("alexnet", 0, "photographs", 64, (64,)),
-            Job("vit_b_32", 0, "photographs", 64, (64,)),
-            Job("resnet18", 0, "photographs", 64, (64,), calibrated=True),
-        ]
+    todo = SMOKE if arguments.smoke else jobs()
     if arguments.only:
         todo = [job for job in todo if job.network in arguments.only.split(",")]
     if not (arguments.only or arguments.smoke):

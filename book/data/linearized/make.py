@@ -10,6 +10,7 @@ its initial weights and of its training. Fashion-MNIST: Zalando SE, MIT licence.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import time
 from collections.abc import Sequence
@@ -28,15 +29,8 @@ from affscore_book.linearized.slopes import channel_prelus, linearize
 from affscore_book.linearized.training import STARTS, TASKS, task_data, train
 
 FOLDER = Path(__file__).parent
-STRENGTHS = {
-    "plain": (0.003, 0.006, 0.012, 0.024, 0.048),
-    "residual": (0.003, 0.006, 0.012, 0.024, 0.048),
-    "mlp": (0.002, 0.005, 0.01, 0.02, 0.04),
-}
-#: The perceptron is cheap, and an interval from three seeds is wide.
-SEEDS = {"plain": range(3), "residual": range(3), "mlp": range(8)}
-#: Numbers of activations that a baseline keeps.
-KEPT = {"plain": (13, 7, 4, 2, 1, 0), "residual": (13, 7, 4, 2, 1, 0), "mlp": (6, 4, 3, 2, 1, 0)}
+CONVOLUTIONAL, PERCEPTRON = (0.003, 0.006, 0.012, 0.024, 0.048), (0.002, 0.005, 0.01, 0.02, 0.04)
+STRENGTHS = {"plain": CONVOLUTIONAL, "residual": CONVOLUTIONAL, "mlp": PERCEPTRON}
 
 
 def build(name: str, seed: int, smoke: bool) -> nn.Module:
@@ -62,21 +56,15 @@ def keep_only(network: nn.Module, kept: int) -> None:
 
 def jobs(name: str) -> list[dict[str, Any]]:
     """Settings of every run, the most wanted first."""
+    # The perceptron is cheap, and an interval from three seeds is wide. A baseline keeps so many of the activations.
+    seeds, tasks, kept = (8, TASKS, (6, 4, 3, 2, 1, 0)) if name == "mlp" else (3, TASKS[:1], (13, 7, 4, 2, 1, 0))
     wanted: list[dict[str, Any]] = []
-    for seed in SEEDS[name]:
-        for task in TASKS if name == "mlp" else TASKS[:1]:
-            base = task == "base"
-            for strength in STRENGTHS[name]:
-                for start in STARTS if base else ("early", "late"):
-                    wanted.append({"task": task, "start": start, "strength": strength, "seed": seed})
-            wanted += [{"task": task, "kept": kept, "seed": seed} for kept in KEPT[name][: None if base else 1]]
+    for seed, task in itertools.product(range(seeds), tasks):
+        starts, baselines = (tuple(STARTS), kept) if task == "base" else (("early", "late"), kept[:1])
+        for strength, start in itertools.product(STRENGTHS[name], starts):
+            wanted.append({"task": task, "start": start, "strength": strength, "seed": seed})
+        wanted += [{"task": task, "kept": count, "seed": seed} for count in baselines]
     return wanted
-
-
-def key_of(job: dict[str, Any]) -> str:
-    """The name of a run in the file of results."""
-    what = f"kept/{job['kept']}" if "kept" in job else f"{job['start']}/{job['strength']:g}"
-    return f"{job['task']}/{what}/{job['seed']}"
 
 
 def run(name: str, job: dict[str, Any], data: ImageData, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -123,8 +111,8 @@ def main(given: Sequence[str] | None = None) -> None:
     everything = image_data(root=arguments.root)
     if arguments.smoke:
         arguments.images = 640
-        few = {"validation": everything.validation.take(slice(300)), "test": everything.test.take(slice(300))}
-        everything = replace(everything, **few)
+        validation, test = (part.take(slice(300)) for part in (everything.validation, everything.test))
+        everything = replace(everything, validation=validation, test=test)
     for name in arguments.network or STRENGTHS:
         settings = {"epochs": arguments.epochs, "images": arguments.images, "data": everything.name}
         settings |= {"licence": "MIT (Zalando SE)", "strengths": list(STRENGTHS[name])}
@@ -135,7 +123,8 @@ def main(given: Sequence[str] | None = None) -> None:
             late = [job for job in wanted if job.get("start") == "late"]
             wanted = [late[2], next(job for job in wanted if "kept" in job)]
         for job in wanted:
-            key = key_of(job)
+            what = f"kept/{job['kept']}" if "kept" in job else f"{job['start']}/{job['strength']:g}"
+            key = f"{job['task']}/{what}/{job['seed']}"
             if key in results["runs"]:
                 continue
             data = task_data(everything, job["task"], images=arguments.images)
