@@ -235,8 +235,8 @@ def test_summary_of_the_identity_and_of_an_exponential():
         (lambda: score_curve("relu", 0.0, math.nan), r"std is nan"),
         (lambda: score_curve("relu", 0.0, distribution="cauchy"), r"distribution is 'cauchy'"),
         (lambda: score_curve("relu", 0.0, coupling="random"), r"coupling is 'random'"),
-        (lambda: polynomial_score(0), r"degree is 0; it should be a whole number"),
-        (lambda: polynomial_score(2.5), r"degree is 2.5"),
+        (lambda: polynomial_score(0), r"degree is 0; it should be at least 1"),
+        (lambda: polynomial_score(2.5), r"degree is 2.5; it should be a whole number"),
     ],
 )
 def test_bad_input_is_named(call, message):

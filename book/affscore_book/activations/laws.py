@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from affscore_book.activations.catalogue import CATALOGUE, ActivationFunction, AnyActivation, lookup
-from affscore_book.kit.checking import one_of, positive
+from affscore_book.kit.checking import one_of, positive, whole
 
 __all__ = ["Summary", "polynomial_score", "score_curve", "summarise", "summarise_all"]
 
@@ -188,12 +188,10 @@ def polynomial_score(degree: int) -> float:
     >>> [round(polynomial_score(k), 2) for k in (1, 3, 5, 7, 11, 41)]
     [1.0, 0.71, 0.58, 0.5, 0.4, 0.2]
     """
-    if degree != int(degree) or degree < 1:
-        raise ValueError(f"degree is {degree}; it should be a whole number of at least 1.")
-    k = int(degree)
+    whole("degree", degree, 1)
     # 1 - r^2 = (k - 1)^2 / (k + 2)^2 exactly.
-    r = math.sqrt(3 * (2 * k + 1)) / (k + 2)
-    return 1 - (k - 1) / (k + 2) / math.sqrt(1 + r)
+    r = math.sqrt(3 * (2 * degree + 1)) / (degree + 2)
+    return 1 - (degree - 1) / (degree + 2) / math.sqrt(1 + r)
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,6 @@ from affscore_book.kit.bundle import bundle
 
 __all__ = ["ComputedWidget"]
 
-_HERE = Path(__file__).parent
-
 
 class ComputedWidget(anywidget.AnyWidget):
     """A widget whose JavaScript does the computing. The module's docstring says how to make one.
@@ -58,7 +56,7 @@ class ComputedWidget(anywidget.AnyWidget):
         source = cls.__dict__.get("_esm")
         if isinstance(source, Path):
             css = cls.__dict__.get("_css")
-            styles = [_HERE / "figure.css"] + ([css] if css is not None else [])
+            styles = [Path(__file__).with_name("figure.css")] + ([css] if css is not None else [])
             cls._esm = bundle(source)
             cls._css = "\n".join(style.read_text(encoding="utf-8") for style in styles)
             ComputedWidget.registry[cls.__name__] = cls

@@ -59,9 +59,8 @@ def grid_points(n: int = 32, *, nodes: str = "even") -> Tensor:
     """
     whole("grid", n, 2)
     one_of("nodes", nodes, ("even", "chebyshev"))
-    if nodes == "even":
-        line = torch.linspace(-1, 1, n, dtype=torch.float64)
-    else:
+    line = torch.linspace(-1, 1, n, dtype=torch.float64)
+    if nodes == "chebyshev":
         line = torch.cos(math.pi * (torch.arange(n, dtype=torch.float64) + 0.5) / n)
     return torch.cartesian_prod(line, line)
 

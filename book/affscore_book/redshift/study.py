@@ -43,8 +43,7 @@ class StoredDraws:
 
     def panel(self, shift: float, scale: float, activation: str) -> np.ndarray:
         """The mean score over the layers in one panel, shape (draws,)."""
-        result: np.ndarray = self.scores[:, list(PANELS).index((shift, scale, activation))].mean(axis=1)
-        return result
+        return np.asarray(self.scores[:, list(PANELS).index((shift, scale, activation))].mean(axis=1))
 
 
 def load_draws(path: str | Path) -> StoredDraws:

@@ -294,8 +294,7 @@ def _arguments(activation: str, **arguments: Any) -> tuple[Tensor, ...]:
         arguments["low"] = arguments["high"] = 0.0
     numbers = {name: _numbers(value, name) for name, value in arguments.items()}
     device = next((v.device for v in numbers.values() if v.device.type != "cpu"), torch.device("cpu"))
-    shared = torch.broadcast_tensors(*(v.to(device) for v in numbers.values()))
-    *law, slope, low, high = shared
+    *law, slope, low, high = torch.broadcast_tensors(*(v.to(device) for v in numbers.values()))
     _require((slope >= 0) & (slope <= 1), slope, "slope", "in [0, 1]")
     if activation == "hardtanh":
         _require(low < high, low, "low", "below high")

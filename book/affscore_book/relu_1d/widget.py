@@ -122,9 +122,8 @@ class ReluRange(ComputedWidget):
             label="The affinity score against the middle of the range", xlabel="middle of the range",
         )  # fmt: skip
 
-        if self.law == "uniform":
-            law = f"uniform on [{self.low:.2f}, {self.high:.2f}]"
-        else:
+        law = f"uniform on [{self.low:.2f}, {self.high:.2f}]"
+        if self.law == "gaussian":
             law = f"N(mean {middle:.2f}, std {width / 4:.2f})"
         text = f"{of['name']}, input {law}. W2 {exact.w2.item():.3f}, bound {exact.bound.item():.3f}"
         return picture(left, parts, right, score=exact.score.item(), text=text.replace("-", "\u2212"))

@@ -39,15 +39,13 @@ SETTINGS = {
 def main() -> None:
     torch.set_num_threads(1)
     result = open_results(FILE, SETTINGS, scores={})
+    sizes = {key: SETTINGS[key] for key in ("n", "d", "seed")}
     for name in FIGURE_8:
         # One row for each mean, one column for each standard deviation; null where the score is undefined.
         rows = result["scores"].setdefault(name, [])
         for mean in SETTINGS["means"][len(rows) :]:
             start = time.perf_counter()
-            scores = [
-                sample_score(name, mean, std, n=SETTINGS["n"], d=SETTINGS["d"], seed=SETTINGS["seed"])
-                for std in SETTINGS["stds"]
-            ]
+            scores = [sample_score(name, mean, std, **sizes) for std in SETTINGS["stds"]]
             rows.append([None if math.isnan(score) else score for score in scores])
             result["seconds"] = round(result["seconds"] + time.perf_counter() - start, 1)
             store_results(FILE, result, indent=1)
