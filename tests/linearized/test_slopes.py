@@ -181,16 +181,10 @@ def test_a_new_name_never_takes_the_place_of_something_else():
     assert set(network.state_dict()) < set(result.state_dict())
 
 
-@pytest.mark.parametrize("how", ["module", "method", "relu", "relu_"])
-def test_what_an_in_place_relu_has_written_is_read_afterwards(how):
-    network = Overwriting(how)
-    x = torch.randn(7, 5)
-    assert torch.equal(linearize(network, torch.zeros(2, 5))(x), network(x))
-
-
-def test_writing_into_a_view_is_refused():
+@pytest.mark.parametrize("how", ["module", "method", "relu", "relu_", "view"])
+def test_reading_what_an_in_place_relu_has_written_is_refused(how):
     with pytest.raises(ValueError, match=r"Overwriting computes something else .* in place"):
-        linearize(Overwriting("view"), torch.zeros(2, 5))
+        linearize(Overwriting(how), torch.zeros(2, 5))
 
 
 class Tokens(nn.Module):

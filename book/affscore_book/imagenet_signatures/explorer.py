@@ -83,7 +83,9 @@ def drawn(clouds: Sequence[np.ndarray], names: Sequence[str], title: str) -> byt
 class Explorer(ipywidgets.VBox):
     """Choose a model, data, pool and activation call; see its input and output, score and companions.
 
-    Make it with :func:`explorer`. The traits may be set from Python as well; setting one recomputes what follows.
+    :func:`explorer` makes it by names; for networks of your own, ``models[name]()`` makes one and
+    ``datasets[name](model name)`` a batch of its input, (samples, ...). The traits may be set from Python as well;
+    setting one recomputes what follows.
 
     Attributes
     ----------
@@ -98,6 +100,17 @@ class Explorer(ipywidgets.VBox):
         the output is projected onto its own).
     score, companions
         The score of the call, NaN where its output does not vary, and its companion measures by name.
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> network = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2), nn.Tanh())
+    >>> view = Explorer({"small": lambda: network}, {"normal": lambda _: torch.randn(32, 4)})
+    >>> view
+    Explorer(model='small', data='normal', pool='spatial', call='1:relu[0]', view='two channels')
+    >>> view.call = "3:tanh[0]"
+    >>> 0 < view.score < 1
+    True
     """
 
     model = traitlets.Unicode()
@@ -107,7 +120,6 @@ class Explorer(ipywidgets.VBox):
     view = traitlets.Enum(VIEWS, default_value=VIEWS[0])
 
     def __init__(self, models: Mapping[str, Callable[[], nn.Module]], datasets: Mapping[str, Callable[..., Tensor]]):
-        """``models[name]()`` makes a network, ``datasets[name](model name)`` a batch of its input."""
         self._models, self._datasets = {name: cache(make) for name, make in models.items()}, dict(datasets)
         self._seen: dict[tuple[str, str, str], dict[str, Observation]] = {}
         self.score = math.nan
@@ -218,45 +230,25 @@ class Explorer(ipywidgets.VBox):
         return data
 
 
-def explorer(
-    models: Sequence[str] | Mapping[str, Callable[[], nn.Module]] = ("efficientnet_lite0",),
-    datasets: Sequence[str] | Mapping[str, Callable[[str], Tensor]] = ("photographs", "random"),
-    *,
-    samples: int = 64,
-) -> Explorer:
-    """An :class:`Explorer` of networks and data by name, or of your own.
+def explorer(models: Sequence[str], datasets: Sequence[str], *, samples: int = 64) -> Explorer:
+    """An :class:`Explorer` of networks and data by name.
 
     Parameters
     ----------
     models
-        Names that :func:`affscore.zoo.models.load_model` knows, or a mapping from names to functions that make a
-        network.
+        Names that :func:`affscore.zoo.models.load_model` knows.
     datasets
-        Names that :func:`affscore.zoo.datasets.load_dataset` knows, or a mapping from names to functions that take a
-        model's name and give a batch of its input, shape (samples, ...).
+        Names that :func:`affscore.zoo.datasets.load_dataset` knows.
     samples
         Images in a batch.
 
     Raises
     ------
     ValueError
-        If there is no model or no data set, or one is unknown.
-
-    Examples
-    --------
-    >>> _ = torch.manual_seed(0)
-    >>> network = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2), nn.Tanh())
-    >>> view = explorer({"small": lambda: network}, {"normal": lambda _: torch.randn(32, 4)})
-    >>> view
-    Explorer(model='small', data='normal', pool='spatial', call='1:relu[0]', view='two channels')
-    >>> view.call = "3:tanh[0]"
-    >>> 0 < view.score < 1
-    True
+        If one of them is unknown.
     """
-    if not models or not datasets:
-        raise ValueError("models and datasets should each have at least one name.")
-    if isinstance(models, Mapping) and not isinstance(datasets, Mapping):
-        raise ValueError("datasets should be a mapping to functions where models is one: your networks' inputs.")
+    for name in datasets:
+        check_name(name)
     loaded = cache(load_model)
 
     def network(name: str) -> nn.Module:
@@ -265,10 +257,6 @@ def explorer(
     def batch(data: str, model: str) -> Tensor:
         return load_dataset(data, preprocess=loaded(model).preprocess, batch_size=samples, batches=1)[0]
 
-    if not isinstance(models, Mapping):
-        models = {name: partial(network, name) for name in models}
-    if not isinstance(datasets, Mapping):
-        for name in datasets:
-            check_name(name)
-        datasets = {name: partial(batch, name) for name in datasets}
-    return Explorer(models, datasets)
+    return Explorer(
+        {name: partial(network, name) for name in models}, {name: partial(batch, name) for name in datasets}
+    )

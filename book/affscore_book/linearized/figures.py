@@ -124,10 +124,12 @@ def plot_learned_slopes(slopes: Mapping[str, Tensor]) -> None:
     _, (axes,) = panels(height=3.8)
     for at, values in enumerate(slopes.values(), start=1):
         ordered = values.sort().values.cpu()
-        linear = ordered == 1
         across = at + np.linspace(-0.36, 0.36, len(ordered))
-        axes.plot(across[~linear], ordered[~linear], "o", color=BLUE, markersize=5, label="learned" if at == 1 else "")
-        axes.plot(across[linear], ordered[linear], "s", color=VERMILION, markersize=5, label="fixed" if at == 1 else "")
+        for kept, mark, colour, label in (
+            (ordered != 1, "o", BLUE, "learned"),
+            (ordered == 1, "s", VERMILION, "fixed"),
+        ):
+            axes.plot(across[kept], ordered[kept], mark, color=colour, markersize=5, label=label if at == 1 else "")
     axes.set_xticks(range(1, len(slopes) + 1))
     axes.set(xlabel="activation, from the input on (channels sorted)", ylabel="slope a")
     _above(axes)
@@ -147,7 +149,7 @@ def plot_starts(study: LinearizedRuns) -> None:
             means = np.array([points.mean(axis=0) for points in by_strength])
             panel.plot(*means.T, "-", color=colour, linewidth=2)
             panel.plot([], [], f"{mark}-", color=colour, label=start)
-        whole = [study.whole(network, "base", seed) for seed in study.seeds(network)]
+        whole = [study.sweep(network, "base", "late", seed)[0] for seed in study.seeds(network)]
         panel.plot(*_points(whole).T, "*", color=INK, markersize=11, linestyle="", label="no prior")
     _accuracy_over_napl(axes, 4)
 

@@ -23,8 +23,7 @@ class _Tracer(fx.Tracer):
         self.inside: list[str] = []
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        named = type(m).__name__ in ("StochasticDepth", "DropPath")  # traced through, they would not follow train()
-        return named or isinstance(m, nn.PReLU) or super().is_leaf_module(m, module_qualified_name)
+        return isinstance(m, nn.PReLU) or super().is_leaf_module(m, module_qualified_name)
 
     def call_module(self, m: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
         self.inside.append(self.path_of_module(m))
@@ -85,24 +84,20 @@ def traced_graph(network: nn.Module, inputs: Tensor) -> fx.GraphModule:
     >>> [(node.name, tuple(node.meta["tensor_meta"].shape)) for node in graph.nodes if node.op == "call_module"]
     [('_0', (1, 8, 7, 7)), ('_1', (1, 8, 7, 7))]
     """
+    tracer = _Tracer()
     with evaluating(network):
-        traced = _symbolic(network)
+        try:
+            graph = tracer.trace(network)
+        except Exception as error:  # whatever a forward method does with a proxy
+            where = f"module {tracer.inside[-1]}" if tracer.inside else "the forward method"
+            raise ValueError(
+                f"network: {type(network).__name__} cannot be traced: {where} fails on symbolic values ({error})."
+            ) from error
+        traced = fx.GraphModule(network, graph)
         _propagate(traced, inputs)
     for made in set(traced.modules()) - set(network.modules()):
         made.training = network.training
     return traced
-
-
-def _symbolic(network: nn.Module) -> fx.GraphModule:
-    tracer = _Tracer()
-    try:
-        graph = tracer.trace(network)
-    except Exception as error:  # whatever a forward method does with a proxy
-        where = f"module {tracer.inside[-1]}" if tracer.inside else "the forward method"
-        raise ValueError(
-            f"network: {type(network).__name__} cannot be traced: {where} fails on symbolic values ({error})."
-        ) from error
-    return fx.GraphModule(network, graph)
 
 
 def _propagate(traced: fx.GraphModule, inputs: Tensor) -> None:

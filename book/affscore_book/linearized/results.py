@@ -107,17 +107,13 @@ class LinearizedRuns:
         """The strengths of the prior, in rising order."""
         return sorted(self.settings[network]["strengths"])
 
-    def whole(self, network: str, task: str, seed: int) -> dict[str, Any] | None:
-        """The run without a prior, with all activations."""
-        found = self.select(network, task, seed=seed)
-        return next((record for record in found if "kept" in record and not linear_share(record)), None)
-
     def sweep(self, network: str, task: str, start: str, seed: int) -> list[dict[str, Any]]:
         """The run without a prior and those of all strengths in rising order, or nothing where one is missing."""
-        found = sorted(self.select(network, task, start=start, seed=seed), key=lambda record: record["strength"])
-        whole = self.whole(network, task, seed)
+        records = self.select(network, task, seed=seed)
+        whole = [record for record in records if "kept" in record and not linear_share(record)]
+        found = sorted((r for r in records if r.get("start") == start), key=lambda record: record["strength"])
         complete = [record["strength"] for record in found] == self.strengths(network)
-        return [whole, *found] if whole is not None and complete else []
+        return [*whole, *found] if whole and complete else []
 
     def seeds(self, network: str, task: str = "base", starts: Sequence[str] = ("late",)) -> list[int]:
         """The seeds of which the sweeps from all these starts are complete."""
@@ -290,12 +286,12 @@ def load_runs(folder: str | os.PathLike[str]) -> LinearizedRuns:
     ValueError
         If there is no such file, or one of them is damaged.
     """
-    files = [file for name in ("plain", "residual", "mlp") if (file := Path(folder) / f"{name}.json").exists()]
-    if not files:
-        raise ValueError(f"folder: {folder} holds no results; python {SCRIPT} writes them.")
     found = LinearizedRuns({}, {})
-    for file in files:
-        found.settings[file.stem], found.runs[file.stem] = read_results(file, _settings_and_runs, SCRIPT)
+    for name in ("plain", "residual", "mlp"):
+        if (file := Path(folder) / f"{name}.json").exists():
+            found.settings[name], found.runs[name] = read_results(file, _settings_and_runs, SCRIPT)
+    if not found.runs:
+        raise ValueError(f"folder: {folder} holds no results; python {SCRIPT} writes them.")
     return found
 
 

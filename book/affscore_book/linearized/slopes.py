@@ -63,18 +63,13 @@ class ChannelPReLU(nn.PReLU):
         self.weight[self.linear] = 1.0
 
 
-_OVERWRITING: tuple[Any, ...] = (functional.relu_, torch.relu_, "relu_")
-_FUNCTIONS = (functional.relu, torch.relu, "relu", *_OVERWRITING)
+_RELUS: tuple[Any, ...] = (functional.relu, torch.relu, torch.relu_, "relu", "relu_")
 
 
-def _relu(node: fx.Node, module: nn.Module | None) -> str:
-    """ "", or for a call of ReLU "new", or "in place" where it overwrites its input."""
-    if module is not None:
-        return "" if type(module) is not nn.ReLU else "in place" if module.inplace else "new"
-    if node.op not in ("call_function", "call_method") or node.target not in _FUNCTIONS:
-        return ""
-    flag = node.kwargs.get("inplace", len(node.args) > 1 and node.args[1])
-    return "in place" if flag or node.target in _OVERWRITING else "new"
+def _is_relu(node: fx.Node, modules: dict[str, nn.Module]) -> bool:
+    if node.op == "call_module":
+        return type(modules[str(node.target)]) is nn.ReLU
+    return node.op in ("call_function", "call_method") and node.target in _RELUS
 
 
 def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
@@ -95,8 +90,8 @@ def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
     ------
     ValueError
         If the network cannot be traced or has no ReLU; if a ReLU's input is neither (n, channels) nor (n, channels,
-        H, W), so that axis 1 may not be channels; or if the copy computes something else, because the network writes
-        into a tensor that a ReLU reads. The sentence names the module.
+        H, W), so that axis 1 may not be channels; or if the copy computes something else, because the network goes on
+        with what a ReLU has written into its input. The sentence names the module.
 
     Examples
     --------
@@ -111,11 +106,7 @@ def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
     taken = {*modules, *dict(traced.named_parameters()), *dict(traced.named_buffers())}
     device = next((p.device for p in network.parameters()), None)
     seen: set[str] = set()
-    for node in list(traced.graph.nodes):
-        how = _relu(node, modules[str(node.target)] if node.op == "call_module" else None)
-        if not how:
-            continue
-        source = node.args[0] if node.args else node.kwargs["input"]
+    for node in [node for node in traced.graph.nodes if _is_relu(node, modules)]:
         name = _name(node, taken, seen)
         seen.add(name)
         meta = node.meta["tensor_meta"]
@@ -127,13 +118,9 @@ def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
         module = ChannelPReLU(meta.shape[1]).to(device, meta.dtype)
         traced.add_submodule(name, module)
         with traced.graph.inserting_before(node):
-            new = traced.graph.call_module(name, (source,))
+            new = traced.graph.call_module(name, tuple(node.all_input_nodes))
         new.meta = dict(node.meta)
         node.replace_all_uses_with(new)
-        if how == "in place":  # whoever reads the input after this call reads what the call has written
-            nodes = list(traced.graph.nodes)
-            for user in set(source.users) & set(nodes[nodes.index(node) + 1 :]):
-                user.replace_input_with(source, new)
         traced.graph.erase_node(node)
     if not seen:
         raise ValueError(f"network: {type(network).__name__} calls no ReLU; there is nothing to linearise.")
@@ -145,8 +132,8 @@ def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
         torch.testing.assert_close(_probe(traced, inputs), before, equal_nan=True)
     except AssertionError as error:
         raise ValueError(
-            f"network: {type(network).__name__} computes something else with PReLUs of slope 0; it may write in place "
-            f"into a view of what a ReLU reads or returns. {error}"
+            f"network: {type(network).__name__} computes something else with PReLUs of slope 0; it may go on with what "
+            f"it has written in place. {error}"
         ) from error
     return traced
 

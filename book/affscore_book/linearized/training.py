@@ -10,7 +10,6 @@ therefore linearised when it has been trained to a standstill twice.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -83,38 +82,30 @@ def train(
     if not 0 <= strength < float("inf"):
         raise ValueError(f"strength is {strength}; it should be a finite number, 0 or more.")
     layers = channel_prelus(network)
-    each, steps = epochs // CYCLES, math.ceil(len(data.train.labels) / batch_size)
+    each = epochs // CYCLES
     first = None if start is None else STARTS[start] * each
     record: dict[str, Any] = {}
     linear: list[list[int]] = []
     moving = False
 
-    def move(step: int) -> None:
-        """Let the slopes learn in this step, or not; what does not require a gradient, Adam leaves alone."""
+    def between(epoch: int) -> None:
+        """Measure after so many epochs, and let the slopes learn in the next one, or not."""
         nonlocal moving
-        moving = first is not None and first * steps <= step < (first + each) * steps
-        for layer in layers.values():
-            layer.weight.requires_grad_(moving)
-            layer.weight.grad = None
-
-    def after_step(progress: float) -> None:
-        if moving:
-            freeze(network)
-        move(round(progress * epochs * steps) + 1)
-
-    def look(epoch: int) -> None:
         if epoch:
             linear.append([int(layer.linear.sum()) for layer in layers.values()])
         if probe is not None and epoch == first:
             record["before"] = measure_channels(network, data.standardise(probe))
             record["layer_scores"] = {"before": activation_scores(network, data.standardise(probe))}
+        moving = first is not None and first <= epoch < first + each
+        for layer in layers.values():
+            layer.weight.requires_grad_(moving)
+            layer.weight.grad = None  # then Adam leaves it alone
 
-    move(0)
-    look(0)
+    between(0)
     history = fit(
         network, data, epochs=epochs, seed=seed, learning_rate=learning_rate, batch_size=batch_size,
         penalty=lambda _: moving * prior(network, strength),
-        after_step=after_step, after_epoch=look, schedule=learning_rate_factor,
+        after_step=lambda _: freeze(network) if moving else None, after_epoch=between, schedule=learning_rate_factor,
     )  # fmt: skip
     if probe is not None and "layer_scores" in record:
         record["layer_scores"]["after"] = activation_scores(network, data.standardise(probe))

@@ -98,8 +98,6 @@ def jobs() -> list[Job]:
 def calibrate(model: nn.Module, parts: list[Tensor]) -> None:
     """Set the running statistics of every batch norm to the mean of those of the parts; all else stays as it is."""
     norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
-    if not norms:
-        raise ValueError(f"{type(model).__name__} has no batch norm to calibrate.")
     for norm in norms:
         norm.reset_running_stats()
         norm.momentum = None  # the plain mean over the passes
@@ -110,14 +108,14 @@ def calibrate(model: nn.Module, parts: list[Tensor]) -> None:
     model.eval()
 
 
-def outputs(job: Job, out: Path) -> list[tuple[int, str, Path]]:
-    """(batch size, pool, file) of a job. ``trailing`` files are written only where that pool differs."""
-    return [(size, kind, out / f"{job.stem}.{size}.{kind}.json") for size in job.batch_sizes for kind in POOLS]
+def outputs(job: Job, out: Path) -> dict[tuple[int, str], Path]:
+    """The files of a job by batch size and pool. ``trailing`` ones are written only where that pool differs."""
+    return {(size, kind): out / f"{job.stem}.{size}.{kind}.json" for size in job.batch_sizes for kind in POOLS}
 
 
 def run(job: Job, out: Path) -> None:
     """Do what is missing of one job."""
-    paths = {(size, kind): path for size, kind, path in outputs(job, out)}
+    paths = outputs(job, out)
     missing = [size for size in job.batch_sizes if not paths[size, "spatial"].exists()]
     if not missing:
         return

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import math
 import time
 from collections.abc import Sequence
@@ -85,16 +86,11 @@ def run(name: str, job: dict[str, Any], data: ImageData, arguments: argparse.Nam
         save_weights(network, path, {"network": name, **job, "data": data.name, "licence": "MIT (Zalando SE)"})
         load_weights(network, path)
         record["accuracy_stored"] = accuracy(network, data, data.test)
-    return job | _rounded(record) | {"seconds": round(time.perf_counter() - start, 1)}
-
-
-def _rounded(value: Any) -> Any:
-    """Floats to five digits after the point, NaN to None."""
-    if isinstance(value, float):
-        return round(value, 5) if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _rounded(entry) for key, entry in value.items()}
-    return [_rounded(entry) for entry in value] if isinstance(value, list) else value
+    # Floats to five digits after the point, NaN to None.
+    rounded = json.loads(
+        json.dumps(record), parse_float=lambda text: round(float(text), 5), parse_constant=lambda _: None
+    )
+    return job | rounded | {"seconds": round(time.perf_counter() - start, 1)}
 
 
 def main(given: Sequence[str] | None = None) -> None:
