@@ -182,11 +182,6 @@ def test_bad_requests_are_named(options, text):
         image_data(**options)
 
 
-def test_bad_part_is_named():
-    with pytest.raises(ValueError, match="part is 'valid'"):
-        labelled_images("fashion-mnist", "valid")
-
-
 def test_the_script_trains_resumes_and_stores(tmp_path, monkeypatch, capsys):
     """The smoke mode: the loss falls, and the saved weights reload to the same outputs."""
     kinds = ["--kind", "myrtle", "--kind", "plain20", "--epochs", "2"]

@@ -32,14 +32,12 @@ def labelled_images(
     Raises
     ------
     ValueError
-        If the name or the part is unknown, or a file is damaged.
+        If the name is unknown, or a file is damaged.
     OSError
         If the data are not there and cannot be downloaded.
     """
     if name not in ("fashion-mnist", "cifar10"):
         raise ValueError(f"name is {name!r}; it should be 'fashion-mnist' or 'cifar10'.")
-    if part not in ("train", "test"):
-        raise ValueError(f"part is {part!r}; it should be 'train' or 'test'.")
     if name == "cifar10":
         found = cifar(name, root, train=part == "train")
         return found.data, np.array(found.targets)

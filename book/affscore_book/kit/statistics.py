@@ -17,9 +17,6 @@ class Interval(NamedTuple):
     low: float
     high: float
 
-    def __str__(self) -> str:
-        return f"{self.mean:.1f} [{self.low:.1f}, {self.high:.1f}]"
-
 
 def student_interval(values: Any, level: float = 0.95) -> Interval:
     """Mean of independent values (n,), n >= 2, such as one for each seed, with Student's interval.
@@ -29,8 +26,8 @@ def student_interval(values: Any, level: float = 0.95) -> Interval:
     ValueError
         If there are fewer than 2 values, or one is not finite.
 
-    >>> print(student_interval([1.0, 2.0, 3.0]))
-    2.0 [-0.5, 4.5]
+    >>> [round(end, 1) for end in student_interval([1.0, 2.0, 3.0])]
+    [2.0, -0.5, 4.5]
     """
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():

@@ -43,10 +43,8 @@ def train(kind: str, seed: int, data: ImageData, arguments: argparse.Namespace) 
     if path.exists():
         return
     architecture, own, _ = KINDS[kind]
-    build, width = {
-        "myrtle": (myrtle, arguments.myrtle_width),
-        "resnet20": (resnet20, arguments.resnet_width),
-    }[architecture]
+    residual = architecture == "resnet20"
+    build, width = (resnet20, arguments.resnet_width) if residual else (myrtle, arguments.myrtle_width)
     options = {"width": width, "channels": data.train.images.shape[1], **own}
     torch.manual_seed(seed)
     network = build(**options).to(arguments.device)

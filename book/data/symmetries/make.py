@@ -34,7 +34,6 @@ from affscore_book.symmetries.norms import fold_norm
 from affscore_book.symmetries.table import intertwiner
 
 FOLDER = Path(__file__).parent
-KINDS = ("identity", "group", "rotation")
 
 
 def cut(network: nn.Sequential, layer: str) -> int:
@@ -138,9 +137,9 @@ def main() -> None:
         network = fold_norm(network) if about["options"].get("norm", True) else network
         stored["networks"].setdefault(name, {"accuracy": accuracy(network, data, data.validation)})
         for layer in [hidden.name for hidden in hidden_layers(network)][: 1 if options.smoke else None]:
-            for kind in KINDS:
+            for kind, count in counts.items():
                 key = f"{name} {layer} {kind} {draw}"
-                if key in stored["runs"] or draw >= counts[kind]:
+                if key in stored["runs"] or draw >= count:
                     continue
                 stored["runs"][key] = run(network, layer, kind, 100 * about["seed"] + draw, data, options)
                 stored["made_with"] = {
