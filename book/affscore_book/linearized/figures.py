@@ -69,12 +69,6 @@ def _legend(axes, columns: int) -> None:
     axes.figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
 
 
-def _ticks(axis, values: Sequence[float]) -> None:
-    """These ticks and no others on a logarithmic axis."""
-    axis.set_ticks(values, [f"{value:g}" for value in values])
-    axis.minorticks_off()
-
-
 def _finite(values: Mapping[int, float]) -> list[float]:
     return [value for value in values.values() if np.isfinite(value)]
 
@@ -151,20 +145,14 @@ def plot_starts(study: LinearizedRuns) -> None:
             panel.plot([], [], f"{mark}-", color=colour, label=start)
         whole = [study.sweep(network, "base", "late", seed)[0] for seed in study.seeds(network)]
         panel.plot(*_points(whole).T, "*", color=INK, markersize=11, linestyle="", label="no prior")
-    _accuracy_over_napl(axes, 4)
+        panel.set(title=network, ylabel="accuracy (%)")
+    axes[-1].set_xlabel("NAPL: non-linear units on a path")
+    _legend(axes[0], 4)
 
 
 def _points(runs: Sequence[Any]) -> np.ndarray:
     """NAPL and accuracy in per cent, (runs, 2)."""
     return np.array([(run["napl"], 100 * run["accuracy"]) for run in runs])
-
-
-def _accuracy_over_napl(axes, columns: int) -> None:
-    """Names of the axes of a panel for the plain and one for the residual network, with a legend over both."""
-    for panel, network in zip(axes, ("plain", "residual"), strict=True):
-        panel.set(title=network, ylabel="accuracy (%)")
-    axes[-1].set_xlabel("NAPL: non-linear units on a path")
-    _legend(axes[0], columns)
 
 
 @styled
@@ -255,10 +243,10 @@ def plot_cores(study: LinearizedRuns, groups: Mapping[str, tuple[str, str]]) -> 
             means = [np.mean([size[which] for size in sizes]) for sizes in cores.values()]
             panel.plot(list(cores), means, "-", color=colour, linewidth=1.8)
         axes[0].plot([], [], f"{mark}-", color=colour, label=label)
-    axes[1].set_xscale("log")
-    _ticks(axes[1].xaxis, list(cores))
     axes[0].set(ylabel="effective width", ylim=(0, None))
-    axes[1].set(ylabel="effective depth", ylim=(0, None), xlabel="strength of the prior")
+    axes[1].set(ylabel="effective depth", ylim=(0, None), xlabel="strength of the prior", xscale="log")
+    axes[1].set_xticks(list(cores), [f"{strength:g}" for strength in cores])
+    axes[1].minorticks_off()
     _legend(axes[0], 2)
 
 
@@ -271,7 +259,9 @@ def plot_baselines(study: LinearizedRuns) -> None:
         kept = [run for run in study.select(network) if "kept" in run]
         for runs, colour, mark, label in ((late, BLUE, "o", "linearised late"), (kept, INK, "X", "baseline")):
             panel.plot(*_points(runs).T, mark, color=colour, markersize=7, alpha=0.7, label=label)
-    _accuracy_over_napl(axes, 2)
+        panel.set(title=network, ylabel="accuracy (%)")
+    axes[-1].set_xlabel("NAPL: non-linear units on a path")
+    _legend(axes[0], 2)
 
 
 @styled
@@ -322,7 +312,8 @@ def plot_dimension(study: LinearizedRuns) -> None:
     axes.axhline(1, color=INK, linestyle="--", linewidth=1.5)
     axes.annotate("ReLU", (100, 1), xytext=(0, 5), textcoords="offset points", ha="right", fontsize=13)
     axes.set(xlabel="linear channels (%)", ylabel="free parameters per channel", xlim=(-3, 103), yscale="log")
-    _ticks(axes.yaxis, (1, 2, 5, 10, 20, 50))
+    axes.set_yticks((1, 2, 5, 10, 20, 50), ("1", "2", "5", "10", "20", "50"))
+    axes.minorticks_off()
     _above(axes)
 
 
@@ -339,8 +330,9 @@ def plot_predictors(study: LinearizedRuns) -> None:
             ends = [[mean - low], [high - mean]]
             axes.errorbar(at + offset, mean, ends, fmt=mark, color=colour, markersize=8, capsize=5)
     axes.set_xticks(range(len(study.runs)), study.runs)
-    axes.set_xlim(-0.5, len(study.runs) - 0.5)
-    _area(axes)
+    axes.axhline(0.5, color=INK, linestyle="--", linewidth=1.5)
+    axes.set(ylabel="area under the ROC curve", ylim=(0, 1), xlim=(-0.5, len(study.runs) - 0.5))
+    _above(axes)
 
 
 @styled
@@ -354,12 +346,6 @@ def plot_predictors_by_layer(study: LinearizedRuns, network: str) -> None:
         places = [layer + 1 for layer in layers]
         axes.plot(places, means, f"{mark}-", color=colour, linewidth=1.5, markersize=7, label=label)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("activation, from the input on")
-    _area(axes)
-
-
-def _area(axes) -> None:
-    """The axis of areas under the ROC curve, and the legend."""
     axes.axhline(0.5, color=INK, linestyle="--", linewidth=1.5)
-    axes.set(ylabel="area under the ROC curve", ylim=(0, 1))
+    axes.set(xlabel="activation, from the input on", ylabel="area under the ROC curve", ylim=(0, 1))
     _above(axes)

@@ -39,19 +39,15 @@ class FoldedLayer:
     ----------
     name, channels, linear, folded
         Of the layer; number of its channels, how many have slope 1, and how many of these are gone.
-    reason
-        Why linear channels stayed, or "".
     """
 
     name: str
     channels: int
     linear: int
     folded: int
-    reason: str = ""
 
     def __str__(self) -> str:
-        said = f"{self.name}: {self.folded} of {self.linear} linear channels folded, {self.channels - self.folded} left"
-        return f"{said}; {self.reason}" if self.reason else said
+        return f"{self.name}: {self.folded} of {self.linear} linear channels folded, {self.channels - self.folded} left"
 
 
 @dataclass(frozen=True)
@@ -102,9 +98,9 @@ class _Folder:
         if source and isinstance(module, ChannelPReLU):
             linear = module.weight.detach() == 1
             count = int(linear.sum())
-            reason = self.obstacle(node, source) if count else ""
-            self.account.append(FoldedLayer(str(node.target), len(linear), count, 0 if reason else count, reason))
-            if count and not reason:
+            folded = count if self.can_fold(node, source) else 0
+            self.account.append(FoldedLayer(str(node.target), len(linear), count, folded))
+            if folded:
                 return self.activation(node, linear)
         if source and isinstance(before, _Affine) and len(source.users) == 1 and self.is_elementwise(node):
             shift = module(torch.zeros_like(before.bias)[None])[0]
@@ -115,11 +111,6 @@ class _Folder:
     def module(self, node: fx.Node) -> Any:
         return self.modules[str(node.target)] if node.op == "call_module" else None
 
-    def describe(self, node: fx.Node) -> str:
-        if node.op == "call_module":
-            return f"{node.target} ({type(self.modules[str(node.target)]).__name__})"
-        return "the output of the network" if node.op == "output" else node.name
-
     def is_linear(self, node: fx.Node) -> bool:
         return isinstance(self.module(node), nn.Linear) and len(node.meta["tensor_meta"].shape) == 2
 
@@ -129,22 +120,15 @@ class _Folder:
         fixed = isinstance(module, nn.BatchNorm1d) and module.running_mean is not None
         return fixed or isinstance(module, (nn.Identity, nn.Dropout))
 
-    def obstacle(self, node: fx.Node, source: fx.Node) -> str:
-        """Why the linear channels of an activation cannot be folded, or ""."""
-        others = [self.describe(user) for user in source.users if user is not node]
-        if others:
-            return f"its input is also read by {', '.join(others)}"
-        if not isinstance(self.values[source], _Affine):
-            return f"its input comes from {self.describe(source)}, which is no linear layer"
-        while True:
-            users = list(node.users)
-            if len(users) != 1:
-                return f"{len(users)} nodes read it: {', '.join(map(self.describe, users))}"
-            node = users[0]
-            if self.is_linear(node):
-                return ""
-            if not self.is_elementwise(node):
-                return f"it is followed by {self.describe(node)}, which is no linear layer"
+    def can_fold(self, node: fx.Node, source: fx.Node) -> bool:
+        """Whether an activation alone reads a linear layer, and is read by one other linear layer alone."""
+        if len(source.users) > 1 or not isinstance(self.values[source], _Affine):
+            return False
+        while len(node.users) == 1:
+            (node,) = node.users
+            if self.is_linear(node) or not self.is_elementwise(node):
+                return self.is_linear(node)
+        return False
 
     def activation(self, node: fx.Node, linear: Tensor) -> _Affine:
         """Its linear channels as a function of what its input depends on, beside the other channels."""

@@ -101,11 +101,6 @@ def traced_graph(network: nn.Module, inputs: Tensor) -> fx.GraphModule:
 
 
 def _propagate(traced: fx.GraphModule, inputs: Tensor) -> None:
-    arguments = [node for node in traced.graph.nodes if node.op == "placeholder"]
-    required = [node for node in arguments if not node.args]  # a default is an argument of the node
-    if not arguments or len(required) > 1:
-        names = ", ".join(node.name for node in arguments) or "nothing"
-        raise ValueError(f"network: it takes {names}; it should take one batch of examples.")
     shapes = _Shapes(traced)
     shapes.extra_traceback = False
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,11 +58,9 @@ def over_seeds(
 ) -> Claim:
     """A claim on the mean of one value a seed, with its 95 % interval by Student's t; with one seed it has no end.
 
-    Seeds whose value is NaN are left out. Without any, the claim says what it takes to get one.
+    Seeds whose value is NaN are left out.
     """
     known = [value for value in values.values() if math.isfinite(value)]
-    if not known:
-        return Claim(what, source, theirs, None, accept, needs=f"python {SCRIPT}")
     mean, low, high = student_interval(known) if len(known) > 1 else (known[0], -math.inf, math.inf)
     return Claim(what, source, theirs, mean, accept, interval=(low, high))
 
@@ -72,8 +70,7 @@ class LinearizedRuns:
     """The runs that ``book/data/linearized/make.py`` stored.
 
     Statistics come as one number for each seed, and are those of the late runs on the task ``base`` where they do not
-    say otherwise. A seed takes part in a statistic as soon as all runs that it needs are there, so that a study may be
-    read while it is still running. Accuracies are those on the test images.
+    say otherwise. Accuracies are those on the test images.
 
     Attributes
     ----------
@@ -108,22 +105,20 @@ class LinearizedRuns:
         return sorted(self.settings[network]["strengths"])
 
     def sweep(self, network: str, task: str, start: str, seed: int) -> list[dict[str, Any]]:
-        """The run without a prior and those of all strengths in rising order, or nothing where one is missing."""
+        """The run without a prior, and those of all strengths in rising order."""
         records = self.select(network, task, seed=seed)
         whole = [record for record in records if "kept" in record and not linear_share(record)]
-        found = sorted((r for r in records if r.get("start") == start), key=lambda record: record["strength"])
-        complete = [record["strength"] for record in found] == self.strengths(network)
-        return [*whole, *found] if whole and complete else []
+        found = [record for record in records if record.get("start") == start]
+        return whole + sorted(found, key=lambda record: record["strength"])
 
-    def seeds(self, network: str, task: str = "base", starts: Sequence[str] = ("late",)) -> list[int]:
-        """The seeds of which the sweeps from all these starts are complete."""
-        every = sorted({record["seed"] for record in self.select(network, task)})
-        return [seed for seed in every if all(self.sweep(network, task, start, seed) for start in starts)]
+    def seeds(self, network: str, task: str = "base") -> list[int]:
+        """The seeds of the runs, in rising order."""
+        return sorted({record["seed"] for record in self.select(network, task)})
 
     def curve(
         self, network: str, seed: int, task: str = "base", start: str = "late", by: str = "napl"
     ) -> tuple[np.ndarray, np.ndarray]:
-        """NAPL (or ``by="linear"``: share of linear channels), rising, and accuracy in per cent, of a full sweep."""
+        """NAPL (or ``by="linear"``: share of linear channels), rising, and accuracy in per cent, of a sweep."""
         sweep = self.sweep(network, task, start, seed)
         at = np.array([linear_share(record) if by == "linear" else record["napl"] for record in sweep])
         places, which = np.unique(at, return_inverse=True)  # runs of equal NAPL become one, with their mean accuracy
@@ -137,7 +132,7 @@ class LinearizedRuns:
         the range ends at the NAPL of the whole network.
         """
         found = {}
-        for seed in self.seeds(network, task, (first, "early")):
+        for seed in self.seeds(network, task):
             one, other = (self.curve(network, seed, task, start) for start in (first, "early"))
             low, high = max(one[0][0], other[0][0]), min(one[0][-1], other[0][-1])
             knots = np.unique(np.concatenate([one[0], other[0], [low, high]]))
@@ -180,7 +175,7 @@ class LinearizedRuns:
         return found
 
     def cores(self, network: str, task: str = "base") -> dict[float, list[tuple[float, float]]]:
-        """By strength: :func:`effective_size`, (width, depth), of every late run that is there."""
+        """By strength: :func:`effective_size`, (width, depth), of every late run."""
         return {
             strength: [_core(record) for record in self.select(network, task, start="late", strength=strength)]
             for strength in self.strengths(network)
@@ -189,14 +184,14 @@ class LinearizedRuns:
     def core_spread(self, network: str) -> tuple[float, float]:
         """Standard deviation over seeds, relative to the mean, of effective width and depth; mean over strengths.
 
-        NaN where no strength has runs of two seeds with survivors.
+        A strength counts if it leaves survivors with two seeds or more.
         """
         spreads = []
         for sizes in self.cores(network).values():
             table = np.array([size for size in sizes if size[0] > 0])
             if len(table) > 1:
                 spreads.append(table.std(axis=0, ddof=1) / table.mean(axis=0))
-        width, depth = np.mean(spreads, axis=0) if spreads else (math.nan, math.nan)
+        width, depth = np.mean(spreads, axis=0)
         return float(width), float(depth)
 
     def core_ratio(self, network: str, which: str) -> dict[int, float]:
@@ -210,14 +205,11 @@ class LinearizedRuns:
 
     def more_survivors(self, network: str, task: str, other: str) -> dict[int, float]:
         """By seed: share of non-linear channels on ``task`` less that on ``other``, mean over the strengths."""
-        ours, theirs = (
-            {
-                seed: 1 - float(np.mean([linear_share(run) for run in self.sweep(network, name, "late", seed)[1:]]))
-                for seed in self.seeds(network, name)
-            }
-            for name in (task, other)
-        )
-        return {seed: ours[seed] - theirs[seed] for seed in ours if seed in theirs}
+        found = {}
+        for seed in self.seeds(network, task):
+            pairs = zip(*(self.sweep(network, name, "late", seed)[1:] for name in (task, other)), strict=True)
+            found[seed] = float(np.mean([linear_share(less) - linear_share(more) for more, less in pairs]))
+        return found
 
     def layer_scores(self, network: str, strength: float) -> dict[int, np.ndarray]:
         """By seed: affinity scores of the activations before the prior acts and at the end, (2, layers)."""
@@ -241,7 +233,7 @@ class LinearizedRuns:
         """
         layers = slice(None) if layer is None else slice(layer, layer + 1)
         found = {}
-        for seed in sorted({record["seed"] for record in self.select(network, start="late")}):
+        for seed in self.seeds(network):
             areas = [
                 separation(_predicted(record["before"][name], predictor), np.array(record["slopes"][name]) != 1)
                 for record in self.select(network, start="late", seed=seed)

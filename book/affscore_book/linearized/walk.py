@@ -180,8 +180,6 @@ class PathWalk(fx.Interpreter):
             result = self._apply(n, name.replace("_", "").lower(), module, found, args, kwargs)
             if not isinstance(result, _Units) or not _in_place(name, module, args, kwargs):
                 return result
-            if not args or args[0] is not found[0]:
-                raise _NoRule("writes into a constant, for which path lengths have no rule")
             args[0].shape, args[0].small = result.shape, result.small  # for whatever reads this tensor later
             return args[0]
         except _NoRule as error:
@@ -268,8 +266,6 @@ class PathWalk(fx.Interpreter):
         elif name == "leakyrelu":
             slope = module.negative_slope if module else _argument(args, kwargs, 1, "negative_slope", 0.01)
         slope = torch.as_tensor(slope, device=units.small.device)
-        if not slope.isfinite().all():
-            raise _NoRule("has slopes that are not finite numbers")
         if slope.numel() > 1:  # one a channel
             slope = slope.view(-1, *[1] * (len(units.shape) - 2))
         distinct, place = units.small.unique(return_inverse=True)

@@ -23,6 +23,7 @@ A file is called NETWORK.WEIGHTS.DATA.IMAGES_IN_A_BATCH.POOL.json.
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,16 +157,15 @@ def run(job: Job, out: Path) -> None:
     print(f"{job.stem}: {time.perf_counter() - start:.0f} s", flush=True)
 
 
-def run_small(path: Path, out: Path) -> None:
+def run_small(kind: str, seed: int, out: Path) -> None:
     """A network of book/data/networks after training, before it, and before it with batch norm calibrated."""
-    kind, seed = path.stem.rsplit("_", 1)
     data = image_data("fashion-mnist")
     batch = data.standardise(data.test.images[:512])
     for name in ("fashion-mnist", "random", "calibrated"):
         target = out / f"{kind}.{name}{seed}.fashion-mnist.512.spatial.json"
         if target.exists():
             continue
-        network, about = load_network(path)
+        network, about = load_network(FOLDER.parent / "networks" / f"{kind}_{seed}.safetensors")
         if name != "fashion-mnist":
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(about["seed"])
@@ -200,9 +200,8 @@ def main() -> None:
     if arguments.only:
         todo = [job for job in todo if job.network in arguments.only.split(",")]
     if not (arguments.only or arguments.smoke):
-        for kind in SMALL:
-            for path in sorted((FOLDER.parent / "networks").glob(f"{kind}_[0-2].safetensors")):
-                run_small(path, arguments.out)
+        for kind, seed in itertools.product(SMALL, range(3)):
+            run_small(kind, seed, arguments.out)
     for job in todo:
         run(job, arguments.out)
 
