@@ -125,16 +125,9 @@ class Explorer(ipywidgets.VBox):
         self._picture = ipywidgets.Image(format="png", layout=ipywidgets.Layout(max_width="100%"))
         self._table = ipywidgets.HTML()
         self._status = ipywidgets.Label()
-        choices: dict[str, Iterable[str]] = {
-            "model": self._models,
-            "data": self._datasets,
-            "pool": POOLS,
-            "call": (),
-            "view": VIEWS,
-        }
-        self._lists = {
-            name: ipywidgets.Dropdown(description=name, options=list(names)) for name, names in choices.items()
-        }
+        choices: Sequence[Iterable[str]] = (models, datasets, POOLS, (), VIEWS)
+        lists = zip(("model", "data", "pool", "call", "view"), choices, strict=True)
+        self._lists = {name: ipywidgets.Dropdown(description=name, options=list(some)) for name, some in lists}
         super().__init__([*self._lists.values(), self._status, self._picture, self._table])
         self._busy = True
         self.model, self.data = next(iter(self._models)), next(iter(self._datasets))

@@ -55,20 +55,14 @@ def plot_medians(spatial: Mapping[str, Signature], trailing: Mapping[str, Signat
     rows = range(len(order))
     left, right = zip(*(medians[name] for name in order), strict=True)
     panel.hlines(rows, left, right, color="#aaaaaa", linewidth=2, zorder=1)
+    panel.plot(left, rows, "o", color=BLUE, markersize=7, label="spatial pool", zorder=3)
     panel.plot(right, rows, "s", color=VERMILION, markersize=8, label="trailing pool")
-    panel.plot(left, rows, "o", color=BLUE, markersize=7, label="spatial pool")
     panel.set_yticks(rows, order, fontsize=12)
     for label in panel.get_yticklabels():
         if label.get_text().startswith(tuple(special)):
             label.set_fontweight("bold")
     panel.set(ylim=(-0.7, len(order) - 0.3), xlabel="median score, random weights")
-    panel.legend(
-        *(items[::-1] for items in panel.get_legend_handles_labels()),
-        loc="lower center",
-        bbox_to_anchor=(0.4, 1.0),
-        ncols=2,
-        frameon=False,
-    )
+    panel.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2, frameon=False)
 
 
 @styled

@@ -27,6 +27,7 @@ __all__ = ["ArchitectureMap", "ScoreHistory", "architecture_map", "score_history
 _HERE = Path(__file__).parent
 #: Colours of the groups where no style sheet is loaded; choices.css has them for both themes.
 _COLOURS = ("#0072b2", "#d55e00", "#7a5c00", "#a0428a", "#007a5a", "#57606a")
+_UNTRAINED = {"random": "random weights", "unknown": "weights not recorded"}
 _SHAPES: dict[int, Sequence[tuple[float, float]]] = {
     1: ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
     2: ((0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)),
@@ -78,12 +79,11 @@ class _Networks(ComputedWidget):
             return "There is no network to show."
         _, low, high, calls = _summary(network)
         dead = len(network["scores"]) - calls
-        whose = {"random": "random weights", "unknown": "weights not recorded"}
         parts = [
             f"{network['name']}: median of {calls} calls, from {_signed(low)} to {_signed(high)}"
             + (f", {dead} dead" if dead else ""),
             ", ".join(str(p) for p in (network["family"], network["year"]) if p not in (None, "other")),
-            whose.get(network["weights"], "trained weights"),
+            _UNTRAINED.get(network["weights"], "trained weights"),
         ]
         if network["accuracy"] is not None:
             of = "" if network["weights"] == "pretrained" else " of the published weights"
@@ -94,9 +94,9 @@ class _Networks(ComputedWidget):
     def _mark(self, panel: Panel, network: dict[str, Any], x: float, y: float, radius: float) -> None:
         group, dim, faint = self._group(network)
         hollow, fill = ("", _COLOURS[group]) if network["weights"] == "pretrained" else (" hollow", "#ffffff")
-        panel._add(
+        panel.add(
             f'<path class="mark g{group}{hollow}{dim}" fill="{fill}" stroke="{_COLOURS[group]}" stroke-width="1.8"'
-            f'{faint} d="{_outline(group, float(panel._x(x)), float(panel._y(y)), radius)}">'
+            f'{faint} d="{_outline(group, float(panel.x_at(x)), float(panel.y_at(y)), radius)}">'
             f"<title>{escape(network['name'])}</title></path>"
         )
 
@@ -105,20 +105,17 @@ class _Networks(ComputedWidget):
         return GROUPS.index(network["group"]), *(("", "") if self._fits(network) else (" dim", ' opacity="0.15"'))
 
     def _ring(self, panel: Panel, x: float, y: float, radius: float) -> None:
-        outline = _outline(0, float(panel._x(x)), float(panel._y(y)), radius)
-        panel._add(f'<path class="ring" fill="none" stroke="#1f2328" stroke-width="2" d="{outline}"/>')
+        outline = _outline(0, float(panel.x_at(x)), float(panel.y_at(y)), radius)
+        panel.add(f'<path class="ring" fill="none" stroke="#1f2328" stroke-width="2" d="{outline}"/>')
 
     def _picture(self, *items: Panel) -> str:
-        return picture(*items, score=self.score(), text=self._text()).removesuffix("</div>") + self._key() + "</div>"
-
-    def _key(self) -> str:
-        """Which shape is which group, and what hollow marks mean, in words."""
+        """The panels, and in words which shape is which group, and what hollow marks mean."""
         shapes = ("circle", "square", "diamond", "triangle", "triangle pointing down", "cross")
-        words = {"random": "hollow: random weights", "unknown": "hollow: weights not recorded"}
         seen = {network[key] for network in self.models for key in ("group", "weights")}
         parts = [f"{shape}: {group}" for shape, group in zip(shapes, GROUPS, strict=True) if group in seen]
-        parts += [word for kind, word in words.items() if kind in seen]
-        return f'<p class="affscore-key"><span>{escape("; ".join(parts))}</span></p>' if parts else ""
+        parts += [f"hollow: {words}" for kind, words in _UNTRAINED.items() if kind in seen]
+        key = f'<p class="affscore-key"><span>{escape("; ".join(parts))}</span></p>' if parts else ""
+        return picture(*items, score=self.score(), text=self._text()).removesuffix("</div>") + key + "</div>"
 
 
 class ArchitectureMap(_Networks):
@@ -150,10 +147,9 @@ class ArchitectureMap(_Networks):
         for network in self.models:
             self._mark(left, network, network["x"], network["y"], 6)
         network = self.chosen() or {"scores": []}
-        low = _floor(self.models)
         right = Panel(
-            label="The signature of the chosen network", xlim=(0, len(network["scores"]) + 1), ylim=(low, 1),
-            xlabel="activation call", ylabel="affinity score", height=356,
+            label="The signature of the chosen network", xlim=(0, len(network["scores"]) + 1),
+            ylim=(_floor(self.models), 1), xlabel="activation call", ylabel="affinity score", height=356,
         )  # fmt: skip
         if network["scores"]:
             self._ring(left, network["x"], network["y"], 12)
@@ -193,9 +189,9 @@ class ScoreHistory(_Networks):
             if calls:
                 group, dim, faint = self._group(network)
                 classes = f"bar g{group}{dim}{' now' if network is chosen else ''}"
-                left._add(
+                left.add(
                     f'<path class="{classes}" fill="none" stroke="{_COLOURS[group]}" stroke-width="2.5"{faint} '
-                    f'd="M{left._x(at)} {left._y(low)}L{left._x(at)} {left._y(high)}"/>'
+                    f'd="M{left.x_at(at)} {left.y_at(low)}L{left.x_at(at)} {left.y_at(high)}"/>'
                 )
                 self._mark(left, network, at, median, 3.5)
             if network["accuracy"] is not None:

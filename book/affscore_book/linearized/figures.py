@@ -116,14 +116,10 @@ def plot_prior() -> None:
 def plot_learned_slopes(slopes: Mapping[str, Tensor]) -> None:
     """The slopes of every layer after training, a dot for each channel."""
     _, (axes,) = panels(height=3.8)
-    for at, values in enumerate(slopes.values(), start=1):
-        ordered = values.sort().values.cpu()
-        across = at + np.linspace(-0.36, 0.36, len(ordered))
-        for kept, mark, colour, label in (
-            (ordered != 1, "o", BLUE, "learned"),
-            (ordered == 1, "s", VERMILION, "fixed"),
-        ):
-            axes.plot(across[kept], ordered[kept], mark, color=colour, markersize=5, label=label if at == 1 else "")
+    across = np.concatenate([at + np.linspace(-0.36, 0.36, len(a)) for at, a in enumerate(slopes.values(), start=1)])
+    ordered = torch.cat([values.sort().values.cpu() for values in slopes.values()])
+    axes.plot(across[ordered != 1], ordered[ordered != 1], "o", color=BLUE, markersize=5, label="learned")
+    axes.plot(across[ordered == 1], ordered[ordered == 1], "s", color=VERMILION, markersize=5, label="fixed")
     axes.set_xticks(range(1, len(slopes) + 1))
     axes.set(xlabel="activation, from the input on (channels sorted)", ylabel="slope a")
     _above(axes)
@@ -343,8 +339,7 @@ def plot_predictors_by_layer(study: LinearizedRuns, network: str) -> None:
     for predictor, (colour, mark, label) in PREDICTOR_LOOKS.items():
         areas = [_finite(study.separations(network, predictor, layer)) for layer in layers]
         means = [float(np.mean(known)) if known else np.nan for known in areas]
-        places = [layer + 1 for layer in layers]
-        axes.plot(places, means, f"{mark}-", color=colour, linewidth=1.5, markersize=7, label=label)
+        axes.plot(range(1, len(means) + 1), means, f"{mark}-", color=colour, linewidth=1.5, markersize=7, label=label)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.axhline(0.5, color=INK, linestyle="--", linewidth=1.5)
     axes.set(xlabel="activation, from the input on", ylabel="area under the ROC curve", ylim=(0, 1))

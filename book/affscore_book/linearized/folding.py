@@ -80,7 +80,6 @@ class _Folder:
             self.values[node] = self.step(node)
         self.traced.graph = self.graph
         self.traced.delete_all_unused_submodules()
-        self.graph.lint()
         self.traced.recompile()
         return self.traced
 

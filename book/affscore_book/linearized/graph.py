@@ -94,20 +94,16 @@ def traced_graph(network: nn.Module, inputs: Tensor) -> fx.GraphModule:
                 f"network: {type(network).__name__} cannot be traced: {where} fails on symbolic values ({error})."
             ) from error
         traced = fx.GraphModule(network, graph)
-        _propagate(traced, inputs)
+        shapes = _Shapes(traced)
+        shapes.extra_traceback = False
+        try:
+            with torch.no_grad():
+                shapes.propagate(inputs.detach().clone())  # an in-place activation may overwrite them
+        except Exception as error:  # whatever an operation says to a wrong shape
+            cause = " ".join(str(error.__cause__ or error).split()).rstrip(".")
+            raise ValueError(
+                f"inputs: {node_name(shapes.node)} fails for inputs of shape {tuple(inputs.shape)}: {cause}."
+            ) from error
     for made in set(traced.modules()) - set(network.modules()):
         made.training = network.training
     return traced
-
-
-def _propagate(traced: fx.GraphModule, inputs: Tensor) -> None:
-    shapes = _Shapes(traced)
-    shapes.extra_traceback = False
-    try:
-        with torch.no_grad():
-            shapes.propagate(inputs.detach().clone())  # an in-place activation may overwrite them
-    except Exception as error:  # whatever an operation says to a wrong shape
-        cause = " ".join(str(error.__cause__ or error).split()).rstrip(".")
-        raise ValueError(
-            f"inputs: {node_name(shapes.node)} fails for inputs of shape {tuple(inputs.shape)}: {cause}."
-        ) from error

@@ -1,5 +1,5 @@
 // A small network whose hidden units become linear one after the other: its graph, its paths and its function.
-// Python's side: linearized.py.
+// Python's side: widget.py.
 import { Figure, element, format } from "../kit/figure.js";
 import { uniforms } from "../kit/uniforms.js";
 

@@ -119,14 +119,12 @@ def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
         traced.add_submodule(name, module)
         with traced.graph.inserting_before(node):
             new = traced.graph.call_module(name, tuple(node.all_input_nodes))
-        new.meta = dict(node.meta)
         node.replace_all_uses_with(new)
         traced.graph.erase_node(node)
     if not seen:
         raise ValueError(f"network: {type(network).__name__} calls no ReLU; there is nothing to linearise.")
     for made in set(traced.modules()) - set(modules.values()):  # what add_submodule made, containers included
         made.training = network.training
-    traced.graph.lint()
     traced.recompile()
     try:
         torch.testing.assert_close(_probe(traced, inputs), before, equal_nan=True)
@@ -201,8 +199,7 @@ def survivors(network: nn.Module) -> OrderedDict[str, tuple[int, int]]:
     >>> dict(survivors(network))
     {'1': (2, 3)}
     """
-    layers = slopes(network).items()
-    return OrderedDict((name, (int((values != 1).sum()), len(values))) for name, values in layers)
+    return OrderedDict((name, (int((a != 1).sum()), len(a))) for name, a in slopes(network).items())
 
 
 def effective_size(survivors: Sequence[int]) -> tuple[float, float]:

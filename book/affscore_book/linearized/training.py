@@ -122,9 +122,7 @@ def _activations(network: nn.Module, images: Tensor) -> dict[str, list[Tensor]]:
     """Input and output of every ChannelPReLU, float64 (n, channels, pixels), in execution order."""
     with torch.no_grad(), evaluating(network), features(network, channel_prelus(network)) as seen:
         network(images)
-    return {
-        name: [value.double().flatten(1).unflatten(1, (value.shape[1], -1)) for value in seen[name]] for name in seen
-    }
+    return {name: [value.double().reshape(*value.shape[:2], -1) for value in pair] for name, pair in seen.items()}
 
 
 def measure_channels(network: nn.Module, images: Tensor) -> dict[str, dict[str, list[float]]]:

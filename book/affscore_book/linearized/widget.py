@@ -179,19 +179,18 @@ class LinearizedNetwork(ComputedWidget):
             ("image-line", "image-dot", "NAPL", 0.1, paths.napl, 1.1),
         ):
             shares = paths.shares(name.lower())
-            tops = np.where(shares > 0, shares, np.nan)
-            upright = np.stack([0 * shares, tops, np.nan * shares], 1)
+            upright = np.stack([0 * shares, np.where(shares > 0, shares, np.nan), np.nan * shares], 1)
             bars.line(look, np.repeat(np.arange(len(shares)) + aside, 3), upright.ravel())
             bars.dot(dot, mean, height)
-            bars._label("label", bars._x(mean + 0.15), bars._y(height - 0.035), name)
+            bars.write("label", bars.x_at(mean + 0.15), bars.y_at(height - 0.035), name)
         (x, y, kinks), (full_x, full_y, full_kinks) = self.pieces(), self.pieces(linear=False)
         function = Panel(
             label="The function that the network computes", xlim=(-REACH, REACH),
             ylim=limits(np.concatenate([y, full_y])), xlabel="input x", ylabel="f(x)",
             legend=[("input-curve", "now"), ("curve", "all ReLU")],
         )  # fmt: skip
-        function._add('<circle class="bound-dot" fill="#7a5c00" cx="228" cy="12" r="4"/>')
-        function._label("label", 238, 16, "kink")
+        function.add('<circle class="bound-dot" fill="#7a5c00" cx="228" cy="12" r="4"/>')
+        function.write("label", 238, 16, "kink")
         function.line("input-curve", x, y)
         function.line("curve", full_x, full_y)
         for kink in kinks:
@@ -270,39 +269,39 @@ class _Graph(Panel):
             f'<rect class="paper" {LOOKS["paper"]} width="340" height="250" rx="4"/>'
         ]
         edges, skips, plus = lines(connections)
-        self._add(f'<path class="edges" fill="none" stroke="#57606a" stroke-width="1" opacity="0.5" d="{edges}"/>')
-        self._add(f'<path class="image-line" fill="none" stroke="#d55e00" stroke-dasharray="5 3" d="{skips}"/>')
+        self.add(f'<path class="edges" fill="none" stroke="#57606a" stroke-width="1" opacity="0.5" d="{edges}"/>')
+        self.add(f'<path class="image-line" fill="none" stroke="#d55e00" stroke-dasharray="5 3" d="{skips}"/>')
         for x, y in plus:
             self._hollow(x, y, 6)
             self._mark("mark", x, y, (-3, 0), (3, 0))
             self._mark("mark", x, y, (0, -3), (0, 3))
         for x, name in ((COLUMNS[0], "x"), (COLUMNS[-1], "f(x)")):
-            self._add(f'<circle class="end" fill="#57606a" cx="{x}" cy="{MIDDLE}" r="6"/>')
-            self._label("label", x, MIDDLE + 24, name, "middle")
+            self.add(f'<circle class="end" fill="#57606a" cx="{x}" cy="{MIDDLE}" r="6"/>')
+            self.write("label", x, MIDDLE + 24, name, "middle")
         for layer, (x, row, count) in enumerate(zip(COLUMNS[1:-1], linear, counts, strict=True), start=1):
             for y, yes in zip(ROWS, row, strict=True):
                 self._unit(x, y, bool(yes))
-            self._label("tick", x, 198, f"layer {layer}", "middle")
-            self._label("label", x, 214, f"p = {count / WIDTH:g}", "middle")
+            self.write("tick", x, 198, f"layer {layer}", "middle")
+            self.write("label", x, 214, f"p = {count / WIDTH:g}", "middle")
         self._unit(18, 236, False)
         self._unit(94, 236, True)
         for x, text in ((34, "ReLU"), (110, "linear"), (170, "p: share of ReLUs")):
-            self._label("label", x, 240, text)
+            self.write("label", x, 240, text)
 
     def _hollow(self, x: int, y: int, radius: int) -> None:
-        self._add(
+        self.add(
             f'<circle class="hollow" fill="#ffffff" stroke="#0072b2" stroke-width="2" cx="{x}" cy="{y}" r="{radius}"/>'
         )
 
     def _mark(self, name: str, x: int, y: int, *points: tuple[int, int]) -> None:
         stroke = "#ffffff" if name == "mark on" else "#1f2328"
         moved = " ".join(f"{x + a},{y + b}" for a, b in points)
-        self._add(f'<polyline class="{name}" fill="none" stroke="{stroke}" stroke-width="2" points="{moved}"/>')
+        self.add(f'<polyline class="{name}" fill="none" stroke="{stroke}" stroke-width="2" points="{moved}"/>')
 
     def _unit(self, x: int, y: int, linear: bool) -> None:
         if linear:
             self._hollow(x, y, 10)
             self._mark("mark", x, y, (-5, 4), (5, -4))
         else:
-            self._add(f'<circle class="input-dot" {LOOKS["input-dot"]} cx="{x}" cy="{y}" r="10"/>')
+            self.add(f'<circle class="input-dot" {LOOKS["input-dot"]} cx="{x}" cy="{y}" r="10"/>')
             self._mark("mark on", x, y, (-6, 3), (0, 3), (5, -4))
