@@ -25,7 +25,7 @@ def test_the_picture_marks_its_score_on_the_curve(centre):
     widget = ScoreSlider(activation="relu", centre=centre)
     (dot,) = re.findall(r'<circle [^>]*cx="([\d.]+)" cy="([\d.]+)"', widget.fallback())
     panel = Panel(label="", xlim=(-4, 4), ylim=(0, 1), xlabel="")
-    assert dot == (panel._x(centre), panel._y(widget.score()))
+    assert dot == (panel.x_at(centre), panel.y_at(widget.score()))
     assert f"Affinity score {widget.score():.3f}" in widget.fallback()
 
 

@@ -91,35 +91,39 @@ class Panel:
             f'<rect class="paper" {LOOKS["paper"]} width="{width}" height="{height}" rx="4"/>',
         ]
         for value in ticks(*xlim):
-            x = self._x(value)
-            self._add(f'<line class="grid" {LOOKS["grid"]} x1="{x}" x2="{x}" y1="{self.top}" y2="{self.bottom}"/>')
-            self._label("tick", x, self.bottom + 15, f"{value:g}", "middle")
+            x = self.x_at(value)
+            self.add(f'<line class="grid" {LOOKS["grid"]} x1="{x}" x2="{x}" y1="{self.top}" y2="{self.bottom}"/>')
+            self.write("tick", x, self.bottom + 15, f"{value:g}", "middle")
         for value in ticks(*ylim):
-            y = self._y(value)
-            self._add(f'<line class="grid" {LOOKS["grid"]} x1="{self.left}" x2="{self.right}" y1="{y}" y2="{y}"/>')
-            self._label("tick", self.left - 6, number(float(y) + 4), f"{value:g}", "end")
-        self._label("label", number((self.left + self.right) / 2), height - 8, xlabel, "middle")
+            y = self.y_at(value)
+            self.add(f'<line class="grid" {LOOKS["grid"]} x1="{self.left}" x2="{self.right}" y1="{y}" y2="{y}"/>')
+            self.write("tick", self.left - 6, number(float(y) + 4), f"{value:g}", "end")
+        self.write("label", number((self.left + self.right) / 2), height - 8, xlabel, "middle")
         if ylabel:
-            self._label("label", 6, 16, ylabel)
+            self.write("label", 6, 16, ylabel)
         at = 22 + 7 * len(ylabel) if ylabel else 6
         for look, text in legend:
-            self._add(f'<path class="{look}" {LOOKS[look]} d="M{at} 12L{at + 24} 12"/>')
-            self._label("label", at + 30, 16, text)
+            self.add(f'<path class="{look}" {LOOKS[look]} d="M{at} 12L{at + 24} 12"/>')
+            self.write("label", at + 30, 16, text)
             at += 46 + 7 * len(text)
 
-    def _x(self, value: float) -> str:
+    def x_at(self, value: float) -> str:
+        """Where a value of the horizontal axis is, as SVG has it."""
         return number(self.left + (value - self.xlim[0]) / (self.xlim[1] - self.xlim[0]) * (self.right - self.left))
 
-    def _y(self, value: float) -> str:
+    def y_at(self, value: float) -> str:
+        """Where a value of the vertical axis is."""
         share = (value - self.ylim[0]) / (self.ylim[1] - self.ylim[0])
         return number(self.bottom - share * (self.bottom - self.top))
 
-    def _add(self, part: str) -> None:
+    def add(self, part: str) -> None:
+        """Add an element, written as SVG."""
         self._parts.append(part)
 
-    def _label(self, look: str, x: object, y: object, text: str, anchor: str = "start") -> None:
+    def write(self, look: str, x: object, y: object, text: str, anchor: str = "start") -> None:
+        """Write a text at a place of the picture."""
         text = escape(text.replace("-", "\u2212"))
-        self._add(f'<text class="{look}" {LOOKS[look]} x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>')
+        self.add(f'<text class="{look}" {LOOKS[look]} x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>')
 
     def line(self, look: str, xs: Iterable[float], ys: Iterable[float]) -> None:
         """A line through the points (xs, ys), broken where y is NaN. ``look`` is one of the classes of figure.css."""
@@ -128,20 +132,20 @@ class Panel:
             if np.isnan(y):
                 pen = "M"
             else:
-                path += f"{pen}{self._x(x)} {self._y(y)}"
+                path += f"{pen}{self.x_at(x)} {self.y_at(y)}"
                 pen = "L"
-        self._add(f'<path class="{look}" {LOOKS[look]} d="{path}"/>')
+        self.add(f'<path class="{look}" {LOOKS[look]} d="{path}"/>')
 
     def dot(self, look: str, x: float, y: float, radius: int = 6) -> None:
         """A dot at (x, y); none where y is NaN."""
         if not np.isnan(y):
-            self._add(f'<circle class="{look}" {LOOKS[look]} cx="{self._x(x)}" cy="{self._y(y)}" r="{radius}"/>')
+            self.add(f'<circle class="{look}" {LOOKS[look]} cx="{self.x_at(x)}" cy="{self.y_at(y)}" r="{radius}"/>')
 
     def band(self, look: str, start: float, stop: float) -> None:
         """The panel's height between two abscissae, filled."""
-        width = number(float(self._x(stop)) - float(self._x(start)))
-        across, down = f'x="{self._x(start)}" width="{width}"', f'y="{self.top}" height="{self.bottom - self.top}"'
-        self._add(f'<rect class="{look}" {LOOKS[look]} {across} {down}/>')
+        width = number(float(self.x_at(stop)) - float(self.x_at(start)))
+        across, down = f'x="{self.x_at(start)}" width="{width}"', f'y="{self.top}" height="{self.bottom - self.top}"'
+        self.add(f'<rect class="{look}" {LOOKS[look]} {across} {down}/>')
 
     def svg(self) -> str:
         """The picture as one line of SVG."""

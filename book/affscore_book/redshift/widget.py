@@ -130,10 +130,10 @@ def _paint(panel: Panel, image: NDArray[np.float64]) -> None:
     grey = np.minimum((image - low) / (span or 1.0) * LEVELS, LEVELS - 1).astype(int)
     for level in np.unique(grey):
         shade = round(255 * level / (LEVELS - 1))
-        panel._add(f'<g fill="rgb({shade},{shade},{shade})" shape-rendering="crispEdges">')
+        panel.add(f'<g fill="rgb({shade},{shade},{shade})" shape-rendering="crispEdges">')
         for column, pixels in enumerate(grey):
             edges = np.flatnonzero(np.diff(np.concatenate([[0], pixels == level, [0]])))
             for start, stop in edges.reshape(-1, 2):
                 x, y, tall = panel.left + size * column, panel.bottom - size * int(stop), size * int(stop - start)
-                panel._add(f'<rect x="{number(x)}" y="{number(y)}" width="{size}" height="{tall}"/>')
-        panel._add("</g>")
+                panel.add(f'<rect x="{number(x)}" y="{number(y)}" width="{size}" height="{tall}"/>')
+        panel.add("</g>")

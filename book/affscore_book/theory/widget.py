@@ -52,11 +52,11 @@ def frame(values: Array) -> tuple[float, float]:
 
 def _add_legend(panel: Panel) -> None:
     """Marks of three kinds, where a panel's own legend has lines only."""
-    panel._add(f'<circle class="input-dot" {LOOKS["input-dot"]} cx="12" cy="12" r="4"/>')
-    panel._add(f'<path class="image-line" {LOOKS["image-line"]} d="M88 8L96 16M88 16L96 8"/>')
-    panel._add(f'<path class="w2-curve" {LOOKS["w2-curve"]} d="M200 12L224 12"/>')
+    panel.add(f'<circle class="input-dot" {LOOKS["input-dot"]} cx="12" cy="12" r="4"/>')
+    panel.add(f'<path class="image-line" {LOOKS["image-line"]} d="M88 8L96 16M88 16L96 8"/>')
+    panel.add(f'<path class="w2-curve" {LOOKS["w2-curve"]} d="M200 12L224 12"/>')
     for at, text in ((22, "output"), (102, "affine image"), (230, "coupling")):
-        panel._label("label", at, 16, text)
+        panel.write("label", at, 16, text)
 
 
 def _add_crosses(panel: Panel, points: Array) -> None:
