@@ -118,7 +118,7 @@ def test_convolutions_stay_as_they_are(kind):
         assert torch.equal(core(x), network(x)), "what is not folded is not touched"
         assert set(core.state_dict()) == set(network.state_dict())
         assert all(row.folded == 0 for row in account)
-        assert str(account[0]) == "relu: 0 of 2 linear channels folded, 4 left"
+        assert str(account[0]).startswith("relu: 0 of 2 linear channels folded, 4 left; its input comes from norm")
 
 
 class Read(nn.Module):
@@ -141,13 +141,21 @@ class Read(nn.Module):
 
 
 @pytest.mark.parametrize(
-    "how, folded", [("before", [0]), ("after", [0]), ("output", [0]), ("flip", [0]), ("twice", [2, 2])]
+    "how, reason",
+    [
+        ("before", "its input is also read by add"),
+        ("after", "2 layers read it"),
+        ("output", "it is followed by output, which is no linear layer"),
+        ("flip", "it is followed by flip, which is no linear layer"),
+        ("twice", ""),
+    ],
 )
-def test_values_that_are_needed_elsewhere(how, folded):
+def test_values_that_are_needed_elsewhere_stay_with_a_reason(how, reason):
     network = prepared(Read(how), (2, 4), 0)
     core, account = fold(network, torch.zeros(2, 4, dtype=DOUBLE))
     assert_same(core, network, (5, 4))
-    assert [row.folded for row in account] == folded
+    assert [row.reason for row in account] == ([reason] if reason else ["", ""])
+    assert all(row.folded == (0 if reason else 2) for row in account)
 
 
 def test_a_linear_layer_on_the_last_axis_of_tokens_is_none_here():

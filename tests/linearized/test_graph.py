@@ -1,5 +1,6 @@
 """The graph of a network computes what the network computes, and tracing leaves the network alone."""
 
+import pytest
 import torch
 import torchvision
 from torch import fx, nn
@@ -46,3 +47,21 @@ def test_a_node_is_named_by_its_module_or_by_what_it_calls_and_where():
         "relu": ("relu (node relu in module 1)", "1"),
         "abs": ("abs (node abs_1 in module 1)", "1"),
     }
+
+
+def test_stochastic_depth_goes_on_following_the_mode():
+    network = nn.Sequential(nn.Linear(4, 4), torchvision.ops.StochasticDepth(1.0, "row"))
+    traced = traced_graph(network, torch.ones(2, 4))
+    assert traced.train()(torch.ones(2, 4)).eq(0).all() and traced.eval()(torch.ones(2, 4)).ne(0).any()
+
+
+@pytest.mark.parametrize(
+    "network, inputs, words",
+    [
+        (torch.relu, torch.ones(1, 2), "network is a builtin"),
+        (nn.ReLU(), [1.0], "inputs is a list; it should be a Tensor"),
+    ],
+)
+def test_what_is_no_network_or_no_tensor_is_named(network, inputs, words):
+    with pytest.raises(TypeError, match=words):
+        traced_graph(network, inputs)

@@ -652,3 +652,10 @@ def test_what_has_no_path_lengths_is_refused_in_a_sentence(what, capfd):
         path_lengths(network, inputs)
     assert str(raised.value).endswith(".") and len(str(raised.value).splitlines()) == 1
     assert capfd.readouterr() == ("", "")
+
+
+def test_slopes_that_are_no_numbers_are_refused():
+    network = nn.Sequential(nn.Linear(2, 2), nn.PReLU(2))
+    network[1].weight.data[0] = math.nan
+    with pytest.raises(ValueError, match="slopes that are not finite numbers"):
+        path_lengths(network, torch.zeros(1, 2))

@@ -39,15 +39,19 @@ class FoldedLayer:
     ----------
     name, channels, linear, folded
         Of the layer; number of its channels, how many have slope 1, and how many of these are gone.
+    reason
+        Why linear channels stayed, or "".
     """
 
     name: str
     channels: int
     linear: int
     folded: int
+    reason: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.folded} of {self.linear} linear channels folded, {self.channels - self.folded} left"
+        said = f"{self.name}: {self.folded} of {self.linear} linear channels folded, {self.channels - self.folded} left"
+        return f"{said}; {self.reason}" if self.reason else said
 
 
 @dataclass(frozen=True)
@@ -97,9 +101,9 @@ class _Folder:
         if source and isinstance(module, ChannelPReLU):
             linear = module.weight.detach() == 1
             count = int(linear.sum())
-            folded = count if self.can_fold(node, source) else 0
-            self.account.append(FoldedLayer(str(node.target), len(linear), count, folded))
-            if folded:
+            reason = self.obstacle(node, source) if count else ""
+            self.account.append(FoldedLayer(str(node.target), len(linear), count, 0 if reason else count, reason))
+            if count and not reason:
                 return self.activation(node, linear)
         if source and isinstance(before, _Affine) and len(source.users) == 1 and self.is_elementwise(node):
             shift = module(torch.zeros_like(before.bias)[None])[0]
@@ -119,15 +123,19 @@ class _Folder:
         fixed = isinstance(module, nn.BatchNorm1d) and module.running_mean is not None
         return fixed or isinstance(module, (nn.Identity, nn.Dropout))
 
-    def can_fold(self, node: fx.Node, source: fx.Node) -> bool:
-        """Whether an activation alone reads a linear layer, and is read by one other linear layer alone."""
-        if len(source.users) > 1 or not isinstance(self.values[source], _Affine):
-            return False
+    def obstacle(self, node: fx.Node, source: fx.Node) -> str:
+        """Why the linear channels of an activation cannot be folded, or ""."""
+        if len(source.users) > 1:
+            return f"its input is also read by {', '.join(str(user) for user in source.users if user is not node)}"
+        if not isinstance(self.values[source], _Affine):
+            return f"its input comes from {source}, which is no linear layer"
         while len(node.users) == 1:
             (node,) = node.users
-            if self.is_linear(node) or not self.is_elementwise(node):
-                return self.is_linear(node)
-        return False
+            if self.is_linear(node):
+                return ""
+            if not self.is_elementwise(node):
+                return f"it is followed by {node}, which is no linear layer"
+        return f"{len(node.users)} layers read it"
 
     def activation(self, node: fx.Node, linear: Tensor) -> _Affine:
         """Its linear channels as a function of what its input depends on, beside the other channels."""

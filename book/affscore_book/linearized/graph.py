@@ -23,7 +23,8 @@ class _Tracer(fx.Tracer):
         self.inside: list[str] = []
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return isinstance(m, nn.PReLU) or super().is_leaf_module(m, module_qualified_name)
+        named = type(m).__name__ in ("StochasticDepth", "DropPath")  # traced through, they would not follow train()
+        return named or isinstance(m, nn.PReLU) or super().is_leaf_module(m, module_qualified_name)
 
     def call_module(self, m: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
         self.inside.append(self.path_of_module(m))
@@ -74,6 +75,8 @@ def traced_graph(network: nn.Module, inputs: Tensor) -> fx.GraphModule:
 
     Raises
     ------
+    TypeError
+        If ``network`` is no module or ``inputs`` no tensor.
     ValueError
         If the path through the network depends on values, or if it does not accept ``inputs``; the sentence names
         the module.
@@ -84,6 +87,9 @@ def traced_graph(network: nn.Module, inputs: Tensor) -> fx.GraphModule:
     >>> [(node.name, tuple(node.meta["tensor_meta"].shape)) for node in graph.nodes if node.op == "call_module"]
     [('_0', (1, 8, 7, 7)), ('_1', (1, 8, 7, 7))]
     """
+    for name, value, kind in (("network", network, nn.Module), ("inputs", inputs, Tensor)):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} is a {type(value).__name__}; it should be a {kind.__name__}.")
     tracer = _Tracer()
     with evaluating(network):
         try:

@@ -266,6 +266,8 @@ class PathWalk(fx.Interpreter):
         elif name == "leakyrelu":
             slope = module.negative_slope if module else _argument(args, kwargs, 1, "negative_slope", 0.01)
         slope = torch.as_tensor(slope, device=units.small.device)
+        if not slope.isfinite().all():
+            raise _NoRule("has slopes that are not finite numbers")
         if slope.numel() > 1:  # one a channel
             slope = slope.view(-1, *[1] * (len(units.shape) - 2))
         distinct, place = units.small.unique(return_inverse=True)
