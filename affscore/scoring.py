@@ -66,13 +66,13 @@ class Line:
         """The result of the first batch, once it is there."""
         known, here, there = self.waiting[0]
         try:
+            scores = there[0].result() if there else []
             found = [future.result() for future in here]
-            scores = there[0].result() if there else [score for score, _ in found]
         except Exception as error:
             raise SignatureError(sentence(error, known.index)) from error
         self.waiting.popleft()
         companions = {name: [each[name] for _, each in found] for name in self.settings.measures}
-        return replace(known, scores=scores, companions=companions)
+        return replace(known, scores=scores or [score for score, _ in found], companions=companions)
 
     def cancel(self) -> None:
         """Take back what no thread has begun."""
@@ -138,9 +138,9 @@ def _measured(
     """Score and companions of one call, from its values in the host's memory; no score where the device computes it."""
     if ready is not None:
         ready.synchronize()
-    _check_finite(observation)
     before, after, score = observation.before, observation.after, float("nan")
     if settings.scoring == "host":
+        _check_finite(observation)
         score = affinity_score(before, after, covariance=settings.covariance).item()
     pooled = [name for name in settings.measures if name not in UNPOOLED]
     found = measure(before, after, pooled) if pooled else {}

@@ -78,6 +78,15 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 # -------------------------------------------------------------------------------------------------- fixtures
 
 
+@pytest.fixture
+def figures_closed() -> Iterator[None]:
+    """What a test draws is closed after it."""
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")
+
+
 @pytest.fixture(scope="session")
 def site() -> Path:
     """The folder of the built book."""

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -177,7 +178,7 @@ def _sections(found: Mapping[str, Signature]) -> list[Section]:
     sections = []
     for title, members in settings.items():
         prefix = _prefix(title) if len(settings) > 1 else ""
-        sections.append(Section(title, prefix, len(members), short_names(members), list(_PARTS)[:-2]))
+        sections.append(Section(title, prefix, len(members), _Compared(short_names(members)), list(_PARTS)[:-2]))
     for title, runs in by_data.items():
         reference = "imagenet" if "imagenet" in runs else next(iter(runs))
         several = [label for label in runs[reference] if sum(label in run for run in runs.values()) > 1]
@@ -208,10 +209,18 @@ def _prefix(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_") + "-"
 
 
-def _map(signatures: Mapping[str, Signature]) -> Table:
+class _Compared(dict[str, Signature]):
+    """The signatures of a section, whose distances several parts need."""
+
+    @cached_property
+    def distances(self) -> Table:
+        return distances.distances(self)
+
+
+def _map(signatures: _Compared) -> Table:
     if len(signatures) < 3:
         raise ValueError(f"signatures holds {len(signatures)}; a map needs at least 3.")
-    return distances.mds_map(distances.distances(signatures))
+    return distances.mds_map(signatures.distances)
 
 
 def _accuracy(signatures: Mapping[str, Signature]) -> Table:
@@ -233,11 +242,12 @@ _PARTS: dict[str, tuple[str, Callable[[Any], Table] | None, Callable[[Any, Any],
     "history": ("Smallest, median and largest score by year", compare.history, lambda _, t: figures.plot_history(t)),
     "densities": ("Densities of the scores", compare.densities, lambda found, _: figures.plot_densities(found)),
     "distances": (
-        "DTW distances", distances.distances, lambda _, table: figures.plot_distances(table, distances.leaves(table)),
+        "DTW distances", lambda found: found.distances,
+        lambda _, table: figures.plot_distances(table, distances.leaves(table)),
     ),
     "clusters": (
-        "Clusters", lambda found: distances.clusters(distances.distances(found)),
-        lambda found, _: figures.plot_dendrogram(distances.distances(found)),
+        "Clusters", lambda found: distances.clusters(found.distances),
+        lambda found, _: figures.plot_dendrogram(found.distances),
     ),
     "map": ("Map of the networks", _map, lambda found, table: figures.plot_map(table, found)),
     "companions": (

@@ -80,8 +80,9 @@ def line_of(error: BaseException, which: int = 0) -> str:
 def usual_weights(sets: Any) -> Any:
     """Of one network's sets of torchvision's weights ``IMAGENET1K_V1``, or where there is none that for the smallest
     images."""
-    smallest = min(sets, key=lambda each: each.transforms().crop_size[0])
-    return sets.__members__.get(DEFAULT_WEIGHTS, smallest)
+    if DEFAULT_WEIGHTS in sets.__members__:
+        return sets[DEFAULT_WEIGHTS]
+    return min(sets, key=lambda each: each.transforms().crop_size[0])
 
 
 def available_models() -> list[str]:

@@ -10,16 +10,12 @@ from affscore_book.similarity import figures
 from affscore_book.similarity.procrustes import procrustes
 from affscore_book.similarity.study import load_similarity
 
+pytestmark = pytest.mark.usefixtures("figures_closed")
+
 
 @pytest.fixture(scope="module")
 def study():
     return load_similarity(Path(__file__).parents[2] / "book" / "data" / "similarity" / "study.json")
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def test_clouds_are_what_their_names_say():

@@ -9,16 +9,12 @@ import pytest
 from affscore_book.stitching import figures
 from affscore_book.stitching.study import load_stitching
 
+pytestmark = pytest.mark.usefixtures("figures_closed")
+
 
 @pytest.fixture(scope="module")
 def study():
     return load_stitching(Path(__file__).parents[2] / "book" / "data" / "stitching" / "study.json")
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def lines(axes):

@@ -8,11 +8,7 @@ import torch
 from affscore_book.symmetries import figures
 from affscore_book.symmetries.groups import PReLUGroup
 
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("figures_closed")
 
 
 def test_kinks_lie_where_the_matrices_put_them():

@@ -23,15 +23,14 @@ class Feature(NamedTuple):
 
 @contextmanager
 def features(network: nn.Module, layers: Iterable[str]) -> Iterator[dict[str, Feature]]:
-    """Keep input and output of the named modules; the dictionary is filled anew by every forward pass in the block.
+    """Keep input and output of the named modules in the dictionary that this gives, by a forward pass in the block.
 
-    Empty it between passes (``seen.clear()``) where the same batch size does not follow: a module that runs a second
-    time before that is an error, since a name has one place.
+    A name has one place: empty the dictionary (``seen.clear()``) before a further pass.
 
     Raises
     ------
     ValueError
-        If there is no module of a name, or one runs twice.
+        If there is no module of a name, or one runs a second time before that.
 
     >>> network = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     >>> with torch.no_grad(), evaluating(network), features(network, ["1"]) as seen:
