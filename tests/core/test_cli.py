@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from commands import NET, NOISE, one_sentence
-from PIL import Image
+from image_files import noise_images
 
 import affscore
 from affscore import cli
@@ -20,12 +20,7 @@ from affscore.zoo.models import load_model
 
 @pytest.fixture
 def images(tmp_path):
-    folder = tmp_path / "images"
-    folder.mkdir()
-    random = np.random.default_rng(0)
-    for i in range(10):
-        Image.fromarray(random.integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(folder / f"{i}.png")
-    return folder
+    return noise_images(tmp_path / "images", [f"{i}.png" for i in range(10)], 40, 40)
 
 
 def test_signature_is_printed_and_written_with_its_provenance(tmp_path, capsys):

@@ -52,14 +52,12 @@ def imports(path: Path, known: set[str]) -> Iterator[tuple[str, str, bool]]:
     yield from walk(ast.parse(path.read_text(encoding="utf-8")), False)
 
 
-def room(module: str) -> tuple[str, str]:
-    """Package and folder of a module; the folder is "" for what lies in the package itself."""
-    parts = module.split(".")
-    return parts[0], parts[1] if len(parts) > 2 or (parts[0] == "affscore_book" and len(parts) > 1) else ""
-
-
-def is_room(module: str, known: dict[str, Path]) -> bool:
-    return known[module].name == "__init__.py"
+def room(path: Path) -> tuple[str, str]:
+    """Package and folder of a file; the folder is "" for what lies in the package itself."""
+    parts = path.parent.parts
+    package = next(name for name in reversed(parts) if name in PACKAGES)
+    inside = parts[len(parts) - parts[::-1].index(package) :]
+    return package, inside[0] if inside else ""
 
 
 # ----------------------------------------------------------------------------------------------- the rules
@@ -69,13 +67,9 @@ def wrong_directions(root: Path) -> list[str]:
     """Imports that point upwards."""
     known, wrong = modules(root), []
     for module, path in known.items():
-        package, folder = room(module)
-        if is_room(module, known) and package == "affscore" and module.count("."):
-            folder = module.split(".")[1]
+        package, folder = room(path)
         for target, _, inside in imports(path, set(known)):
-            to_package, to_folder = room(target)
-            if target in known and is_room(target, known) and target.count("."):
-                to_folder = target.split(".")[1]
+            to_package, to_folder = room(known[target])
             allowed = True
             if package == "affscore":
                 allowed = to_package == "affscore"
@@ -156,7 +150,7 @@ def untested_modules(root: Path) -> list[str]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         if path.name == "__main__.py" or not any(isinstance(n, ast.ClassDef | ast.FunctionDef) for n in tree.body):
             continue
-        name = room(module)[1] or "core"
+        name = room(path)[1] or "core"
         tests = (root / "tests" / name).glob("*.py")
         used = {target for test in tests for target, *_ in imports(test, set(known))}
         if module not in used:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from image_files import noise_images
 from PIL import Image
 from small_ranks import SUITE
 from small_run import BATCHES, SETTINGS, data, files, network, run
@@ -174,12 +175,7 @@ def test_network_that_fails_on_a_batch(whole, tmp_path):
 @pytest.fixture
 def images(tmp_path):
     """A folder of 24 images."""
-    folder = tmp_path / "images"
-    folder.mkdir()
-    random = np.random.default_rng(0)
-    for i in range(24):
-        Image.fromarray(random.integers(0, 256, (8, 8, 3), dtype=np.uint8)).save(folder / f"{i:02}.png")
-    return folder
+    return noise_images(tmp_path / "images", [f"{i:02}.png" for i in range(24)], 8, 8)
 
 
 def as_tensor(image):

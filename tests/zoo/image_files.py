@@ -22,6 +22,15 @@ def picture(path, value=0, size=(16, 12), mode="RGB"):
     Image.new(mode, size, value).save(path)
 
 
+def noise_images(folder, names, height, width):
+    """Files of noise, the same on every machine; returns the folder, made if it is missing."""
+    folder.mkdir(exist_ok=True)
+    random = np.random.default_rng(0)
+    for name in names:
+        Image.fromarray(random.integers(0, 256, (height, width, 3), dtype=np.uint8)).save(folder / name)
+    return folder
+
+
 def damage(kind, path):
     if kind == "empty":
         path.write_bytes(b"")

@@ -7,14 +7,12 @@ import warnings
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 import torchvision.datasets
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from image_files import damage, pixels, sentence
-from PIL import Image
+from image_files import damage, noise_images, pixels, sentence
 
 from affscore.zoo.batches import Batches, UnreadableImage
 from affscore.zoo.datasets import load_dataset
@@ -148,9 +146,7 @@ def test_workers_change_no_value_and_no_order(workers, size):
 
 
 def test_real_images_are_the_same_bits_with_workers(tmp_path):
-    random = np.random.default_rng(0)
-    for i in range(12):
-        Image.fromarray(random.integers(0, 256, (30, 40, 3), dtype=np.uint8)).save(tmp_path / f"{i}.jpg")
+    noise_images(tmp_path, [f"{i}.jpg" for i in range(12)], 30, 40)
     damage("truncated", tmp_path / "3.jpg")
     weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1
     load = partial(load_dataset, tmp_path, preprocess=weights.transforms(crop_size=16, resize_size=20), batch_size=6)
