@@ -7,17 +7,21 @@ expected (a name that does not exist, data that is not there, a disk that is ful
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 
+from affscore.arguments import expanded
 from affscore.engine import signature
+from affscore.files import destination
 from affscore.options import add_measuring, device_of, settings_of
 from affscore.signature import Interrupted, Signature, SignatureError
 
@@ -44,8 +48,8 @@ def parser() -> argparse.ArgumentParser:
     one.set_defaults(run=run_signature)
     one.add_argument("model", help="efficientnet_lite0, 1 or 2, or a torchvision model such as resnet50")
     add_measuring(one, dataset="photographs", batch_size=256)
-    one.add_argument("--output", type=Path, help="write the signature with its provenance to this JSON file")
-    one.add_argument("--record", type=Path, metavar="FOLDER", help="keep each finished batch there, and go on from it")
+    one.add_argument("--output", metavar="FILE", help="write the signature with its provenance to this JSON file")
+    one.add_argument("--record", metavar="FOLDER", help="keep each finished batch there, and go on from it")
 
     add_commands(commands)
     return top
@@ -76,8 +80,12 @@ def run_signature(options: argparse.Namespace) -> int:
     from affscore.zoo.datasets import check_name, load_dataset
     from affscore.zoo.models import load_model, require
 
+    for name in ("output", "record"):
+        if getattr(options, name) is not None:
+            setattr(options, name, expanded(name, getattr(options, name)))
     if options.output:
         check_writable(options.output)
+        check_writable(_partial(options.output))
     if options.restart and not options.record:
         raise ValueError("--restart is for runs with --record.")
     settings = settings_of(options)
@@ -107,7 +115,7 @@ def run_signature(options: argparse.Namespace) -> int:
                 result = run(
                     net.model, batches, options.record, options.model,
                     device=device, provenance=facts, restart=options.restart, ranks=ranks, progress=bar.update,
-                    settings=settings,
+                    settings=settings, say=None if options.quiet else partial(bar.write, file=sys.stderr),
                 )  # fmt: skip
         else:
             facts["data"] = batches.provenance
@@ -115,14 +123,16 @@ def run_signature(options: argparse.Namespace) -> int:
             result.provenance["data"] = batches.provenance  # now with the images that were skipped
         if ranks.rank == 0:
             # Print first: should the disk be full by now, the result is still on the screen.
-            print(f"{result}\nWeights: {net.weights}. Data: {batches}.\n\n{result.table(digits=3)}")
-            for call in result.excluded:
-                print(f"Excluded: {call.name}, because {call.reason}.")
-            for image in result.provenance["data"]["skipped"]:
-                print(f"Skipped: {image['file']} ({image['reason']}).")
-            if options.output:
-                result.save(options.output)
-                print(f"Written to {options.output}.", file=sys.stderr)
+            try:
+                print(f"{result}\nWeights: {net.weights}. Data: {batches}.\n\n{result.table(digits=3)}")
+                for call in result.excluded:
+                    print(f"Excluded: {call.name}, because {call.reason}.")
+                for image in result.provenance["data"]["skipped"]:
+                    print(f"Skipped: {image['file']} ({image['reason']}).")
+            finally:  # whoever reads the standard output may have left
+                if options.output:
+                    result.save(options.output)
+                    print(f"Written to {options.output}.", file=sys.stderr)
     return 0
 
 
@@ -133,10 +143,14 @@ def _unrecorded(model: torch.nn.Module, batches: Any, options: argparse.Namespac
     except (SignatureError, Interrupted) as error:
         if not options.output or error.finished is None:
             raise
-        partial = options.output.with_suffix(".partial.json")
+        partial = _partial(options.output)
         error.finished.save(partial)
         text = f"{str(error) or 'interrupted.'} The batches before it are in {partial}."
         raise (KeyboardInterrupt if isinstance(error, Interrupted) else ValueError)(text) from error
+
+
+def _partial(output: Path) -> Path:
+    return output.with_suffix(".partial.json")
 
 
 def check_writable(output: Path) -> None:
@@ -149,15 +163,19 @@ def check_writable(output: Path) -> None:
     ...
     FileNotFoundError: output: there is no folder no/such/folder to write a.json to.
     """
-    if output.is_dir():
-        raise IsADirectoryError(f"output: {output} is a folder; give the name of a file in it.")
     if not output.parent.is_dir():
         raise FileNotFoundError(f"output: there is no folder {output.parent} to write {output.name} to.")
     try:
-        with tempfile.TemporaryFile(dir=output.parent):
+        target = destination(output)
+    except OSError as error:
+        raise OSError(f"output: {error}") from error
+    if output.exists() and os.path.samestat(output.stat(), os.fstat(1)):
+        raise OSError(f"output: {output} is where the standard output goes; give the name of another file.")
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as error:
-        raise PermissionError(f"output: cannot write to the folder {output.parent} ({error.strerror}).") from error
+        raise PermissionError(f"output: cannot write to the folder {target.parent} ({error.strerror}).") from error
 
 
 @contextmanager

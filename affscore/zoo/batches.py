@@ -25,8 +25,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from affscore.arguments import whole_number
+
 __all__ = ["Batches", "UnreadableImage"]
 
+WORKERS = 16 * (os.cpu_count() or 1)  # more would only be in each other's way, and fill the memory
 PIECE = 16  # images that a worker process reads at a time: 10 MB at 224 x 224
 
 
@@ -62,10 +65,10 @@ class Batches:
         workers: int = 0,
     ):
         """``read(i)`` gives image i of ``count`` (None: there is no end to them)."""
-        numbers = (("batch_size", batch_size, 2), ("batches", batches, 1), ("seed", seed, 0), ("workers", workers, 0))
-        for name, value, least in numbers:
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise ValueError(f"{name} is {value!r}; it should be a whole number of at least {least}.")
+        batch_size = whole_number("batch_size", batch_size, 2)
+        batches = None if batches is None else whole_number("batches", batches, 1)
+        seed = whole_number("seed", seed, 0)
+        workers = whole_number("workers", workers, 0, WORKERS)
         if workers and "fork" not in multiprocessing.get_all_start_methods():
             raise ValueError(f"workers is {workers}; it should be 0 on this system, which cannot fork processes.")
         self._read, self._size, self._workers = read, batch_size, workers
@@ -107,10 +110,10 @@ class Batches:
             raise IndexError(f"there is no batch {place}; there are {len(self)}, counted from 0.")
         return self.indices[place]
 
-    def _images(self, k: int) -> list[int]:
+    def _images(self, k: int) -> Sequence[int]:
         """The numbers of the images of batch ``k`` of the whole."""
         places = range(k * self._size, (k + 1) * self._size)
-        return list(places) if self._order is None else self._order[places.start : places.stop].tolist()
+        return places if self._order is None else self._order[places.start : places.stop].tolist()
 
     def __getitem__(self, place: int) -> torch.Tensor:
         k = self._index(place)

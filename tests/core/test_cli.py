@@ -108,6 +108,16 @@ def test_module_and_installed_command_start():
     ([*NOISE, "--device", "abacus"], ["device", "abacus"]),
     ([*NOISE, "--output", "no/such/folder/a.json"], ["output", "no/such/folder"]),
     ([*NOISE, "--output", "."], ["output", "is a folder"]),
+    ([*NOISE, "--output", ""], ["output", "''"]),
+    ([*NOISE, "--record", ""], ["record", "''"]),
+    ([*NET, "--dataset", ""], ["dataset", "''"]),
+    ([*NET, "--dataset", "imagenet", "--root", ""], ["root", "''"]),
+    *(([*NET, f"--{name}", "~nouser/x"], [name, "~nouser/x"]) for name in ("dataset", "weights", "output", "record")),
+    ([*NET, "--dataset", "imagenet", "--root", "~nouser/x"], ["root", "~nouser/x"]),
+    ([*NET, "--dataset", "imagenet", "--root", __file__], ["root", "is a file"]),
+    ([*NOISE, "--seed", str(2**64)], ["seed", str(2**64)]),
+    ([*NOISE, "--workers", "1000000"], ["workers", "1000000"]),
+    ([*NOISE, "--workers", "-1"], ["workers", "-1"]),
 ])  # fmt: skip
 def test_expected_errors_are_one_sentence(capsys, arguments, parts):
     try:
@@ -127,16 +137,34 @@ def test_too_few_images_and_empty_folder(images, tmp_path, capsys):
         assert part in one_sentence(capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("output", ["missing/a.json", "."])
+@pytest.mark.parametrize("output", [
+    "missing/a.json", ".", "fifo", "link to null", "circle", "link to nowhere", "n" * 300, "p" * 250, "/dev/null",
+    "/dev/stdout",
+])  # fmt: skip
 def test_bad_output_is_refused_before_any_work(monkeypatch, tmp_path, output):
     def work(*_, **__):
         raise AssertionError("the work began")
 
+    os.mkfifo(tmp_path / "fifo")
+    for link, target in (("link to null", "/dev/null"), ("circle", "circle"), ("link to nowhere", "no/folder/a.json")):
+        (tmp_path / link).symlink_to(target)
+    before = set(tmp_path.iterdir())
     monkeypatch.setattr("affscore.zoo.models.load_model", work)
     assert cli.main([*NOISE, "--output", str(tmp_path / output)]) == 2
     with pytest.raises(AssertionError, match="the work began"):  # with a good one it does begin
         cli.main([*NOISE, "--output", str(tmp_path / "a.json")])
-    assert list(tmp_path.iterdir()) == []
+    assert set(tmp_path.iterdir()) == before and all(path.is_symlink() for path in before - {tmp_path / "fifo"})
+
+
+@pytest.mark.parametrize("output", ["/dev/stdout", "out.txt"])
+def test_the_file_that_standard_output_goes_to_is_not_replaced(tmp_path, output):
+    with (tmp_path / "out.txt").open("w") as out:
+        run = subprocess.run(
+            [sys.executable, "-m", "affscore", *NOISE, "--output", output],
+            stdout=out, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        )  # fmt: skip
+    assert run.returncode == 2 and "standard output" in one_sentence(run.stderr)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.txt", "")]
 
 
 def test_folder_that_cannot_be_written_is_refused(monkeypatch, tmp_path, capsys):

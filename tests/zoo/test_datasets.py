@@ -10,7 +10,6 @@ import sys
 import tarfile
 import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -203,7 +202,7 @@ def test_fashion_mnist_downloads(server, monkeypatch, tmp_path):
 
 def test_fashion_mnist_of_the_operating_system_is_found(monkeypatch, tmp_path):
     monkeypatch.setattr(datasets, "DEBIAN_FASHION_MNIST", tmp_path)
-    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(grey(4))))
     assert len(load_dataset("fashion-mnist", preprocess=pixels, batch_size=2)) == 2
 
