@@ -1,66 +1,52 @@
-"""Which axis of an activation holds the channels, and the average over the others.
+"""Which axis of an activation holds the channels: followed from the layer that made them, never guessed.
 
-The axis is followed from the last layer that says where it puts its channels, through whatever moves it.
+A *layout* says for each axis of a tensor what lies along it: the samples of the batch (``N``), the channels of the
+last layer (``C``), positions that share that layer's weights (``.``), or what cannot be told apart any more (``?``).
+A reshape may merge axes and split them again later, so an axis is written as its factors, each a length and a label:
+the windows of a Swin block lie on an axis ``((4, "N"), (49, "."))``, and the channels of a shuffled convolution on two
+axes ``((8, "C"),)`` and ``((3, "C"),)`` until they are one again.
+
+Layers say where they put channels: convolutions on axis 1, linear layers on the last. Products follow their operands:
+what a weight adds are channels. Whatever else keeps, moves, merges or splits axes is followed by its shapes. An
+operator that is none of these leaves a layout that is not known, and so does adding two tensors that disagree.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
-__all__ = ["POOLS", "channel_axis", "follow", "keep_axis", "pool", "sparsity", "tensors_in"]
+__all__ = ["Channels", "tensors_in"]
 
-POOLS = ("spatial", "trailing")
-ZERO = 1e-3  # what counts as zero for the sparsity
-PIECE = 1 << 17
-_TAG = "_affscore_channel_axis"
+Axis = tuple[tuple[int, str], ...]
+Layout = tuple[Axis, ...]
 
-# Where these operators put the channels of their output. Everything else moves or keeps the axis it is given.
-_CHANNELS_FIRST = {
+_CONVOLUTIONS = {
     "convolution", "_convolution", "conv1d", "conv2d", "conv3d", "convolution_overrideable", "cudnn_convolution",
+    "deform_conv2d",
+}  # fmt: skip
+_CHANNEL_NORMS = {  # on axis 1, and where they find them nothing moves
     "batch_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit",
     "_native_batch_norm_legit_no_training", "_batch_norm_with_update", "_batch_norm_no_update",
-    "group_norm", "native_group_norm", "instance_norm",
+    "group_norm", "native_group_norm",
 }  # fmt: skip
-_CHANNELS_LAST = {
-    "linear", "addmm", "mm", "bmm", "baddbmm", "matmul", "layer_norm", "native_layer_norm", "embedding",
-    "_native_multi_head_attention", "scaled_dot_product_attention", "_scaled_dot_product_flash_attention",
+_LAYER_NORMS = {"layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm"}
+_ATTENTION = {
+    "scaled_dot_product_attention", "_scaled_dot_product_flash_attention", "_scaled_dot_product_cudnn_attention",
     "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_fused_attention_overrideable",
 }  # fmt: skip
-_VIEWS = {"view", "_unsafe_view", "reshape", "_reshape_alias", "flatten", "unflatten"}
-
-
-def _after_view(axis: int, old: Sequence[int], new: Sequence[int]) -> int | None:
-    """Where an axis of a reshaped tensor went: it is still there if its length and all before it multiply out."""
-    ahead = math.prod(old[:axis])
-    for place, length in enumerate(new):
-        if length == old[axis] and math.prod(new[:place]) == ahead:
-            return place
-    return None
-
-
-def _moved(operator: str, axis: int, args: Sequence[Any], old: Sequence[int], new: Sequence[int]) -> int | None:
-    """The axis of the channels after an operator, given the axis before it."""
-    if operator == "permute":
-        return [d % len(old) for d in args[1]].index(axis)
-    if operator == "transpose":
-        a, b = args[1] % len(old), args[2] % len(old)
-        return {a: b, b: a}.get(axis, axis)
-    if operator == "t":
-        return 1 - axis if len(old) == 2 else axis
-    if operator == "unsqueeze":
-        return axis + (args[1] % len(new) <= axis)
-    if operator == "select":
-        gone = args[1] % len(old)
-        return None if gone == axis else axis - (gone < axis)
-    if operator in _VIEWS or len(new) != len(old):
-        return _after_view(axis, old, new)
-    return axis
+_FEATURES_LAST = {"_native_multi_head_attention", "_transformer_encoder_layer_fwd", "mkldnn_rnn_layer", "_cudnn_rnn"}
+_PRODUCTS = {"mm": 0, "bmm": 0, "matmul": 0, "addmm": 1, "baddbmm": 1}  # where the first factor stands
+_VIEWS = {
+    "view", "_unsafe_view", "reshape", "_reshape_alias", "flatten", "unflatten", "squeeze", "unsqueeze",
+}  # fmt: skip
+_UNKNOWN = {"as_strided", "diagonal", "take", "new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided"}
 
 
 def tensors_in(args: Iterable[Any]) -> Iterator[Tensor]:
@@ -72,79 +58,226 @@ def tensors_in(args: Iterable[Any]) -> Iterator[Tensor]:
             yield from (item for item in argument if isinstance(item, Tensor))
 
 
-def follow(operator: str, args: Sequence[Any], out: Any) -> None:
-    """Tag the outputs of an operator with the axis that holds their channels."""
-    results = list(tensors_in([out]))
-    if not results:
-        return
-    if operator in _CHANNELS_FIRST:
-        if results[0].ndim >= 2:
-            setattr(results[0], _TAG, 1)
-        return
-    if operator in _CHANNELS_LAST:
-        setattr(results[0], _TAG, results[0].ndim - 1)
-        return
-    for source in tensors_in(args):
-        axis = getattr(source, _TAG, None)
-        if axis is None:
-            continue
-        for result in results:
-            if result.ndim == source.ndim or source is args[0]:
-                setattr(result, _TAG, _moved(operator, axis, args, source.shape, result.shape))
-        return
+def _axis(length: int, label: str) -> Axis:
+    """An axis along which lies one thing. Of the axes of length 1 only those of channels mean anything."""
+    return ((length, label),) if length != 1 or label == "C" else ()
 
 
-def channel_axis(tensor: Tensor) -> int:
-    """The axis of the channels: as followed from the last layer, else 1 for images and vectors, last for tokens."""
-    axis = getattr(tensor, _TAG, None)
-    if axis is not None and 0 < axis < tensor.ndim:
-        return axis
-    return tensor.ndim - 1 if tensor.ndim == 3 else 1
+def _label(axis: Axis) -> str | None:
+    """What lies along an axis: one label, ``?`` if several, None if it is too short to hold anything."""
+    labels = {label for _, label in axis}
+    return None if not labels else labels.pop() if len(labels) == 1 else "?"
 
 
-def keep_axis(tensor: Tensor, axis: int) -> None:
-    """Say which axis of a tensor holds its channels."""
-    setattr(tensor, _TAG, axis)
+def _sharing(axis: Axis) -> Axis:
+    """An axis of a layer's input: what lies along it shares the layer's weights, channels of the layer before too."""
+    return tuple((length, "N" if label == "N" else ".") for length, label in axis)
 
 
-def pool(tensor: Tensor, kind: str, axis: int) -> Tensor:
-    """Average activations of shape (n, ...) to (n, channels).
+def _resized(axis: Axis, length: int) -> Axis:
+    """An axis of which a part was taken, or to which something was added."""
+    return axis if math.prod(n for n, _ in axis) == length else _axis(length, _label(axis) or ".")
 
-    ``"spatial"`` averages over all axes but the batch and the channel axis. ``"trailing"`` does what the public
-    reference code does: it averages over the last axis of 3-dimensional and the last two of 4-dimensional tensors,
-    wherever the channels are, and the rest is flattened.
 
-    >>> tokens = torch.arange(12.0).reshape(1, 2, 6)                 # (n, tokens, channels)
-    >>> pool(tokens, "spatial", axis=2).shape, pool(tokens, "trailing", axis=2).shape
-    (torch.Size([1, 6]), torch.Size([1, 2]))
+def _reshaped(layout: Layout, shape: Sequence[int]) -> Layout | None:
+    """The factors in their order, dealt out to the axes of the new shape."""
+    factors = [factor for axis in layout for factor in axis]
+    result: list[Axis] = []
+    for length in shape:
+        axis: list[tuple[int, str]] = []
+        if length == 1 and factors and factors[0] == (1, "C"):
+            axis.append(factors.pop(0))
+        missing = length
+        while missing > 1:
+            while factors and factors[0][0] == 1:
+                factors.pop(0)
+            if not factors:
+                return None
+            size, label = factors.pop(0)
+            part = math.gcd(size, missing)
+            if part not in (size, missing):
+                return None
+            axis.append((part, label))
+            if part < size:
+                factors.insert(0, (size // part, label))
+            missing //= part
+        result.append(tuple(axis))
+    return tuple(result)
+
+
+def _agreed(layouts: Sequence[Layout], shape: Sequence[int]) -> Layout | None:
+    """The layout of what an element-wise operator makes of several tensors, or a concatenation."""
+    if not layouts:
+        return None
+    # A tensor without channels, such as the network's input, lies as the features that are added to it.
+    speaking = [layout for layout in layouts if any("C" in (_label(axis) or "") for axis in layout)] or layouts
+    result = []
+    for place, length in enumerate(shape):
+        back = len(shape) - place
+        axes = [layout[-back] for layout in speaking if back <= len(layout) and layout[-back]]
+        labels = {_label(axis) for axis in axes}
+        if len(set(axes)) == 1:
+            result.append(_resized(axes[0], length))
+        else:
+            label = "." if not labels else "N" if "N" in labels else labels.pop() if len(labels) == 1 else "?"
+            result.append(_axis(length, label or "."))
+    if sum("N" in str(axis) for axis in result) > 1:  # constants may be as long as the batch: then it is not known
+        result = [tuple((n, "." if label == "N" else label) for n, label in axis) for axis in result]
+    return tuple(result)
+
+
+def _option(func: Any, args: Sequence[Any], kwargs: dict[str, Any], name: str) -> Any:
+    """An argument of an operator by its name, or None."""
+    for place, argument in enumerate(func._schema.arguments):
+        if argument.name == name:
+            return args[place] if place < len(args) else kwargs.get(name, argument.default_value)
+    return None
+
+
+class Channels:
+    """The layouts of the tensors of one forward pass.
+
+    ``fixed`` tells tensors that do not depend on the batch, whose layout is nobody's business; ``batch`` is the
+    number of samples, which lie along the first axis of what the network is given.
     """
-    if kind == "spatial":
-        dims = [d for d in range(1, tensor.ndim) if d != axis]
-    else:
-        dims = list(range(max(2, tensor.ndim - 2), tensor.ndim))
-    wide = tensor.dtype if tensor.dtype in (torch.float32, torch.float64) else torch.float32
-    if not dims:
-        # A copy: the tensor itself may be overwritten in place by the next layer.
-        return tensor.to(wide, copy=True).flatten(1)
-    return tensor.mean(dim=dims, dtype=wide).flatten(1)
+
+    def __init__(self, fixed: Callable[[Tensor], bool], batch: int) -> None:
+        self.fixed, self.batch = fixed, batch
+        self._layouts = WeakTensorKeyDictionary()
+
+    def layout(self, tensor: Tensor) -> Layout | None:
+        """What is known of a tensor; None if nothing is."""
+        if tensor in self._layouts:
+            return self._layouts[tensor]
+        if self.fixed(tensor) or not tensor.ndim:
+            return None
+        first = "N" if tensor.shape[0] == self.batch else "."
+        return (_axis(tensor.shape[0], first), *(_axis(length, ".") for length in tensor.shape[1:]))
+
+    def features_last(self, tensor: Tensor, source: Tensor) -> None:
+        """Say that the features of ``tensor`` are its last axis and its other axes those of ``source``."""
+        self._layouts[tensor] = self._made(self.layout(source), tensor.shape, tensor.ndim - 1)
+
+    def find(self, tensor: Tensor) -> tuple[int | None, str]:
+        """The axis of the channels, or None and the reason."""
+        layout = self.layout(tensor)
+        held = [] if layout is None else [d for d, axis in enumerate(layout) if d and _label(axis) in ("C", "?")]
+        wide = [d for d in range(1, tensor.ndim) if tensor.shape[d] > 1]
+        if layout is not None and len(held) == 1 and _label(layout[held[0]]) == "C":
+            return held[0], ""
+        if len(wide) < 2:  # a vector: nothing to average over
+            return (wide or [1])[0], ""
+        shape = f"its input of shape {tuple(tensor.shape)}"
+        if not held:
+            return None, f"no layer says which axis of {shape} holds the channels; channel_axis can"
+        axes = " and ".join(map(str, held))
+        what = (
+            f"axis {axes} of {shape} holds channels and more"
+            if len(held) == 1
+            else f"axes {axes} of {shape} hold channels"
+        )
+        return None, f"{what}, after a reshape or a sum; channel_axis can say which to keep"
+
+    def batch_elsewhere(self, tensor: Tensor) -> bool:
+        """Whether the batch is known to lie along another axis than the first."""
+        layout = self.layout(tensor) or ()
+        along = [any(label == "N" for _, label in axis) for axis in layout]
+        return any(along) and not along[0]
+
+    def follow(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> None:
+        """Note the layouts of what an operator gave."""
+        name = func.overloadpacket.__name__.rstrip("_")
+        for place, result in enumerate(tensors_in([out])):
+            layout = self._of(name, func, args, kwargs, result) if not place or name in _MANY else None
+            if layout is not None and len(layout) != result.ndim:
+                layout = None
+            self._layouts[result] = layout
+
+    def _made(self, source: Layout | None, shape: Sequence[int], axis: int) -> Layout:
+        """A layer's output: its channels on ``axis``, and on the others what its input had there."""
+        old = source if source is not None and len(source) == len(shape) else ((),) * len(shape)
+        rest = [_resized(_sharing(each), n) for each, n in zip(old, shape, strict=True)]
+        return (*rest[:axis], _axis(shape[axis], "C"), *rest[axis + 1 :])
+
+    def _of(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Tensor) -> Layout | None:
+        shape, operands = tuple(result.shape), list(tensors_in([*args, *kwargs.values()]))
+        if not operands or name in _UNKNOWN:
+            return None
+        first, old = operands[0], self.layout(operands[0])
+        if name in _CONVOLUTIONS:
+            return self._made(old, shape, 1)
+        if name in _CHANNEL_NORMS:
+            # Instance norm folds the batch into this axis.
+            folded = old is not None and "N" in str(old[1])
+            return old if folded else self._made(old, shape, 1)
+        if name in _LAYER_NORMS:
+            known = old is not None and any(_label(axis) == "C" for axis in old)
+            return old if known or len(args[1]) > 1 else self._made(old, shape, len(shape) - 1)
+        if name == "linear" or name in _FEATURES_LAST:
+            return self._made(old, shape, len(shape) - 1)
+        if name == "embedding":
+            indices = self.layout(args[1]) or tuple(_axis(length, ".") for length in shape[:-1])
+            return (*map(_sharing, indices), _axis(shape[-1], "C"))
+        if name in _ATTENTION:
+            value = self.layout(args[2])
+            return None if old is None or value is None else (*old[:-1], value[-1])
+        if name in _PRODUCTS:
+            a, b = args[_PRODUCTS[name] :][:2]
+            return self._product(a, b, shape)
+        if name in ("cat", "stack"):
+            layouts = [layout for each in operands if (layout := self.layout(each)) is not None]
+            if name == "cat":
+                return _agreed(layouts, shape)
+            place = (_option(func, args, kwargs, "dim") or 0) % len(shape)
+            joined = _agreed(layouts, shape[:place] + shape[place + 1 :])
+            return joined and (*joined[:place], _axis(shape[place], "."), *joined[place:])
+        if torch.Tag.pointwise in func.tags or name in ("copy", "index_put", "_prelu_kernel", "hardswish"):
+            return _agreed([layout for each in operands if (layout := self.layout(each)) is not None], shape)
+        return None if old is None else self._moved(name, func, args, kwargs, tuple(first.shape), old, shape)
+
+    def _moved(
+        self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any],
+        before: tuple[int, ...], old: Layout, shape: tuple[int, ...],
+    ) -> Layout | None:  # fmt: skip
+        """The layout after an operator on one tensor."""
+        if name == "permute":
+            return tuple(old[d] for d in args[1])
+        if name in ("transpose", "t"):
+            order = list(range(len(old)))
+            a, b = args[1:3] if name == "transpose" else (0, -1)
+            order[a], order[b] = order[b], order[a]
+            return tuple(old[d] for d in order)
+        if name in _VIEWS:
+            return _reshaped(old, shape)
+        if name in ("expand", "repeat", "tile", "broadcast_to"):
+            ahead = ((),) * (len(shape) - len(old))
+            return tuple(_resized(axis, n) for axis, n in zip((*ahead, *old), shape, strict=True))
+        if name == "index" and sum(isinstance(index, Tensor) for index in args[1]) > 1:
+            return None
+        if len(shape) == len(before):
+            return tuple(_resized(axis, n) for axis, n in zip(old, shape, strict=True))
+        dims = _option(func, args, kwargs, "dim")
+        if dims is None:
+            return None
+        gone = {d % len(before) for d in ([dims] if isinstance(dims, int) else dims)}
+        return tuple(axis for d, axis in enumerate(old) if d not in gone)
+
+    def _product(self, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Layout:
+        """Of a matrix product. The columns of a weight on the right, and the rows of one on the left, are channels."""
+        left, right = self.layout(a), self.layout(b)
+        weight = (left is None and self.fixed(a) and not self.fixed(b)), right is None
+        rows = left[-2] if left else _axis(shape[-2], ".")
+        columns = right[-1] if right else _axis(shape[-1], "C")
+        if weight[0]:
+            rows, columns = _axis(shape[-2], "C"), _sharing(columns)
+        elif weight[1]:
+            rows = _sharing(rows)
+        ahead: Layout = ()
+        if len(shape) == 3:
+            first = next((layout[0] for layout in (left, right) if layout and layout[0]), _axis(shape[0], "."))
+            grouped = (weight[0] and a.stride(0)) or (weight[1] and b.stride(0))  # not one weight, expanded
+            ahead = (_axis(shape[0], "C") if grouped and "N" not in str(first) else first,)
+        return (*ahead, rows, columns)
 
 
-def sparsity(tensor: Tensor) -> Tensor:
-    """The fraction of entries with ``|x| <= 1e-3``, as the paper's public code counts zeros; shape (), float64.
-
-    >>> sparsity(torch.tensor([0.0, 0.001, -0.0005, 0.5])).item()
-    0.75
-    """
-    if tensor.device.type != "cpu" or tensor.dtype not in (torch.float32, torch.float64):
-        return torch.count_nonzero(tensor.abs() <= ZERO).double() / tensor.numel()
-    # In pieces that stay in the cache, in the order of memory, and without a new array for each: eight times faster,
-    # which benchmarks/signature.py shows as half of the cost of all companions.
-    order = sorted(range(tensor.ndim), key=tensor.stride, reverse=True)
-    flat = tensor.detach().permute(order).reshape(-1).numpy()
-    size, zero = np.empty(min(PIECE, len(flat)), flat.dtype), np.empty(min(PIECE, len(flat)), bool)
-    count = 0
-    for start in range(0, len(flat), PIECE):
-        piece = flat[start : start + PIECE]
-        small = np.less_equal(np.abs(piece, out=size[: len(piece)]), ZERO, out=zero[: len(piece)])
-        count += int(np.count_nonzero(small))
-    return torch.tensor(count / tensor.numel(), dtype=torch.float64)
+_MANY = {"split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_chunk", "max", "min"}

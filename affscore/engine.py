@@ -60,7 +60,7 @@ def signature(
         Facts to store with the result, such as the names of weights and data.
     **settings
         Those of :class:`affscore.engine.Settings`: ``pool``, ``covariance``, ``companions``, ``micro_batch``,
-        ``precision``, ``channels_last``, ``scoring``.
+        ``precision``, ``channels_last``, ``scoring``, ``channel_axis``.
 
     Returns
     -------
@@ -100,6 +100,7 @@ def signature(
             "precision": how.precision,
             "channels_last": how.channels_last,
             "scoring": how.scoring,
+            **({"channel_axis": dict(how.channel_axis)} if how.channel_axis else {}),
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - clock, 3),
             "versions": versions(),

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from affscore.calls import Observation, Trace
 from affscore.settings import Settings
-from affscore.tracing import Observation, Trace, trace
+from affscore.tracing import trace
 
 __all__ = ["Forward", "Inputs", "evaluating", "inputs_of", "length", "tf32"]
 
@@ -88,7 +89,9 @@ class Forward:
             return _joined([(self._run(part), length(part)) for part in _parts(inputs, self.settings.micro_batch)])
 
     def _run(self, part: Inputs) -> Trace:
-        with trace(self.model, length(part), self.settings.pool, sparsity=self.settings.sparsity) as found:
+        how = self.settings
+        watched = trace(self.model, length(part), how.pool, sparsity=how.sparsity, channel_axis=how.channel_axis)
+        with watched as found:
             if isinstance(part, Tensor):
                 self.model(self._there(part))
             else:

@@ -5,6 +5,7 @@ Worker threads have one thread of linear algebra each. On a GPU they work while 
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
@@ -14,13 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from affscore.calls import Observation, Undecided
 from affscore.companions import UNPOOLED, measure
 from affscore.forward import Forward, Inputs, length
 from affscore.score import affinity_score
 from affscore.score_gpu import affinity_scores
 from affscore.settings import Settings
 from affscore.signature import BatchResult, SignatureError
-from affscore.tracing import Observation
 
 __all__ = ["Line", "sentence", "threads"]
 
@@ -47,7 +48,11 @@ class Line:
         found = self.forward(inputs)
         calls = [observation.call for observation in found.observations]
         names = [call.name for call in calls]
-        self.known = self.known or (index, names)
+        if self.known is None:
+            self.known = index, names
+            for call in found.excluded:
+                if isinstance(call, Undecided):
+                    warnings.warn(f"{call.name} is not scored: {call.reason}.", stacklevel=2)
         if names != self.known[1]:
             raise ValueError(f"the activation calls of batch {index} differ from those of batch {self.known[0]}.")
         host = _on_host(found.observations, self.device) if self.settings.measures or not self.there else []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from affscore.channels import POOLS
 from affscore.companions import UNPOOLED, check_names
+from affscore.pooling import POOLS
 from affscore.score import COVARIANCES
 
 __all__ = ["PRECISIONS", "SCORINGS", "Settings"]
@@ -42,6 +42,9 @@ class Settings:
         Where the scores are computed. ``"host"``: by threads of the processor, while the device runs the next batch.
         ``"device"``: on the network's device (:mod:`affscore.score_gpu`), which takes ``"ledoit_wolf"``. That is
         for GPUs whose float64 products are fast; the scores agree to about 1e-12.
+    channel_axis
+        For calls whose channels cannot be known (a warning names them): the axis that holds them, by the name of the
+        call, counted with the batch as 0. What is said here goes before what was followed.
 
     Raises
     ------
@@ -56,6 +59,7 @@ class Settings:
     precision: str = "full"
     channels_last: bool = False
     scoring: str = "host"
+    channel_axis: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for name, known in (
@@ -69,6 +73,11 @@ class Settings:
             raise ValueError(
                 f"covariance is {self.covariance!r} with scoring 'device'; that iteration relies on the ridge of "
                 "'ledoit_wolf'."
+            )
+        axes = self.channel_axis
+        if not isinstance(axes, Mapping) or not all(type(n) is str and type(a) is int for n, a in axes.items()):
+            raise ValueError(
+                f"channel_axis is {axes!r}; it should map names of calls to axes, which are whole numbers."
             )
         object.__setattr__(self, "companions", check_names(self.companions))
 

@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from affscore.channels import POOLS
+from affscore.calls import Call, Excluded
 from affscore.companions import check_names
 from affscore.files import replacing
+from affscore.pooling import POOLS
 from affscore.score import COVARIANCES
-from affscore.tracing import Call, Excluded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +95,7 @@ class Signature:
     Attributes
     ----------
     calls
-        The activation calls in execution order, as :class:`affscore.tracing.Call`.
+        The activation calls in execution order, as :class:`affscore.calls.Call`.
     scores
         float64 array of shape (batches, calls); NaN where a call's output did not vary over the batch.
     excluded
@@ -295,7 +295,7 @@ class Signature:
         if schema != SCHEMA:
             raise ValueError(f"{path} has schema {schema!r}; it should be {SCHEMA!r}.")
         try:
-            return cls(**_checked(content))
+            return cls(**checked(content))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {error}.") from error
 
@@ -303,7 +303,7 @@ class Signature:
 _KEYS = {"pool", "covariance", "calls", "excluded", "batch_sizes", "scores", "companions", "provenance"}
 
 
-def _checked(content: dict[str, Any]) -> dict[str, Any]:
+def checked(content: dict[str, Any]) -> dict[str, Any]:
     """The fields of a signature from its stored form; what the constructor does not see is checked here."""
     stored = {name: value for name, value in content.items() if name != "schema"}
     _require(stored.keys() <= _KEYS, f"it has the unknown keys {sorted(stored.keys() - _KEYS)}")

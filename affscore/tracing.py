@@ -6,30 +6,26 @@ may be overwritten in place), the call itself runs untouched, and its output is 
 kept. Watching at a higher level is not neutral: hooks on modules miss functional calls, and torch-function modes
 switch off the fused attention kernels and so change the outputs of vision transformers.
 
-What counts is the registry :data:`ACTIVATIONS`: element-wise activation functions. Sigmoids and hard sigmoids count
-and are marked as gates, because networks use them to scale other activations. Softmax, normalisation, pooling and
-gated linear units (not element-wise), and plain mathematics such as ``exp``, ``sin`` or ``clamp`` do not count. An
-activation that a network spells out in arithmetic (``x * torch.sigmoid(x)``) appears as the calls it makes. The
-activation inside PyTorch's fused transformer encoder layer is computed a second time, beside the kernel.
+What counts as an activation is in :mod:`affscore.calls`. The one inside PyTorch's fused transformer encoder layer is
+computed a second time, beside the kernel.
 
 Seen but not scored, and listed as excluded with the reason: calls on values that parameters and buffers alone
 determine (Swin v2's tables of position biases), calls on tensors whose first axis is not the batch (a batch folded
-into patches, time steps first), and fused kernels whose name says that they contain an activation (LSTMs).
+into patches, time steps first), and fused kernels whose name says that they contain an activation (LSTMs). Undecided,
+and named by a warning too, are calls whose channels cannot be told from positions (:mod:`affscore.channels`), unless
+``channel_axis`` says it, and chains of arithmetic whose beginning was overwritten (:mod:`affscore.chains`).
 
 What cannot be seen: an activation inside a kernel of another library whose name does not tell; calls on other
-threads and other processes; and whether a first axis as long as the batch is the batch, where a network moves the
-batch to another axis. A function compiled with ``torch.compile`` runs uncompiled while it is watched, so its output
-may differ in the last bits. Compiled, scripted and exported modules are refused.
+threads and other processes. A function compiled with ``torch.compile`` runs uncompiled while it is watched, so its
+output may differ in the last bits. Compiled, scripted and exported modules are refused.
 """
 
 from __future__ import annotations
 
-import re
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -37,71 +33,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakTensorKeyDictionary
 
-from affscore.channels import POOLS, channel_axis, follow, keep_axis, pool, sparsity, tensors_in
+from affscore.calls import ACTIVATIONS, FUSED, Call, Excluded, Observation, Trace, Undecided
+from affscore.chains import Chains, Span
+from affscore.channels import Channels, tensors_in
+from affscore.pooling import POOLS, pool, sparsity
 
-__all__ = ["ACTIVATIONS", "POOLS", "Activation", "Call", "Excluded", "Observation", "Trace", "check_traceable", "trace"]
+__all__ = ["check_traceable", "trace"]
 
 aten = torch.ops.aten
-
-
-def _argument(args: Sequence[Any], kwargs: dict[str, Any], place: int, name: str, default: Any) -> Any:
-    return args[place] if len(args) > place else kwargs.get(name, default)
-
-
-def _name_hardtanh(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    low, high = _argument(args, kwargs, 1, "min_val", -1), _argument(args, kwargs, 2, "max_val", 1)
-    return "relu6" if (low, high) == (0, 6) else "hardtanh"
-
-
-def _name_elu(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    """SELU and CELU reach the kernel of ELU with other constants."""
-    if _argument(args, kwargs, 2, "scale", 1) != 1:
-        return "selu"
-    return "celu" if _argument(args, kwargs, 3, "input_scale", 1) != 1 else "elu"
-
-
-class Activation(NamedTuple):
-    """What the registry knows of one operator: its name (or how the arguments name it) and if it is a gate."""
-
-    name: str | Callable[[Sequence[Any], dict[str, Any]], str]
-    gate: bool = False
-
-
-#: The operators that count as activations, by ATen packet. Add an entry to have one more operator traced.
-ACTIVATIONS: dict[Any, Activation] = {
-    getattr(aten, operator): activation
-    for operators, activation in {
-        "relu relu_": Activation("relu"),
-        "relu6 relu6_": Activation("relu6"),
-        "hardtanh hardtanh_": Activation(_name_hardtanh),
-        "leaky_relu leaky_relu_": Activation("leaky_relu"),
-        "rrelu rrelu_ rrelu_with_noise rrelu_with_noise_": Activation("rrelu"),
-        "prelu _prelu_kernel": Activation("prelu"),
-        "threshold threshold_": Activation("threshold"),
-        "elu elu_": Activation(_name_elu),
-        "selu selu_": Activation("selu"),
-        "celu celu_": Activation("celu"),
-        "gelu gelu_": Activation("gelu"),
-        "silu silu_": Activation("silu"),
-        "mish mish_": Activation("mish"),
-        "hardswish hardswish_": Activation("hardswish"),
-        "softplus": Activation("softplus"),
-        "log_sigmoid log_sigmoid_forward": Activation("logsigmoid"),
-        "tanh tanh_": Activation("tanh"),
-        "hardshrink": Activation("hardshrink"),
-        "softshrink": Activation("softshrink"),
-        "sigmoid sigmoid_": Activation("sigmoid", gate=True),
-        "hardsigmoid hardsigmoid_": Activation("hardsigmoid", gate=True),
-    }.items()
-    for operator in operators.split()
-}
-
-# Operators outside the registry that contain an activation, by their names; not gradients, nor repacked weights.
-_FUSED = re.compile(
-    r"(?!.*(backward|weight))(.*_)?"
-    r"(relu|gelu|silu|swish|sigmoid|tanh|activation|lstm|gru|rnn|transformer_encoder)(_.*)?"
-)
 
 
 def _encoder_layer(
@@ -129,65 +70,15 @@ def _encoder_layer(
     return "gelu" if use_gelu else "relu", F.linear(x, weight_1, bias_1)
 
 
-@dataclass(frozen=True)
-class Call:
-    """One activation call of a forward pass.
+class _Look(NamedTuple):
+    """What is kept of a tensor: its averages, by the axis that they keep; or why there are none."""
 
-    Attributes
-    ----------
-    name
-        ``path:function[ordinal]``, unique within a forward pass.
-    module
-        Path of the innermost module that was running, ``""`` for the network itself.
-    function
-        Name of the activation in the registry.
-    ordinal
-        How many calls of this function this module had made before in the same forward pass.
-    gate
-        True for sigmoids and hard sigmoids.
-    shape
-        Shape of the input without its batch axis.
-    channel_axis
-        The axis that pooling kept, counted with the batch axis as 0; -1 for the pool ``"trailing"``, which keeps
-        all axes but the last.
-    """
-
-    name: str
-    module: str
-    function: str
-    ordinal: int
-    gate: bool
     shape: tuple[int, ...]
-    channel_axis: int
-
-
-@dataclass(frozen=True)
-class Excluded:
-    """An activation call that was seen but not scored, and why."""
-
-    name: str
+    axis: int | None
+    pooled: Mapping[int, Tensor]
+    zeros: Tensor | None
     reason: str
-
-
-class Observation(NamedTuple):
-    """A call with its pooled input and output, both of shape (n, channels), float32 or float64, on the device.
-
-    ``sparsity``, if asked for, holds the fractions of entries with ``|x| <= 1e-3`` of the input and of the output
-    before pooling: two tensors of shape (), float64, on the device.
-    """
-
-    call: Call
-    before: Tensor
-    after: Tensor
-    sparsity: tuple[Tensor, Tensor] | None = None
-
-
-@dataclass
-class Trace:
-    """What one forward pass showed, in execution order."""
-
-    observations: list[Observation] = field(default_factory=list)
-    excluded: list[Excluded] = field(default_factory=list)
+    undecided: bool
 
 
 class _Fixed:
@@ -197,94 +88,132 @@ class _Fixed:
     (``arange``, ``zeros``) counts as data, since data may be written into it.
     """
 
-    _TAG = "_affscore_fixed"
-
-    def __init__(self, leaves: set[int]) -> None:
-        self.leaves = leaves
+    def __init__(self, leaves: Iterable[Tensor]) -> None:
+        self.fixed = WeakTensorKeyDictionary(dict.fromkeys(leaves, True))
         self.written: dict[int, Any] = {}  # storages that were fixed until data was written into them, kept alive
 
-    def __contains__(self, tensor: Tensor) -> bool:
-        if id(tensor) not in self.leaves and not getattr(tensor, self._TAG, False):
-            return False
-        return not self.written or tensor.untyped_storage()._cdata not in self.written
+    def __call__(self, tensor: Tensor) -> bool:
+        return tensor in self.fixed and not (self.written and tensor.untyped_storage()._cdata in self.written)
 
     def follow(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> None:
-        inputs = chain(tensors_in(args), tensors_in(kwargs.values()))
-        first = next(inputs, None)
-        if first is None or first not in self:
-            return
-        if all(tensor in self for tensor in inputs):
+        inputs = list(tensors_in([*args, *kwargs.values()]))
+        if inputs and all(map(self, inputs)):
             for result in tensors_in([out]):
-                setattr(result, self._TAG, True)
+                self.fixed[result] = True
         elif func._schema.is_mutable:
-            # In place, perhaps through a view: every tensor on this storage depends on the batch from now on.
-            storage = first.untyped_storage()
-            self.written[storage._cdata] = storage
+            # Perhaps through a view: every tensor on this storage depends on the batch from now on.
+            for result in filter(self, tensors_in([out])):
+                storage = result.untyped_storage()
+                self.written[storage._cdata] = storage
+
+
+def _plain(args: Iterable[Any]) -> bool:
+    """Whether all tensors among some arguments have entries in rows and columns."""
+    return all(x.layout is torch.strided and not x.is_nested for x in tensors_in(args))
 
 
 class _Watcher(TorchDispatchMode):
-    def __init__(self, result: Trace, path: list[str], fixed: set[int], batch: int, kind: str, sparsity: bool) -> None:
+    """Follows every operator; at the end :meth:`result` says what the calls were."""
+
+    def __init__(
+        self, path: list[str], fixed: _Fixed, batch: int, kind: str, sparsity: bool, axes: Mapping[str, int]
+    ) -> None:
         super().__init__()
-        self.result, self.path, self.batch, self.kind, self.sparsity = result, path, batch, kind, sparsity
-        self.fixed = _Fixed(fixed)
-        self.seen: Counter[tuple[str, str]] = Counter()
+        self.path, self.fixed, self.batch, self.kind, self.sparsity, self.axes = (
+            path,
+            fixed,
+            batch,
+            kind,
+            sparsity,
+            axes,
+        )
+        self.channels, self.chains = Channels(fixed, batch), Chains(fixed, self.look)
+        self.hidden: list[tuple[int, str, str, str]] = []  # place, module, function, and why it is excluded
+        self.place = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        packet = func.overloadpacket
-        activation = ACTIVATIONS.get(packet)
-        if activation is not None:
-            function = activation.name if isinstance(activation.name, str) else activation.name(args, kwargs)
-            out = self._call(function, activation.gate, args[0], lambda: func(*args, **kwargs))
-        else:
-            out = func(*args, **kwargs)
-            follow(packet.__name__, args, out)
+        kwargs, packet, known = kwargs or {}, func.overloadpacket, None
+        self.place += 1
+        plain = _plain([*args, *kwargs.values()])
+        if activation := ACTIVATIONS.get(packet):
+            name = activation.name if isinstance(activation.name, str) else activation.name(args, kwargs)
+            known = name, activation.gate
+            if not plain:
+                self.hide(name, "its input is a nested or sparse tensor")
+            elif self.fixed(args[0]):
+                shape = tuple(args[0].shape)
+                self.hide(
+                    name, f"its input of shape {shape} comes from parameters and buffers alone, not from the batch"
+                )
+        out = self.run(func, args, kwargs, known) if plain else func(*args, **kwargs)
+        if packet is aten._transformer_encoder_layer_fwd and plain:
+            name, x = _encoder_layer(*args, **kwargs)
+            self.channels.features_last(x, args[0])
+            self.run(getattr(aten, name).default, (x,), {}, (name, False))
+        elif known is None and FUSED.fullmatch(packet.__name__):
+            self.hide(packet.__name__, "a fused kernel hides its activations")
+        return out
+
+    def run(self, func: Any, args: Any, kwargs: Any, activation: tuple[str, bool] | None) -> Any:
+        """Run an operator and follow what it does."""
+        step = self.chains.before(func, args, kwargs, activation)
+        out = func(*args, **kwargs)
         self.fixed.follow(func, args, kwargs, out)
-        if packet is aten._transformer_encoder_layer_fwd and not args[0].is_nested:
-            function, hidden = _encoder_layer(*args, **kwargs)
-            self.fixed.follow(func, args, kwargs, hidden)
-            self._call(function, False, hidden, lambda: getattr(F, function)(hidden))
-        elif activation is None and _FUSED.fullmatch(packet.__name__):
-            self._exclude(self._name(packet.__name__)[0], "a fused kernel hides its activations")
+        if _plain([out]):
+            self.channels.follow(func, args, kwargs, out)
+            self.chains.after(step, func, args, kwargs, out, self.path[-1], self.place)
         return out
 
-    def _call(self, function: str, gate: bool, x: Tensor, run: Callable[[], Any]) -> Any:
-        """Run one activation call on ``x`` between two looks at it."""
-        name, ordinal = self._name(function)
-        if reason := self._unfit(x):
-            self._exclude(name, reason)
-            out = run()
-            follow(function, [x], out)
-            return out
-        axis = channel_axis(x)
-        before, zeros = pool(x, self.kind, axis), sparsity(x) if self.sparsity else None
-        out = run()
-        after = out if isinstance(out, Tensor) else out[0]
-        keep_axis(after, axis)
-        kept = axis if self.kind == "spatial" else -1
-        call = Call(name, self.path[-1], function, ordinal, gate, tuple(x.shape[1:]), kept)
-        both = None if zeros is None else (zeros, sparsity(after))
-        self.result.observations.append(Observation(call, before, pool(after, self.kind, axis), both))
-        return out
+    def hide(self, function: str, reason: str) -> None:
+        self.hidden.append((self.place, self.path[-1], function, reason))
 
-    def _unfit(self, x: Tensor) -> str | None:
-        """Why a call on ``x`` has no score, if it has none."""
-        if x.is_nested:
-            return "its input is a nested tensor, whose samples have different lengths"
-        shape = tuple(x.shape)
-        if x in self.fixed:
-            return f"its input of shape {shape} comes from parameters and buffers alone, not from the batch"
-        if x.ndim < 2 or shape[0] != self.batch:
-            return f"its input of shape {shape} has no batch axis of length {self.batch} in front"
-        return None
+    def look(self, x: Tensor) -> _Look:
+        """What is kept of a tensor in which an activation may start or end."""
+        shape, reason = tuple(x.shape), ""
+        if x.ndim < 2 or shape[0] != self.batch or self.channels.batch_elsewhere(x):
+            reason = f"its input of shape {shape} has no batch axis of length {self.batch} in front"
+            return _Look(shape, None, {}, None, reason, undecided=False)
+        axis = -1 if self.kind == "trailing" else None
+        if axis is None:
+            axis, reason = self.channels.find(x)
+        # Calls have their names at the end, so until then it is not known whose axis the caller says.
+        kept = range(1, x.ndim) if self.axes and axis != -1 else [] if axis is None else [axis]
+        zeros = sparsity(x) if self.sparsity and kept else None
+        return _Look(shape, axis, {each: pool(x, self.kind, each) for each in kept}, zeros, reason, undecided=True)
 
-    def _name(self, function: str) -> tuple[str, int]:
-        ordinal = self.seen[self.path[-1], function]
-        self.seen[self.path[-1], function] += 1
-        return f"{self.path[-1]}:{function}[{ordinal}]", ordinal
+    def result(self, found: Trace) -> None:
+        """Give the calls their names, in the order of execution."""
+        spans = {span.end.place: span for span in self.chains.spans()}
+        calls = [(place, span.end.module, span.function, "") for place, span in spans.items()]
+        seen, names = Counter[tuple[str, str]](), set()
+        for place, module, function, reason in sorted(calls + self.hidden):
+            ordinal = seen[module, function]
+            seen[module, function] += 1
+            names.add(name := f"{module}:{function}[{ordinal}]")
+            if reason:
+                found.excluded.append(Excluded(name, reason))
+            else:
+                self.settle(found, name, ordinal, spans[place])
+        if unknown := sorted(self.axes.keys() - names):
+            raise ValueError(f"channel_axis names {unknown[0]!r}, which is no call of this network.")
 
-    def _exclude(self, name: str, reason: str) -> None:
-        self.result.excluded.append(Excluded(name, reason))
+    def settle(self, found: Trace, name: str, ordinal: int, span: Span) -> None:
+        """Add a call to the observations, or to the excluded ones with the reason."""
+        start, end = span.start.seen, span.end.seen
+        if start is None or end is None:
+            reason = "the tensor that its arithmetic starts from was overwritten or gone before that could be known"
+            found.excluded.append(Undecided(name, reason))
+            return
+        axis = self.axes.get(name, start.axis)
+        if axis is None or (start.reason and not start.undecided):
+            found.excluded.append((Undecided if start.undecided else Excluded)(name, start.reason))
+            return
+        if axis not in start.pooled:
+            axes = f"1 to {len(start.shape) - 1}"
+            raise ValueError(f"channel_axis of {name} is {axis!r}; it should be one of the axes {axes} of its input.")
+        call = Call(name, span.end.module, span.function, ordinal, span.gate, start.shape[1:], axis)
+        zeros = None if start.zeros is None else (start.zeros, end.zeros)
+        found.observations.append(Observation(call, start.pooled[axis], end.pooled[axis], zeros))
 
 
 def check_traceable(model: nn.Module) -> None:
@@ -310,7 +239,14 @@ def check_traceable(model: nn.Module) -> None:
 
 
 @contextmanager
-def trace(model: nn.Module, batch: int, pool: str = "spatial", *, sparsity: bool = False) -> Iterator[Trace]:
+def trace(
+    model: nn.Module,
+    batch: int,
+    pool: str = "spatial",
+    *,
+    sparsity: bool = False,
+    channel_axis: Mapping[str, int] | None = None,
+) -> Iterator[Trace]:
     """Record every activation call of ``model`` in the block.
 
     Parameters
@@ -323,6 +259,13 @@ def trace(model: nn.Module, batch: int, pool: str = "spatial", *, sparsity: bool
         ``"spatial"`` or ``"trailing"``; see :func:`pool`.
     sparsity
         Count the zeros of every input and output as well; see :func:`sparsity`.
+    channel_axis
+        The axis of the channels of calls by their names, counted with the batch as 0, where it cannot be known.
+
+    Yields
+    ------
+    Trace
+        Filled when the block ends without an error.
 
     Examples
     --------
@@ -337,21 +280,26 @@ def trace(model: nn.Module, batch: int, pool: str = "spatial", *, sparsity: bool
     if pool not in POOLS:
         raise ValueError(f"pool is {pool!r}; it should be one of {', '.join(map(repr, POOLS))}.")
     check_traceable(model)
-    fixed = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
     names = {id(module): name for name, module in reversed(list(model.named_modules(remove_duplicate=False)))}
-    path, result = [""], Trace()
+    path, result, thread = [""], Trace(), threading.get_ident()
 
-    # Hooks for all modules rather than on each one: a hook on a module would switch its fused kernels off.
+    # Hooks for all modules rather than on each one: a hook on a module would switch its fused kernels off. They see
+    # the modules of other threads too.
     def enter(module: nn.Module, _: Any) -> None:
-        path.append(names.get(id(module), path[-1]))
+        if threading.get_ident() == thread:
+            path.append(names.get(id(module), path[-1]))
 
     def leave(module: nn.Module, _: Any, __: Any) -> None:
-        path.pop()
+        if threading.get_ident() == thread:
+            path.pop()
 
+    fixed = _Fixed([*model.parameters(), *model.buffers()])
+    watcher = _Watcher(path, fixed, batch, pool, sparsity, channel_axis or {})
     handles = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]
     try:
-        with _Watcher(result, path, fixed, batch, pool, sparsity):
+        with watcher:
             yield result
     finally:
         for handle in handles:
             handle.remove()
+    watcher.result(result)

@@ -1,34 +1,233 @@
-"""The channel axis is followed through whatever moves it, and the pools average over the others."""
+"""The channel axis is followed through whatever moves it, against axes written by hand; where it is lost, it is not
+guessed. Channels, positions and tokens have the same number, so that no length gives them away."""
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from affscore.channels import pool
+from affscore import signature
+from affscore.calls import Undecided
 from affscore.tracing import trace
 
+D = 6  # channels, rows, columns, tokens
+N = 4
+
+
+class Then(nn.Module):
+    """A function between layers."""
+
+    def __init__(self, function, *layers):
+        super().__init__()
+        self.function, self.layers = function, nn.ModuleList(layers)
+
+    def forward(self, x):
+        return self.function(x, *self.layers)
+
+
+def conv(dims=1, **options):
+    return (nn.Conv1d, nn.Conv2d, nn.Conv3d)[dims - 1](D, D, 3, padding=1, **options)
+
+
+def shuffled(x):
+    n, c, *positions = x.shape
+    return x.view(n, 2, c // 2, *positions).transpose(1, 2).reshape(n, c, *positions)
+
+
+def windows(x, linear):
+    """Swin: channels last, rolled, cut into windows that join the batch, and put together again."""
+    n, h, w, c = x.shape
+    x = x.roll((1, 1), (1, 2)).view(n, h // 2, 2, w // 2, 2, c).permute(0, 1, 3, 2, 4, 5).reshape(-1, 4, c)
+    x = linear(x)
+    return x.view(n, h // 2, w // 2, 2, 2, c).permute(0, 1, 3, 2, 4, 5).reshape(n, h, w, c)
+
+
+def attention(x, project):
+    n, t, c = x.shape
+    q, k, v = project(x).view(n, t, 3, 2, c // 2).permute(2, 0, 3, 1, 4).unbind(0)
+    return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(n, t, c)
+
+
+def attention_by_hand(x, project):
+    n, t, c = x.shape
+    q, k, v = (part.view(n, t, 2, c // 2).transpose(1, 2) for part in project(x).chunk(3, dim=-1))
+    return ((q @ k.transpose(-1, -2)).softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+
+W = nn.Parameter(torch.randn(D, D, generator=torch.Generator().manual_seed(1)))
+
+# What comes before the activation, and which axis of it then holds the channels.
 LAYOUTS = {
-    "conv": (nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()), (3, 9, 9), 1, 8),
-    "conv1d": (nn.Sequential(nn.Conv1d(3, 8, 3), nn.ReLU()), (3, 9), 1, 8),
-    "conv3d": (nn.Sequential(nn.Conv3d(2, 8, 2), nn.ReLU()), (2, 5, 5, 5), 1, 8),
-    "vectors": (nn.Sequential(nn.Linear(3, 8), nn.ReLU()), (3,), 1, 8),
-    "tokens": (nn.Sequential(nn.Linear(3, 8), nn.GELU()), (9, 3), 2, 8),
-    "channels last": (nn.Sequential(nn.Linear(3, 8), nn.GELU()), (5, 6, 3), 3, 8),
-    "square tokens": (nn.Sequential(nn.LayerNorm(8), nn.GELU()), (8, 8, 8), 3, 8),
-    "group norm": (nn.Sequential(nn.GroupNorm(2, 8), nn.SiLU()), (8, 4, 8), 1, 8),
-    "flattened space": (nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(2), nn.ReLU()), (3, 9, 9), 1, 8),
-    "padded": (nn.Sequential(nn.Conv2d(3, 8, 3), nn.ZeroPad2d(1), nn.MaxPool2d(2), nn.ReLU()), (3, 9, 9), 1, 8),
-}
+    # normalisations over other axes than the channels
+    "conv2d, layer norm over all": ([conv(2), nn.LayerNorm([D, D, D])], 4, 1),
+    "conv1d, instance norm": ([conv(), nn.InstanceNorm1d(D)], 3, 1),
+    "conv1d, instance norm, affine": ([conv(), nn.InstanceNorm1d(D, affine=True)], 3, 1),
+    "conv2d, instance norm": ([conv(2), nn.InstanceNorm2d(D)], 4, 1),
+    "conv1d, layer norm over all": ([conv(), nn.LayerNorm([D, D])], 3, 1),
+    "conv1d, layer norm over positions": ([conv(), nn.LayerNorm(D)], 3, 1),
+    "conv1d, group norm": ([conv(), nn.GroupNorm(2, D)], 3, 1),
+    "conv1d, batch norm": ([conv(), nn.BatchNorm1d(D)], 3, 1),
+    "conv3d, batch norm": ([conv(3), nn.BatchNorm3d(D)], 5, 1),
+    "linear, layer norm": ([nn.Linear(D, D), nn.LayerNorm(D)], 3, 2),
+    "linear, rms norm": ([nn.Linear(D, D), nn.RMSNorm(D)], 3, 2),
+    "linear, batch norm over tokens and batch": (
+        [nn.Linear(D, D), Then(lambda x, norm: norm(x.flatten(0, 1)).view_as(x), nn.BatchNorm1d(D))], 3, 2),
+    "layer norm of ConvNeXt": ([conv(2), Then(lambda x, norm: norm(x.permute(0, 2, 3, 1)), nn.LayerNorm(D))], 4, 3),
+    "block of ConvNeXt": ([conv(2, groups=D), Then(lambda x: x.permute(0, 2, 3, 1)), nn.LayerNorm(D),
+                           nn.Linear(D, D)], 4, 3),
+    "ConvNeXt, and back": ([conv(2), Then(lambda x: x.permute(0, 2, 3, 1)), nn.Linear(D, D),
+                            Then(lambda x: x.permute(0, 3, 1, 2))], 4, 1),
+    # convolutions
+    "conv1d": ([conv()], 3, 1),
+    "conv2d": ([conv(2)], 4, 1),
+    "conv3d": ([conv(3)], 5, 1),
+    "transposed conv2d": ([nn.ConvTranspose2d(D, D, 3, padding=1)], 4, 1),
+    "conv2d, channels last in memory": (
+        [conv(2), Then(lambda x: x.contiguous(memory_format=torch.channels_last))], 4, 1),
+    "grouped conv1d, shuffled": ([conv(groups=2), Then(shuffled)], 3, 1),
+    "conv1d, shuffled": ([conv(), Then(shuffled)], 3, 1),
+    "grouped conv2d, shuffled": ([conv(2, groups=3), Then(shuffled)], 4, 1),
+    "pixel shuffle": ([nn.Conv2d(D, 4 * D, 1), nn.PixelShuffle(2)], 4, 1),
+    "padded, pooled, enlarged": ([conv(2), nn.ZeroPad2d(1), nn.MaxPool2d(2), nn.Upsample(scale_factor=2)], 4, 1),
+    "flattened rows and columns": ([conv(2), nn.Flatten(2)], 4, 1),
+    "flattened, tokens first": ([conv(2), nn.Flatten(2), Then(lambda x: x.transpose(1, 2))], 4, 2),
+    "unflattened positions": ([conv(), nn.Unflatten(2, (2, 3))], 3, 1),
+    # sums, stacks and concatenations
+    "stack, summed": ([Then(lambda x, a, b: torch.stack([a(x), b(x)]).sum(0), conv(), conv())], 3, 1),
+    "stack, the second": ([Then(lambda x, a, b: torch.stack([a(x), b(x)], dim=1)[:, 1], conv(), conv())], 3, 1),
+    "stack, largest": ([Then(lambda x, a, b: torch.stack([a(x), b(x)], dim=-1).amax(-1), conv(), conv())], 3, 1),
+    "concatenated and cut": ([Then(lambda x, a: torch.cat([a(x), x], dim=1)[:, :D], conv())], 3, 1),
+    "class token": ([nn.Linear(D, D), Then(lambda x: torch.cat([W[:1].expand(N, 1, D), x], dim=1)[:, 1:])], 3, 2),
+    "residual of the input": ([Then(lambda x, a: x + a(x), conv())], 3, 1),
+    "gated by a vector": ([Then(lambda x, a, b: a(x) * b(x.mean(-1))[:, :, None], conv(), nn.Linear(D, D))], 3, 1),
+    "gated by a map": ([Then(lambda x, a: a(x) * a(x).mean(1, keepdim=True), conv())], 3, 1),
+    # matrix products
+    "einsum": ([Then(lambda x: torch.einsum("oc,ncl->nol", W, x))], 3, 1),
+    "einsum, the other way": ([Then(lambda x: torch.einsum("ncl,oc->nol", x, W))], 3, 1),
+    "einsum, channels last": ([Then(lambda x: torch.einsum("ntc,co->nto", x, W))], 3, 2),
+    "weight on the left": ([Then(lambda x: W @ x)], 3, 1),
+    "weight on the right": ([Then(lambda x: x @ W)], 3, 2),
+    "tensordot": ([Then(lambda x: torch.tensordot(x, W, dims=1))], 3, 2),
+    "tokens mixed": ([nn.Linear(D, D), Then(lambda x, mix: mix(x.transpose(1, 2)), nn.Linear(D, D))], 3, 2),
+    "tokens mixed, then channels": ([nn.Linear(D, D), Then(lambda x, mix: mix(x.mT).mT, nn.Linear(D, D)),
+                                     nn.Linear(D, D)], 3, 2),
+    "attention": ([Then(attention, nn.Linear(D, 3 * D))], 3, 2),
+    "attention by hand": ([Then(attention_by_hand, nn.Linear(D, 3 * D))], 3, 2),
+    "nn.MultiheadAttention": ([Then(lambda x, a: a(x, x, x)[0], nn.MultiheadAttention(D, 2, batch_first=True))], 3, 2),
+    # layouts
+    "linear on channels-last images": ([nn.Linear(D, D)], 4, 3),
+    "windows of Swin": ([nn.Linear(D, D), Then(windows, nn.Linear(D, D))], 4, 3),
+    "convolution over frames": ([Then(lambda x, a: a(x.flatten(0, 1)).unflatten(0, (N, D)), conv())], 4, 2),
+    "inside sequence first, and back": (
+        [Then(lambda x, a: a(x.transpose(0, 1)).transpose(0, 1), nn.Linear(D, D))], 3, 2),
+    "embedding": ([Then(lambda x, e: e(x.long().abs() % 9), nn.Embedding(9, D))], 2, 2),
+    "lstm": ([Then(lambda x, a: a(x)[0], nn.LSTM(D, D, batch_first=True))], 3, 2),
+    "squeezed and unsqueezed": ([conv(), Then(lambda x: x[:, None].squeeze(1).unsqueeze(-1).squeeze(-1))], 3, 1),
+    "rolled, flipped, sorted": ([conv(), Then(lambda x: x.roll(1, 2).flip(-1).sort(2)[0].cumsum(-1))], 3, 1),
+    "repeated channels": ([conv(), Then(lambda x: x.repeat(1, 2, 1))], 3, 1),
+    "chosen channels": ([conv(), Then(lambda x: x[:, torch.tensor([0, 2, 3])])], 3, 1),
+    "positions in their first half": ([conv(), Then(lambda x: x.split(3, dim=2)[0])], 3, 1),
+}  # fmt: skip
+
+
+def by_hand(x, axis):
+    """The average over everything but the batch and one axis, with no help of the package."""
+    others = tuple(d for d in range(1, x.ndim) if d != axis)
+    return x.numpy().mean(axis=others) if others else x.numpy()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_channel_axis_is_found(layout):
-    model, shape, axis, channels = LAYOUTS[layout]
-    with torch.no_grad(), trace(model.eval(), 4) as found:
-        model(torch.randn(4, *shape))
-    (seen,) = found.observations
-    assert seen.call.channel_axis == axis and seen.before.shape == (4, channels)
+def test_channels_are_on_the_axis_written_by_hand(layout):
+    layers, ndim, axis = LAYOUTS[layout]
+    torch.manual_seed(0)
+    model = nn.Sequential(*layers, nn.ReLU()).eval()
+    model.register_parameter("weight", W)
+    kept, x = [], torch.randn(N, *[D] * (ndim - 1))
+    model[-1].register_forward_hook(lambda _, args, out: kept.extend([args[0].clone(), out.clone()]))
+    with torch.no_grad(), trace(model, N) as found:
+        model(x)
+    observation = found.observations[-1]
+    assert observation.call.channel_axis == axis
+    for seen, full in zip((observation.before, observation.after), kept, strict=True):
+        torch.testing.assert_close(seen, torch.from_numpy(by_hand(full, axis)), atol=1e-6, rtol=1e-5)
+
+
+LOST = {
+    "nothing said": (nn.Identity(), 4, "no layer says"),
+    "nothing said of sequences": (nn.Flatten(2), 4, "no layer says"),
+    "split over axes": (nn.Sequential(nn.Linear(D, D), nn.Unflatten(-1, (2, 3))), 2, "axes 1 and 2"),
+    "heads": (nn.Sequential(nn.Linear(D, D), nn.Unflatten(-1, (2, 3)), Then(lambda x: x.mT)), 3, "axes 2 and 3"),
+    "positions and channels on one axis": (nn.Sequential(conv(2), nn.Flatten(1, 2)), 4, "channels and more"),
+    "a sum of unlike tensors": (Then(lambda x, a: a(x) + a(x).mT, conv()), 3, "axes 1 and 2"),
+    "moved as strides": (Then(lambda x, a: a(x).as_strided((N, D, D), (36, 1, 6)), conv()), 3, "no layer"),
+    "summed away": (Then(lambda x, a: a(x).sum(1), conv(2)), 4, "no layer says"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LOST)
+def test_what_cannot_be_known_is_excluded_until_the_caller_says_it(layout):
+    before, ndim, words = LOST[layout]
+    torch.manual_seed(0)
+    model, x = nn.Sequential(before, nn.ReLU()).eval(), torch.randn(N, *[D] * (ndim - 1))
+    with torch.no_grad(), trace(model, N) as found:
+        model(x)
+    (excluded,) = found.excluded
+    assert not found.observations and isinstance(excluded, Undecided)
+    assert excluded.name == "1:relu[0]" and words in excluded.reason
+    for axis in (1, 2):
+        with torch.no_grad(), trace(model, N, channel_axis={"1:relu[0]": axis}) as found:
+            model(x)
+            pooled = by_hand(before(x), axis)
+        (seen,) = found.observations
+        assert seen.call.channel_axis == axis and not found.excluded
+        torch.testing.assert_close(seen.before, torch.from_numpy(pooled), atol=1e-6, rtol=1e-5)
+
+
+def test_a_signature_warns_of_what_it_cannot_know_and_takes_the_axis_from_the_caller():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv1d(3, 5, 1), nn.ReLU(), nn.Flatten(1), nn.Unflatten(1, (5, 7)), nn.Tanh()).eval()
+    batches = [torch.randn(20, 3, 7)] * 2
+    result = signature(model, batches)
+    assert [call.channel_axis for call in result.calls] == [1, 1]  # split where it was merged
+    split = nn.Sequential(nn.Linear(6, 12), nn.Unflatten(1, (4, 3)), nn.ReLU())
+    with pytest.warns(UserWarning, match=r"2:relu\[0\] is not scored.*channel_axis") as caught:
+        result = signature(split, [torch.randn(20, 6)] * 3)
+    assert len(caught) == 1 and not result.calls and result.excluded[0].name == "2:relu[0]"
+    result = signature(split, [torch.randn(20, 6)] * 3, channel_axis={"2:relu[0]": 1})
+    assert result.scores.shape == (3, 1) and not result.excluded
+    assert result.provenance["channel_axis"] == {"2:relu[0]": 1}
+
+
+@pytest.mark.parametrize(
+    ("axes", "words"),
+    [
+        ({"relu": 1}, "'relu', which is no call"),
+        ({"1:relu[0]": 4}, "channel_axis of 1:relu[0] is 4; it should be one of the axes 1 to 3"),
+        ({"1:relu[0]": 0}, "channel_axis of 1:relu[0] is 0"),
+    ],
+)
+def test_wrong_axes_are_named(axes, words):
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReLU())
+    with pytest.raises(ValueError) as error:
+        signature(model, [torch.randn(5, 3, 2, 2)], channel_axis=axes)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize("axes", [{"1:relu[0]": 1.0}, {"1:relu[0]": True}, {1: 1}, ["1:relu[0]"]])
+def test_axes_of_a_wrong_type_are_refused_at_once(axes):
+    with pytest.raises(ValueError, match=r"channel_axis is .*; it should map names of calls to axes"):
+        signature(nn.ReLU(), [], channel_axis=axes)
+
+
+def test_sequences_first_are_excluded_also_when_they_are_as_long_as_the_batch():
+    """Which of two equal axes is the batch shows in where it came from."""
+    encoder = nn.TransformerEncoderLayer(D, 2, 8, activation=nn.GELU(), batch_first=False).eval()
+    model = Then(lambda x, layer: layer(x.transpose(0, 1)), encoder)
+    x = torch.randn(D, D, D)
+    with torch.no_grad(), trace(model, D) as found:
+        model(x)
+    assert not found.observations and [e.name for e in found.excluded] == ["layers.0.activation:gelu[0]"]
+    assert "no batch axis" in found.excluded[0].reason and not isinstance(found.excluded[0], Undecided)
 
 
 class Moves(nn.Module):
@@ -61,54 +260,3 @@ def test_channels_are_followed_through_a_batch_folded_into_frames():
     assert [item.name for item in found.excluded] == [":relu[0]"]
     (seen,) = found.observations
     assert (seen.call.name, seen.call.channel_axis) == (":relu[1]", 2)
-
-
-def test_the_two_pools_differ_on_tokens_as_documented():
-    tokens = torch.randn(4, 5, 6)
-    torch.testing.assert_close(pool(tokens, "spatial", 2), tokens.mean(dim=1))
-    torch.testing.assert_close(pool(tokens, "trailing", 2), tokens.mean(dim=2))
-    images = torch.randn(4, 5, 6, 7)
-    torch.testing.assert_close(pool(images, "spatial", 3), images.mean(dim=(1, 2)))
-    torch.testing.assert_close(pool(images, "trailing", 3), images.mean(dim=(2, 3)))
-    assert pool(images.half(), "spatial", 1).dtype == torch.float32
-
-
-@pytest.mark.parametrize("layout", ["tokens", "channels last", "conv"])
-def test_the_two_pools_on_every_layout(layout):
-    """Named axes from the table above; the average by hand."""
-    model, shape, axis, channels = LAYOUTS[layout]
-    kept = []
-    model[-1].register_forward_hook(lambda _, args, out: kept.extend([args[0].clone(), out.clone()]))
-    x = torch.randn(4, *shape)
-    try:
-        with torch.no_grad(), trace(model.eval(), 4) as spatial:
-            model(x)
-        with torch.no_grad(), trace(model, 4, "trailing") as trailing:
-            model(x)
-    finally:
-        model[-1]._forward_hooks.clear()
-    (one,), (other,) = spatial.observations, trailing.observations
-    assert (one.call.channel_axis, other.call.channel_axis) == (axis, -1)
-    for seen, full in ((one.before, kept[0]), (one.after, kept[1])):
-        torch.testing.assert_close(seen, full.movedim(axis, 1).reshape(4, channels, -1).mean(2))
-    for seen, full in ((other.before, kept[0]), (other.after, kept[1])):
-        expected = full.mean(-1) if full.ndim == 3 else full.mean((-2, -1))
-        torch.testing.assert_close(seen, expected.reshape(4, -1))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_sparsity_counts_the_zeros_before_pooling(seed):
-    x = torch.randn(6, 4, 5, 5, generator=torch.Generator().manual_seed(seed))
-    x[:, 1] = 0
-    x[0, 0, 0, :4] = torch.tensor([1e-3, -1e-3, 2e-3, -9e-4])
-    model = nn.Sequential(nn.ReLU(inplace=True), nn.Sigmoid())
-    with torch.no_grad(), trace(model, 6, sparsity=True) as found:
-        model(x.clone())
-    relu, sigmoid = (o.sparsity for o in found.observations)
-    assert all(value.dtype == torch.float64 and value.shape == () for value in relu + sigmoid)
-    counted = [sum(abs(v) <= torch.tensor(1e-3).item() for v in t.flatten().tolist()) for t in (x, x.clamp(min=0))]
-    assert [value.item() * x.numel() for value in relu] == pytest.approx(counted)
-    assert [value.item() for value in sigmoid] == pytest.approx([counted[1] / x.numel(), 0])
-    with torch.no_grad(), trace(model, 6) as found:
-        model(x)
-    assert found.observations[0].sparsity is None

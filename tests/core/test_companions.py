@@ -10,8 +10,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
-from affscore.channels import sparsity
 from affscore.companions import MEASURES, UNPOOLED, check_names, measure
+from affscore.pooling import sparsity
 
 POOLED = [name for name in MEASURES if name not in UNPOOLED]
 SHAPES = [(40, 3), (40, 30), (40, 38), (40, 39), (40, 40), (40, 90), (5, 200), (2, 3)]

@@ -5,7 +5,7 @@ from answers import accepted, refused
 from torch import nn
 
 from affscore import Signature
-from affscore.tracing import Call
+from affscore.calls import Call
 from affscore_book.first_signature import exercises
 
 

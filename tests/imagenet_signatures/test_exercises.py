@@ -7,7 +7,7 @@ from answers import accepted, refused
 from made_signatures import made
 
 from affscore import Signature
-from affscore.tracing import Call
+from affscore.calls import Call
 from affscore_book.imagenet_signatures import exercises
 
 GOOGLENET = made(np.full(57, 0.9))

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from affscore import Signature
-from affscore.tracing import Call
+from affscore.calls import Call
 
 
 def made(

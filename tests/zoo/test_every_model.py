@@ -1,13 +1,11 @@
 """Tracing every network there is: all classification models of torchvision, and some of timm and Hugging Face.
 
-The networks are random but alive: weights of the usual spread, and batch norms that saw a batch. Images are as small
-as the architecture allows.
+Most are those of the page on verified models: random but alive, and given images as small as can be.
 """
 
 import ast
 import inspect
 import textwrap
-from contextlib import contextmanager
 
 import pytest
 import torch
@@ -18,66 +16,16 @@ from torch.overrides import TorchFunctionMode
 from affscore import signature, tracing
 from affscore.tracing import trace
 from affscore.zoo.models import available_models
+from affscore_book.verified_models.networks import build
 
 MODELS = [name for name in available_models() if not name.startswith("efficientnet_lite")]
 BATCH = 3
-SIZES = {"alexnet": 64, "inception": 75, "maxvit": 224, "vit_b_32": 64, "vit_l_32": 64, "vit_h_14": 28, "vgg": 32}
-
-
-def size_of(name):
-    return next((size for prefix, size in SIZES.items() if name.startswith(prefix)), 32)
-
-
-# ------------------------------------------------------------------------------------------------ networks
-
-
-@contextmanager
-def without_initialisation():
-    """Building a network costs nothing but its memory; :func:`fill` follows."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in dir(nn.init):
-            if name.endswith("_") and not name.startswith("_"):
-                patch.setattr(nn.init, name, lambda tensor, *_, **__: tensor)
-        yield
-
-
-@torch.no_grad()
-def fill(model):
-    """Every parameter random, also the heads and scales that a library sets to zero: outputs must not be constant."""
-    normal = torch.randn(1_000_003, generator=torch.Generator().manual_seed(0))
-    for module in model.modules():
-        for name, parameter in module.named_parameters(recurse=False):
-            flat, matrix = parameter.view(-1), parameter.ndim > 1
-            for start in range(0, len(flat), len(normal)):  # quicker than drawing a billion numbers
-                piece = flat[start : start + len(normal)]
-                piece.copy_(normal[: len(piece)])
-            normal = normal.roll(4099)
-            parameter.mul_((2 * len(parameter) / parameter.numel()) ** 0.5 if matrix else 0.1)
-            if not matrix and name == "weight":  # of a normalisation
-                parameter.add_(1)
-    return model
-
-
-@torch.no_grad()
-def settle(model, inputs):
-    """Give the batch norms the statistics of a batch: deep random networks fade out or explode without."""
-    norms = [module for module in model.eval().modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
-    for norm in norms:
-        norm.momentum = None
-        norm.reset_running_stats()
-        norm.train()
-    if norms:
-        model(inputs)
-    return model.eval()
 
 
 def network(name):
-    options = {"image_size": size_of(name)} if name.startswith("vit") else {}
-    if name in ("googlenet", "inception_v3"):
-        options = {"aux_logits": False, "init_weights": False}
-    with without_initialisation():
-        model = torchvision.models.get_model(name, weights=None, **options)
-    return settle(fill(model), images(size_of(name), seed=0))
+    """A network of the page on verified models and three images for it."""
+    model, x = build(name)
+    return model, x[:BATCH]
 
 
 def images(size, seed=1):
@@ -161,7 +109,7 @@ def features_and_output(model, x):
 
 @torch.no_grad()
 def check(name, device="cpu"):
-    model, x = network(name).to(device), images(size_of(name)).to(device)
+    model, x = (each.to(device) for each in network(f"torchvision/{name}"))
     features, bare = features_and_output(model, x)
     for value in (features, bare):
         assert torch.isfinite(value).all()
@@ -264,7 +212,7 @@ CHANNELS = {
 @pytest.mark.parametrize("name", CHANNELS)
 @torch.no_grad()
 def test_channels_are_on_the_axis_written_here(name):
-    model, x = network(name), images(size_of(name))
+    model, x = network(f"torchvision/{name}")
     with trace(model, BATCH) as found:
         model(x)
     calls = {o.call.name: o.call for o in found.observations}
@@ -275,24 +223,18 @@ def test_channels_are_on_the_axis_written_here(name):
 
 # ------------------------------------------------------------------------------------- timm and Hugging Face
 
-# Name, image size, calls on tables of parameters. With batches of 3, the table of vit_relpos is 3 long as well.
+# Name, and calls on tables of parameters. With batches of 3, the table of vit_relpos is 3 long as well.
 TIMM = [
-    ("vit_tiny_patch16_224", 32, 0), ("convnext_atto", 32, 0), ("convnextv2_atto", 32, 0), ("mixer_s32_224", 64, 0),
-    ("tf_efficientnet_lite0", 32, 0), ("swinv2_tiny_window8_256", 64, 24), ("vit_relpos_small_patch16_224", 32, 12),
-    ("eva02_tiny_patch14_224", 28, 0), ("nf_resnet50", 32, 0), ("xcit_nano_12_p16_224", 32, 0),
+    ("vit_tiny_patch16_224", 0), ("convnext_atto", 0), ("convnextv2_atto", 0), ("mixer_s32_224", 0),
+    ("tf_efficientnet_lite0", 0), ("swinv2_tiny_window8_256", 24), ("vit_relpos_small_patch16_224", 12),
+    ("eva02_tiny_patch14_224", 0), ("nf_resnet26", 0), ("xcit_nano_12_p16_224", 0),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "size", "tables"), TIMM)
+@pytest.mark.parametrize(("name", "tables"), TIMM)
 @torch.no_grad()
-def test_networks_of_timm(name, size, tables):
-    import timm
-
-    with without_initialisation():
-        fixed_size = "vit" in name or "swin" in name or "mixer" in name or "eva" in name
-        model = timm.create_model(name, pretrained=False, **({"img_size": size} if fixed_size else {}))
-    x = images(size)
-    settle(fill(model), images(size, seed=0))
+def test_networks_of_timm(name, tables):
+    model, x = network(f"timm/{name}")
     bare = model(x)
     assert bare.std(dim=0).max() > 1e-4 * bare.abs().max()
     with trace(model, BATCH) as found:

@@ -52,7 +52,7 @@ def explained(trained: Signature, untrained: Signature) -> Explained:
 
     Examples
     --------
-    >>> from affscore.tracing import Call
+    >>> from affscore.calls import Call
     >>> calls = [Call(f"{i}:relu[0]", str(i), "relu", 0, False, (4,), 1) for i in range(3)]
     >>> result = explained(Signature(calls, np.array([[0.2, 0.4, 0.6]])), Signature(calls, np.array([[0.7, 0.8, 0.9]])))
     >>> round(result.shift, 2), round(result.share, 2), result.ceiling

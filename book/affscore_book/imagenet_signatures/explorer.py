@@ -23,11 +23,13 @@ import traitlets
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from affscore.calls import Observation
 from affscore.companions import measure
 from affscore.plots import BLUE, VERMILION
+from affscore.pooling import POOLS
 from affscore.score import affinity_score
 from affscore.suite.tables import Table
-from affscore.tracing import POOLS, Observation, trace
+from affscore.tracing import trace
 from affscore.zoo.datasets import check_name, load_dataset
 from affscore.zoo.models import load_model
 

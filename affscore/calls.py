@@ -1,0 +1,145 @@
+"""What counts as an activation, and what is known of the calls of one.
+
+What counts is the registry :data:`ACTIVATIONS`: element-wise activation functions. Sigmoids and hard sigmoids count
+and are marked as gates, because networks use them to scale other activations. Softmax, normalisation, pooling and
+gated linear units (not element-wise), and plain mathematics such as ``exp``, ``sin`` or ``clamp`` do not count. An
+activation that a network spells out in arithmetic (``x * torch.sigmoid(x)``) is one call (:mod:`affscore.chains`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = ["ACTIVATIONS", "FUSED", "Activation", "Call", "Excluded", "Observation", "Trace", "Undecided"]
+
+aten = torch.ops.aten
+
+
+def _argument(args: Sequence[Any], kwargs: dict[str, Any], place: int, name: str, default: Any) -> Any:
+    return args[place] if len(args) > place else kwargs.get(name, default)
+
+
+def _name_hardtanh(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    low, high = _argument(args, kwargs, 1, "min_val", -1), _argument(args, kwargs, 2, "max_val", 1)
+    return "relu6" if (low, high) == (0, 6) else "hardtanh"
+
+
+def _name_elu(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    """SELU and CELU reach the kernel of ELU with other constants."""
+    if _argument(args, kwargs, 2, "scale", 1) != 1:
+        return "selu"
+    return "celu" if _argument(args, kwargs, 3, "input_scale", 1) != 1 else "elu"
+
+
+class Activation(NamedTuple):
+    """What the registry knows of one operator: its name (or how the arguments name it) and if it is a gate."""
+
+    name: str | Callable[[Sequence[Any], dict[str, Any]], str]
+    gate: bool = False
+
+
+#: The operators that count as activations, by ATen packet. Add an entry to have one more operator traced.
+ACTIVATIONS: dict[Any, Activation] = {
+    getattr(aten, operator): activation
+    for operators, activation in {
+        "relu relu_": Activation("relu"),
+        "relu6 relu6_": Activation("relu6"),
+        "hardtanh hardtanh_": Activation(_name_hardtanh),
+        "leaky_relu leaky_relu_": Activation("leaky_relu"),
+        "rrelu rrelu_ rrelu_with_noise rrelu_with_noise_": Activation("rrelu"),
+        "prelu _prelu_kernel": Activation("prelu"),
+        "threshold threshold_": Activation("threshold"),
+        "elu elu_": Activation(_name_elu),
+        "selu selu_": Activation("selu"),
+        "celu celu_": Activation("celu"),
+        "gelu gelu_": Activation("gelu"),
+        "silu silu_": Activation("silu"),
+        "mish mish_": Activation("mish"),
+        "hardswish hardswish_": Activation("hardswish"),
+        "softplus": Activation("softplus"),
+        "log_sigmoid log_sigmoid_forward": Activation("logsigmoid"),
+        "tanh tanh_": Activation("tanh"),
+        "hardshrink": Activation("hardshrink"),
+        "softshrink": Activation("softshrink"),
+        "sigmoid sigmoid_": Activation("sigmoid", gate=True),
+        "hardsigmoid hardsigmoid_": Activation("hardsigmoid", gate=True),
+    }.items()
+    for operator in operators.split()
+}
+
+#: Operators outside the registry that contain an activation, by their names; not gradients, nor repacked weights.
+FUSED = re.compile(
+    r"(?!.*(backward|weight))(.*_)?"
+    r"(relu|gelu|silu|swish|sigmoid|tanh|activation|lstm|gru|rnn|transformer_encoder)(_.*)?"
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One activation call of a forward pass.
+
+    Attributes
+    ----------
+    name
+        ``path:function[ordinal]``, unique within a forward pass.
+    module
+        Path of the innermost module that was running, ``""`` for the network itself.
+    function
+        Name of the activation in the registry.
+    ordinal
+        How many calls of this function this module had made before in the same forward pass.
+    gate
+        True for sigmoids and hard sigmoids.
+    shape
+        Shape of the input without its batch axis.
+    channel_axis
+        The axis that pooling kept, counted with the batch axis as 0; -1 for the pool ``"trailing"``, which keeps
+        all axes but the last.
+    """
+
+    name: str
+    module: str
+    function: str
+    ordinal: int
+    gate: bool
+    shape: tuple[int, ...]
+    channel_axis: int
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """An activation call that was seen but not scored, and why."""
+
+    name: str
+    reason: str
+
+
+class Undecided(Excluded):
+    """An activation call that is not scored because it cannot be known how; a warning names it."""
+
+
+class Observation(NamedTuple):
+    """A call with its pooled input and output, both of shape (n, channels), float32 or float64, on the device.
+
+    ``sparsity``, if asked for, holds the fractions of entries with ``|x| <= 1e-3`` of the input and of the output
+    before pooling: two tensors of shape (), float64, on the device.
+    """
+
+    call: Call
+    before: Tensor
+    after: Tensor
+    sparsity: tuple[Tensor, Tensor] | None = None
+
+
+@dataclass
+class Trace:
+    """What one forward pass showed, in execution order; complete when the block of :func:`trace` is left."""
+
+    observations: list[Observation] = field(default_factory=list)
+    excluded: list[Excluded] = field(default_factory=list)

@@ -1,0 +1,215 @@
+"""Activations spelled out in arithmetic are one call, with the values and the name of what they are."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from affscore import affinity_score, signature
+from affscore.calls import Undecided
+from affscore.tracing import trace
+
+N, D = 64, 5
+
+
+def net(function, *, linear=True):
+    """A network whose only activation is ``function``."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(D, D) if linear else nn.Identity()
+            self.slope = nn.Parameter(torch.tensor(1.3))
+            self.slopes = nn.Parameter(torch.linspace(0.5, 2, D))
+
+        def forward(self, x):
+            y = function(self.layer(x), self) if function.__code__.co_argcount > 1 else function(self.layer(x))
+            return y @ torch.ones(D, 1)
+
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def gelu_new(x):
+    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))))
+
+
+def in_place_silu(x):
+    return x.mul_(x.sigmoid())
+
+
+def step_by_step_gelu(x):
+    inner = x / math.sqrt(2.0)
+    inner = torch.erf(inner) + 1.0
+    return x * 0.5 * inner
+
+
+SPELLED = {
+    "silu": ("silu", lambda x: x * torch.sigmoid(x), F.silu),
+    "silu, the other way": ("silu", lambda x: torch.sigmoid(x) * x, F.silu),
+    "silu in place": ("silu", in_place_silu, F.silu),
+    "silu by division": ("silu", lambda x: x / (1 + torch.exp(-x)), F.silu),
+    "silu through float64": ("silu", lambda x: x * torch.sigmoid(x.double()).to(x.dtype), F.silu),
+    "scaled silu": ("silu", lambda x: 1.7 * (x * x.sigmoid()), lambda x: 1.7 * F.silu(x)),
+    "quick gelu": ("quick_gelu", lambda x: x * torch.sigmoid(1.702 * x), None),
+    "gelu_new": ("gelu", gelu_new, lambda x: F.gelu(x, approximate="tanh")),
+    "gelu": ("gelu", lambda x: 0.5 * x * (1 + torch.erf(x / math.sqrt(2))), F.gelu),
+    "gelu, step by step": ("gelu", step_by_step_gelu, F.gelu),
+    "gelu in place": ("gelu", lambda x: x.div(math.sqrt(2)).erf_().add_(1).mul_(x).mul_(0.5), F.gelu),
+    "relu squared": ("relu_squared", lambda x: torch.relu(x) ** 2, None),
+    "relu squared by square": ("relu_squared", lambda x: F.relu(x).square(), None),
+    "relu times itself": ("relu_squared", lambda x: F.relu(x) * F.relu(x), None),
+    "mish": ("mish", lambda x: x * torch.tanh(F.softplus(x)), F.mish),
+    "mish of mathematics": ("mish", lambda x: x * torch.tanh(torch.log(1 + torch.exp(x))), F.mish),
+    "hard swish": ("hardswish", lambda x: x * F.relu6(x + 3) / 6, F.hardswish),
+    "hard swish by clamp": ("hardswish", lambda x: x * (x + 3).clamp(0, 6) / 6, F.hardswish),
+    "leaky relu": ("leaky_relu", lambda x: F.relu(x) - 0.01 * F.relu(-x), F.leaky_relu),
+    "leaky relu by where": ("leaky_relu", lambda x: torch.where(x > 0, x, 0.01 * x), F.leaky_relu),
+    "relu by a comparison": ("relu", lambda x: x * (x > 0), F.relu),
+    "softplus": ("softplus", lambda x: torch.log(1 + torch.exp(x)), F.softplus),
+    "swish with a learned slope": ("elementwise[sigmoid, mul]", lambda x, net: x * torch.sigmoid(net.slope * x), None),
+    "swish with slopes": ("elementwise[sigmoid, mul]", lambda x, net: x * torch.sigmoid(net.slopes * x), None),
+    "tanh of exp": ("elementwise[exp, tanh]", lambda x: torch.tanh(torch.exp(x)), None),
+    "relu cubed": ("elementwise[relu, pow]", lambda x: torch.relu(x) ** 3, None),
+    "a gated tanh of one tensor": ("elementwise[tanh, sigmoid, mul]", lambda x: x.tanh() * x.sigmoid(), None),
+    "residual": ("elementwise[tanh, add]", lambda x: x + x.tanh(), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPELLED)
+def test_a_chain_is_one_call_with_its_values_and_its_name(name):
+    function, spelled, native = SPELLED[name]
+    model, x = net(spelled), torch.randn(N, D, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        before = model.layer(x)
+        after = spelled(before.clone(), model) if spelled.__code__.co_argcount > 1 else spelled(before.clone())
+        bare = model(x)
+        with trace(model, N) as found:
+            assert torch.equal(model(x), bare)
+    (seen,) = found.observations
+    assert (seen.call.name, seen.call.gate) == (f":{function}[0]", False) and not found.excluded
+    torch.testing.assert_close(seen.before, before, check_dtype=False)
+    torch.testing.assert_close(affinity_score(seen.before, seen.after), affinity_score(before, after))
+    if native is not None:
+        torch.testing.assert_close(affinity_score(seen.before, seen.after), affinity_score(before, native(before)))
+
+
+def conv(groups=1):
+    return torch.ones(4, 4 // groups, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (lambda x: x.flip(1) * torch.sigmoid(x), [":sigmoid[0]"]),  # a gate on another tensor
+        (lambda x: x * torch.sigmoid(x.mean(dim=0)), []),  # of no batch
+        (lambda x: F.glu(torch.cat([x, x], 1)), []),
+        (lambda x: (lambda a, b: a * torch.sigmoid(b))(*torch.cat([x, 2 * x], 1).chunk(2, 1)), [":sigmoid[0]"]),
+        (lambda x: F.silu(x[:, :2]) * x[:, 2:4], [":silu[0]"]),  # SwiGLU
+        (lambda x: F.relu(x.tanh()), [":tanh[0]", ":relu[0]"]),  # one after the other
+        (lambda x: F.relu(2 * x.tanh()), [":tanh[0]", ":relu[0]"]),
+        (lambda x: F.relu(x + 3) / 6, [":relu[0]"]),
+        (lambda x: (lambda h: h / h.pow(2).mean(1, keepdim=True).sqrt())(F.relu(x)), [":relu[0]"]),  # then RMS norm
+        (lambda x: (lambda s: x * s + s.flip(1))(torch.sigmoid(x)), [":sigmoid[0]", ":silu[0]"]),  # both are used
+        (lambda x: x**2 + x.exp() + x.sin() + x.clamp(0, 1) + x.clamp(min=0), []),  # plain mathematics
+        (lambda x: x * torch.rsqrt(x.pow(2).mean(1, keepdim=True)), []),
+        (lambda x: F.relu(x + x.flip(1)), [":relu[0]"]),
+        (lambda x: F.relu(x.clone()) + 0 * F.relu(x.flip(1)), [":relu[0]", ":relu[1]"]),
+        (lambda x: (x > 0).float() * x.flip(0), []),
+    ],
+)
+def test_what_is_no_chain_stays_what_it_is(function, names):
+    model, x = net(function), torch.randn(N, D)
+    with torch.no_grad():
+        bare = function(model.layer(x))
+        with trace(model, N) as found:
+            assert torch.equal(function(model.layer(x)), bare)
+    assert [o.call.name for o in found.observations] == names
+
+
+def test_the_start_of_a_call_is_what_the_activation_takes_in_where_nothing_joins_it_again():
+    model = net(lambda x: torch.relu(3 * x + 1) / 6)
+    x = torch.randn(N, D)
+    with torch.no_grad(), trace(model, N) as found:
+        model(x)
+    (seen,) = found.observations
+    torch.testing.assert_close(seen.before, (3 * model.layer(x) + 1).detach())
+    torch.testing.assert_close(seen.after, torch.relu(3 * model.layer(x) + 1).detach())
+
+
+def test_names_are_told_apart_from_their_neighbours():
+    """A grid finds SiLU and not a swish that is nearly one."""
+    for slope in (0.99, 1.01, 1.7, 1.71):
+        with torch.no_grad(), trace(nn.Identity(), N) as found:
+            x = torch.randn(N, D)
+            torch.matmul(x * torch.sigmoid(slope * x), torch.ones(D, 1))
+        assert [o.call.function for o in found.observations] == ["elementwise[sigmoid, mul]"]
+
+
+def test_a_start_that_is_gone_is_not_replaced_by_what_is_left():
+    def vanishing(x):
+        half, root = 0.5 * x, x / math.sqrt(2)
+        x.zero_()
+        return half * (1 + root.tanh())
+
+    x = torch.randn(N, D)
+    with torch.no_grad(), trace(nn.Identity(), N) as found:
+        vanishing(x @ torch.eye(D)) @ torch.ones(D, 1)
+    assert not found.observations
+    (excluded,) = found.excluded
+    assert isinstance(excluded, Undecided) and excluded.name == ":elementwise[tanh, mul][0]"
+    assert "overwritten or gone" in excluded.reason
+
+
+def test_nothing_unpooled_is_kept_of_a_chain():
+    class Silu(nn.Module):
+        def forward(self, x):
+            return x * torch.sigmoid(x)
+
+    model, kept = nn.Sequential(nn.Conv2d(3, 16, 1), Silu(), nn.Conv2d(16, 16, 1), Silu()), []
+    x = torch.randn(4, 3, 8, 8)
+    import weakref
+
+    for layer in model:
+        layer.register_forward_hook(lambda *a: kept.append(weakref.ref(a[-1])))
+    with torch.no_grad(), trace(model, 4) as found:
+        model(x)
+        assert all(reference() is None for reference in kept)
+    assert [o.call.name for o in found.observations] == ["1:silu[0]", "3:silu[0]"]
+
+
+def test_both_gelus_of_gpt2_have_the_same_signature():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(vocab_size=50, n_positions=16, n_embd=32, n_layer=2, n_head=4)
+    torch.manual_seed(0)
+    spelled = transformers.GPT2Model(config).eval()
+    native = copy.deepcopy(spelled)
+    for block in native.h:
+        block.mlp.act = nn.GELU(approximate="tanh")
+    words = [{"input_ids": torch.randint(0, 50, (24, 7))}]
+    one, other = signature(spelled, words), signature(native, words)
+    assert [call.name for call in one.calls] == [call.name for call in other.calls]
+    torch.testing.assert_close(torch.tensor(one.scores), torch.tensor(other.scores), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("micro_batch", [None, 5])
+def test_scores_of_a_chain_are_those_of_the_native_activation(micro_batch):
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.SiLU(), nn.Conv2d(8, 4, 3)]
+    native = nn.Sequential(*layers).eval()
+    spelled = copy.deepcopy(native)
+
+    class Silu(nn.Module):
+        def forward(self, x):
+            return x * torch.sigmoid(x)
+
+    spelled[2] = Silu()
+    x = [torch.randn(16, 3, 9, 9)]
+    one, other = (signature(m, x, companions=True, micro_batch=micro_batch) for m in (native, spelled))
+    assert [call.name for call in one.calls] == [call.name for call in other.calls] == ["2:silu[0]"]
+    torch.testing.assert_close(torch.tensor(one.scores), torch.tensor(other.scores), atol=1e-6, rtol=0)
+    for name, value in one.companions.items():
+        torch.testing.assert_close(torch.tensor(value), torch.tensor(other.companions[name]), atol=1e-5, rtol=0)
