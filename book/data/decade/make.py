@@ -1,0 +1,237 @@
+"""Train the networks of the decade and measure their signatures: writes recipe.json and files in three folders.
+
+    OMP_NUM_THREADS=1 python book/data/decade/make.py recipe                # the trials by which the recipe was chosen
+    OMP_NUM_THREADS=1 python book/data/decade/make.py train                 # every network and seed that is missing
+    OMP_NUM_THREADS=1 python book/data/decade/make.py signatures --anew     # of all weights that are on this machine
+    python book/data/decade/make.py list                                    # what is there, with minutes and accuracy
+
+``results`` holds one file a network and seed, ``weights`` the first seed in half precision, ``signatures`` what those
+weights (rounded as they are stored) give. ``work``, which is not kept with the project, holds checkpoints, snapshots
+and the weights of the other seeds. A stopped training goes on after its last epoch and ends with the same bits; two
+processes may share the work. A seed is that of start weights and training. Fashion-MNIST: Zalando SE, MIT licence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from affscore import signature
+from affscore.engine import versions
+from affscore_book.decade.networks import SETTINGS, build
+from affscore_book.decade.training import (
+    CANDIDATES,
+    FLOORS,
+    RECIPE,
+    ColourData,
+    colour_data,
+    fit_recipe,
+    measure_norm,
+    snapshot_steps,
+)  # fmt: skip
+from affscore_book.kit.stored import open_results, store_results
+from affscore_book.kit.training import accuracy, load_weights, save_weights
+
+FOLDER = Path(__file__).parent
+#: The recipe is chosen on these: a residual network, and the deeper transformer.
+TRIED = ("resnet18", "vit_8")
+#: Seeds of a network; an interval from three is wide.
+SEEDS, MANY_SEEDS = 3, {"resnet18": 9, "vgg11_bn": 9}
+#: One of each main era is also measured during its training.
+FOLLOWED = ("alexnet", "vgg11_bn", "resnet18", "mobilenet_v2", "vit_8", "convnext")
+PROBE = 512
+
+
+class Files:
+    """Where everything of one network and seed lies."""
+
+    def __init__(self, out: Path, name: str, seed: int) -> None:
+        self.name, self.seed = name, seed
+        self.work = out / "work" / f"{name}-{seed}"
+        self.result = out / "results" / f"{name}-{seed}.json"
+        self.signatures = out / "signatures" / f"{name}-{seed}.json"
+        self.weights = out / ("work" if seed else "weights") / f"{name}-{seed}.safetensors"
+        self.checkpoint = self.work.with_suffix(".checkpoint")
+        for file in (self.work, self.result, self.signatures, self.weights):
+            file.parent.mkdir(parents=True, exist_ok=True)
+
+    def snapshot(self, step: int) -> Path:
+        """Weights after a step of the training."""
+        return self.work.with_name(f"{self.work.name}-step{step}.safetensors")
+
+    @contextmanager
+    def claimed(self) -> Iterator[bool]:
+        """Whether no other process works on this one; the lock goes with the process, however that ends."""
+        with self.work.with_suffix(".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+
+def jobs(arguments: argparse.Namespace) -> list[Files]:
+    """Every network and seed, all networks with the first seed before the second."""
+    return [
+        Files(arguments.out, name, seed)
+        for seed in arguments.seeds or range(max(MANY_SEEDS.values()))
+        for name in arguments.only or SETTINGS
+        if seed < MANY_SEEDS.get(name, SEEDS)
+    ]
+
+
+def rounded(values: Any) -> Any:
+    """Floats to six digits after the point, NaN to None."""
+    text = json.dumps(values)
+    return json.loads(text, parse_float=lambda digits: round(float(digits), 6), parse_constant=lambda _: None)
+
+
+def try_recipes(data: ColourData, arguments: argparse.Namespace) -> None:
+    """Short trainings with all candidates."""
+    file, epochs = arguments.out / "recipe.json", 1 if arguments.smoke else 3
+    images = data.train.take(slice(20_000))
+    data = replace(data, train=images)
+    results = open_results(file, {"epochs": epochs, "images": len(images.labels), "seed": 0}, trials={})
+    for name in TRIED:
+        trials = results["trials"].setdefault(name, [])
+        for recipe in CANDIDATES[len(trials) :]:
+            history = fit_recipe(build(name), data, recipe, epochs=epochs, seed=0)
+            seconds = sum(epoch["seconds"] for epoch in history)
+            trials.append(asdict(recipe) | rounded(history[-1] | {"seconds": seconds}))
+            results["seconds"] = round(results["seconds"] + seconds, 1)
+            store_results(file, results, indent=1)
+            print(name, trials[-1], flush=True)
+
+
+def train(files: Files, data: ColourData, epochs: int) -> None:
+    """Train one network, or go on with it; its weights are stored before its result."""
+    network = build(files.name, files.seed)
+    about = {"network": files.name, "seed": files.seed, "data": data.name, "licence": "MIT (Zalando SE)"}
+    steps = snapshot_steps(epochs * -(-len(data.train.labels) // RECIPE.batch_size))[:-1]
+    followed = steps if files.name in FOLLOWED and files.seed < SEEDS else []
+
+    def after_step(step: int) -> None:
+        if step in followed:
+            save_weights(network, files.snapshot(step), about | {"step": step})
+
+    def after_epoch(record: dict[str, float]) -> None:
+        print(files.name, files.seed, rounded(record), flush=True)
+
+    history = fit_recipe(
+        network, data, epochs=epochs, seed=files.seed,
+        checkpoint=files.checkpoint, after_step=after_step, after_epoch=after_epoch,
+    )  # fmt: skip
+    setting = SETTINGS[files.name]
+    record = about | {"year": setting.year, "family": setting.family}
+    record |= {"parameters": sum(parameter.numel() for parameter in network.parameters()), "recipe": asdict(RECIPE)}
+    record |= {"images": len(data.train.labels), "accuracy": accuracy(network, data, data.test)}
+    save_weights(network, files.weights, about)
+    load_weights(network, files.weights)
+    record |= {"accuracy_stored": accuracy(network, data, data.test), "history": history}
+    record["minutes"] = sum(epoch["seconds"] for epoch in history) / 60
+    store_results(files.result, rounded(record) | {"made_with": versions()})
+    files.checkpoint.unlink(missing_ok=True)
+
+
+def measure(files: Files, data: ColourData) -> None:
+    """Signatures of the stored network, of its start, and of its snapshots where it has them."""
+    images = data.standardise(data.validation.images[:PROBE])
+    calls: dict[str, Any] = {}
+    states: dict[str, Any] = {}
+
+    def take(state: str, network: nn.Module, companions: bool = False) -> None:
+        states[state] = {}
+        for pool in ("spatial", "trailing"):
+            found = signature(network, [images], pool=pool, companions=companions)
+            taken = {"scores": found.scores[0].tolist()}
+            taken |= {name: values[0].tolist() for name, values in found.companions.items()}
+            states[state][pool] = rounded(taken)
+            calls[pool] = {"calls": [asdict(call) for call in found.calls]}
+            calls[pool]["excluded"] = [asdict(item) for item in found.excluded]
+
+    network = build(files.name, files.seed)
+    take("start", network)
+    normed = any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
+    if normed:
+        measure_norm(network, data)
+        take("start, norm measured", network)
+    for snapshot in sorted(files.work.parent.glob(files.snapshot(0).name.replace("step0", "step*"))):
+        step = load_weights(network, snapshot)["step"]
+        if normed:
+            measure_norm(network, data)
+        take(f"step {step}, norm measured" if normed else f"step {step}", network)
+    load_weights(network, files.weights)
+    take("trained", network, companions=True)
+    about = {"network": files.name, "seed": files.seed, "images": f"the first {len(images)} for validation"}
+    store_results(files.signatures, about | {"pools": calls, "states": states, "made_with": versions()})
+
+
+def show(files: Files) -> None:
+    """One line on a network and seed."""
+    line = f"{files.name:18} seed {files.seed}"
+    if files.result.exists():
+        result = json.loads(files.result.read_text(encoding="utf-8"))
+        line += "  {accuracy:.4f} ({accuracy_stored:.4f} as stored), {minutes:.1f} min".format(**result)
+        line += "" if result["accuracy"] >= FLOORS[result["family"]] else ", BELOW THE FLOOR"
+        line += ", signatures" if files.signatures.exists() else ", no signatures"
+        line += "" if files.weights.exists() else ", weights gone"
+    elif files.checkpoint.exists():
+        line += f"  after epoch {len(torch.load(files.checkpoint, weights_only=True)['history'])}"
+    else:
+        line += "  missing"
+    print(line)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stage", choices=("recipe", "train", "signatures", "list"))
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
+    parser.add_argument("--only", choices=SETTINGS, nargs="+", metavar="NAME", help="these networks")
+    parser.add_argument("--seeds", type=int, nargs="+", help="these seeds, in this order")
+    parser.add_argument("--root", type=Path, help="folder of the data set")
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--anew", action="store_true", help="measure signatures that are there again")
+    parser.add_argument("--smoke", action="store_true", help="few images")
+    arguments = parser.parse_args(given)
+    torch.set_num_threads(1)
+    if arguments.stage == "list":
+        for files in jobs(arguments):
+            show(files)
+        return
+    data = colour_data(root=arguments.root)
+    if arguments.smoke:
+        parts = {part: getattr(data, part).take(slice(300)) for part in ("train", "validation", "test")}
+        data = replace(data, **parts)
+    if arguments.stage == "recipe":
+        try_recipes(data, arguments)
+        return
+    for files in jobs(arguments):
+        trained = False
+        with files.claimed() as mine:
+            if mine and arguments.stage == "train" and not files.result.exists():
+                train(files, data, arguments.epochs)
+                trained = True
+            wanted = files.weights.exists() and (arguments.anew or not files.signatures.exists())
+            if mine and arguments.stage == "signatures" and wanted:
+                measure(files, data)
+                print(files.name, files.seed, "signatures", flush=True)
+        if trained:  # in a process of its own: a failure there does not end the training of the others
+            again = [sys.executable, __file__, "signatures", "--only", files.name, "--seeds", str(files.seed)]
+            again += ["--out", str(arguments.out)] + ["--smoke"] * arguments.smoke
+            subprocess.run(again + (["--root", str(arguments.root)] if arguments.root else []), check=False)
+
+
+if __name__ == "__main__":
+    main()

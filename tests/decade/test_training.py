@@ -1,0 +1,284 @@
+"""The recipe, trainings that are stopped and go on, and the script that makes the weights and signatures."""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from affscore_book.decade import training
+from affscore_book.decade.networks import SETTINGS, build
+from affscore_book.decade.training import (
+    CANDIDATES,
+    FLOORS,
+    RECIPE,
+    ColourData,
+    Recipe,
+    choose_recipe,
+    colour_data,
+    fit_recipe,
+    measure_norm,
+    snapshot_steps,
+)  # fmt: skip
+from affscore_book.kit.training import Images, accuracy, load_weights
+
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "decade"
+
+
+def stripes(n: int, seed: int) -> Images:
+    """Noise with a bright stripe, across or upright; the label says which."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(n) % 2
+    images = torch.randint(0, 90, (n, 1, 32, 32), generator=generator, dtype=torch.uint8)
+    images[labels == 0, :, 16] = 255
+    images[labels == 1, :, :, 16] = 255
+    return Images(images, labels)
+
+
+@pytest.fixture(scope="module")
+def data() -> ColourData:
+    parts = [stripes(n, seed) for seed, n in enumerate((140, 40, 40))]
+    return ColourData("stripes", *parts, torch.tensor([0.2]), torch.tensor([0.2]))
+
+
+def state_of(network: nn.Module) -> dict[str, Any]:
+    return {name: value.clone() for name, value in network.state_dict().items()}
+
+
+class Killed(Exception):
+    pass
+
+
+# ------------------------------------------------------------------------------------------------ the training
+
+
+@pytest.mark.parametrize(("name", "stop"), [("vgg11_bn", 1), ("vgg11_bn", 4), ("vgg11_bn", 5), ("vit_8", 4)])
+def test_a_stopped_training_goes_on_with_the_same_bits(data, tmp_path, name, stop):
+    """Two steps an epoch: stopped in the first epoch, at the end of the second before its checkpoint, in the third."""
+    unbroken, epochs = build(name), 3
+    history = fit_recipe(unbroken, data, epochs=epochs, seed=4)
+
+    def kill(step: int) -> None:
+        if step == stop:
+            raise Killed
+
+    file = tmp_path / "run.checkpoint"
+    with pytest.raises(Killed):
+        fit_recipe(build(name), data, epochs=epochs, seed=4, checkpoint=file, after_step=kill)
+    assert file.exists() == (stop > 2)
+    resumed, steps = build(name), []
+    again = fit_recipe(resumed, data, epochs=epochs, seed=4, checkpoint=file, after_step=steps.append)
+    assert steps == list(range((stop - 1) // 2 * 2 + 1, 7))
+    expected, found = state_of(unbroken), state_of(resumed)
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
+    assert [epoch["loss"] for epoch in again] == [epoch["loss"] for epoch in history]
+
+
+def test_a_finished_checkpoint_gives_the_network_without_a_step(data, tmp_path):
+    network, file = build("vit_8"), tmp_path / "run.checkpoint"
+    fit_recipe(network, data, epochs=1, seed=0, checkpoint=file)
+    loaded = build("vit_8", seed=1)
+    fit_recipe(loaded, data, epochs=1, seed=0, checkpoint=file, after_step=lambda step: pytest.fail("a step"))
+    assert not loaded.training
+    assert all(map(torch.equal, network.parameters(), loaded.parameters()))
+
+
+@pytest.mark.parametrize("other", [{"seed": 1}, {"epochs": 2}, {"recipe": Recipe(0.5, 0.0)}])
+def test_the_checkpoint_of_another_run_is_refused(data, tmp_path, other):
+    file = tmp_path / "run.checkpoint"
+    settings: dict[str, Any] = {"recipe": RECIPE, "epochs": 1, "seed": 0}
+    fit_recipe(build("vit_8"), data, **settings, checkpoint=file)
+    with pytest.raises(ValueError, match="belongs to a run with"):
+        fit_recipe(build("vit_8"), data, **settings | other, checkpoint=file)
+
+
+def test_order_and_augmentation_come_from_the_seed(data):
+    networks = [build("vit_8") for _ in range(2)]
+    losses = [fit_recipe(network, data, epochs=1, seed=i)[0]["loss"] for i, network in enumerate(networks)]
+    assert losses[0] != losses[1]
+
+
+def test_a_training_learns(data):
+    network = build("vgg11_bn")
+    history = fit_recipe(network, data, epochs=4, seed=0)
+    assert history[-1]["loss"] < 0.5 * history[0]["loss"] and not network.training
+
+
+def test_a_loss_that_is_not_finite_stops_the_training(data):
+    network = build("vit_8")
+    nn.init.constant_(network.conv_proj.weight, torch.nan)
+    with pytest.raises(ValueError, match="loss of epoch 1 is not finite"):
+        fit_recipe(network, data, epochs=1, seed=0)
+
+
+@pytest.mark.parametrize("name", ["mnasnet", "mobilenet_v3", "vgg11_bn"])
+def test_batch_norm_statistics_leave_their_start(data, name):
+    network = build(name)
+    start = state_of(network)
+    fit_recipe(network, data, epochs=1, seed=0)
+    for key, value in state_of(network).items():
+        if key.endswith("running_var"):
+            assert not torch.equal(value, start[key]), key
+            assert torch.equal(value, value.clamp(min=0.75 * start[key])), key  # two steps of .1 at most
+
+
+def test_measured_norm_gives_activations_of_mean_0_and_variance_1(data):
+    network = build("vgg11_bn").eval()
+    seen: dict[str, torch.Tensor] = {}
+    norms = {name: module for name, module in network.named_modules() if isinstance(module, nn.BatchNorm2d)}
+    for name, module in norms.items():
+        module.register_forward_hook(lambda module, inputs, output, name=name: seen.update({name: output.clone()}))
+    parameters = [parameter.clone() for parameter in network.parameters()]
+    for _ in range(2):  # whatever the statistics were before
+        measure_norm(network, data)
+        with torch.no_grad():
+            network(data.standardise(data.train.images))
+        first = seen["features.1"]
+        assert first.mean(dim=(0, 2, 3)).numpy() == pytest.approx(0, abs=1e-4)
+        assert first.var(dim=(0, 2, 3)).numpy() == pytest.approx(1, abs=0.01)
+    assert all(map(torch.equal, network.parameters(), parameters))
+    assert not network.training and all(module.momentum == 0.1 for module in norms.values())
+
+
+# -------------------------------------------------------------------------------------------- data and recipe
+
+
+def test_grey_images_have_three_equal_channels(data):
+    images = data.standardise(data.train.images[:5])
+    assert images.shape == (5, 3, 32, 32)
+    assert torch.equal(images[:, 0], images[:, 1]) and torch.equal(images[:, 0], images[:, 2])
+
+
+def test_the_data_are_fashion_mnist_with_validation_images_apart():
+    everything = colour_data()
+    assert [len(part.labels) for part in (everything.train, everything.validation, everything.test)] == [
+        55_000, 5_000, 10_000,
+    ]  # fmt: skip
+    images = everything.standardise(everything.train.images[:2000])
+    assert images.mean().item() == pytest.approx(0, abs=0.03) and images.std().item() == pytest.approx(1, abs=0.03)
+
+
+@pytest.mark.parametrize("total", [1, 5, 100, 3440])
+def test_snapshots_are_evenly_spaced_in_the_logarithm(total):
+    steps = snapshot_steps(total)
+    assert steps[0] == 1 and steps[-1] == total and len(steps) <= training.SNAPSHOTS
+    if total == 3440:
+        assert np.diff(np.log(steps[4:])) == pytest.approx(np.log(total) / 11, abs=0.03)
+
+
+def test_the_recipe_is_what_the_rule_says_of_the_stored_trials():
+    trials = json.loads((FOLDER / "recipe.json").read_text(encoding="utf-8"))["trials"]
+    tried = [Recipe(**{key: trial[key] for key in asdict(RECIPE)}) for trial in next(iter(trials.values()))]
+    assert tuple(tried) == CANDIDATES
+    assert {SETTINGS[name].family for name in trials} == set(FLOORS)
+    assert choose_recipe(trials) == RECIPE
+
+
+def test_the_rule_takes_the_largest_mean_and_of_equals_the_first():
+    def trials(*accuracies: float) -> list[dict[str, float]]:
+        return [asdict(recipe) | {"validation": a} for recipe, a in zip(CANDIDATES, accuracies, strict=False)]
+
+    assert choose_recipe({"a": trials(0.5, 0.9, 0.7), "b": trials(0.5, 0.1, 0.7)}) == CANDIDATES[2]
+    assert choose_recipe({"a": trials(0.5, 0.25), "b": trials(0.5, 0.75)}) == CANDIDATES[0]
+
+
+# ------------------------------------------------------------------------------------------------- the script
+
+
+@pytest.fixture(scope="module")
+def script() -> Any:
+    spec = importlib.util.spec_from_file_location("make_decade", FOLDER / "make.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_script_trains_what_is_missing_and_measures_it(script, data, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(script, "colour_data", lambda root: data)
+    options = ["--out", str(tmp_path), "--only", "vgg11_bn", "--seeds", "0", "1", "--smoke"]
+    measured: list[list[str]] = []
+    monkeypatch.setattr(script.subprocess, "run", lambda command, check: measured.append(command[2:]))
+    script.main(["train", "--epochs", "2", *options])
+    assert len(measured) == 2
+    for command in measured:
+        script.main(command)
+    for seed, folder in enumerate(("weights", "work")):
+        result = json.loads((tmp_path / "results" / f"vgg11_bn-{seed}.json").read_text())
+        network = build("vgg11_bn", seed=5)
+        about = load_weights(network, tmp_path / folder / f"vgg11_bn-{seed}.safetensors")
+        assert (about["network"], about["seed"]) == ("vgg11_bn", seed) and len(result["history"]) == 2
+        assert accuracy(network, data, data.test) == result["accuracy_stored"]
+        signatures = json.loads((tmp_path / "signatures" / f"vgg11_bn-{seed}.json").read_text())
+        states = signatures["states"]
+        steps = [f"step {step}, norm measured" for step in snapshot_steps(2 * 2)[:-1]]
+        assert set(states) == {"start", "start, norm measured", "trained", *steps}
+        calls = signatures["pools"]["spatial"]["calls"]
+        assert all(len(values["scores"]) == len(calls) for state in states.values() for values in state.values())
+        assert states["start"] != states["start, norm measured"] and "cka" in states["trained"]["spatial"]
+    assert not list(tmp_path.rglob("*.checkpoint")) and not list(tmp_path.rglob("*.part"))
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
+    script.main(["train", "--epochs", "2", *options])
+    script.main(["signatures", *options])
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == before
+    capsys.readouterr()
+    script.main(["list", "--out", str(tmp_path), "--only", "vgg11_bn", "swin", "--seeds", "0"])
+    lines = capsys.readouterr().out.splitlines()
+    assert "BELOW THE FLOOR, signatures" in lines[0] and lines[1].endswith("missing")
+
+
+def test_the_work_is_done_in_the_order_of_the_seeds(script, tmp_path):
+    arguments = script.argparse.Namespace(out=tmp_path, seeds=None, only=None)
+    order = [(files.seed, files.name) for files in script.jobs(arguments)]
+    assert len(order) == len(set(order)) == 3 * len(SETTINGS) + 12
+    assert [seed for seed, _ in order] == sorted(seed for seed, _ in order)
+    assert [name for seed, name in order if seed == 1] == list(SETTINGS)
+
+
+def test_what_another_process_works_on_is_left_to_it(script, data, tmp_path, monkeypatch):
+    """Its lock goes when it is killed."""
+    monkeypatch.setattr(script, "colour_data", lambda root: data)
+    files = script.Files(tmp_path, "vit_8", 0)
+    hold = f"import fcntl, time; f = open({str(files.work.with_suffix('.lock'))!r}, 'w'); "
+    hold += f"fcntl.flock(f, {fcntl.LOCK_EX}); print('held', flush=True); time.sleep(100)"
+    with subprocess.Popen([sys.executable, "-c", hold], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None and other.stdout.readline() == "held\n"
+        with files.claimed() as mine:
+            assert not mine
+        script.main(["train", "--out", str(tmp_path), "--only", "vit_8", "--seeds", "0", "--smoke"])
+        assert not files.result.exists()
+        other.kill()
+    with files.claimed() as mine:
+        assert mine
+        with files.claimed() as twice:
+            assert not twice
+
+
+# ------------------------------------------------------------------------------------------- what is stored
+
+
+def test_every_stored_network_reaches_the_floor_and_keeps_it_in_half_precision():
+    for file in sorted((FOLDER / "results").glob("*.json")):
+        result = json.loads(file.read_text(encoding="utf-8"))
+        assert file.stem == f"{result['network']}-{result['seed']}"
+        assert result["accuracy"] >= FLOORS[result["family"]], file.stem
+        assert result["accuracy_stored"] == pytest.approx(result["accuracy"], abs=0.001), file.stem
+        assert Recipe(**result["recipe"]) == RECIPE and len(result["history"]) == 8 and result["images"] == 55_000
+
+
+def test_stored_weights_fit_their_networks_and_are_small():
+    weights = sorted((FOLDER / "weights").glob("*.safetensors"))
+    assert sum(file.stat().st_size for file in weights) < 13e6
+    for file in weights:
+        name = file.stem.removesuffix("-0")
+        assert load_weights(build(name), file)["network"] == name
