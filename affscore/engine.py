@@ -10,9 +10,10 @@ The caller's thread settings decide how many workers there are, and change no bi
 from __future__ import annotations
 
 import itertools
+import operator
 import platform
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
@@ -114,7 +115,7 @@ def signature(
             from tqdm.auto import tqdm
         except ImportError as error:
             raise ImportError("progress needs the package tqdm: pip install tqdm.") from error
-        running = tqdm(running, desc="batches", total=len(batches) if isinstance(batches, Sized) else None)
+        running = tqdm(running, desc="batches", total=operator.length_hint(batches) or None)
     try:
         for result in running:
             results.append(result)

@@ -6,8 +6,9 @@ What the caller set (training modes of modules, TF32) is as before afterwards, a
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,9 @@ from affscore.settings import Settings
 from affscore.tracing import trace
 
 __all__ = ["Forward", "Inputs", "evaluating", "inputs_of", "length", "tf32"]
+
+# Training modes and TF32 are settings of networks and of the process, not of a thread.
+_TURN = threading.RLock()
 
 #: What a network is called with: one tensor, or tensors by the names of arguments.
 Inputs = Tensor | dict[str, Tensor]
@@ -62,13 +66,46 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def tf32(allowed: bool) -> Iterator[None]:
-    """TF32 or not in the block: its ten bits of mantissa show in the second decimal of some scores."""
-    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = allowed
-    try:
+    """TF32 or not in the block: its ten bits of mantissa show in the second decimal of some scores.
+
+    Of PyTorch's two interfaces the older one is used, so that a network may read either, and both are as before
+    afterwards. Processors multiply in float32.
+    """
+    backends = torch.backends
+    older: list[tuple[Any, ...]] = []
+    # Where the caller mixed both interfaces the older one cannot be read, and stays so.
+    with suppress(RuntimeError):
+        older.append((setattr, backends.cudnn, "allow_tf32", backends.cudnn.allow_tf32))
+    with suppress(RuntimeError):
+        older.append((torch.set_float32_matmul_precision, torch.get_float32_matmul_precision()))
+    with ExitStack() as stack:
+        if hasattr(backends, "fp32_precision"):  # since torch 2.9
+            # The first three stand for those without a setting of their own, which shows only when they are off.
+            special = (backends.mkldnn.conv, backends.mkldnn.rnn, backends.mkldnn.matmul)
+            special += (backends.cudnn.conv, backends.cudnn.rnn, backends.cuda.matmul)
+            for place in (backends, backends.cudnn, backends.mkldnn, *special):
+                stack.callback(setattr, place, "fp32_precision", place.fp32_precision)
+                place.fp32_precision = "none"
+        for setting in older:
+            stack.callback(*setting)
+        backends.cudnn.allow_tf32 = allowed
+        torch.set_float32_matmul_precision("high" if allowed else "highest")
         yield
-    finally:
-        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
+
+
+@contextmanager
+def undisturbed(model: nn.Module) -> Iterator[None]:
+    """One pass at a time in this process; ValueError if another thread changed the network in the meantime."""
+
+    def state() -> list[Any]:
+        weights = [(p.data_ptr(), 0 if p.is_inference() else p._version) for p in model.parameters()]
+        return [weights, [module.training for module in model.modules()]]
+
+    with _TURN, evaluating(model):
+        before = state()
+        yield
+        if state() != before:
+            raise ValueError("the network was trained or changed while it ran; measure a copy of it.")
 
 
 @dataclass
@@ -82,10 +119,11 @@ class Forward:
     def __call__(self, inputs: Inputs) -> Trace:
         with ExitStack() as stack:
             stack.enter_context(torch.no_grad())
-            stack.enter_context(evaluating(self.model))
+            stack.enter_context(undisturbed(self.model))
             stack.enter_context(tf32(self.settings.precision == "tf32"))
-            if self.settings.precision == "bf16":
-                stack.enter_context(torch.autocast(self.device.type, dtype=torch.bfloat16))
+            if torch.amp.is_autocast_available(self.device.type):  # the caller's, if there is one, does not count
+                bf16 = self.settings.precision == "bf16"
+                stack.enter_context(torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16))
             return _joined([(self._run(part), length(part)) for part in _parts(inputs, self.settings.micro_batch)])
 
     def _run(self, part: Inputs) -> Trace:

@@ -1,6 +1,9 @@
 """One pass over a batch: in pieces, from any kind of batch, and the network is afterwards as it was."""
 
 import contextlib
+import functools
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from torch import nn
 
 from affscore import signature
 from affscore.forward import evaluating, tf32
+from affscore.signature import SignatureError
 
 
 @pytest.mark.parametrize("micro_batch", [1, 5, 31, 32, 100])
@@ -125,3 +129,135 @@ def test_modes_and_tf32_come_back_also_after_an_error(error, allowed):
             raise error
     assert [module.training for module in model.modules()] == modes
     assert (torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32) == before
+
+
+NEW = [
+    ("", "tf32"),
+    ("", "ieee"),
+    ("cuda.matmul", "tf32"),
+    ("cudnn", "tf32"),
+    ("cudnn.conv", "none"),
+    ("cudnn.rnn", "ieee"),
+    ("mkldnn", "bf16"),
+    ("mkldnn.matmul", "bf16"),
+]
+PLACES = ("", "cudnn", "mkldnn", "cuda.matmul", "cudnn.conv", "cudnn.rnn", "mkldnn.matmul", "mkldnn.conv", "mkldnn.rnn")
+
+
+def backend(path):
+    return functools.reduce(getattr, path.split(".") if path else [], torch.backends)
+
+
+def shown():
+    """What every setting shows, with those that stand for others and without."""
+    with contextlib.ExitStack() as stack:
+        found = [backend(path).fp32_precision for path in PLACES]
+        for path in PLACES[:3]:
+            stack.callback(setattr, backend(path), "fp32_precision", backend(path).fp32_precision)
+            backend(path).fp32_precision = "none"
+        return found + [backend(path).fp32_precision for path in PLACES]
+
+
+@pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="torch before 2.9 has other settings")
+@pytest.mark.parametrize("error", [None, KeyError])
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize(("path", "value"), NEW)
+def test_settings_of_precision_are_those_asked_for_in_the_block_and_as_before_after_it(path, value, allowed, error):
+    before = backend(path).fp32_precision
+    backend(path).fp32_precision = value
+    try:
+        was = shown()
+        with contextlib.suppress(KeyError), tf32(allowed):
+            inside = {place: backend(place).fp32_precision for place in PLACES}
+            assert {inside[place] == "tf32" for place in PLACES[3:6]} == {allowed}
+            assert {inside[place] for place in PLACES[7:]} <= {"ieee", "none"} and "bf16" not in inside.values()
+            assert torch.backends.cudnn.allow_tf32 == torch.backends.cuda.matmul.allow_tf32 == allowed
+            if error:
+                raise error
+        assert shown() == was
+    finally:
+        backend(path).fp32_precision = before
+
+
+@pytest.mark.parametrize("precision", ["full", "bf16"])
+def test_the_autocast_of_the_caller_does_not_count(precision):
+    model, batches = network(), images(1)
+    alone = signature(model, batches, precision=precision)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = signature(model, batches, precision=precision)
+        assert torch.is_autocast_enabled("cpu")
+    np.testing.assert_array_equal(inside.scores, alone.scores)
+
+
+def together(*functions):
+    """Run functions in threads that start at the same time; their results, or the errors they raised."""
+    start = threading.Barrier(len(functions))
+
+    def run(function):
+        start.wait()
+        return function()
+
+    with ThreadPoolExecutor(len(functions)) as pool:
+        return [future.result() for future in [pool.submit(run, function) for function in functions]]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_signatures_in_several_threads_are_those_of_one(shared):
+    models = [network()] * 3 if shared else [network() for _ in range(3)]
+    batches = images(6)
+    alone = [signature(model.train(), batches) for model in models]
+    found = together(*(lambda model=model: signature(model, batches) for model in models))
+    for one, other in zip(alone, found, strict=True):
+        assert one.calls == other.calls
+        np.testing.assert_array_equal(one.scores, other.scores)
+    assert all(model.training for model in models)
+
+
+def test_beside_a_thread_that_trains_another_network_names_stay():
+    batches, done, alone = images(4), threading.Event(), signature(network(), images(4))
+
+    def train():
+        model = nn.Sequential(*[nn.Sequential(nn.Linear(9, 9), nn.ReLU()) for _ in range(5)])
+        steps = 0
+        while not done.is_set():
+            model(torch.randn(8, 9)).sum().backward()
+            steps += 1
+        return steps
+
+    def measure():
+        try:
+            return [signature(network(), batches) for _ in range(8)]
+        finally:
+            done.set()
+
+    steps, found = together(train, measure)
+    assert steps > 0
+    for one in found:
+        assert one.calls == alone.calls
+        np.testing.assert_array_equal(one.scores, alone.scores)
+
+
+class Trained(nn.Sequential):
+    """Something changes it while it runs, as a thread that trains would."""
+
+    def __init__(self, change):
+        super().__init__(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU())
+        self.change = change
+
+    def forward(self, x):
+        self.change(self)
+        return super().forward(x)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda net: net[0].weight.mul_(2),
+        lambda net: setattr(net[0].weight, "data", net[0].weight.data.clone()),
+        lambda net: net.train(),
+        lambda net: net[1].train(),
+    ],
+)
+def test_a_network_that_changes_while_it_runs_is_refused(change):
+    with pytest.raises(SignatureError, match="the network was trained or changed while it ran; measure a copy of it"):
+        signature(Trained(change), [torch.randn(9, 4)])
