@@ -9,6 +9,7 @@ import torch
 
 from affscore_book.activations.laws import score_curve
 from affscore_book.activations.sweeps import FIGURE_8, Sweep, load_sweep, pooled_score, sample_score
+from affscore_book.redshift.networks import layer_scores
 
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "activations" / "figure_8.json"
 
@@ -89,3 +90,11 @@ def test_a_sweep_with_missing_scores_is_refused(tmp_path):
     (tmp_path / "sweep.json").write_text('{"settings": {"means": [1], "stds": [1]}, "scores": {"relu": []}}')
     with pytest.raises(ValueError, match=r"is not a complete file of book/data/activations/figure_8\.py"):
         load_sweep(tmp_path / "sweep.json")
+
+
+@pytest.mark.parametrize("in_place", [torch.relu_, torch.nn.ReLU(inplace=True), lambda x: x.clamp_(min=0)])
+def test_functions_that_work_in_place_get_a_copy(in_place):
+    sizes = {"channels": 8, "positions": 4, "pool": 2, "n": 50}
+    assert sample_score(in_place, 0, 1, 50, 3) == pytest.approx(sample_score("relu", 0, 1, 50, 3), rel=1e-12)
+    assert pooled_score(in_place, **sizes) == pytest.approx(pooled_score("relu", **sizes), rel=1e-12)
+    torch.testing.assert_close(layer_scores(in_place, seed=1, grid=6), layer_scores("relu", seed=1, grid=6))

@@ -278,7 +278,9 @@ def lookup(activation: AnyActivation) -> ActivationFunction:
         return CATALOGUE[activation]
     if callable(activation):
         title = getattr(activation, "__name__", type(activation).__name__).replace("<lambda>", "custom")
-        return ActivationFunction("custom", title, "custom", "", activation, (_nan, _nan), False, "")
+        # On a copy: a function that works in place would change the input that its output is compared with.
+        function = lambda x: activation(x.clone())  # noqa: E731
+        return ActivationFunction("custom", title, "custom", "", function, (_nan, _nan), False, "")
     raise TypeError(
         f"activation is {activation!r}; it should be a name, an ActivationFunction or a function of a tensor."
     )
