@@ -81,7 +81,7 @@ def narrow(network: nn.Module, by: int, initialise: Callable[[nn.Module], None])
 
     >>> by4 = narrow(nn.Sequential(nn.Conv2d(3, 64, 3), nn.BatchNorm2d(64)), 4, lambda module: None)
     >>> [tuple(parameter.shape) for parameter in by4.parameters()]
-    [(16, 3, 3, 3), (16,), (16,)]
+    [(16, 3, 3, 3), (16,), (16,), (16,)]
     """
 
     def part(channels: int) -> int:

@@ -88,7 +88,7 @@ def snapshot_steps(total: int) -> list[int]:
     """At most :data:`SNAPSHOTS` steps from 1 to ``total``, evenly spaced in their logarithm.
 
     >>> snapshot_steps(3440)
-    [1, 2, 4, 9, 19, 40, 85, 178, 373, 782, 1640, 3440]
+    [1, 2, 4, 9, 19, 41, 85, 178, 373, 783, 1641, 3440]
     """
     return sorted({round(step) for step in np.geomspace(1, total, SNAPSHOTS)})
 
