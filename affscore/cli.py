@@ -7,13 +7,13 @@ expected (a name that does not exist, data that is not there, a disk that is ful
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -58,7 +58,12 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. Returns the exit status: 0, 2 after an error, 130 after an interruption by the keyboard."""
     options = parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for names of files that are no text
     try:
+        for name in {"output", "record", "out", "folder"} & vars(options).keys():
+            if (path := getattr(options, name)) is not None:
+                setattr(options, name, expanded(name, path))
         with _plain_warnings():
             return options.run(options)
     except KeyboardInterrupt as error:
@@ -80,9 +85,6 @@ def run_signature(options: argparse.Namespace) -> int:
     from affscore.zoo.datasets import check_name, load_dataset
     from affscore.zoo.models import load_model, require
 
-    for name in ("output", "record"):
-        if getattr(options, name) is not None:
-            setattr(options, name, expanded(name, getattr(options, name)))
     if options.output:
         check_writable(options.output)
         check_writable(_partial(options.output))
@@ -115,7 +117,7 @@ def run_signature(options: argparse.Namespace) -> int:
                 result = run(
                     net.model, batches, options.record, options.model,
                     device=device, provenance=facts, restart=options.restart, ranks=ranks, progress=bar.update,
-                    settings=settings, say=None if options.quiet else partial(bar.write, file=sys.stderr),
+                    settings=settings, say=None if options.quiet else lambda text: bar.write(text, file=sys.stderr),
                 )  # fmt: skip
         else:
             facts["data"] = batches.provenance

@@ -38,7 +38,7 @@ NAMES = ("photographs", "fashion-mnist", "cifar10", "cifar100", "imagenet", "ima
 EXPECTED = {"imagenet": 50_000, "imagenette": 3_925}
 DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
 SAMPLE = 4096  # bytes read at a time of an image file for its checksum
-BITS, BLACK_IS_ZERO = 258, 262  # TIFF's tags of bits in a sample and of what zero means
+BITS, BLACK_IS_ZERO = 258, 262  # tags of TIFF
 CROP_AREA = (0.2, 1.0)  # of the photograph
 CROP_RATIO = (3 / 4, 4 / 3)  # width / height
 
@@ -293,9 +293,10 @@ def _decode(path: Path, name: str) -> Any:
 
 def _eight_bits(image: Any) -> np.ndarray:
     """Grey values of more than 8 bits, which Pillow's own conversion would cut off at 255, as uint8 (H, W)."""
-    known = image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM"))
-    tags = getattr(image, "tag_v2", {})  # of TIFF
-    if not known or tags.get(BITS, (16,)) != (16,) or tags.get(BLACK_IS_ZERO, 1) != 1:
+    tags = getattr(image, "tag_v2", {})
+    sixteen = image.mode.startswith("I;16") and (tags.get(BITS), tags.get(BLACK_IS_ZERO)) == ((16,), 1)
+    # Pillow itself stretches PPM's to 16 bits.
+    if not {"PNG": True, "PPM": image.mode == "I", "TIFF": sixteen}.get(image.format):
         raise ValueError(f"which values of mode {image.mode} are black and white is not known")
     return ((np.asarray(image, np.uint32) + 128) // 257).astype(np.uint8)
 

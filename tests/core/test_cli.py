@@ -1,5 +1,6 @@
 """The command line: results on standard output, one sentence for every error that can be expected."""
 
+import io
 import json
 import os
 import subprocess
@@ -138,16 +139,17 @@ def test_too_few_images_and_empty_folder(images, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("output", [
-    "missing/a.json", ".", "fifo", "link to null", "circle", "link to nowhere", "n" * 300, "p" * 250, "/dev/null",
-    "/dev/stdout",
+    "missing/a.json", ".", "fifo", "to null", "to stdout", "circle", "to nowhere", "n" * 300, "p" * 250,
 ])  # fmt: skip
 def test_bad_output_is_refused_before_any_work(monkeypatch, tmp_path, output):
     def work(*_, **__):
         raise AssertionError("the work began")
 
     os.mkfifo(tmp_path / "fifo")
-    for link, target in (("link to null", "/dev/null"), ("circle", "circle"), ("link to nowhere", "no/folder/a.json")):
-        (tmp_path / link).symlink_to(target)
+    links = {"null": "/dev/null", "stdout": "/proc/self/fd/1", "nowhere": "no/folder/a.json"}
+    for name, target in links.items():
+        (tmp_path / f"to {name}").symlink_to(target)
+    (tmp_path / "circle").symlink_to("circle")
     before = set(tmp_path.iterdir())
     monkeypatch.setattr("affscore.zoo.models.load_model", work)
     assert cli.main([*NOISE, "--output", str(tmp_path / output)]) == 2
@@ -156,15 +158,16 @@ def test_bad_output_is_refused_before_any_work(monkeypatch, tmp_path, output):
     assert set(tmp_path.iterdir()) == before and all(path.is_symlink() for path in before - {tmp_path / "fifo"})
 
 
-@pytest.mark.parametrize("output", ["/dev/stdout", "out.txt"])
+@pytest.mark.parametrize("output", ["link", "out.txt"])
 def test_the_file_that_standard_output_goes_to_is_not_replaced(tmp_path, output):
+    (tmp_path / "link").symlink_to("/proc/self/fd/1")  # as /dev/stdout, which a mistake here would replace
     with (tmp_path / "out.txt").open("w") as out:
         run = subprocess.run(
             [sys.executable, "-m", "affscore", *NOISE, "--output", output],
             stdout=out, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
         )  # fmt: skip
     assert run.returncode == 2 and "standard output" in one_sentence(run.stderr)
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.txt", "")]
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "out.txt").read_text() == ""
 
 
 def test_folder_that_cannot_be_written_is_refused(monkeypatch, tmp_path, capsys):
@@ -186,6 +189,26 @@ def test_result_is_printed_even_where_it_cannot_be_written_in_the_end(monkeypatc
     assert cli.main([*NOISE, "--quiet", "--output", str(tmp_path / "a.json")]) == 2
     out, err = capsys.readouterr()
     assert "relu" in out and "No space left" in one_sentence(err)
+
+
+def test_result_is_written_even_where_nobody_reads_it(monkeypatch, tmp_path, capsys):
+    class Left(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(sys, "stdout", Left())
+    assert cli.main([*NOISE, "--quiet", "--output", str(tmp_path / "a.json")]) == 2
+    assert "Broken pipe" in capsys.readouterr().err
+    assert len(affscore.Signature.load(tmp_path / "a.json").scores) == 1
+
+
+def test_a_name_that_cannot_be_printed_loses_nothing(images, tmp_path):
+    (images / os.fsdecode(b"\xff.png")).write_bytes(b"broken")
+    arguments = ["--dataset", str(images), "--batch-size", "11", "--quiet", "--output", str(tmp_path / "a.json")]
+    run = subprocess.run([sys.executable, "-m", "affscore", *NET, *arguments], capture_output=True, text=True)
+    assert run.returncode == 0 and "Skipped: \\udcff.png" in run.stdout
+    skipped = affscore.Signature.load(tmp_path / "a.json").provenance["data"]["skipped"]
+    assert [entry["file"] for entry in skipped] == ["\udcff.png"]
 
 
 def test_finished_batches_are_kept_when_a_later_one_fails(monkeypatch, tmp_path, capsys):

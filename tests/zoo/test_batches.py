@@ -1,5 +1,6 @@
 """Batches: every image once, the same values with workers or without, nothing skipped in silence."""
 
+import json
 import multiprocessing
 import os
 import time
@@ -7,6 +8,7 @@ import warnings
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import torchvision.datasets
@@ -61,11 +63,24 @@ def test_batches_are_shuffled_by_the_seed(seed):
 @pytest.mark.parametrize(("argument", "value"), [
     ("batch_size", 1), ("batch_size", 0), ("batch_size", 2.0), ("batch_size", True),
     ("batches", 0), ("batches", -1), ("batches", 1.5), ("seed", -1), ("workers", -1), ("workers", 2.0),
+    ("batch_size", np.float64(4)), ("batches", np.bool_(True)), ("seed", "3"), ("seed", None),
 ])  # fmt: skip
 def test_bad_numbers_are_named(argument, value):
     with pytest.raises(ValueError, match=f"^{argument} is ") as error:
         load_dataset("random", preprocess=pixels, **{argument: value})
     sentence(error, repr(value))
+
+
+def test_more_workers_than_any_machine_has_are_refused():
+    """And not begun: a million processes would be started at once."""
+    with pytest.raises(ValueError, match=r"^workers is 1000000; .* whole number from 0 to "):
+        numbered(100, 20, workers=1_000_000)
+
+
+def test_numbers_of_numpy_are_numbers():
+    plain, other = numbered(100, 20, 3, 4), numbered(100, np.int64(20), np.uint8(3), np.int32(4), workers=np.int16(0))
+    assert [numbers(b) for b in plain] == [numbers(b) for b in other]
+    assert json.dumps(plain.provenance) == json.dumps(other.provenance)
 
 
 def test_too_many_batches_are_refused():

@@ -3,6 +3,8 @@
 import gzip
 import hashlib
 import io
+import json
+import os
 import pickle
 import shutil
 import struct
@@ -339,6 +341,111 @@ def test_every_mode_becomes_three_channels(tmp_path, mode, value, suffix):
     assert batch.shape == (2, 3, 8, 8)
 
 
+def tiff(values, bits=16, black_is_zero=1, kind=1, order="<"):
+    """An uncompressed grey TIFF file, written from its definition; ``kind`` 1 holds unsigned numbers, 2 signed ones."""
+    data = values.tobytes() if isinstance(values, np.ndarray) else values
+    entries = [(256, 4), (257, 4), (258, bits), (259, 1), (262, black_is_zero), (273, 8), (277, 1), (278, 4),
+               (279, len(data)), (339, kind)]  # fmt: skip
+    head = {"<": b"II", ">": b"MM"}[order] + struct.pack(f"{order}HI", 42, 8 + len(data))
+    rows = b"".join(struct.pack(f"{order}HHII", tag, 4, 1, value) for tag, value in entries)
+    return head + data + struct.pack(f"{order}H", len(entries)) + rows + bytes(4)
+
+
+GREY = np.arange(0, 256, 17, dtype=np.uint16).reshape(4, 4) * 257  # 16 values of 16 bits from black to white
+DEEP = {
+    "png": GREY, "tif": GREY, "big.tif": tiff(GREY.astype(">u2"), order=">"), "little.tif": tiff(GREY.astype("<u2")),
+    "pgm": b"P5 4 4 65535\n" + GREY.astype(">u2").tobytes(),
+    "ten.pgm": b"P5 4 4 510\n" + (GREY // 257 * 2).astype(">u2").tobytes(),
+    "plain.pgm": b"P2 4 4 65535\n" + " ".join(map(str, GREY.ravel())).encode(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", DEEP)
+def test_16_bits_keep_their_values(tmp_path, suffix):
+    """Oracle: the same image in 8 bits."""
+    for i in range(2):
+        path = tmp_path / f"{i}.{suffix}"
+        path.write_bytes(DEEP[suffix]) if isinstance(DEEP[suffix], bytes) else Image.fromarray(GREY).save(path)
+    batch = load_dataset(tmp_path, preprocess=lambda i: pixels(i, (4, 4)), batch_size=2)[0]
+    assert np.array_equal(batch[0].numpy(), np.stack([GREY // 257] * 3))
+
+
+def test_16_bits_are_rounded_to_the_nearest_of_8(tmp_path):
+    values = np.arange(65536, dtype=np.uint16).reshape(256, 256)
+    for i in range(2):
+        Image.fromarray(values).save(tmp_path / f"{i}.png")
+    batch = load_dataset(tmp_path, preprocess=lambda i: pixels(i, (256, 256)), batch_size=2)[0]
+    assert np.array_equal(batch[0, 0].numpy(), np.rint(values / 65535 * 255))
+
+
+@pytest.mark.parametrize("content", [
+    GREY.astype(np.int32), GREY.astype(np.float32),
+    tiff(GREY.astype("<u4"), bits=32), tiff(GREY.astype("<i2"), kind=2), tiff(GREY.astype("<u2"), black_is_zero=0),
+    tiff(bytes(24), bits=12),
+], ids=["int32", "float32", "uint32", "int16", "white is zero", "12 bits"])  # fmt: skip
+def test_values_of_unknown_range_are_skipped_with_the_reason(tmp_path, content):
+    for i in range(3):
+        picture(tmp_path / f"{i}.tif")
+    path = tmp_path / "1.tif"
+    path.write_bytes(content) if isinstance(content, bytes) else Image.fromarray(content).save(path)
+    batches = load_dataset(tmp_path, preprocess=pixels, batch_size=3)
+    with pytest.warns(UserWarning, match="1 of 3 images cannot be read"):
+        assert len(batches[0]) == 2
+    assert batches.skipped[0]["file"] == "1.tif" and "black and white is not known" in batches.skipped[0]["reason"]
+
+
+def test_every_folder_is_visited_once(tmp_path):
+    class_folders(tmp_path / "data")
+    for link, target in (("n01440764/up", ".."), ("again", "n02102040"), ("n02102040/self", ".")):
+        (tmp_path / "data" / link).symlink_to(target)
+    assert load_dataset(tmp_path / "data", preprocess=pixels, batch_size=12).provenance["images"] == 12
+    # Links to folders elsewhere are followed.
+    class_folders(tmp_path / "elsewhere", classes=("n03000684",))
+    (tmp_path / "data" / "more").symlink_to("../elsewhere")
+    assert load_dataset(tmp_path / "data", preprocess=pixels, batch_size=12).provenance["images"] == 18
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "link to nowhere", "link to itself"])
+def test_what_is_no_file_is_listed_and_not_waited_for(tmp_path, kind):
+    for i in range(3):
+        picture(tmp_path / f"{i}.png")
+    path = tmp_path / "3.png"
+    if kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to({"device": "/dev/zero", "link to nowhere": "nowhere", "link to itself": path}[kind])
+    batches = load_dataset(tmp_path, preprocess=pixels, batch_size=4)
+    with pytest.warns(UserWarning, match="1 of 4 images cannot be read"):
+        assert len(batches[0]) == 3
+    assert batches.skipped == [{"file": "3.png", "reason": "there is no regular file of this name"}]
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(tmp_path, monkeypatch):
+    """Root may read anywhere, so the refusal of the operating system is planted."""
+    class_folders(tmp_path)
+    real = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("n02102040"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(OSError, match="dataset: the folder") as error:
+        load_dataset(tmp_path, preprocess=pixels, batch_size=2)
+    sentence(error, tmp_path / "n02102040", "Permission denied")
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe.png", "\U0001f984\n.png".encode(), b"a b'\"$&.png", b"-.PNG"])
+def test_any_name_of_a_file_will_do(tmp_path, name):
+    for i in range(2):
+        picture(tmp_path / f"{i}.png")
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/" + name)
+    shutil.copy(tmp_path / "0.png", path)
+    assert len(load_dataset(tmp_path, preprocess=pixels, batch_size=3)[0]) == 3
+    assert json.dumps(fingerprint(tmp_path)) != json.dumps(fingerprint("random"))
+
+
 def test_palette_with_transparency_is_read_without_a_warning(tmp_path):
     image = Image.new("P", (9, 9), 1)
     image.putpalette([0, 0, 0, 200, 10, 20])
@@ -385,6 +492,19 @@ def test_fingerprint_is_what_the_provenance_says_and_needs_no_network(tmp_path):
         facts = fingerprint(name, tmp_path)
         assert facts.items() <= load_dataset(name, preprocess=pixels, batch_size=2, root=tmp_path).provenance.items()
         assert "source" in facts or "sha256" in facts
+
+
+@pytest.mark.parametrize(("name", "root", "text"), [
+    ("", None, "dataset is ''"), ("~no_such_user/a", None, "dataset is '~no_such_user/a'"),
+    *((name, root, f"root is '{root}'") for name in ("imagenet", "cifar10") for root in ("", "~no_such_user/a")),
+    *((name, __file__, "is a file") for name in ("imagenet", "imagenette", "cifar10", "fashion-mnist")),
+])  # fmt: skip
+def test_paths_that_cannot_be_meant_are_named(monkeypatch, tmp_path, name, root, text):
+    class_folders(tmp_path)
+    monkeypatch.chdir(tmp_path)  # the empty path is not this folder
+    with pytest.raises((ValueError, OSError), match=text) as error:
+        load_dataset(name, preprocess=pixels, batch_size=2, root=root)
+    sentence(error)
 
 
 def test_empty_folder_is_an_error(tmp_path):

@@ -7,6 +7,7 @@ import warnings
 from collections import OrderedDict
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 import torchvision
@@ -145,30 +146,85 @@ def test_vision_transformer_files_with_the_old_names_of_the_mlp_load():
     assert all(torch.equal(a, b) for a, b in zip(source.parameters(), target.parameters(), strict=True))
 
 
-def drop(state):
-    del state["classifier.1.weight"]
+def change(name, do):
+    """A function that changes one tensor of a state dict."""
+
+    def spoil(state):
+        state[name] = do(state[name])
+
+    return spoil
 
 
-def add(state):
-    state["surprise"] = torch.zeros(1)
+def quantised(value):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.quantize_per_tensor(value, 0.1, 0, torch.qint8)
 
 
-def reshape(state):
-    state["classifier.1.weight"] = torch.zeros(7, 512, 1, 1)
+W, B, OLD = "classifier.1.weight", "classifier.1.bias", load_model(SMALL, weights="random").model.state_dict()
 
 
+@pytest.mark.filterwarnings("ignore:.*")  # torch's own, of sparse, complex and quantised tensors
 @pytest.mark.parametrize(("spoil", "expected"), [
-    (drop, "1 tensors are missing, first classifier.1.weight"),
-    (add, "1 tensors are unexpected, first surprise"),
-    (reshape, "classifier.1.weight"),
-])  # fmt: skip
+    (lambda state: state.pop(W), f"1 tensors are missing, first {W}"),
+    (lambda state: state.clear(), f"{len(OLD)} tensors are missing"),
+    (lambda state: state.update(surprise=torch.zeros(1)), "1 tensors are unexpected, first surprise"),
+    (lambda state: state.update({f"module.{W}": state[W]}), f"1 tensors are unexpected, first module.{W}"),
+    (change(W, lambda value: torch.zeros(7, 512, 1, 1)), W),
+    (change(W, lambda value: torch.zeros(1).expand(2**20, 2**20, 1, 1)), W),  # huge, but not in the file
+    (change(B, lambda value: value.long()), f"{B} holds values of int64"),
+    (change(B, lambda value: value > 0), f"{B} holds values of bool"),
+    (change(B, lambda value: value + 1j), f"{B} holds values of complex64"),
+    (change(B, lambda value: value / 0), f"{B} holds values that are not finite"),
+    (change(B, lambda value: value.double() + 1e300), f"{B} holds values that are not finite"),
+    (change(W, quantised), W),
+    (change(B, lambda value: value.to_sparse()), B),
+    (change(B, lambda value: value.to("meta")), B),
+    (lambda state: setattr(state, "_metadata", 5), SMALL),
+], ids=range(15))  # fmt: skip
 def test_state_dict_that_does_not_fit_is_refused(tmp_path, spoil, expected):
     state = load_model(SMALL, weights="random").model.state_dict()
     spoil(state)
     torch.save(state, tmp_path / "w.pth")
     with pytest.raises(ValueError, match="does not fit") as error:
         load_model(SMALL, weights=tmp_path / "w.pth")
-    assert expected in str(error.value) and SMALL in str(error.value)
+    assert expected in str(error.value) and SMALL in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_weights_of_another_precision_are_taken(tmp_path, dtype):
+    state = {key: value.to(dtype) for key, value in OLD.items()}
+    torch.save(state, tmp_path / "w.pth")
+    loaded = load_model(SMALL, weights=tmp_path / "w.pth").model.state_dict()
+    assert all(torch.equal(loaded[key], state[key].float()) for key in state)
+
+
+def test_whole_numbers_stay_whole():
+    """Positions in a table that a file holds as fractions would be cut off."""
+    model = torch.nn.Linear(2, 2)
+    model.register_buffer("position", torch.tensor([1, 2]))
+    state = model.state_dict()
+    fill(model, state, "net", "file")
+    with pytest.raises(ValueError, match="position holds values of float32"):
+        fill(model, state | {"position": torch.tensor([1.7, 2.2])}, "net", "file")
+
+
+def test_a_tensor_under_an_old_and_a_new_name_is_refused():
+    state = load_model("densenet121", weights="random").model.state_dict()
+    old = old_densenet_names(state)
+    fill(load_model("densenet121", weights="random").model, old, "densenet121", "old file")
+    (name,) = [key for key in state if key.endswith("denselayer1.norm1.weight") and "denseblock1" in key]
+    old[name] = torch.zeros_like(state[name])
+    with pytest.raises(ValueError, match="some tensors twice"):
+        fill(load_model("densenet121", weights="random").model, old, "densenet121", "both")
+
+
+@pytest.mark.parametrize("wrap", [lambda state: state, lambda state: {"state_dict": state}])
+def test_names_that_are_no_text_are_refused(tmp_path, wrap):
+    torch.save(wrap({0: torch.zeros(1), "a": torch.zeros(1)}), tmp_path / "w.pth")
+    with pytest.raises(ValueError, match=r"weights: .*w\.pth holds a tensor of the name 0") as error:
+        load_model(SMALL, weights=tmp_path / "w.pth")
+    sentence(error)
 
 
 class Bomb:
@@ -383,6 +439,25 @@ def test_unknown_weights_say_what_there_is(name, weights, offered):
     with pytest.raises(ValueError, match="has no weights") as error:
         load_model(name, weights=weights)
     sentence(error, name, offered, "'random'", "state dict file")
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.0, True, None])
+def test_seed_that_is_none(seed):
+    for use in (load_model, weights_fingerprint):
+        with pytest.raises(ValueError, match=r"^seed is "):
+            use(SMALL, weights="random", seed=seed)
+
+
+def test_seed_of_numpy():
+    assert load_model(SMALL, weights="random", seed=np.int64(3)).provenance == weights_fingerprint(
+        SMALL, "random", 3
+    ) | {key: load_model(SMALL, weights="random", seed=3).provenance[key] for key in ("model", "code", "preprocess")}
+
+
+@pytest.mark.parametrize("weights", ["", "~no_such_user/w.pth"])
+def test_path_of_weights_that_cannot_be_meant(weights):
+    with pytest.raises(ValueError, match=f"^weights is '{weights}'"):
+        load_model(SMALL, weights=weights)
 
 
 @pytest.mark.parametrize("weights", ["no/such/weights.pth", "missing.safetensors", "folder/IMAGENET1K_V1"])
