@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from affscore import signature, tracing
 from affscore.tracing import trace
 from affscore.zoo.models import available_models
-from affscore_book.verified_models.networks import build
+from affscore_book.verified_models.networks import network_and_batch
 
 MODELS = [name for name in available_models() if not name.startswith("efficientnet_lite")]
 BATCH = 3
@@ -24,7 +24,7 @@ BATCH = 3
 
 def network(name):
     """A network of the page on verified models and three images for it."""
-    model, x = build(name)
+    model, x = network_and_batch(name)
     return model, x[:BATCH]
 
 

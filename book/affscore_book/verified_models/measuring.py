@@ -1,0 +1,113 @@
+"""What is verified of a network: every activation call is accounted for, and the output stays as it is."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from affscore import signature
+from affscore.forward import length
+from affscore.tracing import trace
+from affscore_book.verified_models.counting import count_activations
+from affscore_book.verified_models.networks import output_of
+
+__all__ = ["verify"]
+
+
+def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0) -> dict[str, Any]:
+    """Count the activation calls of a network twice, compare its output, and measure what a signature costs.
+
+    Parameters
+    ----------
+    model
+        A network in evaluation mode.
+    inputs
+        A batch of at least two samples: a tensor, or tensors by the names of arguments.
+    rounds
+        How often the bare forward pass and a signature are timed, in turn.
+
+    Returns
+    -------
+    dict of plain values
+        ``parameters``; ``counted``, the calls that the independent counter saw, by function; ``scored``, those that
+        the signature scores, by function; ``gates``, how many of these are gates; ``excluded``, those it does not
+        score, as [function, reason, calls]; ``identical``, whether the output is the same bit for bit while the
+        network is watched; ``time``, processor time of a signature over that of the bare pass, the median over the
+        rounds (None without).
+
+    Raises
+    ------
+    ValueError
+        If the output holds NaN or infinite values, or is the same for all samples: nothing would be verified.
+    SignatureError
+        If there is no signature.
+
+    >>> model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.Sigmoid()).eval()
+    >>> found = verify(model, torch.randn(5, 4))
+    >>> found["counted"] == found["scored"], found["gates"], found["excluded"], found["identical"]
+    (True, 1, [], True)
+    """
+    with torch.no_grad():
+        bare = list(_tensors(output_of(model, inputs)))
+        _check_alive(bare[0])
+        with trace(model, length(inputs)):
+            watched = list(_tensors(output_of(model, inputs)))
+    result = signature(model, [inputs])
+    reasons = Counter((_function(item.name), _without_shape(item.reason)) for item in result.excluded)
+    return {
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "counted": dict(Counter(count_activations(model, inputs))),
+        "scored": dict(Counter(call.function for call in result.calls)),
+        "gates": sum(call.gate for call in result.calls),
+        "excluded": [[function, reason, calls] for (function, reason), calls in sorted(reasons.items())],
+        "identical": len(bare) == len(watched) and all(map(torch.equal, bare, watched)),
+        "time": _time(model, inputs, rounds) if rounds else None,
+    }
+
+
+def _tensors(output: Any) -> Iterator[Tensor]:
+    """Those in an output: a tensor, or an object, a mapping or a sequence that holds some."""
+    if isinstance(output, Tensor):
+        yield output
+    elif isinstance(output, Mapping | list | tuple):
+        for value in output.values() if isinstance(output, Mapping) else output:
+            yield from _tensors(value)
+
+
+def _check_alive(output: Tensor) -> None:
+    if not torch.isfinite(output).all():
+        raise ValueError("the output holds NaN or infinite values")
+    if output.std(dim=0).max() <= 1e-3 * output.abs().max():
+        raise ValueError("the output is nearly the same for all samples")
+
+
+def _function(name: str) -> str:
+    """``gelu`` of ``blocks.0.mlp:gelu[0]``."""
+    return name.rpartition(":")[2].partition("[")[0]
+
+
+def _without_shape(reason: str) -> str:
+    return re.sub(r" of shape \([^)]*\)", "", reason)
+
+
+def _time(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int) -> float:
+    with torch.no_grad():
+        pairs = [
+            (_seconds(lambda: output_of(model, inputs)), _seconds(lambda: signature(model, [inputs])))
+            for _ in range(rounds)
+        ]
+    return round(statistics.median(watched / bare for bare, watched in pairs), 2)
+
+
+def _seconds(function: Callable[[], object]) -> float:
+    """Processor time, which other work on the machine changes least."""
+    start = time.process_time()
+    function()
+    return time.process_time() - start

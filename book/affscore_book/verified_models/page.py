@@ -1,0 +1,195 @@
+"""The page on verified models, rendered from what ``book/data/verified_models/make.py`` stored."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["render"]
+
+Row = dict[str, Any]
+
+LIBRARIES = {"torchvision": "torchvision", "timm": "timm", "transformers": "Hugging Face transformers"}
+
+PAGE = """\
+# Verified models
+
+<!-- Written by `book/data/verified_models/make.py --page`. -->
+
+Does `affscore` see every activation call of a network, and does the network compute the same while it is watched? Here
+are the answers for {networks} networks:
+{libraries}, with torch {torch}.
+Each has random weights and was given {batch} small inputs. Those of torchvision and timm have their own width and
+depth, those of Hugging Face are small ones of each architecture.
+
+{summary}
+
+**A second count.** PyTorch's profiler records every operator that runs, with the one that called it. The outermost ones
+whose names are activation functions are counted, and each module whose class spells an activation out in arithmetic
+counts as one call. None of `affscore`'s code is involved.
+
+**Your own network** goes through the same checks in three lines:
+
+```python
+from affscore_book.verified_models.measuring import verify
+row = verify(model.eval(), inputs)  # a tensor, or tensors by argument
+print(row)
+```
+
+**The tables.** *Size* is the number of parameters. *Ran* is the second count; *in* is what the signature scores,
+*gates* among that, and *out* what it excludes. *=*: the output has the same bits with and without the watching. *Time*
+is the processor time of a signature over that of the bare forward pass, on one thread, median of {rounds} rounds. On
+inputs as small as these it shows the fixed cost of a call; `benchmarks/signature.py` measures large batches.
+
+{tables}
+## Excluded calls
+
+{excluded}## Calls under another name
+
+Where a network spells an activation out in its own code, the second count sees the function inside, and the signature
+has the whole.
+
+{renamed}
+## What is not as it should be
+
+{wrong}
+"""
+
+TABLE = """\
+## {title}
+
+:::{{table}}
+:class: compact
+| Network | Size | Ran | In | Gates | Out | = | Time |
+|:--|--:|--:|--:|--:|--:|:-:|--:|
+{rows}
+:::
+"""
+
+
+def render(results: dict[str, Any]) -> str:
+    """The page in MyST Markdown: ``results`` holds ``settings`` and ``models``, a row or an error for each."""
+    settings = results["settings"]
+    models = dict(sorted(results["models"].items(), key=lambda item: item[0].lower()))
+    rows = {name: row for name, row in models.items() if "error" not in row}
+    versions = settings["versions"]
+    groups = {library: {n: r for n, r in rows.items() if n.startswith(f"{library}/")} for library in LIBRARIES}
+    return PAGE.format(
+        networks=len(models),
+        libraries=_and([f"{len(those)} of {LIBRARIES[key]} {versions[key]}" for key, those in groups.items()]),
+        torch=versions["torch"],
+        batch=settings["batch"],
+        rounds=settings["rounds"],
+        summary=_summary(models, rows),
+        tables="\n".join(_table(LIBRARIES[key], those) for key, those in groups.items()),
+        excluded=_excluded(rows),
+        renamed=_renamed(rows),
+        wrong=_wrong(models),
+    )
+
+
+def _summary(models: dict[str, Row], rows: dict[str, Row]) -> str:
+    def total(count: Callable[[Row], int]) -> str:
+        return f"{sum(map(count, rows.values())):,}"
+
+    time = statistics.median(row["time"] for row in rows.values())
+    same = sum(row["identical"] for row in rows.values())
+    lines = [
+        ("Activation calls that ran", total(_ran)),
+        ("scored", f"{total(_scored)}, {total(lambda row: row['gates'])} of them gates"),
+        ("seen and excluded, each with a reason", total(_out)),
+        ("Networks whose two counts agree", f"{sum(map(agrees, rows.values()))} of {len(models)}"),
+        ("Networks whose output has the same bits", f"{same} of {len(models)}"),
+        ("Time of a signature over the bare pass, median", f"{time:.1f}"),
+    ]  # fmt: skip
+    return f"| Networks | {len(models)} |\n|:--|:--|\n" + "\n".join(f"| {what} | {number} |" for what, number in lines)
+
+
+def _table(title: str, rows: dict[str, Row]) -> str:
+    lines = []
+    for name, row in rows.items():
+        same, time = "✓" if row["identical"] else "✗", f"{row['time']:.1f}"
+        numbers = (_size(row["parameters"]), _ran(row), _scored(row), row["gates"], _out(row), same, time)
+        lines.append(f"| {_breakable(name.partition('/')[2])} | {' | '.join(map(str, numbers))} |")
+    return TABLE.format(title=title, rows="\n".join(lines))
+
+
+def _excluded(rows: dict[str, Row]) -> str:
+    reasons: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for name, row in rows.items():
+        for _, reason, calls in row["excluded"]:
+            reasons[reason][name] += calls
+    text = ""
+    for reason, networks in sorted(reasons.items(), key=lambda item: -sum(item[1].values())):
+        calls = ", ".join(f"{_breakable(name)} {number}" for name, number in networks.items())
+        text += f"*{reason[0].upper()}{reason[1:]}* ({sum(networks.values())} calls): {calls}.\n\n"
+    return text or "None.\n\n"
+
+
+def _renamed(rows: dict[str, Row]) -> str:
+    """Networks whose counts agree, but not function by function."""
+    text = ""
+    for name, row in rows.items():
+        ran: Counter[str] = Counter(row["counted"])
+        found = _found(row)
+        if agrees(row) and ran != found:
+            text += f"- {_breakable(name)}: {_functions(ran - found)} became {_functions(found - ran)}.\n"
+    return text or "None.\n"
+
+
+def _wrong(models: dict[str, Row]) -> str:
+    lines = []
+    for name, row in models.items():
+        if "error" in row:
+            lines.append(f"- {name} has no signature: {row['error']}")
+            continue
+        if not agrees(row):
+            lines.append(f"- {name}: {_functions(row['counted'])} ran, the signature has {_functions(_found(row))}.")
+        if not row["identical"]:
+            lines.append(f"- {name}: the output differs while the network is watched.")
+    return "\n".join(lines) or "Nothing."
+
+
+def agrees(row: Row) -> bool:
+    """Whether the signature scores or excludes as many calls as ran."""
+    return _ran(row) == _scored(row) + _out(row)
+
+
+def _found(row: Row) -> Counter[str]:
+    """What the signature has of each function, scored or excluded."""
+    found: Counter[str] = Counter(row["scored"])
+    for function, _, calls in row["excluded"]:
+        found[function] += calls
+    return found
+
+
+def _functions(counts: Mapping[str, int]) -> str:
+    return _and([f"{number} `{function}`" for function, number in counts.items()]) or "none"
+
+
+def _ran(row: Row) -> int:
+    return sum(row["counted"].values())
+
+
+def _scored(row: Row) -> int:
+    return sum(row["scored"].values())
+
+
+def _out(row: Row) -> int:
+    return sum(calls for *_, calls in row["excluded"])
+
+
+def _size(parameters: int) -> str:
+    number, unit = (parameters / 1e6, "M") if parameters >= 1e6 else (parameters / 1e3, "k")
+    return f"{number:.{0 if number >= 10 else 1}f}{unit}"
+
+
+def _breakable(name: str) -> str:
+    """A name that a narrow column may break after each underscore."""
+    return name.replace("_", "\\_<wbr>")
+
+
+def _and(items: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))

@@ -1,0 +1,106 @@
+"""Verify the networks of the page on verified models: writes models.json beside this file, and the page.
+
+    OMP_NUM_THREADS=1 python book/data/verified_models/make.py                        # what is missing, and the page
+    python book/data/verified_models/make.py --only timm/resnet10t transformers/BERT  # these, also if they are there
+    python book/data/verified_models/make.py --sample 20 --file some.json             # some, drawn at random
+    python book/data/verified_models/make.py --check --sample 20    # again: does anything but the times differ?
+    python book/data/verified_models/make.py --page                 # the page alone
+
+The file is written after every network: a run that was stopped goes on, and networks that failed are tried again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from affscore.zoo.models import did_you_mean, line_of
+from affscore_book.kit.stored import open_results, read_results, store_results
+from affscore_book.verified_models.measuring import verify
+from affscore_book.verified_models.networks import BATCH, network_and_batch, network_names
+from affscore_book.verified_models.page import render
+
+FILE = Path(__file__).with_name("models.json")
+PAGE = FILE.parents[2] / "verified_models.md"
+SCRIPT = "book/data/verified_models/make.py"
+ROUNDS = 5
+LIBRARIES = ("torch", "torchvision", "timm", "transformers")
+
+
+def row_of(name: str, rounds: int = 0) -> dict[str, Any]:
+    """What is verified of a network, or ``error`` with the sentence that says why nothing is."""
+    try:
+        return verify(*network_and_batch(name), rounds)
+    except Exception as error:  # whatever fails in one of hundreds of networks, the others go on
+        return {"error": f"{type(error).__name__}: {line_of(error)}"}
+
+
+def differences(name: str, stored: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """What differs between two rows of a network besides the times."""
+    return [
+        f"{name}: {key} was {stored.get(key)} and is {new.get(key)}"
+        for key in sorted(stored.keys() | new.keys())
+        if key != "time" and stored.get(key) != new.get(key)
+    ]
+
+
+def make(file: Path, chosen: list[str], again: bool) -> None:
+    """Measure what is missing in ``file`` of the chosen networks, or ``again`` all of them."""
+    versions = {library: version(library) for library in LIBRARIES}
+    results = open_results(file, {"versions": versions, "batch": BATCH, "rounds": ROUNDS}, models={})
+    models = results["models"]
+    for name in chosen:
+        if again or "error" in models.get(name, {"error": "not there"}):
+            start = time.process_time()
+            models[name] = row_of(name, ROUNDS)
+            results["seconds"] = round(results["seconds"] + time.process_time() - start, 1)
+            store_results(file, results)
+            print(name, models[name], flush=True)
+
+
+def check(file: Path, chosen: list[str]) -> list[str]:
+    """Measure the chosen networks again, and say what differs from ``file`` besides the times."""
+    models = read_results(file, lambda results: results["models"], SCRIPT)
+    return [line for name in chosen for line in differences(name, models.get(name, {}), row_of(name))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these networks, again")
+    parser.add_argument("--sample", type=int, metavar="N", help="so many networks, drawn at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--check", action="store_true", help="compare with the file instead of writing it")
+    parser.add_argument("--page", action="store_true", help="write the page alone")
+    parser.add_argument("--file", type=Path, default=FILE, help="instead of models.json")
+    options = parser.parse_args()
+    known = network_names()
+    for name in options.only or []:
+        if name not in known:
+            parser.error(
+                f"argument --only: {name!r} is no network here. {did_you_mean(name, known, 'See networks.py.')}"
+            )
+    chosen = options.only or known
+    if options.sample is not None:
+        if not 1 <= options.sample <= len(chosen):
+            parser.error(f"argument --sample is {options.sample}; it should be between 1 and {len(chosen)}.")
+        chosen = random.Random(options.seed).sample(chosen, options.sample)
+    torch.set_num_threads(1)
+    if options.check:
+        found = check(options.file, chosen)
+        print("\n".join(found) or f"{len(chosen)} networks are as stored.")
+        sys.exit(bool(found))
+    if not options.page:
+        make(options.file, chosen, again=bool(options.only))
+    page = PAGE if options.file == FILE else options.file.with_suffix(".md")
+    page.write_text(read_results(options.file, render, SCRIPT), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

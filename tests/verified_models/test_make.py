@@ -1,0 +1,99 @@
+"""The script: it goes on where it stopped, a network that fails stops no other, and a wrong count is found."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "book" / "data" / "verified_models" / "make.py"
+SMALL = ["transformers/BERT", "transformers/Swin v2"]
+
+
+@pytest.fixture(scope="module")
+def script():
+    """book/data/verified_models/make.py as a module."""
+    spec = importlib.util.spec_from_file_location("verified_models_script", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def measured(script, monkeypatch):
+    """Names of the networks that were measured, in their order; ``timm/broken`` fails."""
+    names = []
+
+    def network_and_batch(name):
+        names.append(name)
+        if name == "timm/broken":
+            raise RuntimeError("no such layer\nand more")
+        return (name,)
+
+    monkeypatch.setattr(script, "network_and_batch", network_and_batch)
+    monkeypatch.setattr(script, "verify", lambda name, rounds: {"of": name, "time": rounds})
+    return names
+
+
+def test_a_run_goes_on_where_it_stopped(script, measured, tmp_path):
+    file = tmp_path / "models.json"
+    script.make(file, ["timm/a", "timm/broken", "timm/b"], again=False)
+    models = json.loads(file.read_text())["models"]
+    assert models["timm/b"] == {"of": "timm/b", "time": script.ROUNDS}
+    assert models["timm/broken"] == {"error": "RuntimeError: no such layer"}
+    script.make(file, ["timm/a", "timm/broken", "timm/c"], again=False)
+    assert measured == ["timm/a", "timm/broken", "timm/b", "timm/broken", "timm/c"]
+    script.make(file, ["timm/a"], again=True)
+    assert measured[-1] == "timm/a" and len(json.loads(file.read_text())["models"]) == 4
+
+
+def test_results_of_other_versions_are_not_mixed(script, measured, tmp_path, monkeypatch):
+    script.make(tmp_path / "models.json", ["timm/a"], again=False)
+    monkeypatch.setattr(script, "version", lambda library: "0.0")
+    with pytest.raises(SystemExit, match="other settings"):
+        script.make(tmp_path / "models.json", ["timm/b"], again=False)
+
+
+def test_an_interruption_is_none_of_a_networks_failures(script, monkeypatch):
+    def network_and_batch(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(script, "network_and_batch", network_and_batch)
+    with pytest.raises(KeyboardInterrupt):
+        script.row_of("timm/a")
+
+
+@pytest.mark.parametrize("key", ["counted", "scored", "gates", "excluded", "identical", "parameters"])
+def test_a_planted_wrong_row_is_found_and_the_times_are_not_compared(script, tmp_path, monkeypatch, key):
+    file = tmp_path / "models.json"
+    row = script.row_of(SMALL[1])
+    assert row["excluded"] and row["scored"] and row["time"] is None
+    file.write_text(json.dumps({"models": {SMALL[1]: row | {"time": 5.0}}}))
+    assert script.check(file, SMALL[1:]) == []
+    file.write_text(json.dumps({"models": {SMALL[1]: row | {key: 7}}}))
+    (line,) = script.check(file, SMALL[1:])
+    assert line.startswith(f"{SMALL[1]}: {key} was 7 and is ")
+
+
+def test_the_command_measures_some_and_writes_their_page(script, tmp_path, monkeypatch, capsys):
+    file = tmp_path / "some.json"
+    monkeypatch.setattr(sys, "argv", ["make.py", "--file", str(file), "--only", *SMALL])
+    script.main()
+    page = file.with_suffix(".md").read_text(encoding="utf-8")
+    assert page == script.render(json.loads(file.read_text())) and "Swin v2" in page
+    monkeypatch.setattr(sys, "argv", ["make.py", "--file", str(file), "--check", "--only", *SMALL])
+    with pytest.raises(SystemExit) as ended:
+        script.main()
+    assert ended.value.code == 0 and "2 networks are as stored." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--only", "timm/resnet10"], "Did you mean"), (["--sample", "0"], "--sample is 0; it should be between 1 and")],
+)
+def test_what_does_not_exist_is_refused_in_a_sentence(script, monkeypatch, capsys, arguments, message):
+    monkeypatch.setattr(sys, "argv", ["make.py", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        script.main()
+    assert ended.value.code == 2 and message in capsys.readouterr().err

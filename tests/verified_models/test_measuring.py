@@ -1,0 +1,51 @@
+"""What is verified of one network."""
+
+import pytest
+import torch
+from torch import nn
+
+from affscore_book.verified_models.measuring import verify
+
+
+class Gated(nn.Module):
+    """One call on the batch, one gate, and one call on a parameter alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.table = nn.Linear(4, 4), nn.Parameter(torch.randn(4))
+
+    def forward(self, x):
+        x = torch.relu(self.linear(x))
+        return {"output": [x * torch.sigmoid(self.linear(x)) + torch.tanh(self.table)], "name": "gated"}
+
+
+def test_every_call_is_counted_scored_or_excluded():
+    found = verify(Gated().eval(), torch.randn(5, 4), rounds=3)
+    assert found["counted"] == {"relu": 1, "sigmoid": 1, "tanh": 1} and found["parameters"] == 4 * 4 + 4 + 4
+    assert found["scored"] == {"relu": 1, "sigmoid": 1} and found["gates"] == 1
+    ((function, reason, calls),) = found["excluded"]
+    assert (function, calls) == ("tanh", 1) and "parameters and buffers alone" in reason and "(4,)" not in reason
+    assert found["identical"] is True and found["time"] > 0
+
+
+def test_an_output_that_changes_is_found():
+    class Restless(nn.Sequential):
+        runs = 0
+
+        def forward(self, x):
+            self.runs += 1
+            return super().forward(x) + self.runs
+
+    assert verify(Restless(nn.Linear(4, 4), nn.ReLU()), torch.randn(5, 4))["identical"] is False
+
+
+@pytest.mark.parametrize(
+    ("function", "message"), [(lambda x: x / 0, "NaN or infinite"), (lambda x: 0 * x + 1, "nearly the same")]
+)
+def test_a_network_that_says_nothing_is_refused(function, message):
+    class Dull(nn.Sequential):
+        def forward(self, x):
+            return function(super().forward(x))
+
+    with pytest.raises(ValueError, match=message):
+        verify(Dull(nn.Linear(4, 4), nn.ReLU()), torch.randn(5, 4))

@@ -1,0 +1,55 @@
+"""The page says what is stored: totals, a row each, and whatever is not as it should be."""
+
+import pytest
+
+from affscore_book.verified_models.page import agrees, render
+
+ROW = {
+    "parameters": 5_680_552, "counted": {"gelu": 12, "sigmoid": 3}, "scored": {"gelu": 12, "sigmoid": 1}, "gates": 1,
+    "excluded": [["sigmoid", "its input comes from a table", 2]], "identical": True, "time": 1.52,
+}  # fmt: skip
+
+
+def page(**models):
+    versions = {"torch": "2.9", "torchvision": "0.24", "timm": "1.0", "transformers": "5.0"}
+    models = {name.replace("__", "/"): row for name, row in models.items()}
+    return render({"settings": {"versions": versions, "batch": 6, "rounds": 7}, "models": models})
+
+
+def test_totals_and_rows():
+    text = page(timm__vit_tiny=ROW, timm__other=ROW, torchvision__resnet18=ROW | {"parameters": 17_120, "time": 3.0})
+    for line in (
+        "for 3 networks:\n1 of torchvision 0.24, 2 of timm 1.0 and 0 of Hugging Face transformers 5.0, with torch 2.9.",
+        "| Networks | 3 |", "| Activation calls that ran | 45 |", "| scored | 39, 3 of them gates |",
+        "| seen and excluded, each with a reason | 6 |", "| Networks whose two counts agree | 3 of 3 |",
+        "| Networks whose output has the same bits | 3 of 3 |",
+        "| Time of a signature over the bare pass, median | 1.5 |",
+        "| resnet18 | 17k | 15 | 13 | 1 | 2 | ✓ | 3.0 |", "| vit\\_<wbr>tiny | 5.7M | 15 | 13 | 1 | 2 | ✓ | 1.5 |",
+        "*Its input comes from a table* (6 calls): timm/other 2, timm/vit\\_<wbr>tiny 2, torchvision/resnet18 2.",
+        "## What is not as it should be\n\nNothing.",
+    ):  # fmt: skip
+        assert line in text, line
+    assert text.index("resnet18") < text.index("other") < text.index("vit\\_<wbr>tiny")
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"scored": {"gelu": 13, "sigmoid": 1}}, "3 `sigmoid` ran, the signature has 13 `gelu` and 3 `sigmoid`."),
+        ({"identical": False}, "timm/odd: the output differs while the network is watched."),
+        ({"error": "ValueError: no batch"}, "timm/odd has no signature: ValueError: no batch"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_listed_and_leaves_the_totals(change, line):
+    text = page(timm__good=ROW, timm__odd=ROW | change)
+    assert line in text and "- timm/good" not in text and "1 of 2 |" in text
+
+
+def test_a_call_under_another_name_is_listed_and_counts():
+    text = page(timm__squared=ROW | {"scored": {"relu_squared": 12, "sigmoid": 1}})
+    assert "- timm/squared: 12 `gelu` became 12 `relu_squared`." in text and "agree | 1 of 1 |" in text
+
+
+def test_counts_agree_if_all_that_ran_is_scored_or_excluded():
+    assert agrees(ROW)
+    assert not agrees(ROW | {"scored": {"gelu": 11, "sigmoid": 1}}) and not agrees(ROW | {"excluded": []})
