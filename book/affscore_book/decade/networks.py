@@ -20,10 +20,9 @@ from torchvision.models.efficientnet import MBConvConfig
 from torchvision.models.resnet import BasicBlock
 from torchvision.ops import StochasticDepth
 
-__all__ = ["FAMILIES", "SETTINGS", "NoSkip", "Setting", "build", "narrow"]
+__all__ = ["SETTINGS", "NoSkip", "Setting", "build", "narrow"]
 
 CLASSES = 10
-FAMILIES = ("convolutional", "transformer")
 #: In mobile networks it is smaller by default, which leaves running statistics near their start in short trainings.
 MOMENTUM = 0.1
 
@@ -240,7 +239,7 @@ def _swin() -> nn.Module:
     return models.SwinTransformer([4, 4], 16, [2, 2, 6, 2], [1, 2, 4, 8], [4, 4], num_classes=CLASSES)
 
 
-_C, _T = FAMILIES
+_C, _T = "convolutional", "transformer"
 #: The decade, in order of the years.
 SETTINGS = {setting.name: setting for setting in (
     Setting("alexnet", 2012, _C, _alexnet, models.alexnet),
