@@ -17,6 +17,12 @@ from torch import Tensor
 
 __all__ = ["centre", "check_pair", "check_samples", "exponent", "largest_magnitude", "on_one_thread", "one_thread"]
 
+_DTYPES = (
+    torch.float64, torch.float32, torch.float16, torch.bfloat16,
+    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+)  # fmt: skip
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -48,12 +54,18 @@ def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
 
 def check_samples(value: Any, name: str) -> Tensor:
     """``value`` as an (n, d) tensor of its own dtype, or an error that says what it should have been."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ValueError(f"{name} is a masked array with masked entries; leave out those samples, or fill them.")
     try:
         tensor = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value, order="C"))
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise TypeError(f"{name} should be an array or tensor of real numbers, but it is {value!r:.80}.") from error
-    if tensor.is_complex() or tensor.dtype == torch.bool:
-        raise TypeError(f"{name} has dtype {tensor.dtype}; it should hold real numbers.")
+    if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized or tensor.is_meta:
+        raise TypeError(f"{name} is a sparse, nested, quantised or meta tensor; it should hold all its numbers.")
+    if tensor.dtype not in (*_DTYPES, *_UNSIGNED):
+        raise TypeError(f"{name} has dtype {tensor.dtype}; it should hold real numbers of at least 16 bits or bytes.")
+    if tensor.dtype in _UNSIGNED:  # which hardly any operator of torch takes
+        tensor = tensor.to(torch.float64)
     if tensor.ndim == 1:
         tensor = tensor[:, None]
     if tensor.ndim != 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from affscore.arguments import whole_number
 from affscore.companions import UNPOOLED, check_names
 from affscore.pooling import POOLS
 from affscore.score import COVARIANCES
@@ -67,8 +68,8 @@ class Settings:
         ):  # fmt: skip
             if (value := getattr(self, name)) not in known:
                 raise ValueError(f"{name} is {value!r}; it should be one of {', '.join(map(repr, known))}.")
-        if self.micro_batch is not None and (not isinstance(self.micro_batch, int) or self.micro_batch < 1):
-            raise ValueError(f"micro_batch is {self.micro_batch!r}; it should be None or a whole number of at least 1.")
+        if self.micro_batch is not None:
+            object.__setattr__(self, "micro_batch", whole_number("micro_batch", self.micro_batch, 1))
         if self.scoring == "device" and self.covariance != "ledoit_wolf":
             raise ValueError(
                 f"covariance is {self.covariance!r} with scoring 'device'; that iteration relies on the ridge of "

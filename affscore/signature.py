@@ -41,7 +41,7 @@ from affscore.score import COVARIANCES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError"]
+__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError", "checked"]
 
 SCHEMA = "affscore.signature/1"
 
@@ -282,15 +282,15 @@ class Signature:
         ValueError
             If the file is truncated, not JSON, of another schema, or contradicts itself.
         """
-        text = Path(path).read_text(encoding="utf-8")
+        data = Path(path).read_bytes()
         try:
-            content = json.loads(text, parse_constant=_no_constant)
+            content = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
         except json.JSONDecodeError as error:
             raise ValueError(
                 f"{path} is not complete JSON (line {error.lineno}: {error.msg}); was it cut off while being written?"
             ) from error
-        except ValueError as error:
-            raise ValueError(f"{path} is not a valid signature: {error}") from error
+        except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, lists in lists
+            raise ValueError(f"{path} is not a valid signature: {str(error).rstrip('.')}.") from error
         schema = content.get("schema") if isinstance(content, dict) else None
         if schema != SCHEMA:
             raise ValueError(f"{path} has schema {schema!r}; it should be {SCHEMA!r}.")
@@ -315,6 +315,11 @@ def checked(content: dict[str, Any]) -> dict[str, Any]:
         sound = all(type(value) is int for value in numbers) and type(call.gate) is bool
         sound &= all(isinstance(value, str) for value in (call.name, call.module, call.function))
         _require(sound, f"the call {call.name!r} has a value of a wrong type")
+        axes = range(1, len(call.shape) + 1) if stored["pool"] == "spatial" else [-1]
+        _require(all(length >= 1 for length in call.shape), f"the call {call.name!r} has the shape {call.shape}")
+        _require(call.channel_axis in axes, f"the channel_axis of {call.name!r} is {call.channel_axis}")
+        named = f"{call.module}:{call.function}[{call.ordinal}]"
+        _require(call.ordinal >= 0 and call.name == named, f"the call {call.name!r} should be named {named!r}")
     _require(len({call.name for call in calls}) == len(calls), "two calls have the same name")
     sizes = stored["batch_sizes"]
     _require(all(type(size) is int and size >= 2 for size in sizes), "batch_sizes should hold whole numbers from 2")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from affscore import affinity_score
 from affscore.samples import centre, check_pair, check_samples, exponent, on_one_thread
 
 
@@ -50,3 +51,39 @@ def test_threads_are_one_inside_and_as_before_outside():
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "uint8", "int16", "uint16", "uint32", "uint64", "int64"])
+def test_numbers_of_every_kind_are_samples(dtype):
+    values = np.random.default_rng(0).integers(0, 11, size=(30, 2))
+    exact = affinity_score(values.astype(float), values.astype(float) ** 2)
+    x, y = values.astype(dtype), (values.astype(dtype) * (1.0)) ** 2
+    torch.testing.assert_close(affinity_score(x, y), exact)
+    torch.testing.assert_close(affinity_score(torch.from_numpy(x), torch.from_numpy(y)), exact)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (torch.ones(3, 2).to_sparse(), "sparse"),
+        (torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged), "nested"),
+        (torch.ones(3, 2, device="meta"), "meta"),
+        (torch.ones(3, 2).to(torch.float8_e4m3fn), "float8"),
+        (torch.ones(3, 2, dtype=torch.complex64), "complex64"),
+        (torch.ones(3, 2, dtype=torch.bool), "bool"),
+        ([[1.0, 2.0], [3.0]], "real numbers"),
+        (["a", "b"], "real numbers"),
+        (np.array([[1.0], [object()]]), "real numbers"),
+    ],
+)
+def test_what_holds_no_real_numbers_is_named(value, words):
+    with pytest.raises(TypeError, match=f"^x .*{words}"):
+        check_samples(value, "x")
+
+
+def test_masked_entries_are_not_taken_for_values():
+    x = np.ma.masked_equal(np.arange(8.0).reshape(4, 2), 3.0)
+    with pytest.raises(ValueError, match="y is a masked array with masked entries"):
+        affinity_score(np.ones((4, 2)), x)
+    whole = np.ma.masked_array(np.arange(8.0).reshape(4, 2))
+    assert check_samples(whole, "x").tolist() == whole.tolist()

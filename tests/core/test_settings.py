@@ -2,6 +2,7 @@
 
 from dataclasses import FrozenInstanceError
 
+import numpy as np
 import pytest
 
 from affscore.companions import MEASURES
@@ -19,6 +20,10 @@ def test_companions_are_names_in_their_order(companions, names):
     assert settings.sparsity == ("sparsity_before" in names)
 
 
+def test_numpys_whole_numbers_are_sizes():
+    assert Settings(micro_batch=np.int64(7)).micro_batch == 7
+
+
 def test_settings_are_frozen():
     with pytest.raises(FrozenInstanceError):
         Settings().pool = "trailing"
@@ -31,8 +36,9 @@ def test_settings_are_frozen():
         ({"covariance": "oas"}, "covariance is 'oas'"),
         ({"precision": "half"}, "precision is 'half'"),
         ({"scoring": "gpu"}, "scoring is 'gpu'"),
-        ({"micro_batch": 0}, "micro_batch is 0; it should be None or a whole number of at least 1"),
+        ({"micro_batch": 0}, "micro_batch is 0; it should be a whole number of at least 1"),
         ({"micro_batch": 1.5}, "micro_batch is 1.5"),
+        ({"micro_batch": True}, "micro_batch is True"),
         ({"companions": "cka"}, "companions is 'cka'; it should be True, False or a list of names"),
         ({"companions": ["hsic"]}, "companions names 'hsic'; the measures are 'cka'"),
         ({"scoring": "device", "covariance": "empirical"}, "covariance is 'empirical' with scoring 'device'"),

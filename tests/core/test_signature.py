@@ -73,7 +73,13 @@ def test_a_truncated_file_is_a_clear_error(tmp_path, fraction):
         (lambda raw: raw["scores"].pop(), "scores has 1 rows for 2 batches"),
         (lambda raw: raw["calls"][0].pop("name"), "not a valid signature: TypeError"),
         (lambda raw: raw["calls"][0].update(ordinal="0"), r"the call '2:relu\[0\]' has a value of a wrong type"),
-        (lambda raw: raw["calls"][0].update(name="4:silu[0]"), "two calls have the same name"),
+        (lambda raw: raw["calls"].__setitem__(0, raw["calls"][1]), "two calls have the same name"),
+        (lambda raw: raw["calls"][0].update(name="4:silu[0]"), r"'4:silu\[0\]' should be named '2:relu\[0\]'"),
+        (lambda raw: raw["calls"][0].update(ordinal=-1), "should be named"),
+        (lambda raw: raw["calls"][0].update(shape=[6, -6, 6]), r"has the shape \(6, -6, 6\)"),
+        (lambda raw: raw["calls"][0].update(channel_axis=99), r"the channel_axis of '2:relu\[0\]' is 99"),
+        (lambda raw: raw["calls"][0].update(channel_axis=-1), r"the channel_axis of '2:relu\[0\]' is -1"),
+        (lambda raw: raw.update(pool="trailing"), r"the channel_axis of '2:relu\[0\]' is 1"),
         (lambda raw: raw.update(pool="max"), "pool is 'max'"),
         (lambda raw: raw.update(covariance=None), "covariance is None"),
         (lambda raw: raw.update(batch_sizes=[32, 1]), "batch_sizes should hold whole numbers from 2"),
@@ -92,6 +98,16 @@ def test_a_wrong_file_is_a_clear_error(tmp_path, change, words):
     change(raw)
     path.write_text(json.dumps(raw))
     with pytest.raises(ValueError, match=words):
+        Signature.load(path)
+
+
+@pytest.mark.parametrize(
+    "data", [b"\xff\xfe", b"[" * 100_000, b'{"schema": ' + b"9" * 5000 + b"}", b'{"a": ' * 50_000], ids=range(4)
+)
+def test_hostile_files_are_named(tmp_path, data):
+    path = tmp_path / "hostile.json"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="hostile.json is not"):
         Signature.load(path)
 
 
