@@ -28,6 +28,12 @@ def test_every_call_is_counted_scored_or_excluded():
     assert found["identical"] is True and found["time"] > 0
 
 
+def test_a_call_whose_axis_cannot_be_known_is_excluded_without_a_warning():
+    model = nn.Sequential(nn.Conv1d(3, 4, 1), nn.Unflatten(1, (2, 2)), nn.ReLU())
+    found = verify(model.eval(), torch.randn(5, 3, 7), rounds=1)
+    assert found["scored"] == {} and found["excluded"][0][0] == "relu"
+
+
 def test_an_output_that_changes_is_found():
     class Restless(nn.Sequential):
         runs = 0

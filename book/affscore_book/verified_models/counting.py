@@ -30,7 +30,8 @@ OPERATORS = """
 SPELLED_OUT = {
     "NewGELUActivation": "gelu", "FastGELUActivation": "gelu", "AccurateGELUActivation": "gelu", "BloomGelu": "gelu",
     "QuickGELUActivation": "quick_gelu", "QuickGELU": "quick_gelu", "ReLUSquaredActivation": "relu_squared",
-    "StarReLU": "relu_squared", "Swish": "silu", "Mish": "mish", "HardSwish": "hardswish", "HardSigmoid": "hardsigmoid",
+    "SquaredReLU": "relu_squared", "StarReLU": "relu_squared", "Swish": "silu", "Mish": "mish",
+    "HardSwish": "hardswish", "HardSigmoid": "hardsigmoid",
 }  # fmt: skip
 
 

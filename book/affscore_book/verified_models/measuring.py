@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -59,7 +60,9 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
         _check_alive(bare[0])
         with trace(model, length(inputs)):
             watched = list(_tensors(output_of(model, inputs)))
-    result = signature(model, [inputs])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* is not scored: ")  # the row says it
+        result = signature(model, [inputs])
     reasons = Counter((_function(item.name), _without_shape(item.reason)) for item in result.excluded)
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -98,7 +101,7 @@ def _without_shape(reason: str) -> str:
 
 
 def _time(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int) -> float:
-    with torch.no_grad():
+    with torch.no_grad(), warnings.catch_warnings(action="ignore"):
         pairs = [
             (_seconds(lambda: output_of(model, inputs)), _seconds(lambda: signature(model, [inputs])))
             for _ in range(rounds)
