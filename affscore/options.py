@@ -6,8 +6,8 @@ import argparse
 
 import torch
 
-from affscore.channels import POOLS
 from affscore.companions import MEASURES
+from affscore.pooling import POOLS
 from affscore.score import COVARIANCES
 from affscore.settings import PRECISIONS, SCORINGS, Settings
 

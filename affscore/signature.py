@@ -41,7 +41,7 @@ from affscore.score import COVARIANCES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError", "checked"]
+__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError"]
 
 SCHEMA = "affscore.signature/1"
 

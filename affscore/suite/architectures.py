@@ -15,7 +15,9 @@ from typing import NamedTuple
 from affscore.signature import Signature
 from affscore.zoo.models import require, usual_weights
 
-__all__ = ["FAMILIES", "GROUPS", "KINDS", "Facts", "Family", "facts", "model_name", "short_names", "weights_kind"]
+__all__ = [
+    "FAMILIES", "GROUPS", "KINDS", "Facts", "Family", "facts", "model_name", "printable", "short_names", "weights_kind",
+]  # fmt: skip
 
 
 class Family(NamedTuple):
@@ -145,8 +147,19 @@ def facts(model: str | Signature, weights: str | None = None) -> Facts:
     return Facts(model, name, family.group, family.year, family.depths[model], parameters, gflops, accuracy, weights)
 
 
+def printable(text: str) -> str:
+    """``text`` with what no page, terminal or font can show (line ends, controls, half characters) written out.
+
+    >>> print(printable("a name\\n"))
+    a name\\n
+    """
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
 def model_name(signature: Signature) -> str:
-    return str(signature.provenance.get("model", "network"))
+    """The model's name as it can be printed, at most 80 characters of it."""
+    name = printable(str(signature.provenance.get("model", "network")))
+    return name if len(name) <= 80 else f"{name[:50]}…{name[-29:]}"
 
 
 def short_names(signatures: Mapping[str, Signature]) -> dict[str, Signature]:
@@ -164,7 +177,8 @@ def short_names(signatures: Mapping[str, Signature]) -> dict[str, Signature]:
     counts = [Counter(texts) for texts in zip(*candidates, strict=True)]
     result: dict[str, Signature] = {}
     for texts, signature in zip(candidates, signatures.values(), strict=True):
-        fit = (text for text, count in zip(texts, counts, strict=True) if count[text] == 1)
+        fit = [text for text, count in zip(texts, counts, strict=True) if count[text] == 1]
+        fit += [f"{texts[-1]} ({number})" for number in range(2, len(signatures) + 2)]
         result[next(text for text in fit if text not in result)] = signature
     return result
 

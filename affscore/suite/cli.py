@@ -27,23 +27,23 @@ def add_commands(commands: Any) -> None:
     what.add_argument("name", nargs="?", choices=suites.SUITES, help="paper: its architectures; lites: no downloads")
     what.add_argument("--models", type=lambda text: text.split(","), metavar="A,B", help="these networks instead")
     add_measuring(many, dataset="imagenet", batch_size=512)
-    many.add_argument("--out", type=Path, metavar="FOLDER", help="where the signatures and their records go")
+    many.add_argument("--out", metavar="FOLDER", help="where the signatures and their records go")
     many.add_argument("--estimate", action="store_true", help="only measure this device and print the hours it takes")
     many.add_argument("--images", type=int, default=50_000, help="images for --estimate (default: 50000)")
     many.add_argument("--processes", type=int, default=1, help="devices for --estimate (default: 1)")
 
     status = commands.add_parser("status", help="how far the networks in the folder of a run are")
     status.set_defaults(run=run_status)
-    status.add_argument("folder", type=Path)
+    status.add_argument("folder")
 
     merge = commands.add_parser("merge", help="make signatures from the records of a run, from several machines too")
     merge.set_defaults(run=run_merge)
-    merge.add_argument("folder", type=Path, help="the folder of the run; the records are in FOLDER/records")
+    merge.add_argument("folder", help="the folder of the run; the records are in FOLDER/records")
 
     report = commands.add_parser("report", help="all figures and tables from a folder of signatures")
     report.set_defaults(run=run_report)
-    report.add_argument("folder", type=Path, help="a folder of signatures, such as that of a suite")
-    report.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the figures and tables go")
+    report.add_argument("folder", help="a folder of signatures, such as that of a suite")
+    report.add_argument("--out", required=True, metavar="DIR", help="where the figures and tables go")
 
 
 def run_suite(options: argparse.Namespace) -> int:
@@ -97,13 +97,15 @@ def run_merge(options: argparse.Namespace) -> int:
     """The command ``merge``: exit status 1 if a network is not complete."""
     failed = 0
     for name in _recorded(options.folder):
+        path = options.folder / f"{name}.json"
         try:
             result = records.merge(options.folder, name)
+            records.check_signature(path, records.run_of(result))
         except ValueError as error:
             failed += 1
             print(f"affscore: {error}", file=sys.stderr)
         else:
-            result.save(options.folder / f"{name}.json")
+            result.save(path)
             print(result)
     return 1 if failed else 0
 

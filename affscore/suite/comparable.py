@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from affscore.signature import Signature
-from affscore.suite.architectures import model_name, short_names
+from affscore.suite.architectures import model_name, printable, short_names
 
 __all__ = ["Floats", "Signatures", "collect", "conditions", "load_signatures", "sequence"]
 
@@ -35,7 +35,7 @@ def conditions(signature: Signature) -> dict[str, Any]:
     return {
         "pool": signature.pool,
         "covariance": signature.covariance,
-        "data": None if data is None else str(data),
+        "data": None if data is None else printable(str(data)),
         "batch size": max(signature.batch_sizes, default=None),
     }
 
@@ -59,11 +59,11 @@ def load_signatures(
     paths = sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
     for path in paths:
         try:
-            found[path.stem] = Signature.load(path)
+            found[printable(path.stem)] = Signature.load(path)
         except (ValueError, OSError) as error:
             if unreadable is None:
                 raise
-            unreadable.append({"file": path.name, "reason": str(error)})
+            unreadable.append({"file": printable(path.name), "reason": printable(str(error))})
     if not found:
         raise ValueError(f"folder: {folder} holds no signature ({len(paths)} JSON files, none of which is one).")
     return short_names(found)

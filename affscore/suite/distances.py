@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,14 @@ def distances(signatures: Signatures) -> Table:
     values = [sequence(signature) for signature in signatures.values()]
     square = squareform([dtw(a, b) for a, b in itertools.combinations(values, 2)])
     columns: dict[str, Any] = {"model": list(signatures), "weights": [weights_kind(s) for s in signatures.values()]}
-    return Table(columns | dict(zip(signatures, square.tolist(), strict=True)))
+    return _beside(columns, dict(zip(signatures, square.tolist(), strict=True)))
+
+
+def _beside(columns: Mapping[str, Any], named: Mapping[str, Any], notes: Sequence[str] = ()) -> Table:
+    """The table with these columns and then those that have the names of networks or data sets."""
+    if taken := columns.keys() & named.keys():
+        raise ValueError(f"signatures: {min(taken)!r} is the heading of another column; it should have another name.")
+    return Table({**columns, **named}, notes=notes)
 
 
 def matrix(distances: Table) -> Floats:
@@ -170,10 +177,11 @@ def deviations(runs: Mapping[str, Signatures]) -> Table:
     reference, *others = collected
     base = {name: sequence(signature) for name, signature in collected[reference].items()}
     kinds = [weights_kind(signature) for signature in collected[reference].values()]
-    columns: dict[str, list[Any]] = {"model": [*base, "mean", "std"], "weights": [*kinds, "", ""]}
+    columns: dict[str, list[Any]] = {}
     for label in others:
         run = collected[label]
         moved = [dtw(s, sequence(run[name])) if name in run else math.nan for name, s in base.items()]
         there = [value for value in moved if not math.isnan(value)] or [math.nan]
         columns[label] = [*moved, float(np.mean(there)), float(np.std(there))]
-    return Table(columns, notes=[f"DTW distance to {reference}."])
+    fixed = {"model": [*base, "mean", "std"], "weights": [*kinds, "", ""]}
+    return _beside(fixed, columns, notes=[f"DTW distance to {reference}."])

@@ -43,13 +43,15 @@ LINE, SMALL = 0.235, 12.5
 
 
 def _caption(figure: Figure, kinds: Iterable[str], mark: str, title: str = "") -> None:
-    """Say above the figure whose weights these are, unless all are trained."""
+    """Say above the figure whose weights these are, unless all are trained; no name in it is read as a formula."""
     found = set(kinds)
     words = {"random": "random weights", "unknown": "weights not recorded"}
     if others := " or ".join(text for kind, text in words.items() if kind in found):
         title = f"{title}\n{mark}: {others}" if len(found) > 1 else f"{title}\n{others}"
     if title:
         figure.suptitle(title.strip(), fontsize=13.5)
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
 
 
 def _kinds(signatures: Mapping[str, Signature]) -> list[str]:

@@ -65,6 +65,7 @@ class Ranks:
 
         The first downloads or unpacks; the others find it, on their machine or on a common disk.
         """
+        self.gather(None)  # what this one begins anew, another may still be leaving
         ours = 0 if self.rank == 0 else 1 if self.local == 0 else 2
         turns: list[Any] = [self.together(work if turn == ours else lambda: None) for turn in range(3)]
         return turns[ours]

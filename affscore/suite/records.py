@@ -18,28 +18,34 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from affscore.files import replacing
-from affscore.signature import BatchResult, Signature
-from affscore.tracing import Call, Excluded
+from affscore.signature import BatchResult, Signature, checked
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: there, nothing keeps two processes apart
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = [
-    "Batch", "RecordError", "Run", "differences", "merge", "names", "os_error", "progress_of", "read_batches",
-    "run_of", "set_aside", "signature_of", "some", "write_batch",
+    "AGAIN", "Batch", "RecordError", "Run", "check_signature", "differences", "held", "merge", "names", "os_error",
+    "progress_of", "read_batches", "run_of", "set_aside", "signature_of", "some", "write_batch",
 ]  # fmt: skip
 
 SCHEMA = "affscore.batch/1"
+AGAIN = "With --restart it is renamed and measured anew."
 #: What the bits of a result depend on; what a batch gave, and the images that it had to do without.
 Run = Mapping[str, Any]
 Batch = tuple[BatchResult, list[dict[str, str]]]
 
 
 class RecordError(ValueError):
-    """A record is damaged or belongs to another run."""
+    """A record is damaged, belongs to another run, or is being written by another process."""
 
 
 def differences(old: Any, new: Any, name: str = "") -> list[str]:
@@ -62,6 +68,14 @@ def os_error(number: int | None, text: str) -> OSError:
     return error
 
 
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise os_error(error.errno, f"{what} ({error.strerror or error}).") from error
+
+
 def some(numbers: Sequence[int]) -> str:
     """The first eight numbers and how many more there are."""
     return ", ".join(map(str, numbers[:8])) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
@@ -74,45 +88,108 @@ def _bytes(content: dict[str, Any]) -> bytes:
 
 
 def write_batch(folder: Path, name: str, run: Run, result: BatchResult, skipped: list[dict[str, str]]) -> None:
-    """Write what one batch gave and return when it is on the disk.
+    """Write what one batch gave and return when it is on the disk; :func:`held` makes the folder.
 
     ``run`` is all that the bits of the result may depend on, as JSON gives it back: ``batches`` (how many there are),
     ``pool``, ``covariance``, ``companions`` and ``provenance``. ``skipped`` are the images that the batch had to do
     without. Numbers are written as Python writes them, in quotes since JSON has no NaN: ``float`` gives the same bits.
 
-    Raises OSError if it cannot be written, for instance because the disk is full; what was there before is as it was.
+    Raises OSError if it cannot be written, for instance because the disk is full; ValueError if a number is infinite,
+    or if the record of another run is there. What was there before is as it was.
     """
     batch = asdict(result)
     batch["scores"] = [repr(float(value)) for value in result.scores]
     batch["companions"] = {key: [repr(float(value)) for value in values] for key, values in result.companions.items()}
     path = folder / "records" / name / f"batch-{result.index:05}.json"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as beside, open(beside, "wb") as file:
-            file.write(_bytes({"schema": SCHEMA, "run": run, "batch": batch | {"skipped": skipped}}))
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise os_error(error.errno, f"the record {path} cannot be written ({error.strerror or error}).") from error
+    content = {"schema": SCHEMA, "run": run, "batch": batch | {"skipped": skipped}}
+    _batch(content)  # what is written can be read
+    if os.path.lexists(path):
+        _same_run(path, _content(path)["run"], run)
+    with _named(f"the record {path} cannot be written"), replacing(path) as beside, open(beside, "wb") as file:
+        file.write(_bytes(content))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _content(path: Path) -> dict[str, Any]:
     """What a file holds, if it is byte for byte what was written."""
-    data = path.read_bytes()
     try:
+        data = path.read_bytes() if path.is_file() else b""  # to open a FIFO would wait for its writer
         content = json.loads(data)
         del content["sha256"]
-        sound = _bytes(content) == data
-    except (ValueError, TypeError, KeyError):
+        sound = _bytes(content) == data and isinstance(content["run"], dict)
+        sound &= path.name == f"batch-{content['batch']['index']:05}.json"
+    except (ValueError, TypeError, KeyError, RecursionError):
         sound = False
-    if not sound or path.name != f"batch-{content['batch']['index']:05}.json":
+    if not sound:
         raise RecordError(
             f"the record {path} is damaged: it was changed after it was written. Put it back from a copy, or remove it "
             "and its batch is measured again."
         )
-    if content["schema"] != SCHEMA:
-        raise RecordError(f"{path} has schema {content['schema']!r}; it should be {SCHEMA!r}.")
+    if content.get("schema") != SCHEMA:
+        raise RecordError(f"{path} has schema {content.get('schema')!r}; it should be {SCHEMA!r}.")
     return content
+
+
+def _batch(content: dict[str, Any]) -> Batch:
+    """What a batch gave. Its checksum can be right and its values impossible, so they are checked as a signature's."""
+    run, batch = content["run"], dict(content["batch"])
+    index, size, skipped = batch.pop("index"), batch.pop("size"), batch.pop("skipped")
+    numbers = {**batch.pop("companions"), "scores": batch.pop("scores")}
+    rows = {name: [[None if text == "nan" else float(text) for text in texts]] for name, texts in numbers.items()}
+    batch |= {"scores": rows.pop("scores"), "companions": rows, "batch_sizes": [size]}
+    one = Signature(**checked(batch | {key: run[key] for key in ("pool", "covariance", "provenance")}))
+    sound = {
+        "batches": type(run["batches"]) is int,
+        "index": type(index) is int and 0 <= index < run["batches"],
+        "companions": run["companions"] == list(rows),
+        "data": isinstance(run["provenance"]["data"], dict),
+        "skipped": all(type(image[key]) is str for image in skipped for key in ("file", "reason")),
+    }
+    if wrong := [name for name, right in sound.items() if not right]:
+        raise ValueError(f"{wrong[0]} is not what a run writes")
+    values = {name: value[0].tolist() for name, value in one.companions.items()}
+    return BatchResult(index, size, one.calls, one.excluded, one.scores[0].tolist(), values), skipped
+
+
+def _same_run(path: Path, there: Run, here: Run) -> None:
+    if different := differences(there, here):
+        raise RecordError(f"{path} is the record of another run: {'; '.join(different)}. {AGAIN}")
+
+
+def check_signature(path: Path, run: Run) -> None:
+    """Raise RecordError if there is a signature that is not that of this run."""
+    if path.exists() and (different := differences(run_of(Signature.load(path)), run)):
+        raise RecordError(f"{path} is the signature of another run: {'; '.join(different)}. {AGAIN}")
+
+
+@contextmanager
+def held(folder: Path, name: str, *, alone: bool = False) -> Iterator[None]:
+    """Hold the folder of a network's records: all that write there make and share it, who renames it is ``alone``.
+
+    The lock is the system's and on the folder itself: it ends with the process, and there is no file for it. Where the
+    system or the disk has no such locks, nobody is kept out. Raises RecordError if it is taken.
+    """
+    place = folder / "records" / name
+    if not alone:
+        with _named(f"the folder {place} cannot be made"):
+            place.mkdir(parents=True, exist_ok=True)
+    if fcntl is None or not place.is_dir():
+        yield
+        return
+    file = os.open(place, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RecordError(
+                f"{place} is being written by another process; wait for it to end, or choose another folder."
+            ) from error
+        except OSError:  # this disk has no locks
+            pass
+        yield
+    finally:
+        os.close(file)
 
 
 def read_batches(folder: Path, name: str, run: Run | None = None) -> tuple[Run | None, dict[int, Batch]]:
@@ -120,32 +197,26 @@ def read_batches(folder: Path, name: str, run: Run | None = None) -> tuple[Run |
 
     ``run`` is what they should belong to; by default the run of the first batch, or None if there is none.
 
-    Raises RecordError if a file is damaged, belongs to another run, or is a record as older versions wrote them.
+    Raises RecordError if a file is damaged, holds what no batch can give, or belongs to another run.
     """
-    if old := _old_records(folder, name):
-        raise RecordError(
-            f"{old[0]} is a record of an older form, which cannot be read; restart the run, or move it away."
-        )
-    found = {}
+    found: dict[int, Batch] = {}
+    first: list[str] = []
     for path in sorted((folder / "records" / name).glob("batch-*.json")):
-        content = _content(path)
-        run = content["run"] if run is None else run
-        if different := differences(content["run"], run):
-            raise RecordError(f"{path} is the record of another run: {'; '.join(different)}.")
-        batch = content["batch"]
-        skipped = batch.pop("skipped")
-        batch["calls"] = [Call(**{**call, "shape": tuple(call["shape"])}) for call in batch["calls"]]
-        batch["excluded"] = [Excluded(**item) for item in batch["excluded"]]
-        batch["scores"] = [*map(float, batch["scores"])]
-        batch["companions"] = {key: [*map(float, texts)] for key, texts in batch["companions"].items()}
-        found[batch["index"]] = BatchResult(**batch), skipped
+        try:
+            content = _content(path)
+            run = content["run"] if run is None else run
+            _same_run(path, content["run"], run)
+            result, skipped = _batch(content)
+            calls = [call.name for call in result.calls]
+            first = first or calls
+            if calls != first:
+                raise ValueError("its activation calls are not those of the first record")
+            found[result.index] = result, skipped
+        except RecordError:
+            raise
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+            raise RecordError(f"{path} is not a valid record: {type(error).__name__}: {error}.") from error
     return run, found
-
-
-def _old_records(folder: Path, name: str) -> list[Path]:
-    """Records as older versions wrote them: a file ``NAME.RANK.jsonl`` for each process."""
-    paths = sorted((folder / "records").glob("*.jsonl"))
-    return [path for path in paths if re.sub(r"\.\d+\.jsonl$", "", path.name) == name]
 
 
 def signature_of(run: Run, batches: Mapping[int, Batch]) -> Signature:
@@ -160,17 +231,18 @@ def signature_of(run: Run, batches: Mapping[int, Batch]) -> Signature:
 
 def run_of(signature: Signature) -> Run:
     """The run that a signature of :func:`signature_of` belongs to."""
-    data = {key: value for key, value in signature.provenance.get("data", {}).items() if key != "skipped"}
+    facts = dict(signature.provenance)
+    if isinstance(facts.get("data"), Mapping):
+        facts["data"] = {key: value for key, value in facts["data"].items() if key != "skipped"}
     return {
         "batches": len(signature.batch_sizes), "pool": signature.pool, "covariance": signature.covariance,
-        "companions": list(signature.companions), "provenance": {**signature.provenance, "data": data},
+        "companions": list(signature.companions), "provenance": facts,
     }  # fmt: skip
 
 
 def names(folder: str | os.PathLike[str]) -> list[str]:
     """The networks that have records in the folder of a run, sorted."""
-    there = [path for path in (Path(folder) / "records").glob("*") if path.is_dir() or path.suffix == ".jsonl"]
-    found = {re.sub(r"\.\d+\.jsonl$", "", path.name) for path in there}
+    found = {path.parent.name for path in (Path(folder) / "records").glob("*/batch-*.json")}
     return sorted(name for name in found if not re.search(r"\.old\d+$", name))
 
 
@@ -204,12 +276,13 @@ def merge(folder: str | os.PathLike[str], name: str) -> Signature:
 def set_aside(folder: str | os.PathLike[str], name: str) -> list[Path]:
     """Rename the signature and the records of a network, so that a run begins anew; nothing is deleted.
 
-    Returns the new paths: the old ones with ``.old1`` at the end, or the first number that is free for all.
+    Returns the new paths: the old ones with ``.old1`` at the end, or the first number that is free for all. Raises
+    RecordError while another process writes the records.
     """
     folder = Path(folder)
-    paths = [folder / f"{name}.json", folder / "records" / name, *_old_records(folder, name)]
-    paths = [path for path in paths if path.exists()]
+    paths = [path for path in (folder / f"{name}.json", folder / "records" / name) if path.exists()]
     number = 1
     while any(path.with_name(f"{path.name}.old{number}").exists() for path in paths):
         number += 1
-    return [path.rename(path.with_name(f"{path.name}.old{number}")) for path in paths]
+    with held(folder, name, alone=True):
+        return [path.rename(path.with_name(f"{path.name}.old{number}")) for path in paths]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,9 +22,9 @@ import matplotlib.pyplot as plt
 from affscore.files import replacing
 from affscore.signature import Signature
 from affscore.suite import compare, distances, figures
-from affscore.suite.architectures import facts, model_name, short_names, weights_kind
+from affscore.suite.architectures import facts, printable, short_names, weights_kind
 from affscore.suite.comparable import conditions, load_signatures, sequence
-from affscore.suite.tables import Table
+from affscore.suite.tables import Table, in_markdown
 
 __all__ = ["Report", "report"]
 
@@ -55,8 +56,8 @@ class Report:
 
     def __repr__(self) -> str:
         lines = [
-            f"Report on {self.signatures} signature{'s' * (self.signatures != 1)} in {self.out / 'index.html'}: "
-            f"{len(self.figures)} figures, {len(self.tables)} tables."
+            f"Report on {self.signatures} signature{'s' * (self.signatures != 1)} in "
+            f"{printable(str(self.out / 'index.html'))}: {len(self.figures)} figures, {len(self.tables)} tables."
         ]
         lines += [f"Left out: {sentence}" for sentence in self.left_out]
         lines += [f"Not a signature: {item['file']} ({item['reason']})" for item in self.unreadable]
@@ -92,7 +93,7 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Repor
         raise NotADirectoryError(f"out: {out} is a file; it should be a folder.")
     out.mkdir(parents=True, exist_ok=True)
 
-    title = f"Signatures in {Path(folder).name}"
+    title = f"Signatures in {printable(Path(folder).name)}"
     blocks = [_heading(1, title)]
     for section in _sections(found):
         count = f"{section.signatures} signature{'s' * (section.signatures != 1)}"
@@ -101,7 +102,7 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Repor
             blocks += _part(section, name, result)
     if notes := repr(result).splitlines()[1:]:
         items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-        blocks += [_heading(2, "Notes"), ("\n".join(f"- {note}" for note in notes), f"<ul>{items}</ul>")]
+        blocks += [_heading(2, "Notes"), ("\n".join(f"- {in_markdown(note)}" for note in notes), f"<ul>{items}</ul>")]
     page = (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -128,7 +129,7 @@ class Section(NamedTuple):
 
 
 def _heading(level: int, text: str) -> Block:
-    return f"{'#' * level} {text}\n", f"<h{level}>{html.escape(text)}</h{level}>"
+    return f"{'#' * level} {in_markdown(text)}\n", f"<h{level}>{html.escape(text)}</h{level}>"
 
 
 def _part(section: Section, name: str, result: Report) -> list[Block]:
@@ -143,7 +144,7 @@ def _part(section: Section, name: str, result: Report) -> list[Block]:
             plt.gcf().savefig(result.out / f"{base}.png", dpi=150)
             result.figures.append(f"{base}.png")
             image = f'<p><img src="{base}.png" alt="{html.escape(title)}"></p>'
-            blocks.append((f"![{title}]({base}.png)\n", image))
+            blocks.append((f"![{in_markdown(title)}]({base}.png)\n", image))
     except (ValueError, ImportError) as error:
         where = f"{section.title}: " if section.prefix else ""
         result.left_out.append(f"{where}{title}, because {error}")
@@ -164,7 +165,7 @@ def _sections(found: Mapping[str, Signature]) -> list[Section]:
     settings: dict[str, dict[str, Signature]] = {}
     by_data: dict[str, dict[str, dict[str, Signature]]] = {}
     by_size: dict[str, dict[str, Signature]] = {}
-    identities = [f"{model_name(s)} {s.provenance.get('weights')}" for s in found.values()]
+    identities = [f"{s.provenance.get('model')} {s.provenance.get('weights')}" for s in found.values()]
     different = dict(zip(identities, found.values(), strict=True))
     labels = dict(zip(different, short_names(different), strict=True))
     for (name, signature), identity in zip(found.items(), identities, strict=True):
@@ -175,9 +176,9 @@ def _sections(found: Mapping[str, Signature]) -> list[Section]:
         sizes = by_size.setdefault(f"{label}, {_sentence(about, without='batch size')}", {})
         sizes.setdefault(str(about["batch size"]), signature)
 
-    sections = []
+    sections, taken = [], Counter[str]()
     for title, members in settings.items():
-        prefix = _prefix(title) if len(settings) > 1 else ""
+        prefix = _prefix(title, taken) if len(settings) > 1 else ""
         sections.append(Section(title, prefix, len(members), _Compared(short_names(members)), list(_PARTS)[:-2]))
     for title, runs in by_data.items():
         reference = "imagenet" if "imagenet" in runs else next(iter(runs))
@@ -185,11 +186,11 @@ def _sections(found: Mapping[str, Signature]) -> list[Section]:
         runs = {reference: runs[reference]} | runs
         kept = {data: {label: run[label] for label in several if label in run} for data, run in runs.items()}
         if content := {data: run for data, run in kept.items() if run}:
-            prefix = _prefix(f"data {title}")
+            prefix = _prefix(f"data {title}", taken)
             sections.append(Section(f"Data sets: {title}", prefix, len(several), content, ["deviations"]))
     for title, sizes in by_size.items():
         if len(sizes) > 1:
-            prefix = _prefix(f"sizes {title}")
+            prefix = _prefix(f"sizes {title}", taken)
             sections.append(Section(f"Batch sizes: {title}", prefix, len(sizes), sizes, ["batch_size"]))
     return sections
 
@@ -205,8 +206,11 @@ def _sentence(about: Mapping[str, Any], without: str = "") -> str:
     return ", ".join(text for key, text in words.items() if key != without)
 
 
-def _prefix(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_") + "-"
+def _prefix(text: str, taken: Counter[str]) -> str:
+    """What the names of a section's files begin with: not too long, and another one for each section."""
+    words = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:80]
+    taken[words] += 1
+    return f"{words}-" if taken[words] == 1 else f"{words}-{taken[words]}-"
 
 
 class _Compared(dict[str, Signature]):

@@ -11,8 +11,7 @@ have another number. A folder of a run holds::
     resnet50.json                           the finished signature (affscore.Signature.load)
     records/resnet50/batch-00000.json       what the first batch gave, and so on
 
-:func:`affscore.suite.records.merge` makes the signature from the records alone, for instance after copying those of
-several machines into one folder. The page on full-scale runs has the commands.
+The page on full-scale runs has the commands.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,7 +37,7 @@ from affscore.suite import records
 from affscore.suite.ranks import Ranks, RunError
 from affscore.suite.records import RecordError
 
-__all__ = ["run", "weights_checksum"]
+__all__ = ["in_words", "run", "weights_checksum"]
 
 
 class Batches(Protocol):
@@ -49,14 +49,7 @@ class Batches(Protocol):
 
 
 def weights_checksum(model: nn.Module) -> str:
-    """The SHA-256 of all parameters and buffers of a network, their names, dtypes and shapes.
-
-    >>> layer = nn.Linear(2, 2)
-    >>> before = weights_checksum(layer)
-    >>> _ = nn.init.zeros_(layer.bias)
-    >>> weights_checksum(layer) == before
-    False
-    """
+    """The SHA-256 of all parameters and buffers of a network, their names, dtypes and shapes."""
     digest = hashlib.sha256()
     for name, value in sorted(model.state_dict().items()):
         _feed(digest, name, value)
@@ -70,6 +63,13 @@ def _feed(digest: Any, name: str, value: Any) -> None:
     elif isinstance(value, Mapping | list | tuple):
         for key, item in sorted(value.items()) if isinstance(value, Mapping) else enumerate(value):
             _feed(digest, f"{name}.{key}", item)
+
+
+def in_words(facts: Mapping[str, Any]) -> str:
+    """What data or weights are compared by: their name and the beginning of their checksum."""
+    name = [str(facts[key]) for key in ("dataset", "source") if key in facts][:1]
+    sums = [f"{key} {str(facts[key])[:12]}" for key in ("sha256", "first_batch_sha256", "seed") if key in facts]
+    return ", ".join(name + sums)
 
 
 def _described(
@@ -111,6 +111,7 @@ def run(
     restart: bool = False,
     ranks: Ranks | None = None,
     progress: Callable[[int], object] | None = None,
+    say: Callable[[str], object] | None = None,
 ) -> Signature:
     """The signature of a network, each finished batch recorded; goes on where an earlier run ended.
 
@@ -131,6 +132,8 @@ def run(
     progress
         Called with the number of batches that were found finished, and after each of this rank's with the number that
         all ranks finish in that time if they are as fast.
+    say
+        Called, where batches are found finished, with a line that says what they and this run were compared by.
 
     Returns
     -------
@@ -143,8 +146,9 @@ def run(
         If a batch fails (a damaged image does not: it is skipped, and listed in the record of its batch), a data
         worker dies, or another rank fails.
     RecordError
-        If the records there are damaged, or belong to a run that differs in anything that the result may depend on;
-        the message names the file and the differences.
+        If the records there are damaged, belong to a run that differs in anything that the result may depend on, or
+        are to be renamed while another process writes them; the message names the file and the differences. Of data
+        without ``provenance``, such as a list, the first batch alone is compared.
     OSError, KeyboardInterrupt
         If a record cannot be written, for instance because the disk is full; as it came. These two and RunError say
         how many batches are kept.
@@ -163,65 +167,81 @@ def run(
     folder, settings, ranks = Path(folder), settings or Settings(), ranks or Ranks()
     if not (hasattr(batches, "__len__") and hasattr(batches, "__getitem__")):
         raise TypeError(f"batches is a {type(batches).__name__}; it should be a sequence, such as a list.")
-    if not name or "/" in name or "\\" in name:
+    if name in ("", ".", "..") or "/" in name or "\\" in name:
         raise ValueError(f"name is {name!r}; it should be usable as the name of a file.")
     if not len(batches):
         raise ValueError("batches is empty; it should hold at least one batch.")
     if restart:
         ranks.one_first(lambda: records.set_aside(folder, name))
     here = ranks.together(lambda: _described(model, batches, resolve_device(model, device), settings, provenance or {}))
-    found = ranks.together(lambda: _found(folder, name, here, ranks))
+    ranks.together(lambda: _check_alike(here, ranks))
+    path = folder / f"{name}.json"
+    with ExitStack() as stack:
+        ranks.together(lambda: stack.enter_context(records.held(folder, name)))
+        found = ranks.together(lambda: _found(path, here, ranks))
 
-    # Each rank may see the records of its own machine only, so they tell each other what is done.
-    done = set().union(*ranks.gather(set(found)))
-    missing = [k for k in range(len(batches)) if k not in done]
-    end = len(batches) if (folder / f"{name}.json").exists() else max(done, default=0)
-    if ranks.rank == 0 and (lost := [k for k in missing if k < end]):
-        place = folder / "records" / name
-        warnings.warn(f"{place} lacks batch {records.some(lost)}; it is measured again.", stacklevel=2)
-    if progress:
-        progress(len(done))
-    mine = missing[ranks.rank :: ranks.world]
+        # Each rank may see the records of its own machine only, so they tell each other what is done.
+        done = set().union(*ranks.gather(set(found)))
+        missing = [k for k in range(len(batches)) if k not in done]
+        end = len(batches) if path.exists() else max(done, default=0)
+        if ranks.rank == 0 and (lost := [k for k in missing if k < end]):
+            place = folder / "records" / name
+            warnings.warn(f"{place} lacks batch {records.some(lost)}; it is measured again.", stacklevel=2)
+        if say and done and ranks.rank == 0:
+            sums = here["provenance"]["weights_sha256"][:12], in_words(here["provenance"]["data"])
+            begun = f"Going on from {len(done)} of {len(batches)} batches" if missing else "Finished before"
+            say(f"{begun}: same weights (sha256 {sums[0]}), data ({sums[1]}), settings, versions.")
+        if progress:
+            progress(len(done))
+        mine = missing[ranks.rank :: ranks.world]
 
-    def work() -> None:
-        if not mine:
-            return
-        skipped: dict[int, list[dict[str, str]]] = {}
-        source = _loaded(batches, mine, skipped)
-        for i, result in enumerate(batch_results(model, source, settings, device=device, numbers=mine)):
-            records.write_batch(folder, name, here, result, skipped[result.index])
-            found[result.index] = result, skipped[result.index]
-            if progress:
-                progress(len(missing[i * ranks.world :][: ranks.world]))
+        def work() -> None:
+            if not mine:
+                return
+            skipped: dict[int, list[dict[str, str]]] = {}
+            source = _loaded(batches, mine, skipped)
+            for i, result in enumerate(batch_results(model, source, settings, device=device, numbers=mine)):
+                records.write_batch(folder, name, here, result, skipped[result.index])
+                found[result.index] = result, skipped[result.index]
+                if progress:
+                    progress(len(missing[i * ranks.world :][: ranks.world]))
 
-    try:
-        ranks.together(work)
-    except (KeyboardInterrupt, OSError, ValueError) as error:
-        done_now, _ = records.progress_of(folder, name)
-        why = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error).rstrip(".")
-        text = f"{why}. {done_now} of {len(batches)} batches are kept in {folder / 'records'}; the same run goes on."
-        if isinstance(error, OSError):
-            raise records.os_error(error.errno, text) from error
-        raise (KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else RunError)(text) from error
-    # Of those that several ranks see, the first one tells the others.
-    seen = ranks.gather(set(found))
-    own = {k: batch for k, batch in found.items() if k not in set().union(*seen[: ranks.rank])}
-    together = {k: batch for part in ranks.gather(own) for k, batch in part.items()}
-    result = ranks.together(lambda: records.signature_of(here, together))
-    ranks.together(lambda: result.save(folder / f"{name}.json") if ranks.rank == 0 else None)
-    return result
+        try:
+            ranks.together(work)
+        except (KeyboardInterrupt, OSError, ValueError) as error:
+            kept, _ = records.progress_of(folder, name)
+            why = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error).rstrip(".")
+            text = f"{why}. {kept} of {len(batches)} batches are kept in {folder / 'records'}; the same run goes on."
+            if isinstance(error, OSError):
+                raise records.os_error(error.errno, text) from error
+            raise (KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else RunError)(text) from error
+        # Of those that several ranks see, the first one tells the others.
+        seen = ranks.gather(set(found))
+        own = {k: batch for k, batch in found.items() if k not in set().union(*seen[: ranks.rank])}
+        together = {k: batch for part in ranks.gather(own) for k, batch in part.items()}
+        result = ranks.together(lambda: records.signature_of(here, together))
+
+        def save() -> None:
+            if ranks.rank == 0:
+                records.check_signature(path, here)  # another run may have ended meanwhile
+                result.save(path)
+
+        ranks.together(save)
+        return result
 
 
-def _found(folder: Path, name: str, here: records.Run, ranks: Ranks) -> dict[int, records.Batch]:
-    """The batches that this rank sees finished; an error if they, the signature or another rank are of another run."""
+def _check_alike(here: records.Run, ranks: Ranks) -> None:
+    """Raise RecordError if another rank is of another run."""
     for rank, other in enumerate(ranks.gather(here)):
         if different := records.differences(other, here):
             raise RecordError(f"rank {rank} (there) and rank {ranks.rank} (here) differ: {'; '.join(different)}.")
-    path = folder / f"{name}.json"
-    there = records.run_of(Signature.load(path)) if ranks.rank == 0 and path.exists() else here
-    if different := records.differences(there, here):
-        raise RecordError(f"{path} is the signature of another run: {'; '.join(different)}.")
-    return records.read_batches(folder, name, here)[1]
+
+
+def _found(path: Path, here: records.Run, ranks: Ranks) -> dict[int, records.Batch]:
+    """The batches that this rank sees finished; an error if they or the signature are of another run."""
+    if ranks.rank == 0:
+        records.check_signature(path, here)
+    return records.read_batches(path.parent, path.stem, here)[1]
 
 
 def _loaded(batches: Batches, numbers: list[int], skipped: dict[int, list[dict[str, str]]]) -> Iterator[Any]:

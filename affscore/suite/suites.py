@@ -3,8 +3,6 @@
 :func:`run_suite` runs every network of a list (:func:`affscore.suite.runs.run`), skips what is done, and goes on after
 a network that fails. :func:`estimate` says how many hours that takes from a short measurement (:func:`measure_speed`)
 of the device at hand. The page on full-scale runs shows both; ``affscore suite`` is the command.
-
-What is published about the networks (year, family, cost) is in :mod:`affscore.suite.architectures`.
 """
 
 from __future__ import annotations
@@ -12,6 +10,8 @@ from __future__ import annotations
 import errno
 import json
 import math
+import operator
+import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,16 +22,17 @@ from typing import Any, NamedTuple
 
 import torch
 
+from affscore.arguments import whole_number
 from affscore.forward import tf32
 from affscore.settings import Settings
 from affscore.signature import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.ranks import Ranks
-from affscore.suite.records import RecordError, differences, set_aside
-from affscore.suite.runs import run
+from affscore.suite.records import AGAIN, RecordError, differences, set_aside
+from affscore.suite.runs import in_words, run
 from affscore.suite.tables import Table
-from affscore.zoo.datasets import load_dataset
-from affscore.zoo.models import available_models, load_model, require
+from affscore.zoo.datasets import fingerprint, load_dataset
+from affscore.zoo.models import available_models, load_model, require, weights_fingerprint
 
 __all__ = [
     "PAPER", "REPRESENTATIVES", "SUITES", "WEIGHTS", "Failure", "SuiteError", "estimate", "measure_speed", "run_suite",
@@ -88,7 +89,7 @@ def run_suite(
     *,
     dataset: str,
     root: str | Path | None = None,
-    weights: str | None = None,
+    weights: str | os.PathLike[str] | None = None,
     batch_size: int = 512,
     batches: int | None = None,
     seed: int = 0,
@@ -122,35 +123,31 @@ def run_suite(
 
     Raises
     ------
-    SuiteError, OSError
+    ValueError, OSError
         If a name is unknown or the data cannot be had; if the disk is full.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run_suite(["squeezenet1_1"], folder, dataset="random", weights="random", batch_size=4, progress=False)
-    ...     Signature.load(Path(folder) / "squeezenet1_1.json").scores.shape
-    []
-    (1, 26)
     """
     if unknown := [name for name in models if name not in available_models()]:
         names = ", ".join(map(repr, unknown))
         raise SuiteError(f"models: there is no model {names}. affscore.zoo.models.available_models() lists all.")
     folder, settings, ranks = Path(folder), settings or Settings(), ranks or Ranks()
-    place = Path(dataset).expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise SuiteError(f"out: {folder} is a file; it should be a folder.")
     options: dict[str, Any] = {"batch_size": batch_size, "batches": batches, "seed": seed}
-    data_set = place.resolve().name if place.is_dir() else dataset
-    request = json.loads(json.dumps({"dataset": data_set, "weights": weights} | options | asdict(settings)))
+    images = ranks.one_first(lambda: fingerprint(dataset, root))
+    images = {key: images[key] for key in ("dataset", "source", "images", "sha256") if key in images}
+    named = {"dataset": images, "weights": weights if weights is None else Path(weights).name}
+    request = json.loads(json.dumps(named | options | asdict(settings), default=operator.index))
     shown = progress and ranks.rank == 0
 
     def measure(model: str, title: str) -> None:
         if restart:
             ranks.one_first(lambda: set_aside(folder, model))
-        # The first rank decides: another machine may not see its files.
-        if ranks.gather(ranks.together(lambda: _finished(folder, model, request)))[0]:
-            return
         chosen = WEIGHTS.get(model) if weights is None else weights
+        # The first rank decides: another machine may not see its files.
+        if same := ranks.gather(ranks.together(lambda: _finished(folder / f"{model}.json", model, request, chosen)))[0]:
+            if shown:
+                print(f"{title}: Finished before: same {same}.", file=sys.stderr)
+            return
         net = ranks.one_first(lambda: load_model(model, weights=chosen, seed=seed))
         try:
             data = ranks.one_first(
@@ -163,6 +160,7 @@ def run_suite(
             run(
                 net.model, data, folder, model,
                 settings=settings, device=device, provenance=about, ranks=ranks, progress=bar.update,
+                say=(lambda text: bar.write(text, file=sys.stderr)) if shown else None,
             )  # fmt: skip
 
     failures = []
@@ -183,15 +181,26 @@ def run_suite(
     return failures
 
 
-def _finished(folder: Path, model: str, request: dict[str, Any]) -> bool:
-    """Whether the signature is there and is what is asked for now; an error if it is another one."""
-    path = folder / f"{model}.json"
+def _finished(path: Path, model: str, request: dict[str, Any], weights: str | os.PathLike[str] | None) -> str:
+    """In words, what the signature that is there was asked for as well; "" where there is none.
+
+    Raises RecordError if it was asked for something else.
+    """
     if not path.exists():
-        return False
-    there = Signature.load(path).provenance.get("request")
-    if different := differences(there or {}, request):
-        raise RecordError(f"{path} is the signature of another run: {'; '.join(different)}.")
-    return True
+        return ""
+    there = Signature.load(path).provenance
+    asked = there.get("request") or {}
+    if not isinstance(asked.get("dataset"), dict):
+        raise RecordError(
+            f"{path} has no checksum of the data that it was asked for: an older version made it, or the command "
+            "signature. Move it away, or begin anew with --restart, which renames it."
+        )
+    own = weights_fingerprint(model, weights, request["seed"])
+    different = differences(asked, request)
+    different += differences({key: there["weights"].get(key) for key in own}, own, "weights")
+    if different:
+        raise RecordError(f"{path} is the signature of another run: {'; '.join(different)}. {AGAIN}")
+    return f"weights ({in_words(own)}), data ({in_words(request['dataset'])}), settings"
 
 
 def _reason(error: Exception) -> str:
@@ -220,15 +229,8 @@ def measure_speed(
         As for :func:`affscore.signature`.
     images
         How many pass through the network at a time.
-
-    Examples
-    --------
-    >>> speed = measure_speed(["squeezenet1_1"], images=2)
-    >>> speed["squeezenet1_1"] > 0
-    True
     """
-    device = torch.device(device)
-    found = {}
+    device, images, found = torch.device(device), whole_number("images", images, 1), {}
     for name in models:
         net = load_model(name, weights="random")
         model = net.model.to(device)
@@ -257,26 +259,13 @@ def estimate(
     operations per image. Loading and scoring run beside the forward pass; where they are slower, add to this
     (``benchmarks/loading.py`` and ``benchmarks/signature.py`` measure it).
 
-    Parameters
-    ----------
-    speed
-        Images per second of some networks, as :func:`measure_speed` gives.
-    models
-        The networks of the suite.
-    images, processes
-        Images that pass through each, and devices that share the work.
+    ``speed`` holds the images per second of some networks, as :func:`measure_speed` gives them; ``images`` pass through
+    each network of ``models``, and ``processes`` devices share the work.
 
-    Returns
-    -------
-    Table
-        Columns: model, GFLOPS (10^9 multiply-adds an image, from torchvision's metadata of the weights that the suite
-        would take), measured (the network whose speed is used), images per second (of one device), hours. The last
-        row is the sum.
-
-    Raises
-    ------
-    ValueError
-        If ``speed`` is empty or not positive, a number is below 1, or torchvision does not know a network's cost.
+    Columns: model, GFLOPS (10^9 multiply-adds an image, from torchvision's metadata of the weights that the suite would
+    take), measured (the network whose speed is used), images per second (of one device), hours. The last row is the
+    sum. Raises ValueError if ``speed`` is empty or not positive, a number is below 1, or torchvision does not know a
+    network's cost.
 
     Examples
     --------
@@ -288,9 +277,7 @@ def estimate(
     """
     if not speed or not all(math.isfinite(value) and value > 0 for value in speed.values()):
         raise ValueError(f"speed is {dict(speed)!r}; it should hold a positive number for at least one network.")
-    for name, value in (("images", images), ("processes", processes)):
-        if value < 1:
-            raise ValueError(f"{name} is {value}; it should be at least 1.")
+    images, processes = whole_number("images", images, 1), whole_number("processes", processes, 1)
     # Measured with random weights, whose images have the size of the smallest set.
     known = {name: (facts(name), _gflops(name, None)) for name in speed}
     rows: list[dict[str, Any]] = []

@@ -6,12 +6,22 @@ import csv
 import html
 import io
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Table"]
+__all__ = ["Table", "in_markdown"]
+
+
+def in_markdown(text: str) -> str:
+    """``text`` on one line of a Markdown page: no HTML, and no code, link, formula or column begins or ends in it.
+
+    >>> print(in_markdown("a|b `c` <d>"))
+    a\\|b \\`c\\` &lt;d&gt;
+    """
+    return re.sub(r"([\\`*\[\]|$])", r"\\\1", html.escape(" ".join(text.split()), quote=False))
 
 
 class Table:
@@ -108,18 +118,27 @@ class Table:
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
         return f'<table class="table">\n{rows}</table>{notes}'
 
-    def markdown(self) -> str:
-        """The table in Markdown, numbers rounded."""
+    def markdown(self, *, plain: bool = True) -> str:
+        """The table in Markdown, numbers rounded. ``plain=False`` leaves formulas and other markup in texts."""
         (head, *body), numeric = self._cells()
-        rule = ["---:" if right else "---" for right in numeric]
-        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in [head, rule, *body]]
-        return "\n".join([*lines, *(f"\n{note}" for note in self.notes)]) + "\n"
+        written = in_markdown if plain else lambda cell: cell.replace("|", "\\|")
+        rows = [map(written, head), ["---:" if right else "---" for right in numeric], *(map(written, r) for r in body)]
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        return "\n".join([*lines, *(f"\n{in_markdown(note)}" for note in self.notes)]) + "\n"
 
     def csv(self) -> str:
-        """The table as comma-separated values, numbers with all digits, undefined ones empty."""
+        """The table as comma-separated values, numbers with all digits, undefined ones empty.
+
+        A text that a spreadsheet would take for a formula has an apostrophe before it.
+        """
+
+        def cell(value: Any) -> Any:
+            if isinstance(value, str):
+                return f"'{value}" if re.match(r"[=+\-@\t\r\n].", value, re.DOTALL) else value
+            return "" if self._text(value) == "-" else value
+
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(self.columns)
-        for row in zip(*self.columns.values(), strict=True):
-            writer.writerow("" if self._text(value) == "-" and not isinstance(value, str) else value for value in row)
+        for row in (self.columns, *zip(*self.columns.values(), strict=True)):
+            writer.writerow(map(cell, row))
         return file.getvalue()

@@ -16,7 +16,8 @@ def made(
 ) -> Signature:
     """A signature with given scores, (batches, calls) or (calls,)."""
     rows = np.atleast_2d(np.asarray(rows, dtype=np.float64))
-    calls = [Call(f"{i}:relu[0]", str(i), "relu", 0, i in gates, (4,), 1) for i in range(rows.shape[1])]
+    axis = 1 if pool == "spatial" else -1
+    calls = [Call(f"{i}:relu[0]", str(i), "relu", 0, i in gates, (4,), axis) for i in range(rows.shape[1])]
     return Signature(
         calls, rows, pool=pool, covariance=covariance, batch_sizes=[size] * len(rows),
         provenance=provenance, companions=companions or {},

@@ -1,4 +1,5 @@
-"""Records: a file is complete or not there, whatever is changed in it is an error, and numbers keep every bit."""
+"""Records: a file is complete or not there, whatever is changed in it is an error, numbers keep every bit, and who
+renames records is alone with them."""
 
 import errno
 import hashlib
@@ -7,58 +8,66 @@ import math
 import os
 import random
 import resource
+import signal
 import struct
+from dataclasses import asdict
 
 import pytest
+from small_run import forked
 
+from affscore.calls import Call, Excluded
 from affscore.signature import BatchResult
 from affscore.suite import records
 from affscore.suite.records import RecordError, differences, merge, names, progress_of, read_batches, set_aside
-from affscore.tracing import Call, Excluded
 
 RUN = {
-    "batches": 3, "pool": "spatial", "covariance": "ledoit_wolf", "companions": ["cka"],
+    "batches": 3, "pool": "spatial", "covariance": "ledoit_wolf", "companions": ["norm"],
     "provenance": {"model": "net é", "data": {"seed": 0}},
 }  # fmt: skip
-CALLS = [Call(f"{i}:relu[0]", str(i), "relu", 0, False, (4, 2), 1) for i in range(3)]
 SKIPPED = [{"file": 'a "quoted".png', "reason": "broken"}]
 
 
 def batch(index, scores=(0.1, math.nan, 1e-300)):
-    companions = {"cka": [math.inf, -math.inf, -0.0]}
-    return BatchResult(index, 16, CALLS, [Excluded("x", "why")], list(scores), companions)
+    calls = [Call(f"{i}:relu[0]", str(i), "relu", 0, False, (4, 2), 1) for i in range(len(scores))]
+    companions = {"norm": [math.nan, 1.7e308, 5e-324] * (len(scores) // 3)}
+    return BatchResult(index, 16, calls, [Excluded("x", "why")], list(scores), companions)
 
 
 def write(folder, index=0, run=RUN, **options):
-    records.write_batch(folder, "net", run, batch(index, **options), SKIPPED)
+    with records.held(folder, "net"):
+        records.write_batch(folder, "net", run, batch(index, **options), SKIPPED)
     return folder / "records" / "net" / f"batch-{index:05}.json"
 
 
 def bits(result):
-    numbers = [*result.scores, *result.companions["cka"]]
+    numbers = [*result.scores, *result.companions["norm"]]
     return [struct.pack("<d", value) for value in numbers]
 
 
 def test_a_record_is_what_the_description_says(tmp_path):
     """Oracle: the checksum computed again from the text."""
-    text = write(tmp_path, 12).read_text("ascii")
+    run = RUN | {"batches": 13}
+    text = write(tmp_path, 12, run).read_text("ascii")
     content = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert list(content) == ["schema", "run", "batch", "sha256"] and text.endswith("}\n")
     body = text[: text.rindex(', "sha256"')] + "}"
     assert hashlib.sha256(body.encode()).hexdigest() == content["sha256"]
-    assert content["run"] == RUN and content["batch"]["skipped"] == SKIPPED
+    assert content["run"] == run and content["batch"]["skipped"] == SKIPPED
     assert [path.name for path in (tmp_path / "records" / "net").iterdir()] == ["batch-00012.json"]
 
 
 def test_numbers_keep_every_bit(tmp_path):
     pick = random.Random(0)
-    scores = [struct.unpack("<d", pick.randbytes(8))[0] for _ in range(300)] + [5e-324, -0.0, 0.1, math.pi]
-    scores = [math.nan if math.isnan(value) else value for value in scores]
+    scores = [pick.random() for _ in range(150)] + [
+        math.ldexp(pick.random(), -pick.randrange(1074)) for _ in range(146)
+    ]
+    scores += [5e-324, -0.0, math.nan, math.nextafter(1, 0)]
     write(tmp_path, scores=scores)
     run, found = read_batches(tmp_path, "net")
     result, skipped = found[0]
     assert run == RUN and skipped == SKIPPED and bits(result) == bits(batch(0, scores))
-    assert (result.calls, result.excluded, result.size) == (CALLS, [Excluded("x", "why")], 16)
+    assert result.calls == batch(0, scores).calls
+    assert (result.excluded, result.size) == ([Excluded("x", "why")], 16)
 
 
 def test_every_changed_byte_and_every_cut_is_found(tmp_path):
@@ -86,12 +95,12 @@ def test_a_file_under_another_name_is_damaged(tmp_path):
 
 def test_another_run_is_refused_by_name(tmp_path):
     write(tmp_path, 0)
-    write(tmp_path, 1, RUN | {"batches": 4, "pool": "trailing"})
+    write(tmp_path, 1, RUN | {"batches": 4, "covariance": "empirical"})
     with pytest.raises(RecordError) as caught:
         merge(tmp_path, "net")
     assert str(caught.value).endswith(
         "batch-00001.json is the record of another run: batches is 4 there and 3 here; "
-        "pool is 'trailing' there and 'spatial' here."
+        f"covariance is 'empirical' there and 'ledoit_wolf' here. {records.AGAIN}"
     )
 
 
@@ -110,16 +119,142 @@ def test_another_schema_is_named(tmp_path, monkeypatch):
         read_batches(tmp_path, "net")
 
 
-def test_records_of_the_old_form_are_an_error_in_a_sentence(tmp_path):
-    (tmp_path / "records").mkdir()
-    old = tmp_path / "records" / "net.0.jsonl"
-    old.write_text('{"header": {}}\n')
-    assert names(tmp_path) == ["net"]
+def rechained(path, change):
+    """Change a record and make its checksum anew, as somebody could who means it."""
+    content = json.loads(path.read_bytes())
+    del content["sha256"]
+    change(content)
+    checksum = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    path.write_text(json.dumps({**content, "sha256": checksum}) + "\n")
+
+
+def put(value, *place):
+    """A change: ``value`` at this place of a record."""
+
+    def change(content):
+        for key in place[:-1]:
+            content = content[key]
+        content[place[-1]] = value
+
+    return change
+
+
+def deep(levels):
+    value: dict[str, object] = {}
+    for _ in range(levels):
+        value = {"": value}
+    return value
+
+
+@pytest.mark.parametrize("change", [
+    put("7.5", "batch", "scores", 0), put("inf", "batch", "scores", 0), put("-inf", "batch", "scores", 0),
+    put("half", "batch", "scores", 0), put(None, "batch", "scores", 0), put(["0.1"], "batch", "scores"),
+    put("0.1", "batch", "scores"), put(None, "batch", "scores"),
+    put("inf", "batch", "companions", "norm", 0), put(["0.1"], "batch", "companions", "norm"),
+    put([], "batch", "companions"), put({}, "batch", "companions"), put({"size": []}, "batch", "companions"),
+    put(None, "batch", "calls"), put([{"name": "x"}] * 3, "batch", "calls"), put("x", "batch", "calls", 0, "ordinal"),
+    put(None, "batch", "calls", 0, "shape"), put([1.5], "batch", "calls", 0, "shape"),
+    put("0:relu[0]", "batch", "calls", 1, "name"),
+    put([{"name": "x"}], "batch", "excluded"), put(None, "batch", "excluded"),
+    put(1, "batch", "size"), put("16", "batch", "size"), put(None, "batch", "size"),
+    put("1", "batch", "index"), put(-1, "batch", "index"), put(2, "batch", "index"), put(None, "batch", "index"),
+    put(None, "batch", "skipped"), put([{"file": "x"}], "batch", "skipped"), put([1], "batch", "skipped"),
+    put(1, "batch", "more"), put({}, "batch"), put([], "batch"), put(None, "batch"), put(None, "schema"),
+    put(None, "run"), put([], "run"), put({}, "run"), put("3", "run", "batches"), put(0, "run", "batches"),
+    put(None, "run", "companions"), put("max", "run", "pool"), put("none", "run", "covariance"),
+    put(None, "run", "provenance"), put({}, "run", "provenance"), put(deep(400), "run", "provenance"),
+    lambda content: content.pop("batch"), lambda content: content.pop("schema"),
+    lambda content: content["batch"].pop("size"),
+])  # fmt: skip
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "beside a sound one"])
+def test_a_record_with_impossible_values_is_an_error_that_names_it(tmp_path, change, alone):
+    path = write(tmp_path, 1)
+    if not alone:
+        write(tmp_path, 0)
+    rechained(path, change)
     for attempt in (read_batches, progress_of, merge):
-        with pytest.raises(RecordError, match=r"net\.0\.jsonl is a record of an older form, which cannot be read"):
+        with pytest.raises(RecordError, match=r"batch-00001\.json"):
             attempt(tmp_path, "net")
-    assert set_aside(tmp_path, "net") == [old.with_name("net.0.jsonl.old1")]
-    assert progress_of(tmp_path, "net") == (0, 0) and names(tmp_path) == []
+
+
+def test_records_with_different_calls_do_not_belong_together(tmp_path):
+    write(tmp_path, 0)
+    rechained(write(tmp_path, 1), put(asdict(Call("9:relu[0]", "9", "relu", 0, False, (4, 2), 1)), "batch", "calls", 1))
+    with pytest.raises(RecordError, match=r"batch-00001\.json is not a valid .*calls are not those of the first"):
+        progress_of(tmp_path, "net")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[]", '["batch"]', "1" * 5000])
+def test_a_file_that_is_no_record_is_damaged(tmp_path, text):
+    path = write(tmp_path)
+    path.write_text(text)
+    with pytest.raises(RecordError, match=r"batch-00000\.json is damaged"):
+        merge(tmp_path, "net")
+
+
+def test_what_no_signature_could_hold_is_not_written(tmp_path):
+    with pytest.raises(ValueError, match="scores holds -inf"):
+        write(tmp_path, scores=(0.1, -math.inf, 0.2))
+    assert not list((tmp_path / "records" / "net").iterdir())
+
+
+@pytest.mark.parametrize("make", [
+    lambda path: os.mkfifo(path),
+    lambda path: path.symlink_to(path.parents[2] / "outside"),
+    lambda path: path.symlink_to(path.parents[2] / "nowhere"),
+], ids=["pipe", "link", "link to nowhere"])  # fmt: skip
+def test_what_is_no_file_of_ours_is_neither_read_nor_written(tmp_path, make):
+    outside = tmp_path / "outside"
+    outside.write_text("mine")
+    path = tmp_path / "records" / "net" / "batch-00000.json"
+    path.parent.mkdir(parents=True)
+    make(path)
+    for attempt in (lambda: write(tmp_path), lambda: merge(tmp_path, "net")):
+        with pytest.raises(RecordError, match=r"batch-00000\.json is damaged"):
+            attempt()
+    assert outside.read_text() == "mine" and not (tmp_path / "nowhere").exists()
+
+
+def test_the_record_of_another_run_is_not_replaced(tmp_path):
+    before = write(tmp_path).read_bytes()
+    with pytest.raises(RecordError, match="the record of another run: covariance is 'ledoit_wolf' there and 'emp"):
+        write(tmp_path, run=RUN | {"covariance": "empirical"})
+    assert write(tmp_path).read_bytes() == before
+
+
+def test_records_that_are_being_written_are_not_renamed(tmp_path):
+    """Writers share them, here and in another process; who sets them aside is refused until all have ended."""
+    path = write(tmp_path)
+    hear, tell = os.pipe()
+    child = forked(lambda: hold(tmp_path, tell))
+    try:
+        assert os.read(hear, 1) == b"!"
+        with records.held(tmp_path, "net"):
+            pass
+        with pytest.raises(RecordError, match=r"records/net is being written by another process; wait for it to end"):
+            set_aside(tmp_path, "net")
+        assert path.exists() and len(list((tmp_path / "records").iterdir())) == 1
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert set_aside(tmp_path, "net") == [tmp_path / "records" / "net.old1"]
+
+
+def hold(folder, tell):
+    with records.held(folder, "net"):
+        os.write(tell, b"!")
+        signal.pause()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS])
+def test_a_disk_without_locks_keeps_nobody_out(tmp_path, monkeypatch, number):
+    def refuse(*_):
+        raise OSError(number, "planted")
+
+    monkeypatch.setattr(records.fcntl, "flock", refuse)
+    with records.held(tmp_path, "net"):
+        write(tmp_path)
+        assert len(set_aside(tmp_path, "net")) == 1
 
 
 def test_what_is_set_aside_is_renamed_together(tmp_path):
@@ -200,5 +335,11 @@ def test_a_full_disk_of_the_system(tmp_path, before, room):
 
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "records").write_text("")
-    with pytest.raises(OSError, match=r"the record .*records/net/batch-00000\.json cannot be written \(Not a dir"):
+    with pytest.raises(OSError, match=r"the folder .*records/net cannot be made \(Not a directory\)\.") as caught:
         write(tmp_path)
+    assert caught.value.errno == errno.ENOTDIR
+
+
+def test_a_folder_that_is_gone(tmp_path):
+    with pytest.raises(OSError, match=r"the record .*batch-00000\.json cannot be written \(No such file"):
+        records.write_batch(tmp_path, "net", RUN, batch(0), SKIPPED)

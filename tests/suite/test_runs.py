@@ -1,5 +1,6 @@
 """Runs that are killed, fail, or are shared by several processes end with the bits of one that was left alone."""
 
+import hashlib
 import json
 import os
 import resource
@@ -75,19 +76,19 @@ def test_run_gives_what_signature_gives(whole):
     assert names(whole) == ["small"] and len(files(whole)) == 1 + BATCHES
 
 
-def test_run_with_infinite_and_missing_companions_survives_the_record(tmp_path, monkeypatch):
+def test_an_infinite_companion_measure_is_an_error_before_it_is_recorded(tmp_path, monkeypatch):
+    """A signature could not hold it: the run would be lost when all is measured."""
     real = runs.batch_results
 
     def odd(*args, **options):
         for result in real(*args, **options):
-            result.companions["cka"][:2] = [np.inf, -np.inf]
+            result.companions["cka"][1] = np.inf if result.index == 2 else np.nan
             yield result
 
     monkeypatch.setattr(runs, "batch_results", odd)
-    monkeypatch.setattr(Signature, "save", lambda *_: None)
-    run(tmp_path, settings=Settings(companions=["cka"]))
-    found = merge(tmp_path, "small")
-    assert found.companions["cka"][0].tolist()[:2] == [np.inf, -np.inf] and np.isnan(found.companions["cka"][0, 2])
+    with pytest.raises(RunError, match=r"cka holds inf.*2 of 10 batches are kept"):
+        run(tmp_path, settings=Settings(companions=["cka"]))
+    assert all(np.isnan(result.companions["cka"][1]) for result, _ in read_batches(tmp_path, "small")[1].values())
 
 
 def test_nothing_in_the_files_depends_on_when_they_were_made(whole, tmp_path):
@@ -107,6 +108,86 @@ def test_finished_run_runs_nothing_again(whole, monkeypatch):
     (whole / "small.json").unlink()
     run(whole)
     assert files(whole) == before
+
+
+def test_going_on_says_what_was_compared(whole, tmp_path):
+    first = hashlib.sha256(b" torch.float32 (16, 6)\n" + data()[0].numpy().tobytes()).hexdigest()
+    same = f"same weights (sha256 {weights_checksum(network())[:12]}), data (first_batch_sha256 {first[:12]}), settings"
+    said = []
+    run(whole, say=said.append)
+    assert said == [f"Finished before: {same}, versions."]
+    stopped(tmp_path, 3, say=said.append)
+    assert len(said) == 1  # there was nothing before
+    run(tmp_path, say=said.append)
+    assert said[1:] == [f"Going on from 3 of 10 batches: {same}, versions."]
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_data_of_the_same_names_and_sizes_are_other_data(tmp_path, finished):
+    """Uncompressed images, of which one gets another pixel."""
+    folder = noise_images(tmp_path / "images", [f"{i}.bmp" for i in range(8)], 8, 8)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+
+    def load():
+        return load_dataset(folder, preprocess=as_tensor, batch_size=4)
+
+    runs.run(model, load(), tmp_path, "small")
+    if not finished:
+        (tmp_path / "small.json").unlink()
+        (tmp_path / RECORDS / "batch-00001.json").unlink()
+    before, image = files(tmp_path), folder / "5.bmp"
+    pixels = bytearray(image.read_bytes())
+    pixels[-1] ^= 1
+    image.write_bytes(pixels)
+    with pytest.raises(RecordError, match=r"of another run: provenance\.data\.sha256 is '\w+' there and '\w+' here\."):
+        runs.run(model, load(), tmp_path, "small")
+    assert files(tmp_path) == before
+
+
+class Meddled(list):
+    """Batches; while one is read, something else is done."""
+
+    def __init__(self, batches, at, meddle):
+        super().__init__(batches)
+        self.at, self.meddle = at, meddle
+
+    def __getitem__(self, k):
+        if k == self.at:
+            self.meddle()
+        return super().__getitem__(k)
+
+
+def test_a_run_in_progress_is_not_begun_anew(whole, tmp_path):
+    refused = []
+
+    def restart():
+        with pytest.raises(RecordError, match="is being written by another process; wait for it to end") as caught:
+            run(tmp_path, restart=True, settings=replace(SETTINGS, pool="trailing"))
+        refused.append(caught)
+
+    runs.run(network(), Meddled(data(), 4, restart), tmp_path, "small", settings=SETTINGS)
+    assert len(refused) == 1 and files(tmp_path) == files(whole)
+    assert [path.name for path in (tmp_path / "records").iterdir()] == ["small"]
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["records", "signature alone"])
+def test_of_two_different_runs_at_once_none_replaces_the_other(whole, tmp_path, kept):
+    """The other begins and ends while the first is at its second batch, before it has written one."""
+    other = replace(SETTINGS, pool="trailing")
+
+    def meddle():
+        run(tmp_path, settings=other)
+        if not kept:
+            shutil.rmtree(tmp_path / RECORDS)
+            (tmp_path / RECORDS).mkdir()
+        there.update(files(tmp_path))
+
+    there = {}
+    error = RunError if kept else RecordError
+    with pytest.raises(error, match="of another run: pool is 'trailing' there and 'spatial' here"):
+        runs.run(network(), Meddled(data(), 1, meddle), tmp_path, "small", settings=SETTINGS)
+    found = files(tmp_path)
+    assert {name: found[name] for name in there} == there and "small.json" in there
 
 
 def test_killed_at_any_moment_it_ends_bit_for_bit_the_same(tmp_path):
@@ -343,6 +424,7 @@ def test_damaged_record_is_an_error_and_stays_as_it_is(whole, tmp_path, change):
 
 @pytest.mark.parametrize(("options", "message"), [
     ({"name": ""}, "name is ''"),
+    ({"name": ".."}, "name is '..'"),
     ({"name": "a/b"}, "name is 'a/b'"),
     ({"batches": iter(data())}, "batches is a .*iterator; it should be a sequence"),
     ({"batches": []}, "batches is empty"),

@@ -1,13 +1,18 @@
-"""Suites: every network of a list, what is done skipped, what fails listed; and what a suite costs."""
+"""Suites: every network of a list, what is done skipped if it is what is asked for, what fails listed; and the cost."""
 
 import errno
-import time
+import itertools
+import json
+import re
+import shutil
 
 import numpy as np
 import pytest
 import torch
+from image_files import noise_images
 from torch import nn
 from torchvision import models
+from torchvision.transforms.v2.functional import pil_to_tensor
 
 from affscore import Signature, signature
 from affscore.settings import Settings
@@ -24,7 +29,7 @@ from affscore.suite.suites import (
     run_suite,
 )
 from affscore.zoo.datasets import load_dataset
-from affscore.zoo.models import LoadedModel, available_models
+from affscore.zoo.models import LoadedModel, available_models, weights_fingerprint
 
 NAMES = ["alexnet", "vgg11", "resnet18"]
 OPTIONS = {"dataset": "random", "batch_size": 6, "batches": 3, "weights": "random", "progress": False}
@@ -35,7 +40,8 @@ def small(name, *, weights=None, seed=0):
     torch.manual_seed(len(name))
     return LoadedModel(
         nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.Tanh()).eval(),
-        lambda image: torch.zeros(3, 8, 8), name, str(weights), {"model": name, "weights": str(weights)}, 8,
+        lambda image: pil_to_tensor(image.resize((8, 8))) / 255, name, str(weights),
+        {"model": name, **weights_fingerprint(name, weights, seed)}, 8,
     )  # fmt: skip
 
 
@@ -81,7 +87,7 @@ def test_each_signature_is_what_signature_gives(loaded, tmp_path):
         expected = signature(net.model, batches, companions=["cka"])
         assert np.array_equal(found.scores, expected.scores)
         assert np.array_equal(found.companions["cka"], expected.companions["cka"])
-        assert found.provenance["model"] == name and found.provenance["weights"]["weights"] == "random"
+        assert found.provenance["model"] == name and found.provenance["weights"]["seed"] == 0
         assert found.provenance["data"]["dataset"] == "random"
     assert loaded == [(name, "random") for name in NAMES]
 
@@ -93,6 +99,126 @@ def test_what_is_done_is_skipped(loaded, tmp_path):
     assert run_suite(NAMES, tmp_path, **OPTIONS) == []
     assert loaded == [(NAMES[2], "random")]
     assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Two folders of images with the same base name, the same files' names and the same sizes."""
+    for i, place in enumerate("AB"):
+        folder = noise_images(tmp_path / place, [], 8, 8)
+        noise_images(folder / "val", [f"{k}.bmp" for k in range(18)], 8, 8)
+        image = folder / "val" / "7.bmp"
+        image.write_bytes(image.read_bytes()[:-1] + bytes([i]))
+    return [tmp_path / place / "val" for place in "AB"]
+
+
+def other_folder(tmp_path, folders):
+    return [{"dataset": str(folder)} for folder in folders], "dataset.sha256"
+
+
+def changed_folder(tmp_path, folders):
+    return [{"dataset": str(folders[0])}, lambda: shutil.copy(folders[1] / "7.bmp", folders[0])], "dataset.sha256"
+
+
+def other_root(tmp_path, folders):
+    return [{"dataset": "imagenette", "root": str(folder.parent)} for folder in folders], "dataset.sha256"
+
+
+def other_weights(tmp_path, folders):
+    paths = [folder.parent / "mine.pth" for folder in folders]
+    for path in paths:
+        path.write_text(str(path))
+    return [{"weights": path} for path in paths], "weights.sha256"
+
+
+def replaced_weights(tmp_path, folders):
+    path = tmp_path / "mine.pth"
+    path.write_text("before")
+    return [{"weights": str(path)}, lambda: path.write_text("after")], "weights.sha256"
+
+
+@pytest.mark.filterwarnings("ignore:imagenette. .* has 18 images")
+@pytest.mark.parametrize("make", [other_folder, changed_folder, other_root, other_weights, replaced_weights])
+def test_a_result_of_other_data_or_weights_of_the_same_name_is_refused(loaded, tmp_path, folders, make):
+    """Byte for byte as large and under the same names. What is as it was is finished."""
+    (first, then), named = make(tmp_path, folders)
+    out = tmp_path / "out"
+    for _ in range(2):
+        assert run_suite(NAMES[:1], out, **(OPTIONS | first)) == []
+    assert len(loaded) == 1
+    before = (out / "alexnet.json").read_bytes()
+    if callable(then):
+        then = then() and first
+    (failure,) = run_suite(NAMES[:1], out, **(OPTIONS | then))
+    assert f"alexnet.json is the signature of another run: {named} is '" in failure.reason
+    assert failure.reason.count(" there and ") == 1
+    assert len(loaded) == 1 and (out / "alexnet.json").read_bytes() == before
+    assert run_suite(NAMES[:1], out, restart=True, **(OPTIONS | then)) == []
+    assert (out / "alexnet.json.old1").read_bytes() == before != (out / "alexnet.json").read_bytes()
+
+
+def test_the_same_data_and_weights_in_another_place_are_the_same(loaded, tmp_path, folders):
+    moved = tmp_path / "moved" / "val"
+    shutil.copytree(folders[0], moved)
+    for place in (folders[0], moved):
+        (place.parent / "mine.pth").write_text("weights")
+        options = {"dataset": str(place), "weights": str(place.parent / "mine.pth")}
+        assert run_suite(NAMES[:1], tmp_path / "out", **(OPTIONS | options)) == []
+    assert len(loaded) == 1
+
+
+def test_data_are_read_once_to_know_what_is_finished(loaded, tmp_path, monkeypatch, folders):
+    options = OPTIONS | {"dataset": str(folders[0])}
+    run_suite(NAMES, tmp_path / "out", **options)
+    calls, real = [], suite.fingerprint
+    monkeypatch.setattr(suite, "fingerprint", lambda *place: calls.append(place) or real(*place))
+    monkeypatch.setattr(suite, "load_dataset", None)
+    assert run_suite(NAMES, tmp_path / "out", **options) == []
+    assert len(calls) == 1 and len(loaded) == 3
+
+
+def test_what_is_finished_or_gone_on_with_is_said(loaded, tmp_path, capsys):
+    run_suite(NAMES[:2], tmp_path, **OPTIONS)
+    (tmp_path / f"{NAMES[1]}.json").unlink()
+    (tmp_path / "records" / NAMES[1] / "batch-00002.json").unlink()
+    capsys.readouterr()
+    shutil.copytree(tmp_path, tmp_path / "quiet")
+    run_suite(NAMES[:2], tmp_path / "quiet", **OPTIONS)
+    assert capsys.readouterr().err == ""
+    run_suite(NAMES[:2], tmp_path, **(OPTIONS | {"progress": True}))
+    err = capsys.readouterr().err
+    same = "same weights (seeded initialisation, seed 0), data (random), settings."
+    assert f"alexnet (1 of 2): Finished before: {same}\n" in err
+    assert "Going on from 2 of 3 batches: same weights (sha256 " in err and ", data (random, seed 0), settings" in err
+
+
+@pytest.mark.parametrize("request_of_old", [
+    None, {"dataset": "random", "weights": "random", "batch_size": 6, "batches": 3, "seed": 0},
+])  # fmt: skip
+def test_a_result_without_checksums_is_refused_in_a_sentence(loaded, tmp_path, request_of_old):
+    run_suite(NAMES[:1], tmp_path, **OPTIONS)
+    path = tmp_path / "alexnet.json"
+    content = json.loads(path.read_text())
+    content["provenance"]["request"] = request_of_old
+    path.write_text(json.dumps(content))
+    (failure,) = run_suite(NAMES[:1], tmp_path, **OPTIONS)
+    assert "alexnet.json has no checksum of the data that it was asked for" in failure.reason
+    assert "Move it away, or begin anew with --restart" in failure.reason
+    assert run_suite(NAMES[:1], tmp_path, restart=True, **OPTIONS) == []
+
+
+def test_numbers_may_be_numpys(loaded, tmp_path):
+    assert run_suite(NAMES[:1], tmp_path, **OPTIONS) == []
+    numbers = {key: np.int64(OPTIONS[key]) for key in ("batch_size", "batches")} | {"seed": np.uint8(0)}
+    assert run_suite(NAMES[:2], tmp_path, **(OPTIONS | numbers)) == []
+    assert [name for name, _ in loaded] == NAMES[:2]
+
+
+def test_a_folder_that_is_a_file_is_named(loaded, tmp_path):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(SuiteError, match=r"out: .*out is a file; it should be a folder"):
+        run_suite(NAMES, tmp_path / "out", **OPTIONS)
+    assert loaded == [] and (tmp_path / "out").read_text() == "mine"
 
 
 def test_a_suite_goes_on_after_a_failure_and_later_does_only_that(loaded, tmp_path, monkeypatch, capsys):
@@ -111,7 +237,8 @@ def test_a_suite_goes_on_after_a_failure_and_later_does_only_that(loaded, tmp_pa
     assert "batch 0" in failures[0].reason and "RuntimeError" in failures[0].reason
     assert "0 of 3 batches are kept" in failures[0].reason
     err = capsys.readouterr().err
-    assert f"affscore: {NAMES[1]} failed: " in err and err.count("3/3 ") == 2
+    assert f"affscore: {NAMES[1]} failed: " in err
+    assert set(re.findall(r"(\w+) \(\d of 3\): 100%.* 3/3 ", err)) == {NAMES[0], NAMES[2]}
     assert sorted(path.stem for path in tmp_path.glob("*.json")) == sorted([NAMES[0], NAMES[2]])
     loaded.clear()
     assert run_suite(NAMES, tmp_path, **OPTIONS) == []
@@ -152,8 +279,10 @@ def test_no_network_for_the_weights(tmp_path, monkeypatch):
 
 
 def test_missing_data_stop_the_suite(loaded, tmp_path):
-    with pytest.raises(SuiteError, match=r"imagenet is not in .*nowhere.*image-net\.org"):
+    with pytest.raises(OSError, match=r"imagenet is not in .*nowhere.*image-net\.org"):
         run_suite(NAMES, tmp_path, **(OPTIONS | {"dataset": "imagenet", "root": tmp_path / "nowhere"}))
+    with pytest.raises(SuiteError, match="batch_size is 1"):
+        run_suite(NAMES, tmp_path, **(OPTIONS | {"batch_size": 1}))
     assert len(loaded) == 1 and not list(tmp_path.glob("**/*.json*"))
 
 
@@ -240,6 +369,7 @@ def test_whole_paper():
     (({"resnet18": 0.0},), {}, "speed is"),
     (({"resnet18": float("nan")},), {}, "speed is"),
     (({"resnet18": 1.0},), {"images": 0}, "images is 0"),
+    (({"resnet18": 1.0},), {"images": float("nan")}, "images is nan"),
     (({"resnet18": 1.0},), {"processes": 0}, "processes is 0"),
     (({"resnet18": 1.0}, ["mine"]), {}, "cost of 'mine' is not known"),
     (({"mine": 1.0},), {}, "cost of 'mine' is not known"),
@@ -250,19 +380,21 @@ def test_bad_estimates(arguments, options, message):
 
 
 def test_speed_is_that_of_the_forward_pass(monkeypatch):
-    """A network that sleeps passes no more images a second than its sleep allows; its first pass does not count."""
-    seen = []
+    """By a clock that only the network moves: a tenth of a second a pass, a minute for the first."""
+    seen, now = [], itertools.accumulate(itertools.chain([60.0], itertools.repeat(0.1)))
 
     class Slow(nn.Module):
         def forward(self, x):
             seen.append((tuple(x.shape), torch.is_autocast_enabled("cpu"), torch.is_grad_enabled(),
                          x.is_contiguous(memory_format=torch.channels_last)))  # fmt: skip
-            time.sleep(0.5 if len(seen) == 1 else 0.01)
 
     monkeypatch.setattr(suite, "load_model", lambda name, weights: LoadedModel(Slow(), None, name, "", {}, 8))
+    monkeypatch.setattr(suite.time, "perf_counter", lambda: next(now))
     speed = measure_speed(["any"], images=4, precision="bf16", channels_last=True)
-    assert 4 / 0.5 < speed["any"] <= 4 / 0.01
+    assert speed["any"] == pytest.approx(4 / 0.1)
     assert set(seen) == {((4, 3, 8, 8), True, False, True)}
     seen.clear()
     measure_speed(["any"], images=4)
     assert set(seen) == {((4, 3, 8, 8), False, False, False)}
+    with pytest.raises(ValueError, match="images is 0; it should be a whole number of at least 1"):
+        measure_speed(["any"], images=0)
