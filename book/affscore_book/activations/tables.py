@@ -33,7 +33,7 @@ class ActivationTable(Table):
     _repr_html_ = None  # type: ignore[assignment]
 
     def _repr_markdown_(self) -> str:
-        return self.markdown().rstrip()
+        return self.markdown(plain=False).rstrip()
 
 
 class SummaryTable(Table):
