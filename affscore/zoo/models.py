@@ -312,7 +312,7 @@ def fill(model: torch.nn.Module, state: dict[str, Any], name: str, description: 
     does_not_fit = f"weights: {description} does not fit {name}"
     # Older torchvision files: DenseNet's "norm.1" is "norm1" today; the auxiliary heads are not built.
     used = {key: value for key, value in state.items() if not re.match(r"(aux[12]|AuxLogits)\.", key)}
-    renamed: Any = OrderedDict((re.sub(r"\.(norm|conv)\.([12])\.", r".\1\2.", key), used[key]) for key in used)
+    renamed: Any = OrderedDict((re.sub(r"(denselayer\d+\.\w+)\.([12])\.", r"\1\2.", key), used[key]) for key in used)
     # torch keeps versions in `_metadata`. MNASNet refuses a state dict without one; safetensors cannot store it.
     renamed._metadata = getattr(state, "_metadata", None) or {"": {"version": getattr(model, "_version", 1)}}
     try:

@@ -295,7 +295,9 @@ def old_densenet_names(state):
     return renamed
 
 
-@pytest.mark.parametrize("name", [SMALL, "densenet121", "mnasnet0_5", "googlenet", "inception_v3", "resnet18"])
+@pytest.mark.parametrize("name", [
+    SMALL, "densenet121", "mnasnet0_5", "googlenet", "inception_v3", "resnet18", "mobilenet_v2",
+])  # fmt: skip
 def test_downloaded_weights_give_torchvisions_own_network(server, monkeypatch, name):
     """Oracle: torchvision's builder, given the same file."""
     options = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
