@@ -30,7 +30,7 @@ from affscore_book.decade.training import (
     measure_norm,
     snapshot_steps,
 )  # fmt: skip
-from affscore_book.kit.training import Images, accuracy, load_weights
+from affscore_book.kit.training import Images, accuracy, load_weights, save_weights
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "decade"
 
@@ -93,6 +93,14 @@ def test_a_finished_checkpoint_gives_the_network_without_a_step(data, tmp_path):
     assert all(map(torch.equal, network.parameters(), loaded.parameters()))
 
 
+@pytest.mark.parametrize("name", SETTINGS)
+def test_weights_come_back_in_half_precision(tmp_path, name):
+    network, file = build(name), tmp_path / "weights.safetensors"
+    save_weights(network, file, {"network": name})
+    assert load_weights(build(name, seed=1), file) == {"network": name}
+    assert file.stat().st_size < 1.2e6
+
+
 @pytest.mark.parametrize("other", [{"seed": 1}, {"epochs": 2}, {"recipe": Recipe(0.5, 0.0)}])
 def test_the_checkpoint_of_another_run_is_refused(data, tmp_path, other):
     file = tmp_path / "run.checkpoint"
@@ -109,7 +117,7 @@ def test_order_and_augmentation_come_from_the_seed(data):
 
 
 def test_a_training_learns(data):
-    network = build("vgg11_bn")
+    network = build("resnet18")
     history = fit_recipe(network, data, epochs=4, seed=0)
     assert history[-1]["loss"] < 0.5 * history[0]["loss"] and not network.training
 

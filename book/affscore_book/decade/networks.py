@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -155,7 +156,8 @@ def _alexnet() -> nn.Module:
     network = models.AlexNet(CLASSES)
     network.features[0] = nn.Conv2d(3, 64, 5, 1, 2)
     network.avgpool = nn.AdaptiveAvgPool2d(3)
-    network.classifier[1] = nn.Linear(256 * 9, 4096)
+    for name, sizes in zip("146", pairwise((256 * 9, 2048, 2048, CLASSES)), strict=True):
+        network.classifier.add_module(name, nn.Linear(*sizes))
     return narrow(network, 8, _as_given)
 
 
@@ -163,7 +165,8 @@ def _vgg(original: Callable[..., nn.Module]) -> nn.Module:
     with torch.device("meta"):  # its classifier has 120 million parameters
         network = original(num_classes=CLASSES)
         network.avgpool = nn.AdaptiveAvgPool2d(1)
-        network.get_submodule("classifier").add_module("0", nn.Linear(512, 4096))
+        for name, sizes in zip("036", pairwise((512, 1024, 1024, CLASSES)), strict=True):
+            network.get_submodule("classifier").add_module(name, nn.Linear(*sizes))
     return narrow(network, 8, _vgg_kaiming)
 
 
@@ -204,12 +207,19 @@ def _mobilenet_v2() -> nn.Module:
     return models.MobileNetV2(CLASSES, 0.25, [list(row) for row in rows])
 
 
+class _MNASNet(models.MNASNet):
+    """It loads weights that do not say the version of their layout, as safetensors: they have the second."""
+
+    def _load_from_state_dict(self, state: Any, prefix: str, metadata: dict[str, Any], *rest: Any) -> None:
+        super()._load_from_state_dict(state, prefix, {"version": 2} | metadata, *rest)
+
+
 def _mnasnet() -> nn.Module:
-    return _set_stride(models.MNASNet(0.35, CLASSES), 1, "layers.0", "layers.12.0.layers.3")
+    return _set_stride(_MNASNet(0.35, CLASSES), 1, "layers.0", "layers.12.0.layers.3")
 
 
 def _mobilenet_v3() -> nn.Module:
-    network = models.mobilenet_v3_small(num_classes=CLASSES, width_mult=0.5)
+    network = models.mobilenet_v3_small(num_classes=CLASSES, width_mult=0.4)
     return _set_stride(network, 1, "features.1.block.0.0", "features.9.block.1.0")
 
 
@@ -224,10 +234,10 @@ def _efficientnet() -> nn.Module:
 
 
 def _convnext() -> nn.Module:
-    widths, depths = (16, 32, 64, 128, None), (3, 3, 9, 3)
+    widths, depths = (12, 24, 48, 96, None), (3, 3, 9, 3)
     blocks = [CNBlockConfig(widths[i] or 0, widths[i + 1], depth) for i, depth in enumerate(depths)]
     network = models.ConvNeXt(blocks, layer_scale=1, num_classes=CLASSES)  # 1e-6 is meant for large networks
-    network.get_submodule("features.0").add_module("0", nn.Conv2d(3, 16, 2, 2))
+    network.get_submodule("features.0").add_module("0", nn.Conv2d(3, 12, 2, 2))
     return network
 
 
@@ -236,7 +246,7 @@ def _vit(patch: int, layers: int, heads: int, width: int) -> nn.Module:
 
 
 def _swin() -> nn.Module:
-    return models.SwinTransformer([4, 4], 16, [2, 2, 6, 2], [1, 2, 4, 8], [4, 4], num_classes=CLASSES)
+    return models.SwinTransformer([4, 4], 12, [2, 2, 6, 2], [1, 2, 4, 8], [4, 4], num_classes=CLASSES)
 
 
 _C, _T = "convolutional", "transformer"
