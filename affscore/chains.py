@@ -206,7 +206,7 @@ class Chains:
         for link in self._bent:
             if not link.taken:
                 link.core.left = True
-        ends = [link for link in self._bent if not link.scaled and link.left]
+        ends = [x for x in self._bent if x.left and not x.scaled and (x.active or x.seen is not None)]
         found: dict[Link, Span] = {}
         while ends:
             end = ends.pop()

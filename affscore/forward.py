@@ -71,7 +71,7 @@ def tf32(allowed: bool) -> Iterator[None]:
     Of PyTorch's two interfaces the older one is used, so that a network may read either, and both are as before
     afterwards. Processors multiply in float32.
     """
-    backends = torch.backends
+    backends: Any = torch.backends
     older: list[tuple[Any, ...]] = []
     # Where the caller mixed both interfaces the older one cannot be read, and stays so.
     with suppress(RuntimeError):
@@ -81,9 +81,9 @@ def tf32(allowed: bool) -> Iterator[None]:
     with ExitStack() as stack:
         if hasattr(backends, "fp32_precision"):  # since torch 2.9
             # The first three stand for those without a setting of their own, which shows only when they are off.
-            special = (backends.mkldnn.conv, backends.mkldnn.rnn, backends.mkldnn.matmul)
-            special += (backends.cudnn.conv, backends.cudnn.rnn, backends.cuda.matmul)
-            for place in (backends, backends.cudnn, backends.mkldnn, *special):
+            processor = backends.mkldnn.conv, backends.mkldnn.rnn, backends.mkldnn.matmul
+            gpu = backends.cudnn.conv, backends.cudnn.rnn, backends.cuda.matmul
+            for place in (backends, backends.cudnn, backends.mkldnn, *processor, *gpu):
                 stack.callback(setattr, place, "fp32_precision", place.fp32_precision)
                 place.fp32_precision = "none"
         for setting in older:

@@ -51,7 +51,7 @@ class Line:
         if self.known is None:
             self.known = index, names
             for call in found.excluded:
-                if isinstance(call, Undecided):
+                if isinstance(call, Undecided) or not calls:
                     warnings.warn(f"{call.name} is not scored: {call.reason}.", stacklevel=2)
         if names != self.known[1]:
             raise ValueError(f"the activation calls of batch {index} differ from those of batch {self.known[0]}.")

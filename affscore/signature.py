@@ -295,7 +295,7 @@ class Signature:
         if schema != SCHEMA:
             raise ValueError(f"{path} has schema {schema!r}; it should be {SCHEMA!r}.")
         try:
-            return cls(**checked(content))
+            return cls(**validated(content))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {error}.") from error
 
@@ -303,7 +303,7 @@ class Signature:
 _KEYS = {"pool", "covariance", "calls", "excluded", "batch_sizes", "scores", "companions", "provenance"}
 
 
-def checked(content: dict[str, Any]) -> dict[str, Any]:
+def validated(content: dict[str, Any]) -> dict[str, Any]:
     """The fields of a signature from its stored form; what the constructor does not see is checked here."""
     stored = {name: value for name, value in content.items() if name != "schema"}
     _require(stored.keys() <= _KEYS, f"it has the unknown keys {sorted(stored.keys() - _KEYS)}")

@@ -95,8 +95,7 @@ class _Fixed:
     def __call__(self, tensor: Tensor) -> bool:
         return tensor in self.fixed and not (self.written and tensor.untyped_storage()._cdata in self.written)
 
-    def follow(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> None:
-        inputs = list(tensors_in([*args, *kwargs.values()]))
+    def follow(self, func: Any, inputs: Sequence[Tensor], out: Any) -> None:
         if inputs and all(map(self, inputs)):
             for result in tensors_in([out]):
                 self.fixed[result] = True
@@ -156,9 +155,14 @@ class _Watcher(TorchDispatchMode):
 
     def run(self, func: Any, args: Any, kwargs: Any, activation: tuple[str, bool] | None) -> Any:
         """Run an operator and follow what it does."""
+        inputs = list(tensors_in([*args, *kwargs.values()]))
+        if activation is None and inputs and all(map(self.fixed, inputs)):
+            out = func(*args, **kwargs)
+            self.fixed.follow(func, inputs, out)
+            return out
         step = self.chains.before(func, args, kwargs, activation)
         out = func(*args, **kwargs)
-        self.fixed.follow(func, args, kwargs, out)
+        self.fixed.follow(func, inputs, out)
         if _plain([out]):
             self.channels.follow(func, args, kwargs, out)
             self.chains.after(step, func, args, kwargs, out, self.path[-1], self.place)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from affscore.files import replacing
-from affscore.signature import BatchResult, Signature, checked
+from affscore.signature import BatchResult, Signature, validated
 
 try:
     import fcntl
@@ -138,7 +138,7 @@ def _batch(content: dict[str, Any]) -> Batch:
     numbers = {**batch.pop("companions"), "scores": batch.pop("scores")}
     rows = {name: [[None if text == "nan" else float(text) for text in texts]] for name, texts in numbers.items()}
     batch |= {"scores": rows.pop("scores"), "companions": rows, "batch_sizes": [size]}
-    one = Signature(**checked(batch | {key: run[key] for key in ("pool", "covariance", "provenance")}))
+    one = Signature(**validated(batch | {key: run[key] for key in ("pool", "covariance", "provenance")}))
     sound = {
         "batches": type(run["batches"]) is int,
         "index": type(index) is int and 0 <= index < run["batches"],

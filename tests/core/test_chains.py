@@ -2,6 +2,7 @@
 
 import copy
 import math
+import weakref
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch.nn import functional as F
 
 from affscore import affinity_score, signature
 from affscore.calls import Undecided
+from affscore.chains import KNOWN
 from affscore.tracing import trace
 
 N, D = 64, 5
@@ -97,10 +99,6 @@ def test_a_chain_is_one_call_with_its_values_and_its_name(name):
         torch.testing.assert_close(affinity_score(seen.before, seen.after), affinity_score(before, native(before)))
 
 
-def conv(groups=1):
-    return torch.ones(4, 4 // groups, 1, 1)
-
-
 @pytest.mark.parametrize(
     ("function", "names"),
     [
@@ -149,6 +147,16 @@ def test_names_are_told_apart_from_their_neighbours():
         assert [o.call.function for o in found.observations] == ["elementwise[sigmoid, mul]"]
 
 
+def test_no_two_known_functions_are_taken_for_each_other():
+    """Not even up to a positive factor and a constant."""
+    x = torch.linspace(-9, 9, 901, dtype=torch.float64)
+    columns = [torch.stack([function(x), torch.ones_like(x)], dim=1) for _, function in KNOWN]
+    for i, one in enumerate(columns):
+        for j, other in enumerate(columns):
+            rest = one[:, 0] - other @ torch.linalg.lstsq(other, one[:, :1]).solution[:, 0]
+            assert (rest.abs().max() < 1e-9) == (i == j), (KNOWN[i][0], KNOWN[j][0])
+
+
 def test_a_start_that_is_gone_is_not_replaced_by_what_is_left():
     def vanishing(x):
         half, root = 0.5 * x, x / math.sqrt(2)
@@ -171,8 +179,6 @@ def test_nothing_unpooled_is_kept_of_a_chain():
 
     model, kept = nn.Sequential(nn.Conv2d(3, 16, 1), Silu(), nn.Conv2d(16, 16, 1), Silu()), []
     x = torch.randn(4, 3, 8, 8)
-    import weakref
-
     for layer in model:
         layer.register_forward_hook(lambda *a: kept.append(weakref.ref(a[-1])))
     with torch.no_grad(), trace(model, 4) as found:

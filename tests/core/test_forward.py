@@ -214,7 +214,8 @@ def test_signatures_in_several_threads_are_those_of_one(shared):
 
 
 def test_beside_a_thread_that_trains_another_network_names_stay():
-    batches, done, alone = images(4), threading.Event(), signature(network(), images(4))
+    batches, done, models = images(4), threading.Event(), [network() for _ in range(9)]
+    alone = signature(models[0], batches)
 
     def train():
         model = nn.Sequential(*[nn.Sequential(nn.Linear(9, 9), nn.ReLU()) for _ in range(5)])
@@ -226,7 +227,7 @@ def test_beside_a_thread_that_trains_another_network_names_stay():
 
     def measure():
         try:
-            return [signature(network(), batches) for _ in range(8)]
+            return [signature(model, batches) for model in models]
         finally:
             done.set()
 

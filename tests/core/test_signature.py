@@ -107,7 +107,7 @@ def test_a_wrong_file_is_a_clear_error(tmp_path, change, words):
 def test_hostile_files_are_named(tmp_path, data):
     path = tmp_path / "hostile.json"
     path.write_bytes(data)
-    with pytest.raises(ValueError, match="hostile.json is not"):
+    with pytest.raises(ValueError, match=r"hostile\.json is not"):
         Signature.load(path)
 
 

@@ -113,18 +113,6 @@ def test_hooks_and_modes_are_gone_after_an_error():
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
 
 
-def test_the_registry_covers_the_activation_functions_of_torch():
-    """Every element-wise activation module of torch.nn is seen, also those that torch writes in arithmetic."""
-    for name in torch.nn.modules.activation.__all__:
-        if name in {"Softmax", "Softmax2d", "LogSoftmax", "Softmin", "GLU", "MultiheadAttention"}:
-            continue
-        cls = getattr(nn, name)
-        model = cls(0.1, 20.0) if name == "Threshold" else cls()
-        with torch.no_grad(), trace(model.eval(), 4) as found:
-            model(torch.randn(4, 3))
-        assert len(found.observations) == 1, name
-
-
 def test_compiled_and_scripted_models_are_refused_in_a_sentence():
     with pytest.raises(TypeError, match="model is a function; it should be a"):
         check_traceable(lambda x: x)

@@ -285,10 +285,10 @@ def convnext(transformers):
     return transformers.ConvNextModel(config), {"pixel_values": images(32)}
 
 
-# Activation calls and the shapes of their inputs. GPT-2 writes its GELU in arithmetic around a tanh.
+# Activation calls and the shapes of their inputs. GPT-2 writes its GELU in arithmetic around a tanh, which is counted.
 HUGGING_FACE = [
     (bert, ["gelu", "gelu", "tanh"], [(7, 48), (7, 48), (32,)]),
-    (gpt2, ["tanh", "tanh"], [(7, 128), (7, 128)]),
+    (gpt2, ["gelu", "gelu"], [(7, 128), (7, 128)]),
     (t5, ["relu"] * 4, [(7, 48)] * 4),
     (vit, ["gelu", "gelu", "tanh"], [(17, 48), (17, 48), (32,)]),
     (convnext, ["gelu"] * 4, [(8, 8, 32), (4, 4, 64), (2, 2, 96), (1, 1, 128)]),
@@ -309,7 +309,8 @@ def test_networks_of_hugging_face(make, functions, shapes):
         assert torch.equal(model(**inputs).last_hidden_state, bare)
     with CountFunctions() as counter:
         model(**inputs)
-    assert [o.call.function for o in found.observations] == counter.names == functions
+    assert [o.call.function for o in found.observations] == functions
+    assert counter.names == (["tanh"] * 2 if make is gpt2 else functions)
     assert [o.call.shape for o in found.observations] == shapes
     assert all(o.call.channel_axis == len(o.call.shape) for o in found.observations) and not found.excluded
     result = signature(model, [inputs])
