@@ -327,6 +327,7 @@ def validated(content: dict[str, Any]) -> dict[str, Any]:
     shape = len(sizes), len(calls)
     scores = _with_nans(stored["scores"], shape, "scores")
     _require(not (scores > 1).any(), "a score is above 1")
+    _require(stored["covariance"] != "empirical" or not (scores < -1e-9).any(), "a score without shrinkage is below 0")
     companions = {name: _with_nans(rows, shape, name) for name, rows in stored.get("companions", {}).items()}
     excluded = [Excluded(**item) for item in stored["excluded"]]
     return stored | {"calls": calls, "scores": scores, "excluded": excluded, "companions": companions}

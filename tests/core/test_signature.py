@@ -70,6 +70,8 @@ def test_a_truncated_file_is_a_clear_error(tmp_path, fraction):
         (lambda raw: raw["scores"][0].__setitem__(0, math.nan), "holds NaN, which is not JSON"),
         (lambda raw: raw["scores"][0].__setitem__(0, math.inf), "holds Infinity, which is not JSON"),
         (lambda raw: raw["scores"][0].__setitem__(0, 1.01), "a score is above 1"),
+        (lambda raw: raw["scores"][0].__setitem__(0, 7.5), "a score is above 1"),
+        (lambda raw: raw.update(covariance="empirical", scores=[[-0.1] * 3] * 2), "without shrinkage is below 0"),
         (lambda raw: raw["scores"].pop(), "scores has 1 rows for 2 batches"),
         (lambda raw: raw["calls"][0].pop("name"), "not a valid signature: TypeError"),
         (lambda raw: raw["calls"][0].update(ordinal="0"), r"the call '2:relu\[0\]' has a value of a wrong type"),

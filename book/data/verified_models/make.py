@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from affscore.zoo.models import did_you_mean, line_of
+from affscore.arguments import did_you_mean, line_of
 from affscore_book.kit.stored import open_results, read_results, store_results
 from affscore_book.verified_models.measuring import verify
 from affscore_book.verified_models.networks import BATCH, network_and_batch, network_names
