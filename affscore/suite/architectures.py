@@ -6,6 +6,7 @@ Random weights are never passed off as trained ones: :func:`weights_kind` tells 
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections import Counter
@@ -147,19 +148,23 @@ def facts(model: str | Signature, weights: str | None = None) -> Facts:
     return Facts(model, name, family.group, family.year, family.depths[model], parameters, gflops, accuracy, weights)
 
 
-def printable(text: str) -> str:
+def printable(text: str, most: int | None = None) -> str:
     """``text`` with what no page, terminal or font can show (line ends, controls, half characters) written out.
+
+    Of more than ``most`` characters only the first, and a checksum: different texts stay different.
 
     >>> print(printable("a name\\n"))
     a name\\n
     """
-    return text if text.isprintable() else repr(text)[1:-1]
+    shown = text if text.isprintable() else repr(text)[1:-1]
+    if most is None or len(shown) <= most:
+        return shown
+    return f"{shown[: most - 10]}… {hashlib.sha256(shown.encode()).hexdigest()[:8]}"
 
 
 def model_name(signature: Signature) -> str:
-    """The model's name as it can be printed, at most 80 characters of it."""
-    name = printable(str(signature.provenance.get("model", "network")))
-    return name if len(name) <= 80 else f"{name[:50]}…{name[-29:]}"
+    """The model's name as it can be printed."""
+    return printable(str(signature.provenance.get("model", "network")), 48)
 
 
 def short_names(signatures: Mapping[str, Signature]) -> dict[str, Signature]:

@@ -35,7 +35,7 @@ def conditions(signature: Signature) -> dict[str, Any]:
     return {
         "pool": signature.pool,
         "covariance": signature.covariance,
-        "data": None if data is None else printable(str(data)),
+        "data": None if data is None else printable(str(data), 48),
         "batch size": max(signature.batch_sizes, default=None),
     }
 
@@ -59,8 +59,10 @@ def load_signatures(
     paths = sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
     for path in paths:
         try:
-            found[printable(path.stem)] = Signature.load(path)
-        except (ValueError, OSError) as error:
+            if not path.is_file():  # to open a FIFO would wait for its writer
+                raise ValueError(f"{path} is not a regular file.")
+            found[printable(path.stem, 48)] = Signature.load(path)
+        except (ValueError, OSError, OverflowError, MemoryError) as error:
             if unreadable is None:
                 raise
             unreadable.append({"file": printable(path.name), "reason": printable(str(error))})

@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 from affscore.files import replacing
 from affscore.signature import Signature
 from affscore.suite import compare, distances, figures
-from affscore.suite.architectures import facts, printable, short_names, weights_kind
+from affscore.suite.architectures import facts, model_name, printable, short_names, weights_kind
 from affscore.suite.comparable import conditions, load_signatures, sequence
 from affscore.suite.tables import Table, in_markdown
 
@@ -165,7 +165,7 @@ def _sections(found: Mapping[str, Signature]) -> list[Section]:
     settings: dict[str, dict[str, Signature]] = {}
     by_data: dict[str, dict[str, dict[str, Signature]]] = {}
     by_size: dict[str, dict[str, Signature]] = {}
-    identities = [f"{s.provenance.get('model')} {s.provenance.get('weights')}" for s in found.values()]
+    identities = [f"{model_name(s)} {s.provenance.get('weights')}" for s in found.values()]
     different = dict(zip(identities, found.values(), strict=True))
     labels = dict(zip(different, short_names(different), strict=True))
     for (name, signature), identity in zip(found.items(), identities, strict=True):

@@ -133,9 +133,10 @@ class Table:
         """
 
         def cell(value: Any) -> Any:
-            if isinstance(value, str):
-                return f"'{value}" if re.match(r"[=+\-@\t\r\n].", value, re.DOTALL) else value
-            return "" if self._text(value) == "-" else value
+            if not isinstance(value, str):
+                return "" if self._text(value) == "-" else value
+            text = " ".join(value.splitlines())
+            return f"'{text}" if re.match(r"\s*[=+@-].", text) else text
 
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,8 +14,10 @@ import pytest
 from made_signatures import made, published, random_scores
 from matplotlib.image import imread
 
+from affscore.calls import Call
+from affscore.suite.comparable import load_signatures
 from affscore.suite.compare import statistics
-from affscore.suite.distances import distances, matrix
+from affscore.suite.distances import deviations, distances, matrix
 from affscore.suite.report import report
 
 PARTS = ["signatures", "statistics", "history", "densities", "distances", "clusters", "map", "companions", "accuracy"]
@@ -37,10 +41,11 @@ def rows_of(path):
 class Images(HTMLParser):
     def __init__(self, text):
         super().__init__()
-        self.found = []
+        self.found, self.tags = [], set()
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
         if tag == "img":
             self.found.append(dict(attrs))
 
@@ -109,6 +114,91 @@ def test_bad_files_are_listed_and_do_not_stop_the_report(tmp_path):
     assert [item["file"] for item in result.unreadable] == ["cut.json", "other.json"]
     text = (result.out / "report.md").read_text()
     assert "cut.json" in text and "not complete JSON" in text and "other.json" in text
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "1" * 5000, '{"scores": [[1' + "0" * 400 + "]]}"])
+def test_a_file_of_any_json_is_listed(tmp_path, text):
+    folder = folder_of(tmp_path / "runs", ["alexnet"])
+    (folder / "odd.json").write_text(text)
+    whole = next(path for path in folder.iterdir() if path.name != "odd.json")
+    (folder / "huge.json").write_text(whole.read_text().replace("0.", "1" * 400 + "0.", 1))
+    result = report(folder, tmp_path / "out")
+    assert [item["file"] for item in result.unreadable] == ["huge.json", "odd.json"]
+    assert result.signatures == 1 and all(item["reason"] for item in result.unreadable)
+
+
+def test_what_is_no_file_is_listed(tmp_path):
+    folder = folder_of(tmp_path / "runs", ["alexnet"])
+    os.mkfifo(folder / "pipe.json")
+    (folder / "folder.json").mkdir()
+    (folder / "link.json").symlink_to("nowhere")
+    result = report(folder, tmp_path / "out")
+    assert [item["file"] for item in result.unreadable] == ["folder.json", "link.json", "pipe.json"]
+
+
+HOSTILE = [
+    "$\\frac{$", "<script>alert(1)</script>", "a|b`c`", "=cmd|' /C calc'!A0", "a\nb\t\x1b[31m", "\ud800", "x" * 10_000,
+    "../../x", "/x", "![x](http://y/z.png)", "", "mean", "\"><img src=x onerror=alert(1)>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "names"), [
+    ("model", HOSTILE), ("weights", HOSTILE), ("call", HOSTILE), ("data", HOSTILE[:2]), ("data", HOSTILE[4:7]),
+])  # fmt: skip
+def test_any_name_gives_every_part_and_stays_a_name(tmp_path, place, names):
+    """Names that a formula, a page, a table, a path or a terminal would not take for one."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for i, name in enumerate(["plain", *names]):
+        about = {"model": f"net{i}", "weights": "random initialisation, seed 0", "data": "imagenet", place: name}
+        call = Call(f"{about.pop('call', i)}:relu[0]", str(name), "relu", 0, False, (4,), 1)
+        for j, model in enumerate([about["model"]] if place != "data" else ["alexnet", "resnet18", "vgg11"]):
+            about["model"], seed = model, 10 * i + 3 * j
+            measured = made(random_scores(seed, 2, 6), companions={"cka": random_scores(seed + 1, 2, 6)}, **about)
+            if place == "call":
+                measured.calls[0] = call
+            measured.save(folder / f"{i}.{j}.json")
+    before = set(tmp_path.rglob("*"))
+    result = report(folder, tmp_path / "out")
+    check(result)
+    assert result.unreadable == [] and [note for note in result.left_out if "ImageNet accuracy" not in note] == []
+    assert len(result.figures) == len(set(result.figures)) == (1 + 8 * (1 + len(names)) if place == "data" else 7)
+    assert {path.parent for path in set(tmp_path.rglob("*")) - before} == {tmp_path, tmp_path / "out"}
+    page, text = (Path(result.out, file).read_text() for file in ("index.html", "report.md"))
+    assert "script" not in Images(page).tags and "onerror" not in {key for image in Images(page).found for key in image}
+    assert "<" not in text and not re.search(r"[^\\]\]\(http", text)
+    for table in result.tables:
+        for row in csv.reader((result.out / f"{table}.csv").read_text().splitlines()):
+            assert not any(re.match(r"[=+@\t\r]|-[^\d.]", cell) for cell in row)
+    assert all(line.isprintable() for line in repr(result).splitlines())
+
+
+def test_data_whose_names_make_the_same_file_names_do_not_meet(tmp_path):
+    for data in ("cifar-10", "cifar_10", "cifar 10"):
+        folder_of(tmp_path / "runs", ["alexnet"], data=data, companions=False)
+    result = report(tmp_path / "runs", tmp_path / "out")
+    check(result)
+    tables = [table for table in result.tables if table.endswith("-statistics")]
+    assert len(set(tables)) == 3 and len(set(result.figures)) == len(result.figures)
+
+
+@pytest.mark.parametrize("name", ["model", "weights"])
+def test_a_name_that_is_the_heading_of_a_column_is_refused(tmp_path, name):
+    signatures = {key: published(key, random_scores(i, 2, 5)) for i, key in enumerate(("alexnet", name))}
+    with pytest.raises(ValueError, match=f"signatures: '{name}' is the heading of another column"):
+        distances(signatures)
+    with pytest.raises(ValueError, match=f"signatures: '{name}' is the heading of another column"):
+        deviations({"imagenet": {"alexnet": signatures["alexnet"]}, name: {"alexnet": signatures["alexnet"]}})
+    result = report(folder_of(tmp_path / "runs", ["alexnet", "vgg11", name]), tmp_path / "out")
+    check(result)
+    assert any("is the heading of another column" in note for note in result.left_out)
+
+
+def test_signatures_whose_names_are_those_of_other_files_are_told_apart(tmp_path):
+    (tmp_path / "runs").mkdir()
+    for i, (file, model) in enumerate([("a", "z"), ("y", "m"), ("z", "m")]):
+        made(random_scores(i, 2, 5), model=model).save(tmp_path / "runs" / f"{file}.json")
+    assert list(load_signatures(tmp_path / "runs")) == ["z", "y", "z (2)"]
 
 
 def test_nothing_to_report_on_is_an_error_in_a_sentence(tmp_path):
