@@ -7,6 +7,7 @@ import pytest
 import torch
 from small_network import Free, images, network
 from torch import nn
+from torch.utils.data import DataLoader, IterableDataset
 
 import affscore
 import affscore.engine
@@ -107,6 +108,21 @@ def test_bad_options_are_named():
         signature(network(), images(), pool="max")
     with pytest.raises(TypeError, match="unexpected keyword argument 'pol'"):
         signature(network(), images(), pol="spatial")
+
+
+class Stream(IterableDataset):
+    """Data without a length; or with one that cannot be asked for."""
+
+    def __iter__(self):
+        return iter(torch.cat(images()))
+
+
+@pytest.mark.parametrize("progress", [False, True])
+def test_loaders_without_a_length_are_read_to_their_end(progress):
+    model = network()
+    known = signature(model, images())
+    found = signature(model, DataLoader(Stream(), batch_size=32), progress=progress)
+    np.testing.assert_array_equal(found.scores, known.scores)
 
 
 def test_no_batches_is_an_error():

@@ -6,6 +6,7 @@ CONTRIBUTING.md draws the house. Each rule is a function of a folder, so that it
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,9 @@ OWN = {"figures", "exercises", "widget", "explorer"}
 
 
 # ------------------------------------------------------------------------------------------- the modules
+
+
+CLOCK = re.compile(r"\b(perf_counter|process_time|monotonic|thread_time|performance\.now|time\.time)(_ns)?\(")
 
 
 def modules(root: Path) -> dict[str, Path]:
@@ -158,7 +162,22 @@ def untested_modules(root: Path) -> list[str]:
     return missing
 
 
-RULES = [wrong_directions, circle, private_names, ambiguous_names, long_modules, untested_modules]
+def asserted_times(root: Path) -> list[str]:
+    """Assertions about a time: machines are shared and noisy, so times belong in benchmarks."""
+    found = []
+    for path in sorted((root / "tests").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+            timed = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and CLOCK.search(ast.unparse(n))]
+            names = {name.id for n in timed for name in ast.walk(n) if isinstance(name, ast.Name)} - {"time"}
+            for check in [node for node in ast.walk(function) if isinstance(node, ast.Assert)]:
+                used = {node.id for node in ast.walk(check) if isinstance(node, ast.Name)}
+                if CLOCK.search(ast.unparse(check)) or used & names:
+                    found.append(f"{path.relative_to(root)}:{check.lineno} asserts a time")
+    return found
+
+
+RULES = [wrong_directions, circle, private_names, ambiguous_names, long_modules, untested_modules, asserted_times]
 
 
 # ----------------------------------------------------------------------------------------------- the tests
@@ -194,6 +213,12 @@ PLANTED = [
     (ambiguous_names, "affscore/files.py", "def cka(): ...\n__all__ = ['cka']\n"),
     (long_modules, "affscore/files.py", "\n" * 450),
     (untested_modules, "affscore/zoo/shelf.py", "def f(): ...\n"),
+    (
+        asserted_times,
+        "tests/core/test_score.py",
+        "def f():\n    began = perf_counter()\n    assert time() - began < 1\n",
+    ),
+    (asserted_times, "tests/core/test_score.py", "def f():\n    assert page.evaluate('performance.now()') < 9\n"),
 ]
 
 
