@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from affscore.arguments import whole_number
 from affscore.options import add_measuring, device_of, settings_of
 from affscore.suite import records, suites
 from affscore.suite.ranks import joined_ranks
@@ -55,7 +56,7 @@ def run_suite(options: argparse.Namespace) -> int:
         speed = suites.measure_speed(
             require("tqdm.auto").tqdm(known, desc="timing", disable=options.quiet),
             device=device,
-            images=options.micro_batch,
+            images=whole_number("micro_batch", options.micro_batch, 1),
             precision=options.precision,
             channels_last=options.channels_last,
         )

@@ -3,16 +3,22 @@
 import argparse
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from commands import NOISE, one_sentence
+from small_run import run
 
 import affscore
 from affscore import cli
+from affscore.settings import Settings
 from affscore.suite import suites
 from affscore.suite.cli import add_commands
+
+NOBODY = "~nobody_of_this_name/runs"
+SMALL = ["--weights", "random", "--dataset", "random", "--batch-size", "4", "--batches", "2", "--device", "cpu"]
 
 
 def test_suite_command(tmp_path, monkeypatch, capsys):
@@ -49,6 +55,43 @@ def test_merge_command(tmp_path, capsys):
     assert "hold 1 of 2 batches; missing 1" in capsys.readouterr().err
 
 
+def test_merging_does_not_replace_the_signature_of_another_run(tmp_path, capsys):
+    run(tmp_path)
+    shutil.move(tmp_path / "records", tmp_path / "kept")
+    run(tmp_path, settings=Settings(pool="trailing"), restart=True)
+    before = (tmp_path / "small.json").read_bytes()
+    shutil.rmtree(tmp_path / "records")
+    shutil.move(tmp_path / "kept", tmp_path / "records")
+    assert cli.main(["merge", str(tmp_path)]) == 1
+    assert "small.json is the signature of another run: pool is 'trailing' there" in capsys.readouterr().err
+    assert (tmp_path / "small.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(("command", "option", "said"), [
+    (["signature", "squeezenet1_1"], "--record", "same weights (sha256 "),
+    (["suite", "--models", "squeezenet1_1"], "--out", "same weights (seeded initialisation, seed 0), data (random)"),
+])  # fmt: skip
+def test_going_on_is_said_on_standard_error_unless_quiet(tmp_path, capsys, command, option, said):
+    arguments = [*command, *SMALL, option, str(tmp_path / "runs")]
+    for options, there in (([], False), ([], True), (["--quiet"], False)):
+        assert cli.main([*arguments, *options]) == 0
+        out, err = capsys.readouterr()
+        assert (f"Finished before: {said}" in err) == there and "Finished" not in out
+    assert err == ""
+
+
+def test_a_file_in_place_of_the_folder_is_named_and_kept(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    for arguments in (["suite", "--models", "squeezenet1_1", "--out"], ["signature", "squeezenet1_1", "--record"]):
+        assert cli.main([*arguments, "file", *SMALL, "--quiet"]) == 2
+        assert "file" in one_sentence(capsys.readouterr().err)
+    for arguments in (["status", "file"], ["merge", "file"], ["report", "file", "--out", "x"]):
+        assert cli.main(arguments) == 2
+        assert "file" in one_sentence(capsys.readouterr().err)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
 def test_estimate_command(capsys):
     """Oracle for the last number: its own line above."""
     arguments = ["suite", "--models", "squeezenet1_1", "--estimate", "--micro-batch", "2", "--images", "72000000"]
@@ -70,6 +113,16 @@ def test_estimate_command(capsys):
     (["suite", "lites", "--root", "no/such/root", "--out", "no"], ["no/such/root", "image-net.org"]),
     (["suite", "lites", "--companions", "norm,size", "--dataset", "random", "--out", "no"], ["size", "r2_held_out"]),
     (["suite", "paper", "--estimate", "--images", "0"], ["images", "0"]),
+    (["suite", "paper", "--estimate", "--micro-batch", "0"], ["micro_batch is 0"]),
+    (["suite", ""], ["''", "lites"]),
+    (["suite", "--models", "", "--dataset", "random", "--out", "no"], ["there is no model ''"]),
+    (["suite", "lites", "--dataset", "random", "--out", ""], ["out is ''"]),
+    (["suite", "lites", "--dataset", "random", "--out", NOBODY], ["out is", NOBODY, "home folder"]),
+    ([*NOISE, "--record", NOBODY], ["record is", NOBODY, "home folder"]),
+    (["status", NOBODY], ["folder is", NOBODY, "home folder"]),
+    (["merge", ""], ["folder is ''"]),
+    (["report", NOBODY, "--out", "x"], ["folder is", NOBODY, "home folder"]),
+    (["report", ".", "--out", NOBODY], ["out is", NOBODY, "home folder"]),
     ([*NOISE, "--restart"], ["--restart", "--record"]),
     ([*NOISE, "--precision", "half"], ["half", "bf16"]),
     (["status", "no/such/folder"], ["no/such/folder"]),
