@@ -152,9 +152,6 @@ def printable(text: str, most: int | None = None) -> str:
     """``text`` with what no page, terminal or font can show (line ends, controls, half characters) written out.
 
     Of more than ``most`` characters only the first, and a checksum: different texts stay different.
-
-    >>> print(printable("a name\\n"))
-    a name\\n
     """
     shown = text if text.isprintable() else repr(text)[1:-1]
     if most is None or len(shown) <= most:

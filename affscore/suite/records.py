@@ -49,11 +49,7 @@ class RecordError(ValueError):
 
 
 def differences(old: Any, new: Any, name: str = "") -> list[str]:
-    """In words, where two nested values that JSON can hold differ.
-
-    >>> differences({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "c": 2})
-    ['a.b is 1 there and 3 here']
-    """
+    """In words, where two nested values that JSON can hold differ, such as ``a.b is 1 there and 3 here``."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         keys = [*old, *(key for key in new if key not in old)]
         parts = (differences(old.get(key), new.get(key), f"{name}.{key}" if name else str(key)) for key in keys)
@@ -126,8 +122,8 @@ def _content(path: Path) -> dict[str, Any]:
             f"the record {path} is damaged: it was changed after it was written. Put it back from a copy, or remove it "
             "and its batch is measured again."
         )
-    if content.get("schema") != SCHEMA:
-        raise RecordError(f"{path} has schema {content.get('schema')!r}; it should be {SCHEMA!r}.")
+    if (schema := content.get("schema")) != SCHEMA:
+        raise RecordError(f"{path} has schema {schema!r}; it should be {SCHEMA!r}.")
     return content
 
 
@@ -247,10 +243,7 @@ def names(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def progress_of(folder: str | os.PathLike[str], name: str) -> tuple[int, int]:
-    """How many batches of a network are in its records, and how many there should be; 0 and 0 without records.
-
-    Raises RecordError if a record is damaged or they do not belong together.
-    """
+    """How many batches of a network are in its records, which are checked, and how many there should be; or 0 and 0."""
     run, found = read_batches(Path(folder), name)
     return len(found), 0 if run is None else run["batches"]
 

@@ -10,8 +10,6 @@ have another number. A folder of a run holds::
 
     resnet50.json                           the finished signature (affscore.Signature.load)
     records/resnet50/batch-00000.json       what the first batch gave, and so on
-
-The page on full-scale runs has the commands.
 """
 
 from __future__ import annotations
@@ -135,10 +133,7 @@ def run(
     say
         Called, where batches are found finished, with a line that says what they and this run were compared by.
 
-    Returns
-    -------
-    Signature
-        On every rank. Its provenance says nothing about times, so that runs can be compared.
+    The signature is returned on every rank. Its provenance says nothing about times, so that runs can be compared.
 
     Raises
     ------
@@ -146,9 +141,8 @@ def run(
         If a batch fails (a damaged image does not: it is skipped, and listed in the record of its batch), a data
         worker dies, or another rank fails.
     RecordError
-        If the records there are damaged, belong to a run that differs in anything that the result may depend on, or
-        are to be renamed while another process writes them; the message names the file and the differences. Of data
-        without ``provenance``, such as a list, the first batch alone is compared.
+        If the records are damaged, are to be renamed while another process writes them, or belong to a run that differs
+        in anything that the result may depend on: the differences are named. Of a list the first batch is compared.
     OSError, KeyboardInterrupt
         If a record cannot be written, for instance because the disk is full; as it came. These two and RunError say
         how many batches are kept.
@@ -156,12 +150,11 @@ def run(
     Examples
     --------
     >>> import tempfile
-    >>> from affscore.suite.records import merge
     >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU())
     >>> data = list(torch.randn(3, 64, 8))                                  # three batches (64, 8)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     result = run(model, data, folder, "small")
-    ...     merge(folder, "small").scores.tolist() == result.scores.tolist()
+    ...     records.merge(folder, "small").scores.tolist() == result.scores.tolist()
     True
     """
     folder, settings, ranks = Path(folder), settings or Settings(), ranks or Ranks()
@@ -174,7 +167,6 @@ def run(
     if restart:
         ranks.one_first(lambda: records.set_aside(folder, name))
     here = ranks.together(lambda: _described(model, batches, resolve_device(model, device), settings, provenance or {}))
-    ranks.together(lambda: _check_alike(here, ranks))
     path = folder / f"{name}.json"
     with ExitStack() as stack:
         ranks.together(lambda: stack.enter_context(records.held(folder, name)))
@@ -230,15 +222,11 @@ def run(
         return result
 
 
-def _check_alike(here: records.Run, ranks: Ranks) -> None:
-    """Raise RecordError if another rank is of another run."""
+def _found(path: Path, here: records.Run, ranks: Ranks) -> dict[int, records.Batch]:
+    """The batches that this rank sees finished; an error if they, the signature or another rank are of another run."""
     for rank, other in enumerate(ranks.gather(here)):
         if different := records.differences(other, here):
             raise RecordError(f"rank {rank} (there) and rank {ranks.rank} (here) differ: {'; '.join(different)}.")
-
-
-def _found(path: Path, here: records.Run, ranks: Ranks) -> dict[int, records.Batch]:
-    """The batches that this rank sees finished; an error if they or the signature are of another run."""
     if ranks.rank == 0:
         records.check_signature(path, here)
     return records.read_batches(path.parent, path.stem, here)[1]

@@ -107,24 +107,15 @@ def run_suite(
     models, weights
         As for :func:`affscore.zoo.models.load_model`, the same weights for all; None for ``IMAGENET1K_V1``, or
         :data:`WEIGHTS`.
-    folder
-        Where the signatures and their records go; made if it is missing.
     dataset, root, batch_size, batches, seed
         As for :func:`affscore.zoo.datasets.load_dataset`; ``loading`` holds further options of it.
     settings, device, restart, ranks
         As for :func:`affscore.suite.runs.run`.
     progress
-        Show a progress bar for each network.
+        Show a progress bar for each network, and say by what finished ones were compared.
 
-    Returns
-    -------
-    list of Failure
-        Empty if all went well. A failure of one network does not stop the others.
-
-    Raises
-    ------
-    ValueError, OSError
-        If a name is unknown or the data cannot be had; if the disk is full.
+    A failure of one network does not stop the others; all are returned. Raises ValueError or OSError if a name is
+    unknown, the data cannot be had or the disk is full.
     """
     if unknown := [name for name in models if name not in available_models()]:
         names = ", ".join(map(repr, unknown))
@@ -182,10 +173,7 @@ def run_suite(
 
 
 def _finished(path: Path, model: str, request: dict[str, Any], weights: str | os.PathLike[str] | None) -> str:
-    """In words, what the signature that is there was asked for as well; "" where there is none.
-
-    Raises RecordError if it was asked for something else.
-    """
+    """In words, what the signature there is was asked for as well, or ""; RecordError if for something else."""
     if not path.exists():
         return ""
     there = Signature.load(path).provenance
@@ -220,15 +208,8 @@ def measure_speed(
 ) -> dict[str, float]:
     """Images per second through the bare forward pass of some networks, with random weights on random images.
 
-    Parameters
-    ----------
-    models
-        Names that :func:`affscore.zoo.models.load_model` knows. Each is timed for two seconds, after one pass that
-        does not count.
-    device, precision, channels_last
-        As for :func:`affscore.signature`.
-    images
-        How many pass through the network at a time.
+    Each of ``models``, names that :func:`affscore.zoo.models.load_model` knows, is timed for two seconds after one pass
+    that does not count; ``images`` pass through it at a time. The rest is as for :func:`affscore.signature`.
     """
     device, images, found = torch.device(device), whole_number("images", images, 1), {}
     for name in models:
