@@ -1,0 +1,51 @@
+"""What is stored of the verified models: complete, shown on the page as it is, and the same when measured again."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from affscore_book.verified_models.networks import network_names
+from affscore_book.verified_models.page import agrees, render
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+FOLDER = BOOK / "data" / "verified_models"
+
+# Small ones, among them some with calls that are excluded, spelled out or gates.
+SAMPLE = [
+    "torchvision/densenet121", "torchvision/efficientnet_b0", "torchvision/mobilenet_v3_small", "torchvision/resnet18",
+    "torchvision/shufflenet_v2_x0_5", "torchvision/squeezenet1_1", "torchvision/swin_v2_t",
+    "timm/efficientvim_m1", "timm/ghostnet_050", "timm/mobilevit_xxs", "timm/poolformerv2_s12",
+    "timm/resnetv2_50d_evos",
+    "timm/swinv2_cr_tiny_224", "timm/tf_efficientnet_lite0", "timm/vit_relpos_small_patch16_224",
+    "timm/xcit_nano_12_p16_224",
+    "transformers/BERT", "transformers/BLOOM", "transformers/CLIP, text", "transformers/GPT-2", "transformers/Mixtral",
+    "transformers/RWKV", "transformers/Swin v2", "transformers/T5 1.1", "transformers/Whisper",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results():
+    return json.loads((FOLDER / "models.json").read_text(encoding="utf-8"))
+
+
+def test_every_network_is_there_and_none_failed(results):
+    assert set(results["models"]) == set(network_names())
+    assert [name for name, row in results["models"].items() if "error" in row] == []
+
+
+def test_every_call_is_accounted_for_and_every_output_is_the_same(results):
+    assert [name for name, row in results["models"].items() if not (agrees(row) and row["identical"])] == []
+
+
+def test_the_page_is_what_the_script_renders(results):
+    assert (BOOK / "verified_models.md").read_text(encoding="utf-8") == render(results)
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_sample_measured_again_is_as_stored(name):
+    spec = importlib.util.spec_from_file_location("verified_models_script", FOLDER / "make.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.check(script.FILE, [name]) == []
