@@ -19,7 +19,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -163,8 +163,8 @@ def check_signature(path: Path, run: Run) -> None:
 def held(folder: Path, name: str, *, alone: bool = False) -> Iterator[None]:
     """Hold the folder of a network's records: all that write there make and share it, who renames it is ``alone``.
 
-    The lock is the system's and on the folder itself: it ends with the process, and there is no file for it. Where the
-    system or the disk has no such locks, nobody is kept out. Raises RecordError if it is taken.
+    The lock is the system's and on the folder itself: it ends with the process, and no file lies about. Where there are
+    no such locks nobody is kept out. Raises RecordError if it is taken.
     """
     place = folder / "records" / name
     if not alone:
@@ -185,6 +185,8 @@ def held(folder: Path, name: str, *, alone: bool = False) -> Iterator[None]:
             pass
         yield
     finally:
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_UN)  # or children, such as data workers, would hold it on
         os.close(file)
 
 

@@ -223,7 +223,7 @@ def run(
 
 
 def _found(path: Path, here: records.Run, ranks: Ranks) -> dict[int, records.Batch]:
-    """The batches that this rank sees finished; an error if they, the signature or another rank are of another run."""
+    """The batches that this rank sees finished; RecordError if they, the signature or a rank are of another run."""
     for rank, other in enumerate(ranks.gather(here)):
         if different := records.differences(other, here):
             raise RecordError(f"rank {rank} (there) and rank {ranks.rank} (here) differ: {'; '.join(different)}.")

@@ -127,10 +127,8 @@ class Table:
         return "\n".join([*lines, *(f"\n{in_markdown(note)}" for note in self.notes)]) + "\n"
 
     def csv(self) -> str:
-        """The table as comma-separated values, numbers with all digits, undefined ones empty.
-
-        A text that a spreadsheet would take for a formula has an apostrophe before it.
-        """
+        """As comma-separated values: all digits of numbers, "" for undefined ones; a text that a spreadsheet would take
+        for a formula has an apostrophe before it."""
 
         def cell(value: Any) -> Any:
             if not isinstance(value, str):

@@ -240,6 +240,17 @@ def test_records_that_are_being_written_are_not_renamed(tmp_path):
     assert set_aside(tmp_path, "net") == [tmp_path / "records" / "net.old1"]
 
 
+def test_children_of_a_writer_do_not_hold_what_it_left(tmp_path):
+    """Data workers are forked, and may end later than the run they served."""
+    with records.held(tmp_path, "net"):
+        child = forked(signal.pause)
+    try:
+        assert len(set_aside(tmp_path, "net")) == 1
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
 def hold(folder, tell):
     with records.held(folder, "net"):
         os.write(tell, b"!")
