@@ -16,15 +16,16 @@ a name: ``x / 2 * (1 + erf(x / sqrt(2)))`` is GELU, ``x ** 2`` is nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import takewhile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
 from affscore.channels import tensors_in
@@ -53,11 +54,12 @@ KNOWN: tuple[tuple[str, Callable[[Tensor], Tensor]], ...] = (
     ("hardsigmoid", F.hardsigmoid),
 )
 _GATES = ("sigmoid", "hardsigmoid")
-_GRID = torch.linspace(-9, 9, 901, dtype=torch.float64)
+_GRID = torch.cat([torch.linspace(-9, 9, 901), torch.tensor([-200.0, -40, -15, 15, 40, 200])]).to(torch.float64)
 
 _SUMS = ("add", "sub", "rsub")
 _SCALINGS = ("mul", "div", "neg")
 _COPIES = ("clone", "detach", "_to_copy")
+_VIEWS = ("view", "_unsafe_view", "reshape", "_reshape_alias", "flatten", "unflatten", "squeeze", "unsqueeze")
 _ELEMENTWISE = ("hardswish", "where", "pow", "square")  # also where PyTorch has no tag that says so
 
 
@@ -66,32 +68,43 @@ class Link:
     """A tensor of a chain, without the tensor: how it came to be and what was seen of it.
 
     ``func`` and ``args`` are the operator and what it took in, with links in place of tensors; a root has none.
-    ``way`` are the links that all paths from the root pass, itself the last. ``scaled`` is the link of which this one
-    is an affine function, where that is none of the root.
+    ``above`` is the last link that all paths from the root pass before this one. ``scaled`` is the link of which this
+    one is an affine function, where that is none of the root. ``seen`` is by shape: views are no other links.
     """
 
     func: Any = None
     args: Any = None
-    way: tuple[Link, ...] = ()
+    above: Link | None = None
     scaled: Link | None = None
     affine: bool = True  # as a function of the root
+    real: bool = True  # rather than true or false
     activation: tuple[str, bool] | None = None
     active: bool = False  # an activation of the registry, or a function of one
     module: str = ""
     place: int = -1
-    seen: Any = None
+    seen: dict[tuple[int, ...], Any] = field(default_factory=dict)
+    shape: tuple[int, ...] = ()
     tensor: TensorWeakRef | None = None  # of a root
     taken: bool = False  # by some operator
     left: bool = False  # taken by something outside the chain
     begun: bool = False  # taken by an activation of the registry
 
     def __post_init__(self) -> None:
-        self.way = (*self.way, self)
+        self.depth: int = self.above.depth + 1 if self.above else 0
+        self.root: Link = self.above.root if self.above else self
 
     @property
     def core(self) -> Link:
         """The link without what is affine about it."""
         return self.scaled or self
+
+    @property
+    def way(self) -> Iterator[Link]:
+        """The links that all paths from the root pass, backwards."""
+        link = self.above
+        while link:
+            yield link
+            link = link.above
 
 
 class Span(NamedTuple):
@@ -114,62 +127,68 @@ class Step(NamedTuple):
 class Chains:
     """The chains of one forward pass.
 
-    ``fixed`` tells tensors that do not depend on the data. ``look`` keeps of a tensor what a call will need; it is
+    ``constant`` tells tensors that do not depend on the data. ``look`` keeps of a tensor what a call will need; it is
     called on inputs before an operator runs, which may overwrite them.
     """
 
-    def __init__(self, fixed: Callable[[Tensor], bool], look: Callable[[Tensor], Any]) -> None:
-        self.fixed, self.look = fixed, look
+    def __init__(self, constant: Callable[[Tensor], bool], look: Callable[[Tensor], Any]) -> None:
+        self.constant, self.look = constant, look
         self._links = WeakTensorKeyDictionary()
+        self._written: Counter[int] = Counter()  # how often something was written, by storage
         self._bent: list[Link] = []  # all that are no affine functions of their roots, in order
+
+    def _version(self, tensor: Tensor) -> int:
+        return self._written[tensor.untyped_storage()._cdata]
 
     def _link(self, tensor: Tensor) -> Link:
         """The link of a tensor; a new root if it has none or was written to since."""
-        link, versions = self._links.get(tensor, (None, ()))
-        if link is None or _version(tensor) not in versions:
+        link, version = self._links.get(tensor, (None, 0))
+        if link is None or version != self._version(tensor):
             link = self._set(tensor, Link(tensor=TensorWeakRef(tensor)))
         return link
 
-    def _set(self, tensor: Tensor, link: Link, written: bool = False) -> Link:
-        # What an operator writes in place is counted only after we have seen it.
-        version = _version(tensor)
-        self._links[tensor] = link, (version, version + written)
+    def _set(self, tensor: Tensor, link: Link) -> Link:
+        self._links[tensor] = link, self._version(tensor)
         return link
 
     def _see(self, tensor: Tensor) -> None:
         """Look at a tensor, and at its root where that is still what it was."""
         link = self._link(tensor)
-        root = link.way[0]
-        origin = root.tensor() if root.tensor else None
-        for each, value in ((link, tensor), (root, origin)):
-            if each.seen is None and value is not None and value.is_floating_point() and self._link(value) is each:
-                each.seen = self.look(value)
+        origin = link.root.tensor() if link.root.tensor else None
+        for each, value in ((link, tensor), (link.root, origin)):
+            if value is None or value.shape in each.seen or not value.is_floating_point():
+                continue
+            if self._link(value) is each:
+                each.seen[value.shape] = self.look(value)
 
     def before(self, func: Any, args: Any, kwargs: Any, activation: tuple[str, bool] | None) -> Step:
         """Look at what an operator takes in, where that may be where an activation starts."""
-        operands = [t for t in tensors_in([*args, *kwargs.values()]) if t.ndim and not self.fixed(t)]
-        step = Step(operands[:1] if activation else operands, [], activation)
-        step.links.extend(map(self._link, step.operands))
+        given = [*args, *(value for name, value in kwargs.items() if name != "out")]
+        operands = [t for t in tensors_in(given) if t.ndim and not self.constant(t)]
+        if activation:
+            operands = [args[0]]
+        step = Step(operands, list(map(self._link, operands)), activation)
         if activation or (_elementwise(func) and _alike(step) and not _keeps_affine(func, args, step)):
             for tensor, link in zip(step.operands, step.links, strict=True):
-                if activation or (link.affine and tensor.is_floating_point()):
+                if activation or link.affine:
                     self._see(tensor)
         return step
 
     def after(self, step: Step, func: Any, args: Any, kwargs: Any, out: Any, module: str, place: int) -> None:
         """Link the output of an operator to what it took in, or note that it is outside the chain."""
         out = out[0] if step.activation and isinstance(out, tuple) else out
+        if func._schema.is_mutable:
+            self._written.update(result.untyped_storage()._cdata for result in tensors_in([out]))
         links = list(dict.fromkeys(step.links))
-        one = len(links) == 1 and isinstance(out, Tensor)
-        if one and (_same_memory(func, step.operands[0], out) or _name(func) in _COPIES) and out.is_floating_point():
+        if len(links) == 1 and isinstance(out, Tensor) and _same(func, step.operands[0], out):
             self._set(out, links[0])
             return
         for link in links:
             link.taken = True
-        goes_on = _alike(step) and isinstance(out, Tensor) and out.shape == step.operands[0].shape
+        real = all(t.is_floating_point() or t.dtype == torch.bool for t in step.operands)
+        goes_on = real and _alike(step) and isinstance(out, Tensor) and out.shape == step.operands[0].shape
         if not goes_on or not (step.activation or _elementwise(func)):
-            for link in links:
-                link.core.left = True
+            self.leave(links)
             return
         if step.activation:
             links[0].core.begun = True
@@ -177,52 +196,57 @@ class Chains:
         link = Link(
             func,
             self._inputs(step, args, kwargs),
-            _common([link.way for link in links]),
+            above=reduce(_last_common, links),
             scaled=links[0].core if keeps and len(links) == 1 and not links[0].affine else None,
             affine=keeps and all(link.affine for link in links),
+            real=out.is_floating_point(),
             activation=step.activation,
             active=step.activation is not None or any(link.active for link in links),
             module=module,
             place=place,
+            shape=out.shape,
         )
         if not link.affine:
             self._bent.append(link)
-            if not link.scaled and out.is_floating_point() and (step.activation or link.way[0].seen is not None):
-                link.seen = self.look(out)
-        self._set(out, link, func._schema.is_mutable)
+            if not link.scaled and link.real and (step.activation or link.root.seen):
+                link.seen[out.shape] = self.look(out)
+        self._set(out, link)
+
+    def leave(self, what: Iterable[Link | Tensor]) -> None:
+        """Something outside their chains takes these."""
+        for each in what:
+            link = each if isinstance(each, Link) else self._link(each)
+            link.core.left = True
 
     def _inputs(self, step: Step, args: Any, kwargs: Any) -> Any:
         """The arguments of an operator without any tensor that depends on the data."""
         held = {id(tensor): link for tensor, link in zip(step.operands, step.links, strict=True)}
 
         def kept(value: Any) -> Any:
-            keep = not isinstance(value, Tensor) or not value.ndim or self.fixed(value)
+            keep = not isinstance(value, Tensor) or value.numel() == 1
             return held.get(id(value), value if keep else None)
 
-        return tree_map(kept, (args, kwargs))
+        return tree_map(kept, (args, {name: value for name, value in kwargs.items() if name != "out"}))
 
     def spans(self) -> list[Span]:
         """The activations that the pass was made of, in order."""
-        for link in self._bent:
+        for link in reversed(self._bent):
             if not link.taken:
                 link.core.left = True
-        ends = [x for x in self._bent if x.left and not x.scaled and (x.active or x.seen is not None)]
+            if link.left and not link.real:  # a comparison is no end, but what it compares may be one
+                self.leave(_inputs_of(link))
+        ends = [x for x in self._bent if x.left and x.real and not x.scaled and (x.active or x.seen)]
         found: dict[Link, Span] = {}
         while ends:
             end = ends.pop()
-            starts = [x for x in end.way[:-1] if x.affine or (x.active and (x.core.left or x.core.begun))]
-            start = next((each for each in reversed(starts) if each.seen is not None), starts[-1])
+            starts = [x for x in end.way if x.affine or (x.active and (x.core.left or x.core.begun))]
+            start = next((each for each in starts if end.shape in each.seen), starts[0])
             named = _named(start, end)
             if named:
                 found[end] = Span(start, end, *named)
                 if not start.affine and start.core not in found:
                     ends.append(start.core)
         return sorted(found.values(), key=lambda span: span.end.place)
-
-
-def _version(tensor: Tensor) -> int:
-    """Grows when a tensor is written to."""
-    return 0 if tensor.is_inference() else tensor._version
 
 
 def _name(func: Any) -> str:
@@ -235,13 +259,17 @@ def _elementwise(func: Any) -> bool:
 
 def _alike(step: Step) -> bool:
     """Whether all that an operator takes in belongs to one chain."""
-    return len({link.way[0] for link in step.links}) == len({t.shape for t in step.operands}) == 1
+    return len({link.root for link in step.links}) == len({t.shape for t in step.operands}) == 1
 
 
-def _same_memory(func: Any, x: Tensor, out: Tensor) -> bool:
-    """Whether an operator gave its input under another name, such as a view of the same shape."""
-    same = not func._schema.is_mutable and not out.is_sparse and out.dtype == x.dtype and out.shape == x.shape
-    return same and out.data_ptr() == x.data_ptr() and out.stride() == x.stride()
+def _same(func: Any, x: Tensor, out: Tensor) -> bool:
+    """Whether an operator gave its input again: a copy, or a view that keeps the order of the entries."""
+    if func._schema.is_mutable or not (x.is_floating_point() and out.is_floating_point()):
+        return False
+    if _name(func) in (*_COPIES, *_VIEWS):
+        return True
+    same = out.dtype == x.dtype and out.shape == x.shape and out.stride() == x.stride()
+    return same and out.data_ptr() == x.data_ptr() != 0
 
 
 def _keeps_affine(func: Any, args: Any, step: Step) -> bool:
@@ -252,9 +280,18 @@ def _keeps_affine(func: Any, args: Any, step: Step) -> bool:
     return _name(func) in _SCALINGS and len(step.operands) == 1 and not divides
 
 
-def _common(ways: Sequence[tuple[Link, ...]]) -> tuple[Link, ...]:
-    """How far several ways are the same."""
-    return tuple(same[0] for same in takewhile(lambda same: len(set(same)) == 1, zip(*ways, strict=False)))
+def _last_common(a: Link, b: Link) -> Link:
+    """The last link that the ways to two links of one chain share."""
+    while a is not b:
+        deeper = a if a.depth > b.depth else b
+        other = b if deeper is a else a
+        assert deeper.above
+        a, b = deeper.above, other
+    return a
+
+
+def _inputs_of(link: Link) -> list[Link]:
+    return [each for each in tree_leaves(link.args) if isinstance(each, Link)]
 
 
 def _between(start: Link, end: Link) -> list[Link]:
@@ -262,9 +299,7 @@ def _between(start: Link, end: Link) -> list[Link]:
     found, waiting = {end}, [end]
     while waiting:
         link = waiting.pop()
-        inputs: list[Link] = []
-        tree_map(lambda x, to=inputs: to.append(x) if isinstance(x, Link) else None, link.args)
-        fresh = [each for each in inputs if each is not start and each not in found]
+        fresh = [each for each in _inputs_of(link) if each is not start and each not in found]
         found.update(fresh)
         waiting.extend(fresh)
     return sorted((x for x in found if not x.affine and not x.scaled and x is not start.core), key=lambda x: x.place)
@@ -292,7 +327,7 @@ def _computed(end: Link, start: Link) -> Tensor | None:
     def value(link: Link) -> Tensor:
         if link not in known:
             args, kwargs = tree_map(lambda x: value(x).clone() if isinstance(x, Link) else x, link.args)
-            out = link.func(*args, **kwargs)
+            out = link.func.overloadpacket(*args, **kwargs)
             known[link] = out[0] if isinstance(out, tuple) else out
         return known[link]
 

@@ -1,20 +1,22 @@
 """Which axis of an activation holds the channels: followed from the layer that made them, never guessed.
 
 A *layout* says for each axis of a tensor what lies along it: the samples of the batch (``N``), the channels of the
-last layer (``C``), positions that share that layer's weights (``.``), or what cannot be told apart any more (``?``).
+last layer (``C``), positions that share that layer's weights (``.``), what cannot be told apart any more (``?``), or on
+the first axis what may be the batch or not (``~``).
 A reshape may merge axes and split them again later, so an axis is written as its factors, each a length and a label:
 the windows of a Swin block lie on an axis ``((4, "N"), (49, "."))``, and the channels of a shuffled convolution on two
 axes ``((8, "C"),)`` and ``((3, "C"),)`` until they are one again.
 
 Layers say where they put channels: convolutions on axis 1, linear layers on the last. Products follow their operands:
 what a weight adds are channels. Whatever else keeps, moves, merges or splits axes is followed by its shapes. An
-operator that is none of these leaves a layout that is not known, and so does adding two tensors that disagree.
+operator that is none of these leaves a layout that is not known, and so does adding two tensors that disagree. A
+matrix that is not learned, as that of a graph, adds nothing: what it mixes stays what it was.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -47,6 +49,11 @@ _VIEWS = {
     "view", "_unsafe_view", "reshape", "_reshape_alias", "flatten", "unflatten", "squeeze", "unsqueeze",
 }  # fmt: skip
 _UNKNOWN = {"as_strided", "diagonal", "take", "new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided"}
+# Operators on several tensors, the first of which says where the axes are.
+_BY_INDEX = {
+    "gather", "index_select", "index", "index_add", "index_copy", "scatter", "scatter_add", "scatter_reduce",
+    "grid_sampler_2d", "grid_sampler_3d", "masked_scatter", "index_put", "max_unpool2d", "max_unpool3d",
+}  # fmt: skip
 
 
 def tensors_in(args: Iterable[Any]) -> Iterator[Tensor]:
@@ -71,7 +78,7 @@ def _label(axis: Axis) -> str | None:
 
 def _sharing(axis: Axis) -> Axis:
     """An axis of a layer's input: what lies along it shares the layer's weights, channels of the layer before too."""
-    return tuple((length, "N" if label == "N" else ".") for length, label in axis)
+    return tuple((length, label if label in "N~" else ".") for length, label in axis)
 
 
 def _resized(axis: Axis, length: int) -> Axis:
@@ -122,7 +129,7 @@ def _agreed(layouts: Sequence[Layout], shape: Sequence[int]) -> Layout | None:
             label = "." if not labels else "N" if "N" in labels else labels.pop() if len(labels) == 1 else "?"
             result.append(_axis(length, label or "."))
     if sum("N" in str(axis) for axis in result) > 1:  # constants may be as long as the batch: then it is not known
-        result = [tuple((n, "." if label == "N" else label) for n, label in axis) for axis in result]
+        result = [tuple((n, "~" if label == "N" else label) for n, label in axis) for axis in result]
     return tuple(result)
 
 
@@ -137,21 +144,24 @@ def _option(func: Any, args: Sequence[Any], kwargs: dict[str, Any], name: str) -
 class Channels:
     """The layouts of the tensors of one forward pass.
 
-    ``fixed`` tells tensors that do not depend on the batch, whose layout is nobody's business; ``batch`` is the
-    number of samples, which lie along the first axis of what the network is given.
+    ``fixed`` tells tensors that do not depend on the batch, whose layout is nobody's business, and ``learned`` which
+    of these are parameters or made of them; ``batch`` is the number of samples, which lie along the first axis of what
+    the network is given.
     """
 
-    def __init__(self, fixed: Callable[[Tensor], bool], batch: int) -> None:
-        self.fixed, self.batch = fixed, batch
+    def __init__(self, fixed: Callable[[Tensor], bool], learned: Mapping[Tensor, bool], batch: int) -> None:
+        self.fixed, self.learned, self.batch = fixed, learned, batch
         self._layouts = WeakTensorKeyDictionary()
 
     def layout(self, tensor: Tensor) -> Layout | None:
         """What is known of a tensor; None if nothing is."""
         if tensor in self._layouts:
-            return self._layouts[tensor]
+            layout = self._layouts[tensor]
+            lengths = None if layout is None else tuple(math.prod(n for n, _ in axis) for axis in layout)
+            return layout if lengths == tuple(tensor.shape) else None  # another one was put into it
         if self.fixed(tensor) or not tensor.ndim:
             return None
-        first = "N" if tensor.shape[0] == self.batch else "."
+        first = "N" if tensor.shape[0] == self.batch else "~"
         return (_axis(tensor.shape[0], first), *(_axis(length, ".") for length in tensor.shape[1:]))
 
     def features_last(self, tensor: Tensor, source: Tensor) -> None:
@@ -170,19 +180,13 @@ class Channels:
         shape = f"its input of shape {tuple(tensor.shape)}"
         if not held:
             return None, f"no layer says which axis of {shape} holds the channels; channel_axis can"
-        axes = " and ".join(map(str, held))
-        what = (
-            f"axis {axes} of {shape} holds channels and more"
-            if len(held) == 1
-            else f"axes {axes} of {shape} hold channels"
-        )
-        return None, f"{what}, after a reshape or a sum; channel_axis can say which to keep"
+        where = f"axes {', '.join(map(str, held))}" if len(held) > 1 else f"axis {held[0]}, with more"
+        return None, f"a reshape or a sum left the channels of {shape} on {where}; channel_axis can say what to keep"
 
     def batch_elsewhere(self, tensor: Tensor) -> bool:
-        """Whether the batch is known to lie along another axis than the first."""
-        layout = self.layout(tensor) or ()
-        along = [any(label == "N" for _, label in axis) for axis in layout]
-        return any(along) and not along[0]
+        """Whether something else than the batch is known to lie along the first axis."""
+        labels = "".join(label for axis in (self.layout(tensor) or ())[:1] for _, label in axis)
+        return bool(labels) and not set(labels) & set("N~?")
 
     def follow(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> None:
         """Note the layouts of what an operator gave."""
@@ -195,8 +199,10 @@ class Channels:
 
     def _made(self, source: Layout | None, shape: Sequence[int], axis: int) -> Layout:
         """A layer's output: its channels on ``axis``, and on the others what its input had there."""
-        old = source if source is not None and len(source) == len(shape) else ((),) * len(shape)
-        rest = [_resized(_sharing(each), n) for each, n in zip(old, shape, strict=True)]
+        old = (
+            source if source is not None and len(source) == len(shape) else (_axis(shape[0], "~"), *((),) * len(shape))
+        )
+        rest = [_resized(_sharing(each), n) for each, n in zip(old, shape, strict=False)]
         return (*rest[:axis], _axis(shape[axis], "C"), *rest[axis + 1 :])
 
     def _of(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Tensor) -> Layout | None:
@@ -220,7 +226,9 @@ class Channels:
             return (*map(_sharing, indices), _axis(shape[-1], "C"))
         if name in _ATTENTION:
             value = self.layout(args[2])
-            return None if old is None or value is None else (*old[:-1], value[-1])
+            if value is None:
+                return self._made(old, shape, len(shape) - 1)
+            return (*(old or (*value[:-2], _axis(shape[-2], ".")))[: len(shape) - 1], value[-1])
         if name in _PRODUCTS:
             a, b = args[_PRODUCTS[name] :][:2]
             return self._product(a, b, shape)
@@ -231,9 +239,12 @@ class Channels:
             place = (_option(func, args, kwargs, "dim") or 0) % len(shape)
             joined = _agreed(layouts, shape[:place] + shape[place + 1 :])
             return joined and (*joined[:place], _axis(shape[place], "."), *joined[place:])
-        if torch.Tag.pointwise in func.tags or name in ("copy", "index_put", "_prelu_kernel", "hardswish"):
+        if torch.Tag.pointwise in func.tags or name in ("copy", "_prelu_kernel", "hardswish"):
             return _agreed([layout for each in operands if (layout := self.layout(each)) is not None], shape)
-        return None if old is None else self._moved(name, func, args, kwargs, tuple(first.shape), old, shape)
+        alone = name in _BY_INDEX or all(map(self.fixed, operands[1:]))
+        return (
+            None if old is None or not alone else self._moved(name, func, args, kwargs, tuple(first.shape), old, shape)
+        )
 
     def _moved(
         self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any],
@@ -250,8 +261,9 @@ class Channels:
         if name in _VIEWS:
             return _reshaped(old, shape)
         if name in ("expand", "repeat", "tile", "broadcast_to"):
-            ahead = ((),) * (len(shape) - len(old))
-            return tuple(_resized(axis, n) for axis, n in zip((*ahead, *old), shape, strict=True))
+            new = [*((),) * (len(shape) - len(old)), *old]
+            new[0] = new[0] or _axis(shape[0], "~")
+            return tuple(_resized(axis, n) for axis, n in zip(new, shape, strict=True))
         if name == "index" and sum(isinstance(index, Tensor) for index in args[1]) > 1:
             return None
         if len(shape) == len(before):
@@ -266,10 +278,14 @@ class Channels:
         """Of a matrix product. The columns of a weight on the right, and the rows of one on the left, are channels."""
         left, right = self.layout(a), self.layout(b)
         weight = (left is None and self.fixed(a) and not self.fixed(b)), right is None
-        rows = left[-2] if left else _axis(shape[-2], ".")
+        rows = left[-2] if left else _axis(shape[-2], "~" if len(shape) == 2 else ".")
         columns = right[-1] if right else _axis(shape[-1], "C")
-        if weight[0]:
+        if weight[0] and self.learned.get(a):
             rows, columns = _axis(shape[-2], "C"), _sharing(columns)
+        elif weight[0] and right:  # such as the matrix of a graph
+            rows = _axis(shape[-2], _label(right[-2]) or ".")
+        elif weight[1] and left and self.fixed(b) and not self.learned.get(b):
+            columns = _axis(shape[-1], _label(left[-1]) or ".")
         elif weight[1]:
             rows = _sharing(rows)
         ahead: Layout = ()

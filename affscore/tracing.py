@@ -33,6 +33,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from affscore.calls import ACTIVATIONS, FUSED, Call, Excluded, Observation, Trace, Undecided
@@ -84,24 +85,38 @@ class _Look(NamedTuple):
 class _Fixed:
     """The tensors that a network's parameters and buffers determine, whatever the batch is.
 
-    An operator's output is fixed if all its tensors are and there is one; what a network makes from nothing
-    (``arange``, ``zeros``) counts as data, since data may be written into it.
+    An operator's output is fixed if all its tensors are and there is one. What a network makes from nothing
+    (``arange``, ``zeros``) is constant too, until data is written into it.
     """
 
-    def __init__(self, leaves: Iterable[Tensor]) -> None:
-        self.fixed = WeakTensorKeyDictionary(dict.fromkeys(leaves, True))
+    def __init__(self, model: nn.Module) -> None:
+        self.learned = WeakTensorKeyDictionary(dict.fromkeys(model.buffers(), False))
+        self.learned.update(dict.fromkeys(model.parameters(), True))  # also what parameters take part in
+        self.made = WeakTensorKeyDictionary()
         self.written: dict[int, Any] = {}  # storages that were fixed until data was written into them, kept alive
 
     def __call__(self, tensor: Tensor) -> bool:
-        return tensor in self.fixed and not (self.written and tensor.untyped_storage()._cdata in self.written)
+        return tensor in self.learned and not self._overwritten(tensor)
+
+    def constant(self, tensor: Tensor) -> bool:
+        """Whether a tensor is fixed, or made from nothing."""
+        return (tensor in self.learned or tensor in self.made) and not self._overwritten(tensor)
+
+    def _overwritten(self, tensor: Tensor) -> bool:
+        return bool(self.written) and tensor.untyped_storage()._cdata in self.written
 
     def follow(self, func: Any, inputs: Sequence[Tensor], out: Any) -> None:
+        name, drawn = func.overloadpacket.__name__, torch.Tag.nondeterministic_seeded in func.tags
+        blank = name.endswith("_like") or name.startswith("new_") or all(map(self.constant, inputs))
         if inputs and all(map(self, inputs)):
             for result in tensors_in([out]):
-                self.fixed[result] = True
+                self.learned[result] = any(self.learned[each] for each in inputs)
+        elif blank and not drawn:
+            for result in tensors_in([out]):
+                self.made[result] = True
         elif func._schema.is_mutable:
             # Perhaps through a view: every tensor on this storage depends on the batch from now on.
-            for result in filter(self, tensors_in([out])):
+            for result in filter(self.constant, tensors_in([out])):
                 storage = result.untyped_storage()
                 self.written[storage._cdata] = storage
 
@@ -126,37 +141,38 @@ class _Watcher(TorchDispatchMode):
             sparsity,
             axes,
         )
-        self.channels, self.chains = Channels(fixed, batch), Chains(fixed, self.look)
+        self.channels, self.chains = Channels(fixed, fixed.learned, batch), Chains(fixed.constant, self.look)
         self.hidden: list[tuple[int, str, str, str]] = []  # place, module, function, and why it is excluded
         self.place = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, packet, known = kwargs or {}, func.overloadpacket, None
+        if torch._C._current_graph_task_id() != -1:  # a backward pass inside the forward one, for instance for forces
+            return func(*args, **kwargs)
         self.place += 1
         plain = _plain([*args, *kwargs.values()])
         if activation := ACTIVATIONS.get(packet):
             name = activation.name if isinstance(activation.name, str) else activation.name(args, kwargs)
             known = name, activation.gate
-            if not plain:
-                self.hide(name, "its input is a nested or sparse tensor")
+            what = f"its input of shape {tuple(args[0].shape)}" if plain else "its input"
+            if not plain or not args[0].is_floating_point():
+                self.hide(name, f"{what} is nested, sparse or of no real numbers")
+                known = None
             elif self.fixed(args[0]):
-                shape = tuple(args[0].shape)
-                self.hide(
-                    name, f"its input of shape {shape} comes from parameters and buffers alone, not from the batch"
-                )
+                self.hide(name, f"{what} comes from parameters and buffers alone, not from the batch")
         out = self.run(func, args, kwargs, known) if plain else func(*args, **kwargs)
         if packet is aten._transformer_encoder_layer_fwd and plain:
             name, x = _encoder_layer(*args, **kwargs)
             self.channels.features_last(x, args[0])
             self.run(getattr(aten, name).default, (x,), {}, (name, False))
-        elif known is None and FUSED.fullmatch(packet.__name__):
+        elif packet not in ACTIVATIONS and FUSED.fullmatch(packet.__name__):
             self.hide(packet.__name__, "a fused kernel hides its activations")
         return out
 
     def run(self, func: Any, args: Any, kwargs: Any, activation: tuple[str, bool] | None) -> Any:
         """Run an operator and follow what it does."""
         inputs = list(tensors_in([*args, *kwargs.values()]))
-        if activation is None and inputs and all(map(self.fixed, inputs)):
+        if inputs and all(map(self.fixed, inputs)):
             out = func(*args, **kwargs)
             self.fixed.follow(func, inputs, out)
             return out
@@ -176,6 +192,9 @@ class _Watcher(TorchDispatchMode):
         shape, reason = tuple(x.shape), ""
         if x.ndim < 2 or shape[0] != self.batch or self.channels.batch_elsewhere(x):
             reason = f"its input of shape {shape} has no batch axis of length {self.batch} in front"
+        elif not x.numel():
+            reason = f"its input of shape {shape} is empty"
+        if reason:
             return _Look(shape, None, {}, None, reason, undecided=False)
         axis = -1 if self.kind == "trailing" else None
         if axis is None:
@@ -203,9 +222,9 @@ class _Watcher(TorchDispatchMode):
 
     def settle(self, found: Trace, name: str, ordinal: int, span: Span) -> None:
         """Add a call to the observations, or to the excluded ones with the reason."""
-        start, end = span.start.seen, span.end.seen
+        start, end = (link.seen.get(span.end.shape) for link in (span.start, span.end))
         if start is None or end is None:
-            reason = "the tensor that its arithmetic starts from was overwritten or gone before that could be known"
+            reason = "the tensor that it starts from was overwritten or gone before that could be known"
             found.excluded.append(Undecided(name, reason))
             return
         axis = self.axes.get(name, start.axis)
@@ -287,18 +306,20 @@ def trace(
     names = {id(module): name for name, module in reversed(list(model.named_modules(remove_duplicate=False)))}
     path, result, thread = [""], Trace(), threading.get_ident()
 
+    watcher = _Watcher(path, _Fixed(model), batch, pool, sparsity, channel_axis or {})
+
     # Hooks for all modules rather than on each one: a hook on a module would switch its fused kernels off. They see
     # the modules of other threads too.
     def enter(module: nn.Module, _: Any) -> None:
         if threading.get_ident() == thread:
             path.append(names.get(id(module), path[-1]))
 
-    def leave(module: nn.Module, _: Any, __: Any) -> None:
+    def leave(module: nn.Module, _: Any, out: Any) -> None:
         if threading.get_ident() == thread:
             path.pop()
+            if len(path) == 1:  # the network's output
+                watcher.chains.leave(x for x in tree_leaves(out) if isinstance(x, Tensor) and _plain([x]))
 
-    fixed = _Fixed([*model.parameters(), *model.buffers()])
-    watcher = _Watcher(path, fixed, batch, pool, sparsity, channel_axis or {})
     handles = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]
     try:
         with watcher:

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import sys
 import weakref
 
 import pytest
@@ -76,6 +77,12 @@ SPELLED = {
     "swish with slopes": ("elementwise[sigmoid, mul]", lambda x, net: x * torch.sigmoid(net.slopes * x), None),
     "tanh of exp": ("elementwise[exp, tanh]", lambda x: torch.tanh(torch.exp(x)), None),
     "relu cubed": ("elementwise[relu, pow]", lambda x: torch.relu(x) ** 3, None),
+    "through a reshape": ("silu", lambda x: x * torch.sigmoid(x.view(-1)).view(x.shape), F.silu),
+    "through another axis": ("silu", lambda x: x * torch.sigmoid(x[:, None]).squeeze(1), F.silu),
+    "with constants made here": ("elementwise[sigmoid, mul]", lambda x: x * torch.sigmoid(torch.ones(D) * x), F.silu),
+    "constants like it": ("elementwise[sigmoid, mul]", lambda x: x * torch.sigmoid(torch.ones_like(x) * x), F.silu),
+    "into a blank": ("silu", lambda x: torch.mul(x, torch.sigmoid(x), out=torch.empty(N, D)), F.silu),
+    "relu with a ceiling": ("elementwise[relu, clamp]", lambda x: F.relu(x).clamp(max=10), None),
     "a gated tanh of one tensor": ("elementwise[tanh, sigmoid, mul]", lambda x: x.tanh() * x.sigmoid(), None),
     "residual": ("elementwise[tanh, add]", lambda x: x + x.tanh(), None),
 }  # fmt: skip
@@ -117,6 +124,13 @@ def test_a_chain_is_one_call_with_its_values_and_its_name(name):
         (lambda x: F.relu(x + x.flip(1)), [":relu[0]"]),
         (lambda x: F.relu(x.clone()) + 0 * F.relu(x.flip(1)), [":relu[0]", ":relu[1]"]),
         (lambda x: (x > 0).float() * x.flip(0), []),
+        (lambda x: torch.sigmoid(x) > 0.5, [":sigmoid[0]"]),
+        (lambda x: (x.tanh() > 0).float().sum(1), [":tanh[0]"]),
+        (lambda x: ((x > 0) & (x < 3)).sum(), []),
+        (lambda x: torch.isfinite(F.relu(x)).all(), [":relu[0]"]),
+        (lambda x: (x * torch.sigmoid(x)) > 0, [":silu[0]"]),
+        (lambda x: F.relu(x).long(), [":relu[0]"]),
+        (lambda x: torch.sigmoid(torch.fft.rfft(x).abs()), [":sigmoid[0]"]),
     ],
 )
 def test_what_is_no_chain_stays_what_it_is(function, names):
@@ -126,6 +140,98 @@ def test_what_is_no_chain_stays_what_it_is(function, names):
         with trace(model, N) as found:
             assert torch.equal(function(model.layer(x)), bare)
     assert [o.call.name for o in found.observations] == names
+
+
+class Returns(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.layer, self.function = nn.Linear(D, D), function
+
+    def forward(self, x):
+        return self.function(self.layer(x))
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (lambda h: (lambda a: (a, torch.log(1 - a**2 + 1e-6).sum(-1)))(h.tanh()), [":tanh[0]"]),  # actor and critic
+        (lambda h: (lambda a: {"a": a, "b": [a.exp()]})(F.relu(h)), [":relu[0]"]),
+        (lambda h: (lambda p: (p, p > 0.5))(torch.sigmoid(h)), [":sigmoid[0]"]),
+    ],
+)
+def test_what_a_network_returns_is_an_end_too(function, names):
+    model, x = Returns(function), torch.randn(N, D)
+    with torch.no_grad(), trace(model, N) as found:
+        model(x)
+    assert [o.call.name for o in found.observations] == names
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize(
+    "write", [lambda h, x: h.copy_(x), lambda h, x: h[:, 0].fill_(7), lambda h, x: h.data.copy_(x)]
+)
+def test_what_was_overwritten_is_another_tensor(mode, write):
+    def gate(h, x):
+        t = torch.sigmoid(h)
+        write(h, x)
+        return h * t
+
+    x = torch.randn(N, D)
+    with mode(), trace(nn.Identity(), N) as found:
+        gate(x @ torch.eye(D), x)
+    assert [o.call.name for o in found.observations] == [":sigmoid[0]"]
+
+
+def test_a_backward_pass_inside_the_forward_one_is_not_followed():
+    class Forces(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(D, D)
+
+        def forward(self, x):
+            with torch.enable_grad():
+                x = x.clone().requires_grad_()
+                energy = F.silu(self.layer(x)).sum()
+                return torch.autograd.grad(energy, x, create_graph=True)[0]
+
+    x = torch.randn(N, D)
+    with torch.no_grad(), trace(Forces(), N) as found:
+        Forces()(x)
+    assert [o.call.name for o in found.observations] == [":silu[0]"]
+
+
+@pytest.mark.parametrize("x", [torch.randn(N, 0), torch.randn(N, D, 0)])
+def test_an_empty_input_is_listed(x):
+    with torch.no_grad(), trace(nn.Identity(), N, sparsity=True) as found:
+        torch.relu(x)
+    assert not found.observations and "is empty" in found.excluded[0].reason
+
+
+@pytest.mark.parametrize("x", [torch.randn(N, D, dtype=torch.complex64), torch.arange(N * D).view(N, D)])
+def test_what_is_not_real_is_listed(x):
+    with torch.no_grad(), trace(nn.Identity(), N) as found:
+        torch.tanh(x)
+    assert [item.name for item in found.excluded] == [":tanh[0]"]
+
+
+def test_long_chains_cost_as_much_per_operator_as_short_ones():
+    """Counted as function calls of the tracer, not as time."""
+    counts = []
+    for steps in (50, 400):
+        calls = 0
+
+        def count(frame, event, arg):
+            nonlocal calls
+            calls += event == "call"
+
+        x = torch.randn(4, 2)
+        with torch.no_grad(), trace(nn.Identity(), 4):
+            sys.setprofile(count)
+            for _ in range(steps):
+                x = x + 0.1 * torch.sin(x)
+            sys.setprofile(None)
+        counts.append(calls / steps)
+    assert counts[1] < 1.1 * counts[0]
 
 
 def test_the_start_of_a_call_is_what_the_activation_takes_in_where_nothing_joins_it_again():

@@ -57,6 +57,18 @@ def attention_by_hand(x, project):
     return ((q @ k.transpose(-1, -2)).softmax(-1) @ v).transpose(1, 2).flatten(2)
 
 
+class Graph(nn.Module):
+    """A fixed matrix that mixes the nodes, as in a graph network."""
+
+    def __init__(self, mix):
+        super().__init__()
+        self.register_buffer("adjacency", torch.rand(D, D))
+        self.mix = mix
+
+    def forward(self, x):
+        return self.mix(self.adjacency, x)
+
+
 W = nn.Parameter(torch.randn(D, D, generator=torch.Generator().manual_seed(1)))
 
 # What comes before the activation, and which axis of it then holds the channels.
@@ -117,6 +129,12 @@ LAYOUTS = {
     "attention": ([Then(attention, nn.Linear(D, 3 * D))], 3, 2),
     "attention by hand": ([Then(attention_by_hand, nn.Linear(D, 3 * D))], 3, 2),
     "nn.MultiheadAttention": ([Then(lambda x, a: a(x, x, x)[0], nn.MultiheadAttention(D, 2, batch_first=True))], 3, 2),
+    "graph, nodes first": ([nn.Linear(D, D), Graph(lambda a, x: a @ x)], 3, 2),
+    "graph, nodes last": ([conv(), Graph(lambda a, x: torch.einsum("ncv,vw->ncw", x, a))], 3, 1),
+    "graph over time": ([conv(2), Graph(lambda a, x: torch.einsum("nctv,vw->nctw", x, a))], 4, 1),
+    "channels rotated": ([nn.Linear(D, D), Graph(lambda a, x: x @ a)], 3, 2),
+    "queries that are parameters": (
+        [nn.Linear(D, D), Then(lambda x: F.scaled_dot_product_attention(W.expand(N, D, D), x, x))], 3, 2),
     # layouts
     "linear on channels-last images": ([nn.Linear(D, D)], 4, 3),
     "windows of Swin": ([nn.Linear(D, D), Then(windows, nn.Linear(D, D))], 4, 3),
@@ -184,7 +202,7 @@ def test_random_moves_against_numbered_channels(seed):
     layer, x = nn.Conv2d(2, D, 1), torch.randn(N, 2, 4, 2)
     nn.init.zeros_(layer.weight)
     layer.bias.data = torch.arange(1.0, D + 1)
-    kept, channels = [], Channels(lambda tensor: tensor is layer.weight or tensor is layer.bias, N)
+    kept, channels = [], Channels(lambda tensor: tensor is layer.weight or tensor is layer.bias, {}, N)
 
     class Follow(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -209,10 +227,10 @@ def test_random_moves_against_numbered_channels(seed):
 LOST = {
     "nothing said": (nn.Identity(), 4, "no layer says"),
     "nothing said of sequences": (nn.Flatten(2), 4, "no layer says"),
-    "split over axes": (nn.Sequential(nn.Linear(D, D), nn.Unflatten(-1, (2, 3))), 2, "axes 1 and 2"),
-    "heads": (nn.Sequential(nn.Linear(D, D), nn.Unflatten(-1, (2, 3)), Then(lambda x: x.mT)), 3, "axes 2 and 3"),
-    "positions and channels on one axis": (nn.Sequential(conv(2), nn.Flatten(1, 2)), 4, "channels and more"),
-    "a sum of unlike tensors": (Then(lambda x, a: a(x) + a(x).mT, conv()), 3, "axes 1 and 2"),
+    "split over axes": (nn.Sequential(nn.Linear(D, D), nn.Unflatten(-1, (2, 3))), 2, "axes 1, 2"),
+    "heads": (nn.Sequential(nn.Linear(D, D), nn.Unflatten(-1, (2, 3)), Then(lambda x: x.mT)), 3, "axes 2, 3"),
+    "positions and channels on one axis": (nn.Sequential(conv(2), nn.Flatten(1, 2)), 4, "axis 1, with more"),
+    "a sum of unlike tensors": (Then(lambda x, a: a(x) + a(x).mT, conv()), 3, "axes 1, 2"),
     "moved as strides": (Then(lambda x, a: a(x).as_strided((N, D, D), (36, 1, 6)), conv()), 3, "no layer"),
     "summed away": (Then(lambda x, a: a(x).sum(1), conv(2)), 4, "no layer says"),
 }  # fmt: skip
@@ -235,6 +253,44 @@ def test_what_cannot_be_known_is_excluded_until_the_caller_says_it(layout):
         (seen,) = found.observations
         assert seen.call.channel_axis == axis and not found.excluded
         torch.testing.assert_close(seen.before, torch.from_numpy(pooled), atol=1e-6, rtol=1e-5)
+
+
+def scattered(x, layer):
+    canvas = torch.zeros(N, D, D, D)
+    canvas[torch.arange(N), :, 0, 1] = layer(x[:, 0])
+    return canvas
+
+
+NOT_KNOWN = {
+    "scattered by index": (Then(scattered, nn.Linear(D, D)), 3),
+    "distances": (Then(lambda x, a: torch.cdist(a(x), x), nn.Linear(D, D)), 3),
+}
+
+
+@pytest.mark.parametrize("name", NOT_KNOWN)
+def test_what_is_not_followed_is_not_scored(name):
+    before, ndim = NOT_KNOWN[name]
+    model, x = nn.Sequential(before, nn.ReLU()), torch.randn(N, *[D] * (ndim - 1))
+    model.register_parameter("weight", W)
+    with torch.no_grad(), trace(model, N) as found:
+        model(x)
+    assert not found.observations and isinstance(found.excluded[-1], Undecided)
+
+
+NO_BATCH = {
+    "averaged over the batch": lambda x, a: a(x).mean(0),
+    "averaged, then a layer": lambda x, a: a(a(x).mean(0)),
+    "of the batch with itself": lambda x, a: a(x[:, 0]).t() @ a(x[:, 0]),
+    "positions first": lambda x, a: a(x.transpose(0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", NO_BATCH)
+def test_an_axis_that_is_only_as_long_as_the_batch_is_not_the_batch(name):
+    model, x = nn.Sequential(Then(NO_BATCH[name], nn.Linear(D, D)), nn.ReLU()), torch.randn(D, D, D)
+    with torch.no_grad(), trace(model, D) as found:
+        model(x)
+    assert not found.observations and "1:relu[0]" in [item.name for item in found.excluded]
 
 
 def test_a_signature_warns_of_what_it_cannot_know_and_takes_the_axis_from_the_caller():
