@@ -38,7 +38,7 @@ FINDINGS: dict[str, dict[str, str]] = {
     "8 callables that work in place": {"activations/test_sweeps.py": "work_in_place"},
     "9 outputs that are no plain files": {
         "core/test_files.py": "link_stays mode_and_owner what_is_no_file",
-        "core/test_cli.py": "bad_output standard_output_goes_to",
+        "cli/test_main.py": "bad_output standard_output_goes_to",
     },
     "10 images and folders": {
         "zoo/test_datasets.py": "16_bits unknown_range visited_once not_waited_for cannot_be_read_is paths_that_cannot",
@@ -69,7 +69,7 @@ FINDINGS: dict[str, dict[str, str]] = {
     "15 a test that asserts a time": {"site/test_house.py": "asserts_a_time"},
     "held: kills and interruptions": {
         "suite/test_runs.py": "killed_at_any_moment interruption_by_the_keyboard dead_data_worker",
-        "core/test_cli.py": "keyboard_interrupts interruption",
+        "cli/test_main.py": "keyboard_interrupts interruption",
         "zoo/test_batches.py": "dead_worker parent_that_is_killed",
     },
     "held: full disks": {

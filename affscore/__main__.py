@@ -2,6 +2,6 @@
 
 import sys
 
-from affscore.cli import main
+from affscore.cli.main import main
 
 sys.exit(main())

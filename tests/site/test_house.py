@@ -26,6 +26,7 @@ OWN = {"figures", "exercises", "widget", "explorer"}
 # ------------------------------------------------------------------------------------------- the modules
 
 
+FLOORS = ["", "zoo", "suite", "cli"]  # the rooms of affscore, from the core upwards
 CLOCK = re.compile(r"\b(perf_counter|process_time|monotonic|thread_time|performance\.now|time\.time)(_ns)?\(")
 
 
@@ -39,21 +40,15 @@ def modules(root: Path) -> dict[str, Path]:
     return found
 
 
-def imports(path: Path, known: set[str]) -> Iterator[tuple[str, str, bool]]:
-    """What a file imports of ours: module, name in it ("" for the module itself), and whether inside a function."""
-
-    def walk(node: ast.AST, inside: bool) -> Iterator[tuple[str, str, bool]]:
-        for child in ast.iter_child_nodes(node):
-            deeper = inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
-            if isinstance(child, ast.ImportFrom) and (child.module or "").split(".")[0] in PACKAGES:
-                for alias in child.names:
-                    module = f"{child.module}.{alias.name}"
-                    yield (module, "", inside) if module in known else (child.module or "", alias.name, inside)
-            elif isinstance(child, ast.Import):
-                yield from ((a.name, "", inside) for a in child.names if a.name.split(".")[0] in PACKAGES)
-            yield from walk(child, deeper)
-
-    yield from walk(ast.parse(path.read_text(encoding="utf-8")), False)
+def imports(path: Path, known: set[str]) -> Iterator[tuple[str, str]]:
+    """What a file imports of ours: module and name in it, "" for the module itself."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
+            for alias in node.names:
+                module = f"{node.module}.{alias.name}"
+                yield (module, "") if module in known else (node.module or "", alias.name)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names if alias.name.split(".")[0] in PACKAGES)
 
 
 def room(path: Path) -> tuple[str, str]:
@@ -72,15 +67,13 @@ def wrong_directions(root: Path) -> list[str]:
     known, wrong = modules(root), []
     for module, path in known.items():
         package, folder = room(path)
-        for target, _, inside in imports(path, set(known)):
+        for target, _ in imports(path, set(known)):
             to_package, to_folder = room(known[target])
             allowed = True
             if package == "affscore":
-                allowed = to_package == "affscore"
-                if not folder:  # the core; its command line may open the rooms above when a command asks for them
-                    allowed &= not to_folder or (module in ("affscore.cli", "affscore.options") and inside)
-                elif folder == "zoo":
-                    allowed &= to_folder in ("", "zoo")
+                # The last is no more than the command.
+                inside = to_package == "affscore" and module != "affscore.__main__"
+                allowed = FLOORS.index(to_folder) <= FLOORS.index(folder) if inside else to_package == "affscore"
             elif to_package == "affscore_book" and to_folder != folder:
                 last = target.rsplit(".", 1)[-1]
                 allowed = to_folder == "kit" if folder == "kit" else to_folder == "kit" or last not in OWN
@@ -92,7 +85,7 @@ def wrong_directions(root: Path) -> list[str]:
 def circle(root: Path) -> list[str]:
     """The modules of a circle of imports, or []."""
     known = modules(root)
-    graph = {m: {t for t, _, _ in imports(path, set(known)) if t in known and t != m} for m, path in known.items()}
+    graph = {m: {t for t, _ in imports(path, set(known)) if t in known and t != m} for m, path in known.items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -107,7 +100,7 @@ def private_names(root: Path) -> list[str]:
     for path in [*known.values(), *scripts]:
         aliases = set()
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        for target, name, _ in imports(path, set(known)):
+        for target, name in imports(path, set(known)):
             if name.startswith("_") and not name.startswith("__"):
                 found.append(f"{path.relative_to(root)} imports {name} of {target}")
         for node in ast.walk(tree):
@@ -202,7 +195,7 @@ def copy(tmp_path_factory) -> Path:
 PLANTED = [
     (wrong_directions, "affscore/score.py", "import affscore_book.kit.claims\n"),
     (wrong_directions, "affscore/score.py", "def f():\n    from affscore.zoo.models import load_model\n"),
-    (wrong_directions, "affscore/cli.py", "from affscore.suite.runs import run\n"),
+    (wrong_directions, "affscore/suite/runs.py", "from affscore.cli.options import device_of\n"),
     (wrong_directions, "affscore/zoo/models.py", "from affscore.suite import runs\n"),
     (wrong_directions, "book/affscore_book/kit/claims.py", "from affscore_book.theory import measures\n"),
     (wrong_directions, "book/affscore_book/theory/figures.py", "from affscore_book.relu_1d import figures\n"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from small_run import data, network, run
 
-from affscore import cli
+from affscore.cli import main as cli
 from affscore.settings import Settings
 from affscore.suite import runs
 from affscore.suite.ranks import Ranks, joined_ranks

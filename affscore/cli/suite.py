@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from affscore.arguments import whole_number
-from affscore.options import add_measuring, device_of, settings_of
+from affscore.cli.options import add_measuring, device_of, settings_of
 from affscore.suite import records, suites
 from affscore.suite.ranks import joined_ranks
 from affscore.zoo.datasets import check_name

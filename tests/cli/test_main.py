@@ -13,7 +13,7 @@ from commands import NET, NOISE, one_sentence
 from image_files import noise_images
 
 import affscore
-from affscore import cli
+from affscore.cli import main as cli
 from affscore.suite import runs
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model

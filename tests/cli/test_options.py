@@ -5,7 +5,7 @@ import argparse
 import pytest
 import torch
 
-from affscore.options import add_measuring, device_of, settings_of
+from affscore.cli.options import add_measuring, device_of, settings_of
 from affscore.settings import Settings
 
 

@@ -12,10 +12,10 @@ from commands import NOISE, one_sentence
 from small_run import run
 
 import affscore
-from affscore import cli
+from affscore.cli import main as cli
+from affscore.cli.suite import add_commands
 from affscore.settings import Settings
 from affscore.suite import suites
-from affscore.suite.cli import add_commands
 
 NOBODY = "~nobody_of_this_name/runs"
 SMALL = ["--weights", "random", "--dataset", "random", "--batch-size", "4", "--batches", "2", "--device", "cpu"]

@@ -20,9 +20,9 @@ from typing import Any, NoReturn
 import torch
 
 from affscore.arguments import expanded
+from affscore.cli.options import add_measuring, device_of, settings_of
 from affscore.engine import signature
 from affscore.files import destination
-from affscore.options import add_measuring, device_of, settings_of
 from affscore.signature import Interrupted, Signature, SignatureError
 
 
@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     >>> options.model, options.dataset, options.batch_size, options.batches
     ('resnet18', 'cifar10', 256, 3)
     """
-    from affscore.suite.cli import add_commands
+    from affscore.cli.suite import add_commands
 
     top = _Parser(prog="affscore", description="How non-linear is a neural network? Affinity scores and signatures.")
     commands = top.add_subparsers(required=True, metavar="command")
