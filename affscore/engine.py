@@ -78,6 +78,11 @@ def signature(
     ValueError, TypeError
         If an argument is wrong or the model is compiled or scripted.
 
+    Warns
+    -----
+    UserWarning
+        Once for each call that cannot be scored for want of knowledge, such as which axis holds its channels.
+
     Examples
     --------
     >>> _ = torch.manual_seed(0)
