@@ -32,9 +32,9 @@ import torch
 from torch import Tensor, nn
 
 from affscore import signature
+from affscore.pooling import POOLS
 from affscore.suite.architectures import facts
 from affscore.suite.suites import PAPER, SUITES
-from affscore.pooling import POOLS
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 from affscore_book.imagenet_signatures.finding import NORMALISED
