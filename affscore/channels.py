@@ -78,7 +78,7 @@ def _label(axis: Axis) -> str | None:
 
 def _sharing(axis: Axis) -> Axis:
     """An axis of a layer's input: what lies along it shares the layer's weights, channels of the layer before too."""
-    return tuple((length, label if label in "N~" else ".") for length, label in axis)
+    return tuple((length, {"N": "N", "~": "~", "?": "~"}.get(label, ".")) for length, label in axis)
 
 
 def _resized(axis: Axis, length: int) -> Axis:
@@ -126,7 +126,9 @@ def _agreed(layouts: Sequence[Layout], shape: Sequence[int]) -> Layout | None:
         if len(set(axes)) == 1:
             result.append(_resized(axes[0], length))
         else:
-            label = "." if not labels else "N" if "N" in labels else labels.pop() if len(labels) == 1 else "?"
+            if labels == {".", "~"}:
+                labels = {"~"}
+            label = "N" if "N" in labels else labels.pop() if len(labels) == 1 else "?" if labels else "."
             result.append(_axis(length, label or "."))
     if sum("N" in str(axis) for axis in result) > 1:  # constants may be as long as the batch: then it is not known
         result = [tuple((n, "~" if label == "N" else label) for n, label in axis) for axis in result]
@@ -290,7 +292,8 @@ class Channels:
             rows = _sharing(rows)
         ahead: Layout = ()
         if len(shape) == 3:
-            first = next((layout[0] for layout in (left, right) if layout and layout[0]), _axis(shape[0], "."))
+            firsts = [layout[0] for layout in (left, right) if layout and layout[0]] or [_axis(shape[0], ".")]
+            first = max(firsts, key=lambda axis: "N" in str(axis))
             grouped = (weight[0] and a.stride(0)) or (weight[1] and b.stride(0))  # not one weight, expanded
             ahead = (_axis(shape[0], "C") if grouped and "N" not in str(first) else first,)
         return (*ahead, rows, columns)
