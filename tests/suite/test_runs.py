@@ -20,7 +20,8 @@ from small_ranks import SUITE
 from small_run import BATCHES, SETTINGS, data, files, network, run
 from torch import nn
 
-from affscore import Signature, cli, signature
+from affscore import Signature, signature
+from affscore.cli import main as cli
 from affscore.settings import Settings
 from affscore.suite import runs
 from affscore.suite.ranks import RunError
