@@ -28,7 +28,7 @@ from torch.nn import functional as F
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
-from affscore.channels import tensors_in
+from affscore.channels import VIEWS, operator_name, tensors_in
 
 __all__ = ["KNOWN", "Chains", "Link", "Span"]
 
@@ -59,7 +59,6 @@ _GRID = torch.cat([torch.linspace(-9, 9, 901), torch.tensor([-200.0, -40, -15, 1
 _SUMS = ("add", "sub", "rsub")
 _SCALINGS = ("mul", "div", "neg")
 _COPIES = ("clone", "detach", "_to_copy")
-_VIEWS = ("view", "_unsafe_view", "reshape", "_reshape_alias", "flatten", "unflatten", "squeeze", "unsqueeze")
 _ELEMENTWISE = ("hardswish", "where", "pow", "square")  # also where PyTorch has no tag that says so
 
 
@@ -249,12 +248,8 @@ class Chains:
         return sorted(found.values(), key=lambda span: span.end.place)
 
 
-def _name(func: Any) -> str:
-    return func.overloadpacket.__name__.rstrip("_")
-
-
 def _elementwise(func: Any) -> bool:
-    return torch.Tag.pointwise in func.tags or _name(func) in _ELEMENTWISE
+    return torch.Tag.pointwise in func.tags or operator_name(func) in _ELEMENTWISE
 
 
 def _alike(step: Step) -> bool:
@@ -266,7 +261,7 @@ def _same(func: Any, x: Tensor, out: Tensor) -> bool:
     """Whether an operator gave its input again: a copy, or a view that keeps the order of the entries."""
     if func._schema.is_mutable or not (x.is_floating_point() and out.is_floating_point()):
         return False
-    if _name(func) in (*_COPIES, *_VIEWS):
+    if operator_name(func) in (*_COPIES, *VIEWS):
         return True
     same = out.dtype == x.dtype and out.shape == x.shape and out.stride() == x.stride()
     return same and out.data_ptr() == x.data_ptr() != 0
@@ -274,10 +269,10 @@ def _same(func: Any, x: Tensor, out: Tensor) -> bool:
 
 def _keeps_affine(func: Any, args: Any, step: Step) -> bool:
     """Whether what an operator gives is an affine function of what it takes in."""
-    if _name(func) in _SUMS:
+    if operator_name(func) in _SUMS:
         return len(set(step.links)) == 1 or all(link.affine for link in step.links)
-    divides = _name(func) == "div" and step.operands[0] is not args[0]
-    return _name(func) in _SCALINGS and len(step.operands) == 1 and not divides
+    divides = operator_name(func) == "div" and step.operands[0] is not args[0]
+    return operator_name(func) in _SCALINGS and len(step.operands) == 1 and not divides
 
 
 def _last_common(a: Link, b: Link) -> Link:
@@ -316,7 +311,7 @@ def _named(start: Link, end: Link) -> tuple[str, bool] | None:
             return name, name in _GATES
     if not any(link.activation for link in bends):
         return None
-    names = (link.activation[0] if link.activation else _name(link.func) for link in bends)
+    names = (link.activation[0] if link.activation else operator_name(link.func) for link in bends)
     return f"elementwise[{', '.join(names)}]", False
 
 

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-__all__ = ["Channels", "tensors_in"]
+__all__ = ["VIEWS", "Channels", "operator_name", "tensors_in"]
 
 Axis = tuple[tuple[int, str], ...]
 Layout = tuple[Axis, ...]
@@ -45,10 +45,13 @@ _ATTENTION = {
 }  # fmt: skip
 _FEATURES_LAST = {"_native_multi_head_attention", "_transformer_encoder_layer_fwd", "mkldnn_rnn_layer", "_cudnn_rnn"}
 _PRODUCTS = {"mm": 0, "bmm": 0, "matmul": 0, "addmm": 1, "baddbmm": 1}  # where the first factor stands
-_VIEWS = {
+#: Operators that give all entries in their order, in another shape.
+VIEWS = {
     "view", "_unsafe_view", "reshape", "_reshape_alias", "flatten", "unflatten", "squeeze", "unsqueeze",
 }  # fmt: skip
 _UNKNOWN = {"as_strided", "diagonal", "take", "new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided"}
+# Operators all of whose outputs lie as the first does.
+_MANY = {"split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_chunk", "max", "min"}
 # Operators on several tensors, the first of which says where the axes are.
 _BY_INDEX = {
     "gather", "index_select", "index", "index_add", "index_copy", "scatter", "scatter_add", "scatter_reduce",
@@ -63,6 +66,11 @@ def tensors_in(args: Iterable[Any]) -> Iterator[Tensor]:
             yield argument
         elif isinstance(argument, list | tuple):
             yield from (item for item in argument if isinstance(item, Tensor))
+
+
+def operator_name(func: Any) -> str:
+    """The name of an operator, the same in place or not."""
+    return func.overloadpacket.__name__.rstrip("_")
 
 
 def _axis(length: int, label: str) -> Axis:
@@ -192,7 +200,7 @@ class Channels:
 
     def follow(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> None:
         """Note the layouts of what an operator gave."""
-        name = func.overloadpacket.__name__.rstrip("_")
+        name = operator_name(func)
         for place, result in enumerate(tensors_in([out])):
             layout = self._of(name, func, args, kwargs, result) if not place or name in _MANY else None
             if layout is not None and len(layout) != result.ndim:
@@ -201,17 +209,16 @@ class Channels:
 
     def _made(self, source: Layout | None, shape: Sequence[int], axis: int) -> Layout:
         """A layer's output: its channels on ``axis``, and on the others what its input had there."""
-        old = (
-            source if source is not None and len(source) == len(shape) else (_axis(shape[0], "~"), *((),) * len(shape))
-        )
-        rest = [_resized(_sharing(each), n) for each, n in zip(old, shape, strict=False)]
+        if source is None or len(source) != len(shape):
+            source = (_axis(shape[0], "~"), *((),) * (len(shape) - 1))
+        rest = [_resized(_sharing(each), n) for each, n in zip(source, shape, strict=True)]
         return (*rest[:axis], _axis(shape[axis], "C"), *rest[axis + 1 :])
 
     def _of(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Tensor) -> Layout | None:
         shape, operands = tuple(result.shape), list(tensors_in([*args, *kwargs.values()]))
         if not operands or name in _UNKNOWN:
             return None
-        first, old = operands[0], self.layout(operands[0])
+        old = self.layout(operands[0])
         if name in _CONVOLUTIONS:
             return self._made(old, shape, 1)
         if name in _CHANNEL_NORMS:
@@ -234,24 +241,20 @@ class Channels:
         if name in _PRODUCTS:
             a, b = args[_PRODUCTS[name] :][:2]
             return self._product(a, b, shape)
-        if name in ("cat", "stack"):
-            layouts = [layout for each in operands if (layout := self.layout(each)) is not None]
-            if name == "cat":
-                return _agreed(layouts, shape)
+        layouts = [layout for each in operands if (layout := self.layout(each)) is not None]
+        if name == "stack":
             place = (_option(func, args, kwargs, "dim") or 0) % len(shape)
             joined = _agreed(layouts, shape[:place] + shape[place + 1 :])
             return joined and (*joined[:place], _axis(shape[place], "."), *joined[place:])
-        if torch.Tag.pointwise in func.tags or name in ("copy", "_prelu_kernel", "hardswish"):
-            return _agreed([layout for each in operands if (layout := self.layout(each)) is not None], shape)
-        alone = name in _BY_INDEX or all(map(self.fixed, operands[1:]))
-        return (
-            None if old is None or not alone else self._moved(name, func, args, kwargs, tuple(first.shape), old, shape)
-        )
+        if torch.Tag.pointwise in func.tags or name in ("cat", "copy", "_prelu_kernel", "hardswish"):
+            return _agreed(layouts, shape)
+        if old is None or not (name in _BY_INDEX or all(map(self.fixed, operands[1:]))):
+            return None
+        return self._moved(name, func, args, kwargs, old, shape)
 
     def _moved(
-        self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any],
-        before: tuple[int, ...], old: Layout, shape: tuple[int, ...],
-    ) -> Layout | None:  # fmt: skip
+        self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any], old: Layout, shape: tuple[int, ...]
+    ) -> Layout | None:
         """The layout after an operator on one tensor."""
         if name == "permute":
             return tuple(old[d] for d in args[1])
@@ -260,7 +263,7 @@ class Channels:
             a, b = args[1:3] if name == "transpose" else (0, -1)
             order[a], order[b] = order[b], order[a]
             return tuple(old[d] for d in order)
-        if name in _VIEWS:
+        if name in VIEWS:
             return _reshaped(old, shape)
         if name in ("expand", "repeat", "tile", "broadcast_to"):
             new = [*((),) * (len(shape) - len(old)), *old]
@@ -268,12 +271,12 @@ class Channels:
             return tuple(_resized(axis, n) for axis, n in zip(new, shape, strict=True))
         if name == "index" and sum(isinstance(index, Tensor) for index in args[1]) > 1:
             return None
-        if len(shape) == len(before):
+        if len(shape) == len(old):
             return tuple(_resized(axis, n) for axis, n in zip(old, shape, strict=True))
         dims = _option(func, args, kwargs, "dim")
         if dims is None:
             return None
-        gone = {d % len(before) for d in ([dims] if isinstance(dims, int) else dims)}
+        gone = {d % len(old) for d in ([dims] if isinstance(dims, int) else dims)}
         return tuple(axis for d, axis in enumerate(old) if d not in gone)
 
     def _product(self, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Layout:
@@ -297,6 +300,3 @@ class Channels:
             grouped = (weight[0] and a.stride(0)) or (weight[1] and b.stride(0))  # not one weight, expanded
             ahead = (_axis(shape[0], "C") if grouped and "N" not in str(first) else first,)
         return (*ahead, rows, columns)
-
-
-_MANY = {"split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_chunk", "max", "min"}

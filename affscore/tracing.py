@@ -105,13 +105,12 @@ class _Fixed:
     def _overwritten(self, tensor: Tensor) -> bool:
         return bool(self.written) and tensor.untyped_storage()._cdata in self.written
 
-    def follow(self, func: Any, inputs: Sequence[Tensor], out: Any) -> None:
-        name, drawn = func.overloadpacket.__name__, torch.Tag.nondeterministic_seeded in func.tags
-        blank = name.endswith("_like") or name.startswith("new_") or all(map(self.constant, inputs))
-        if inputs and all(map(self, inputs)):
+    def follow(self, func: Any, inputs: Sequence[Tensor], out: Any, fixed: bool) -> None:
+        """Note what an operator gave; ``fixed`` says that all it took in is fixed."""
+        if fixed:
             for result in tensors_in([out]):
                 self.learned[result] = any(self.learned[each] for each in inputs)
-        elif blank and not drawn:
+        elif self._from_nothing(func, inputs):
             for result in tensors_in([out]):
                 self.made[result] = True
         elif func._schema.is_mutable:
@@ -119,6 +118,11 @@ class _Fixed:
             for result in filter(self.constant, tensors_in([out])):
                 storage = result.untyped_storage()
                 self.written[storage._cdata] = storage
+
+    def _from_nothing(self, func: Any, inputs: Sequence[Tensor]) -> bool:
+        name = func.overloadpacket.__name__
+        blank = name.endswith("_like") or name.startswith("new_") or all(map(self.constant, inputs))
+        return blank and torch.Tag.nondeterministic_seeded not in func.tags
 
 
 def _plain(args: Iterable[Any]) -> bool:
@@ -133,14 +137,8 @@ class _Watcher(TorchDispatchMode):
         self, path: list[str], fixed: _Fixed, batch: int, kind: str, sparsity: bool, axes: Mapping[str, int]
     ) -> None:
         super().__init__()
-        self.path, self.fixed, self.batch, self.kind, self.sparsity, self.axes = (
-            path,
-            fixed,
-            batch,
-            kind,
-            sparsity,
-            axes,
-        )
+        self.path, self.fixed, self.batch = path, fixed, batch
+        self.kind, self.sparsity, self.axes = kind, sparsity, axes
         self.channels, self.chains = Channels(fixed, fixed.learned, batch), Chains(fixed.constant, self.look)
         self.hidden: list[tuple[int, str, str, str]] = []  # place, module, function, and why it is excluded
         self.place = 0
@@ -172,14 +170,11 @@ class _Watcher(TorchDispatchMode):
     def run(self, func: Any, args: Any, kwargs: Any, activation: tuple[str, bool] | None) -> Any:
         """Run an operator and follow what it does."""
         inputs = list(tensors_in([*args, *kwargs.values()]))
-        if inputs and all(map(self.fixed, inputs)):
-            out = func(*args, **kwargs)
-            self.fixed.follow(func, inputs, out)
-            return out
-        step = self.chains.before(func, args, kwargs, activation)
+        fixed = bool(inputs) and all(map(self.fixed, inputs))
+        step = None if fixed else self.chains.before(func, args, kwargs, activation)
         out = func(*args, **kwargs)
-        self.fixed.follow(func, inputs, out)
-        if _plain([out]):
+        self.fixed.follow(func, inputs, out, fixed)
+        if step is not None and _plain([out]):
             self.channels.follow(func, args, kwargs, out)
             self.chains.after(step, func, args, kwargs, out, self.path[-1], self.place)
         return out
