@@ -10,14 +10,13 @@ from affscore.companions import MEASURES
 from affscore.pooling import POOLS
 from affscore.score import COVARIANCES
 from affscore.settings import PRECISIONS, SCORINGS, Settings
+from affscore.zoo.datasets import NAMES
 
 __all__ = ["add_measuring", "device_of", "settings_of"]
 
 
 def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: int) -> None:
     """The options of data and measurement, which the commands share."""
-    from affscore.zoo.datasets import NAMES
-
     add = command.add_argument
     add("--dataset", default=dataset, help=f"{', '.join(NAMES)}, or a folder of images (default: {dataset})")
     add("--weights", help="IMAGENET1K_V1 (default), another of torchvision's names, random, or a file")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from striped import stripes
 from torch import nn
 
 from affscore_book.decade import training
@@ -30,19 +31,9 @@ from affscore_book.decade.training import (
     measure_norm,
     snapshot_steps,
 )  # fmt: skip
-from affscore_book.kit.training import Images, accuracy, load_weights, save_weights
+from affscore_book.kit.training import accuracy, load_weights, save_weights
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "decade"
-
-
-def stripes(n: int, seed: int) -> Images:
-    """Noise with a bright stripe, across or upright; the label says which."""
-    generator = torch.Generator().manual_seed(seed)
-    labels = torch.arange(n) % 2
-    images = torch.randint(0, 90, (n, 1, 32, 32), generator=generator, dtype=torch.uint8)
-    images[labels == 0, :, 16] = 255
-    images[labels == 1, :, :, 16] = 255
-    return Images(images, labels)
 
 
 @pytest.fixture(scope="module")

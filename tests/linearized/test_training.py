@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from striped import stripes
 
 from affscore_book.kit.networks import mlp
 from affscore_book.kit.training import ImageData, Images, accuracy, image_data, load_weights
@@ -19,16 +20,6 @@ from affscore_book.linearized.slopes import linearize, slopes
 from affscore_book.linearized.training import STARTS, activation_scores, measure_channels, task_data, train
 
 SCRIPT = Path(__file__).parents[2] / "book" / "data" / "linearized" / "make.py"
-
-
-def stripes(n: int, seed: int) -> Images:
-    """Noise with a bright stripe, across or upright; the label says which."""
-    generator = torch.Generator().manual_seed(seed)
-    labels = torch.arange(n) % 2
-    images = torch.randint(0, 90, (n, 1, 32, 32), generator=generator, dtype=torch.uint8)
-    images[labels == 0, :, 16] = 255
-    images[labels == 1, :, :, 16] = 255
-    return Images(images, labels)
 
 
 @pytest.fixture(scope="module")
