@@ -20,6 +20,8 @@ import pytest
 import torch
 from built_site import SITE
 
+from affscore_book.kit.checks import hint_after
+
 NO_BROWSER = "no Chromium or Chrome was found"
 
 
@@ -76,6 +78,14 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 # -------------------------------------------------------------------------------------------------- fixtures
+
+
+@pytest.fixture(autouse=True)
+def hints_at_once() -> Iterator[None]:
+    """Checks of exercises explain the first wrong answer too."""
+    hint_after(0)
+    yield
+    hint_after(2)
 
 
 @pytest.fixture

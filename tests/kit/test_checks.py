@@ -2,10 +2,20 @@
 
 import pytest
 
-from affscore_book.kit.checks import report
+from affscore_book.kit.checks import hint_after, report
 
 
-@pytest.mark.parametrize(("right", "says"), [(True, "Right: well done.\n"), (False, "Not yet: think again.\n")])
-def test_the_verdict_comes_with_its_reason(capsys, right, says):
-    report(right, "well done.", "think again.")
-    assert capsys.readouterr().out == says
+@pytest.mark.parametrize("allowed", [0, 2])
+def test_the_hint_comes_after_the_allowed_failures_of_each_exercise(capsys, allowed):
+    hint_after(allowed)
+    for exercise in ("one", "two"):
+        for _ in range(allowed + 1):
+            report(exercise, False, "well done.", "think again.")
+        assert capsys.readouterr().out == allowed * "Not yet.\n" + "Not yet: think again.\n"
+    report("one", True, "well done.", "think again.")
+    assert capsys.readouterr().out == "Right: well done.\n"
+
+
+def test_a_number_of_failures_that_is_none():
+    with pytest.raises(ValueError, match="failures is -1"):
+        hint_after(-1)

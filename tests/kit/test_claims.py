@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from affscore_book.kit.claims import Claim, ClaimTable, near, verdict
+from affscore_book.kit.claims import CLAIMS_MIME, Claim, ClaimTable, near, verdict
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,12 @@ def test_table_shows_every_verdict_and_escapes():
         [
             Claim("a < b", "paper", 0.5, 0.5, near(0.5, 0.1)),
             Claim("wrong", "paper", 0.5, 0.9, near(0.5, 0.1)),
-            Claim("vague", "slides", "large", 0.9, None),
         ]
     )
-    assert [claim.verdict for claim in table.claims] == ["agrees", "disagrees", "not testable"]
+    assert [claim.verdict for claim in table.claims] == ["agrees", "disagrees"]
     head, *rows = ([cell.strip() for cell in line.split("|")] for line in repr(table).splitlines())
-    assert [row[head.index("verdict")] for row in rows] == ["agrees", "disagrees", "not testable"]
-    assert "<td>a &lt; b</td>" in table._repr_html_() and table._repr_html_().count("<tr>") == 4
+    assert [row[head.index("verdict")] for row in rows] == ["agrees", "disagrees"]
+    assert "<td>a &lt; b</td>" in table._repr_html_() and table._repr_html_().count("<tr>") == 3
 
 
 def test_what_was_not_measured_has_no_verdict_and_says_what_it_needs():
@@ -55,6 +54,47 @@ def test_what_was_not_measured_has_no_verdict_and_says_what_it_needs():
     assert [cell.strip() for cell in row] == [
         "std", "0.013", "-", "not run here", "needs weights of vit_h_14", "slides",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("source", ("agrees", "disagrees")),
+        ("untrained", ("there before training", "not there before training")),
+        ("own", ("held", "failed")),
+    ],
+)
+def test_each_kind_of_claim_has_its_words(kind, words):
+    assert tuple(Claim("gap", "paper", "> 0", ours, (0, math.inf), kind=kind).verdict for ours in (1, -1)) == words
+    both = Claim("gap", "paper", "> 0", 0.5, (0, math.inf), interval=(-1, 2), kind=kind)
+    assert both.verdict == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("accept", "says"),
+    [((-math.inf, 0), "at most 0.00"), ((0.5, math.inf), "at least 0.50"), ((0, 1), "0.00 to 1.00")],
+)
+def test_the_rule_is_written_as_a_reader_says_it(accept, says):
+    table = ClaimTable([Claim("gap", "paper", "> 0", 0.7, accept)], digits=2)
+    assert table.rows()[0]["holds if"] == says
+
+
+def test_the_rows_go_into_the_stored_output():
+    bundle = ClaimTable([Claim("gap", "paper", "> 0", 0.71234, (0, 1), kind="own")], digits=2)._repr_mimebundle_()
+    assert bundle == {
+        CLAIMS_MIME: [
+            {"what": "gap", "theirs": "> 0", "ours": "0.71", "verdict": "held", "holds if": "0.00 to 1.00",
+             "source": "paper", "kind": "own"}
+        ]
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "message"), [({"kind": "ours"}, "kind is 'ours'"), ({"accept": None}, "accept is None for 'gap'")]
+)
+def test_claims_that_cannot_be_judged(change, message):
+    with pytest.raises(ValueError, match=message):
+        Claim(**{"what": "gap", "source": "paper", "theirs": "> 0", "ours": 1.0, "accept": (0, 1)} | change)
 
 
 @pytest.mark.parametrize(("ours", "needs"), [(None, ""), (0.5, "a GPU")])

@@ -16,8 +16,12 @@ from affscore_book.kit.checks import report
 def check_even_power(score: float) -> None:
     """Is ``score`` the affinity score of x^4 for x uniform on (-1, 1), to two decimals?"""
     if not abs(score - polynomial_score(4)) < 0.006:
-        return report(False, "", "only the sorted outputs count: x^4 on (-1, 1) has the same outputs as on (0, 1).")
-    report(True, "sorted, x^4 is u^4 on (0, 1), and the correlation of u and u^4 is that of the formula.", "")
+        return report(
+            "act-even", False, "", "only the sorted outputs count: x^4 on (-1, 1) has the same outputs as on (0, 1)."
+        )
+    report(
+        "act-even", True, "sorted, x^4 is u^4 on (0, 1), and the correlation of u and u^4 is that of the formula.", ""
+    )
 
 
 def check_exponential(formula: Callable[[float], float]) -> None:
@@ -25,19 +29,24 @@ def check_exponential(formula: Callable[[float], float]) -> None:
     for std in (0.1, 0.5, 1.0, 2.0):
         truth = score_curve("exponential", 0.0, std).item()
         if not abs(formula(std) - truth) < 1e-6:
-            return report(False, "", f"for std {std} the formula gives {formula(std):.4f}, the quadrature {truth:.4f}.")
-    report(True, "the mean does not appear, because e^(m + x) is e^x times a constant.", "")
+            return report(
+                "act-exponential",
+                False,
+                "",
+                f"for std {std} the formula gives {formula(std):.4f}, the quadrature {truth:.4f}.",
+            )
+    report("act-exponential", True, "the mean does not appear, because e^(m + x) is e^x times a constant.", "")
 
 
 def check_crossing(std: float) -> None:
     """Is ``std`` where tanh and ReLU have the same score for a normal input with mean 0, to 1 %?"""
     if not std > 0:
-        return report(False, "", "a standard deviation is positive.")
+        return report("act-crossing", False, "", "a standard deviation is positive.")
     tanh, relu = (score_curve(name, 0.0, std).item() for name in ("tanh", "relu"))
     closer = [score_curve("tanh", 0.0, std * factor).item() - relu for factor in (0.99, 1.01)]
     if not closer[0] > 0 > closer[1]:
-        return report(False, "", f"at {std:g} tanh scores {tanh:.3f} and ReLU {relu:.3f}.")
-    report(True, "below it ReLU is the more non-linear of the two, above it tanh is.", "")
+        return report("act-crossing", False, "", f"at {std:g} tanh scores {tanh:.3f} and ReLU {relu:.3f}.")
+    report("act-crossing", True, "below it ReLU is the more non-linear of the two, above it tanh is.", "")
 
 
 def check_dimension(activation: Callable[[Tensor], Tensor]) -> None:
@@ -45,7 +54,12 @@ def check_dimension(activation: Callable[[Tensor], Tensor]) -> None:
     one = score_curve(activation, 0.0).item()
     many = sample_score(activation, 0.0, 1.0, n=300, d=100)
     found = f"it scores {one:.2f} in one dimension and {many:.2f} in 100"
-    report(one > 0.9999 and many < 0.2, f"{found}: the affine map may stretch, but not reflect.", f"{found}.")
+    report(
+        "act-dimension",
+        one > 0.9999 and many < 0.2,
+        f"{found}: the affine map may stretch, but not reflect.",
+        f"{found}.",
+    )
 
 
 def check_rounding(mean: float) -> None:
@@ -53,7 +67,9 @@ def check_rounding(mean: float) -> None:
     gelu = torch.nn.functional.gelu
     torch_says, exact = (sample_score(f, mean, 0.5, n=1000, d=1) for f in (gelu, "gelu"))
     if math.isnan(exact):
-        return report(False, "", "even the accurate GELU is constant there.")
+        return report("act-rounding", False, "", "even the accurate GELU is constant there.")
     if not math.isnan(torch_says):
-        return report(False, "", f"torch's GELU still varies there: its score is {torch_says:.2f}.")
-    report(True, "1 + erf is rounded to 0, and the unit is dead in the computer though not on paper.", "")
+        return report("act-rounding", False, "", f"torch's GELU still varies there: its score is {torch_says:.2f}.")
+    report(
+        "act-rounding", True, "1 + erf is rounded to 0, and the unit is dead in the computer though not on paper.", ""
+    )

@@ -22,10 +22,10 @@ def check_dead_centre(centre: float) -> None:
         return affinity_score(x, np.maximum(x, 0)).item()
 
     if not math.isnan(score(centre)):
-        return report(False, "", "with this centre some inputs are positive, and the output varies.")
+        return report("first-dead", False, "", "with this centre some inputs are positive, and the output varies.")
     if math.isnan(score(centre + 0.05)):
-        return report(False, "", "the output is constant here, but also a little further right.")
-    report(True, "a little further right, the first inputs become positive.", "")
+        return report("first-dead", False, "", "the output is constant here, but also a little further right.")
+    report("first-dead", True, "a little further right, the first inputs become positive.", "")
 
 
 def check_score_one(x: Any, y: Any) -> None:
@@ -33,12 +33,17 @@ def check_score_one(x: Any, y: Any) -> None:
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     score = affinity_score(x, y, covariance="empirical").item()
     if not (1 - score) ** 2 < 1e-10:
-        return report(False, "", f"the score is {score:.3f}, not 1.")
+        return report("first-affine", False, "", f"the score is {score:.3f}, not 1.")
     ratios = y.std(axis=0) / x.std(axis=0)
     if not np.ptp(ratios) > 1e-6 * ratios.max():
         hint = "the score is 1, but every channel is stretched by the same factor; try different ones."
-        return report(False, "", hint)
-    report(True, "a different positive stretch along each axis is affine, symmetric and positive definite.", "")
+        return report("first-affine", False, "", hint)
+    report(
+        "first-affine",
+        True,
+        "a different positive stretch along each axis is affine, symmetric and positive definite.",
+        "",
+    )
 
 
 def check_dead_network(model: nn.Module) -> None:
@@ -46,16 +51,18 @@ def check_dead_network(model: nn.Module) -> None:
     x = torch.randn(64, 4, generator=torch.Generator().manual_seed(0))
     found = signature(model, [x])
     if len(found.calls) != 2:
-        return report(False, "", f"the network makes {len(found.calls)} activation calls, not 2.")
+        return report("first-network", False, "", f"the network makes {len(found.calls)} activation calls, not 2.")
     dead = found.dead[0].tolist()
     if dead != [False, True]:
-        return report(False, "", f"the calls should be alive and dead, but dead is {dead}.")
-    report(True, "the first call is alive, and the second never fires: its score is undefined.", "")
+        return report("first-network", False, "", f"the calls should be alive and dead, but dead is {dead}.")
+    report("first-network", True, "the first call is alive, and the second never fires: its score is undefined.", "")
 
 
 def check_training(fraction: float, trained: Signature, untrained: Signature) -> None:
     """Is ``fraction`` the share of calls whose mean score is lower in the trained network?"""
     truth = float(np.mean(trained.mean < untrained.mean))
     if not abs(fraction - truth) < 0.005:
-        return report(False, "", f"{fraction:.3f} is not the share of calls with a lower score after training.")
-    report(True, "compare the two means call by call, then average.", "")
+        return report(
+            "first-training", False, "", f"{fraction:.3f} is not the share of calls with a lower score after training."
+        )
+    report("first-training", True, "compare the two means call by call, then average.", "")

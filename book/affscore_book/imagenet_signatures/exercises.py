@@ -15,8 +15,11 @@ from affscore_book.kit.checks import report
 def check_calls(calls: int, hooked: int, googlenet: Signature) -> None:
     """Are there ``calls`` activation calls in GoogLeNet, of which hooks on modules would see ``hooked``?"""
     if calls != len(googlenet.calls):
-        return report(False, "", f"{calls} is not the number of activation calls; the signature lists them.")
+        return report(
+            "imagenet-calls", False, "", f"{calls} is not the number of activation calls; the signature lists them."
+        )
     report(
+        "imagenet-calls",
         hooked == 0,
         "every call is functional, and a hook on modules sees none of them.",
         "which modules of torchvision's GoogLeNet are activations? print the network, or read its source.",
@@ -30,10 +33,12 @@ def check_idempotent(names: Collection[str]) -> None:
     right = {name for name in asked if torch.equal(lookup(name)(lookup(name)(x)), lookup(name)(x))}
     strange = sorted(set(names) - set(asked))
     if strange:
-        return report(False, "", f"{', '.join(strange)} is not among {', '.join(asked)}.")
+        return report("imagenet-twice", False, "", f"{', '.join(strange)} is not among {', '.join(asked)}.")
     missing, extra = sorted(right - set(names)), sorted(set(names) - right)
     hint = f"what does {extra[0]} do to its own output?" if extra else f"{len(missing)} more leave their output alone."
-    report(not missing and not extra, "these two clamps and ReLU change nothing the second time.", hint)
+    report(
+        "imagenet-twice", not missing and not extra, "these two clamps and ReLU change nothing the second time.", hint
+    )
 
 
 def check_trailing_shape(width: int, signature: Signature) -> None:
@@ -43,7 +48,7 @@ def check_trailing_shape(width: int, signature: Signature) -> None:
     hint = "that is the number of channels; are they among the last two axes?" if width == shape[-1] else (
         f"the input has shape (images, {', '.join(map(str, shape))}); the last two of these axes are averaged."
     )  # fmt: skip
-    report(width == kept, "one number for each row of patches, and the channels are gone.", hint)
+    report("imagenet-shape", width == kept, "one number for each row of patches, and the channels are gone.", hint)
 
 
 def check_saturated(share: float, signature: Signature, images: int) -> None:
@@ -53,4 +58,9 @@ def check_saturated(share: float, signature: Signature, images: int) -> None:
     hint = "count the intercept: d channels give d + 1 coefficients for each output."
     if abs(share - truth) > 0.1:
         hint = f"{share:.2f} is far from the share of calls with as many coefficients as images."
-    report(abs(share - truth) < 0.005, "in these calls the in-sample R2 is 1 whatever the activation does.", hint)
+    report(
+        "imagenet-r2",
+        abs(share - truth) < 0.005,
+        "in these calls the in-sample R2 is 1 whatever the activation does.",
+        hint,
+    )

@@ -1,17 +1,29 @@
 """What a source claims, beside what we find, with a verdict that is computed.
 
-A chapter states the accepted range first, then measures, then lets :func:`verdict` decide.
+A chapter states the rule first, then measures, then lets the claim decide. The rows of a :class:`ClaimTable` go into
+the notebook's stored output a second time as JSON, from which the build makes the ledger of all claims.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from affscore.suite.tables import Table
+from affscore_book.kit.checking import one_of
 
-__all__ = ["Claim", "ClaimTable", "near", "verdict"]
+__all__ = ["CLAIMS_MIME", "Claim", "ClaimTable", "near", "verdict"]
+
+CLAIMS_MIME = "application/vnd.affscore.claims+json"
+
+# What a claim is about: the words for "it lies in the accepted range" and "it does not".
+_WORDS = {
+    "source": ("agrees", "disagrees"),
+    "untrained": ("there before training", "not there before training"),
+    "own": ("held", "failed"),
+}
 
 
 def near(theirs: float, tolerance: float) -> tuple[float, float]:
@@ -46,19 +58,29 @@ class Claim:
     what
         What is measured.
     source
-        Where the claim stands.
+        Where the claim stands: ``"CVPR 2025, Figure 6"``.
     theirs
         The claim as the source puts it, a number or words.
     ours
         Our number; ``None`` where it was not measured: the verdict is then "not run here".
     accept
-        The range of ``ours`` in which the claim holds, ``(low, high)``. ``None`` where the source does not say
-        enough to test it: the verdict is then "not testable".
+        The range of ``ours`` in which the claim holds, ``(low, high)``, ends included; an end may be infinite.
+        ``None`` only where ``ours`` is.
     needs
-        What a measurement needs, where there is none: data, weights, the command.
+        What a measurement needs, where there is none: data, weights, the command, what the source does not say.
     interval
         Where repetitions, such as seeds, put ``ours``: ``(low, high)``. The claim then agrees if the whole interval
         is accepted, disagrees if nothing of it is, and is ``"undecided"`` otherwise. Ends may be infinite.
+    kind
+        ``"source"``: the source's claim in the source's setting or a smaller one. ``"untrained"``: a claim about
+        trained networks asked of random weights, where it can only be there before training or not.
+        ``"own"``: a hypothesis of this book, which can be held or fail.
+
+    Raises
+    ------
+    ValueError
+        If there is neither a number with a range nor what it takes to get one, or if the interval does not hold
+        the number.
     """
 
     what: str
@@ -68,13 +90,17 @@ class Claim:
     accept: tuple[float, float] | None
     needs: str = ""
     interval: tuple[float, float] | None = None
+    kind: str = "source"
 
     def __post_init__(self) -> None:
+        one_of("kind", self.kind, _WORDS)
         if (self.ours is None) != bool(self.needs):
             raise ValueError(
                 f"ours is {self.ours!r} and needs {self.needs!r} for {self.what!r}; a claim should have a number "
                 "or say what it takes to get one."
             )
+        if self.ours is not None and self.accept is None:
+            raise ValueError(f"accept is None for {self.what!r}; a claim with a number should have a range.")
         if self.interval is not None and not (
             self.ours is not None and self.interval[0] <= self.ours <= self.interval[1]
         ):
@@ -82,36 +108,52 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """``"agrees"``, ``"disagrees"``, ``"undecided"``, ``"not testable"`` or ``"not run here"``."""
-        if self.ours is None:
+        """One of the two words of the kind, ``"undecided"`` or ``"not run here"``."""
+        if self.ours is None or self.accept is None:
             return "not run here"
-        if self.accept is None:
-            return "not testable"
         if self.interval is not None:
             (low, high), (least, most) = self.interval, self.accept
             if low < least <= high or low <= most < high:
                 return "undecided"
-        return verdict(self.ours, self.accept)
+        yes, no = _WORDS[self.kind]
+        return yes if verdict(self.ours, self.accept) == "agrees" else no
+
+    def rule(self, digits: int) -> str:
+        """The accepted range in words, or what a measurement needs.
+
+        >>> Claim("slope", "slides", "positive", 2.0, (0, math.inf)).rule(1)
+        'at least 0.0'
+        """
+        if self.accept is None or self.needs:
+            return f"needs {self.needs}"
+        low, high = (f"{end:.{digits}f}" for end in self.accept)
+        if math.isinf(self.accept[0]):
+            return f"at most {high}"
+        return f"at least {low}" if math.isinf(self.accept[1]) else f"{low} to {high}"
 
 
 class ClaimTable(Table):
     """Claims in a table, as text and as HTML; numbers are shown with ``digits`` decimals.
 
     >>> ClaimTable([Claim("score of x^3", "slides", 0.71, 0.7113, near(0.71, 0.005))])
-    what         | theirs | ours  | verdict | accepted       | source
+    what         | theirs | ours  | verdict | holds if       | source
     score of x^3 | 0.71   | 0.711 | agrees  | 0.705 to 0.715 | slides
 
-    Where there is no number, the column of accepted ranges says what one needs. An interval stands behind its number.
+    Where there is no number, the column of rules says what one needs. An interval stands behind its number.
     """
 
     def __init__(self, claims: Iterable[Claim], digits: int = 3) -> None:
         self.claims = list(claims)
-        headings, rows = ("what", "theirs", "ours", "verdict", "accepted", "source"), []
+        headings, rows = ("what", "theirs", "ours", "verdict", "holds if", "source"), []
         for claim in self.claims:
-            accept = "-" if claim.accept is None else " to ".join(f"{end:.{digits}f}" for end in claim.accept)
-            accept = f"needs {claim.needs}" if claim.needs else accept
             ours = "-" if claim.ours is None else f"{float(claim.ours):.{digits}f}"
             if claim.interval is not None:
                 ours += " [{:.{digits}f}, {:.{digits}f}]".format(*claim.interval, digits=digits)
-            rows.append((claim.what, str(claim.theirs), ours, claim.verdict, accept, claim.source))
+            rows.append((claim.what, str(claim.theirs), ours, claim.verdict, claim.rule(digits), claim.source))
         super().__init__(dict(zip(headings, zip(*rows, strict=True), strict=True)), align=False)
+        self._kinds = [claim.kind for claim in self.claims]
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """The rows as the table shows them, with the kind of each, for the ledger."""
+        rows = [row | {"kind": kind} for row, kind in zip(self.rows(), self._kinds, strict=True)]
+        return {CLAIMS_MIME: rows}

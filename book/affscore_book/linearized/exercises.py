@@ -19,7 +19,7 @@ def check_napl(value: float) -> None:
         hint = "the units after the addition all count, but in the branch only half of them are non-linear."
     else:
         hint = "each block adds half of its branch's p (skip or branch, each with 1/2) and the p after the addition."
-    report(math.isclose(value, 3.75), "three times 0.5 / 2 + 1.", hint)
+    report("linearized-blocks", math.isclose(value, 3.75), "three times 0.5 / 2 + 1.", hint)
 
 
 def check_longer(network: nn.Module, inputs: Tensor) -> None:
@@ -27,10 +27,13 @@ def check_longer(network: nn.Module, inputs: Tensor) -> None:
     try:
         lengths = path_lengths(network, inputs)
     except ValueError as error:
-        return report(False, "", str(error))
+        return report("linearized-longer", False, "", str(error))
     found = f"APL is {lengths.apl:.2f} and NAPL {lengths.napl:.2f}"
     report(
-        lengths.napl >= lengths.apl + 1, f"{found}.", f"{found}. Which summand has many paths, and how long are they?"
+        "linearized-longer",
+        lengths.napl >= lengths.apl + 1,
+        f"{found}.",
+        f"{found}. Which summand has many paths, and how long are they?",
     )
 
 
@@ -42,15 +45,16 @@ def check_strength(value: float) -> None:
         if value < right
         else "a weaker one will do: look for the slope at which the two pulls are in the tightest balance."
     )
-    report(abs(value - right) < 0.005, "the tightest place is a = 2/3.", hint)
+    report("linearized-strength", abs(value - right) < 0.005, "the tightest place is a = 2/3.", hint)
 
 
 def check_count(count: int) -> None:
     """The least number of linear channels of 64 with which the group has at least ten times ReLU's dimension."""
     if count != int(count) or not 0 <= count <= 64:
-        return report(False, "", f"{count} should be a whole number from 0 to 64.")
+        return report("linearized-dimension", False, "", f"{count} should be a whole number from 0 to 64.")
     enough, one_less = (symmetry_dimension([1.0] * m + [0.0] * (64 - m)) >= 640 for m in (count, max(count - 1, 0)))
     report(
+        "linearized-dimension",
         enough and not one_less,
         "m (m - 1) has to reach 9 times 64.",
         f"one channel less is enough, too: {count} is not the least."
@@ -62,6 +66,7 @@ def check_count(count: int) -> None:
 def check_matrices(count: int) -> None:
     """Weight matrices that remain of an MLP of seven when the last four of its six activations are all linear."""
     report(
+        "linearized-matrices",
         count == 3,
         "two activations are left, so there are three matrices.",
         f"between {count} matrices there are {count - 1} activations; how many layers are still non-linear?",

@@ -15,38 +15,52 @@ from affscore_book.redshift.networks import Network, grid_points
 def check_scale(c: float) -> None:
     """Does scaling the weights by ``c`` and the biases of layer l by c**l halve a ReLU network with three layers?"""
     if not abs(c**4 - 0.5) < 1e-4:
-        return report(False, "", f"with this c the output is multiplied by {c**4:.4g}, not by 0.5.")
-    report(True, "four layers of weights count, the output layer too.", "")
+        return report("redshift-scale", False, "", f"with this c the output is multiplied by {c**4:.4g}, not by 0.5.")
+    report("redshift-scale", True, "four layers of weights count, the output layer too.", "")
 
 
 def check_symmetry(before: Network, after: Network) -> None:
     """Is ``after``, with ReLU, another network whose function is a positive multiple of that of ``before``?"""
     if [w.shape for w in before.weights] != [w.shape for w in after.weights]:
-        return report(False, "", "both networks should have layers of the same shapes.")
+        return report("redshift-symmetry", False, "", "both networks should have layers of the same shapes.")
     if all(torch.allclose(a, b) for a, b in zip(before.weights, after.weights, strict=True)):
-        return report(False, "", "the weights should change.")
+        return report("redshift-symmetry", False, "", "the weights should change.")
     points = grid_points(8)
     one, other = before(points, "relu"), after(points, "relu")
     factor = (other @ one) / (one @ one)
     if not (factor > 0 and (other - factor * one).abs().max() < 1e-6 * other.abs().max()):
-        return report(False, "", "the image changes by more than a factor; what has to happen to the biases?")
-    report(True, "the image is the same up to one factor.", "")
+        return report(
+            "redshift-symmetry", False, "", "the image changes by more than a factor; what has to happen to the biases?"
+        )
+    report("redshift-symmetry", True, "the image is the same up to one factor.", "")
 
 
 def check_floor(image: Any) -> None:
     """Is ``image`` as simple as can be for the cosine transform, and more complex than a wave for Fourier's?"""
     smooth, periodic = dct_frequency(image), fourier_frequency(image)
     if not smooth < 1.5:
-        return report(False, "", f"its mean frequency by cosine transform is {smooth:.2f}; it should be below 1.5.")
+        return report(
+            "redshift-floor",
+            False,
+            "",
+            f"its mean frequency by cosine transform is {smooth:.2f}; it should be below 1.5.",
+        )
     if not periodic > 0.1:
         hint = f"its mean frequency by Fourier is {periodic:.3f}; it should be above 0.1. What happens at the edges?"
-        return report(False, "", hint)
-    report(True, "the jump from one edge to the opposite one is all that Fourier's transform sees.", "")
+        return report("redshift-floor", False, "", hint)
+    report(
+        "redshift-floor", True, "the jump from one edge to the opposite one is all that Fourier's transform sees.", ""
+    )
 
 
 def check_share(share: float, one: Any, other: Any) -> None:
     """Is ``share`` the fraction of draws in which ``one`` is above ``other``? Both have shape (draws,)."""
     truth = float(np.mean(np.asarray(one) > np.asarray(other)))
     if not abs(share - truth) < 1e-6:
-        return report(False, "", f"{share:.3f} is not the share of draws in which the first is above the second.")
-    report(True, "compare draw by draw, then average.", "")
+        return report(
+            "redshift-share",
+            False,
+            "",
+            f"{share:.3f} is not the share of draws in which the first is above the second.",
+        )
+    report("redshift-share", True, "compare draw by draw, then average.", "")

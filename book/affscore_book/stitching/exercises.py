@@ -19,19 +19,22 @@ def check_dimension(full: int, rank_one: int, g_relu: int, channels: int) -> Non
         ("G_ReLU", g_relu, channels, "permutations are separate points; only the scales move."),
     ):
         if answer != right:
-            return report(False, "", f"{name} has not {answer} free parameters: {hint}")
-    report(True, "G_ReLU has by far the fewest.", "")
+            return report("stitching-dimension", False, "", f"{name} has not {answer} free parameters: {hint}")
+    report("stitching-dimension", True, "G_ReLU has by far the fewest.", "")
 
 
 def check_passes(matrix: Any) -> None:
     """Can this 3 x 3 matrix be moved through ReLU, and does it change more than the order of the channels?"""
     a = torch.as_tensor(matrix, dtype=torch.float64)
     if a.shape != (3, 3) or abs(float(torch.linalg.det(a))) < 1e-9:
-        return report(False, "", f"the matrix has shape {tuple(a.shape)}; it should be 3 x 3 and invertible.")
+        return report(
+            "stitching-passes", False, "", f"the matrix has shape {tuple(a.shape)}; it should be 3 x 3 and invertible."
+        )
     x = torch.randn(200, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     if not torch.allclose(torch.relu(x @ a.T), torch.relu(x) @ a.T):
-        return report(False, "", "for some features it matters whether ReLU comes before or after.")
+        return report("stitching-passes", False, "", "for some features it matters whether ReLU comes before or after.")
     report(
+        "stitching-passes",
         bool(((a != 0) & (a != 1)).any()),
         "a permutation with positive scales, an element of the group.",
         "that is a permutation; give it scales.",
@@ -56,6 +59,7 @@ def check_rate(rate: float, *, alpha: float, learning_rate: float) -> None:
         steps.append(stitch.transport.detach())
     gap = float((steps[0] - steps[1]).abs().max())
     report(
+        "stitching-alpha",
         gap < 1e-5,
         "the term only slows the descent down.",
         f"after one step the matrices differ by {gap:.5f}. Which factor does the step with alpha put on P?",
