@@ -1,0 +1,157 @@
+"""Sphinx extension: notebooks hold plain Markdown, and tags of their cells say what a passage is.
+
+Colab and JupyterLab show directives as they are written, so a notebook has none. While a page is read, its tagged
+cells become the directives of sphinx-exercise and sphinx-proof:
+
+======================  ======================================  ===========================================
+tag                     what the Markdown cell holds            what the page shows
+======================  ======================================  ===========================================
+``exercise:LABEL``      ``### Exercise: TITLE``, then text      a numbered exercise
+``solution:LABEL``      ``#### Solution``; the cells after it,  the solution of that exercise, folded
+                        code too, have the same tag
+``theorem:LABEL``       ``**Theorem (TITLE).**``, then text     a numbered theorem; in the same way ``lemma``,
+                                                                ``proposition`` and ``corollary``
+``proof``               ``*Proof.*``, then text                 a proof; with the tag ``folded`` it is folded
+``folded``              ``**TITLE.**``, then text               a folded box (a tag on its own)
+======================  ======================================  ===========================================
+
+Links go to the published book (``html_baseurl``), since those open from everywhere. They become references within
+this build: ``glossary.html#term-WORD`` a glossary word, ``bibliography.html#KEY`` a citation (``[Name (2025)](...)``
+in the sentence, ``[Name, 2025](...)`` in brackets), ``PAGE.html#LABEL`` and ``PAGE.html`` a link to a label or a page.
+
+With ``hide_solutions: true`` the cells of solutions go before the page is read, and from the notebooks for download.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util.nodes import _make_id
+
+STATEMENTS = ("theorem", "lemma", "proposition", "corollary")
+EXERCISE = re.compile(r"### Exercise: (?P<title>[^\n]+)\n+(?P<text>.+)", re.DOTALL)
+STATEMENT = re.compile(r"\*\*(?P<kind>\w+)(?: \((?P<title>[^\n]+?)\))?\.\*\*\s+(?P<text>.+)", re.DOTALL)
+PROOF = re.compile(r"\*Proof\.\*\s+(?P<text>.+)", re.DOTALL)
+BOX = re.compile(r"\*\*(?P<title>[^\n]+?)\.\*\*\s+(?P<text>.+)", re.DOTALL)
+SOLUTION = "#### Solution"
+
+
+def kind_and_label(cell: dict) -> tuple[str, str]:
+    """What the tags of a cell make of it: ``("exercise", LABEL)``, ``("proof", "")``, ``("", "")`` for nothing."""
+    for tag in cell["metadata"].get("tags", []):
+        kind, _, label = tag.partition(":")
+        if (kind in ("exercise", "solution", *STATEMENTS) and label) or (kind == "proof" and not label):
+            return kind, label
+    return ("folded" if "folded" in cell["metadata"].get("tags", []) else ""), ""
+
+
+def directive(name: str, title: str, text: str, *options: str) -> str:
+    """A directive whose fence is longer than any in its text."""
+    fence = "`" * (1 + max([2, *map(len, re.findall(r"`{3,}", text))]))
+    lines = [f"{fence}{{{name}}} {title}".rstrip(), *options, "", text.strip(), fence]
+    return "\n".join(lines)
+
+
+def converted(kind: str, label: str, text: str, folded: bool) -> str:
+    """The Markdown of a tagged cell as a directive. Raises ValueError if the text has not the tag's form."""
+    if kind == "exercise" and (match := EXERCISE.fullmatch(text)):
+        return directive("exercise", match["title"], match["text"], f":label: {label}")
+    if kind in STATEMENTS and (match := STATEMENT.fullmatch(text)) and match["kind"].lower() == kind:
+        return directive(f"prf:{kind}", match["title"] or "", match["text"], f":label: {label}")
+    options = [":class: dropdown"] if folded else []
+    if kind == "proof" and (match := PROOF.fullmatch(text)):
+        return directive("prf:proof", "", match["text"], *options)
+    if kind == "folded" and (match := BOX.fullmatch(text)):
+        return directive("admonition", match["title"], match["text"], *options)
+    raise ValueError(f"a cell tagged {kind} has not the form of one: {text[:60]!r}.")
+
+
+def with_directives(cells: list[dict]) -> Iterator[dict]:
+    """The cells with directives in place of tagged Markdown."""
+    for (kind, label), group in groupby(cells, kind_and_label):
+        if kind == "solution":
+            heading, *rest = group
+            if "".join(heading["source"]).strip() != SOLUTION:
+                raise ValueError(f"the solution of {label} should begin with a cell that holds only {SOLUTION!r}.")
+            start = f"````{{solution-start}} {label}\n:class: dropdown\n````"
+            yield heading | {"source": start}
+            yield from rest
+            yield {"cell_type": "markdown", "metadata": {}, "source": "````{solution-end}\n````"}
+        elif kind:
+            for cell in group:
+                folded = "folded" in cell["metadata"]["tags"]
+                yield cell | {"source": converted(kind, label, "".join(cell["source"]).strip(), folded)}
+        else:
+            yield from group
+
+
+def without_solutions(notebook: str) -> str:
+    """The JSON of a notebook without the cells of its solutions."""
+    content = json.loads(notebook)
+    content["cells"] = [cell for cell in content["cells"] if kind_and_label(cell)[0] != "solution"]
+    return json.dumps(content)
+
+
+def glossary_words(text: str) -> dict[str, str]:
+    """Maps the anchor of each word of a glossary to the word: ``{"term-affine-map": "affine map"}``."""
+    block = re.search(r"^`{3,}\{glossary\}\n(.*?)^`{3,}$", text, re.DOTALL | re.MULTILINE)
+    words = re.findall(r"^(?![ :])(\S.*)$", block[1] if block else "", re.MULTILINE)
+    return {f"term-{_make_id(word)}": word for word in words}
+
+
+def linked(text: str, base: str, pages: dict[str, str], words: dict[str, str]) -> str:
+    """Markdown whose links to the published book are references within this build.
+
+    ``pages`` maps a page's name to its file, ``words`` an anchor of the glossary to its word. Raises ValueError for a
+    page or a word that is not there.
+    """
+
+    def reference(match: re.Match) -> str:
+        name, page, anchor = match["text"], match["page"], match["anchor"]
+        if page not in pages:
+            raise ValueError(f"a link goes to the page {page!r}, which is not in the book.")
+        if page == "bibliography" and anchor:
+            return f"{{cite:{'t' if name.endswith(')') else 'p'}}}`{anchor}`"
+        if page == "glossary" and anchor:
+            if anchor not in words:
+                raise ValueError(f"a link goes to {anchor!r}, which is no word of the glossary.")
+            return f"{{term}}`{' '.join(name.split())} <{words[anchor]}>`"
+        return f"[{name}](#{anchor})" if anchor else f"[{name}]({pages[page]})"
+
+    address = re.escape(base.rstrip("/")) + r"/book/(?P<page>[\w-]+)\.html(?:#(?P<anchor>[^)\s]+))?"
+    return re.sub(rf"\[(?P<text>[^\]]+)\]\({address}\)", reference, text)
+
+
+def read(app: Sphinx, docname: str, source: list[str]) -> None:
+    path = Path(app.env.doc2path(docname))
+    if path.suffix != ".ipynb":
+        return
+    text = without_solutions(source[0]) if app.config.hide_solutions else source[0]
+    content = json.loads(text)
+    pages = {file.stem: file.name for file in path.parent.iterdir() if file.suffix in (".md", ".ipynb")}
+    words = glossary_words((path.parent / "glossary.md").read_text(encoding="utf-8"))
+    try:
+        cells = list(with_directives(content["cells"]))
+        for cell in cells:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = linked("".join(cell["source"]), app.config.html_baseurl, pages, words)
+    except ValueError as error:
+        raise ExtensionError(f"{docname}: {error}") from error
+    source[0] = json.dumps(content | {"cells": cells})
+
+
+def hide_from_downloads(app: Sphinx, exception: Exception | None) -> None:
+    """The notebooks that the pages offer for download are copies of the sources."""
+    if app.config.hide_solutions and exception is None:
+        for path in (Path(app.outdir) / "_sources").rglob("*.ipynb"):
+            path.write_text(without_solutions(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict:
+    app.connect("source-read", read)
+    app.connect("build-finished", hide_from_downloads)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
