@@ -1,10 +1,11 @@
 """Train the networks of the chapter on linearised networks: writes linearized/*.json and *.safetensors.
 
-    OMP_NUM_THREADS=1 python book/data/linearized/make.py --network plain  # what is not there yet; also residual, mlp
+    OMP_NUM_THREADS=1 python book/data/linearized/make.py --network plain  # also residual, mlp, trunks
     python book/data/linearized/make.py --smoke --out FOLDER   # seconds: one tiny run of each kind
 
 A run is stored as soon as it is finished; a script that was stopped goes on with the next one. A run's seed is that of
-its initial weights and of its training. Fashion-MNIST: Zalando SE, MIT licence.
+its initial weights and of its training. The runs of ``trunks`` are late ones of perceptrons of other widths and depths;
+of each only the survivors are stored. Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -27,18 +28,21 @@ from affscore_book.kit.stored import open_results, store_results
 from affscore_book.kit.training import ImageData, accuracy, image_data, load_weights, save_weights
 from affscore_book.linearized.paths import path_lengths
 from affscore_book.linearized.slopes import channel_prelus, linearize
+from affscore_book.linearized.slopes import survivors as survivors_of
 from affscore_book.linearized.training import STARTS, TASKS, task_data, train
 
 FOLDER = Path(__file__).parent
 CONVOLUTIONAL, PERCEPTRON = (0.003, 0.006, 0.012, 0.024, 0.048), (0.002, 0.005, 0.01, 0.02, 0.04)
-STRENGTHS = {"plain": CONVOLUTIONAL, "residual": CONVOLUTIONAL, "mlp": PERCEPTRON}
+STRENGTHS = {"plain": CONVOLUTIONAL, "residual": CONVOLUTIONAL, "mlp": PERCEPTRON, "trunks": PERCEPTRON[1:4]}
+#: Width and depth of other perceptrons than ``mlp``, which has 64 and 6.
+TRUNKS = ((32, 6), (128, 6), (64, 3), (64, 12))
 
 
-def build(name: str, seed: int, smoke: bool) -> nn.Module:
+def build(name: str, seed: int, smoke: bool, width: int = 64, depth: int = 6) -> nn.Module:
     """A network with a ChannelPReLU after every layer, its weights drawn from the seed."""
     torch.manual_seed(seed)
-    if name == "mlp":
-        network: nn.Module = mlp(16 if smoke else 64, 6)
+    if name in ("mlp", "trunks"):
+        network: nn.Module = mlp(width // 4 if smoke else width, depth)
     else:
         width, residual = 2 if smoke else 8, name == "residual"
         network = resnet(width, (2, 2, 2), stem_stride=2, channels=1, residual=residual)
@@ -57,6 +61,10 @@ def keep_only(network: nn.Module, kept: int) -> None:
 
 def jobs(name: str) -> list[dict[str, Any]]:
     """Settings of every run, the most wanted first."""
+    if name == "trunks":
+        late = {"task": "base", "start": "late"}
+        wide = itertools.product(range(5), TRUNKS, STRENGTHS[name])
+        return [{**late, "width": w, "depth": d, "strength": s, "seed": seed} for seed, (w, d), s in wide]
     # The perceptron is cheap, and an interval from three seeds is wide. A baseline keeps so many of the activations.
     seeds, tasks, kept = (8, TASKS, (6, 4, 3, 2, 1, 0)) if name == "mlp" else (3, TASKS[:1], (13, 7, 4, 2, 1, 0))
     wanted: list[dict[str, Any]] = []
@@ -71,14 +79,19 @@ def jobs(name: str) -> list[dict[str, Any]]:
 def run(name: str, job: dict[str, Any], data: ImageData, arguments: argparse.Namespace) -> dict[str, Any]:
     """Train one network; its weights are stored for the first seed of a late run."""
     start = time.perf_counter()
-    network = build(name, job["seed"], arguments.smoke)
+    size = {key: job[key] for key in ("width", "depth") if key in job}
+    network = build(name, job["seed"], arguments.smoke, **size)
     if "kept" in job:
         keep_only(network, job["kept"])
     epochs = arguments.epochs * (10 if job["task"] == "less data" else 1)
     record = train(
         network, data, seed=job["seed"], start=job.get("start"), strength=job.get("strength", 0.0), epochs=epochs,
-        probe=data.validation.images[:512],
+        probe=None if size else data.validation.images[:512],
     )  # fmt: skip
+    if size:
+        left = [count for count, _ in survivors_of(network).values()]
+        record = {"accuracy": round(record["accuracy"], 5), "survivors": left}
+        return job | record | {"seconds": round(time.perf_counter() - start, 1)}
     lengths = path_lengths(network, torch.zeros(1, 1, 32, 32))
     record |= {"napl": float(lengths.napl), "apl": float(lengths.apl)}
     if job["task"] == "base" and job.get("start") == "late" and job["seed"] == 0:
@@ -117,10 +130,11 @@ def main(given: Sequence[str] | None = None) -> None:
         wanted = jobs(name)
         if arguments.smoke:
             late = [job for job in wanted if job.get("start") == "late"]
-            wanted = [late[2], next(job for job in wanted if "kept" in job)]
+            wanted = [late[2], *[job for job in wanted if "kept" in job][:1]]
         for job in wanted:
             what = f"kept/{job['kept']}" if "kept" in job else f"{job['start']}/{job['strength']:g}"
-            key = f"{job['task']}/{what}/{job['seed']}"
+            trunk = f"{job['width']}x{job['depth']}/" if "width" in job else ""
+            key = f"{job['task']}/{trunk}{what}/{job['seed']}"
             if key in results["runs"]:
                 continue
             data = task_data(everything, job["task"], images=arguments.images)
@@ -128,8 +142,7 @@ def main(given: Sequence[str] | None = None) -> None:
             results["runs"][key] = record
             results["seconds"] = round(results["seconds"] + record["seconds"], 1)
             store_results(file, results)
-            total = sum(record["linear"].values())
-            print(f"{name} {key}: accuracy {record['accuracy']:.4f}, linear {total}, {record['seconds']} s", flush=True)
+            print(f"{name} {key}: accuracy {record['accuracy']:.4f}, {record['seconds']} s", flush=True)
 
 
 if __name__ == "__main__":
