@@ -1,6 +1,6 @@
 """Run notebooks in place and print how long each took: python .ci/execute.py [NOTEBOOK...], all of book/ by default.
 
-The times go to book/data/run_times.csv, which the introduction shows.
+The times go to book/data/run_times.csv, which the introduction shows. Solutions are stored folded.
 
 Only sources, outputs and execution counts are kept: no timestamps, no widget state and no version of the
 Python that ran them, so that a second run changes nothing.
@@ -32,10 +32,23 @@ def execute(path: Path) -> float:
     seconds = time.perf_counter() - start
     notebook.metadata.pop("widgets", None)
     notebook.metadata |= {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
+    fold_solutions(notebook)
     nbformat.write(notebook, path)
     if picture := readme_picture(notebook):
         (ROOT / "book" / "_static" / "readme.png").write_bytes(picture)
     return seconds
+
+
+def fold_solutions(notebook: nbformat.NotebookNode) -> None:
+    """Mark the heading of each solution as folded, for JupyterLab (in the cell) and for Colab (in the notebook)."""
+    headings = []
+    for cell in notebook.cells:
+        labels = [tag.partition(":")[2] for tag in cell.metadata.get("tags", []) if tag.startswith("solution:")]
+        if labels and cell.source.startswith("#### "):
+            cell.metadata |= {"id": f"solution-{labels[0]}", "jp-MarkdownHeadingCollapsed": True}
+            headings.append(cell.metadata.id)
+    if headings:
+        notebook.metadata["colab"] = {"collapsed_sections": headings}
 
 
 def readme_picture(notebook: nbformat.NotebookNode) -> bytes | None:
