@@ -1,4 +1,4 @@
-"""The book's own Sphinx extension: a book without solutions holds none, on its pages and in its downloads."""
+"""Plain Markdown becomes directives; a book without solutions holds none, on its pages and in its downloads."""
 
 import importlib.util
 import json
@@ -9,39 +9,105 @@ import sys
 from pathlib import Path
 
 import pytest
-from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
 
 
+BASE = "https://example.org/book-of/"
+PAGES = {"theory": "theory.ipynb", "glossary": "glossary.md", "bibliography": "bibliography.md"}
+
+
 @pytest.fixture(scope="module")
 def extension():
-    spec = importlib.util.spec_from_file_location("book_pages", ROOT / "book" / "_ext" / "book_pages.py")
+    spec = importlib.util.spec_from_file_location("plain_markdown", ROOT / "book" / "_ext" / "plain_markdown.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def text(notebook):
-    return "\n".join("".join(cell["source"]) for cell in json.loads(notebook)["cells"])
+def cell(source: str, *tags: str, kind: str = "markdown") -> dict:
+    return {"cell_type": kind, "source": source, "metadata": {"tags": list(tags)}}
+
+
+def sources(cells) -> list[str]:
+    return ["".join(cell["source"]) for cell in cells]
+
+
+@pytest.mark.parametrize(
+    ("source", "tags", "page"),
+    [
+        ("### Exercise: Half\n\nHow?", ["exercise:half"], "```{exercise} Half\n:label: half\n\nHow?\n```"),
+        ("### Exercise: A\n\n````\nb\n````", ["exercise:a"],
+         "`````{exercise} A\n:label: a\n\n````\nb\n````\n`````"),
+        ("**Lemma (Both (a) and $b$).** Let $x$.", ["lemma:l"],
+         "```{prf:lemma} Both (a) and $b$\n:label: l\n\nLet $x$.\n```"),
+        ("**Theorem.** Let\n$x$.", ["theorem:t"], "```{prf:theorem}\n:label: t\n\nLet\n$x$.\n```"),
+        ("*Proof.* Clear.", ["proof"], "```{prf:proof}\n\nClear.\n```"),
+        ("*Proof.* Long.", ["proof", "folded"], "```{prf:proof}\n:class: dropdown\n\nLong.\n```"),
+        ("**Why not 2?** No.", [], "**Why not 2?** No."),
+        ("**Derivation.**\n\nBy parts.", ["folded"], "```{admonition} Derivation\n:class: dropdown\n\nBy parts.\n```"),
+    ],
+)  # fmt: skip
+def test_a_tagged_cell_becomes_its_directive(extension, source, tags, page):
+    assert sources(extension.with_directives([cell(source, *tags)])) == [page]
+
+
+@pytest.mark.parametrize(
+    ("source", "tags"),
+    [("Half", ["exercise:half"]), ("**Theorem.** Let.", ["lemma:l"]), ("Clear.", ["proof"]), ("By parts.", ["folded"]),
+     ("It is 2.", ["solution:half"])],
+)  # fmt: skip
+def test_a_cell_without_the_form_of_its_tag_is_an_error(extension, source, tags):
+    with pytest.raises(ValueError, match=r"form of one|should begin"):
+        list(extension.with_directives([cell(source, *tags)]))
+
+
+def test_a_solution_is_folded_from_its_heading_to_its_last_cell(extension):
+    cells = [
+        cell("#### Solution", "solution:a"), cell("x", "solution:a"), cell("y = 1", "solution:a", kind="code"),
+        cell("#### Solution", "solution:b"), cell("After."),
+    ]  # fmt: skip
+    start, end = "````{{solution-start}} {}\n:class: dropdown\n````", "````{solution-end}\n````"
+    assert sources(extension.with_directives(cells)) == [
+        start.format("a"), "x", "y = 1", end, start.format("b"), end, "After."
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("address", "reference"),
+    [
+        ("book/theory.html", "[two\nwords](theory.ipynb)"),
+        ("book/theory.html#ranges", "[two\nwords](#ranges)"),
+        ("book/glossary.html#term-affine-map", "{term}`two words <affine map>`"),
+        ("book/bibliography.html#smith2025", "{cite:p}`smith2025`"),
+        ("other/theory.html", None),
+    ],
+)
+def test_a_link_to_the_book_becomes_a_reference(extension, address, reference):
+    link = f"[two\nwords]({BASE}{address})"
+    words = extension.glossary_words("```{glossary}\naffine map\n  A map.\n```\n")
+    assert extension.linked(f"a {link} b", BASE, PAGES, words) == f"a {reference or link} b"
+
+
+def test_a_citation_in_the_sentence(extension):
+    link = f"[Smith (2025)]({BASE}book/bibliography.html#smith2025)"
+    assert extension.linked(link, BASE, PAGES, {}) == "{cite:t}`smith2025`"
+
+
+@pytest.mark.parametrize("address", ["book/theories.html", "book/glossary.html#term-afine"])
+def test_a_link_to_what_is_not_there_is_an_error(extension, address):
+    with pytest.raises(ValueError, match=r"theories|term-afine"):
+        extension.linked(f"[a]({BASE}{address})", BASE, PAGES, {"term-affine-map": "affine map"})
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_only_the_solutions_go(extension, path):
-    before = path.read_text(encoding="utf-8")
-    after = extension.without_solutions(before)
-    assert "{solution-start}" in text(before) and "{solution-" not in text(after)
-    for kind in ("{exercise}", "{exercise-start}", "{exercise-end}"):
-        assert text(before).count(kind) == text(after).count(kind)
-    kept = iter(json.loads(before)["cells"])
-    assert all(cell in kept for cell in json.loads(after)["cells"]), "a cell was changed or moved"
-
-
-def test_a_solution_that_never_ends_is_an_error(extension):
-    cells = [{"cell_type": "markdown", "source": [":::{solution-start} a\n", ":::"]}]
-    with pytest.raises(ExtensionError, match="no solution-end"):
-        extension.without_solutions(json.dumps({"cells": cells}))
+    before = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    after = json.loads(extension.without_solutions(path.read_text(encoding="utf-8")))["cells"]
+    gone = [cell for cell in before if cell not in after]
+    assert gone and all(extension.kind_and_label(cell)[0] == "solution" for cell in gone)
+    assert not any("solution:" in json.dumps(cell["metadata"]) for cell in after)
 
 
 def test_the_book_builds_without_solutions_and_without_torch(tmp_path):
@@ -67,4 +133,4 @@ def test_the_book_builds_without_solutions_and_without_torch(tmp_path):
         shown = (ROOT / "_build" / "html" / "book" / f"{path.stem}.html").read_text(encoding="utf-8")
         assert "Solution to" in shown and "Solution to" not in page
         (download,) = site.glob(f"_sources/book/{path.stem}.ipynb")
-        assert "{solution-" not in download.read_text(encoding="utf-8")
+        assert "solution:" not in download.read_text(encoding="utf-8")

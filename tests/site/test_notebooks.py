@@ -5,6 +5,7 @@ notebook. That the stored outputs are the ones a new run gives is nbval's part (
 """
 
 import ast
+import importlib.util
 import json
 import re
 from collections.abc import Iterator
@@ -16,6 +17,36 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
+
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
+SITE = CONFIG["html"]["baseurl"]
+COLAB = f"""\
+# On Colab, this installs the book's package and keeps Colab's torch. Elsewhere it does nothing.
+import sys
+
+if "google.colab" in sys.modules:
+    !test -d ~/affscore || git clone -q --depth 1 {CONFIG["repository"]["url"]} ~/affscore
+    %cd -q ~/affscore/book
+    !{{sys.executable}} -m pip install -q --root-user-action ignore "..[EXTRAS]"
+    print("The book's package is installed.")"""
+
+# What myst-nb, nbval, .ci/execute.py and the rule on definitions read; plain_markdown reads the others.
+TAGS = {
+    "hide-input", "hide-output", "hide-cell", "remove-input", "remove-output", "remove-cell",
+    "nbval-ignore-output", "readme-picture", "lesson",
+}  # fmt: skip
+
+
+def load(path: Path):
+    """A module that is in no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+plain_markdown = load(ROOT / "book" / "_ext" / "plain_markdown.py")
+execute = load(ROOT / ".ci" / "execute.py")
 
 
 def toc_files(entry) -> Iterator[str]:
@@ -119,6 +150,80 @@ def metadata_of_the_run(notebook) -> list[str]:
     return found
 
 
+def unknown_tags(notebook) -> list[str]:
+    """A tag that nothing reads says nothing."""
+    return [
+        f"cell {index} has the tag {tag!r}, which nothing reads"
+        for index, cell in enumerate(notebook["cells"])
+        for tag in cell["metadata"].get("tags", [])
+        if tag not in TAGS and plain_markdown.kind_and_label(cell)[0] != tag.partition(":")[0]
+    ]
+
+
+def raw_directives(notebook) -> list[str]:
+    """Directives and roles, which Colab shows as they are written: three lines at most."""
+    raw = re.compile(r"\s*(`{3,}\{|:{3,}|:[\w-]+: )|.*\{[\w:-]+\}`")
+    lines = [
+        line
+        for cell in notebook["cells"]
+        if cell["cell_type"] == "markdown"
+        for line in cell["source"].splitlines()
+        if raw.match(line)
+    ]
+    return [f"{len(lines)} raw lines: {lines[0]}"] if len(lines) > 3 else []
+
+
+def links_that_colab_cannot_open(notebook) -> list[str]:
+    """Links to files: on Colab only addresses open."""
+    return [
+        f"cell {index} links to {target}: it should be {SITE}book/PAGE.html"
+        for index, cell in enumerate(notebook["cells"])
+        if cell["cell_type"] == "markdown"
+        for target in re.findall(r"\]\(([^)\s]+)\)", cell["source"])
+        if not target.startswith("https://")
+    ]
+
+
+def first_cell_is_not_colabs(notebook) -> list[str]:
+    """The first code cell installs what the chapter needs, on Colab only."""
+    cell = code_cells(notebook)[0][1]
+    wanted = re.escape(COLAB).replace("EXTRAS", r"(pretrained,)?widgets")
+    if re.fullmatch(wanted, cell["source"]) and cell["metadata"].get("tags") == ["remove-cell"]:
+        return []
+    return ["the first code cell is not the one of the other chapters that installs the package on Colab"]
+
+
+def exercises_without_their_line(notebook) -> list[str]:
+    """Every exercise says how hard it is, what it is worth and how long it takes, in one form."""
+    form = r"### Exercise: [^\n]+\n\n\*(Easy|Medium|Hard), importance [1-5] of 5, \d+ minutes\.\*\s\S"
+    return [
+        f"cell {index} does not begin with a heading and '*Easy, importance 3 of 5, 5 minutes.*'"
+        for index, cell in enumerate(notebook["cells"])
+        if plain_markdown.kind_and_label(cell)[0] == "exercise" and not re.match(form, cell["source"])
+    ]
+
+
+def exercises_without_solutions(notebook) -> list[str]:
+    kinds = [plain_markdown.kind_and_label(cell) for cell in notebook["cells"]]
+    exercises, solutions = ({label for kind, label in kinds if kind == name} for name in ("exercise", "solution"))
+    return [f"{label} has no exercise, or no solution" for label in sorted(exercises ^ solutions)]
+
+
+def unfolded_solutions(notebook) -> list[str]:
+    folded = nbformat.from_dict(json.loads(json.dumps(notebook)))
+    execute.fold_solutions(folded)
+    return [] if folded == notebook else ["a solution is not folded: store the notebook with .ci/execute.py"]
+
+
+def hints_on_the_page(notebook) -> list[str]:
+    """An exercise's cell as it stands prints that it is not solved, and nothing about the solution."""
+    return [
+        f"cell {index} prints a hint before a reader has tried"
+        for index, cell in code_cells(notebook)
+        if any("Not yet: " in str(output.get("text", "")) for output in cell["outputs"])
+    ]
+
+
 def invalid(notebook) -> list[str]:
     try:
         nbformat.validate(notebook)
@@ -130,6 +235,8 @@ def invalid(notebook) -> list[str]:
 RULES = [
     not_run_in_order, nothing_stored, errors, figures_without_alt_text,
     definitions, semicolons, machine_paths, metadata_of_the_run, invalid,
+    unknown_tags, raw_directives, links_that_colab_cannot_open, first_cell_is_not_colabs,
+    exercises_without_their_line, exercises_without_solutions, unfolded_solutions, hints_on_the_page,
 ]  # fmt: skip
 
 
@@ -146,43 +253,91 @@ def test_every_page_of_the_contents_exists_and_every_notebook_is_in_the_contents
     assert on_disk == set(NOTEBOOKS)
 
 
-def planted(**changes) -> dict:
-    """A notebook of one good cell, with some of the cell's fields changed."""
+def markdown(source: str, *tags: str, **metadata) -> dict:
+    cell = {"cell_type": "markdown", "source": source, "metadata": metadata | ({"tags": list(tags)} if tags else {})}
+    return cell | {"id": f"text-{len(source)}"}
+
+
+EXERCISE = markdown("### Exercise: Half\n\n*Easy, importance 3 of 5, 5 minutes.* Halve it.", "exercise:half")
+SOLUTION = markdown("#### Solution", "solution:half")
+FOLDED = {"id": "solution-half", "jp-MarkdownHeadingCollapsed": True}
+
+
+def planted(*more: dict, colab: str = COLAB.replace("EXTRAS", "widgets"), **changes) -> dict:
+    """A notebook of Colab's cell, one good cell with some of its fields changed, and more cells."""
     output = {"output_type": "display_data", "data": {"image/png": "iVBORw0KGgo="}, "metadata": {}}
+    first = {
+        "id": "first", "cell_type": "code", "source": colab, "execution_count": 1, "outputs": [],
+        "metadata": {"tags": ["remove-cell"]},
+    }  # fmt: skip
     cell = {
-        "id": "a", "cell_type": "code", "source": "%matplotlib inline\nlines = plt.plot(x)", "execution_count": 1,
+        "id": "a", "cell_type": "code", "source": "%matplotlib inline\nlines = plt.plot(x)", "execution_count": 2,
         "outputs": [output], "metadata": {"mystnb": {"image": {"alt": "A rising line."}}},
     }  # fmt: skip
-    notebook = {"cells": [cell | changes], "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}}}
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    notebook = {"cells": [first, cell | changes, *more], "metadata": metadata}
     return nbformat.from_dict(notebook | {"nbformat": 4, "nbformat_minor": 5})
 
 
-STDERR = {"output_type": "stream", "name": "stderr", "text": "UserWarning"}
+def printing(text: str, name: str = "stdout") -> dict:
+    return {"outputs": [{"output_type": "stream", "name": name, "text": text}]}
+
+
 TRACEBACK = {"output_type": "error", "ename": "ValueError", "evalue": "", "traceback": []}
-PATH = {"output_type": "stream", "name": "stdout", "text": "saved /home/someone/x.json"}
 
 
 @pytest.mark.parametrize(
     ("rule", "changes"),
     [
         (not_run_in_order, {"execution_count": None}),
-        (not_run_in_order, {"execution_count": 2}),
+        (not_run_in_order, {"execution_count": 3}),
         (nothing_stored, {"outputs": []}),
         (errors, {"outputs": [TRACEBACK]}),
-        (errors, {"outputs": [STDERR]}),
+        (errors, printing("UserWarning", "stderr")),
         (figures_without_alt_text, {"metadata": {}}),
         (figures_without_alt_text, {"metadata": {"mystnb": {"image": {"alt": " "}}}}),
         (definitions, {"source": "def helper(x):\n    return x"}),
         (definitions, {"source": "if True:\n    class Helper: ..."}),
         (semicolons, {"source": "plt.plot(x);\n"}),
-        (machine_paths, {"outputs": [PATH]}),
+        (machine_paths, printing("saved /home/someone/x.json")),
         (metadata_of_the_run, {"metadata": {"execution": {"iopub.status.busy": "2026"}}}),
         (invalid, {"outputs": [{"output_type": "stream"}]}),
+        (unknown_tags, {"metadata": {"tags": ["hide-inputs"]}}),
+        (first_cell_is_not_colabs, {"colab": "import affscore"}),
+        (hints_on_the_page, printing("Not yet: try the root.")),
     ],
 )
 def test_each_rule_fails_on_a_planted_notebook(rule, changes):
     assert rule(planted()) == []
     assert len(rule(planted(**changes))) == 1
+
+
+DIRECTIVES = [markdown("```{note}\nA.\n```"), markdown(":::{tip}\nB.\n:::"), markdown("{term}`ReLU`, {cite}`a`")]
+
+
+@pytest.mark.parametrize(
+    ("rule", "fine", "wrong"),
+    [
+        (unknown_tags, [EXERCISE], [markdown("Halve it.", "exercise")]),
+        (raw_directives, DIRECTIVES[:1], DIRECTIVES),
+        (links_that_colab_cannot_open, [markdown(f"[a]({SITE}book/theory.html)")], [markdown("[a](theory.ipynb)")]),
+        (exercises_without_their_line, [EXERCISE], [EXERCISE | {"source": "### Exercise: Half\n\nHalve it."}]),
+        (exercises_without_solutions, [EXERCISE, SOLUTION], [EXERCISE]),
+        (exercises_without_solutions, [EXERCISE, SOLUTION], [SOLUTION]),
+    ],
+)
+def test_each_rule_on_text_fails_on_a_planted_notebook(rule, fine, wrong):
+    assert rule(planted(*fine)) == []
+    assert len(rule(planted(*wrong))) == 1
+
+
+def test_solutions_are_stored_folded_for_jupyterlab_and_for_colab():
+    notebook = planted(EXERCISE, SOLUTION)
+    assert len(unfolded_solutions(notebook)) == 1
+    execute.fold_solutions(notebook)
+    assert unfolded_solutions(notebook) == []
+    assert notebook.cells[-1].metadata == {"tags": ["solution:half"]} | FOLDED
+    assert notebook.metadata.colab == {"collapsed_sections": ["solution-half"]}
 
 
 def test_a_lesson_may_define_what_it_teaches():
