@@ -27,7 +27,7 @@ import sys
 if "google.colab" in sys.modules:
     !test -d ~/affscore || git clone -q --depth 1 {CONFIG["repository"]["url"]} ~/affscore
     %cd -q ~/affscore/book
-    !{{sys.executable}} -m pip install -q --root-user-action ignore "..[EXTRAS]"
+    !{{sys.executable}} -m pip install -qq --root-user-action ignore "..[EXTRAS]"
     print("The book's package is installed.")"""
 
 # What myst-nb, nbval, .ci/execute.py and the rule on definitions read; plain_markdown reads the others.
