@@ -1,4 +1,4 @@
-"""Run notebooks as Colab would: python .ci/colab.py [--packages FREEZE] [--python PYTHON] [NOTEBOOK...], all by default.
+"""Run notebooks as Colab would, all by default: python .ci/colab.py [--packages FREEZE] [--python PYTHON] [NOTEBOOK...]
 
 A stand-in for Colab's machine is made in a temporary folder: an environment without this book's package, a home
 folder, and a fake module google.colab. Each notebook is taken from the last commit, put into a folder of its own and
@@ -122,7 +122,7 @@ def run_as_colab(names: list[str], folder: Path, python: str = sys.executable, f
         place.mkdir(parents=True)
         for attempt in ("first", "second"):
             notebook = committed(name)
-            installing = [cell for cell in notebook.cells if cell.cell_type == "code"][0]
+            installing = next(cell for cell in notebook.cells if cell.cell_type == "code")
             if attempt == "second":
                 notebook.cells.insert(notebook.cells.index(installing), installing.copy())
             try:

@@ -1,0 +1,44 @@
+"""Notebooks run as on Colab, through their own first cell; .ci/colab.py weekly runs all of them."""
+
+import pytest
+from test_notebooks import ROOT, load, markdown, nbformat, planted, printing
+
+colab = load(ROOT / ".ci" / "colab.py")
+
+FREEZE = "\n".join(
+    ["# Do not modify", *(f"{name}==1.0" for name in colab.KERNEL), "torch==2.11.0+cu128", "numpy==2.0.2", "jax==0.7"]
+)
+
+
+def test_two_chapters_install_themselves_and_print_what_is_stored(tmp_path):
+    assert colab.run_as_colab(["relu_1d", "symmetries"], tmp_path) == []
+
+
+def test_the_versions_that_matter_are_chosen():
+    lines = colab.chosen(FREEZE)
+    assert {"torch==2.11.0", "numpy==2.0.2", "ipykernel==1.0"} <= set(lines) and not any(
+        "jax" in line for line in lines
+    )
+
+
+def test_a_version_may_stand_in_an_address():
+    address = "torch @ https://download.example.org/whl/cu118/torch-2.1.0%2Bcu118-cp310-cp310-linux_x86_64.whl"
+    assert "torch==2.1.0" in colab.chosen(FREEZE.replace("torch==2.11.0+cu128", address))
+
+
+def test_a_list_without_what_is_needed_is_refused():
+    with pytest.raises(ValueError, match="no numpy, torch"):
+        colab.chosen("\n".join(f"{name}==1.0" for name in colab.KERNEL))
+
+
+def test_other_text_is_found():
+    stored, run = planted(**printing("0.71")), planted(**printing("0.72"))
+    assert colab.differences(stored, stored) == []
+    assert len(colab.differences(stored, run)) == 1
+
+
+def test_the_installing_cell_may_print():
+    stored = planted(markdown("Text."))
+    run = nbformat.from_dict(stored)
+    run.cells[0].outputs = nbformat.from_dict(printing("installed\n")["outputs"])
+    assert colab.differences(stored, run) == []
