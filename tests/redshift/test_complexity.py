@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from affscore_book.redshift.complexity import chebyshev_degree, dct_frequency, fourier_frequency, lempel_ziv
+from affscore_book.redshift.complexity import bend, chebyshev_degree, dct_frequency, fourier_frequency, lempel_ziv
 from affscore_book.redshift.networks import grid_points, image_of, random_network
 
 
@@ -47,7 +47,32 @@ def test_fourier_has_a_floor_where_the_cosine_transform_has_none():
     assert 0.147 < floor < 0.149
 
 
-@pytest.mark.parametrize("measure", [fourier_frequency, dct_frequency, lempel_ziv])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_image_is_below_the_cosine_transforms_floor_and_waves_of_one_period_are_below_fouriers(seed):
+    image = np.random.default_rng(seed).normal(size=(9, 7)).cumsum(0).cumsum(1)
+    assert dct_frequency(image) >= 1
+    wave = np.tile(np.cos(2 * np.pi * np.arange(32) / 32 + seed), (32, 1))
+    assert fourier_frequency(wave) < fourier_frequency(np.tile(np.arange(32.0), (32, 1)))
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (7, 12)])
+def test_bend_is_what_a_linear_regression_leaves(shape):
+    rng = np.random.default_rng(sum(shape))
+    image = rng.normal(size=shape)
+    row, column = (axis.ravel() for axis in np.indices(shape))
+    design = np.stack([np.ones_like(row), row, column], axis=1).astype(float)
+    rest = image.ravel() - design @ np.linalg.lstsq(design, image.ravel(), rcond=None)[0]
+    assert bend(image) == pytest.approx(rest.var() / image.var(), rel=1e-10)
+    plane = (design @ rng.normal(size=3)).reshape(shape)
+    assert bend(plane) == pytest.approx(0, abs=1e-12)
+    # Power adds up: what a plane explains, and an even wave of which it explains nothing.
+    wave = np.tile(np.cos(2 * np.pi * (np.arange(shape[1]) + 0.5) / shape[1]), (shape[0], 1))
+    tilted = np.tile(np.arange(shape[0])[:, None], (1, shape[1])).astype(float)
+    expected = wave.var() / (wave.var() + tilted.var())
+    assert bend(wave + tilted) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("measure", [bend, fourier_frequency, dct_frequency, lempel_ziv])
 def test_measures_have_no_unit_and_are_undefined_on_constants(measure):
     image = image_of(random_network(seed=1), "tanh", grid=16)
     assert measure(image * 2**20 + 2**22) == pytest.approx(measure(image), rel=1e-6)

@@ -7,11 +7,13 @@ from affscore_book.redshift import exercises
 from affscore_book.redshift.networks import Network, random_network
 
 HALF = random_network(seed=0, draw="paired").rescaled(0.5, biases=True)
+LUCK = np.array([-1.0, 1.0, -1.0, 1.0]) * 0.75**0.5  # variance 1
 RIGHT = {
     "scale": lambda: exercises.check_scale(1 / 2 ** (1 / 4)),
     "biases": lambda: exercises.check_symmetry(random_network(seed=0, draw="paired"), HALF),
     "floor": lambda: exercises.check_floor(np.add.outer(np.arange(32), np.arange(32))),
-    "draws": lambda: exercises.check_share(0.25, np.array([1.0, 0.5, 0.5, 0.5]), np.array([0.9, 0.6, 0.7, 0.8])),
+    "pairs": lambda: exercises.check_draws(4 * (1 + 4) / 1, LUCK, 2 * LUCK),  # variances 1 and 4, difference 1
+    "no luck shared": lambda: exercises.check_draws(4, LUCK, LUCK[[0, 0, 1, 1]]),
 }
 WRONG = {
     "scale": lambda: exercises.check_scale(0.5),
@@ -26,7 +28,8 @@ WRONG = {
     ),
     "complex": lambda: exercises.check_floor(np.random.default_rng(0).normal(size=(32, 32))),
     "periodic": lambda: exercises.check_floor(np.tile(np.cos(2 * np.pi * np.arange(32) / 32), (32, 1))),
-    "complement": lambda: exercises.check_share(0.75, np.array([1.0, 0.5]), np.array([0.9, 0.4])),
+    "as many": lambda: exercises.check_draws(4, LUCK, 2 * LUCK),
+    "the other way": lambda: exercises.check_draws(4 / 5, LUCK, 2 * LUCK),
 }
 
 

@@ -1,14 +1,15 @@
-"""The stored draws are whole, and single ones are found again."""
+"""The stored draws are whole, single ones are found again, and claims over draws have the intervals they name."""
 
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from affscore_book.redshift.complexity import dct_frequency
+from affscore_book.redshift.complexity import dct_frequency, fourier_frequency
 from affscore_book.redshift.networks import PANELS, image_of, layer_scores, random_network
-from affscore_book.redshift.study import load_draws
+from affscore_book.redshift.study import load_draws, measured, middle_draw, share_of_draws
 
 STUDY = Path(__file__).resolve().parents[2] / "book" / "data" / "redshift" / "study.json"
 
@@ -29,6 +30,33 @@ def test_the_stored_study_is_whole_and_one_draw_of_it_is_found_again():
         again = layer_scores(activation, scale=scale, depth=depth, seed=seed, draw="paired", grid=16)
         assert score == pytest.approx(again.mean().item(), abs=1e-6)
         assert frequency == pytest.approx(dct_frequency(image_of(network, activation)), abs=1e-6)
+
+
+@pytest.mark.parametrize(("count", "draws"), [(200, 200), (0, 50), (50, 200)])
+def test_a_share_of_draws_has_the_interval_of_clopper_and_pearson(count, draws):
+    """Its ends are the shares at which so many or more, or so few or less, have a chance of 2.5 %."""
+    claim = share_of_draws("x", "ours, here", "-", np.arange(draws) < count, (0.95, 1.0))
+    low, high = claim.interval
+    assert claim.ours == count / draws
+    assert low == 0 if count == 0 else stats.binom.sf(count - 1, draws, low) == pytest.approx(0.025)
+    assert high == 1 if count == draws else stats.binom.cdf(count, draws, high) == pytest.approx(0.025)
+    assert claim.verdict == ("agrees" if count == draws else "disagrees")
+
+
+def test_a_middle_draw_has_an_interval_that_holds_the_median_95_times_of_100():
+    rng = np.random.default_rng(0)
+    claims = [middle_draw("x", "ours, here", "-", rng.exponential(size=60), (0, 9), kind="own") for _ in range(400)]
+    held = np.mean([claim.interval[0] <= np.log(2) <= claim.interval[1] for claim in claims])
+    assert 0.93 < held < 0.99
+    assert {claim.verdict for claim in claims} == {"held"}
+
+
+def test_a_measure_is_that_of_the_stored_images():
+    study, panel = load_draws(STUDY), (-0.05, 6.0, "tanh")
+    found = measured({"dct": dct_frequency, "fourier": fourier_frequency}, panel, 3)
+    at = list(PANELS).index(panel)
+    np.testing.assert_allclose(found["dct"], study.dct[:3, at], atol=1e-6)
+    np.testing.assert_allclose(found["fourier"], study.fourier[:3, at], atol=1e-6)
 
 
 def test_the_study_is_strict_json():

@@ -1,7 +1,7 @@
-"""How complex an image is: by its frequencies, by its degree as a polynomial, and by its shortest description.
+"""How complex an image is: by its frequencies, its degree as a polynomial, its shortest description, its bend.
 
 Source: Teney et al., "Neural redshift: random networks are not random functions", CVPR 2024 (complexity by Fourier,
-polynomials and Lempel-Ziv). The cosine transform in place of Fourier's is ours.
+polynomials and Lempel-Ziv). The cosine transform in place of Fourier's and the bend are ours.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.fft import dctn
 
-__all__ = ["chebyshev_degree", "dct_frequency", "fourier_frequency", "lempel_ziv"]
+__all__ = ["bend", "chebyshev_degree", "dct_frequency", "fourier_frequency", "lempel_ziv"]
 
 
 def _image(image: Any) -> np.ndarray:
@@ -56,7 +56,7 @@ def dct_frequency(image: Any) -> float:
 
     With the coefficients ``c_ij`` of the orthonormal DCT-II, ``c_00`` dropped:
     ``sum c_ij^2 sqrt(i^2 + j^2) / sum c_ij^2``. The transform takes the image as mirrored at its edges, where
-    nothing jumps, so a slow ramp is near 1, the lowest value there is.
+    nothing jumps, so a slow ramp is near 1. That is the floor: no image has less than 1.
 
     ``image`` has shape (rows, columns). NaN for a constant image. Raises ValueError for other shapes.
 
@@ -67,6 +67,26 @@ def dct_frequency(image: Any) -> float:
     power = dctn(_image(image), norm="ortho") ** 2
     power[0, 0] = 0.0
     return _weighted(power, np.hypot(*np.indices(power.shape)))
+
+
+def bend(image: Any) -> float:
+    """The share of an image's variance that its best plane does not explain, 1 - R^2 of a linear regression.
+
+    Brightness is regressed on the two coordinates of the pixels. 0 for a ramp in any direction and for nothing else,
+    so this measure has no floor; 1 where the best plane is level.
+
+    ``image`` has shape (rows, columns). NaN for a constant image. Raises ValueError for other shapes.
+
+    >>> x = np.linspace(-1, 1, 9)
+    >>> round(bend(np.add.outer(3 * x, x)), 9), round(bend(np.add.outer(0 * x, x**2)), 9)
+    (0.0, 1.0)
+    """
+    pixels = _image(image)
+    if not pixels.any():
+        return math.nan
+    columns = [axis.ravel() - axis.mean() for axis in np.indices(pixels.shape)]
+    left = sum((column @ pixels.ravel()) ** 2 / (column @ column) for column in columns)
+    return float(max(0.0, 1 - left / (pixels**2).sum()))
 
 
 def chebyshev_degree(image: Any) -> float:
@@ -91,7 +111,7 @@ def lempel_ziv(image: Any) -> float:
     """Lempel-Ziv complexity (1976) of the image in ten grey levels, divided by that of noise.
 
     Pixels are quantised to ten equal steps between the lowest and the highest, and read row by row and column by
-    column, to and fro. Each of the two strings, of length N, is cut into its shortest phrases that have not occurred
+    column, in a zigzag. Each of the two strings, of length N, is cut into its shortest phrases that have not occurred
     before, P of them; the result is the mean of ``P log(N) / (N log(10))``, which tends to 1 for uniform noise when N
     is large.
 
@@ -109,10 +129,10 @@ def lempel_ziv(image: Any) -> float:
     symbols = np.minimum((unit * 10).astype(int), 9)
     n = symbols.size
     rate = math.log(n) / (n * math.log(10))
-    return rate * sum(_phrases(_to_and_fro(direction)) for direction in (symbols, symbols.T)) / 2
+    return rate * sum(_phrases(_zigzag(direction)) for direction in (symbols, symbols.T)) / 2
 
 
-def _to_and_fro(symbols: np.ndarray) -> str:
+def _zigzag(symbols: np.ndarray) -> str:
     """The rows as one string, every second row backwards, so that neighbours stay neighbours."""
     turned = symbols.copy()
     turned[1::2] = turned[1::2, ::-1]

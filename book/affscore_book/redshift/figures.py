@@ -10,8 +10,8 @@ from torch import Tensor
 
 from affscore.plots import BLUE, GREEN, INK, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.activations.catalogue import lookup
-from affscore_book.redshift.complexity import dct_frequency, fourier_frequency
-from affscore_book.redshift.networks import PANELS, PUBLISHED_SEED, image_of, random_network
+from affscore_book.redshift.complexity import bend, dct_frequency, fourier_frequency
+from affscore_book.redshift.networks import PANELS, PUBLISHED_SEED, grid_points, image_of, random_network
 from affscore_book.redshift.study import StoredDraws
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
 
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, SKY)
 MARKS = ("o-", "s--", "D-.", "^:", "v-")
+_RAMP = grid_points()[:, 0].reshape(32, 32)  # the simplest image that is not constant
 
 
 def _show(panel, image) -> None:
@@ -36,13 +37,14 @@ def _name(shift: float, scale: float, activation: str) -> str:
 
 @styled
 def plot_panels(scores: Mapping[tuple[float, float, str], Tensor]) -> None:
-    """Figure 4: the images of the published draw, with our mean score and the paper's."""
+    """Figure 4: the images of the published draw, mean and standard deviation of our scores and of the paper's."""
     _, axes = panels(4, 2, height=12.5)
-    for panel, (key, (theirs, _)) in zip(axes, PANELS.items(), strict=True):
+    for panel, (key, (mean, std)) in zip(axes, PANELS.items(), strict=True):
         shift, scale, activation = key
         network = random_network(scale=scale, shift=shift, seed=PUBLISHED_SEED)
         _show(panel, image_of(network, activation, grid=128))
-        panel.set_title(f"{_name(*key)}\nours {scores[key].mean():.2f}, paper {theirs:.2f}")
+        ours = f"ours {scores[key].mean():.3f} ± {scores[key].std(correction=0):.3f}"
+        panel.set_title(f"{_name(*key)}\n{ours}\npaper {mean:.2f} ± {std:.2f}")
 
 
 @styled
@@ -96,6 +98,7 @@ def plot_waves() -> None:
     ):
         panel.plot(frequencies, [measure(wave) for wave in waves], color=colour)
         panel.plot(frequencies, frequencies / scale, "--", color=INK, linewidth=1.5, label="true frequency")
+        panel.axhline(measure(_RAMP), color=INK, linestyle=":", linewidth=1.5, label="a ramp")
         panel.set_ylabel(label)
         panel.legend(loc="upper left")
     axes[1].set_xlabel("half periods of a cosine in the image")
@@ -103,17 +106,21 @@ def plot_waves() -> None:
 
 @styled
 def plot_saturation(activations: Sequence[str] = ("relu", "gelu", "tanh", "gaussian", "sine")) -> None:
-    """Both measures of random networks against the scale of their weights, mean of twenty paired draws."""
+    """Three measures of random networks against the scale of their weights, mean of twenty paired draws."""
     scales = np.array([0.5, 1, 2, 3, 4, 5, 6])
     nets = [[random_network(scale=scale, seed=seed, draw="paired") for seed in range(20)] for scale in scales]
-    _, axes = panels(2, 1, height=7.5, sharex=True)
+    measures = fourier_frequency, dct_frequency, bend
+    _, axes = panels(3, 1, height=10, sharex=True)
+    for panel, measure in zip(axes, measures, strict=True):
+        panel.axhline(measure(_RAMP), color=INK, linestyle=":", linewidth=1.5, label="a ramp")
     for activation, colour, mark in zip(activations, COLOURS, MARKS, strict=False):
         images = [[image_of(net, activation) for net in row] for row in nets]
-        for panel, measure in zip(axes, (fourier_frequency, dct_frequency), strict=True):
+        for panel, measure in zip(axes, measures, strict=True):
             means = [np.mean([measure(image) for image in row]) for row in images]
             panel.plot(scales, means, mark, color=colour, markersize=7, label=lookup(activation).title)
     axes[0].set(ylabel="Fourier (of Nyquist)", ylim=(0, 0.6))
-    axes[1].set(ylabel="cosine (half periods)", yscale="log", xlabel="scale of the weights")
+    axes[1].set(ylabel="cosine (half periods)", yscale="log")
+    axes[2].set(ylabel="bend (share of variance)", xlabel="scale of the weights")
     axes[1].set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
     axes[1].minorticks_off()
     axes[0].legend(ncols=2)

@@ -26,7 +26,7 @@ from affscore_book.activations.catalogue import AnyActivation, lookup
 from affscore_book.kit.checking import one_of, positive, whole
 
 __all__ = [
-    "PANELS", "PUBLISHED_SEED", "Network", "grid_points", "image_of", "layer_scores", "random_network",
+    "PANELS", "PUBLISHED_SEED", "Network", "grid_points", "image_of", "layer_scores", "random_network", "sigmoid_twin",
 ]  # fmt: skip
 
 #: The seed of the paper's Figure 4.
@@ -115,6 +115,25 @@ class Network:
         positive("c", c)
         moved = tuple(c**layer * bias for layer, bias in enumerate(self.biases, start=1))
         return Network(tuple(c * weight for weight in self.weights), moved if biases else self.biases)
+
+
+def sigmoid_twin(network: Network) -> Network:
+    """The network that computes with the sigmoid what ``network`` computes with tanh.
+
+    Since tanh(x) = 2 sigmoid(2 x) - 1, the weights of the first and of the output layer are doubled and those between
+    are times 4; the -1 goes into the biases.
+
+    >>> net, x = random_network(seed=0), grid_points(4)
+    >>> torch.allclose(sigmoid_twin(net)(x, "sigmoid"), net(x, "tanh"), rtol=1e-12)
+    True
+    """
+    weights, biases, last = [], [], len(network.weights) - 1
+    for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
+        outwards = 1 if layer == last else 2  # the argument of the next sigmoid is doubled
+        inwards = 1 if layer == 0 else 2  # the values before are 2 sigmoid - 1
+        weights.append(outwards * inwards * weight)
+        biases.append(outwards * (bias - (weight.sum(1) if layer else 0)))
+    return Network(tuple(weights), tuple(biases))
 
 
 def random_network(

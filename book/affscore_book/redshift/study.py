@@ -1,17 +1,23 @@
-"""What ``book/data/redshift/make.py`` computed: many draws of the paper's panels, and maps over scale, depth, shift."""
+"""What ``book/data/redshift/make.py`` computed: many draws of the paper's panels, and maps over scale, depth, shift.
+
+:func:`share_of_draws` and :func:`middle_draw` make claims with intervals over draws.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
+from affscore_book.kit.claims import Claim
 from affscore_book.kit.stored import read_results
-from affscore_book.redshift.networks import PANELS
+from affscore_book.redshift.networks import PANELS, image_of, random_network
 
-__all__ = ["StoredDraws", "load_draws"]
+__all__ = ["StoredDraws", "load_draws", "measured", "middle_draw", "share_of_draws"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +50,42 @@ class StoredDraws:
     def panel(self, shift: float, scale: float, activation: str) -> np.ndarray:
         """The mean score over the layers in one panel, shape (draws,)."""
         return np.asarray(self.scores[:, list(PANELS).index((shift, scale, activation))].mean(axis=1))
+
+
+def measured(
+    measures: Mapping[str, Callable[[Any], float]], panel: tuple[float, float, str], draws: int
+) -> dict[str, np.ndarray]:
+    """Measures of the images of one panel, each (draws,), for the paired draws with seeds 0, 1, 2, ..."""
+    shift, scale, activation = panel
+    nets = (random_network(scale=scale, shift=shift, seed=seed, draw="paired") for seed in range(draws))
+    images = [image_of(net, activation) for net in nets]
+    return {name: np.array([measure(image) for image in images]) for name, measure in measures.items()}
+
+
+def share_of_draws(what: str, source: str, theirs: str | float, holds: Any, accept: tuple[float, float]) -> Claim:
+    """A claim on the share of draws in which something holds, bool (draws,), with Clopper and Pearson's 95 % interval.
+
+    >>> claim = share_of_draws("heads", "ours, coin", "half", [True] * 6 + [False] * 4, (0.45, 0.55))
+    >>> claim.verdict, [round(end, 2) for end in claim.interval]
+    ('undecided', [0.26, 0.88])
+    """
+    found = stats.binomtest(int(np.sum(holds)), len(holds))
+    interval = found.proportion_ci()
+    return Claim(what, source, theirs, found.statistic, accept, interval=(interval.low, interval.high))
+
+
+def middle_draw(
+    what: str, source: str, theirs: str | float, values: Any, accept: tuple[float, float], kind: str = "source"
+) -> Claim:
+    """A claim on the median of independent draws (draws,), with its 95 % interval from the order of the values.
+
+    >>> claim = middle_draw("middle", "ours, order", "50", np.arange(101.0), (0, 100))
+    >>> claim.ours, claim.interval
+    (50.0, (40.0, 60.0))
+    """
+    middle = float(np.median(values))
+    interval = stats.quantile_test(values, q=middle).confidence_interval()
+    return Claim(what, source, theirs, middle, accept, interval=(float(interval.low), float(interval.high)), kind=kind)
 
 
 def load_draws(path: str | Path) -> StoredDraws:
