@@ -15,15 +15,10 @@ def check(capsys, call):
 
 
 def test_exercises_accept_right_answers_only(capsys):
-    assert check(capsys, lambda: exercises.check_even_power(0.634)) and not check(
-        capsys, lambda: exercises.check_even_power(0.711)
-    )
-
-    def score(std):
-        return 1 - math.sqrt(1 - std / math.sqrt(math.expm1(std**2)))
-
-    assert check(capsys, lambda: exercises.check_exponential(score))
-    assert not check(capsys, lambda: exercises.check_exponential(lambda std: score(1.01 * std)))
+    # The tail's score is 0.1 where the correlation s / sqrt(exp(s^2) - 1) is 0.19.
+    wide = brentq(lambda std: std / math.sqrt(math.expm1(std**2)) - 0.19, 1, 5)
+    assert check(capsys, lambda: exercises.check_tail(wide)) and not check(capsys, lambda: exercises.check_tail(0.0))
+    assert not any(check(capsys, lambda f=factor: exercises.check_tail(f * wide)) for factor in (0.95, 1.05))
     crossing = brentq(lambda std: (score_curve("tanh", 0, std) - score_curve("relu", 0, std)).item(), 1, 20)
     assert check(capsys, lambda: exercises.check_crossing(crossing))
     assert not check(capsys, lambda: exercises.check_crossing(1.05 * crossing))

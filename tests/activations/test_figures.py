@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from drawn import check_figure
@@ -9,8 +10,8 @@ from drawn import check_figure
 from affscore_book.activations import figures
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.activations.laws import summarise
-from affscore_book.activations.sweeps import load_sweep
-from affscore_book.activations.tables import ActivationTable, SummaryTable
+from affscore_book.activations.sweeps import Sweep, load_sweep
+from affscore_book.activations.tables import ActivationTable, SplitTable, SummaryTable
 
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "activations" / "figure_8.json"
 
@@ -19,7 +20,7 @@ STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "activations" /
     ("draw", "panels"),
     [
         (lambda: figures.plot_inputs("sigmoid", (-3.0, 0.0)), 2),
-        (lambda: figures.explore(torch.nn.Softplus(beta=3), 1.0, 0.5), 2),
+        (lambda: figures.plot_inputs(torch.nn.Softplus(beta=3), (1.0,), 0.5), 2),
         (lambda: figures.plot_curves(["sigmoid"], (0.5, 1.0)), 1),
         (lambda: figures.plot_moving_range("relu", 100, 0), 1),
         (lambda: figures.plot_shapes(["relu", "tanh"], 0.0), 1),
@@ -27,6 +28,7 @@ STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "activations" /
         (lambda: figures.plot_boxes(load_sweep(STORED)), 9),
         (lambda: figures.plot_dimensions(load_sweep(STORED), "silu", 1.0), 1),
         (lambda: figures.plot_pooling("relu", positions=4, n=20), 1),
+        (lambda: figures.plot_rounding("tanh", 0.25, n=20), 1),
         (lambda: figures.plot_shrinkage(["relu"], n=20), 2),
         (lambda: figures.plot_zoo("power"), 4),
         (lambda: figures.plot_summaries({"relu": summarise("relu"), "silu": summarise("silu")}, ["silu"]), 1),
@@ -42,3 +44,13 @@ def test_tables_show_every_row_once():
     assert all(line.count(" | ") == 5 for line in table._repr_markdown_().splitlines())
     summary = SummaryTable({name: summarise(name) for name in ("silu", "tanh", "relu")})
     assert summary._repr_html_().count("<tr>") == 4 and summary["name"].tolist() == ["ReLU", "tanh", "SiLU"]
+
+
+def test_a_split_table_averages_over_each_part_alone():
+    """A third of the inputs has no score for ReLU, and SiLU's scores there do not enter the first columns."""
+    nan = float("nan")
+    scores = {"relu": np.array([[nan], [0.8], [1.0]]), "silu": np.array([[0.1], [0.7], [0.9]])}
+    sweep = Sweep(np.array([-30.0, 0.0, 9.0]), np.array([1.0]), scores, {"n": 5, "d": 7, "seed": 0}, {})
+    rows = SplitTable(sweep, ["relu", "silu"], other="relu").rows()
+    parts = ("ReLU has a score: d = 7", "ReLU has none: d = 7")
+    assert [[row[part] for part in parts] for row in rows] == [["0.90", "-"], ["0.80", "0.10"]]

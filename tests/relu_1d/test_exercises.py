@@ -9,7 +9,6 @@ from affscore_book.relu_1d.exact import uniform_input
 
 RIGHT = {
     "half": lambda: exercises.check_half(0.30347),
-    "cube": lambda: exercises.check_cube(21**0.5 / 5),
     "step": lambda: exercises.check_step(1 - (1 - (2 / math.pi) ** 0.5) ** 0.5),
     "steep leak": lambda: exercises.check_steep_leak(uniform_input(-3.0, 1.0, "leaky_relu", slope=0.5).score.item()),
     "mean": lambda: exercises.check_mean(1.4963026812),
@@ -17,7 +16,6 @@ RIGHT = {
 WRONG = {
     "half": lambda: exercises.check_half(0.25),
     "no share": lambda: exercises.check_half(0.0),
-    "cube": lambda: exercises.check_cube(0.9),
     "step": lambda: exercises.check_step((2 / math.pi) ** 0.5),
     "steep leak, not turned": lambda: exercises.check_steep_leak(
         uniform_input(-1.0, 3.0, "leaky_relu", slope=0.5).score.item()

@@ -17,8 +17,8 @@ from affscore_book.activations.laws import Summary, polynomial_score, score_curv
 from affscore_book.activations.sweeps import Sweep, pooled_score, sample_score
 
 __all__ = [
-    "explore", "plot_boxes", "plot_curves", "plot_dimensions", "plot_inputs", "plot_moving_range", "plot_polynomials",
-    "plot_pooling", "plot_shapes", "plot_shrinkage", "plot_summaries", "plot_zoo",
+    "plot_boxes", "plot_curves", "plot_dimensions", "plot_inputs", "plot_moving_range", "plot_polynomials",
+    "plot_pooling", "plot_rounding", "plot_shapes", "plot_shrinkage", "plot_summaries", "plot_zoo",
 ]  # fmt: skip
 
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK)
@@ -63,11 +63,6 @@ def plot_inputs(name: AnyActivation, means: Sequence[float], std: float = 1.0) -
     below.plot(x, score_curve(row, x, std), color=INK)
     below.set_xlabel("input (above), mean of the input (below)")
     _score_axis(below)
-
-
-def explore(activation: AnyActivation, mean: float = 0.0, std: float = 1.0) -> None:
-    """:func:`plot_inputs` for one input, with the arguments that sliders can set."""
-    plot_inputs(activation, (mean,), std)
 
 
 @styled
@@ -140,21 +135,46 @@ def plot_polynomials(theirs: dict[int, float], n: int, seed: int) -> None:
 
 @styled
 def plot_boxes(sweep: Sweep) -> None:
-    """Figure 8: for each activation and mean a box over the standard deviations; whiskers cover the whole range."""
+    """Figure 8: for each activation and mean a box over the standard deviations; whiskers cover the whole range.
+
+    Boxes are white where some standard deviations have no score, grey bands where none has.
+    """
     rows = math.ceil(len(sweep.scores) / 2)
     figure, axes = panels(rows, 2, height=2.6 * rows)
     for (name, every), panel in zip(sweep.scores.items(), axes, strict=False):
         for mean, scores in zip(sweep.means, every, strict=True):
-            scores = scores[~np.isnan(scores)]
+            gaps = np.isnan(scores)
+            scores = scores[~gaps]
             if len(scores):
+                face = "white" if gaps.any() else SKY
                 panel.boxplot(
                     scores, positions=[mean], widths=1.5, whis=(0, 100), manage_ticks=False, patch_artist=True,
-                    boxprops={"facecolor": SKY}, medianprops={"color": VERMILION, "linewidth": 3},
+                    boxprops={"facecolor": face}, medianprops={"color": VERMILION, "linewidth": 3},
                 )  # fmt: skip
             else:
                 panel.axvspan(mean - 1.05, mean + 1.05, color=INK, alpha=0.12, linewidth=0)
         panel.set(title=lookup(name).title, xlim=(-22, 22), xticks=[-20, 0, 20], ylim=(-0.05, 1.05), yticks=[0, 0.5, 1])
     _outer_labels(figure, axes)
+
+
+@styled
+def plot_rounding(name: str, std: float, n: int = 1000) -> None:
+    """The score of samples against the mean of the input, computed in float64 and in float32, on the exact law."""
+    means = torch.linspace(-24, 0, 97, dtype=torch.float64)
+    row = lookup(name)
+    _, (axes,) = panels()
+    axes.plot(means, score_curve(row, means, std), color=GREEN, label="exact")
+    for kind, colour, mark in ((torch.float64, BLUE, "o"), (torch.float32, VERMILION, "s")):
+        rounded = [sample_score(lambda x, k=kind: row.function(x.to(k)).double(), m, std, n, 1) for m in means.tolist()]
+        label = str(kind).removeprefix("torch.")
+        axes.plot(means, rounded, mark, color=colour, markersize=5, alpha=0.8, label=label)
+        dead = [mean for mean, score in zip(means.tolist(), rounded, strict=True) if math.isnan(score)]
+        if dead:
+            axes.axvspan(min(dead), max(dead), color=colour, alpha=0.12, linewidth=0)
+            axes.text(max(dead) - 0.2, 0.3, f"{label}:\nundefined", color=colour, ha="right", fontsize=13)
+    axes.set(title=f"{row.title}, std {std:g}, n = {n}", xlabel="mean of the input")
+    _score_axis(axes)
+    axes.legend(loc="lower right")
 
 
 @styled

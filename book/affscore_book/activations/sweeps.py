@@ -23,6 +23,8 @@ __all__ = ["FIGURE_8", "Sweep", "load_sweep", "pooled_score", "sample_score"]
 
 #: The nine activations of the paper's Figure 8, in its order.
 FIGURE_8 = ("sigmoid", "relu", "gelu", "relu6", "leaky_relu", "tanh", "hardtanh", "silu", "hardswish")
+# Where "non-linear" may begin: the paper names no number.
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def sample_score(
@@ -84,18 +86,37 @@ class Sweep:
             scores[name] = np.stack([score_curve(name, self.means, std) for std in self.stds], axis=1) + 0 * ours
         return Sweep(self.means, self.stds, scores, self.settings | {"n": "infinite", "d": 1}, self.made_with)
 
-    def lowest(self, name: str) -> float:
-        """The lowest score of an activation over all means and standard deviations."""
-        return float(np.nanmin(self.scores[name]))
+    def average(self, name: str, where: np.ndarray | None = None) -> float:
+        """The mean of the scores of an activation that are defined; ``where`` chooses among them, shape (m, s)."""
+        scores = self.scores[name] if where is None else self.scores[name][where]
+        return float(np.nanmean(scores))
 
-    def average(self, name: str) -> float:
-        """The mean of the scores of an activation that are defined."""
-        return float(np.nanmean(self.scores[name]))
+    def alive(self, name: str) -> np.ndarray:
+        """Where an activation has a score; bool, shape (m, s)."""
+        return ~np.isnan(self.scores[name])
+
+    def gap(self, name: str, other: str) -> tuple[float, tuple[float, float]]:
+        """Mean difference of two activations' scores where both have one, and its range over the standard deviations.
+
+        Averages over different inputs cannot be compared: where ReLU has no score, SiLU has a low one.
+        """
+        both = self.alive(name) & self.alive(other)
+        apart = self.scores[name] - self.scores[other]
+        single = [float(apart[rows, j].mean()) for j, rows in enumerate(both.T) if rows.any()]
+        return float(apart[both].mean()), (min(single), max(single))
 
     def non_linear_means(self, name: str, threshold: float = 0.9) -> int:
         """At how many means the middle of the box, the median over the standard deviations, is below the threshold."""
         boxes = [row[~np.isnan(row)] for row in self.scores[name]]
         return sum(bool(np.median(box) < threshold) for box in boxes if len(box))
+
+    def extra_means(self, name: str, other: str) -> tuple[int, tuple[int, int]]:
+        """How many more means are non-linear than for another activation, and the range over the thresholds.
+
+        The number is for a threshold of 0.9, the range for 0.5, 0.6, 0.7, 0.8, 0.9 and 0.95.
+        """
+        extra = {t: self.non_linear_means(name, t) - self.non_linear_means(other, t) for t in THRESHOLDS}
+        return extra[0.9], (min(extra.values()), max(extra.values()))
 
     def __repr__(self) -> str:
         sizes = f"{len(self.scores)} activations, {len(self.means)} means, {len(self.stds)} standard deviations"

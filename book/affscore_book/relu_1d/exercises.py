@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from affscore_book.kit.checks import report
@@ -20,13 +18,6 @@ def check_half(share: float) -> None:
     if not abs(score - 0.5) < 5e-4:
         return report("relu-1d-half", False, "", f"with this share the score is {score:.3f}.")
     report("relu-1d-half", True, "whatever the width of the range: only the share counts.", "")
-
-
-def check_cube(r: float) -> None:
-    """Is ``r`` the correlation of X and X^3 for X uniform on [-1, 1]?"""
-    if abs(r - math.sqrt(21) / 5) < 5e-4:
-        return report("relu-1d-cube", True, "by the theorem the score is 1 minus the root of 1 - r.", "")
-    report("relu-1d-cube", False, "", "divide E X^4 by the root of\nE X^2 times E X^6; E X^k = 1 / (k + 1) for even k.")
 
 
 def check_step(score: float) -> None:

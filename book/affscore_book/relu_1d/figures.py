@@ -10,16 +10,22 @@ from torch import Tensor
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore.score import affine_map, affinity_score, wasserstein2
-from affscore_book.relu_1d.exact import correlation_score, gaussian_input, monotone_score, uniform_input
+from affscore_book.relu_1d.exact import gaussian_input, monotone_score, uniform_input
 
 __all__ = [
-    "plot_correlation", "plot_figure_3", "plot_gaussian", "plot_limits", "plot_module", "plot_relatives",
-    "plot_sorting", "plot_symmetry", "plot_three_ranges",
+    "plot_figure_3", "plot_gaussian", "plot_limits", "plot_module", "plot_relatives", "plot_symmetry",
+    "plot_three_ranges",
 ]  # fmt: skip
 
 
-def _line(start: float, stop: float, n: int = 401) -> Tensor:
-    return torch.linspace(start, stop, n, dtype=torch.float64)
+# How close to a range of constant outputs, where there is no score, a curve is drawn: its score is 1e-6 there.
+CLOSE = 1e-12
+
+
+def _line(start: float, stop: float, n: int = 401, *, ends: tuple[float, ...] = ()) -> Tensor:
+    """So many points, and the ``ends`` where a curve has to arrive at 0 and equal steps would stop short of it."""
+    points = torch.linspace(start, stop, n, dtype=torch.float64)
+    return torch.cat([points, torch.tensor(ends, dtype=torch.float64)]).sort().values
 
 
 @styled
@@ -44,34 +50,6 @@ def plot_three_ranges() -> None:
 
 
 @styled
-def plot_sorting() -> None:
-    """The same two sets of points on the line, coupled at random and coupled in order, with the cost of each."""
-    rng = np.random.default_rng(3)
-    source, target = np.sort(rng.normal(size=7)), np.sort(1.5 * rng.normal(size=7))
-    _, axes = panels(2, 1, height=5.2, sharex=True)
-    for axis, partner, title in zip(axes, (rng.permutation(7), np.arange(7)), ("at random", "in order"), strict=True):
-        cost = np.mean((source - target[partner]) ** 2)
-        axis.plot([source, target[partner]], [1, 0], color=INK, linewidth=1.5)
-        axis.plot(source, np.ones(7), "o", color=VERMILION, markersize=10)
-        axis.plot(target, np.zeros(7), "s", color=BLUE, markersize=10)
-        axis.set_title(f"coupled {title}: mean squared distance {cost:.2f}")
-        axis.set(yticks=[0, 1], yticklabels=["target", "source"], ylim=(-0.25, 1.25))
-        axis.grid(False)
-    axes[-1].set_xlabel("position on the line")
-
-
-@styled
-def plot_correlation() -> None:
-    """The score of a non-decreasing activation against the correlation of its inputs and outputs."""
-    r = _line(0, 1)
-    _, (axis,) = panels(height=3.8)
-    axis.plot(r, correlation_score(r), color=GREEN, label="score = 1 − √(1 − r)")
-    axis.plot(r, r**2, "--", color=INK, label="R² = r²")
-    axis.set(xlabel="correlation r of input and output", ylabel="score, R²")
-    axis.legend()
-
-
-@styled
 def plot_figure_3(n: int, seed: int) -> None:
     """Numerator, denominator and score for X ~ U(-a, -a + 5): one sample of n points for each a, and the curves."""
     rng = np.random.default_rng(seed)
@@ -84,7 +62,7 @@ def plot_figure_3(n: int, seed: int) -> None:
         bound = (2 * y.var(correction=0)).sqrt()
         score = affinity_score(x, y, covariance="empirical")
         dots.append([wasserstein2(image, y).item(), bound.item(), score.item()])
-    fine = _line(0, 5)[:-1]
+    fine = _line(0, 5, ends=(5 - CLOSE,))[:-1]
     exact = uniform_input(-fine, 5 - fine)
     _, axes = panels(3, 1, height=9, sharex=True)
     curves = [
@@ -134,9 +112,9 @@ def plot_limits() -> None:
 def plot_gaussian() -> None:
     """ReLU's score for N(m, 1) against m, near the kink and, with a logarithmic axis, far into the dead range."""
     _, axes = panels(2, 1, height=7)
-    near, far = _line(-4, 4), _line(-30, 2)
-    axes[0].plot(near, gaussian_input(near, 1.0).score, color=GREEN, label="Gaussian, std 1")
     half = 3**0.5
+    near, far = _line(-4, 4, ends=(CLOSE - half,)), _line(-30, 2)
+    axes[0].plot(near, gaussian_input(near, 1.0).score, color=GREEN, label="Gaussian, std 1")
     axes[0].plot(near, uniform_input(near - half, near + half).score, "--", color=BLUE, label="uniform, std 1")
     axes[0].set_ylabel("affinity score")
     axes[0].legend()
@@ -147,7 +125,7 @@ def plot_gaussian() -> None:
 @styled
 def plot_relatives() -> None:
     """LeakyReLU for some slopes, and hardtanh, for inputs uniform on a range of width 5."""
-    middle = _line(-5, 5)
+    middle = _line(-5, 5, ends=(CLOSE - 2.5, CLOSE - 3.5, 3.5 - CLOSE))
     ends = (middle - 2.5, middle + 2.5)
     _, axes = panels(2, 1, height=7, sharex=True)
     for slope, colour, dash in ((0.0, GREEN, "-"), (0.1, BLUE, "--"), (0.3, VERMILION, "-."), (0.6, PURPLE, ":")):

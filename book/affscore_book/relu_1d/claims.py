@@ -1,0 +1,55 @@
+"""What the paper reads off its Figure 3, as numbers that may fail.
+
+Source: Bouniot et al., "From Alexnet to Transformers", CVPR 2025, section 3.2 and Figure 3; the slides.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from affscore_book.kit.claims import Claim, ClaimTable
+from affscore_book.relu_1d.exact import uniform_input
+
+__all__ = ["WIDTH", "denominator_share", "figure_3", "lowest_score", "numerator_ratio"]
+
+WIDTH = 5.0  # inputs are uniform on [-a, -a + 5]
+
+
+def _logs() -> tuple[Tensor, Tensor]:
+    """Logarithms of numerator and denominator for a range over those of its mirror image; a below half the width."""
+    a = torch.linspace(0.01, 2.49, 249, dtype=torch.float64)
+    here, mirrored = uniform_input(-a, WIDTH - a), uniform_input(a - WIDTH, a)
+    return (here.w2 / mirrored.w2).log(), (here.bound / mirrored.bound).log()
+
+
+def numerator_ratio() -> float:
+    """The largest factor between the numerators of a range and of its mirror image; below the root of 2."""
+    return math.exp(_logs()[0].abs().max())
+
+
+def denominator_share() -> float:
+    """The smallest share of the denominator in the asymmetry of ``1 - score``, on a logarithmic scale."""
+    numerator, denominator = _logs()
+    return (-denominator / (numerator - denominator)).min().item()
+
+
+def lowest_score(least: float = 0.1) -> float:
+    """The lowest score where the denominator is at least ``least`` of its largest value."""
+    a = torch.linspace(0, WIDTH - 0.001, 5000, dtype=torch.float64)
+    every = uniform_input(-a, WIDTH - a)
+    return every.score[every.bound > least * every.bound.max()].min().item()
+
+
+def figure_3() -> ClaimTable:
+    """The two readings of Figure 3 that have a rule, and what the slides do not tell."""
+    paper, talk = "CVPR 2025, section 3.2", "slides, Displacement of mass with ReLU"
+    return ClaimTable(
+        [
+            Claim("smallest part of the denominator", paper, "main source", denominator_share(), (0.5, math.inf)),
+            Claim("lowest score, denominator not small", paper, "not near 0", lowest_score(), (0.1, math.inf)),
+            Claim("ReLU on five inputs", talk, "0.13 to 1", None, None, "the inputs"),
+        ]
+    )
