@@ -19,7 +19,15 @@ def test_exercises_accept_right_answers_and_explain_wrong_ones(capsys):
     assert "cannot be told" in said(capsys, exercises.check_function, torch.sqrt)
     right = torch.tensor([[2.0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, -1], [0, 0, -3, 0]])
     assert said(capsys, exercises.check_prelu, right).startswith("Right")
-    assert said(capsys, exercises.check_prelu, torch.eye(4)).startswith("Not yet: it belongs")
+    shear = right.clone()
+    shear[1, 0] = 0
+    assert said(capsys, exercises.check_prelu, shear).startswith("Right")  # one new channel is made of both
+    apart = shear.clone()
+    apart[0, 1] = 0
+    swapped = right.clone()
+    swapped[:2, :2] = torch.tensor([[0.0, 2.0], [1.0, 0.0]])
+    for unmixed in (apart, swapped, torch.eye(4)):
+        assert said(capsys, exercises.check_prelu, unmixed).startswith("Not yet: it belongs")
     assert "needs equal slopes" in said(capsys, exercises.check_prelu, right.abs())
     torch.manual_seed(0)
     network = resnet20(2, channels=1).eval()

@@ -1,5 +1,7 @@
 """The figures show what they are given."""
 
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -7,6 +9,9 @@ import torch
 
 from affscore_book.symmetries import figures
 from affscore_book.symmetries.groups import PReLUGroup
+from affscore_book.symmetries.rotations import load_rotations
+
+STORED = Path(__file__).parents[2] / "book" / "data" / "symmetries" / "rotations.json"
 
 pytestmark = pytest.mark.usefixtures("figures_closed")
 
@@ -26,6 +31,27 @@ def test_every_entry_of_a_matrix_and_its_phi_is_written():
     first = plt.gcf().axes[0]
     assert len(first.texts) == int((a != 0).sum())
     assert first.texts[0].get_text().replace("\u2212", "-") == f"{a[0, 0]:.1f}"
+
+
+def test_each_activation_has_a_panel_with_both_signs():
+    figures.plot_violations(["relu", "square", "tanh"])
+    panels = {axes.get_title(): axes.lines for axes in plt.gcf().axes if axes.lines}
+    assert list(panels) == ["ReLU", "square", "tanh"]
+    positive, negative = (line.get_ydata() for line in panels["ReLU"])
+    assert positive.max() == 0 and negative.min() == 1
+    positive, negative = (line.get_ydata() for line in panels["tanh"])
+    np.testing.assert_allclose(positive, negative, atol=1e-12)
+    assert positive.min() == 0 and positive.max() > 0.9
+
+
+def test_every_run_after_training_is_a_mark():
+    stored = load_rotations(STORED)
+    figures.plot_rotations(stored)
+    for axes, names in zip(plt.gcf().axes, (stored.without_norm, stored.folded), strict=True):
+        for mark, kind in (("s", "rotation"), ("o", "group")):
+            drawn = np.concatenate([line.get_ydata() for line in axes.lines if line.get_marker() == mark])
+            runs = np.concatenate([stored.penalties(at, kind, "after", names).ravel() for at in stored.layers])
+            np.testing.assert_allclose(np.sort(drawn), np.sort(runs))
 
 
 def test_joined_networks_are_told_apart_by_their_place():

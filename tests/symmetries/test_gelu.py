@@ -7,7 +7,7 @@ import torch
 from scipy import integrate, special
 
 from affscore_book.activations.catalogue import CATALOGUE
-from affscore_book.symmetries.gelu import homogeneity_gap, homogeneity_slope
+from affscore_book.symmetries.gelu import homogeneity_gap, homogeneity_slope, relative_gap
 
 
 @pytest.mark.parametrize("factor", [0.05, 0.5, 0.99, 1.5, 3.0, 50.0])
@@ -32,3 +32,6 @@ def test_gelus_gap_is_that_of_a_sample():
     gelu = CATALOGUE["gelu"]
     rms = (gelu(3 * x) - 3 * gelu(x)).square().mean().sqrt().item()
     assert homogeneity_gap(3.0).item() == pytest.approx(rms, rel=0.01)
+    relative = rms / (3 * gelu(x).square().mean().sqrt().item())
+    assert relative_gap(3.0).item() == pytest.approx(relative, rel=0.01)
+    assert relative_gap(1.0) == 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from affscore_book.kit.statistics import student_interval
 from affscore_book.symmetries.rotations import load_rotations
 
 DATA = Path(__file__).resolve().parents[2] / "book" / "data" / "symmetries"
@@ -33,6 +34,30 @@ def test_stored_rotations_are_complete_and_consistent():
         stored.penalties("relu1", "group", "later")
     with pytest.raises(ValueError, match="no run with layer 'relu9'"):
         stored.penalties("relu9", "group", "after")
+
+
+def test_what_rotations_cost_more_is_a_difference_of_means_for_each_network():
+    stored = load_rotations(ROTATIONS)
+    assert sorted(stored.without_norm + stored.folded) == sorted(stored.networks)
+    assert stored.without_norm and all(name.startswith("myrtle_without_norm") for name in stored.without_norm)
+    for names in (stored.without_norm, stored.folded):
+        found = stored.excess("after", names)
+        assert found.shape == (len(stored.layers), len(names))
+        for at, name in enumerate(names):
+            alone = [stored.penalties("relu3", kind, "after", [name]).mean() for kind in ("rotation", "group")]
+            assert found[2, at] == pytest.approx(alone[0] - alone[1])
+    # Least squares leaves a group element nothing to lose, so there the difference is the rotation's penalty.
+    np.testing.assert_allclose(
+        stored.excess("least_squares")[3], stored.penalties("relu4", "rotation", "least_squares").mean(1), atol=1e-9
+    )
+
+
+def test_two_networks_decide_nothing_and_four_agree():
+    """The verdicts of the chapter: a network is one observation, so two of them leave a wide interval."""
+    stored = load_rotations(ROTATIONS)
+    plain, folded = (student_interval(stored.excess("after", n).mean(0)) for n in (stored.without_norm, stored.folded))
+    assert plain.low < 0 < plain.mean
+    assert folded.low > 0
 
 
 def test_only_draws_that_every_network_has_are_compared(tmp_path):

@@ -34,13 +34,14 @@ def check_prelu(matrix: Tensor) -> None:
     reason = group.why_not(matrix)
     if reason:
         return report("symmetries-prelu", False, "", reason)
-    mixes = bool((matrix[:2, :2] != 0).all())
+    mixes = bool((matrix[:2, :2] != 0).all(1).any())  # one new channel made of both is enough: a shear mixes
     flips = bool(matrix[2, 3] < 0 and matrix[3, 2] < 0)
     report(
         "symmetries-prelu",
         mixes and flips,
         "slope 1 mixes, and slopes whose product is 1 swap with a sign.",
-        "it belongs to the group, but it should mix the first two channels, and swap the last two with negative signs.",
+        "it belongs to the group, but a new channel should be made of both first ones, and the last two should swap "
+        "with negative signs.",
     )
 
 

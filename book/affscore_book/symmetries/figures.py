@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from torch import Tensor
 
-from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
+from affscore.plots import BLUE, GREEN, INK, SKY, VERMILION, panels, styled
 from affscore_book.activations.catalogue import lookup
-from affscore_book.kit.statistics import student_interval
 from affscore_book.symmetries.detector import violations
 from affscore_book.symmetries.gelu import homogeneity_gap, homogeneity_slope
 from affscore_book.symmetries.rotations import Rotations
@@ -23,9 +22,6 @@ __all__ = [
     "plot_rotations",
     "plot_violations",
 ]
-
-COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
-STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), "-")
 
 
 @styled
@@ -76,21 +72,20 @@ def _ray(panel, direction, colour, style, width, alpha) -> None:
 
 @styled
 def plot_violations(names: Sequence[str], reach: float = 1e3) -> None:
-    """How badly each lambda fails to be a symmetry of one channel, for negative and for positive lambda."""
+    """How badly each lambda fails to be a symmetry of one channel: a panel for each of six activations or fewer."""
     factors = np.concatenate([[1.0], np.geomspace(1.02, 30, 60)])
     factors = np.concatenate([1 / factors[:0:-1], factors])
-    _, axes = panels(1, 2, height=4.6, sharey=True)
-    for panel, sign in zip(axes, (-1, 1), strict=True):
-        for name, colour, style in zip(names, COLOURS, STYLES, strict=False):
+    figure, axes = panels((len(names) + 1) // 2, 2, height=7.2, sharex=True, sharey=True)
+    for panel, name in zip(axes, names, strict=False):
+        for sign, colour, style, width in ((1, SKY, "-", 6), (-1, VERMILION, "--", 2.5)):
             values = violations(name, sign * factors, reach=reach)
-            panel.plot(sign * factors, values, linestyle=style, color=colour, label=lookup(name).title)
-        panel.set_xscale("log" if sign > 0 else "symlog", **({} if sign > 0 else {"linthresh": 0.03, "linscale": 0.01}))
-        ticks = sign * np.array([0.1, 1, 10])
-        panel.set_xticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
+            panel.plot(factors, values, style, color=colour, linewidth=width, label=f"λ {'>' if sign > 0 else '<'} 0")
+        panel.set(title=lookup(name).title, xscale="log", ylim=(-0.08, 1.08), yticks=[0, 0.5, 1])
+        panel.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
         panel.minorticks_off()
-        panel.set(xlim=sorted((sign * 0.03, sign * 32)), xlabel=f"λ {'<' if sign < 0 else '>'} 0")
-    axes[0].set(ylabel="violation (0: symmetry)", ylim=(-0.05, 1.05))
-    axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    figure.supxlabel("|λ|", fontsize=15)
+    figure.supylabel("violation (0: symmetry)", fontsize=15)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
 
 
 @styled
@@ -142,33 +137,25 @@ def plot_residual(changes: Mapping[str, float]) -> None:
 
 @styled
 def plot_rotations(stored: Rotations) -> None:
-    """Figure 4: accuracy points lost by layer, mean and 95 % interval over networks; single rotations beside it.
+    """Figure 4: points lost by layer after training on, for networks without batch norm and with folded batch norm.
 
-    A network is one observation: its draws are averaged before the interval. Each column of small marks is a network,
-    each mark a random rotation; open marks were trained without batch norm.
+    A column of marks is a network, a mark one random matrix; rotations are filled squares, elements of G_ReLU circles.
     """
-    figure, axes = panels(2, 1, height=8.0, sharex=True)
+    figure, axes = panels(2, 1, height=7.4, sharex=True, sharey=True)
     at = np.arange(1, len(stored.layers) + 1)
-    titles = {"least_squares": "next layer by least squares", "after": "then later layers trained"}
-    means = (("group", -0.33, BLUE, "o", "G_ReLU, mean"), ("rotation", -0.19, VERMILION, "s", "rotation, mean"))
-    for panel, (stage, title) in zip(axes, titles.items(), strict=True):
-        for kind, offset, colour, mark, label in means:
-            found = [student_interval(stored.penalties(layer, kind, stage).mean(1)) for layer in stored.layers]
-            mean, low, high = np.array(found).T
-            bars = [mean - low, high - mean]
-            panel.errorbar(at + offset, mean, bars, fmt=mark, color=colour, markersize=9, capsize=5, label=label)
+    groups = (("trained without batch norm", stored.without_norm), ("batch norm folded", stored.folded))
+    kinds = (("rotation", VERMILION, "s", "rotation"), ("group", BLUE, "o", "element of G_ReLU"))
+    for panel, (title, names) in zip(axes, groups, strict=True):
         for place, layer in zip(at, stored.layers, strict=True):
-            columns = place + np.linspace(-0.05, 0.35, len(stored.networks))
-            for column, name in zip(columns, stored.networks, strict=True):
-                points = stored.penalties(layer, "rotation", stage, [name])[0]
-                face = "white" if "without_norm" in name else VERMILION
-                panel.plot(np.full(len(points), column), points, "-", color=VERMILION, linewidth=1, alpha=0.5)
-                panel.plot(np.full(len(points), column), points, "o", color=VERMILION, markersize=4, mfc=face, mew=1)
+            for column, name in zip(place + 0.12 * (np.arange(len(names)) - (len(names) - 1) / 2), names, strict=True):
+                for kind, colour, mark, _ in kinds:
+                    points = stored.penalties(layer, kind, "after", [name])[0]
+                    x = np.full(len(points), column)
+                    panel.plot(x, points, "-", color=colour, linewidth=1.5, alpha=0.6)
+                    panel.plot(x, points, mark, color=colour, markersize=7, mfc=colour if mark == "s" else "white")
         panel.axhline(0, color=INK, linewidth=1.5)
         panel.set(title=title, ylabel="points lost")
-    handles, labels = axes[1].get_legend_handles_labels()
-    for face, label in ((VERMILION, "one rotation"), ("white", "... without batch norm")):
-        handles += axes[1].plot([], [], "o-", color=VERMILION, markersize=4, mfc=face, mew=1, linewidth=1)
-        labels.append(label)
-    figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False)
+    handles = [axes[0].plot([], [], mark, color=colour, markersize=7, mfc=colour if mark == "s" else "white")[0]
+               for _, colour, mark, _ in kinds]  # fmt: skip
+    figure.legend(handles, [label for *_, label in kinds], loc="outside upper center", ncols=2, frameon=False)
     axes[1].set(xlabel="activation whose input is multiplied by A", xticks=at)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["homogeneity_gap", "homogeneity_slope"]
+__all__ = ["homogeneity_gap", "homogeneity_slope", "relative_gap"]
 
 
 def homogeneity_slope() -> float:
@@ -51,11 +51,23 @@ def homogeneity_gap(factors: Any) -> Tensor:
     tensor([0.0000, 0.1767], dtype=torch.float64)
     """
     a = torch.as_tensor(factors, dtype=torch.float64)
-
-    def moment(a: Tensor, b: Tensor) -> Tensor:
-        p, q = 1 + a**2, 1 + b**2
-        angle = torch.atan2(a * b, (1 + a**2 + b**2).sqrt())  # arcsin(r), without its cancellation near r = 1
-        return 0.25 + (angle + a * b * (1 / p + 1 / q) / (1 + a**2 + b**2).sqrt()) / (2 * math.pi)
-
     one = torch.ones_like(a)
-    return a * (moment(a, a) - 2 * moment(a, one) + moment(one, one)).clamp(min=0).sqrt()
+    return a * (_moment(a, a) - 2 * _moment(a, one) + _moment(one, one)).clamp(min=0).sqrt()
+
+
+def relative_gap(factors: Any) -> Tensor:
+    """:func:`homogeneity_gap` divided by the root mean square of lambda GELU(X), float64, the shape of ``factors``.
+
+    >>> relative_gap([1.0, 2.0])
+    tensor([0.0000, 0.1355], dtype=torch.float64)
+    """
+    a = torch.as_tensor(factors, dtype=torch.float64)
+    one = torch.ones_like(a)
+    return homogeneity_gap(a) / (a * _moment(one, one).sqrt())
+
+
+def _moment(a: Tensor, b: Tensor) -> Tensor:
+    """E[X^2 Phi(aX) Phi(bX)] for a standard normal X."""
+    p, q = 1 + a**2, 1 + b**2
+    angle = torch.atan2(a * b, (1 + a**2 + b**2).sqrt())  # arcsin(r), without its cancellation near r = 1
+    return 0.25 + (angle + a * b * (1 / p + 1 / q) / (1 + a**2 + b**2).sqrt()) / (2 * math.pi)

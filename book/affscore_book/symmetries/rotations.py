@@ -66,6 +66,27 @@ class Rotations:
         draws = sorted(draw for draw in {draw for _, draw in found} if all((name, draw) in found for name in names))
         return np.array([[100 * (start[name] - found[name, draw]) for draw in draws] for name in names])
 
+    @property
+    def without_norm(self) -> list[str]:
+        """The networks that were trained without batch norm, as in the paper; the others' was folded afterwards."""
+        return [name for name in self.networks if "without_norm" in name]
+
+    @property
+    def folded(self) -> list[str]:
+        """The networks whose batch norm was folded into the convolutions after training."""
+        return [name for name in self.networks if name not in self.without_norm]
+
+    def excess(self, stage: str, networks: Collection[str] | None = None) -> np.ndarray:
+        """What rotations cost more than elements of G_ReLU, in points: means over draws, (layers, networks).
+
+        Arguments and errors are those of :meth:`penalties`.
+        """
+        rotation, group = (
+            np.array([self.penalties(layer, kind, stage, networks).mean(1) for layer in self.layers])
+            for kind in ("rotation", "group")
+        )
+        return rotation - group
+
     def _some(self, layer: str, kind: str) -> list[dict[str, Any]]:
         found = [run for run in self.runs if run["layer"] == layer and run["kind"] == kind]
         if not found:

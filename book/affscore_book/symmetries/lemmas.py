@@ -1,0 +1,149 @@
+"""The paper's small statements about intertwiners as computations that can fail.
+
+Source: Godfrey, Brown, Emerson, Kvinge, "On the Symmetries of Deep Learning Models and their Internal
+Representations", NeurIPS 2022, theorem 3.3, lemmas 3.1, E.7 and E.12, and appendix E.7.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from affscore_book.activations.catalogue import ActivationFunction, Function, lookup
+from affscore_book.kit.checking import square_matrix, whole
+from affscore_book.kit.draws import random_rotation
+from affscore_book.symmetries.groups import Monomial
+from affscore_book.symmetries.table import defect
+
+__all__ = ["distinct_rays", "keeps_axes", "passes", "ranked_first", "sample_kinds", "slope_gap", "unit_values"]
+
+
+def sample_kinds(n: int, seed: int) -> dict[str, Tensor]:
+    """One random invertible matrix (n, n), float64, of each of six kinds; only the first is in the group of ReLU.
+
+    >>> list(sample_kinds(3, 0))
+    ['element of G_ReLU', 'one sign turned', 'permutation with signs', 'one entry added', 'rotation', 'normal entries']
+    """
+    whole("n", n, 2)
+    generator = torch.Generator().manual_seed(seed)
+    element = Monomial("positive").sample(n, generator)
+    turned, added = element.clone(), element.clone()
+    turned[0] *= -1
+    added[0, (int(element[0].argmax()) + 1) % n] = 1e-3
+    signs = Monomial("one", flip=-1).sample(n, generator)
+    signs[0] *= -signs[0].sum()  # at least one sign is -1
+    return {
+        "element of G_ReLU": element,
+        "one sign turned": turned,
+        "permutation with signs": signs,
+        "one entry added": added,
+        "rotation": random_rotation(n, generator),
+        "normal entries": torch.randn(n, n, generator=generator, dtype=torch.float64),
+    }
+
+
+def keeps_axes(a: Tensor) -> bool:
+    """Whether ``a`` (n, n) maps the rays along the coordinate axes onto each other (Theorem 3.3).
+
+    >>> keeps_axes(torch.tensor([[0.0, 2.0], [1.0, 0.0]])), keeps_axes(torch.tensor([[0.0, -2.0], [1.0, 0.0]]))
+    (True, False)
+    """
+    images = _rays(square_matrix("a", a).double().T)
+    distances = torch.cdist(images, torch.eye(len(a), dtype=torch.float64))
+    on_axis = distances < 1e-9
+    return bool((on_axis.sum(0) == 1).all() and (on_axis.sum(1) == 1).all())
+
+
+def distinct_rays(matrices: Tensor, vector: Tensor) -> int:
+    """How many different rays the matrices (k, n, n) make of the ray through a vector (n,).
+
+    >>> distinct_rays(torch.stack([torch.eye(2), 3 * torch.eye(2), torch.eye(2).flip(0)]), torch.tensor([1.0, 0.0]))
+    2
+    """
+    images = _rays(matrices.double() @ vector.double())
+    return len(torch.unique((images * 1e9).round() + 0.0, dim=0))
+
+
+def _rays(vectors: Tensor) -> Tensor:
+    return vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
+
+
+def passes(function: str | ActivationFunction | Function, a: Tensor) -> bool:
+    """Whether a matrix (n, n) passes through an activation, decided from values alone.
+
+    By Lemma 3.1 nothing but ``sigma(A) sigma(I)^-1`` can stand on the other side. ``a`` passes if that matrix is
+    invertible and the two sides differ by at most 1e-10 (:func:`~affscore_book.symmetries.table.defect`). Raises
+    ValueError where sigma(I) is singular.
+
+    >>> passes("relu", torch.diag(torch.tensor([2.0, 3.0]))), passes("relu", torch.tensor([[1.0, 1.0], [0.0, 1.0]]))
+    (True, False)
+    """
+    a = square_matrix("a", a).double()
+    sigma = lookup(function)
+    identity = sigma(torch.eye(len(a), dtype=torch.float64))
+    if torch.linalg.matrix_rank(identity) < len(a):
+        raise ValueError("sigma of the identity is singular, so Lemma 3.1 gives no candidate.")
+    other = sigma(a) @ torch.linalg.inv(identity)
+    other = torch.where(other.abs() > 1e-12 * other.abs().max(), other, 0.0)  # rounding would show in the tails
+    return bool(torch.linalg.matrix_rank(other) == len(a)) and defect(function, a, other) <= 1e-10
+
+
+def unit_values(function: str | ActivationFunction | Function, n: int) -> tuple[bool, bool]:
+    """Lemma E.7: is sigma(I) invertible, by sigma(0) and sigma(1) alone, and by its singular values?
+
+    The lemma asks for sigma(1) != sigma(0) and sigma(1) != -(n - 1) sigma(0): the eigenvalues of sigma(I) are the
+    differences.
+
+    >>> unit_values("relu", 4), unit_values(torch.ones_like, 4)
+    ((True, True), (False, False))
+    """
+    whole("n", n, 1)
+    sigma = lookup(function)
+    zero, one = sigma(torch.tensor([0.0, 1.0], dtype=torch.float64)).tolist()
+    differences = (one + (n - 1) * zero, *((one - zero,) if n > 1 else ()))
+    scale = abs(zero) + abs(one)
+    by_lemma = scale > 0 and all(abs(value) > 1e-12 * n * scale for value in differences)
+    sizes = torch.linalg.svdvals(sigma(torch.eye(n, dtype=torch.float64)))
+    return by_lemma, bool(sizes[-1] > 1e-12 * n * scale)
+
+
+def slope_gap(function: str | ActivationFunction | Function, a: Tensor, b: Tensor) -> float:
+    """Lemma E.12: how far sigma'((A x)_i) a_ij is from b_ij sigma'(x_j) at worst, relative, at 200 normal points.
+
+    Where sigma(A x) = B sigma(x), the slopes obey this too. It is why rows of A have one entry: sigma'((A x)_i)
+    depends on every x_k with a_ik != 0, and the right side on x_j alone.
+
+    >>> a = torch.diag(torch.tensor([2.0, 3.0]))
+    >>> slope_gap("relu", a, a), slope_gap("tanh", a, a) > 0.1
+    (0.0, True)
+    """
+    a, b = square_matrix("a", a).double(), square_matrix("b", b).double()
+    x = torch.randn(200, len(a), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    sigma = lookup(function)
+
+    def slope(at: Tensor) -> Tensor:
+        at = at.detach().requires_grad_()
+        value = sigma(at)
+        # A staircase has no slope for autograd to find: it is 0.
+        return torch.autograd.grad(value.sum(), at)[0] if value.requires_grad else torch.zeros_like(at)
+
+    left, right = slope(x @ a.T)[:, :, None] * a, b * slope(x)[:, None, :]
+    scale = (left.abs() + right.abs()).max()
+    return float((left - right).abs().max() / scale) if scale else 0.0
+
+
+def ranked_first(n: int, rank: int = 1) -> float:
+    """How many positive values an entry needs before matrices (n, n) of a rank outnumber G_ReLU (appendix E.7).
+
+    With q positive values an entry, G_ReLU has about n! q^n matrices, n! for the orders, and there are about
+    (2 q)^(2 n r - r^2) of rank r: the first are fewer once q passes the number returned.
+
+    >>> round(ranked_first(64), 1)
+    6.4
+    """
+    whole("n", n, 2)
+    whole("rank", rank, 1)
+    dimensions = 2 * n * rank - rank**2
+    return math.exp((math.lgamma(n + 1) - dimensions * math.log(2)) / (dimensions - n))
