@@ -1,0 +1,66 @@
+"""Sphinx extension: how long a chapter takes, counted while the book is built.
+
+In a notebook the line on its run time points to the introduction. On the page it says how long reading, the exercises
+and a run take: 150 words a minute and half a minute a figure outside solutions, the minutes that the exercises state,
+and the seconds that ``.ci/execute.py`` measured last.
+"""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+WORDS_A_MINUTE, MINUTES_A_FIGURE = 150, 0.5
+PLACE = re.compile(r"\*\*Run time:\*\* in the table of the \[introduction\]\([^)]*\)\.")
+PICTURES = {"image/png", "application/vnd.jupyter.widget-view+json"}
+
+
+def solution(cell: dict) -> bool:
+    return any(tag.startswith("solution:") for tag in cell["metadata"].get("tags", []))
+
+
+def words(text: str) -> int:
+    """Words of Markdown; a formula counts as one, an address as none."""
+    text = re.sub(r"\$\$.*?\$\$|\$[^$]*\$", " formula ", text, flags=re.DOTALL)
+    return len(re.findall(r"\w[\w'’-]*", re.sub(r"\]\([^)]*\)", " ", text)))
+
+
+def minutes(cells: list[dict]) -> tuple[int, int]:
+    """Minutes to read a notebook without its solutions, and to solve its exercises as they state it."""
+    shown = [cell for cell in cells if not solution(cell)]
+    texts = ["".join(cell["source"]) for cell in shown if cell["cell_type"] == "markdown"]
+    figures = sum(bool(PICTURES & set(output.get("data", {}))) for cell in shown for output in cell.get("outputs", []))
+    exercises = sum(int(number) for text in texts for number in re.findall(r"\*.*?of 5, (\d+) minutes\.\*", text))
+    return round(sum(map(words, texts)) / WORDS_A_MINUTE + MINUTES_A_FIGURE * figures), exercises
+
+
+def seconds(folder: Path) -> dict[str, str]:
+    """Maps a chapter's title to the seconds of its last run."""
+    with (folder / "data" / "run_times.csv").open(newline="", encoding="utf-8") as file:
+        return dict(list(csv.reader(file))[1:])
+
+
+def read(app: Sphinx, docname: str, source: list[str]) -> None:
+    path = Path(app.env.doc2path(docname))
+    if path.suffix != ".ipynb":
+        return
+    content = json.loads(source[0])
+    first = content["cells"][0]
+    text = "".join(first["source"])
+    title = text.splitlines()[0].removeprefix("# ")
+    reading, exercises = minutes(content["cells"])
+    time = f"**Time:** about {reading} minutes to read"
+    time += f" and {exercises} for the exercises" if exercises else ""
+    run = seconds(path.parent).get(title)
+    if run is None or not PLACE.search(text):
+        raise ExtensionError(f"{docname}: its first cell, or run_times.csv, does not say how long a run takes.")
+    first["source"] = PLACE.sub(f"{time}; every cell runs in {run} seconds on two cores.", text)
+    source[0] = json.dumps(content)
+
+
+def setup(app: Sphinx) -> dict:
+    app.connect("source-read", read)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,49 @@
+"""The minutes at the head of a chapter."""
+
+import csv
+import re
+
+import pytest
+from test_notebooks import EXERCISE, NOTEBOOKS, ROOT, SOLUTION, load, markdown, planted
+
+chapter_minutes = load(ROOT / "book" / "_ext" / "chapter_minutes.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Two words.", 2),
+        ("A formula $a + b$ here", 4),
+        ("$$\na\n+ b\n$$", 1),
+        ("[one](https://a.b/c-d)", 1),
+        ("it's", 1),
+    ],
+)
+def test_formulas_count_once_and_addresses_never(text, count):
+    assert chapter_minutes.words(text) == count
+
+
+def test_solutions_are_not_read_and_exercises_count_what_they_state():
+    long = "word " * 1500
+    base = planted()["cells"]  # one figure
+    reading, exercises = chapter_minutes.minutes(base)
+    assert (reading, exercises) == (0, 0)
+    assert chapter_minutes.minutes([*base, markdown(long), EXERCISE])[0] == 11
+    with_solution = [*base, EXERCISE, SOLUTION, markdown(long, "solution:half"), EXERCISE | {"id": "twice"}]
+    assert chapter_minutes.minutes(with_solution) == (1, 10)
+
+
+@pytest.mark.parametrize("page", NOTEBOOKS)
+def test_the_page_says_what_the_chapter_takes(site, page):
+    shown = re.sub(r"<[^>]+>", "", (site / f"{page}.html").read_text(encoding="utf-8"))
+    found = re.search(
+        r"Time: about (\d+) minutes to read and (\d+) for the exercises; every cell runs in (\d+) s", shown
+    )
+    assert found, "the exercises, the reading or the run have no minutes"
+    reading, exercises, _ = map(int, found.groups())
+    assert reading <= 60 and exercises > 0
+
+
+def test_every_chapter_was_timed():
+    with (ROOT / "book" / "data" / "run_times.csv").open(newline="", encoding="utf-8") as file:
+        assert len(list(csv.reader(file))) == 1 + len(NOTEBOOKS)
