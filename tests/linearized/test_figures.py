@@ -13,9 +13,12 @@ from torch import nn
 from affscore_book.linearized import figures
 from affscore_book.linearized.paths import path_lengths
 from affscore_book.linearized.results import load_runs
+from affscore_book.linearized.trunks import load_trunks, with_mlp
 from affscore_book.relu_1d.exact import gaussian_input
 
-RUNS = load_runs(Path(__file__).parents[2] / "book" / "data" / "linearized")
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "linearized"
+RUNS = load_runs(FOLDER)
+TRUNKS = with_mlp(load_trunks(FOLDER), RUNS)
 LENGTHS = path_lengths(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), torch.zeros(1, 2))
 DRAWN = {
     figures.plot_bending: (),
@@ -30,10 +33,10 @@ DRAWN = {
     figures.plot_cores: (RUNS, {"plain": ("plain", "base")}),
     figures.plot_baselines: (RUNS,),
     figures.plot_score_along_slope: (),
-    figures.plot_layer_scores: (RUNS, ["mlp"]),
     figures.plot_dimension: (RUNS,),
     figures.plot_predictors: (RUNS,),
-    figures.plot_predictors_by_layer: (RUNS, "mlp"),
+    figures.plot_slope_shares: (RUNS,),
+    figures.plot_trunks: (TRUNKS, RUNS.strengths("mlp")[1:4]),
 }
 
 
@@ -68,6 +71,36 @@ def test_survivors_are_shares_of_channels_by_strength_and_layer():
     runs = RUNS.select("plain", start="late", strength=strength)
     shares = [[100 * np.mean(np.array(slopes) != 1) for slopes in run["slopes"].values()] for run in runs]
     np.testing.assert_allclose(image.get_array()[1], np.mean(shares, axis=0), atol=1e-9)
+
+
+def test_accuracy_lost_is_that_of_the_network_without_a_prior_less_the_runs():
+    (axes,) = draw(figures.plot_collapse).axes
+    whole = {s: RUNS.sweep("plain", "base", "late", s)[0]["accuracy"] for s in RUNS.seeds("plain")}
+    runs = RUNS.select("plain", start="late", strength=RUNS.strengths("plain")[0])
+    lost = [100 * (whole[run["seed"]] - run["accuracy"]) for run in runs]
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), lost)
+    line = axes.lines[len(RUNS.strengths("plain"))]
+    assert line.get_ydata()[0] == 0 and line.get_ydata()[-1] > 2
+
+
+def test_slopes_are_shares_of_all_channels_and_those_at_one_stand_apart():
+    for panel, network in zip(draw(figures.plot_slope_shares).axes, RUNS.runs, strict=True):
+        runs = RUNS.select(network, start="late", strength=RUNS.strengths(network)[2])
+        slopes = np.array([slope for run in runs for values in run["slopes"].values() for slope in values])
+        *learned, fixed = (bar.get_height() for bar in panel.patches)
+        assert fixed == pytest.approx(100 * np.mean(slopes == 1))
+        assert sum(learned) + fixed == pytest.approx(100, abs=0.5)  # a few lie outside
+        middle = [height for height in learned if height > 0.5]
+        assert len(middle) >= 8  # spread out, not in a second group
+
+
+def test_cores_stand_over_their_trunks():
+    width, depth = draw(figures.plot_trunks).axes
+    for panel, trunks, which in ((width, ((32, 6), (64, 6), (128, 6)), 0), (depth, ((64, 3), (64, 6), (64, 12)), 1)):
+        means = panel.lines[3]
+        assert list(means.get_xdata()) == [trunk[which] for trunk in trunks]
+        expected = [np.mean([sizes[0, which] for sizes in TRUNKS[trunk].values()]) for trunk in trunks]
+        np.testing.assert_allclose(means.get_ydata(), expected)
 
 
 def test_the_score_along_the_slope_is_the_exact_one():

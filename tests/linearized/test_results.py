@@ -143,25 +143,20 @@ def test_predictions_compare_within_layers(known):
     assert known.separations("plain", "positive") == {0: 1.0}
     # balance: .09, .25, .24. One linear channel: right twice; two: channel 3 against 0 and 1, right once.
     assert known.separations("plain", "balance") == {0: pytest.approx(3 / 4)}
-    assert known.separations("plain", "balance", layer=1) == {0: pytest.approx(3 / 4)}
     assert known.dead("plain") == 0.25
 
 
-def test_scores_of_layers_rise(known):
-    assert known.score_rise("plain", 0.2) == {0: pytest.approx(0.2)}
-    assert {seed: found.tolist() for seed, found in known.layer_scores("plain", 0.2).items()} == {
-        0: [[0.6, 0.7], [0.8, 0.9]]
-    }
-    assert known.score_rise("plain", 0.3) == {}
+def test_the_error_is_that_of_the_network_without_a_prior(known):
+    hard = [entry | {"task": "label noise", "accuracy": entry["accuracy"] / 2} for entry in known.runs["plain"]]
+    study = study_of(*known.runs["plain"], *hard)
+    assert study.error("plain") == {0: pytest.approx(10)}
+    assert study.error("plain", "label noise") == {0: pytest.approx(55)}
 
 
-def test_cores_and_their_spread(known):
+def test_cores_of_every_seed_empty_ones_too(known):
     wide = sweep("late", [0.8] * 3, ((0, 0), (0, 4), (4, 4)), seed=1)
     study = study_of(*known.runs["plain"], *wide)
     assert study.cores("plain") == {0.1: [(3, 2), (4, 2)], 0.2: [(2, 2), (4, 1)], 0.4: [(0, 0), (0, 0)]}
-    width, depth = study.core_spread("plain")
-    assert width == pytest.approx(np.mean([0.5**0.5 / 3.5, 2**0.5 / 3]))
-    assert depth == pytest.approx(np.mean([0, 0.5**0.5 / 1.5]))
 
 
 def test_the_core_under_more_pressure():
@@ -174,6 +169,15 @@ def test_the_core_under_more_pressure():
     assert study.core_ratio("plain", "depth") == {0: pytest.approx(1 / (36 / 20))}
 
 
+def test_a_core_that_is_gone_under_pressure_counts_as_nothing_and_one_that_was_not_there_as_unknown():
+    gone, never = (
+        study_of(record((0, 0), 0.9, kept=2), *sweep("late", [0.9] * 3, ((0, 0), middle, (4, 4))))
+        for middle in ((0, 2), (4, 4))
+    )
+    assert gone.core_ratio("plain", "width") == {0: 0}
+    assert math.isnan(never.core_ratio("plain", "depth")[0])
+
+
 def test_tasks_are_compared_by_strength(known):
     hard = [entry | {"task": "label noise"} for entry in known.runs["plain"]]
     hard = [e | {"linear": {"a": 0, "b": 0}} if e.get("strength") == 0.4 else e for e in hard]
@@ -183,12 +187,15 @@ def test_tasks_are_compared_by_strength(known):
 
 def test_a_claim_over_seeds_has_students_interval():
     one = over_seeds("gap", "-", "> 0", {0: 2.0, 1: math.nan}, (0, 100))
-    assert (one.ours, one.verdict) == (2.0, "undecided")
+    assert (one.what, one.ours, one.verdict) == ("gap (1 of 2 seeds)", 2.0, "undecided")
     three = over_seeds("gap", "-", "> 0", {0: 1.0, 1: 2.0, 2: 3.0}, (0, 100))
+    assert three.what == "gap"
     assert three.interval == (pytest.approx(2 - 4.302653 / 3**0.5), pytest.approx(2 + 4.302653 / 3**0.5))
     assert three.verdict == "undecided"
     assert over_seeds("gap", "-", "> 0", {0: 2.0, 1: 2.1, 2: 1.9}, (0, 100)).verdict == "agrees"
-    assert over_seeds("gap", "-", "> 0", {0: -2.0, 1: -2.1, 2: -1.9}, (0, 100)).verdict == "disagrees"
+    below = {0: -2.0, 1: -2.1, 2: -1.9}
+    assert over_seeds("gap", "-", "> 0", below, (0, 100)).verdict == "disagrees"
+    assert over_seeds("gap", "-", "> 0", below, (0, 100), kind="own").verdict == "failed"
 
 
 def stored(study: LinearizedRuns, folder: Path) -> Path:

@@ -18,6 +18,7 @@ from affscore_book.linearized.paths import path_lengths
 from affscore_book.linearized.results import load_runs
 from affscore_book.linearized.slopes import linearize, slopes
 from affscore_book.linearized.training import STARTS, activation_scores, measure_channels, task_data, train
+from affscore_book.linearized.trunks import load_trunks
 
 SCRIPT = Path(__file__).parents[2] / "book" / "data" / "linearized" / "make.py"
 
@@ -137,7 +138,7 @@ def test_the_script_trains_stores_and_does_nothing_twice(tmp_path, capsys):
         script.main(["--smoke", "--epochs", "4", "--out", str(tmp_path)])
         return capsys.readouterr().out.splitlines()
 
-    assert len(printed()) == 6  # a late run and a baseline of each network
+    assert len(printed()) == 7  # a late run and a baseline of each network, and a late run of a trunk
     study = load_runs(tmp_path)
     assert set(study.runs) == {"plain", "residual", "mlp"}
     test = image_data().test.take(slice(300))
@@ -155,6 +156,8 @@ def test_the_script_trains_stores_and_does_nothing_twice(tmp_path, capsys):
             assert int((values == 1).sum()) == late["linear"][layer]
         lengths = path_lengths(network, torch.zeros(1, 1, 32, 32))
         assert late["napl"] == pytest.approx(lengths.napl, abs=1e-5)
+    ((trunk, sizes),) = load_trunks(tmp_path).items()
+    assert trunk == (32, 6) and sizes[0].shape == (1, 2) and 0 < sizes[0][0, 1] <= 6
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     assert printed() == []
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before

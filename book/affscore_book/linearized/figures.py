@@ -17,6 +17,7 @@ from affscore_book.linearized.paths import PathLengths
 from affscore_book.linearized.results import LinearizedRuns, linear_share, survivors_of
 from affscore_book.linearized.slopes import symmetry_dimension
 from affscore_book.linearized.training import CYCLES, STARTS
+from affscore_book.linearized.trunks import Size
 from affscore_book.relu_1d.exact import gaussian_input
 
 __all__ = [
@@ -26,16 +27,16 @@ __all__ = [
     "plot_cores",
     "plot_dimension",
     "plot_gaps",
-    "plot_layer_scores",
     "plot_learned_slopes",
     "plot_path_lengths",
     "plot_predictors",
-    "plot_predictors_by_layer",
     "plot_prior",
     "plot_score_along_slope",
+    "plot_slope_shares",
     "plot_starts",
     "plot_survivors",
     "plot_trajectory",
+    "plot_trunks",
 ]
 
 #: Colour and mark of each start, network and task.
@@ -126,6 +127,23 @@ def plot_learned_slopes(slopes: Mapping[str, Tensor]) -> None:
 
 
 @styled
+def plot_slope_shares(study: LinearizedRuns) -> None:
+    """How the slopes of late runs at the middle strength are distributed: bins of a tenth, and those fixed at 1."""
+    _, axes = panels(3, 1, height=6.4, sharex=True, sharey=True)
+    edges = np.linspace(-0.3, 1, 14)
+    for panel, network in zip(axes, study.runs, strict=True):
+        strength = study.strengths(network)[2]
+        runs = study.select(network, start="late", strength=strength)
+        slopes = np.concatenate([values for run in runs for values in run["slopes"].values()])
+        shares = 100 * np.histogram(slopes[slopes != 1], edges)[0] / len(slopes)
+        panel.bar((edges[:-1] + edges[1:]) / 2, shares, 0.08, color=BLUE, label="learned")
+        panel.bar(1.06, 100 * (slopes == 1).mean(), 0.08, color=VERMILION, label="fixed at 1")
+        panel.set(title=f"{network}, strength {strength:g}", ylabel="channels (%)")
+    axes[-1].set(xlabel="slope a")
+    _legend(axes[0], 2)
+
+
+@styled
 def plot_starts(study: LinearizedRuns) -> None:
     """Test accuracy against NAPL for priors that act at different times; a mark a run, lines for means of seeds."""
     _, axes = panels(2, 1, height=8.0)
@@ -168,35 +186,41 @@ def plot_gaps(study: LinearizedRuns, rows: Mapping[str, tuple[str, str, str]]) -
 
 @styled
 def plot_collapse(study: LinearizedRuns) -> None:
-    """Accuracy lost by late runs against the share of linear channels, a thin line for each seed."""
+    """Accuracy lost by late runs against the share of linear channels; a mark a run, lines for means of seeds."""
     _, (axes,) = panels(height=4.6)
     for network in study.runs:
         colour, mark = LOOKS[network]
-        for seed in study.seeds(network):
-            share, accuracy = study.curve(network, seed, by="linear")
-            axes.plot(100 * share, accuracy - accuracy[0], f"{mark}-", color=colour, linewidth=1.2, markersize=6)
+        whole = study.error(network)
+        means = []
+        for strength in study.strengths(network):
+            runs = study.select(network, start="late", strength=strength)
+            lost = [100 * (1 - run["accuracy"]) - whole[run["seed"]] for run in runs]
+            shares = [100 * linear_share(run) for run in runs]
+            axes.plot(shares, lost, mark, color=colour, markersize=5, alpha=0.5)
+            means.append((np.mean(shares), np.mean(lost)))
+        axes.plot(*np.array([(0, 0), *means]).T, "-", color=colour, linewidth=2)
         axes.plot([], [], f"{mark}-", color=colour, label=network)
-    axes.axhline(-1, color=INK, linestyle="--", linewidth=1.5)
-    axes.annotate("1 point", (0, -1), xytext=(2, -4), textcoords="offset points", va="top", fontsize=13)
+    axes.axhline(1, color=INK, linestyle="--", linewidth=1.5)
+    axes.annotate("1 point", (0, 1), xytext=(2, 4), textcoords="offset points", va="bottom", fontsize=13)
     axes.set(xlabel="linear channels (%)", ylabel="accuracy lost (points)")
     _above(axes)
 
 
 @styled
 def plot_trajectory(study: LinearizedRuns, network: str) -> None:
-    """Linear channels and validation accuracy after every epoch, for each start, at the last strength but one."""
+    """Linear channels and validation accuracy after every epoch, means of seeds, at the last strength but one."""
     strength = study.strengths(network)[-2]
     _, axes = panels(2, 1, height=6.6, sharex=True)
     for start, cycle in STARTS.items():
         colour, mark = LOOKS[start]
         look: dict[str, Any] = {"color": colour, "linewidth": 1.5, "markersize": 5}
-        for run in study.select(network, start=start, strength=strength):
-            epochs = np.arange(1, len(run["history"]) + 1)
-            total = sum(map(len, run["slopes"].values()))
-            linear = [100 * sum(entry["linear"]) / total for entry in run["history"]]
-            axes[0].plot([0, *epochs], [0, *linear], f"{mark}-", **look)
-            axes[1].plot(epochs, [100 * entry["validation"] for entry in run["history"]], f"{mark}-", **look)
-        axes[0].plot([], [], f"{mark}-", label=start, **look)
+        runs = study.select(network, start=start, strength=strength)
+        epochs = np.arange(1, len(runs[0]["history"]) + 1)
+        total = sum(map(len, runs[0]["slopes"].values()))
+        linear = np.mean([[100 * sum(entry["linear"]) / total for entry in run["history"]] for run in runs], axis=0)
+        right = np.mean([[100 * entry["validation"] for entry in run["history"]] for run in runs], axis=0)
+        axes[0].plot([0, *epochs], [0, *linear], f"{mark}-", label=start, **look)
+        axes[1].plot(epochs, right, f"{mark}-", **look)
         each = len(epochs) / CYCLES
         for panel in axes:
             panel.axvspan(cycle * each, (cycle + 1) * each, color=colour, alpha=0.12, linewidth=0)
@@ -247,6 +271,31 @@ def plot_cores(study: LinearizedRuns, groups: Mapping[str, tuple[str, str]]) -> 
 
 
 @styled
+def plot_trunks(cores: Mapping[Size, Mapping[int, np.ndarray]], strengths: Sequence[float]) -> None:
+    """Effective size of cores against the size of their trunks, a mark a run: width at depth 6, depth at width 64."""
+    _, axes = panels(2, 1, height=7.6)
+    looks = zip(strengths, (GREEN, BLUE, VERMILION), ("D", "o", "s"), strict=True)
+    for at, (strength, colour, mark) in enumerate(looks):
+        for which, (panel, name) in enumerate(zip(axes, ("width", "depth"), strict=True)):
+            trunks = sorted(trunk for trunk in cores if trunk[1 - which] == (6, 64)[which])
+            sizes = [[found[at, which] for found in cores[trunk].values()] for trunk in trunks]
+            across = [trunk[which] for trunk in trunks]
+            for x, values in zip(across, sizes, strict=True):
+                panel.plot(np.full(len(values), x), values, mark, color=colour, markersize=5, alpha=0.5)
+            means = [float(np.mean(values)) for values in sizes]
+            panel.plot(across, means, "-", color=colour, linewidth=2)
+            panel.plot([], [], f"{mark}-", color=colour, label=f"strength {strength:g}")
+            panel.set(xscale="log", yscale="log", xlabel=f"{name} of the trunk", ylabel=f"effective {name} of the core")
+            panel.set_xticks(across, [str(x) for x in across])
+            ticks = ((2, 5, 10, 20, 50, 100), (1, 2, 3, 6, 12))[which]
+            panel.set_yticks(ticks, [str(tick) for tick in ticks])
+            panel.minorticks_off()
+            if not at:
+                panel.plot(across, across, "--", color=INK, linewidth=1.5, label="the whole trunk")
+    _legend(axes[0], 2)
+
+
+@styled
 def plot_baselines(study: LinearizedRuns) -> None:
     """Accuracy against NAPL: linearised networks, and networks that had only some of the activations from the start."""
     _, axes = panels(2, 1, height=7.8)
@@ -271,26 +320,6 @@ def plot_score_along_slope() -> None:
         axes.plot(a, scores, linestyle=style, color=colour, label=f"mean {mean}".replace("-", "−"))
     axes.set(xlabel="slope a", ylabel="affinity score")
     axes.legend()
-
-
-@styled
-def plot_layer_scores(study: LinearizedRuns, networks: Sequence[str]) -> None:
-    """Affinity score of every activation just before the prior acts and at the end; bars reach over the seeds."""
-    _, axes = panels(len(networks), 1, height=0.7 + 3.1 * len(networks))
-    for panel, network in zip(axes, networks, strict=True):
-        strength = study.strengths(network)[-2]
-        scores = np.array(list(study.layer_scores(network, strength).values()))
-        panel.set(title=f"{network}, strength {strength:g}", ylabel="affinity score")
-        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-        at = np.arange(1, scores.shape[2] + 1)
-        looks = (("before", INK, "o-", -0.08), ("after", BLUE, "s-", 0.08))
-        for values, (label, colour, line, aside) in zip(scores.swapaxes(0, 1), looks, strict=True):
-            mean = np.nanmean(values, axis=0)
-            spread = [mean - np.nanmin(values, axis=0), np.nanmax(values, axis=0) - mean]
-            look: dict[str, Any] = {"color": colour, "linewidth": 1.5, "markersize": 6, "label": label}
-            panel.errorbar(at + aside, mean, spread, fmt=line, **look)
-    axes[-1].set_xlabel("activation, from the input on")
-    _legend(axes[0], 2)
 
 
 @styled
@@ -328,19 +357,4 @@ def plot_predictors(study: LinearizedRuns) -> None:
     axes.set_xticks(range(len(study.runs)), study.runs)
     axes.axhline(0.5, color=INK, linestyle="--", linewidth=1.5)
     axes.set(ylabel="area under the ROC curve", ylim=(0, 1), xlim=(-0.5, len(study.runs) - 0.5))
-    _above(axes)
-
-
-@styled
-def plot_predictors_by_layer(study: LinearizedRuns, network: str) -> None:
-    """The same by layer, mean over seeds and strengths."""
-    _, (axes,) = panels(height=4.0)
-    layers = range(len(study.runs[network][0]["slopes"]))
-    for predictor, (colour, mark, label) in PREDICTOR_LOOKS.items():
-        areas = [_finite(study.separations(network, predictor, layer)) for layer in layers]
-        means = [float(np.mean(known)) if known else np.nan for known in areas]
-        axes.plot(range(1, len(means) + 1), means, f"{mark}-", color=colour, linewidth=1.5, markersize=7, label=label)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.axhline(0.5, color=INK, linestyle="--", linewidth=1.5)
-    axes.set(xlabel="activation, from the input on", ylabel="area under the ROC curve", ylim=(0, 1))
     _above(axes)

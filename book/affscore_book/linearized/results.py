@@ -54,15 +54,22 @@ def separation(values: Any, survives: Any) -> tuple[float, int]:
 
 
 def over_seeds(
-    what: str, source: str, theirs: str | float, values: Mapping[int, float], accept: tuple[float, float]
+    what: str,
+    source: str,
+    theirs: str | float,
+    values: Mapping[int, float],
+    accept: tuple[float, float],
+    kind: str = "source",
 ) -> Claim:
     """A claim on the mean of one value a seed, with its 95 % interval by Student's t; with one seed it has no end.
 
-    Seeds whose value is NaN are left out.
+    Seeds whose value is NaN are left out, and ``what`` then says how many are left.
     """
     known = [value for value in values.values() if math.isfinite(value)]
+    if len(known) < len(values):
+        what = f"{what} ({len(known)} of {len(values)} seeds)"
     mean, low, high = student_interval(known) if len(known) > 1 else (known[0], -math.inf, math.inf)
-    return Claim(what, source, theirs, mean, accept, interval=(low, high))
+    return Claim(what, source, theirs, mean, accept, interval=(low, high), kind=kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +148,13 @@ class LinearizedRuns:
             found[seed] = float(trapezoid(difference, knots) / (high - low)) if high > low else math.nan
         return found
 
+    def error(self, network: str, task: str = "base") -> dict[int, float]:
+        """By seed: test errors of the network without a prior, in per cent of the images."""
+        return {
+            seed: 100 * (1 - self.sweep(network, task, "late", seed)[0]["accuracy"])
+            for seed in self.seeds(network, task)
+        }
+
     def linear_at_loss(self, network: str) -> dict[int, float]:
         """By seed: the largest share of linear channels up to which no more than one point is lost."""
         found = {}
@@ -181,21 +195,11 @@ class LinearizedRuns:
             for strength in self.strengths(network)
         }
 
-    def core_spread(self, network: str) -> tuple[float, float]:
-        """Standard deviation over seeds, relative to the mean, of effective width and depth; mean over strengths.
-
-        A strength counts if it leaves survivors with two seeds or more.
-        """
-        spreads = []
-        for sizes in self.cores(network).values():
-            table = np.array([size for size in sizes if size[0] > 0])
-            if len(table) > 1:
-                spreads.append(table.std(axis=0, ddof=1) / table.mean(axis=0))
-        width, depth = np.mean(spreads, axis=0)
-        return float(width), float(depth)
-
     def core_ratio(self, network: str, which: str) -> dict[int, float]:
-        """By seed: effective ``"width"`` or ``"depth"`` at the strongest prior, over that at the middle strength."""
+        """By seed: effective ``"width"`` or ``"depth"`` at the strongest prior, over that at the middle strength.
+
+        0 where nothing is left at the strongest; NaN where nothing is left at the middle one.
+        """
         found = {}
         for seed in self.seeds(network):
             runs = self.sweep(network, "base", "late", seed)[1:]
@@ -211,33 +215,20 @@ class LinearizedRuns:
             found[seed] = float(np.mean([linear_share(less) - linear_share(more) for more, less in pairs]))
         return found
 
-    def layer_scores(self, network: str, strength: float) -> dict[int, np.ndarray]:
-        """By seed: affinity scores of the activations before the prior acts and at the end, (2, layers)."""
-        return {
-            record["seed"]: np.array([record["layer_scores"][when] for when in ("before", "after")], dtype=np.float64)
-            for record in self.select(network, start="late", strength=strength)
-        }
-
-    def score_rise(self, network: str, strength: float) -> dict[int, float]:
-        """By seed: mean affinity score of the layers at the end, less that before the prior acted."""
-        scores = self.layer_scores(network, strength)
-        return {seed: float((after - before).mean()) for seed, (before, after) in scores.items()}
-
-    def separations(self, network: str, predictor: str, layer: int | None = None) -> dict[int, float]:
+    def separations(self, network: str, predictor: str) -> dict[int, float]:
         """By seed: how well a value of channels before the prior acts predicts which of them survive it.
 
         :func:`separation`, where only channels of the same layer are compared: the mean over layers and strengths,
-        weighted by the number of pairs; or in one layer, counted from 0. Predictors: ``"score"``, one less the
-        affinity score of the ReLU at that channel; ``"positive"``, one less the share of positive values;
-        ``"balance"``, p (1 - p) for a share p of positive values. Dead channels have no score and are left out.
+        weighted by the number of pairs. Predictors: ``"score"``, one less the affinity score of the ReLU at that
+        channel; ``"positive"``, one less the share of positive values; ``"balance"``, p (1 - p) for a share p of
+        positive values. Dead channels have no score and are left out.
         """
-        layers = slice(None) if layer is None else slice(layer, layer + 1)
         found = {}
         for seed in self.seeds(network):
             areas = [
                 separation(_predicted(record["before"][name], predictor), np.array(record["slopes"][name]) != 1)
                 for record in self.select(network, start="late", seed=seed)
-                for name in list(record["slopes"])[layers]
+                for name in record["slopes"]
             ]
             weight = sum(pairs for _, pairs in areas)
             found[seed] = sum(area * pairs for area, pairs in areas if pairs) / weight if weight else math.nan
