@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from affscore.score import affinity_score, paired_affinity_score, wasserstein2
+from affscore.score import affine_map, affinity_score, wasserstein2
 from affscore_book.kit.checks import report
+from affscore_book.theory.finite import layer_inputs, linear_twin
 
 
 def check_distance(distance: float, x: Any, y: Any) -> None:
@@ -48,37 +49,6 @@ def check_matrix(matrix: Any, s_x: Any, s_y: Any) -> None:
     )
 
 
-def check_gap(x: Any, y: Any) -> None:
-    """Do ``x`` and ``y`` have the same mean and covariance, and yet lie at a positive W2 distance?"""
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    scale = x.std()
-    if not np.allclose(x.mean(axis=0), y.mean(axis=0), atol=1e-6 * scale):
-        return report("theory-gap", False, "", "the means differ, so the normal approximations differ too.")
-    if not np.allclose(np.cov(x.T, bias=True), np.cov(y.T, bias=True), atol=1e-6 * scale**2):
-        return report("theory-gap", False, "", "the covariances differ, so the normal approximations differ too.")
-    distance = wasserstein2(x, y).item() / scale
-    if not distance > 0.05:
-        hint = "the two clouds are the same, or nearly: their distance is below 0.05 standard deviations."
-        return report("theory-gap", False, "", hint)
-    report(
-        "theory-gap",
-        True,
-        "the normal approximations are the same law, the clouds are not: Gelbrich's bound has a gap.",
-        "",
-    )
-
-
-def check_blind_spot(x: Any, y: Any) -> None:
-    """Is the affinity score of (x, y) above 0.99 while the paired score is negative?"""
-    score = affinity_score(x, y, covariance="empirical").item()
-    paired = paired_affinity_score(x, y, covariance="empirical").item()
-    if not score > 0.99:
-        return report("theory-blind", False, "", f"the affinity score is {score:.2f}; it should be above 0.99.")
-    if not paired < 0:
-        return report("theory-blind", False, "", f"the paired score is {paired:.2f}; it should be negative.")
-    report("theory-blind", True, "the clouds agree, the pairs do not.", "")
-
-
 def check_below_zero(x: Any, y: Any) -> None:
     """Is the score of (x, y) negative with Ledoit-Wolf shrinkage?"""
     score = affinity_score(x, y).item()
@@ -90,10 +60,23 @@ def check_below_zero(x: Any, y: Any) -> None:
     report("theory-zero", True, f"{score:.2f} with shrinkage, {plain:.2f} without.", "")
 
 
-def check_from_r2(score: float, r2: float) -> None:
-    """Is ``score`` the affinity score of an increasing activation in one dimension whose R2 is ``r2``?"""
-    if abs(score - (1 - math.sqrt(1 - r2))) < 1e-3:
-        return report("theory-r2", False, "", "the formula takes the correlation, which is the root of R2.")
-    if not abs(score - (1 - math.sqrt(1 - math.sqrt(r2)))) < 1e-3:
-        return report("theory-r2", False, "", f"{score:.3f} does not fit R2 = {r2:.2f}.")
-    report("theory-r2", True, "take the root of R2, then 1 minus the root of what is missing to 1.", "")
+def layer_in_question() -> tuple[Any, Any]:
+    """Inputs and outputs, each of shape (64, 256), of a layer that is far from a score of 1."""
+    x = layer_inputs(64, 256, seed=7)
+    return x, np.maximum(x, 0) * np.linspace(0.1, 2, 256)
+
+
+def check_share(share: float, x: Any, y: Any) -> None:
+    """Is ``share`` the part of 1 - score, with shrinkage, that the linear twin of ``y`` lacks too?"""
+    plain, twin = affinity_score(x, y).item(), affinity_score(x, linear_twin(x, y)).item()
+    whole = affinity_score(x, affine_map(x, y)(x)).item()
+    right = (1 - twin) / (1 - plain)
+    hint = f"{share:.3f} is not the twin's share. Give each channel of x the mean and the variance of that of y."
+    if abs(share - (1 - right)) < 2e-3:
+        hint = "that is what the twin does not lack; the question was the other part."
+    elif abs(share - (1 - whole) / (1 - plain)) < 2e-3:
+        hint = "that is T(x), a map between all channels; the twin moves and scales each channel by itself."
+    elif abs(share) < 2e-3:
+        hint = "without shrinkage the twin lacks nothing; with it, it does."
+    praise = f"the layer scores {plain:.2f}, a layer of straight lines {twin:.2f}."
+    report("theory-twin", abs(share - right) < 2e-3, praise, hint)

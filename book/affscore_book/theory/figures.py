@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
-from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
+from affscore.plots import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
 from affscore.score import affine_map
+from affscore_book.theory.finite import Reading
 from affscore_book.theory.measures import form_one, optimal_partners, root
 
 __all__ = [
-    "plot_bound", "plot_construction", "plot_couplings", "plot_ellipses", "plot_gelbrich", "plot_lines",
-    "plot_outliers", "plot_r2", "plot_sorted",
+    "plot_bound", "plot_construction", "plot_couplings", "plot_ellipses", "plot_outliers", "plot_readings",
+    "plot_ridge", "plot_sorted",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
-
-COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, INK)
-MARKS = ("o", "s", "^", "D", "v", "P")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
 
 
 def _links(axes: Axes, x: Array, y: Array, partners: ArrayLike) -> None:
@@ -96,18 +92,6 @@ def plot_ellipses(s_x: Array, s_y: Array) -> None:
 
 
 @styled
-def plot_gelbrich(lower: ArrayLike, exact: ArrayLike, affine: ArrayLike) -> None:
-    """How far W2 of the clouds exceeds that of the normal approximations; ``affine`` marks PSD-affine pairs."""
-    lower, exact, affine = np.asarray(lower), np.asarray(exact), np.asarray(affine, dtype=bool)
-    axes = panels(height=4.6)[1][0]
-    axes.axhline(0, color=INK, linewidth=1.5)
-    axes.plot(lower[~affine], (exact - lower)[~affine], "o", color=BLUE, markersize=6, label="any two laws")
-    axes.plot(lower[affine], (exact - lower)[affine], "s", color=VERMILION, markersize=7, label="PSD-affine pair")
-    axes.set(xlabel=r"$W_2$ of the normal approximations", ylabel=r"$W_2$ of the clouds minus that")
-    axes.legend(loc="upper right", frameon=True)
-
-
-@styled
 def plot_bound(costs: ArrayLike, optimum: float, spread: float) -> None:
     """Costs of random couplings as a histogram, the optimal cost, and the bound 2 tr S_Y."""
     axes = panels(height=4.0)[1][0]
@@ -119,44 +103,33 @@ def plot_bound(costs: ArrayLike, optimum: float, spread: float) -> None:
 
 
 @styled
-def plot_lines(
-    x: ArrayLike,
-    curves: Mapping[str, ArrayLike],
-    xlabel: str,
-    ylabel: str = "affinity score",
-    *,
-    log: bool = False,
-    marks: bool = True,
-    ylim: tuple[float, float] = (-0.05, 1.05),
-    levels: Mapping[str, float] | None = None,
-    ticks: Sequence[float] = (),
-    shaded: Mapping[str, tuple[float, float]] | None = None,
-) -> None:
-    """One line for each curve, a labelled horizontal line for each level, a labelled band for each shaded range.
+def plot_ridge(ridges: ArrayLike, scores: ArrayLike, levels: Mapping[str, float]) -> None:
+    """The score against the ridge on the inputs (relative to their mean variance), and levels for ridge 0."""
+    axes = panels(height=4.4)[1][0]
+    axes.plot(ridges, scores, "o-", color=BLUE, markersize=6, label="form (2) with a ridge")
+    for (name, level), dash in zip(levels.items(), ("--", ":"), strict=True):
+        axes.axhline(level, color=INK, linewidth=1.8, linestyle=dash, label=name)
+    axes.set(xscale="log", ylim=(0.6, 0.95), xlabel="ridge / mean variance of the inputs", ylabel="affinity score")
+    axes.legend(frameon=True)
 
-    A curve of shape (len(x), k) is drawn as its mean over k with a bar of one standard deviation.
-    """
-    axes = panels()[1][0]
-    for (name, values), colour, mark, dash in zip(curves.items(), COLOURS, MARKS, DASHES, strict=False):
-        values = np.asarray(values, dtype=float)
-        options: dict[str, Any] = {"color": colour, "linestyle": dash, "label": name, "markersize": 6}
-        if values.ndim == 2:
-            axes.errorbar(x, values.mean(axis=1), values.std(axis=1), marker=mark, capsize=3, **options)
-        else:
-            axes.plot(x, values, marker=mark if marks else "", **options)
-    for (name, level), dash in zip((levels or {}).items(), ("--", ":", "-."), strict=False):
-        axes.axhline(level, color=INK, linewidth=1.8, linestyle=dash, label=name, zorder=1)
-    axes.set(xscale="log" if log else "linear", ylim=ylim, xlabel=xlabel, ylabel=ylabel)
-    if ticks:
-        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axes.minorticks_off()
-    for name, (start, stop) in (shaded or {}).items():
-        axes.axvspan(start, stop, color=INK, alpha=0.15)
-        axes.text((start + stop) / 2, 0.5, name, ha="center", fontsize=14)
-    if len(curves) > 3:
-        _legend_below(axes)
-    elif len(curves) + len(levels or {}) > 1:
-        axes.legend(frameon=True)
+
+@styled
+def plot_readings(dimensions: Sequence[int], readings: Mapping[str, Sequence[Reading]], limits: ArrayLike) -> None:
+    """A panel for each kind of covariance: scores of ReLU between their nulls against d, and the true score."""
+    axes = panels(1, len(readings), height=4.6, sharey=True)[1]
+    looks = {
+        "linear": ("straight lines", VERMILION, "s--"), "score": ("ReLU", BLUE, "o-"),
+        "unrelated": ("unrelated", PURPLE, "^-."),
+    }  # fmt: skip
+    for panel, (name, rows) in zip(axes, readings.items(), strict=True):
+        for field, (label, colour, look) in looks.items():
+            panel.plot(dimensions, [getattr(row, field) for row in rows], look, color=colour, label=label, markersize=6)
+        panel.plot(dimensions, limits, ":", color=INK, label="ReLU, no end of samples")
+        panel.set(xscale="log", xlabel="channels d", title=name, ylim=(0, 1.05))
+        panel.set_xticks([8, 64, 512], ["8", "64", "512"])
+        panel.minorticks_off()
+    axes[0].set_ylabel("affinity score")
+    _legend_below(axes[0], ncols=2)
 
 
 @styled
@@ -169,15 +142,3 @@ def plot_outliers(shrunk: Array, scores: Array) -> None:
     axes.plot(shrunk, scores, "o", color=VERMILION, markersize=7, label="samples with outliers")
     axes.set(xlabel="shrinkage of X", ylabel="affinity score", ylim=(-2.1, 1.05))
     axes.legend(loc="lower left", frameon=True)
-
-
-@styled
-def plot_r2(points: Mapping[str, tuple[float, float]]) -> None:
-    """(R2, score) of one-dimensional activations, on the curve that monotone ones cannot leave."""
-    axes = panels(height=4.3)[1][0]
-    r2 = np.linspace(0, 1, 400)
-    axes.plot(r2, 1 - np.sqrt(1 - np.sqrt(r2)), color=INK, linewidth=2, label=r"$1-\sqrt{1-R}$")
-    for (name, (across, up)), colour, mark in zip(points.items(), COLOURS, MARKS, strict=False):
-        axes.plot([across], [up], mark, color=colour, markersize=10, label=name)
-    axes.set(xlabel=r"$R^2$ of linear regression", ylabel="affinity score", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-    axes.legend(loc="lower right", frameon=True, borderpad=0.3)

@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from affscore.score import affinity_score, paired_affinity_score, shrinkage, wasserstein2
+from affscore.score import affinity_score, shrinkage, wasserstein2
 
 __all__ = [
-    "covariance", "fixed_image", "form_one", "form_two", "identifiability", "independent_scores", "law", "map_score",
-    "normal_distance", "optimal_partners", "outlier_pair", "outlier_scores", "r_squared", "random_psd", "root",
-    "shuffled_scores", "turned_scores",
+    "covariance", "crossings", "fixed_image", "form_one", "form_two", "law", "map_score", "optimal_partners",
+    "outlier_pair", "outlier_scores", "paying_swaps", "random_psd", "root",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -61,17 +60,38 @@ def map_score(x: Array, y: Array, matrix: Array) -> float:
     return 1 - wasserstein2(image, y).item() / math.sqrt(2 * np.trace(covariance(y)))
 
 
-def normal_distance(x: Array, y: Array) -> float:
-    """W2 between the normal approximations of two samples of shape (n, d) (Theorem 3.3)."""
-    s_x, s_y = covariance(x), covariance(y)
-    half = root(s_x)
-    square = np.sum((x.mean(axis=0) - y.mean(axis=0)) ** 2) + np.trace(s_x + s_y - 2 * root(half @ s_y @ half))
-    return math.sqrt(max(square, 0.0))
-
-
 def optimal_partners(x: Array, y: Array) -> NDArray[np.intp]:
     """partner[i] is the row of y that the optimal coupling gives to row i of x."""
     return linear_sum_assignment(cdist(x, y, "sqeuclidean"))[1]
+
+
+def paying_swaps(x: ArrayLike, y: ArrayLike) -> int:
+    """Pairs i < j for which x_i -> y_j and x_j -> y_i together cost less than x_i -> y_i and x_j -> y_j.
+
+    Exchanging the partners changes the sum of squares by 2 (x_i - x_j) . (y_i - y_j); up to rounding, a pair is
+    counted where this is negative. Both of shape (n, d).
+    """
+    x, y = (np.asarray(value, dtype=np.float64) for value in (x, y))
+    change = np.einsum("ijk,ijk->ij", x[:, None] - x, y[:, None] - y)
+    return int(np.sum(np.triu(change < -1e-12 * abs(change).max(), 1)))
+
+
+def crossings(x: ArrayLike, y: ArrayLike) -> int:
+    """Pairs of the segments from x_i to y_i that cross; both of shape (n, 2).
+
+    >>> crossings([[0, 0], [1, -1]], [[10, 0], [12, 1]])
+    1
+    """
+    x, y = (np.asarray(value, dtype=np.float64) for value in (x, y))
+    way = (y - x)[:, None]
+
+    def side(points: Array) -> Array:
+        """Entry [i, j]: on which side of segment i's line the point j lies."""
+        gap = points - x[:, None]
+        return np.sign(way[..., 0] * gap[..., 1] - way[..., 1] * gap[..., 0])
+
+    apart = side(x) * side(y) < 0
+    return int(np.sum(np.triu(apart & apart.T, 1)))
 
 
 def random_psd(d: int, rng: np.random.Generator) -> Array:
@@ -98,39 +118,6 @@ def fixed_image(x: Array, seed: int = 0) -> Array:
     return x @ random_psd(x.shape[1], rng) + rng.normal(size=x.shape[1])
 
 
-def independent_scores(n: int, d: int, draws: int, seed: int = 0) -> Array:
-    """Scores of pairs of independent standard normal samples of shape (n, d), without shrinkage; shape (draws,)."""
-    rng = np.random.default_rng([seed, n, d])
-    pairs = (rng.normal(size=(2, n, d)) for _ in range(draws))
-    return np.array([affinity_score(x, y, covariance="empirical").item() for x, y in pairs])
-
-
-def shuffled_scores(x: Array, y: Array, fractions: Sequence[float]) -> tuple[list[float], list[float]]:
-    """(scores, paired scores) where that fraction of the rows of y is shuffled, without shrinkage."""
-    order = np.random.default_rng(0).permutation(len(y))
-    scores, paired = [], []
-    for fraction in fractions:
-        rows = np.arange(len(y))
-        moved = np.sort(order[: round(fraction * len(y))])
-        rows[moved] = np.roll(moved, 1)
-        scores.append(affinity_score(x, y[rows], covariance="empirical").item())
-        paired.append(paired_affinity_score(x, y[rows], covariance="empirical").item())
-    return scores, paired
-
-
-def turned_scores(x: Array, degrees: Sequence[float]) -> list[float]:
-    """Scores of the pairs (x, x turned by that angle) for samples of shape (n, 2), without shrinkage."""
-    turns = (np.array([[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]]) for t in np.deg2rad(degrees))
-    return [affinity_score(x, x @ turn, covariance="empirical").item() for turn in turns]
-
-
-def identifiability(n: int, d: int, draws: int, covariance: str) -> Array:
-    """Scores of X ~ N(0, I_d) with an exact PSD-affine image of itself; shape (draws,)."""
-    clouds = [np.random.default_rng([0, draw, n]).normal(size=(n, d)) for draw in range(draws)]
-    pairs = ((x, fixed_image(x, seed=draw)) for draw, x in enumerate(clouds))
-    return np.array([affinity_score(x, y, covariance=covariance).item() for x, y in pairs])
-
-
 def outlier_pair(outliers: int = 1, seed: int = 0) -> tuple[Array, Array]:
     """x has outliers on one line; few of them shrink its covariance hard. y lies evenly at both ends of that line."""
     rng = np.random.default_rng(seed)
@@ -146,12 +133,3 @@ def outlier_scores(outliers: Sequence[int]) -> tuple[Array, Array]:
     pairs = [outlier_pair(count, seed) for count in outliers for seed in (0, 1)]
     shrunk = np.array([shrinkage(x).item() for x, _ in pairs])
     return shrunk, np.array([affinity_score(x, y).item() for x, y in pairs])
-
-
-def r_squared(x: Array, y: Array, x_new: Array | None = None, y_new: Array | None = None) -> float:
-    """R2 of the linear regression of y on x with intercept, in sample or on new samples; all of shape (n, d)."""
-    design = np.column_stack([np.ones(len(x)), x])
-    weights = np.linalg.lstsq(design, y, rcond=None)[0]
-    if x_new is not None and y_new is not None:
-        design, y = np.column_stack([np.ones(len(x_new)), x_new]), y_new
-    return 1 - np.sum((y - design @ weights) ** 2) / np.sum((y - y.mean(axis=0)) ** 2)

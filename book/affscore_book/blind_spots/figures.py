@@ -1,0 +1,78 @@
+"""The figures of the chapter on blind spots. Each function takes data, draws one figure and returns nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
+
+__all__ = ["plot_gelbrich", "plot_lines", "plot_r2"]
+
+COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, INK)
+MARKS = ("o", "s", "^", "D", "v", "P")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
+
+
+@styled
+def plot_lines(
+    x: ArrayLike,
+    curves: Mapping[str, ArrayLike],
+    xlabel: str,
+    ylabel: str = "affinity score",
+    *,
+    log: bool = False,
+    marks: bool = True,
+    ticks: Sequence[float] = (),
+    shaded: Mapping[str, tuple[float, float]] | None = None,
+) -> None:
+    """One line for each curve, a labelled band for each shaded range.
+
+    A curve of shape (len(x), k) is drawn as its mean over k with a bar of one standard deviation.
+    """
+    axes = panels()[1][0]
+    for (name, values), colour, mark, dash in zip(curves.items(), COLOURS, MARKS, DASHES, strict=False):
+        values = np.asarray(values, dtype=float)
+        options: dict[str, Any] = {"color": colour, "linestyle": dash, "label": name, "markersize": 6}
+        if values.ndim == 2:
+            axes.errorbar(x, values.mean(axis=1), values.std(axis=1), marker=mark, capsize=3, **options)
+        else:
+            axes.plot(x, values, marker=mark if marks else "", **options)
+    axes.set(xscale="log" if log else "linear", ylim=(-0.05, 1.05), xlabel=xlabel, ylabel=ylabel)
+    if ticks:
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
+    for name, (start, stop) in (shaded or {}).items():
+        axes.axvspan(start, stop, color=INK, alpha=0.15)
+        axes.text((start + stop) / 2, 0.5, name, ha="center", fontsize=14)
+    if len(curves) > 3:
+        axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    elif len(curves) > 1:
+        axes.legend(frameon=True)
+
+
+@styled
+def plot_gelbrich(lower: ArrayLike, exact: ArrayLike, affine: ArrayLike) -> None:
+    """How far W2 of the clouds exceeds that of the normal approximations; ``affine`` marks PSD-affine pairs."""
+    lower, exact, affine = np.asarray(lower), np.asarray(exact), np.asarray(affine, dtype=bool)
+    axes = panels(height=4.6)[1][0]
+    axes.axhline(0, color=INK, linewidth=1.5)
+    axes.plot(lower[~affine], (exact - lower)[~affine], "o", color=BLUE, markersize=6, label="any two laws")
+    axes.plot(lower[affine], (exact - lower)[affine], "s", color=VERMILION, markersize=7, label="PSD-affine pair")
+    axes.set(xlabel=r"$W_2$ of the normal approximations", ylabel=r"$W_2$ of the clouds minus that")
+    axes.legend(loc="upper right", frameon=True)
+
+
+@styled
+def plot_r2(points: Mapping[str, tuple[float, float]]) -> None:
+    """(R2, score) of one-dimensional activations, on the curve that monotone ones cannot leave."""
+    axes = panels(height=4.3)[1][0]
+    r2 = np.linspace(0, 1, 400)
+    axes.plot(r2, 1 - np.sqrt(1 - np.sqrt(r2)), color=INK, linewidth=2, label=r"$1-\sqrt{1-R}$")
+    for (name, (across, up)), colour, mark in zip(points.items(), COLOURS, MARKS, strict=False):
+        axes.plot([across], [up], mark, color=colour, markersize=10, label=name)
+    axes.set(xlabel=r"$R^2$ of linear regression", ylabel="affinity score", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+    axes.legend(loc="lower right", frameon=True, borderpad=0.3)

@@ -1,0 +1,92 @@
+"""What the score does not see, in numbers, and two measures beside it: Gelbrich's gap and R2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from affscore.score import affinity_score, paired_affinity_score, wasserstein2
+from affscore_book.theory.measures import covariance, fixed_image, law, root
+
+__all__ = [
+    "gelbrich_pairs", "independent_scores", "noise_fits", "normal_distance", "r_squared", "shuffled_scores",
+    "square_fits", "turned_scores",
+]  # fmt: skip
+
+Array = NDArray[np.float64]
+
+
+def shuffled_scores(x: Array, y: Array, fractions: Sequence[float]) -> tuple[list[float], list[float]]:
+    """(scores, paired scores) where that fraction of the rows of y is shuffled, without shrinkage."""
+    order = np.random.default_rng(0).permutation(len(y))
+    scores, paired = [], []
+    for fraction in fractions:
+        rows = np.arange(len(y))
+        moved = np.sort(order[: round(fraction * len(y))])
+        rows[moved] = np.roll(moved, 1)
+        scores.append(affinity_score(x, y[rows], covariance="empirical").item())
+        paired.append(paired_affinity_score(x, y[rows], covariance="empirical").item())
+    return scores, paired
+
+
+def turned_scores(x: Array, degrees: Sequence[float]) -> list[float]:
+    """Scores of the pairs (x, x turned by that angle) for samples of shape (n, 2), without shrinkage."""
+    turns = (np.array([[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]]) for t in np.deg2rad(degrees))
+    return [affinity_score(x, x @ turn, covariance="empirical").item() for turn in turns]
+
+
+def independent_scores(n: int, d: int, draws: int, *, kind: str = "empirical") -> Array:
+    """Scores of pairs of independent standard normal samples of shape (n, d); shape (draws,)."""
+    rng = np.random.default_rng([1, n, d])
+    pairs = (rng.normal(size=(2, n, d)) for _ in range(draws))
+    return np.array([affinity_score(x, y, covariance=kind).item() for x, y in pairs])
+
+
+def normal_distance(x: Array, y: Array) -> float:
+    """W2 between the normal approximations of two samples of shape (n, d)."""
+    s_x, s_y = covariance(x), covariance(y)
+    half = root(s_x)
+    square = np.sum((x.mean(axis=0) - y.mean(axis=0)) ** 2) + np.trace(s_x + s_y - 2 * root(half @ s_y @ half))
+    return math.sqrt(max(square, 0.0))
+
+
+def gelbrich_pairs() -> tuple[Array, Array, NDArray[np.bool_]]:
+    """W2 of the normal approximations and of the clouds, and whether the pair is PSD-affine, for 72 centred pairs."""
+    kinds = ["normal", "uniform", "skewed", "heavy", "two clumps"]
+    rows = []
+    for seed in range(72):
+        rng = np.random.default_rng(seed)
+        x = law(kinds[seed % 5], 100, 2, rng)
+        y = fixed_image(x, seed) if seed >= 60 else law(kinds[seed // 12], 100, 2, rng)
+        x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+        rows.append((normal_distance(x, y), wasserstein2(x, y).item(), seed >= 60))
+    lower, exact, affine = (np.array(column) for column in zip(*rows, strict=True))
+    return lower, exact, affine
+
+
+def r_squared(x: Array, y: Array, x_new: Array | None = None, y_new: Array | None = None) -> float:
+    """R2 of the linear regression of y on x with intercept, in sample or on new samples; all of shape (n, d)."""
+    design = np.column_stack([np.ones(len(x)), x])
+    weights = np.linalg.lstsq(design, y, rcond=None)[0]
+    if x_new is not None and y_new is not None:
+        design, y = np.column_stack([np.ones(len(x_new)), x_new]), y_new
+    return 1 - np.sum((y - design @ weights) ** 2) / np.sum((y - y.mean(axis=0)) ** 2)
+
+
+def noise_fits(n: int, dimensions: Sequence[int]) -> tuple[list[float], list[float]]:
+    """In-sample R2, and the score with shrinkage, of independent normal samples of shape (n, d), for each d."""
+    pairs = [np.random.default_rng(d).normal(size=(2, n, d)) for d in dimensions]
+    return [r_squared(x, y) for x, y in pairs], [affinity_score(x, y).item() for x, y in pairs]
+
+
+def square_fits(n: int, d: int, draws: int) -> tuple[list[float], list[float]]:
+    """In-sample and held-out R2 of the regression of the squares of normal samples (n, d) on the samples."""
+    inside, outside = [], []
+    for seed in range(draws):
+        x = np.random.default_rng(seed).normal(size=(2, n, d))
+        inside.append(r_squared(x[0], x[0] ** 2))
+        outside.append(r_squared(x[0], x[0] ** 2, x[1], x[1] ** 2))
+    return inside, outside

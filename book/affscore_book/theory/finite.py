@@ -1,0 +1,107 @@
+"""What a score can be at all with n samples in d dimensions: two nulls to read it between.
+
+Few samples and shrinkage move the score, also where nothing is non-linear or nothing is related. So a score is put
+beside that of a layer of straight lines on the same inputs, and beside that of outputs that came from other inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from affscore.score import affinity_score
+from affscore_book.relu_1d.exact import gaussian_input
+
+__all__ = ["Reading", "layer_inputs", "linear_twin", "reading", "relu_limit", "relu_reading", "relu_scores"]
+
+Array = NDArray[np.float64]
+
+
+class Reading(NamedTuple):
+    """A score between its nulls.
+
+    Attributes
+    ----------
+    unrelated
+        The score of the inputs with the outputs of *other* inputs of the same law.
+    score
+        The score of the inputs with their own outputs.
+    linear
+        The score of the inputs with their linear twin (:func:`linear_twin`).
+    """
+
+    unrelated: float
+    score: float
+    linear: float
+
+
+def linear_twin(x: ArrayLike, y: ArrayLike) -> Array:
+    """The inputs ``x`` (n, d), each channel moved and scaled to the mean and variance of that channel of ``y``.
+
+    These are the outputs that a layer would give whose channels are straight lines, rising or flat.
+
+    >>> x = np.array([[0.0, -1.0], [2.0, 1.0]])
+    >>> linear_twin(x, np.maximum(x, 0))
+    array([[0., 0.],
+           [2., 1.]])
+    """
+    x, y = (np.asarray(value, dtype=np.float64) for value in (x, y))
+    spread = x.std(axis=0)
+    slopes = np.divide(y.std(axis=0), spread, out=np.zeros_like(spread), where=spread > 0)
+    return (x - x.mean(axis=0)) * slopes + y.mean(axis=0)
+
+
+def reading(x: ArrayLike, y: ArrayLike, other: ArrayLike, *, covariance: str = "ledoit_wolf") -> Reading:
+    """The score of ``x`` and ``y`` between its two nulls; ``other`` are outputs of another batch; all of shape (n, d).
+
+    A score tells of non-linearity by as much as it lies below ``linear``. Where it does not lie above ``unrelated``,
+    it tells nothing of which input gave which output.
+    """
+    scores = (affinity_score(x, z, covariance=covariance).item() for z in (other, y, linear_twin(x, y)))
+    return Reading(*scores)
+
+
+def _means(d: int) -> Array:
+    return ndtri((np.arange(d) + 0.5) / d)
+
+
+def layer_inputs(n: int, d: int, *, seed: int = 0, stretched: bool = False, centred: bool = False) -> Array:
+    """Normal inputs of shape (n, d), with a variance of 1 on average.
+
+    Round: independent channels. ``stretched``: the variances along the axes fall as 1, 1/2, ..., 1/d, and the cloud
+    is turned, so that channels are correlated. The means of the channels are spread like N(0, 1), or 0 if ``centred``.
+    """
+    x = np.random.default_rng([seed, n, d]).normal(size=(n, d))
+    if stretched:
+        widths = np.sqrt(1 / np.arange(1, d + 1))
+        turn = np.linalg.qr(np.random.default_rng(d).normal(size=(d, d)))[0]
+        x = (x * widths) @ turn * np.sqrt(d / np.sum(widths**2))
+    return x if centred else x + _means(d)
+
+
+def relu_reading(n: int, d: int, *, covariance: str, stretched: bool, seed: int = 0) -> Reading:
+    """The reading of ReLU on :func:`layer_inputs`."""
+    x, others = (layer_inputs(n, d, seed=2 * seed + k, stretched=stretched) for k in (0, 1))
+    return reading(x, np.maximum(x, 0), np.maximum(others, 0), covariance=covariance)
+
+
+def relu_scores(n: int, dimensions: Sequence[int], *, stretched: bool) -> list[float]:
+    """Scores of ReLU with shrinkage on centred :func:`layer_inputs` of shape (n, d), for each d."""
+    inputs = (layer_inputs(n, d, stretched=stretched, centred=True) for d in dimensions)
+    return [affinity_score(x, np.maximum(x, 0)).item() for x in inputs]
+
+
+def relu_limit(d: int) -> float:
+    """The score of ReLU on round :func:`layer_inputs` of d channels for n without end.
+
+    The channels are independent, so the map and the squared distances are those of the channels, one by one.
+
+    >>> round(relu_limit(1), 3)  # ReLU on N(0, 1)
+    0.621
+    """
+    channels = gaussian_input(_means(d), 1.0)
+    return float(1 - np.sqrt(np.sum(channels.w2.numpy() ** 2) / np.sum(channels.bound.numpy() ** 2)))

@@ -1,0 +1,97 @@
+"""What the score sees or does not, and the measures beside it, against affscore and closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+
+from affscore import affinity_score, paired_affinity_score, wasserstein2
+from affscore_book.blind_spots import measures
+from affscore_book.theory.measures import fixed_image, law
+
+seeds = pytest.mark.parametrize("seed", range(3))
+
+
+@seeds
+@pytest.mark.parametrize("name", ["normal", "uniform", "skewed", "heavy", "two clumps"])
+def test_gelbrich_and_its_equality_case(name, seed):
+    rng = np.random.default_rng([seed, 11])
+    x, y = law(name, 50, 2, rng), law("skewed", 50, 2, rng)
+    assert wasserstein2(x, y).item() >= measures.normal_distance(x, y) - 1e-9
+    image = fixed_image(x, seed)
+    assert wasserstein2(x, image).item() == pytest.approx(measures.normal_distance(x, image), rel=1e-7)
+    assert measures.normal_distance(x, x + 2) == pytest.approx(2 * math.sqrt(2), rel=1e-6)
+
+
+@seeds
+def test_shuffling_changes_only_the_paired_score(seed):
+    x = np.random.default_rng(seed).normal(size=(100, 2))
+    scores, paired = measures.shuffled_scores(x, np.tanh(x), [0, 0.5, 1])
+    np.testing.assert_allclose(scores, scores[0], atol=1e-12)
+    assert paired[0] > paired[1] > paired[2]
+    assert paired[0] == pytest.approx(paired_affinity_score(x, np.tanh(x), covariance="empirical").item())
+
+
+def test_independent_scores_tend_to_1_on_the_line_and_are_never_0():
+    means = [measures.independent_scores(n, 1, 50).mean() for n in (32, 256, 2048)]
+    assert means == sorted(means) and means[-1] > 0.95
+    assert measures.independent_scores(64, 50, 5).min() > 0.05
+
+
+def test_turned_scores_start_at_1_and_a_square_recovers_at_a_quarter_turn():
+    square = np.stack(np.meshgrid(*2 * [np.linspace(-1, 1, 9)]), axis=-1).reshape(-1, 2)
+    zero, tilted, quarter = measures.turned_scores(square, [0, 45, 90])
+    assert zero == pytest.approx(1, abs=1e-6) and quarter == pytest.approx(1, abs=1e-6) and tilted < 0.95
+
+
+@seeds
+def test_r_squared(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(60, 1))
+    y = np.maximum(x, 0)
+    r = np.corrcoef(x[:, 0], y[:, 0])[0, 1]
+    assert measures.r_squared(x, y) == pytest.approx(r**2)
+    assert affinity_score(x, y).item() == pytest.approx(1 - math.sqrt(1 - r))
+    assert measures.r_squared(x, rng.normal(size=(60, 1))) >= 0
+    assert measures.r_squared(x, 3 * x - 1, 10 * x, 30 * x - 1) == pytest.approx(1)
+    assert measures.r_squared(x, y, x, -y) < 0
+    wide = rng.normal(size=(20, 19))
+    assert measures.r_squared(wide, rng.normal(size=(20, 3))) == pytest.approx(1)
+
+
+def test_in_many_dimensions_independent_scores_fall_below_a_tenth_with_and_without_shrinkage():
+    for kind in ("empirical", "ledoit_wolf"):
+        wide, narrow = (measures.independent_scores(512, d, 1, kind=kind) for d in (512, 5))
+        assert (wide > 0).all() and (wide < 0.1).all() and (narrow > 0.6).all()
+    shrunk, plain = (measures.independent_scores(64, 50, 3, kind=k) for k in ("ledoit_wolf", "empirical"))
+    assert (shrunk < plain).all()
+
+
+def test_the_gap_is_never_negative_and_vanishes_for_affine_pairs():
+    lower, exact, affine = measures.gelbrich_pairs()
+    assert (exact >= lower - 1e-8).all() and affine.sum() == 12
+    np.testing.assert_allclose(exact[affine], lower[affine], rtol=1e-7)
+    assert (exact[~affine] > lower[~affine] + 1e-3).all()
+
+
+def test_the_gap_is_at_most_what_the_proposition_says():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x, y = law("skewed", 40, 2, rng), law("two clumps", 40, 2, rng)
+        s_x, s_y = np.cov(x.T, bias=True), np.cov(y.T, bias=True)
+        half = measures.root(s_x)
+        overlap = np.trace(measures.root(half @ s_y @ half))
+        gap = wasserstein2(x, y).item() - measures.normal_distance(x, y)
+        assert gap <= 2 * overlap / math.sqrt(np.trace(s_x) + np.trace(s_y))
+
+
+def test_in_sample_r2_is_never_negative_and_held_out_r2_has_no_bound():
+    inside, near = measures.square_fits(40, 20, 10)
+    _, far = measures.square_fits(40, 38, 10)
+    assert min(inside) >= 0 and min(far) < -100 < min(near) < -1
+
+
+def test_noise_is_fitted_by_regression_as_channels_come_near_samples_and_not_by_the_score():
+    r2, scores = measures.noise_fits(30, [2, 10, 29, 40])
+    assert r2 == sorted(r2) and r2[2] == pytest.approx(1) == pytest.approx(r2[3])
+    assert scores[-1] < 0.3

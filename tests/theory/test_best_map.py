@@ -1,0 +1,58 @@
+"""Affine maps that leave less than T: regression in closed form, and where searches end."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+
+from affscore import affine_map, wasserstein2
+from affscore_book.theory import best_map
+from affscore_book.theory.widget import cloud
+
+GRID = ndtri((np.arange(1000) + 0.5) / 1000)[:, None]
+seeds = pytest.mark.parametrize("seed", range(3))
+
+
+@pytest.mark.parametrize("activation", [np.tanh, np.exp, lambda x: np.maximum(x, 0)])
+def test_on_the_line_both_distances_are_those_of_the_formulas(activation):
+    y = activation(GRID)
+    r = np.corrcoef(GRID[:, 0], y[:, 0])[0, 1]
+    found = best_map.distances_left(GRID, y)
+    assert found["T"] == pytest.approx(y.std() * math.sqrt(2 * (1 - r)))
+    assert found["regression"] == pytest.approx(y.std() * math.sqrt(1 - r**2))
+    assert found["search from T"] == pytest.approx(found["regression"])
+
+
+@seeds
+def test_a_search_never_ends_above_its_start(seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(2, 30, 2))
+    for start in (affine_map(x, y, covariance="empirical")(x).numpy(), rng.normal(size=(30, 2))):
+        end = best_map.searched_distance(x, y, start)
+        assert end <= wasserstein2(start, y).item() + 1e-12
+    assert best_map.searched_distance(x, 2 * x + 1, x) == pytest.approx(0, abs=1e-9)
+
+
+@seeds
+def test_a_search_finds_a_small_turn_that_t_cannot_make(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.exponential(size=(40, 2)) * [1, 3]
+    turn = np.array([[np.cos(0.2), np.sin(0.2)], [-np.sin(0.2), np.cos(0.2)]])
+    found = best_map.distances_left(x, rng.permutation(x @ turn))
+    assert found["search from T"] < 1e-6 < 0.05 < found["T"]
+
+
+def test_searches_from_turned_clouds_end_in_different_places_above_regression():
+    x = cloud(width=0.5, angle=30)
+    y = np.maximum(x, 0)
+    ends = best_map.searched_from_turns(x, y, 10)
+    assert len(set(ends.round(3))) > 1
+    assert ends.min() > best_map.distances_left(x, y)["regression"]
+
+
+def test_with_few_samples_regression_fits_noise_and_t_does_not():
+    x, noise = np.random.default_rng(0).normal(size=(2, 20, 50))
+    found = best_map.distances_left(x, noise)
+    assert found["regression"] < 1e-8 < 1 < found["T"]
+    np.testing.assert_allclose(best_map.regression_image(x, noise), noise, atol=1e-8)

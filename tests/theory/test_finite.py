@@ -1,0 +1,66 @@
+"""The nulls of a score: the linear twin, unrelated outputs, and the score of ReLU for n without end."""
+
+import numpy as np
+import pytest
+
+from affscore import affinity_score
+from affscore_book.theory import finite
+
+seeds = pytest.mark.parametrize("seed", range(3))
+
+
+@seeds
+@pytest.mark.parametrize("shape", [(60, 5), (20, 40)])
+def test_the_twin_has_straight_channels_with_the_moments_of_the_outputs(shape, seed):
+    x = finite.layer_inputs(*shape, seed=seed)
+    y = np.maximum(x, 0)
+    y[:, 0] = 3  # a dead channel
+    twin = finite.linear_twin(x, y)
+    np.testing.assert_allclose(twin.mean(axis=0), y.mean(axis=0))
+    np.testing.assert_allclose(twin.std(axis=0), y.std(axis=0), atol=1e-12)
+    slopes = (twin[1:] - twin[0]) / (x[1:] - x[0])
+    np.testing.assert_allclose(slopes, np.broadcast_to(slopes[0], slopes.shape), atol=1e-9)
+    assert (slopes >= 0).all() and (slopes[:, 0] == 0).all()
+    assert affinity_score(x, twin, covariance="empirical").item() == pytest.approx(1, abs=1e-6)
+
+
+@seeds
+def test_a_linear_layer_is_its_own_twin_whatever_shrinkage_makes_of_it(seed):
+    x, other = (finite.layer_inputs(40, 80, seed=2 * seed + k) for k in (0, 1))
+    slopes = np.linspace(0.1, 2, 80)
+    shrunk = finite.reading(x, x * slopes, other * slopes)
+    assert shrunk.score == pytest.approx(shrunk.linear, abs=1e-9) and shrunk.score < 0.9
+    assert finite.reading(x, 3 * x + 1, 3 * other + 1).linear == pytest.approx(1, abs=1e-6)  # one slope for all
+
+
+def test_unrelated_outputs_score_as_high_as_related_ones_only_in_few_dimensions():
+    few, many = (finite.relu_reading(200, d, covariance="empirical", stretched=False) for d in (1, 200))
+    assert few.unrelated == pytest.approx(few.score, abs=0.1)
+    assert many.unrelated < 0.2 < 0.5 < many.score < many.linear
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_limit_is_the_score_of_many_samples(d):
+    score = finite.relu_reading(3000, d, covariance="empirical", stretched=False).score
+    assert score == pytest.approx(finite.relu_limit(d), abs=0.03)
+
+
+def test_the_limit_forgets_the_order_of_channels_and_lies_between_their_scores():
+    single = [finite.gaussian_input(mean, 1.0).score.item() for mean in finite.ndtri([0.25, 0.75])]
+    assert min(single) < finite.relu_limit(2) < max(single)
+
+
+@pytest.mark.parametrize("stretched", [False, True])
+def test_inputs_have_the_moments_they_promise(stretched):
+    x = finite.layer_inputs(20_000, 6, stretched=stretched, centred=True)
+    np.testing.assert_allclose(x.mean(axis=0), 0, atol=0.03)
+    values = np.sort(np.linalg.eigvalsh(np.cov(x.T)))[::-1]
+    expected = 1 / np.arange(1, 7) if stretched else np.ones(6)
+    np.testing.assert_allclose(values, expected / expected.mean(), rtol=0.06)
+    means = finite.layer_inputs(20_000, 6, stretched=stretched).mean(axis=0)
+    np.testing.assert_allclose(means, finite.ndtri((np.arange(6) + 0.5) / 6), atol=0.03)
+
+
+def test_with_shrinkage_scores_are_stable_over_d_only_for_round_inputs():
+    spreads = [np.ptp(finite.relu_scores(100, [20, 100, 200], stretched=kind)) for kind in (False, True)]
+    assert spreads[0] < 0.03 < 0.06 < spreads[1]
