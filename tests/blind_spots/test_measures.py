@@ -93,5 +93,5 @@ def test_in_sample_r2_is_never_negative_and_held_out_r2_has_no_bound():
 
 def test_noise_is_fitted_by_regression_as_channels_come_near_samples_and_not_by_the_score():
     r2, scores = measures.noise_fits(30, [2, 10, 29, 40])
-    assert r2 == sorted(r2) and r2[2] == pytest.approx(1) == pytest.approx(r2[3])
+    assert r2 == sorted(r2) and r2[0] < 0.3 and r2[2] == pytest.approx(1) == pytest.approx(r2[3])
     assert scores[-1] < 0.3

@@ -71,7 +71,7 @@ def plot_r2(points: Mapping[str, tuple[float, float]]) -> None:
     """(R2, score) of one-dimensional activations, on the curve that monotone ones cannot leave."""
     axes = panels(height=4.3)[1][0]
     r2 = np.linspace(0, 1, 400)
-    axes.plot(r2, 1 - np.sqrt(1 - np.sqrt(r2)), color=INK, linewidth=2, label=r"$1-\sqrt{1-R}$")
+    axes.plot(r2, 1 - np.sqrt(1 - np.sqrt(r2)), color=INK, linewidth=2, label=r"$1-\sqrt{1-r}$")
     for (name, (across, up)), colour, mark in zip(points.items(), COLOURS, MARKS, strict=False):
         axes.plot([across], [up], mark, color=colour, markersize=10, label=name)
     axes.set(xlabel=r"$R^2$ of linear regression", ylabel="affinity score", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
