@@ -153,8 +153,3 @@ def test_the_symmetry_needs_homogeneity_and_the_biases(activation, biases):
     assert (scaled - 16 * network(points, activation)).abs().max() > 0.1
     with pytest.raises(ValueError, match=r"c is 0\.0"):
         network.rescaled(0.0, biases=True)
-
-
-def test_grid_points_refuses_unknown_nodes():
-    with pytest.raises(ValueError, match="nodes is 'legendre'; it should be one of 'even', 'chebyshev'"):
-        grid_points(4, nodes="legendre")

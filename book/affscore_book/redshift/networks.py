@@ -45,23 +45,16 @@ PANELS = {
 }
 
 
-def grid_points(n: int = 32, *, nodes: str = "even") -> Tensor:
-    """The points of an n x n grid on [-1, 1]^2, float64, shape (n * n, 2), row by row.
+def grid_points(n: int = 32) -> Tensor:
+    """The points of an n x n grid on [-1, 1]^2, ``linspace(-1, 1, n)`` both ways, float64, (n * n, 2), row by row.
 
-    ``nodes="even"`` gives ``linspace(-1, 1, n)`` in both directions (the paper), ``nodes="chebyshev"`` the zeros of
-    the Chebyshev polynomial of degree n, ``cos(pi (k + 1/2) / n)``, which
-    :func:`~affscore_book.redshift.complexity.chebyshev_degree` needs.
-
-    Raises ValueError if n < 2 or ``nodes`` is unknown.
+    Raises ValueError if n < 2.
 
     >>> grid_points(2).tolist()
     [[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]]
     """
     whole("grid", n, 2)
-    one_of("nodes", nodes, ("even", "chebyshev"))
     line = torch.linspace(-1, 1, n, dtype=torch.float64)
-    if nodes == "chebyshev":
-        line = torch.cos(math.pi * (torch.arange(n, dtype=torch.float64) + 0.5) / n)
     return torch.cartesian_prod(line, line)
 
 
@@ -238,10 +231,10 @@ def layer_scores(activation: AnyActivation, *, covariance: str = "ledoit_wolf", 
     return torch.stack([affinity_score(x, y, covariance=covariance) for x, y in calls])
 
 
-def image_of(network: Network, activation: AnyActivation, *, grid: int = 32, nodes: str = "even") -> Tensor:
+def image_of(network: Network, activation: AnyActivation, *, grid: int = 32) -> Tensor:
     """The network's outputs over a grid as an image, float64, shape (grid, grid). See :func:`grid_points`.
 
     >>> image_of(random_network(seed=0), "tanh", grid=5).shape
     torch.Size([5, 5])
     """
-    return network(grid_points(grid, nodes=nodes), activation).reshape(grid, grid)
+    return network(grid_points(grid), activation).reshape(grid, grid)
