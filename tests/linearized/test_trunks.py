@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from affscore_book.linearized.results import load_runs
+from affscore_book.linearized.results import load_runs, over_seeds
 from affscore_book.linearized.slopes import effective_size
 from affscore_book.linearized.trunks import load_trunks, size_ratio, with_mlp
 
@@ -65,6 +65,15 @@ def test_the_stored_trunks_are_whole_and_joined_by_the_perceptron_of_the_other_r
         for run in study.select("mlp", start="late", strength=strength):
             left = [sum(slope != 1 for slope in slopes) for slopes in run["slopes"].values()]
             assert joined[64, 6][run["seed"]][at].tolist() == pytest.approx(effective_size(left))
+
+
+def test_the_core_is_as_deep_whatever_the_trunk_and_its_width_is_not_a_constant_of_the_prior():
+    cores, near = load_trunks(FOLDER), (1 / 1.5, 1.5)
+    deep = size_ratio(cores, (64, 12), (64, 3), "depth")
+    assert over_seeds("depth", "-", "-", deep, near).verdict == "agrees"
+    for strength in (0, 2):
+        wide = size_ratio(cores, (128, 6), (32, 6), "width", strength)
+        assert over_seeds("width", "-", "-", wide, near).verdict == "disagrees"
 
 
 def test_a_damaged_file_is_refused(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from affscore_book.redshift.complexity import dct_frequency, fourier_frequency
+from affscore_book.redshift.complexity import bend, dct_frequency, fourier_frequency
 from affscore_book.redshift.networks import PANELS, image_of, layer_scores, random_network
 from affscore_book.redshift.study import load_draws, measured, middle_draw, share_of_draws
 
@@ -57,6 +57,21 @@ def test_a_measure_is_that_of_the_stored_images():
     at = list(PANELS).index(panel)
     np.testing.assert_allclose(found["dct"], study.dct[:3, at], atol=1e-6)
     np.testing.assert_allclose(found["fourier"], study.fourier[:3, at], atol=1e-6)
+
+
+def test_the_shift_lowers_relu_in_all_draws_and_does_not_raise_tanh_in_most():
+    study, often = load_draws(STUDY), (0.95, 1.0)
+    lower = study.panel(-0.05, 6, "relu") < study.panel(0, 6, "relu")
+    higher = study.panel(-0.05, 6, "tanh") > study.panel(0, 6, "tanh")
+    assert share_of_draws("relu", "ours, here", "yes", lower, often).verdict == "agrees"
+    assert share_of_draws("tanh", "ours, here", "yes", higher, often).verdict == "disagrees"
+
+
+def test_relus_image_is_unaffected_by_the_scale_at_a_measures_floor_only():
+    measures, near = {"dct": dct_frequency, "bend": bend}, (1 / 1.5, 1.5)
+    small, large = (measured(measures, (0.0, scale, "relu"), 60) for scale in (1.0, 6.0))
+    claims = {name: middle_draw(name, "ours, here", "-", large[name] / small[name], near) for name in measures}
+    assert (claims["dct"].verdict, claims["bend"].verdict) == ("agrees", "disagrees")
 
 
 def test_the_study_is_strict_json():
