@@ -75,12 +75,12 @@ def test_what_has_no_real_power_is_refused(q, text):
         Rotation(q)
 
 
-def naive_iou(features, concepts, quantile):
+def naive_iou(features, concepts, quantile, top_of="map"):
     """Pixel by pixel, with numpy's sort and PIL-free interpolation by torch."""
     maps = functional.interpolate(features, size=concepts.masks.shape[-2:], mode="bilinear")
     result = np.zeros((features.shape[1], concepts.masks.shape[1]))
     for unit in range(features.shape[1]):
-        values = np.sort(features[:, unit].numpy().ravel())
+        values = np.sort((features if top_of == "map" else maps)[:, unit].numpy().ravel())
         active = maps[:, unit].numpy() > values[len(values) - 1 - int(quantile * len(values))]
         for k in range(concepts.masks.shape[1]):
             mask = concepts.masks[:, k].numpy()
@@ -90,12 +90,13 @@ def naive_iou(features, concepts, quantile):
 
 @pytest.mark.parametrize("size", [32, 8, 5])
 @pytest.mark.parametrize("quantile", [0.005, 0.1])
-def test_iou_against_pixel_by_pixel(size, quantile):
+@pytest.mark.parametrize("top_of", ["map", "pixels"])
+def test_iou_against_pixel_by_pixel(size, quantile, top_of):
     concepts = generated_concepts(110)  # more than one batch
     features = torch.randn(110, 4, size, size, generator=torch.Generator().manual_seed(0))
     features[:, 3] = torch.relu(features[:, 3])
-    found = dissect(features, concepts, quantile=quantile)
-    np.testing.assert_allclose(found.iou, naive_iou(features, concepts, quantile), atol=1e-12)
+    found = dissect(features, concepts, quantile=quantile, top_of=top_of)
+    np.testing.assert_allclose(found.iou, naive_iou(features, concepts, quantile, top_of), atol=1e-12)
 
 
 def test_units_that_know_a_concept_are_named_and_others_are_not():

@@ -5,8 +5,10 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import torch
 
 from affscore_book.similarity import figures
+from affscore_book.similarity.kernels import centred_gram, gram
 from affscore_book.similarity.procrustes import procrustes
 from affscore_book.similarity.study import load_similarity
 
@@ -37,7 +39,24 @@ def test_maps_are_symmetric_means(study):
     np.testing.assert_allclose(shown, (mean + mean.T) / 2)
 
 
-def test_rotation_curves_are_means_over_networks(study):
+@pytest.mark.parametrize(("panel", "top_of"), [(0, "map"), (1, "pixels")])
+def test_rotation_curves_are_means_over_networks_for_each_cut(study, panel, top_of):
     figures.plot_rotation_curves(study, {"plain": {"prefix": "resnet20"}})
-    curve = plt.gca().lines[0].get_ydata()
-    assert curve[0] - curve[-1] == pytest.approx(study.drop("resnet20"))
+    mean, *single = (line.get_ydata() for line in plt.gcf().axes[panel].lines)
+    assert mean[0] - mean[-1] == pytest.approx(study.drops("resnet20", top_of=top_of).mean())
+    np.testing.assert_allclose(np.mean(single[: len(study.drops("resnet20"))], axis=0), mean)
+    assert plt.gcf().axes[panel].get_ylim()[1] > np.max(single[: len(study.drops("resnet20"))])  # nothing is cut off
+
+
+def test_tables_of_the_same_features_are_the_same_until_the_images_are_shuffled():
+    x = torch.randn(60, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    labels = torch.arange(60) % 3
+    figures.plot_tables(x, 2 * x[:, [1, 2, 3, 4, 0]] + 1, labels, each=15)
+    first, second, shuffled = plt.gcf().axes
+    tables = [axes.images[0].get_array() for axes in (first, second, shuffled)]
+    assert tables[0].shape == (45, 45)
+    np.testing.assert_allclose(tables[0], tables[1], atol=1e-12)
+    assert "1.00" in second.get_xlabel()
+    assert abs(float(shuffled.get_xlabel().split()[-1].replace("\u2212", "-"))) < 0.3
+    rows = torch.cat([(labels == k).nonzero()[:15, 0] for k in range(3)])
+    np.testing.assert_allclose(tables[0], centred_gram(gram(x[rows], "linear")))

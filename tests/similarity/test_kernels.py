@@ -11,8 +11,9 @@ from moved_features import SEEDS, SHAPES, draw, rotated
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, manhattan_distances
 
 from affscore_book.similarity.channels import unit_channels
-from affscore_book.similarity.kernels import KERNELS, cka, cka_map, gram
+from affscore_book.similarity.kernels import KERNELS, centred_gram, cka, cka_map, gram, keeps_max
 from affscore_book.similarity.procrustes import procrustes
+from affscore_book.symmetries.lemmas import sample_kinds
 
 
 def naive_max_gram(x: np.ndarray) -> np.ndarray:
@@ -54,6 +55,43 @@ def test_cka_against_the_definition_of_hsic_as_a_u_statistic(seed, kernel):
 
     k, l = np.asarray(gram(x, kernel)), np.asarray(gram(y, kernel))  # noqa: E741
     assert cka(x, y, kernel, null=0).value == pytest.approx(hsic(k, l) / math.sqrt(hsic(k, k) * hsic(l, l)), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_centred_table_follows_the_formula_of_the_chapter(seed):
+    """Off the diagonal: without the means of row and column, over n - 2, and with the mean of all put back."""
+    n, k = 9, np.asarray(gram(draw(seed, (9, 3)), "max"))
+    off = k * (1 - np.eye(n))
+    expected = off - (off.sum(0) + off.sum(0)[:, None]) / (n - 2) + off.sum() / ((n - 1) * (n - 2))
+    found = centred_gram(torch.from_numpy(k.copy())).numpy()
+    np.testing.assert_allclose(found, expected * (1 - np.eye(n)), atol=1e-14)
+    np.testing.assert_allclose(found.sum(0), 0, atol=1e-13)
+
+
+def test_linear_hsic_is_the_sum_of_squared_covariances():
+    """What the chapter says that linear CKA computes; they meet for many samples."""
+    n = 4000
+    x = draw(0, (n, 3))
+    y = x @ draw(1, (3, 4)) + draw(2, (n, 4))
+    x, y = torch.from_numpy(x - x.mean(0)), torch.from_numpy(y - y.mean(0))
+    hsic = float((centred_gram(x @ x.T) * centred_gram(y @ y.T)).sum() / (n * (n - 3)))
+    assert hsic == pytest.approx(float((x.T @ y / n).square().sum()), rel=5e-3)
+
+
+@pytest.mark.parametrize("d", [2, 4])
+def test_lemma_e_46_only_permutations_with_signs_keep_the_largest_product(d):
+    for seed in range(10):
+        for kind, matrix in sample_kinds(d, seed).items():
+            assert keeps_max(matrix) == (kind == "permutation with signs")
+    assert keeps_max(torch.eye(d).flip(0))
+
+
+def test_the_max_kernel_does_not_see_signs():
+    """They are no symmetry of ReLU; Procrustes over its group sees them."""
+    x = np.maximum(draw(0, (40, 5)), 0)
+    turned = x * np.array([1, -1, 1, -1, -1])
+    assert cka(x, turned, "max", null=0).value == pytest.approx(1, abs=1e-10)
+    assert procrustes(x, turned, null=0).value < 0.9
 
 
 @pytest.mark.parametrize("shape", [(40, 6), (12, 30), (500, 10)])

@@ -1,5 +1,6 @@
 """The stored comparisons of trained networks."""
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -7,7 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from affscore_book.kit.statistics import student_interval
 from affscore_book.similarity.study import load_similarity
+
+KINDS = ("resnet20", "resnet20_without_last_relu")
 
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "similarity" / "study.json"
 
@@ -29,10 +33,55 @@ def test_stored_results_are_strict_json_with_possible_values():
             assert maps.shape == (pairs, layers, layers)
             assert (np.abs(maps) <= 1).all()
             assert np.abs(study.maps(kind, kernel, "null")).mean() < 0.05
-    for name in study.dissected:
-        for curve in study.dissection(name).values():
+    for name, top_of in itertools.product(study.dissected, study.settings["dissection"]["top_of"]):
+        for curve in study.dissection(name, top_of=top_of).values():
             assert (curve["fraction"] >= 0).all() and (curve["fraction"] <= 1).all()
             assert np.ptp(curve["fraction"][:, 0]) == 0
+
+
+def test_a_lower_cut_finds_more_units():
+    """The threshold of the interpolated maps is the lower one, so a unit covers more pixels."""
+    study = load_similarity(STORED)
+    for name in study.dissected:
+        assert study.curves(name, top_of="pixels").mean() > study.curves(name).mean()
+
+
+def test_intervals_draw_networks():
+    """A planted network: every pair with it is worse, so the interval is wide, though most pairs agree."""
+    study = load_similarity(STORED)
+    assert study.settings["seeds"] == 4
+    with_first = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])  # pairs 01 02 03 12 13 23
+    found = study.over_networks(with_first)
+    assert found.mean == 0.5 and found.low == 0 and found.high == 1
+    even = study.over_networks(np.full(6, 0.3))
+    assert even.low == pytest.approx(0.3) == even.high
+
+
+def test_inside_is_inside():
+    study = load_similarity(STORED)
+    planted = np.where(study.inside("resnet20"), 0.2, 0.5)[None] + np.zeros((6, 1))
+    np.testing.assert_allclose(study.outside_minus_inside("resnet20", planted), 0.3)
+    assert study.inside("resnet20").sum() == 9
+
+
+def test_drops_are_those_of_single_networks():
+    study = load_similarity(STORED)
+    drops = study.drops("resnet20")
+    for at, drop in enumerate(drops):
+        curves = study.dissection(f"resnet20_{at}").values()
+        fractions = np.mean([curve["fraction"].mean(0) for curve in curves], axis=0)
+        assert drop == pytest.approx(fractions[0] - fractions[-1])
+    assert len(study.drops("resnet20_without_last_relu")) == 2
+
+
+def test_the_verdicts_of_the_chapter():
+    """What the chapter calls undecided is: no interval over networks decides whether rotating units loses any."""
+    study = load_similarity(STORED)
+    for top_of in ("map", "pixels"):
+        falls, stays = (student_interval(study.drops(kind, top_of=top_of)) for kind in KINDS)
+        assert falls.low < 0.05 < falls.high and stays.low < 0.05 < stays.high
+    assert study.drops("efficientnet_lite0", layer="activated")[0] > 0
+    assert study.drops("efficientnet_lite0", layer="activated", top_of="pixels")[0] < 0
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"settings": 1', "\xff"])

@@ -8,6 +8,8 @@ neurons was special.
 Method (Bau et al. 2017, as in section 6 and appendix F.1 of the paper): a unit's threshold is the activation that it
 exceeds at the top 0.5 % of all positions of all images; its map is interpolated to the size of the masks and cut
 there; it is interpretable if its intersection over union with some concept, over the whole data set, is above 0.04.
+Positions are those of the map as the network made it, or the pixels of the interpolated map: the second threshold is
+lower, because interpolation flattens peaks.
 
 Sources: Bau, Zhou, Khosla, Oliva, Torralba, "Network dissection: quantifying interpretability of deep visual
 representations", CVPR 2017; Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 6, Figure 3, appendix F.
@@ -27,7 +29,7 @@ from scipy.stats import ortho_group
 from torch import Tensor
 from torch.nn import functional
 
-from affscore_book.kit.checking import between, square_matrix
+from affscore_book.kit.checking import between, one_of, square_matrix
 from affscore_book.similarity.concepts import Concepts
 
 __all__ = ["Dissection", "Rotation", "dissect", "rotation_curve"]
@@ -130,7 +132,9 @@ class Dissection:
         return f"Dissection({found} of {len(self.iou)} units interpretable{dead})"
 
 
-def dissect(features: Any, concepts: Concepts, *, quantile: float = 0.005, threshold: float = 0.04) -> Dissection:
+def dissect(
+    features: Any, concepts: Concepts, *, quantile: float = 0.005, threshold: float = 0.04, top_of: str = "map"
+) -> Dissection:
     """Compare where every unit is most active with every concept.
 
     Parameters
@@ -142,6 +146,9 @@ def dissect(features: Any, concepts: Concepts, *, quantile: float = 0.005, thres
         count, so it may be less.
     threshold
         Of the intersection over union.
+    top_of
+        Where the quantile is taken: ``"map"``, the positions of the map as it is (Bau et al.), or ``"pixels"``, those
+        of the interpolated map, so that a unit is active at that share of the pixels.
 
     Raises ValueError if shapes do not fit, a value is not finite or an argument is out of range.
 
@@ -159,27 +166,34 @@ def dissect(features: Any, concepts: Concepts, *, quantile: float = 0.005, thres
         raise ValueError("features hold values that are NaN or infinite; all should be finite.")
     between("quantile", quantile, 0, 1)
     between("threshold", threshold, 0, 1)
+    one_of("top_of", top_of, ("map", "pixels"))
     features = features.detach().to("cpu", torch.float32)
+    size = concepts.masks.shape[-2:]
+    if top_of == "pixels":
+        features = _sized(features, size)
     units = features.transpose(0, 1).flatten(1)
     count = units.shape[1]
     # At most this share of the values is above the threshold.
     cut = units.kthvalue(count - int(quantile * count), dim=1).values[:, None, None]
     dead = units.amin(1) == units.amax(1)
 
-    size = concepts.masks.shape[-2:]
     both = torch.zeros(len(units), len(concepts.names), dtype=torch.float64)
     area = torch.zeros(len(units), dtype=torch.float64)
     for index in torch.arange(len(features)).split(100):
-        maps = features[index]
-        if maps.shape[-2:] != size:
-            maps = functional.interpolate(maps, size=size, mode="bilinear", align_corners=False)
-        active = (maps > cut).transpose(0, 1).flatten(1).float()
+        active = (_sized(features[index], size) > cut).transpose(0, 1).flatten(1).float()
         masks = concepts.masks[index].transpose(0, 1).flatten(1).float()
         both += (active @ masks.T).double()
         area += active.sum(1)
     union = area[:, None] + concepts.masks.sum((0, 2, 3)) - both
     iou = both / union.clamp_min(1)
     return Dissection(iou.numpy(), tuple(dead.nonzero()[:, 0].tolist()), threshold, concepts.names)
+
+
+def _sized(maps: Tensor, size: torch.Size) -> Tensor:
+    """Maps (n, units, h, w), interpolated to a size."""
+    if maps.shape[-2:] == size:
+        return maps
+    return functional.interpolate(maps, size=size, mode="bilinear", align_corners=False)
 
 
 def rotation_curve(
@@ -205,7 +219,7 @@ def rotation_curve(
     shuffled
         Give the images the masks of others: what is left is found by chance.
     options
-        ``quantile`` and ``threshold`` of :func:`dissect`.
+        ``quantile``, ``threshold`` and ``top_of`` of :func:`dissect`.
 
     Returns
     -------

@@ -13,7 +13,7 @@ from affscore.plots import BLUE, INK, ORANGE, SKY, VERMILION, panels, styled
 from affscore_book.similarity.channels import unit_channels
 from affscore_book.similarity.concepts import Concepts
 from affscore_book.similarity.dissection import Rotation
-from affscore_book.similarity.kernels import cka
+from affscore_book.similarity.kernels import centred_gram, cka, gram
 from affscore_book.similarity.procrustes import procrustes
 from affscore_book.similarity.study import PAPER_TABLE_2, SimilarityStudy
 
@@ -25,6 +25,7 @@ __all__ = [
     "plot_procrustes",
     "plot_related",
     "plot_rotation_curves",
+    "plot_tables",
     "related_clouds",
 ]
 
@@ -64,6 +65,29 @@ def plot_related(clouds: dict[str, Tensor]) -> None:
         panel.set_aspect("equal", "datalim")
         relu, orthogonal = (procrustes(first, cloud, group, null=0).value for group in ("relu", "orthogonal"))
         panel.set(title=name, xlabel=f"G_ReLU {relu:.2f}\northogonal {orthogonal:.2f}", xticks=[], yticks=[])
+
+
+@styled
+def plot_tables(x: Tensor, y: Tensor, labels: Tensor, *, each: int = 6) -> None:
+    """What CKA compares: the centred tables of two networks' features, images in order of their class, and shuffled.
+
+    ``x`` and ``y`` have shape (n, ...), ``labels`` (n,); ``each`` images of every class are shown.
+    """
+    rows = torch.cat([(labels == k).nonzero()[:each, 0] for k in labels.unique()])
+    first, second = (centred_gram(gram(features[rows], "linear")) for features in (x, y))
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
+    shuffled = second[order][:, order]
+    _, axes = panels(1, 3, height=3.1, sharex=True, sharey=True)
+    titles = ("K, first network", "L, second network", "L, images shuffled")
+    for panel, table, title in zip(axes, (first, second, shuffled), titles, strict=True):
+        value = float((first * table).sum() / (first.norm() * table.norm()))
+        limit = 3 * float(table.std())
+        panel.imshow(table.numpy(), cmap="PuOr", vmin=-limit, vmax=limit)
+        panel.grid(False)
+        panel.set_title(title, fontsize=13)
+        panel.set_xlabel("" if table is first else f"CKA with K\n{value:.2f}".replace("-", "\u2212"))
+        panel.set(xticks=[], yticks=[])
+    axes[0].set_ylabel(f"{len(rows)} images, by class")
 
 
 @styled
@@ -183,25 +207,24 @@ def plot_concepts(concepts: Concepts, features: Tensor, *, unit: int, images: Se
 
 @styled
 def plot_rotation_curves(study: SimilarityStudy, groups: dict[str, dict[str, str]]) -> None:
-    """The fraction of interpretable units over alpha: mean over networks, layers and rotations, and their spread.
+    """The fraction of interpretable units over alpha, for both cuts: each network (thin lines), and their mean.
 
-    ``groups``: label -> arguments of :meth:`SimilarityStudy.dissection`.
+    ``groups``: label -> arguments of :meth:`SimilarityStudy.curves`.
     """
     alphas = study.settings["dissection"]["alphas"]
-    figure, (axes,) = panels(1, 1, height=5.0)
-    styles = zip(groups.items(), (VERMILION, BLUE, ORANGE, SKY), ("o-", "^-", "s--", "v--"), strict=False)
-    chance = []
-    for (label, which), colour, mark in styles:
-        curves = study.dissection(**which)
-        # A network is one observation: its layers and rotations are averaged first.
-        networks = sorted({name for name, _ in curves})
-        values = np.array([
-            np.mean([curve["fraction"].mean(0) for (name, _), curve in curves.items() if name == network], axis=0)
-            for network in networks
-        ])  # fmt: skip
-        axes.plot(alphas, values.mean(0), mark, color=colour, markersize=8, label=label)
-        axes.fill_between(alphas, values.min(0), values.max(0), color=colour, alpha=0.2, linewidth=0)
-        chance += [curve["chance"].mean() for curve in curves.values()]
-    axes.axhline(float(np.mean(chance)), color=INK, linestyle="--", linewidth=1.5, label="masks of other images")
-    axes.set(ylim=(-0.02, None), xlabel="power α of the rotation", ylabel="interpretable fraction")
-    figure.legend(loc="outside upper center", ncols=1, frameon=False)
+    titles = {"map": "top 0.5 % of the map", "pixels": "top 0.5 % of the pixels"}
+    figure, axes = panels(2, 1, height=8.4, sharex=True, sharey=True)
+    for panel, (top_of, title) in zip(axes, titles.items(), strict=True):
+        styles = zip(groups.items(), (VERMILION, BLUE, ORANGE, SKY), ("o-", "^-", "s--", "v--"), strict=False)
+        chance = []
+        for (label, which), colour, mark in styles:
+            values = study.curves(**which, top_of=top_of)
+            panel.plot(alphas, values.mean(0), mark, color=colour, markersize=8, label=label)
+            panel.plot(alphas, values.T, color=colour, alpha=0.5, linewidth=1)
+            chance += [curve["chance"].mean() for curve in study.dissection(**which, top_of=top_of).values()]
+        level = float(np.mean(chance))
+        panel.axhline(level, color=INK, linestyle="--", linewidth=1.5, label="masks of other images")
+        panel.set(title=title, ylabel="interpretable fraction")
+    axes[0].set_ylim(bottom=-0.03)
+    axes[1].set_xlabel("power α of the rotation")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=1, frameon=False)

@@ -27,7 +27,7 @@ from affscore_book.kit.checking import one_of, whole
 from affscore_book.similarity.channels import checked, checked_pair, square_sum, unit_live_channels, unit_matrix
 from affscore_book.similarity.results import Similarity, random_orders, similarity
 
-__all__ = ["KERNELS", "cka", "cka_map", "gram"]
+__all__ = ["KERNELS", "centred_gram", "cka", "cka_map", "gram", "keeps_max"]
 
 KERNELS = ("linear", "max", "laplace")
 
@@ -96,12 +96,15 @@ def _largest_product(a: Tensor, b: Tensor) -> Tensor:
     return best
 
 
-def _centred(k: Tensor) -> Tensor:
+def centred_gram(k: Tensor) -> Tensor:
     """K~: a Gram matrix with 0 on its diagonal and without what is common to a row or a column (Song et al. 2012).
 
     The sum of K~ L~ / (n (n - 3)) is then the unbiased Hilbert-Schmidt independence criterion, "HSIC_1" in the paper:
     ``[tr(K L) + 1^T K 1 1^T L 1 / ((n-1)(n-2)) - 2 1^T K L 1 / (n-2)] / (n (n-3))`` for K and L with 0 on the diagonal.
-    Its expectation is 0 for independent samples, so it can be negative.
+    Its expectation is 0 for independent samples, so it can be negative. ``k`` has shape (n, n), n >= 3.
+
+    >>> centred_gram(gram([[0.0], [1.0], [2.0], [4.0]], "linear")).sum(1).abs().max() < 1e-12
+    tensor(True)
     """
     n, sums = len(k), k.sum(1) - k.diagonal()
     margin = sums / (n - 2)
@@ -171,7 +174,7 @@ def cka(x: Any, y: Any, kernel: str = "linear", *, null: int = 10) -> Similarity
 def _gram_cka(k: Tensor, l: Tensor, orders: Iterator[Tensor]) -> list[float]:  # noqa: E741
     """CKA of two Gram matrices, followed by that for random orders of the second."""
     size_k, size_l = square_sum(k), square_sum(l)
-    k, l = _centred(k), _centred(l)  # noqa: E741
+    k, l = centred_gram(k), centred_gram(l)  # noqa: E741
     square_k = _varying("x has a kernel that", _inner(k, k), size_k)
     norm = math.sqrt(square_k * _varying("y has a kernel that", _inner(l, l), size_l))
     return [_inner(k, l, order) / norm for order in (None, *orders)]
@@ -188,7 +191,7 @@ def _linear_cka(a: Tensor, b: Tensor, orders: Iterator[Tensor]) -> list[float]:
 def _linear_inner(a: Tensor, b: Tensor) -> float:
     """As :func:`_inner` of the Gram matrices of centred rows.
 
-    Rows of a linear Gram matrix of centred features add up to 0, so in the formula of :func:`_centred` only the
+    Rows of a linear Gram matrix of centred features add up to 0, so in the formula of :func:`centred_gram` only the
     diagonal remains to be taken out.
     """
     n, total = len(a), (a.T @ b).square().sum()
@@ -223,10 +226,25 @@ def cka_map(grams_x: Sequence[Any], grams_y: Sequence[Any]) -> np.ndarray:
     for matrix, (name, _) in zip(matrices, named, strict=True):
         if matrix.shape != (n, n):
             raise ValueError(f"{name} has shape {tuple(matrix.shape)}; it should be ({n}, {n}) like the first.")
-    centred = [_centred(matrix) for matrix in matrices]
+    centred = [centred_gram(matrix) for matrix in matrices]
     rows = torch.stack([each.flatten() for each in centred])
     products = (rows @ rows.T).cpu().numpy()
     for (name, _), square, matrix in zip(named, products.diagonal(), matrices, strict=True):
         _varying(name, square, square_sum(matrix))
     norms = np.sqrt(products.diagonal())
     return (products / np.outer(norms, norms))[: len(grams_x), len(grams_x) :]
+
+
+def keeps_max(a: Any) -> bool:
+    """Lemma E.46: does ``max(A x * A y) = max(x * y)`` hold for a matrix (d, d), at 500 pairs of normal vectors?
+
+    It does for permutations with signs, and for nothing else. So the max kernel of features that were not normalised
+    tells scalings apart, and does not see signs, although turning a sign is no symmetry of ReLU.
+
+    >>> keeps_max([[0.0, -1.0], [1.0, 0.0]]), keeps_max([[2.0, 0.0], [0.0, 1.0]]), keeps_max([[0.6, -0.8], [0.8, 0.6]])
+    (True, False, False)
+    """
+    a = torch.as_tensor(a, dtype=torch.float64)
+    x, y = torch.randn(2, 500, len(a), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    before, after = ((left * right).amax(1) for left, right in ((x, y), (x @ a.T, y @ a.T)))
+    return bool(torch.allclose(after, before, rtol=1e-9, atol=1e-9))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import Any
 
 import numpy as np
 
+from affscore_book.kit.statistics import Interval, network_bootstrap
 from affscore_book.kit.stored import read_results
 
 __all__ = ["PAPER_TABLE_2", "SimilarityStudy", "load_similarity"]
@@ -22,7 +24,7 @@ class SimilarityStudy:
     """What ``book/data/similarity/make.py`` stored."""
 
     def __init__(self, content: dict[str, Any]):
-        for part in ("layers", "procrustes", "cka", "dissection"):
+        for part in ("layers", "procrustes", "cka", "dissection", "dissection_pixels"):
             content[part]  # a file without one of them is not of the script
         self.settings, self._content = content["settings"], content
 
@@ -58,24 +60,54 @@ class SimilarityStudy:
         """CKA of the same layer in two networks, shape (pairs, layers)."""
         return np.diagonal(self.maps(kind, kernel), axis1=1, axis2=2)
 
-    def dissection(self, prefix: str, *, layer: str = "") -> dict[tuple[str, str], dict[str, Any]]:
+    def over_networks(self, values: Any) -> Interval:
+        """Mean of one value for each pair (pairs,), in the order of :meth:`maps`, with an interval that draws networks.
+
+        Pairs that share a network are not independent: see :func:`affscore_book.kit.statistics.network_bootstrap`.
+        """
+        pairs = list(itertools.combinations(range(self.settings["seeds"]), 2))
+        table = np.full((self.settings["seeds"],) * 2, np.nan)
+        for (first, second), value in zip(pairs, values, strict=True):
+            table[first, second] = table[second, first] = value
+        return network_bootstrap(table)
+
+    def outside_minus_inside(self, kind: str, values: np.ndarray) -> np.ndarray:
+        """Mean outside residual blocks minus mean inside, of values (pairs, layers), shape (pairs,)."""
+        inside = self.inside(kind)
+        return values[:, ~inside].mean(1) - values[:, inside].mean(1)
+
+    def dissection(self, prefix: str, *, layer: str = "", top_of: str = "map") -> dict[tuple[str, str], dict[str, Any]]:
         """Stored curves of the networks whose name is the prefix and a seed, of layers that contain ``layer``.
 
         Keys are (network, layer); values have ``fraction`` (draws, alphas), ``chance`` (1, 2) and ``units``.
+        ``top_of`` is that of :func:`affscore_book.similarity.dissection.dissect`.
         """
+        stored = self._content["dissection" if top_of == "map" else "dissection_pixels"]
         return {
             (name, at): {**curve, "fraction": np.array(curve["fraction"]), "chance": np.array(curve["chance"])}
-            for name, sets in self._content["dissection"].items()
+            for name, sets in stored.items()
             if name == prefix or (name.removeprefix(prefix).lstrip("_").isdigit() and name.startswith(prefix))
             for layers in sets.values()
             for at, curve in layers.items()
             if layer in at
         }
 
-    def drop(self, prefix: str, *, layer: str = "") -> float:
-        """Fraction of interpretable units in the basis of single units minus that at alpha = 1, mean over all."""
-        curves = self.dissection(prefix, layer=layer).values()
-        return float(np.mean([each["fraction"][:, 0] - each["fraction"][:, -1] for each in curves]))
+    def curves(self, prefix: str, *, layer: str = "", top_of: str = "map") -> np.ndarray:
+        """The fraction of interpretable units by alpha, means over layers and rotations, (networks, alphas).
+
+        A network is one observation: its layers and rotations are averaged first.
+        """
+        found = self.dissection(prefix, layer=layer, top_of=top_of)
+        networks = sorted({name for name, _ in found})
+        return np.array([
+            np.mean([curve["fraction"].mean(0) for (name, _), curve in found.items() if name == network], axis=0)
+            for network in networks
+        ])  # fmt: skip
+
+    def drops(self, prefix: str, *, layer: str = "", top_of: str = "map") -> np.ndarray:
+        """:meth:`curves` in the basis of single units minus at alpha = 1, (networks,)."""
+        curves = self.curves(prefix, layer=layer, top_of=top_of)
+        return curves[:, 0] - curves[:, -1]
 
 
 def load_similarity(path: str | os.PathLike[str]) -> SimilarityStudy:

@@ -6,11 +6,12 @@
     the mean over random orders of the images.
 *   ``cka``: Figures 2 and 5, the maps between all layers, for three kernels (Laplace's for the Myrtle CNN only), and
     the same maps for a random order of the images of the second network.
-*   ``dissection``: Figure 3, the fraction of interpretable units under rotations Q^alpha.
+*   ``dissection``: Figure 3, the fraction of interpretable units under rotations Q^alpha, and ``dissection_pixels``,
+    the same with thresholds of the interpolated maps (see ``dissect``).
 
-The networks are those of ``networks.py``, the images the first ones of Fashion-MNIST's test set. About ten minutes
-on one core. The file is written after every step; a run that was stopped goes on, and networks that were trained later
-are taken up by the next run.
+The networks are those of ``networks.py``, the images the first ones of Fashion-MNIST's test set. About twenty
+minutes on one core. The file is written after every step; a run that was stopped goes on, and networks that were
+trained later are taken up by the next run.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ SETTINGS: dict[str, Any] = {
     "images": {"procrustes": 1000, "linear": 1000, "max": 1000, "laplace": 500},
     "null": 2,
     "dissection": {
+        "top_of": ["map", "pixels"],
         "alphas": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0],
         "draws": 3,
         "images": 1000,
@@ -109,16 +111,18 @@ def similarities(result: dict[str, Any], save: Callable[[], None]) -> None:
             save()
 
 
-def dissections(result: dict[str, Any], save: Callable[[], None]) -> None:
+def dissections(result: dict[str, Any], save: Callable[[], None], top_of: str) -> None:
     """Fractions of interpretable units over alpha, and what is left for the masks of other images."""
     settings = SETTINGS["dissection"]
-    stored = result["dissection"]
+    stored = result["dissection" if top_of == "map" else "dissection_pixels"]
 
     def measure(name: str, layer: str, features: torch.Tensor, concepts: Concepts, of: str) -> None:
+        alphas, draws = settings["alphas"], settings["draws"]
+        chance = rotation_curve(features, concepts, (0.0, 1.0), draws=1, shuffled=True, top_of=top_of)
         stored.setdefault(name, {}).setdefault(of, {})[layer] = {
             "units": features.shape[1],
-            "fraction": rounded(rotation_curve(features, concepts, settings["alphas"], draws=settings["draws"])),
-            "chance": rounded(rotation_curve(features, concepts, (0.0, 1.0), draws=1, shuffled=True)),
+            "fraction": rounded(rotation_curve(features, concepts, alphas, draws=draws, top_of=top_of)),
+            "chance": rounded(chance),
         }
         save()
 
@@ -149,7 +153,7 @@ def dissections(result: dict[str, Any], save: Callable[[], None]) -> None:
 
 def main() -> None:
     torch.set_num_threads(1)
-    result = open_results(FILE, SETTINGS, layers={}, procrustes={}, cka={}, dissection={})
+    result = open_results(FILE, SETTINGS, layers={}, procrustes={}, cka={}, dissection={}, dissection_pixels={})
     last = time.process_time()
 
     def save() -> None:
@@ -160,7 +164,8 @@ def main() -> None:
         print(f"stored after {result['seconds']:.0f} s of processor time", flush=True)
 
     similarities(result, save)
-    dissections(result, save)
+    for top_of in SETTINGS["dissection"]["top_of"]:
+        dissections(result, save, top_of)
 
 
 if __name__ == "__main__":
