@@ -50,8 +50,8 @@ def story(sweep: Sweep, names: Sequence[str] = FIGURE_8) -> ClaimTable:
     """The five rows of the chapter: SiLU beside ReLU in Figure 8, and pooling in Figure 9."""
     rows = []
     for words, scores in (("d = 300", sweep), ("d = 1", sweep.law())):
-        extra, spread = scores.extra_means("silu", "relu")
-        rows.append(Claim(f"SiLU, means more than ReLU, {words}", B, "large subdomains", extra, (1, _any), "", spread))
+        extra, steps = scores.extra_means("silu", "relu")
+        rows.append(Claim(f"SiLU, means more than ReLU, {words}", B, "large subdomains", extra, (1, _any), "", steps))
     gap, spread = sweep.gap("silu", "relu")
     rows.append(Claim("SiLU − ReLU, same inputs, d = 300", B, "stronger", gap, (-_any, -0.05), "", spread))
     for channels, words in ((64, "64 channels"), (1, "1 channel")):
@@ -104,9 +104,9 @@ def others(sweep: Sweep, seeds: int = 3) -> ClaimTable:
         rows.append(Claim(f"LeakyReLU − {name}, same inputs", B, "more linear", gap, (0, _any), "", spread))
 
     law = {name: score_curve(name, 0.0, coupling="paired").item() for name in SLIDES_SHRUNK}
-    for title, source, theirs in (("8 pooled", POOLING, SLIDES_POOLED), ("9 shrunk", COVARIANCE, SLIDES_SHRUNK)):
+    for title, source, slides in (("8 pooled", POOLING, SLIDES_POOLED), ("9 shrunk", COVARIANCE, SLIDES_SHRUNK)):
         what = f"{title} scores, largest distance"
-        rows.append(Claim(what, source, "to 2 digits", distance(theirs, law), (-_any, 0.005), kind="own"))
+        rows.append(Claim(what, source, "to 2 digits", distance(slides, law), (-_any, 0.005), kind="own"))
     plain = [
         distance(SLIDES_PLAIN, {name: sample_score(name, 0, 1, 200, 380, seed, "empirical") for name in SLIDES_PLAIN})
         for seed in range(seeds)

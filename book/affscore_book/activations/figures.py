@@ -165,7 +165,11 @@ def plot_rounding(name: str, std: float, n: int = 1000) -> None:
     _, (axes,) = panels()
     axes.plot(means, score_curve(row, means, std), color=GREEN, label="exact")
     for kind, colour, mark in ((torch.float64, BLUE, "o"), (torch.float32, VERMILION, "s")):
-        rounded = [sample_score(lambda x, k=kind: row.function(x.to(k)).double(), m, std, n, 1) for m in means.tolist()]
+
+        def in_format(x: torch.Tensor, kind: torch.dtype = kind) -> torch.Tensor:
+            return row.function(x.to(kind)).double()
+
+        rounded = [sample_score(in_format, mean, std, n, 1) for mean in means.tolist()]
         label = str(kind).removeprefix("torch.")
         axes.plot(means, rounded, mark, color=colour, markersize=5, alpha=0.8, label=label)
         dead = [mean for mean, score in zip(means.tolist(), rounded, strict=True) if math.isnan(score)]

@@ -1,19 +1,22 @@
-"""The book's first widget: one activation, one slider, one picture of the score in one dimension."""
+"""The book's first widgets: one activation and its score in one dimension; a network's signature, call by call."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import traitlets
 
 from affscore.score import affinity_score
 from affscore_book.activations.catalogue import CATALOGUE
+from affscore_book.first_signature.tour import BINS, RANGE
 from affscore_book.kit.affinity1d import CHOICES, uniform_grid
-from affscore_book.kit.picture import Panel, picture, score_panel
+from affscore_book.kit.picture import LOOKS, Panel, picture, score_panel
 from affscore_book.kit.widgets import ComputedWidget
 
-__all__ = ["ScoreSlider"]
+__all__ = ["ScoreSlider", "SignatureTour"]
 
 # The protocol of the paper's Figure 2A: inputs uniform on an interval of width 4 whose centre goes from -4 to 4.
 POINTS, HALF_WIDTH, LIMIT = 400, 2.0, 4.0
@@ -88,3 +91,63 @@ class ScoreSlider(ComputedWidget):
         )  # fmt: skip
         bounds = " to ".join(f"{end:.1f}".replace("-", "\u2212") for end in ends)
         return picture(left, right, score=score, text=f"{CHOICES[self.activation]}, inputs from {bounds}")
+
+
+class SignatureTour(ComputedWidget):
+    """A signature call by call: the score of each, where its inputs lie, and what ReLU6 does to them.
+
+    Parameters
+    ----------
+    calls
+        One dictionary a call, as :func:`affscore_book.first_signature.tour.inputs_of_calls` makes them.
+    call
+        The number of the chosen one, from 1.
+    """
+
+    _esm = Path(__file__).with_name("signature_tour.js")
+
+    calls = traitlets.List(traitlets.Dict()).tag(sync=True)
+    call = traitlets.Int(1, min=1).tag(sync=True)
+
+    def _chosen(self) -> dict[str, Any] | None:
+        return self.calls[self.call - 1] if self.call <= len(self.calls) else None
+
+    def score(self) -> float:
+        """The score of the chosen call; NaN if there is none."""
+        chosen = self._chosen()
+        return math.nan if chosen is None else chosen["score"]
+
+    def __repr__(self) -> str:
+        if not self.calls:
+            return super().__repr__()
+        return f"SignatureTour({len(self.calls)} calls, call={self.call})"
+
+    def fallback(self) -> str:
+        """The signature with the chosen call, and its inputs under the curve of ReLU6."""
+        chosen = self._chosen()
+        left = Panel(
+            label="The signature: the score of every call", xlim=(0, len(self.calls) + 1), ylim=(0.6, 1),
+            xlabel="activation call", ylabel="affinity score",
+        )  # fmt: skip
+        right = Panel(
+            label="The inputs of the chosen call and the activation", xlim=RANGE, ylim=(0, 7),
+            xlabel="input (shaded: how often)", legend=[("curve", "output of ReLU6")],
+        )  # fmt: skip
+        if chosen is None:
+            return picture(left, right, score=math.nan, text="There is no call to show.")
+        left.line("score-curve", range(1, len(self.calls) + 1), [call["score"] for call in self.calls])
+        left.dot("score-dot", self.call, chosen["score"], 7)
+        for look, shown in (("dead-band", False), ("input-band", True)):
+            heights = [h * (shown == (20 <= i < 40)) for i, h in enumerate(chosen["heights"])]
+            right.add(f'<path class="{look}" {LOOKS[look]} d="{_bars(right, heights)}"/>')
+        right.line("curve", (-6, 0, 6, 9), (0, 0, 6, 6))
+        text = f"{chosen['name']}: {chosen['below']:.0f} % of the inputs become 0, {chosen['above']:.1f} % become 6"
+        return picture(left, right, score=chosen["score"], text=text)
+
+
+def _bars(panel: Panel, heights: list[int]) -> str:
+    """The outline of bars over RANGE, a height of 100 near the top of the panel."""
+    edges = [panel.x_at(x) for x in np.linspace(*RANGE, BINS + 1)]
+    tops = [panel.y_at(6.5 * height / 100) for height in heights]
+    steps = [f"L{left} {top}L{right} {top}" for left, right, top in zip(edges, edges[1:], tops, strict=False)]
+    return f"M{edges[0]} {panel.y_at(0)}{''.join(steps)}L{edges[-1]} {panel.y_at(0)}Z"

@@ -1,0 +1,90 @@
+"""A signature call by call: where the inputs of every ReLU6 call lie, for the moving picture of the introduction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from affscore import Signature
+from affscore_book.kit.stored import read_results
+
+__all__ = ["BINS", "RANGE", "inputs_of_calls", "load_tour"]
+
+#: The bars of the picture: 20 for what ReLU6 cuts to 0, 20 for what it passes, 10 for what it cuts to 6.
+BINS, RANGE = 50, (-6.0, 9.0)
+
+
+def inputs_of_calls(model: nn.Module, parts: Iterable[Tensor], signature: Signature) -> list[dict[str, Any]]:
+    """For every call of a ReLU6 module, in the order of the signature, where its inputs lie.
+
+    Parameters
+    ----------
+    model
+        A network whose activations are ReLU6 modules, in evaluation mode.
+    parts
+        Its inputs in pieces, tensors of shape (n, 3, height, width).
+    signature
+        Its signature on these inputs.
+
+    Returns
+    -------
+    list of dict
+        ``name``, that of the call; ``score``, to 4 decimals; ``heights``, how many inputs lie in each of BINS bars over
+        RANGE, as per cent of the highest bar; ``below`` and ``above``, the per cent of inputs under 0 and over 6.
+
+    Raises
+    ------
+    ValueError
+        If the network calls ReLU6 another number of times than the signature has calls.
+    """
+    counts: list[Tensor] = []
+    place = 0
+
+    def count(module: nn.Module, inputs: tuple[Tensor]) -> None:
+        nonlocal place
+        values = inputs[0].detach()
+        shares = [
+            torch.histc(values.float(), BINS, *RANGE).double(),
+            (values < 0).sum()[None],
+            (values > 6).sum()[None],
+        ]
+        found = torch.cat([*shares, torch.tensor([values.numel()])])
+        if place == len(counts):
+            counts.append(found)
+        else:
+            counts[place] += found
+        place += 1
+
+    hooks = [module.register_forward_pre_hook(count) for module in set(model.modules()) if isinstance(module, nn.ReLU6)]
+    try:
+        with torch.no_grad():
+            for part in parts:
+                place = 0
+                model(part)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if len(counts) != len(signature.calls):
+        raise ValueError(
+            f"the network calls ReLU6 {len(counts)} times; the signature has {len(signature.calls)} calls."
+        )
+    rows = []
+    for call, score, found in zip(signature.calls, signature.mean, counts, strict=True):
+        bars = found[:BINS]
+        below, above = (100 * found[BINS:-1] / found[-1]).tolist()
+        heights = (100 * bars / bars.max()).round().int().tolist()
+        rows.append({
+            "name": call.name, "score": round(float(score), 4), "heights": heights,
+            "below": round(below, 1), "above": round(above, 1),
+        })  # fmt: skip
+    return rows
+
+
+def load_tour(folder: str | Path) -> list[dict[str, Any]]:
+    """The rows that ``book/data/first_signature/tour.py`` stored; ``folder`` is the book's ``data``."""
+    path = Path(folder) / "first_signature" / "tour.json"
+    return read_results(path, lambda found: list(found["calls"]), "book/data/first_signature/tour.py")

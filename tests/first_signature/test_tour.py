@@ -1,0 +1,45 @@
+"""Where the inputs of every call lie, against a count by hand."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from affscore import signature
+from affscore_book.first_signature.tour import BINS, RANGE, inputs_of_calls, load_tour
+from affscore_book.first_signature.widget import SignatureTour
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    activation = nn.ReLU6()  # one module, called twice
+    return nn.Sequential(nn.Linear(3, 5), activation, nn.Linear(5, 4), activation).eval()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bars_and_shares_are_those_of_the_inputs(seed):
+    model, x = network(), 5 * torch.randn(200, 3, generator=torch.Generator().manual_seed(seed))
+    rows = inputs_of_calls(model, x.split(64), signature(model, [x]))
+    with torch.no_grad():
+        inputs = [model[0](x).numpy(), model[2](model[1](model[0](x))).numpy()]
+    for row, values in zip(rows, inputs, strict=True):
+        counts, _ = np.histogram(values, bins=BINS, range=RANGE)
+        np.testing.assert_allclose(row["heights"], 100 * counts / counts.max(), atol=0.51)
+        assert row["below"] == pytest.approx(100 * (values < 0).mean(), abs=0.051)
+        assert row["above"] == pytest.approx(100 * (values > 6).mean(), abs=0.051)
+    assert [row["score"] for row in rows] == pytest.approx(signature(model, [x]).mean, abs=5e-5)
+    assert not any(module._forward_pre_hooks for module in model.modules())
+
+
+def test_a_signature_of_another_network_is_refused():
+    model, x = network(), torch.randn(20, 3)
+    with pytest.raises(ValueError, match=r"calls ReLU6 2 times; the signature has 1 calls"):
+        inputs_of_calls(model, [x], signature(model[:2], [x]))
+
+
+def test_the_stored_tour_is_complete():
+    calls = load_tour("book/data")
+    assert len(calls) == 33 and {len(call["heights"]) for call in calls} == {BINS}
+    widget = SignatureTour(calls=calls, call=33)
+    assert widget.score() == calls[-1]["score"] and "the head: " in widget.fallback()
+    assert np.isnan(SignatureTour(calls=calls, call=34).score())

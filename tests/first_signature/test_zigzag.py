@@ -1,0 +1,123 @@
+"""Moving the channels of a call undoes a shift that was planted, and nothing else does."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from drawn import check_figure
+from torch import nn
+
+from affscore import affinity_score
+from affscore.zoo.models import load_model
+from affscore_book.first_signature.zigzag import (
+    Block,
+    Zigzag,
+    load_zigzag,
+    measure,
+    pairs_of,
+    plot_zigzag,
+    set_batch_norm,
+    zigzag_table,
+)
+
+STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "first_signature" / "zigzag.json"
+
+
+class Twice(nn.Module):
+    """The same inputs go through two ReLU6, in the second each channel lower by a constant of its own."""
+
+    def __init__(self, shift):
+        super().__init__()
+        self.first, self.second, self.shift = nn.ReLU6(inplace=True), nn.ReLU6(), shift
+
+    def forward(self, x):
+        lower = x - self.shift[:, None, None]
+        return self.first(x.clone()) + self.second(lower)
+
+
+@pytest.fixture(scope="module")
+def images():
+    """Pictures of 12 channels that differ in level as much as their pixels do."""
+    noise = torch.Generator().manual_seed(0)
+    return 2 * torch.randn(200, 12, 5, 5, generator=noise) + 2 * torch.randn(200, 12, 1, 1, generator=noise)
+
+
+def measured(images, shift):
+    (block,) = measure(Twice(shift).eval(), [(3, True, 0, 1)], images.split(50))
+    return block
+
+
+def test_moving_undoes_a_shift_and_the_control_does_not(images):
+    block = measured(images, torch.linspace(0.4, 6.0, 12))
+    assert block.cut[1] > block.cut[0] + 0.2 and block.step < -0.05
+    assert abs(block.moved - block.score[0]) < 0.01
+    assert block.shuffled < block.score[0] - 0.05
+
+
+def test_where_nothing_was_shifted_nothing_changes(images):
+    block = measured(images, torch.zeros(12))
+    assert block.score[0] == block.score[1] and block.cut[0] == block.cut[1]
+    assert max(abs(block.moved - block.score[0]), abs(block.shuffled - block.score[0])) < 0.01
+
+
+def test_scores_and_shares_are_those_of_the_pooled_call(images):
+    block = measured(images, torch.zeros(12))
+    pooled = [side.mean((2, 3)).double() for side in (images, images.clamp(0, 6))]
+    assert block.score[0] == pytest.approx(affinity_score(*pooled).item(), abs=1e-6)
+    assert block.cut[0] == pytest.approx((images <= 0).double().mean().item())
+
+
+def test_every_call_of_a_lite_but_three_is_in_a_pair():
+    """The stem, the first block and the head have one call each."""
+    net = load_model("efficientnet_lite0", weights="random").model
+    pairs = pairs_of(net)
+    assert [call for *_, first, second in pairs for call in (first, second)] == list(range(2, 32))
+    blocks = {number: net._blocks[number] for number, *_ in pairs}
+    joined = [blocks[number] for number, skip, *_ in pairs if skip]
+    assert 0 < len(joined) < len(pairs)
+    # Only where input and output have the same shape can one be added to the other.
+    assert all(block._depthwise_conv.stride == (1, 1) for block in joined)
+    assert all(block._expand_conv.in_channels == block._project_conv.out_channels for block in joined)
+
+
+def test_batch_norm_is_set_to_the_parts_and_no_weight_changes(images):
+    net = nn.Sequential(nn.BatchNorm2d(12), nn.ReLU())
+    before = [value.clone() for value in net.parameters()]
+    set_batch_norm(net, (3 * images + 7).split(100))
+    assert not any(module.training for module in net.modules())
+    out = net[0](3 * images + 7)
+    torch.testing.assert_close(out.mean((0, 2, 3)), torch.zeros(12), rtol=0, atol=1e-4)
+    torch.testing.assert_close(out.std((0, 2, 3)), torch.ones(12), rtol=0.02, atol=0)
+    assert all(torch.equal(one, other) for one, other in zip(before, net.parameters(), strict=True))
+
+
+def test_a_row_averages_over_one_kind_of_blocks():
+    blocks = [
+        Block(1, True, (0.2, 0.6), (0.9, 0.7), 0.8, 0.75), Block(2, True, (0.2, 0.4), (0.9, 0.9), 1.0, 0.85),
+        Block(3, False, (0.5, 0.1), (0.6, 0.9), 0.9, 0.9),
+    ]  # fmt: skip
+    yes, no = zigzag_table([Zigzag("a", blocks)]).rows()
+    assert (yes["second lower"], no["second lower"]) == ("1 of 2", "0 of 1")
+    assert [yes[name] for name in ("extra cut", "step", "moved", "control")] == pytest.approx([0.3, -0.1, 0, -0.1])
+    assert no["step"] == pytest.approx(0.3)
+
+
+def test_what_the_chapter_says_of_the_stored_networks():
+    *trained, untrained = load_zigzag(STORED)
+    for network in trained:
+        row = network.row(skip=True)
+        assert all(block.step < 0 < block.cut[1] - block.cut[0] for block in network.of(skip=True))
+        assert abs(row["moved"]) < 0.02 and row["step"] < row["control"] < -0.02
+        rest = network.row(skip=False)
+        assert rest["step"] > 0.02 and rest["moved"] > 0.02
+    assert max(abs(untrained.row(skip)["step"]) for skip in (True, False)) < 0.02
+
+
+def test_the_figure_draws():
+    check_figure(lambda: plot_zigzag(load_zigzag(STORED)), 1)
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    (tmp_path / "zigzag.json").write_text('{"networks": {"a": [{"number": 1}]}}')
+    with pytest.raises(ValueError, match=r"is not a complete file of book/data/first_signature/zigzag\.py"):
+        load_zigzag(tmp_path / "zigzag.json")
