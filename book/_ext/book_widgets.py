@@ -1,8 +1,9 @@
 """Sphinx extension: the JavaScript and CSS of every widget, on the pages that show one.
 
 Writes ``_static/affscore_widgets.js`` (all widgets' modules as text, then the host script beside this file) and
-``_static/affscore_widgets.css``. See ``affscore_book/kit/widgets.py`` for how a widget gets into a page. The files are
-collected by path, so that building the pages needs neither affscore nor torch.
+``_static/affscore_widgets.css``. The directive ``widget`` shows on a page without cells what a chapter has stored: its
+arguments are the chapter's name and the widget's class. See ``affscore_book/kit/widgets.py`` for how a widget gets into
+a page. The files are collected by path, so that building the pages needs neither affscore nor torch.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
 BOOK = Path(__file__).resolve().parents[1]
@@ -48,8 +51,35 @@ def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str
         app.add_js_file(f"{NAME}.js", loading_method="defer")
 
 
+def stored(notebook: dict[str, Any], name: str) -> str:
+    """The HTML that a notebook stores for a widget of this class. Raises ValueError if there is none."""
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            html = "".join(output.get("data", {}).get("text/html", ""))
+            if html.startswith('<div class="affscore-widget"') and f'data-widget="{name}"' in html:
+                return html
+    raise ValueError(f"the notebook stores no widget {name!r}.")
+
+
+class Widget(Directive):
+    """A widget that a chapter has stored: ``{widget} first_signature SignatureTour``."""
+
+    required_arguments = 2
+
+    def run(self) -> list[nodes.Node]:
+        chapter, name = self.arguments
+        path = BOOK / f"{chapter}.ipynb"
+        self.state.document.settings.env.note_dependency(str(path))
+        try:
+            html = stored(json.loads(path.read_text(encoding="utf-8")), name)
+        except (OSError, ValueError) as error:
+            raise self.error(f"{chapter}: {error}") from error
+        return [nodes.raw("", html, format="html")]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
+    app.add_directive("widget", Widget)
     app.connect("builder-inited", write)
     app.connect("html-page-context", add_to_page)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

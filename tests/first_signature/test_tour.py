@@ -23,7 +23,7 @@ def test_bars_and_shares_are_those_of_the_inputs(seed):
     with torch.no_grad():
         inputs = [model[0](x).numpy(), model[2](model[1](model[0](x))).numpy()]
     for row, values in zip(rows, inputs, strict=True):
-        counts, _ = np.histogram(values, bins=BINS, range=RANGE)
+        counts, _ = np.histogram(values.astype(np.float64), bins=BINS, range=RANGE)
         np.testing.assert_allclose(row["heights"], 100 * counts / counts.max(), atol=0.51)
         assert row["below"] == pytest.approx(100 * (values < 0).mean(), abs=0.051)
         assert row["above"] == pytest.approx(100 * (values > 6).mean(), abs=0.051)

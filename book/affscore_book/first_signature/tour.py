@@ -48,7 +48,7 @@ def inputs_of_calls(model: nn.Module, parts: Iterable[Tensor], signature: Signat
         nonlocal place
         values = inputs[0].detach()
         shares = [
-            torch.histc(values.float(), BINS, *RANGE).double(),
+            torch.histc(values.double(), BINS, *RANGE),
             (values < 0).sum()[None],
             (values > 6).sum()[None],
         ]

@@ -101,13 +101,13 @@ class SignatureTour(ComputedWidget):
     calls
         One dictionary a call, as :func:`affscore_book.first_signature.tour.inputs_of_calls` makes them.
     call
-        The number of the chosen one, from 1.
+        The number of the chosen one, from 1 to 999.
     """
 
     _esm = Path(__file__).with_name("signature_tour.js")
 
     calls = traitlets.List(traitlets.Dict()).tag(sync=True)
-    call = traitlets.Int(1, min=1).tag(sync=True)
+    call = traitlets.Int(1, min=1, max=999).tag(sync=True)
 
     def _chosen(self) -> dict[str, Any] | None:
         return self.calls[self.call - 1] if self.call <= len(self.calls) else None
