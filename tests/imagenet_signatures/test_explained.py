@@ -2,49 +2,96 @@
 
 from __future__ import annotations
 
-import math
+from pathlib import Path
 
 import numpy as np
 import pytest
-from made_signatures import made
+from made_signatures import made, random_scores
+from scipy import stats
 
 from affscore.zoo.models import load_model
-from affscore_book.imagenet_signatures.explained import activation_modules, explained, explained_table, family_medians
-from affscore_book.imagenet_signatures.finding import stack
+from affscore_book.imagenet_signatures.explained import (
+    Comparison,
+    activation_modules,
+    comparisons,
+    draw_table,
+    family_gap,
+    medians,
+    scores,
+    share_table,
+    shares,
+)
+
+FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_explained_is_the_squared_correlation_of_a_regression(seed):
-    """Against least squares by NumPy; a straight line is explained fully, whatever its slope."""
-    random = np.random.default_rng(seed)
-    start, noise = random.uniform(0.7, 1, 30), random.uniform(0.5, 1, 30)
-    result = explained(made(noise), made(start))
+def test_a_share_is_what_a_regression_accounts_for(seed):
+    """Against least squares by NumPy; a straight line is accounted for fully, whatever its slope."""
+    start, noise = random_scores(seed, 2, 30)
     slope, intercept = np.polyfit(start, noise, 1)
     residual = noise - slope * start - intercept
-    assert result.share == pytest.approx(1 - residual.var() / noise.var(), abs=1e-9)
-    assert result.shift == pytest.approx(noise.mean() - start.mean())
-    assert math.isnan(result.ceiling)
-    falling = explained(made(2 - start), made(start))
-    assert falling.correlation == pytest.approx(-1) and falling.share == pytest.approx(1)
+    found = shares([noise, 2 - start], [start])
+    assert found.ravel() == pytest.approx([1 - residual.var() / noise.var(), 1])
 
 
-def test_the_ceiling_is_how_well_other_seeds_do():
-    start = made([0.9, 0.8, 0.7, 0.9])
-    rows = np.array([[0.1, 0.2, 0.3, 0.5], [0.5, 0.3, 0.2, 0.1], [0.2, 0.4, 0.6, 1.0]])
-    seeds = [made(row, weights=f"trained on Fashion-MNIST, seed {i}") for i, row in enumerate(rows)]
-    pairs = [np.corrcoef(rows[i], rows[j])[0, 1] ** 2 for i in range(3) for j in range(i)]
-    assert explained(stack(seeds), start).ceiling == pytest.approx(np.mean(pairs))
+def test_shares_among_themselves_leave_out_each_with_itself():
+    rows = random_scores(0, 4, 9)
+    among = shares(rows)
+    assert np.isnan(np.diag(among)).all()
+    off = ~np.eye(4, dtype=bool)
+    np.testing.assert_allclose(among[off], shares(rows, rows)[off])
+    np.testing.assert_allclose(among[off], (np.corrcoef(rows) ** 2)[off])
 
 
-def test_explained_table_has_a_row_for_each_comparison():
-    table = explained_table({"net": made([0.1, 0.2, 0.4])}, {"random": {"net": made([0.5, 0.6, 0.8])}, "no": {}})
-    assert len(table) == 1 and table.row("net")["share"] == pytest.approx(1)
+@pytest.mark.parametrize("others", [np.ones((2, 4)), np.ones(5)])
+def test_shares_refuse_other_calls(others):
+    with pytest.raises(ValueError, match="ones and others have shapes"):
+        shares(random_scores(0, 3, 5), others)
 
 
-def test_family_medians_are_sorted_and_of_medians():
-    nets = {"vgg11": made([0.5, 0.7, 0.9]), "vgg13": made([0.1, 0.3, 0.3]), "vit_b_16": made([0.2, 0.4, 0.6])}
-    assert family_medians(nets) == {"ViT": pytest.approx(0.4), "VGG": pytest.approx(0.5)}
-    assert list(family_medians(nets)) == ["ViT", "VGG"]
+def test_scores_begin_at_a_call():
+    nets = {0: made([[0.1, 0.2, 0.3], [0.3, 0.4, 0.5]]), 1: made([0.7, 0.8, 0.9])}
+    np.testing.assert_allclose(scores(nets), [[0.2, 0.3, 0.4], [0.7, 0.8, 0.9]])
+    np.testing.assert_allclose(scores(nets, 2), [[0.3, 0.4], [0.8, 0.9]])
+
+
+def test_a_table_of_shares_has_intervals_where_there_are_pairs():
+    pairs = np.array([[np.nan, 0.2, 0.4], [0.2, np.nan, 0.6], [0.4, 0.6, np.nan]])
+    table = share_table([Comparison("a", "one", 1, np.array([[0.3]])), Comparison("b", "seeds", 2, pairs)])
+    assert table["share"] == pytest.approx([0.3, 0.4]) and np.isnan(table["low"][0])
+    assert 0.2 <= table["low"][1] < 0.4 < table["high"][1] <= 0.6
+
+
+def test_stored_comparisons_never_pair_a_network_with_its_own_seed():
+    """Both shares of a network are over pairs of different seeds; the Lites stand alone."""
+    for each in comparisons(FOLDER):
+        several = each.network in ("resnet20", "plain20")
+        assert np.isfinite(each.pairs).sum() == (12 if several else 1)
+        assert np.nanmin(each.pairs) >= 0 and np.nanmax(each.pairs) < 1
+        assert np.isnan(np.diag(each.pairs)).all() == several
+
+
+def test_the_gap_of_a_family_is_welchs_against_the_lowest_other_with_several_networks():
+    nets = {"vgg11": 0.5, "vgg13": 0.7, "vgg16": 0.6, "vit_b_16": 0.3, "vit_b_32": 0.35, "alexnet": 0.1,
+            "resnet18": 0.8, "resnet34": 0.9}  # fmt: skip
+    signatures = {name: made([value - 0.01, value, value + 0.2]) for name, value in nets.items()}
+    assert medians(signatures)["VGG"] == pytest.approx([0.5, 0.7, 0.6])
+    other, gap = family_gap(signatures, "ViT")
+    assert other == "VGG" and gap.mean == pytest.approx(0.325 - 0.6)
+    own, lowest = [0.3, 0.35], [0.5, 0.7, 0.6]
+    errors = np.array([np.var(each, ddof=1) / len(each) for each in (own, lowest)])
+    freedom = errors.sum() ** 2 / (errors**2 / (np.array([2, 3]) - 1)).sum()
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(errors.sum())
+    assert [gap.low, gap.high] == pytest.approx([gap.mean - half, gap.mean + half])
+
+
+def test_draws_of_the_weights_are_told_apart(tmp_path):
+    for seed, (spatial, trailing) in enumerate([(0.9, 0.5), (0.8, 0.7)]):
+        for pool, value in (("spatial", spatial), ("trailing", trailing)):
+            made([value, value, 1.0]).save(tmp_path / f"net.random{seed}.photographs.64.{pool}.json")
+    rows = {row["pool"]: (row["draws"], row["lowest"], row["highest"]) for row in draw_table(tmp_path, ["net"]).rows()}
+    assert rows == {"spatial": (2, 0.8, 0.9), "trailing": (2, 0.5, 0.7)}
 
 
 def test_activation_modules_are_those_that_hooks_see():

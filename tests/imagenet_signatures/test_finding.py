@@ -10,11 +10,10 @@ from made_signatures import made
 
 from affscore import Signature
 from affscore.suite.architectures import weights_kind
-from affscore_book.imagenet_signatures.finding import before_training, find, stored
+from affscore_book.imagenet_signatures.finding import SMALL, before_training, find, seeds, stored, trained_networks
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 FILES = stored(FOLDER)
-SMALL = ("myrtle", "resnet20", "plain20")
 
 
 @pytest.mark.parametrize("item", FILES, ids=lambda item: item.path.stem)
@@ -43,7 +42,8 @@ def test_stored_files_are_small_and_complete_and_pools_differ_where_channels_com
         if item.pool == "spatial":
             trailing = item.path.with_name(item.path.name.replace(".spatial.", ".trailing."))
             assert trailing.exists() is not found.provenance["pools_agree"]
-            assert bool(found.companions) is (item.images < 200 or item.network in SMALL)
+            with_companions = item.data == "fashion-mnist" if item.network in SMALL else item.data == "photographs"
+            assert bool(found.companions) is (with_companions and (item.images < 200 or item.network in SMALL))
 
 
 def test_find_stacks_seeds_and_falls_back_on_the_pool_that_is_the_same(tmp_path):
@@ -56,6 +56,26 @@ def test_find_stacks_seeds_and_falls_back_on_the_pool_that_is_the_same(tmp_path)
     made([0.3, 0.4], pools_agree=False).save(tmp_path / "other.random0.photographs.128.trailing.json")
     assert find(tmp_path, "random", pool="trailing", networks=["other"])["other"].mean.tolist() == [0.3, 0.4]
     assert list(find(tmp_path, "random", networks=["other", "net"])) == ["other", "net"]
+
+
+def test_seeds_are_told_apart_and_one_can_be_asked_for(tmp_path):
+    for seed, score in ((1, 0.25), (0, 0.75)):
+        made([score, 0.5], pools_agree=True).save(tmp_path / f"net.random{seed}.photographs.128.spatial.json")
+    made([0.1, 0.2], pools_agree=True).save(tmp_path / "net.imagenet.photographs.128.spatial.json")
+    every = seeds(tmp_path, "net", "random", data="photographs", images=128)
+    assert list(every) == [0, 1] and [float(found.mean[0]) for found in every.values()] == [0.75, 0.25]
+    assert find(tmp_path, "random", seed=1)["net"].mean.tolist() == [0.25, 0.5]
+    with pytest.raises(ValueError, match="no stored signature of net with weights='imagenet' and a seed"):
+        seeds(tmp_path, "net", "imagenet", data="photographs", images=128)
+
+
+def test_every_trained_network_is_trained_and_has_its_companions():
+    every = trained_networks(FOLDER)
+    assert len(every) == 3 + 4 * len(SMALL)
+    for name, found in every.items():
+        architecture, _, seed = name.partition(", ")
+        assert weights_kind(found) == "pretrained" and found.companions and found.provenance["model"] == architecture
+        assert not seed or found.provenance["weights"].endswith(seed)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +99,8 @@ def test_an_empty_folder_is_named(tmp_path):
 
 def test_networks_before_training_have_their_batch_norm_set():
     for name, found in before_training(FOLDER).items():
+        assert found.provenance["weights"].startswith("random initialisation, seed 0")
+        assert len(set(found.provenance["stacked"])) == 1
         assert ("batch norm set" in found.provenance["weights"]) is name.startswith(
             ("googlenet", "inception", "resnet", "densenet", "mnasnet", "efficientnet")
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import statistics
 
 import numpy as np
 import pytest
@@ -11,21 +13,61 @@ from affscore.suite.suites import PAPER
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.paper import (
     AVERAGES,
+    BEGINNINGS,
+    DEVIATIONS,
     FAMILY_MEASURES,
     HEADINGS,
+    SLIDE_STDS,
     TABLE_2,
+    half_as_strong,
+    not_run_here,
     table_1_claims,
     table_2,
+    the_paper_against_itself,
 )
 
 
 def test_table_1_claims_take_means_over_families_and_say_what_is_missing():
-    columns = {"model": ["vgg11", "vgg16", "vit_b_16", "mean"], "CKA": [0.1] * 4, "sparsity": [0.1] * 4}
-    numbers = {"norm": [0.0, 0.0, -0.5, 0.0], "entropy": [-0.9, -0.3, 0.0, 0.0], "R2": [math.nan] * 4}
-    claims = {claim.what: claim for claim in table_1_claims(Table(columns | numbers))}
-    assert claims["VGGs: entropy"].ours == pytest.approx(-0.6) and claims["VGGs: entropy"].verdict == "agrees"
-    assert claims["ViTs: norm"].verdict == "agrees" and claims["Convnexts: r2"].verdict == "not run here"
-    assert len(claims) == len(FAMILY_MEASURES)
+    columns = {"model": ["vgg11", "vgg16", "vit_b_16", "vit_b_32", "convnext_tiny", "mean"], "CKA": [0.1] * 6}
+    numbers = {"norm": [0.0, 0.0, -0.5, -0.6, 0.0, 0.0], "entropy": [-0.9, -0.3, 0.0, 0.0, 0.0, 0.0]}
+    table = Table(columns | {"sparsity": [0.1] * 6, "R2": [math.nan] * 6} | numbers)
+    families = {name: BEGINNINGS[name] for name in ("VGGs", "ViTs", "Convnexts")}
+    claims = {claim.what: claim for claim in table_1_claims(table, families, "source", "here")}
+    vgg, vit, convnext = claims.values()
+    assert vgg.ours == pytest.approx(-0.6) and vgg.verdict == "undecided"  # two networks, far apart
+    assert vit.ours == pytest.approx(-0.55) and vit.accept == (-math.inf, -0.335)
+    assert convnext.verdict == "not run here" and "images than channels" in convnext.needs
+    (alone,) = table_1_claims(table, {"VGGs": "vgg11"}, "source", "here")
+    assert alone.ours == -0.9 and alone.interval is None
+    every = table_1_claims(table, families, "untrained", "here")
+    assert {claim.kind for claim in every if claim.ours is not None} == {"untrained"}
+
+
+def test_accepted_correlations_keep_their_sign():
+    for value in (-0.9, 0.4):
+        low, high = half_as_strong(value)
+        assert low <= value <= high and not low <= 0 <= high and low <= value / 2 <= high
+
+
+def test_what_is_not_run_here_says_what_it_needs_and_where_it_stands():
+    rows = not_run_here()
+    assert {claim.verdict for claim in rows} == {"not run here"} and len({claim.what for claim in rows}) == len(rows)
+    assert all(claim.needs and re.match(r"(CVPR 2025|slides), ", claim.source) for claim in rows)
+    for quoted in (FAMILY_MEASURES, SLIDE_STDS, DEVIATIONS):
+        assert all(any(name in claim.what for claim in rows) for name in quoted)
+
+
+def test_the_paper_is_compared_with_its_own_rows():
+    table = {row["what"]: row for row in the_paper_against_itself().rows()}
+    assert table["average of CKA"]["own rows"] == f"{statistics.fmean(row[0] for row in TABLE_2.values()):.3f}"
+    rows = [TABLE_2[f"efficientnet_b{i}"][0] for i in (1, 2, 3, 4)]
+    assert table["EffNets, CKA"] == {
+        "what": "EffNets, CKA", "printed": "0.42", "own rows": f"{statistics.fmean(rows):.3f}"
+    }  # fmt: skip
+    assert table["MNASNets, CKA"]["own rows"] == "no rows"
+    needed = float(table["CKA of MNASNets, if in the average"]["own rows"])
+    every = [*(row[0] for row in TABLE_2.values()), *[needed] * 4]
+    assert statistics.fmean(every) == pytest.approx(AVERAGES["cka"][0], abs=1e-4)
 
 
 def test_quoted_tables_are_complete():
@@ -37,5 +79,6 @@ def test_quoted_tables_are_complete():
     for column, measure in enumerate(HEADINGS):
         mean, std = AVERAGES[measure]
         assert abs(rows[:, column].mean() - mean) < 0.035 and abs(rows[:, column].std() - std) < 0.02
-    assert all(measure in HEADINGS for _, measure, _ in FAMILY_MEASURES.values())
+    assert all(measure in HEADINGS for measure, _ in FAMILY_MEASURES.values())
+    assert BEGINNINGS.keys() == FAMILY_MEASURES.keys()
     assert len(table_2()) == 34

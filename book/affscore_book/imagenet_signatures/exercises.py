@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 import torch
@@ -12,18 +12,14 @@ from affscore_book.activations.catalogue import lookup
 from affscore_book.kit.checks import report
 
 
-def check_calls(calls: int, hooked: int, googlenet: Signature) -> None:
-    """Are there ``calls`` activation calls in GoogLeNet, of which hooks on modules would see ``hooked``?"""
-    if calls != len(googlenet.calls):
-        return report(
-            "imagenet-calls", False, "", f"{calls} is not the number of activation calls; the signature lists them."
-        )
-    report(
-        "imagenet-calls",
-        hooked == 0,
-        "every call is functional, and a hook on modules sees none of them.",
-        "which modules of torchvision's GoogLeNet are activations? print the network, or read its source.",
-    )
+def check_lists(lists: int, mixed: int, signature: Signature) -> None:
+    """Would hooks that keep one list a module keep ``lists``, of which ``mixed`` hold more than one call?"""
+    calls = Counter(call.module for call in signature.calls)
+    truth = len(calls), sum(count > 1 for count in calls.values())
+    hint = "a list for each different call.module; a mixed one belongs to a module with several calls."
+    if (lists, mixed) == (len(signature.calls), len(signature.calls)):
+        hint = "that is the number of calls; several calls have the same call.module."
+    report("imagenet-calls", (lists, mixed) == truth, "only the first ReLU of the network has a list of its own.", hint)
 
 
 def check_idempotent(names: Collection[str]) -> None:
@@ -41,14 +37,19 @@ def check_idempotent(names: Collection[str]) -> None:
     )
 
 
-def check_trailing_shape(width: int, signature: Signature) -> None:
-    """Has each image a vector of length ``width`` in the first call of ``signature`` by the trailing pool?"""
-    shape = signature.calls[0].shape
-    kept = math.prod(shape[: max(1, len(shape) - 2)])
-    hint = "that is the number of channels; are they among the last two axes?" if width == shape[-1] else (
-        f"the input has shape (images, {', '.join(map(str, shape))}); the last two of these axes are averaged."
-    )  # fmt: skip
-    report("imagenet-shape", width == kept, "one number for each row of patches, and the channels are gone.", hint)
+def check_lengths(spatial: int, trailing: int, vit: Signature, side: int, patch: int) -> None:
+    """Have the vectors of both pools these lengths, in the first call of ``vit`` on images of ``side`` pixels?
+
+    ``patch`` is the side of a patch in pixels; one token more than patches goes through the network.
+    """
+    tokens, channels = (side // patch) ** 2 + 1, vit.calls[0].shape[-1]
+    hint = f"which of the axes (images, tokens, {channels} channels) does each pool average over?"
+    if (spatial, trailing) == (tokens, channels):
+        hint = "the other way round: trailing averages over the last axis, which holds the channels."
+    elif spatial == channels and trailing == tokens - 1:
+        hint = "one token more than there are patches goes through the network."
+    praise = "larger images lengthen the vector of the trailing pool, so that its score is of another kind of sample."
+    report("imagenet-shape", (spatial, trailing) == (channels, tokens), praise, hint)
 
 
 def check_saturated(share: float, signature: Signature, images: int) -> None:

@@ -2,95 +2,145 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy import stats
 from torch import nn
 
 from affscore.signature import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.tables import Table
 from affscore.zoo.models import require
+from affscore_book.imagenet_signatures.finding import find, seeds
+from affscore_book.kit.statistics import Interval, network_bootstrap
 
-__all__ = ["Explained", "activation_modules", "explained", "explained_table", "family_medians"]
+__all__ = [
+    "Comparison", "activation_modules", "comparisons", "draw_table", "family_gap", "medians", "scores", "share_table",
+    "shares",
+]  # fmt: skip
+
+Rows = Sequence[Sequence[float]] | np.ndarray
 
 
-class Explained(NamedTuple):
-    """How much of a trained signature the same network's untrained signature tells.
+def shares(ones: Rows, others: Rows | None = None) -> np.ndarray:
+    """Squared correlations between signatures, each of ``ones`` with each of ``others``.
 
-    Attributes
+    The square of the correlation over the calls is the part of the variance along one signature that the best
+    straight line in the other accounts for. It forgives a shift and a stretch.
+
+    Parameters
     ----------
-    shift
-        Mean trained score minus mean untrained score.
-    correlation
-        Pearson correlation of the two over the calls.
-    share
-        Its square: the part of the variance along the trained signature that the best straight line in the untrained
-        one accounts for.
-    ceiling
-        The same share when another trained network (another seed) takes the untrained one's place, mean over all
-        pairs; NaN where there is one trained network only.
-    """
+    ones, others
+        (networks, calls) scores without NaN, at least 3 calls. ``others`` None means ``ones`` among themselves.
 
-    shift: float
-    correlation: float
-    share: float
-    ceiling: float
-
-
-def _correlation(one: np.ndarray, other: np.ndarray) -> float:
-    alive = ~(np.isnan(one) | np.isnan(other))
-    return float(np.corrcoef(one[alive], other[alive])[0, 1])
-
-
-def explained(trained: Signature, untrained: Signature) -> Explained:
-    """Compare a network's trained signature with its untrained one; rows are batches or seeds.
-
-    Several trained seeds are compared one by one with the mean over the untrained ones, and the results averaged.
+    Returns
+    -------
+    (networks of ones, networks of others); NaN on the diagonal where ``others`` is None.
 
     Examples
     --------
-    >>> from affscore.calls import Call
-    >>> calls = [Call(f"{i}:relu[0]", str(i), "relu", 0, False, (4,), 1) for i in range(3)]
-    >>> result = explained(Signature(calls, np.array([[0.2, 0.4, 0.6]])), Signature(calls, np.array([[0.7, 0.8, 0.9]])))
-    >>> round(result.shift, 2), round(result.share, 2), result.ceiling
-    (-0.4, 1.0, nan)
+    >>> shares([[1, 2, 3], [1, 2, 4]], [[3, 1, 2]]).round(2).tolist()
+    [[0.25], [0.11]]
     """
-    start = untrained.mean
-    weights = trained.provenance.get("stacked", [])
-    rows = trained.scores if len(set(weights)) > 1 else trained.mean[None]
-    correlations = np.array([_correlation(row, start) for row in rows])
-    pairs = [_correlation(a, b) ** 2 for i, a in enumerate(rows) for b in rows[:i]]
-    return Explained(
-        shift=float(np.nanmean(trained.mean) - np.nanmean(start)),
-        correlation=float(correlations.mean()),
-        share=float((correlations**2).mean()),
-        ceiling=float(np.mean(pairs)) if pairs else float("nan"),
-    )
+    rows, columns = (np.asarray(each, dtype=np.float64) for each in (ones, ones if others is None else others))
+    if rows.ndim != 2 or rows.shape[1] < 3 or rows.shape[1:] != columns.shape[1:]:
+        raise ValueError(f"ones and others have shapes {rows.shape} and {columns.shape}; they should be (networks, "
+                         "calls) with the same 3 calls or more.")  # fmt: skip
+    found = np.corrcoef(rows, columns)[: len(rows), len(rows) :] ** 2
+    if others is None:
+        np.fill_diagonal(found, np.nan)
+    return found
 
 
-def explained_table(trained: Mapping[str, Signature], untrained: Mapping[str, Mapping[str, Signature]]) -> Table:
-    """:func:`explained` for every trained network and every kind of untrained weights, a row each."""
-    return Table.from_rows(
-        [
-            {"network": name, "compared with": kind, "calls": len(signature.calls)}
-            | explained(signature, others[name])._asdict()
-            for name, signature in trained.items()
-            for kind, others in untrained.items()
-            if name in others
-        ]
-    )
+def scores(signatures: Mapping[Any, Signature], first: int = 1) -> np.ndarray:
+    """Mean scores of signatures with the same calls, (networks, calls), from call number ``first`` on."""
+    return np.array([each.mean[first - 1 :] for each in signatures.values()])
 
 
-def family_medians(signatures: Mapping[str, Signature]) -> dict[str, float]:
-    """Median over the networks of each family of the median score over calls, lowest (most non-linear) first."""
+class Comparison(NamedTuple):
+    """A network's trained signature beside others, from call number ``first`` on.
+
+    ``pairs`` holds a share for each pair of a trained network and another, NaN where there is none.
+    """
+
+    network: str
+    compared: str
+    first: int
+    pairs: np.ndarray
+
+
+def comparisons(folder: str | os.PathLike[str], networks: Sequence[str] = ("resnet20", "plain20")) -> list[Comparison]:
+    """What the untrained network, and another trained one, say of each trained signature.
+
+    ``networks`` are small ones with several seeds: each trained seed stands beside the starts of the *other* seeds,
+    and beside the other trained seeds, so that both shares are over pairs that share nothing but the architecture.
+    The Lites have one set of trained weights each, and stand beside themselves before training, from the first call
+    and from the second. Lite1 and Lite2 have the same calls, so that one trained Lite can stand beside another.
+    """
+    lites, starts = find(folder, "imagenet"), find(folder, "calibrated")
+    result = []
+    for first in (1, 2):
+        for name in lites:
+            pair = [scores({name: each[name]}, first) for each in (lites, starts)]
+            result.append(Comparison(name, "its start", first, shares(*pair)))
+    pair = [scores({name: lites[name]}, 2) for name in ("efficientnet_lite1", "efficientnet_lite2")]
+    result.append(Comparison("efficientnet_lite1", "trained lite2", 2, shares(*pair)))
+    for name in networks:
+        trained, untrained = (scores(seeds(folder, name, kind)) for kind in ("fashion-mnist", "calibrated"))
+        start = shares(trained, untrained)
+        np.fill_diagonal(start, np.nan)
+        result.append(Comparison(name, "starts of other seeds", 1, start))
+        result.append(Comparison(name, "other trained seeds", 1, shares(trained)))
+    return result
+
+
+def share_table(compared: Sequence[Comparison]) -> Table:
+    """The comparisons as a table: mean share, and with several seeds its interval (networks are drawn, not pairs)."""
+    rows = []
+    for each in compared:
+        row = {"network": each.network, "beside": each.compared, "from call": each.first}
+        many = len(each.pairs) > 1
+        low, high = network_bootstrap(each.pairs)[1:] if many else (math.nan, math.nan)
+        rows.append(row | {"share": float(np.nanmean(each.pairs)), "low": low, "high": high})
+    return Table.from_rows(rows)
+
+
+def medians(signatures: Mapping[str, Signature]) -> dict[str, list[float]]:
+    """Median score over the calls of each network, by family."""
     members: dict[str, list[float]] = {}
     for name, each in signatures.items():
         members.setdefault(facts(name).family, []).append(float(np.nanmedian(each.mean)))
-    medians = {family: float(np.median(values)) for family, values in members.items()}
-    return dict(sorted(medians.items(), key=lambda item: item[1]))
+    return members
+
+
+def family_gap(signatures: Mapping[str, Signature], family: str, level: float = 0.95) -> tuple[str, Interval]:
+    """How far the median scores of a family lie from those of the lowest of the others that has several networks.
+
+    Returns the name of that other family, and the mean difference, family less other, with Welch's interval over
+    their networks: negative if ``family`` is the more non-linear one.
+    """
+    every = medians(signatures)
+    own = every.pop(family)
+    other = min((name for name in every if len(every[name]) > 1), key=lambda name: np.mean(every[name]))
+    found = stats.ttest_ind(own, every[other], equal_var=False).confidence_interval(level)
+    return other, Interval(float(np.mean(own) - np.mean(every[other])), float(found.low), float(found.high))
+
+
+def draw_table(folder: str | os.PathLike[str], networks: Sequence[str]) -> Table:
+    """Median score of untrained networks over several draws of their weights, by both pools: lowest and highest."""
+    rows = []
+    for name in networks:
+        for pool in ("spatial", "trailing"):
+            drawn = seeds(folder, name, "random", data="photographs", images=64, pool=pool)
+            values = [float(np.nanmedian(each.mean)) for each in drawn.values()]
+            rows.append({"network": name, "pool": pool, "draws": len(values), "lowest": min(values)}
+                        | {"highest": max(values)})  # fmt: skip
+    return Table.from_rows(rows, digits=3)
 
 
 def activation_modules(name: str) -> int:

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.lines import Line2D
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore.signature import Signature
+from affscore.suite.tables import Table
+from affscore_book.imagenet_signatures.explained import Comparison, medians
+from affscore_book.imagenet_signatures.trained import TRAINED, places, zeros_of
 
 __all__ = [
-    "plot_data_sets",
-    "plot_medians",
-    "plot_pools",
-    "plot_start",
-    "plot_trained",
-]
+    "plot_data_sets", "plot_measures", "plot_medians", "plot_pools", "plot_shares", "plot_skips", "plot_trained",
+]  # fmt: skip
 
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 
@@ -44,24 +44,19 @@ def plot_pools(spatial: Mapping[str, Signature], trailing: Mapping[str, Signatur
 
 
 @styled
-def plot_medians(spatial: Mapping[str, Signature], trailing: Mapping[str, Signature], special: Sequence[str]) -> None:
-    """Median score of every untrained network by both pools, lowest first by the trailing pool; ``special`` in bold.
-
-    ``special`` are beginnings of names.
-    """
-    medians = {name: (np.nanmedian(spatial[name].mean), np.nanmedian(trailing[name].mean)) for name in spatial}
-    order = sorted(medians, key=lambda name: -medians[name][1])
-    _, (panel,) = panels(height=0.3 * len(order) + 1.9)
-    rows = range(len(order))
-    left, right = zip(*(medians[name] for name in order), strict=True)
-    panel.hlines(rows, left, right, color="#aaaaaa", linewidth=2, zorder=1)
-    panel.plot(left, rows, "o", color=BLUE, markersize=7, label="spatial pool", zorder=3)
-    panel.plot(right, rows, "s", color=VERMILION, markersize=8, label="trailing pool")
-    panel.set_yticks(rows, order, fontsize=12)
-    for label in panel.get_yticklabels():
-        if label.get_text().startswith(tuple(special)):
-            label.set_fontweight("bold")
-    panel.set(ylim=(-0.7, len(order) - 0.3), xlabel="median score, random weights")
+def plot_medians(spatial: Mapping[str, Signature], trailing: Mapping[str, Signature]) -> None:
+    """Median score of every untrained network by both pools, a row a family, the lowest by the trailing pool on top."""
+    looks = {"trailing": (trailing, VERMILION, "s", 0.17), "spatial": (spatial, BLUE, "o", -0.17)}
+    families = {pool: medians(signatures) for pool, (signatures, *_) in looks.items()}
+    order = sorted(families["trailing"], key=lambda family: np.mean(families["trailing"][family]))
+    _, (panel,) = panels(height=0.44 * len(order) + 1.9)
+    for pool, (_, colour, mark, shift) in looks.items():
+        for row, family in enumerate(order):
+            values = families[pool][family]
+            panel.plot(values, [row + shift] * len(values), mark, color=colour, markersize=7, alpha=0.75, mew=0,
+                       label=f"{pool} pool" if row == 0 else None)  # fmt: skip
+    panel.set_yticks(range(len(order)), order, fontsize=13)
+    panel.set(ylim=(len(order) - 0.4, -0.6), xlabel="median score of a network, random weights")
     panel.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2, frameon=False)
 
 
@@ -84,15 +79,76 @@ def plot_trained(trained: Mapping[str, Signature], untrained: Mapping[str, Mappi
 
 
 @styled
-def plot_start(trained: Mapping[str, Signature], untrained: Mapping[str, Signature], label: str) -> None:
-    """Trained against untrained score of every call, one colour a network; ``label`` names the untrained weights."""
-    _, (panel,) = panels(height=5.6)
-    for (name, signature), colour, mark in zip(trained.items(), COLOURS, "osD^vP", strict=False):
-        panel.plot(untrained[name].mean, signature.mean, mark, color=colour, markersize=7, alpha=0.8, label=name)
-    low = min(panel.get_xlim()[0], panel.get_ylim()[0])
-    panel.plot([low, 1], [low, 1], "--", color=INK, linewidth=1.5)
-    panel.set(xlabel=f"score with {label}", ylabel="score after training")
-    panel.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=2, frameon=False)
+def plot_shares(compared: Sequence[Comparison]) -> None:
+    """How much of a trained signature another one tells: a row a comparison, a dot a pair, a bar for the mean.
+
+    Full dots: the other one is untrained. Hollow dots: it is trained.
+    """
+    _, (panel,) = panels(height=0.5 * len(compared) + 1.9)
+    for row, each in enumerate(compared):
+        trained = "trained" in each.compared
+        pairs = each.pairs[np.isfinite(each.pairs)]
+        colour = BLUE if trained else VERMILION
+        panel.plot(pairs, [row] * len(pairs), "o", mec=colour, mfc="white" if trained else colour, mew=1.8,
+                   markersize=8, alpha=0.8)  # fmt: skip
+        panel.plot([pairs.mean()] * 2, [row - 0.32, row + 0.32], color=INK, linewidth=2.5, zorder=4)
+    names = [f"{each.network.removeprefix('efficientnet_')}: {each.compared}" for each in compared]
+    panel.set_yticks(range(len(compared)), names, fontsize=12)
+    panel.set(ylim=(len(compared) - 0.4, -0.6), xlim=(-0.03, 1.03), xlabel="share $r^2$")
+    kinds = ((VERMILION, VERMILION, "untrained"), (BLUE, "white", "trained"))
+    handles = [Line2D([], [], marker="o", linestyle="", mec=colour, mfc=inside, mew=1.8, markersize=8, label=label)
+               for colour, inside, label in kinds]  # fmt: skip
+    panel.legend(handles=handles, title="a trained signature beside one that is", loc="lower center",
+                 bbox_to_anchor=(0.2, 1.0), ncols=2, frameon=False)  # fmt: skip
+
+
+@styled
+def plot_skips(by_network: Mapping[str, Mapping[int, Signature]]) -> None:
+    """Score of every ReLU in a block against the part of its inputs that is negative, a panel a network.
+
+    Means over seeds. Where the input is negative the output is 0, which is what the companions count.
+    """
+    figure, axes = panels(1, len(by_network), height=4.4, sharex=True, sharey=True)
+    for panel, (name, signatures) in zip(axes, by_network.items(), strict=True):
+        zeros = np.mean([zeros_of(each) for each in signatures.values()], axis=0)
+        mean = np.mean([each.mean for each in signatures.values()], axis=0)
+        at = places(next(iter(signatures.values())))
+        for (label, chosen), colour, mark in zip(at.items(), (VERMILION, BLUE), "sD", strict=True):
+            panel.plot(zeros[chosen], mean[chosen], mark, color=colour, markersize=8, alpha=0.85, label=label)
+        panel.set_title(f"{name}, trained")
+        panel.locator_params(axis="x", nbins=4)
+    axes[0].set_ylabel("score")
+    figure.supxlabel("part of the inputs that is negative", fontsize=15)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+
+
+@styled
+def plot_measures(paper: Table, trained: Table, measures: Sequence[str]) -> None:
+    """Correlation of each measure with the score: the paper's networks, and beside them those that are trained here.
+
+    ``paper`` is :func:`affscore_book.imagenet_signatures.paper.table_2`, ``trained`` a table with the same columns.
+    Dots of one architecture have one mark; "R2 held out" is not in the paper.
+    """
+    _, (panel,) = panels(height=5.4)
+    networks = [name for name in paper["model"] if name not in ("mean", "std")]
+    spread = np.linspace(-0.38, -0.06, len(networks))
+    for place, measure in enumerate(measures):
+        if measure in paper.columns:
+            panel.plot(place + spread, paper[measure][: len(networks)], "o", color="#8a8a8a", markersize=4, alpha=0.8)
+    kinds = list(dict.fromkeys(TRAINED["kinds"](name) for name in trained["model"]))
+    for offset, (kind, colour, mark) in enumerate(zip(kinds, COLOURS, "o^sD", strict=False)):
+        rows = [row for row in trained.rows() if TRAINED["kinds"](row["model"]) == kind]
+        for place, measure in enumerate(measures):
+            panel.plot([place + 0.06 + 0.1 * offset] * len(rows), [row[measure] for row in rows], mark, color=colour,
+                       markersize=7, alpha=0.8, mew=0, label=kind if place == 0 else None)  # fmt: skip
+    panel.plot([], [], "o", color="#8a8a8a", markersize=4, label="paper's 32")
+    panel.axhline(0, color=INK, linewidth=1)
+    for place in range(1, len(measures)):
+        panel.axvline(place - 0.5, color="#dddddd", linewidth=1)
+    panel.set_xticks(range(len(measures)), [name.replace(" held", "\nheld") for name in measures], fontsize=12)
+    panel.grid(axis="x", visible=False)
+    panel.set(ylabel="correlation with the score", ylim=(-1.05, 1.05), xlim=(-0.5, len(measures) - 0.45))
+    panel.legend(loc="lower center", bbox_to_anchor=(0.47, 1.0), ncols=3, frameon=False, handletextpad=0.1)
 
 
 @styled

@@ -3,7 +3,7 @@
 They are written by ``book/data/imagenet_signatures/make.py``, one file for each of these, called
 ``NETWORK.WEIGHTS.DATA.IMAGES.POOL.json``. WEIGHTS is ``imagenet`` (trained on ImageNet), ``fashion-mnist3`` (trained by
 the book, seed 3), ``random3`` (initialised with seed 3 and never trained) or ``calibrated3`` (the same, with the
-statistics of batch norm set to those of the images).
+statistics of batch norm set to those of the images). IMAGES is the size of a batch.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from affscore.signature import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.suites import PAPER
 
-__all__ = ["Stored", "before_training", "find", "stack", "stored"]
+__all__ = ["SMALL", "Stored", "before_training", "find", "seeds", "stack", "stored", "trained_networks"]
 
 #: Families of the paper whose networks have batch norm.
 NORMALISED = ("GoogLeNet", "Inception", "ResNet", "DenseNet", "MNASNet", "EfficientNet")
+#: The small networks that the book trains on Fashion-MNIST, several seeds of each.
+SMALL = ("myrtle", "resnet20", "plain20")
 
 
 class Stored(NamedTuple):
@@ -79,6 +81,7 @@ def find(
     images: int = 128,
     pool: str = "spatial",
     networks: Iterable[str] | None = None,
+    seed: int | None = None,
 ) -> dict[str, Signature]:
     """Stored signatures by network.
 
@@ -87,14 +90,15 @@ def find(
     folder
         Of the stored signatures.
     weights
-        ``"imagenet"``, or a kind without its seed: ``"random"``, ``"calibrated"`` or ``"fashion-mnist"``. Seeds are
-        stacked as rows.
+        ``"imagenet"``, or a kind without its seed: ``"random"``, ``"calibrated"`` or ``"fashion-mnist"``.
     data, images
         The data set and the images in a batch.
     pool
         ``"spatial"`` or ``"trailing"``. Where both are the same only the first is stored, and is given for both.
     networks
         Names, in the order wanted; by default all, in the order of their names.
+    seed
+        Only the weights of this seed; by default all are stacked as rows.
 
     Raises
     ------
@@ -106,6 +110,8 @@ def find(
     for item in stored(folder):
         about = (item.weights.rstrip("0123456789"), item.data, item.images, item.pool)
         if about != (weights, data, images, "spatial") or (wanted is not None and item.network not in wanted):
+            continue
+        if seed is not None and item.weights != f"{weights}{seed}":
             continue
         found = Signature.load(item.path)
         if pool != "spatial" and not found.provenance["pools_agree"]:
@@ -120,12 +126,52 @@ def find(
     return {name: stack(kept[name]) for name in wanted or kept}
 
 
+def seeds(
+    folder: str | os.PathLike[str],
+    network: str,
+    weights: str,
+    *,
+    data: str = "fashion-mnist",
+    images: int = 512,
+    pool: str = "spatial",
+) -> dict[int, Signature]:
+    """The stored signatures of one network by the seed of its weights; arguments as for :func:`find`.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    wanted = (network, data, images, pool)
+    found = {
+        int(item.weights.removeprefix(weights)): Signature.load(item.path)
+        for item in stored(folder)
+        if (item.network, item.data, item.images, item.pool) == wanted
+        and item.weights.rstrip("0123456789") == weights
+        and item.weights != weights
+    }
+    if not found:
+        raise ValueError(f"there is no stored signature of {network} with weights={weights!r} and a seed.")
+    return dict(sorted(found.items()))
+
+
+def trained_networks(folder: str | os.PathLike[str]) -> dict[str, Signature]:
+    """Every trained network that is stored with its companion measures: the Lites, and each seed of :data:`SMALL`.
+
+    A seed is named ``"resnet20, seed 2"``: what stands before the comma is the architecture.
+    """
+    every = {name: found for name, found in find(folder, "imagenet").items()}
+    for network in SMALL:
+        every |= {f"{network}, seed {i}": found for i, found in seeds(folder, network, "fashion-mnist").items()}
+    return every
+
+
 def before_training(folder: str | os.PathLike[str], *, pool: str = "spatial") -> dict[str, Signature]:
     """The paper's architectures before any training, in the paper's order, as far as they are stored.
 
-    Weights are random; where a network has batch norm, its statistics are those of the photographs (``calibrated``).
-    At its initial statistics, 0 and 1, batch norm does nothing.
+    Weights are random, one draw of them (seed 0); where a network has batch norm, its statistics are those of the
+    photographs (``calibrated``). At its initial statistics, 0 and 1, batch norm does nothing.
     """
-    plain, normalised = (find(folder, weights, pool=pool, images=64) for weights in ("random", "calibrated"))
+    plain, normalised = (find(folder, weights, pool=pool, images=64, seed=0) for weights in ("random", "calibrated"))
     sources = {name: normalised if facts(name).family in NORMALISED else plain for name in PAPER}
     return {name: source[name] for name, source in sources.items() if name in source}

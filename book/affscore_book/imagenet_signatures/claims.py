@@ -1,0 +1,176 @@
+"""The rows of the chapter's tables of claims: what a source says, our number, its interval, and the range that agrees.
+
+Each function gives the rows of one table; the chapter states each range in words before the table that uses it.
+``folder`` is that of the stored signatures.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+
+import numpy as np
+from scipy import stats
+
+from affscore.signature import Signature
+from affscore.suite.compare import companion_correlations, history, statistics
+from affscore.suite.tables import Table
+from affscore_book.imagenet_signatures.explained import family_gap, scores, shares
+from affscore_book.imagenet_signatures.finding import SMALL, seeds
+from affscore_book.imagenet_signatures.trained import (
+    TRAINED,
+    UNTRAINED,
+    bimodal,
+    counted,
+    data_ratios,
+    places,
+    seed_table,
+    size_intervals,
+    skip_gap,
+    strongest_measure,
+)
+from affscore_book.kit.claims import Claim
+from affscore_book.kit.statistics import Interval, student_interval
+
+__all__ = [
+    "measure_claims", "own_claims", "pool_claims", "skip_claims", "stability_claims", "start_claims",
+    "untrained_claims",
+]  # fmt: skip
+
+#: The largest standard deviation over batches on the slides: what moves a score by less is called stable here.
+STABLE = 0.020
+#: A mean correlation of this size would be strong. The largest in the paper's Table 2 is 0.44.
+STRONG = 0.5
+
+
+def pool_claims(by_pool: Mapping[str, Mapping[str, Signature]], kind: str = "untrained") -> list[Claim]:
+    """Is ViT the most non-linear family? One row a pool; the whole interval over networks has to lie below 0."""
+    rows = []
+    for pool, signatures in by_pool.items():
+        other, found = family_gap(signatures, "ViT")
+        what = f"ViT less {other}, the lowest other family: {pool} pool"
+        rows.append(
+            Claim(what, "CVPR 2025, section 1", "below 0", found.mean, (-math.inf, 0), interval=found[1:], kind=kind)
+        )
+    return rows
+
+
+def skip_claims(resnets: Mapping[int, Signature]) -> list[Claim]:
+    """What skips do to a trained ResNet20, seed by seed: a higher score after the addition, and two modes."""
+    gap = skip_gap(resnets)
+    return [
+        Claim("score after the addition less inside the block, ResNet20", "CVPR 2025, Appendix D", "above 0",
+              gap.mean, (0, math.inf), interval=gap[1:]),
+        Claim("ResNet20s whose density of scores has two modes", "CVPR 2025, section 4", "all",
+              bimodal(resnets), (1, math.inf)),
+    ]  # fmt: skip
+
+
+def measure_claims(correlations: Table) -> list[Claim]:
+    """Is there a measure with a strong consistent correlation with the score, over kinds of trained networks?"""
+    measures = ("CKA", "norm", "sparsity", "entropy", "R2 held out")
+    strongest = strongest_measure(correlations, measures, TRAINED)
+    row = counted(correlations, strongest, TRAINED).row("kinds")
+    return [Claim(f"strongest mean correlation ({strongest}), trained networks", "CVPR 2025, Table 2", "-0.44 (norm)",
+                  row["mean"], (-STRONG, STRONG), interval=(row["low"], row["high"]))]  # fmt: skip
+
+
+def start_claims(vgg16: Signature) -> list[Claim]:
+    """What Figure 11 says of a VGG16 before training; a claim about random weights, asked of random weights."""
+    rising = stats.spearmanr(np.arange(len(vgg16.mean)), vgg16.mean).statistic
+    where = "VGG16 before training, photographs"
+    return [
+        Claim(f"rank correlation of call and score, {where}", "CVPR 2025, Figure 11", "increasing", rising,
+              (0.8, math.inf)),
+        Claim(f"last score, {where}", "CVPR 2025, Figure 11", "almost perfectly linear", vgg16.mean[-1],
+              (0.95, math.inf)),
+    ]  # fmt: skip
+
+
+def stability_claims(folder: str | os.PathLike[str]) -> list[Claim]:
+    """Batches, batch sizes and seeds of the small trained networks, and data sets of the Lites."""
+    rows, within = [], (-math.inf, STABLE)
+    by_size, by_seed = size_intervals(folder), seed_table(folder)
+    for name in SMALL:
+        std, _ = by_size[name]
+        rows.append(Claim(f"std over batches of 512, {name}", "slides, titles of the histograms", "0.005 to 0.020",
+                          std.mean, within, interval=std[1:]))  # fmt: skip
+    for name in SMALL:
+        _, change = by_size[name]
+        rows.append(Claim(f"change from 1024 to 128 images, {name}", "CVPR 2025, Figure 10", "robust",
+                          change.mean, within, interval=change[1:]))  # fmt: skip
+    for name in SMALL:
+        row = by_seed.row(name)
+        rows.append(Claim(f"between two seeds, {name}", "CVPR 2025, Figure 10", "robust",
+                          row["apart"], within, interval=(row["low"], row["high"])))  # fmt: skip
+    ratio = Interval(*np.exp(student_interval(np.log(data_ratios(folder)["ratio"]))))
+    rows.append(Claim("distance of noise / of other pictures, Lites", "CVPR 2025, Figure 18", "above 1",
+                      ratio.mean, (1, math.inf), interval=ratio[1:]))  # fmt: skip
+    return rows
+
+
+def own_claims(folder: str | os.PathLike[str], networks: Mapping[str, Signature]) -> list[Claim]:
+    """Our own hypotheses: skips zigzag before training, in ``networks`` too, and the start tells more with skips."""
+    starts = {name: seeds(folder, name, "calibrated") for name in ("resnet20", "plain20")}
+    told = {}
+    for name, untrained in starts.items():
+        found = shares(scores(seeds(folder, name, "fashion-mnist")), scores(untrained))
+        np.fill_diagonal(found, np.nan)
+        told[name] = np.nanmean(found, axis=1)  # one number for each trained network
+    more = float(told["resnet20"].mean() - told["plain20"].mean())
+    ends = stats.ttest_ind(*told.values(), equal_var=False).confidence_interval()
+    gap = skip_gap(starts["resnet20"])
+    others = skip_gap(_resnets(networks))
+    return [
+        Claim("after the addition less inside, untrained ResNet20", "ours, the reason given here", "above 0",
+              gap.mean, (0, math.inf), interval=gap[1:], kind="own"),
+        Claim("the same, untrained ResNet18 to ResNet152", "ours, the reason given here", "above 0",
+              others.mean, (0, math.inf), interval=others[1:], kind="own"),
+        Claim("share of the start, ResNet20 less plain20", "ours, the reason given here", "above 0",
+              more, (0, math.inf), interval=(float(ends.low), float(ends.high)), kind="own"),
+    ]  # fmt: skip
+
+
+def _resnets(networks: Mapping[str, Signature]) -> dict[str, Signature]:
+    return {name: each for name, each in networks.items() if name.startswith("resnet")}
+
+
+def rank_interval(correlation: float, count: int, level: float = 0.95) -> Interval:
+    """A rank correlation of ``count`` pairs with its interval by Fisher's z, variance 1.06 / (count - 3).
+
+    >>> [round(end, 2) for end in rank_interval(0.0, 28)]
+    [0.0, -0.38, 0.38]
+    """
+    half = float(stats.norm.ppf((1 + level) / 2)) * math.sqrt(1.06 / (count - 3))
+    z = math.atanh(correlation)
+    return Interval(correlation, math.tanh(z - half), math.tanh(z + half))
+
+
+def untrained_claims(networks: Mapping[str, Signature], kind: str = "untrained") -> list[Claim]:
+    """The paper's sentences about its trained networks, asked of the networks at hand; ``kind`` as for Claim."""
+    spread = dict(zip(networks, statistics(dict(networks))["spread"], strict=True))
+    low = max(spread[name] for name in networks if name.startswith(("alexnet", "vgg")))
+    years = history(dict(networks))
+    families: dict[str, list[tuple[float, float]]] = {}
+    for row in years.rows():
+        if row["year"] is not None and row["year"] < 2020:
+            families.setdefault(row["family"], []).append((row["year"], row["median"]))
+    means = np.array([np.mean(rows, axis=0) for rows in families.values()])
+    rising = rank_interval(float(stats.spearmanr(*means.T).statistic), len(means))
+    resnets = _resnets(networks)
+    deepest = resnets["resnet152"] if "resnet152" in resnets else list(resnets.values())[-1]
+    correlations = companion_correlations(dict(networks))
+    strongest = strongest_measure(correlations, ("CKA", "norm", "sparsity", "entropy", "R2 held out"), UNTRAINED)
+    row = counted(correlations, strongest, UNTRAINED).row("families")
+    return [
+        Claim("largest spread of AlexNet, VGG less the median spread", "CVPR 2025, section 4", "below 0",
+              low - float(np.median(list(spread.values()))), (-math.inf, 0), kind=kind),
+        Claim("rank correlation of year and median score, families to 2019", "CVPR 2025, Figure 5 A", "rising",
+              rising.mean, (0, math.inf), interval=rising[1:], kind=kind),
+        Claim("score after the additions, deepest ResNet", "CVPR 2025, Figure 15", "approaches 1",
+              deepest.mean[places(deepest)["last in its block"]].mean(), (0.95, math.inf), kind=kind),
+        Claim("ResNets with two modes", "CVPR 2025, Figure 5 C", "all", bimodal(resnets), (1, math.inf), kind=kind),
+        Claim(f"strongest mean correlation ({strongest})", "CVPR 2025, Table 2", "-0.44 (norm)", row["mean"],
+              (-STRONG, STRONG), interval=(row["low"], row["high"]), kind=kind),
+    ]  # fmt: skip

@@ -1,0 +1,114 @@
+"""The chapter's rules can say no: each is shown failing on planted numbers."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_signatures import made
+
+from affscore.suite.tables import Table
+from affscore_book.imagenet_signatures import claims as module
+from affscore_book.imagenet_signatures.claims import (
+    measure_claims,
+    own_claims,
+    pool_claims,
+    rank_interval,
+    skip_claims,
+    stability_claims,
+    start_claims,
+    untrained_claims,
+)
+from affscore_book.imagenet_signatures.finding import before_training
+from affscore_book.kit.statistics import Interval
+
+FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
+
+
+def verdicts(rows):
+    return [claim.verdict for claim in rows]
+
+
+def family(**medians):
+    return {name: made([value] * 3) for name, value in medians.items()}
+
+
+@pytest.mark.parametrize(
+    ("vits", "verdict"),
+    [((0.50, 0.51), "there before training"), ((0.90, 0.91), "not there before training"), ((0.4, 0.9), "undecided")],
+)
+def test_the_lowest_family_is_judged_with_its_interval(vits, verdict):
+    nets = family(vit_b_16=vits[0], vit_b_32=vits[1], vgg11=0.7, vgg13=0.71, vgg16=0.72)
+    (claim,) = pool_claims({"trailing": nets})
+    assert claim.verdict == verdict and "trailing" in claim.what
+    assert verdicts(pool_claims({"spatial": nets}, kind="source"))[0] in ("agrees", "disagrees", "undecided")
+
+
+def test_skips_can_fail_both_rules(block_network):
+    with_skips = {i: block_network([0.5, *[0.6, 0.95 + 0.001 * i] * 8]) for i in range(3)}
+    without = {i: block_network([0.5, *[0.70 + 0.001 * i, 0.69] * 8]) for i in range(3)}
+    assert verdicts(skip_claims(with_skips)) == ["agrees", "agrees"]
+    assert verdicts(skip_claims(without)) == ["disagrees", "disagrees"]
+
+
+@pytest.mark.parametrize(("strength", "verdict"), [(0.2, "agrees"), (-0.9, "disagrees"), (0.5, "undecided")])
+def test_a_strong_measure_of_either_sign_is_found(strength, verdict):
+    models = ["efficientnet_lite0", "myrtle, seed 0", "resnet20, seed 0", "plain20, seed 0"]
+    columns = {name: [0.0, 0.01, 0.0, -0.01] for name in ("CKA", "sparsity", "entropy", "R2 held out")}
+    norm = [strength + step for step in (-0.01, 0.0, 0.0, 0.01)]
+    (claim,) = measure_claims(Table({"model": models} | columns | {"norm": norm}))
+    assert claim.verdict == verdict and "norm" in claim.what
+
+
+def test_the_start_of_vgg16_can_disagree():
+    assert verdicts(start_claims(made(np.linspace(0.7, 0.99, 15)))) == ["agrees", "agrees"]
+    assert verdicts(start_claims(made(np.linspace(0.9, 0.5, 15)))) == ["disagrees", "disagrees"]
+
+
+def test_stability_is_judged_network_by_network(monkeypatch):
+    steady, shaky = Interval(0.01, 0.008, 0.012), Interval(0.05, 0.04, 0.06)
+    sizes = {"myrtle": (steady, shaky), "resnet20": (shaky, steady), "plain20": (steady, steady)}
+    seeds = Table({"network": list(sizes), "apart": [0.01, 0.03, 0.05], "low": [0.0, 0.01, 0.04],
+                   "high": [0.015, 0.05, 0.06]})  # fmt: skip
+    monkeypatch.setattr(module, "size_intervals", lambda folder: sizes)
+    monkeypatch.setattr(module, "seed_table", lambda folder: seeds)
+    for ratios, last in (([2.0, 2.1, 2.2], "agrees"), ([0.5, 0.6, 0.5], "disagrees"), ([0.5, 4.0, 2.0], "undecided")):
+        monkeypatch.setattr(module, "data_ratios", lambda folder, values=ratios: Table({"ratio": values}))
+        assert verdicts(stability_claims(FOLDER)) == [
+            "agrees", "disagrees", "agrees", "disagrees", "agrees", "agrees", "agrees", "undecided", "disagrees", last,
+        ]  # fmt: skip
+
+
+def test_our_own_hypotheses_can_fail(monkeypatch, block_network):
+    start = [0.5, 0.6, 0.9, 0.7, 0.95, 0.65]
+    rng = np.random.default_rng(0)
+
+    def stored(folder, name, weights):
+        like = {"resnet20": 0.0, "plain20": 0.4}[name] if weights == "fashion-mnist" else 0.01
+        noise = np.abs(rng.normal(0, 1, (4, len(start)))) * like
+        return {i: block_network(np.add(start, noise[i])) for i in range(4)}
+
+    networks = {"resnet18": block_network(start), "resnet34": block_network(np.add(start, 0.01))}
+    monkeypatch.setattr(module, "seeds", stored)
+    assert verdicts(own_claims(FOLDER, networks)) == ["held", "held", "held"]
+    start[:] = [0.5, 0.9, 0.6, 0.95, 0.7, 0.9]
+    networks = {"resnet18": block_network(start), "resnet34": block_network(np.add(start, 0.01))}
+    assert verdicts(own_claims(FOLDER, networks))[:2] == ["failed", "failed"]
+
+
+def test_rank_intervals_shrink_and_stay_inside():
+    few, many = rank_interval(0.6, 7), rank_interval(0.6, 70)
+    assert -1 < few.low < many.low < 0.6 < many.high < few.high < 1
+    assert math.isclose(math.atanh(few.high) - math.atanh(0.6), 1.96 * math.sqrt(1.06 / 4), rel_tol=1e-3)
+
+
+def test_claims_about_networks_at_hand_take_their_kind():
+    """With random weights a row never says that the paper agrees or disagrees."""
+    networks = before_training(FOLDER)
+    for kind, words in {"untrained": "before training", "source": "agrees"}.items():
+        found = untrained_claims(networks, kind)
+        assert {claim.kind for claim in found} == {kind}
+        assert all(claim.verdict.endswith((words, "undecided", "disagrees"[:9] if kind == "source" else words))
+                   for claim in found)  # fmt: skip

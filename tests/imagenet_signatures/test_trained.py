@@ -1,0 +1,133 @@
+"""What the trained networks say: on planted signatures, where the answer is known."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_signatures import made, programme, random_scores
+
+from affscore.calls import Call
+from affscore.signature import Signature
+from affscore.suite.tables import Table
+from affscore_book.imagenet_signatures import trained as module
+from affscore_book.imagenet_signatures.trained import (
+    TRAINED,
+    UNTRAINED,
+    bimodal,
+    counted,
+    data_ratios,
+    places,
+    seed_table,
+    size_intervals,
+    size_table,
+    skip_gap,
+    skip_table,
+    strongest_measure,
+    trained_correlations,
+)
+from affscore_book.kit.statistics import student_interval
+
+FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
+
+
+def test_the_last_call_of_a_block_is_found_with_two_modules_or_one(block_network):
+    """The book's ResNet20 has a module for each call; torchvision's blocks call one module twice or three times."""
+    assert [at.tolist() for at in places(block_network([0.5] * 5)).values()] == [
+        [False, True, False, True, False], [False, False, True, False, True],
+    ]  # fmt: skip
+    modules = ["relu", "layer1.0.relu", "layer1.0.relu", "layer1.0.relu", "layer1.1.relu", "layer1.1.relu"]
+    calls = [Call(f"{m}:relu[{i}]", m, "relu", i, False, (4,), 1) for i, m in enumerate(modules)]
+    inside, last = places(Signature(calls, np.full((1, 6), 0.5))).values()
+    assert inside.tolist() == [False, True, True, False, True, False]
+    assert last.tolist() == [False, False, False, True, False, True]
+
+
+def test_a_planted_gap_is_found_and_swapping_the_calls_turns_it(block_network):
+    rows = {i: np.array([0.1, 0.5, 0.7, 0.5, 0.7 + 0.02 * i]) for i in range(3)}
+    nets = {i: block_network(row, [0.9, 0.6, 0.3, 0.6, 0.3]) for i, row in rows.items()}
+    assert skip_gap(nets) == pytest.approx(student_interval([0.2, 0.21, 0.22]))
+    inside, last = skip_table({"net": nets}).rows()
+    assert [inside["negative"], last["negative"]] == pytest.approx([0.6, 0.3])
+    assert [inside["score"], last["score"]] == pytest.approx([0.5, 0.71])
+    turned = {i: block_network(row[[0, 2, 1, 4, 3]]) for i, row in rows.items()}
+    assert skip_gap(turned).mean == pytest.approx(-0.21)
+
+
+def test_two_groups_of_scores_are_two_modes_and_one_is_one():
+    one = made(np.linspace(0.7, 0.8, 20))
+    two = made(np.concatenate([np.linspace(0.5, 0.55, 10), np.linspace(0.9, 0.95, 10)]))
+    assert (bimodal({0: one}), bimodal({0: two}), bimodal({0: one, 1: two})) == (0, 1, 0.5)
+
+
+def test_what_is_counted_decides_the_width_and_not_the_values():
+    values = {"net, seed 0": 0.2, "net, seed 1": 0.4, "efficientnet_lite0": 0.5, "efficientnet_lite1": 0.7, "mean": 9.0}
+    table = Table({"model": list(values), "CKA": list(values.values())})
+    found = counted(table, "CKA", TRAINED)
+    assert found["results"].tolist() == [4, 3, 2]
+    groups = [[0.2, 0.4, 0.5, 0.7], [0.3, 0.5, 0.7], [0.3, 0.6]]
+    for row, group in zip(found.rows(), groups, strict=True):
+        assert [row["mean"], row["low"], row["high"]] == pytest.approx(list(student_interval(group)))
+    families = Table({"model": ["vgg11", "vgg13", "alexnet"], "CKA": [0.1, 0.3, 0.6]})
+    assert counted(families, "CKA", UNTRAINED).row("families")["mean"] == pytest.approx(0.4)
+
+
+def test_a_measure_without_a_number_is_left_out_and_the_strongest_may_be_negative():
+    columns = {"CKA": [0.1, 0.2, math.nan], "norm": [-0.4, -0.6, -0.5]}
+    table = Table({"model": ["a, seed 0", "b, seed 0", "c, seed 0"]} | columns)
+    assert counted(table, "CKA", TRAINED).row("kinds")["results"] == 2
+    assert strongest_measure(table, columns, TRAINED) == "norm"
+
+
+def test_correlations_are_of_each_network_alone():
+    table = trained_correlations(FOLDER)
+    found = module.trained_networks(FOLDER)
+    assert table["model"].tolist() == list(found)
+    for row in table.rows()[::5]:
+        each = found[row["model"]]
+        expected = np.corrcoef(each.mean, each.companions["cka"].mean(axis=0))[0, 1]
+        assert row["CKA"] == pytest.approx(expected)
+
+
+def store(folder, name, weights, data, size, rows):
+    signature = made(rows, size=size, data={"dataset": data}, pools_agree=True)
+    signature.save(folder / f"{name}.{weights}.{data}.{size}.spatial.json")
+
+
+def test_seeds_are_compared_in_pairs_and_training_with_the_own_start(tmp_path):
+    for name in module.SMALL:
+        for seed, shift in enumerate((0.0, 0.1, 0.3)):
+            store(tmp_path, name, f"fashion-mnist{seed}", "fashion-mnist", 512, [0.2 + shift, 0.4 + shift])
+            store(tmp_path, name, f"calibrated{seed}", "fashion-mnist", 512, [0.4 + shift, 0.6 + shift])
+    for row in seed_table(tmp_path).rows():
+        assert row["apart"] == pytest.approx((0.1 + 0.2 + 0.3) / 3) and row["training"] == pytest.approx(0.2)
+        assert 0.1 <= row["low"] <= row["apart"] <= row["high"] <= 0.3
+
+
+def test_batch_sizes_are_compared_with_the_largest(tmp_path):
+    """Planted: smaller batches score .03 higher in one of two calls; batches of 512 differ by .02 or .04."""
+    for name in module.SMALL:
+        for seed in range(2):
+            for size, rows in {
+                128: [[0.53, 0.6]] * 4, 512: [[0.49 - 0.01 * seed, 0.6], [0.51 + 0.01 * seed, 0.6]], 1024: [[0.5, 0.6]],
+            }.items():  # fmt: skip
+                store(tmp_path, name, f"fashion-mnist{seed}", "fashion-mnist-4096", size, rows)
+    for row in size_table(tmp_path).rows():
+        assert row["change"] == pytest.approx(0.03 / math.sqrt(2)) and row["higher"] == 0.5
+        assert row["std over batches"] == pytest.approx((0.01 + 0.02) / 2 / 2)
+    std, change = size_intervals(tmp_path)["myrtle"]
+    assert std == pytest.approx(student_interval([0.005, 0.01])) and change.low == pytest.approx(change.high)
+
+
+def test_noise_is_compared_with_other_pictures_batch_by_batch(tmp_path):
+    reference, clothes, noise = [0.5, 0.6, 0.7], random_scores(0, 2, 3), random_scores(1, 2, 3)
+    for data, rows in {"photographs": [reference], "fashion-mnist": clothes, "random": noise}.items():
+        store(tmp_path, "net", "imagenet", data, 128, rows)
+    (row,) = data_ratios(tmp_path).rows()
+    near, far = ([programme(each, reference) for each in rows] for rows in (clothes, noise))
+    assert row["ratio"] == pytest.approx(np.mean(far) / np.mean(near))
+    assert row["lowest"] == pytest.approx(min(far) / max(near)) and row["highest"] == pytest.approx(
+        max(far) / min(near)
+    )
