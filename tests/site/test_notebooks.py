@@ -20,6 +20,7 @@ PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
 
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 SITE = CONFIG["html"]["baseurl"]
+CLAIMS = "application/vnd.affscore.claims+json"
 COLAB = f"""\
 # On Colab, this installs the book's package and keeps Colab's torch. Elsewhere it does nothing.
 import sys
@@ -232,11 +233,30 @@ def invalid(notebook) -> list[str]:
     return []
 
 
+def too_wide(notebook) -> list[str]:
+    """Lines of code that a page of 1280 pixels would cut; a removed cell is on no page."""
+    return [
+        f"cell {index} has a line of {len(line)} characters; 88 fit the page"
+        for index, cell in code_cells(notebook)
+        if "remove-cell" not in cell["metadata"].get("tags", [])
+        for line in cell["source"].splitlines()
+        if len(line) > 88
+    ]
+
+
+def too_many_verdicts(notebook) -> list[str]:
+    """Five verdicts carry a chapter's story; the others are in folded cells and in the ledger."""
+    open_cells = [cell for _, cell in code_cells(notebook) if "hide-cell" not in cell["metadata"].get("tags", [])]
+    rows = sum(len(output.get("data", {}).get(CLAIMS, [])) for cell in open_cells for output in cell["outputs"])
+    return [f"{rows} verdicts are in sight; five are enough"] if rows > 5 else []
+
+
 RULES = [
     not_run_in_order, nothing_stored, errors, figures_without_alt_text,
     definitions, semicolons, machine_paths, metadata_of_the_run, invalid,
     unknown_tags, raw_directives, links_that_colab_cannot_open, first_cell_is_not_colabs,
     exercises_without_their_line, exercises_without_solutions, unfolded_solutions, hints_on_the_page,
+    too_wide, too_many_verdicts,
 ]  # fmt: skip
 
 
@@ -265,14 +285,13 @@ FOLDED = {"id": "solution-half", "jp-MarkdownHeadingCollapsed": True}
 
 def planted(*more: dict, colab: str = COLAB.replace("EXTRAS", "widgets"), **changes) -> dict:
     """A notebook of Colab's cell, one good cell with some of its fields changed, and more cells."""
-    output = {"output_type": "display_data", "data": {"image/png": "iVBORw0KGgo="}, "metadata": {}}
     first = {
         "id": "first", "cell_type": "code", "source": colab, "execution_count": 1, "outputs": [],
         "metadata": {"tags": ["remove-cell"]},
     }  # fmt: skip
     cell = {
         "id": "a", "cell_type": "code", "source": "%matplotlib inline\nlines = plt.plot(x)", "execution_count": 2,
-        "outputs": [output], "metadata": {"mystnb": {"image": {"alt": "A rising line."}}},
+        "outputs": [output({"image/png": "iVBORw0KGgo="})], "metadata": {"mystnb": {"image": {"alt": "A line."}}},
     }  # fmt: skip
     metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     notebook = {"cells": [first, cell | changes, *more], "metadata": metadata}
@@ -281,6 +300,10 @@ def planted(*more: dict, colab: str = COLAB.replace("EXTRAS", "widgets"), **chan
 
 def printing(text: str, name: str = "stdout") -> dict:
     return {"outputs": [{"output_type": "stream", "name": name, "text": text}]}
+
+
+def output(data: dict) -> dict:
+    return {"output_type": "display_data", "data": data, "metadata": {}}
 
 
 TRACEBACK = {"output_type": "error", "ename": "ValueError", "evalue": "", "traceback": []}
@@ -305,6 +328,8 @@ TRACEBACK = {"output_type": "error", "ename": "ValueError", "evalue": "", "trace
         (unknown_tags, {"metadata": {"tags": ["hide-inputs"]}}),
         (first_cell_is_not_colabs, {"colab": "import affscore"}),
         (hints_on_the_page, printing("Not yet: try the root.")),
+        (too_wide, {"source": "x = " + "1 + " * 21 + "1"}),
+        (too_many_verdicts, {"outputs": [output({CLAIMS: [{}] * 6})]}),
     ],
 )
 def test_each_rule_fails_on_a_planted_notebook(rule, changes):
