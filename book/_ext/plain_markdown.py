@@ -11,7 +11,7 @@ tag                     what the Markdown cell holds            what the page sh
                         code too, have the same tag
 ``theorem:LABEL``       ``**Theorem (TITLE).**``, then text     a numbered theorem; in the same way ``lemma``,
                                                                 ``proposition`` and ``corollary``
-``proof``               ``*Proof.*``, then text                 a proof; with the tag ``folded`` it is folded
+``proof``               ``*Proof.*``, then text                 a proof; with the tag ``folded`` a folded box
 ``folded``              ``**TITLE.**``, then text               a folded box (a tag on its own)
 ======================  ======================================  ===========================================
 
@@ -24,7 +24,7 @@ With ``hide_solutions: true`` the cells of solutions go before the page is read,
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -38,6 +38,7 @@ STATEMENT = re.compile(r"\*\*(?P<kind>\w+)(?: \((?P<title>[^\n]+?)\))?\.\*\*\s+(
 PROOF = re.compile(r"\*Proof\.\*\s+(?P<text>.+)", re.DOTALL)
 BOX = re.compile(r"\*\*(?P<title>[^\n]+?)\.\*\*\s+(?P<text>.+)", re.DOTALL)
 SOLUTION = "#### Solution"
+FOLD = ":class: dropdown"
 
 
 def kind_and_label(cell: dict) -> tuple[str, str]:
@@ -62,11 +63,15 @@ def converted(kind: str, label: str, text: str, folded: bool) -> str:
         return directive("exercise", match["title"], match["text"], f":label: {label}")
     if kind in STATEMENTS and (match := STATEMENT.fullmatch(text)) and match["kind"].lower() == kind:
         return directive(f"prf:{kind}", match["title"] or "", match["text"], f":label: {label}")
-    options = [":class: dropdown"] if folded else []
     if kind == "proof" and (match := PROOF.fullmatch(text)):
-        return directive("prf:proof", "", match["text"], *options)
+        # A folded proof of sphinx-proof stops the script that folds; a box folds.
+        return (
+            directive("admonition", "Proof", match["text"], FOLD)
+            if folded
+            else directive("prf:proof", "", match["text"])
+        )
     if kind == "folded" and (match := BOX.fullmatch(text)):
-        return directive("admonition", match["title"], match["text"], *options)
+        return directive("admonition", match["title"], match["text"], FOLD)
     raise ValueError(f"a cell tagged {kind} has not the form of one: {text[:60]!r}.")
 
 
@@ -77,7 +82,7 @@ def with_directives(cells: list[dict]) -> Iterator[dict]:
             heading, *rest = group
             if "".join(heading["source"]).strip() != SOLUTION:
                 raise ValueError(f"the solution of {label} should begin with a cell that holds only {SOLUTION!r}.")
-            start = f"````{{solution-start}} {label}\n:class: dropdown\n````"
+            start = f"````{{solution-start}} {label}\n{FOLD}\n````"
             yield heading | {"source": start}
             yield from rest
             yield {"cell_type": "markdown", "metadata": {}, "source": "````{solution-end}\n````"}
@@ -103,15 +108,21 @@ def glossary_words(text: str) -> dict[str, str]:
     return {f"term-{_make_id(word)}": word for word in words}
 
 
-def linked(text: str, base: str, pages: dict[str, str], words: dict[str, str]) -> str:
+def kinds_of_labels(notebooks: Iterable[dict]) -> dict[str, str]:
+    """Maps every label of the notebooks to what it is of: ``{"gelbrich": "theorem"}``."""
+    marks = (kind_and_label(cell) for notebook in notebooks for cell in notebook["cells"])
+    return {label: kind for kind, label in marks if label and kind != "solution"}
+
+
+def linked(text: str, base: str, pages: dict[str, str], words: dict[str, str], labels: dict[str, str]) -> str:
     """Markdown whose links to the published book are references within this build.
 
-    ``pages`` maps a page's name to its file, ``words`` an anchor of the glossary to its word. Raises ValueError for a
-    page or a word that is not there.
+    ``pages`` maps a page's name to its file, ``words`` an anchor of the glossary to its word, ``labels`` a label to its
+    kind. Raises ValueError for a page or a word that is not there.
     """
 
     def reference(match: re.Match) -> str:
-        name, page, anchor = match["text"], match["page"], match["anchor"]
+        name, page, anchor = " ".join(match["text"].split()), match["page"], match["anchor"]
         if page not in pages:
             raise ValueError(f"a link goes to the page {page!r}, which is not in the book.")
         if page == "bibliography" and anchor:
@@ -119,7 +130,9 @@ def linked(text: str, base: str, pages: dict[str, str], words: dict[str, str]) -
         if page == "glossary" and anchor:
             if anchor not in words:
                 raise ValueError(f"a link goes to {anchor!r}, which is no word of the glossary.")
-            return f"{{term}}`{' '.join(name.split())} <{words[anchor]}>`"
+            return f"{{term}}`{name} <{words[anchor]}>`"
+        if anchor in labels:
+            return f"{{{'ref' if labels[anchor] == 'exercise' else 'prf:ref'}}}`{name} <{anchor}>`"
         return f"[{name}](#{anchor})" if anchor else f"[{name}]({pages[page]})"
 
     address = re.escape(base.rstrip("/")) + r"/book/(?P<page>[\w-]+)\.html(?:#(?P<anchor>[^)\s]+))?"
@@ -134,11 +147,14 @@ def read(app: Sphinx, docname: str, source: list[str]) -> None:
     content = json.loads(text)
     pages = {file.stem: file.name for file in path.parent.iterdir() if file.suffix in (".md", ".ipynb")}
     words = glossary_words((path.parent / "glossary.md").read_text(encoding="utf-8"))
+    labels = kinds_of_labels(
+        json.loads(file.read_text(encoding="utf-8")) for file in sorted(path.parent.glob("*.ipynb"))
+    )
     try:
         cells = list(with_directives(content["cells"]))
         for cell in cells:
             if cell["cell_type"] == "markdown":
-                cell["source"] = linked("".join(cell["source"]), app.config.html_baseurl, pages, words)
+                cell["source"] = linked("".join(cell["source"]), app.config.html_baseurl, pages, words, labels)
     except ValueError as error:
         raise ExtensionError(f"{docname}: {error}") from error
     source[0] = json.dumps(content | {"cells": cells})

@@ -44,7 +44,7 @@ def sources(cells) -> list[str]:
          "```{prf:lemma} Both (a) and $b$\n:label: l\n\nLet $x$.\n```"),
         ("**Theorem.** Let\n$x$.", ["theorem:t"], "```{prf:theorem}\n:label: t\n\nLet\n$x$.\n```"),
         ("*Proof.* Clear.", ["proof"], "```{prf:proof}\n\nClear.\n```"),
-        ("*Proof.* Long.", ["proof", "folded"], "```{prf:proof}\n:class: dropdown\n\nLong.\n```"),
+        ("*Proof.* Long.", ["proof", "folded"], "```{admonition} Proof\n:class: dropdown\n\nLong.\n```"),
         ("**Why not 2?** No.", [], "**Why not 2?** No."),
         ("**Derivation.**\n\nBy parts.", ["folded"], "```{admonition} Derivation\n:class: dropdown\n\nBy parts.\n```"),
     ],
@@ -77,8 +77,10 @@ def test_a_solution_is_folded_from_its_heading_to_its_last_cell(extension):
 @pytest.mark.parametrize(
     ("address", "reference"),
     [
-        ("book/theory.html", "[two\nwords](theory.ipynb)"),
-        ("book/theory.html#ranges", "[two\nwords](#ranges)"),
+        ("book/theory.html", "[two words](theory.ipynb)"),
+        ("book/theory.html#ranges", "[two words](#ranges)"),
+        ("book/theory.html#gelbrich", "{prf:ref}`two words <gelbrich>`"),
+        ("book/theory.html#half", "{ref}`two words <half>`"),
         ("book/glossary.html#term-affine-map", "{term}`two words <affine map>`"),
         ("book/bibliography.html#smith2025", "{cite:p}`smith2025`"),
         ("other/theory.html", None),
@@ -87,18 +89,19 @@ def test_a_solution_is_folded_from_its_heading_to_its_last_cell(extension):
 def test_a_link_to_the_book_becomes_a_reference(extension, address, reference):
     link = f"[two\nwords]({BASE}{address})"
     words = extension.glossary_words("```{glossary}\naffine map\n  A map.\n```\n")
-    assert extension.linked(f"a {link} b", BASE, PAGES, words) == f"a {reference or link} b"
+    labels = extension.kinds_of_labels([{"cells": [cell("", "theorem:gelbrich"), cell("", "exercise:half")]}])
+    assert extension.linked(f"a {link} b", BASE, PAGES, words, labels) == f"a {reference or link} b"
 
 
 def test_a_citation_in_the_sentence(extension):
     link = f"[Smith (2025)]({BASE}book/bibliography.html#smith2025)"
-    assert extension.linked(link, BASE, PAGES, {}) == "{cite:t}`smith2025`"
+    assert extension.linked(link, BASE, PAGES, {}, {}) == "{cite:t}`smith2025`"
 
 
 @pytest.mark.parametrize("address", ["book/theories.html", "book/glossary.html#term-afine"])
 def test_a_link_to_what_is_not_there_is_an_error(extension, address):
     with pytest.raises(ValueError, match=r"theories|term-afine"):
-        extension.linked(f"[a]({BASE}{address})", BASE, PAGES, {"term-affine-map": "affine map"})
+        extension.linked(f"[a]({BASE}{address})", BASE, PAGES, {"term-affine-map": "affine map"}, {})
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
