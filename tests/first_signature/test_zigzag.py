@@ -13,7 +13,7 @@ from affscore_book.first_signature.zigzag import (
     Block,
     Zigzag,
     load_zigzag,
-    measure,
+    measure_blocks,
     pairs_of,
     plot_zigzag,
     set_batch_norm,
@@ -43,7 +43,7 @@ def images():
 
 
 def measured(images, shift):
-    (block,) = measure(Twice(shift).eval(), [(3, True, 0, 1)], images.split(50))
+    (block,) = measure_blocks(Twice(shift).eval(), [(3, True, 0, 1)], images.split(50))
     return block
 
 

@@ -23,7 +23,16 @@ from affscore.score import affinity_score
 from affscore.suite.tables import Table
 from affscore_book.kit.stored import read_results
 
-__all__ = ["Block", "Zigzag", "load_zigzag", "measure", "pairs_of", "plot_zigzag", "set_batch_norm", "zigzag_table"]
+__all__ = [
+    "Block",
+    "Zigzag",
+    "load_zigzag",
+    "measure_blocks",
+    "pairs_of",
+    "plot_zigzag",
+    "set_batch_norm",
+    "zigzag_table",
+]
 
 # Values of each channel and picture from which the shift of a channel is read off.
 SAMPLE = 16
@@ -142,7 +151,7 @@ def _watched(model: nn.Module, see: Callable[[int, Tensor, Tensor], None]) -> It
             handle.remove()
 
 
-def measure(
+def measure_blocks(
     model: nn.Module, pairs: Sequence[tuple[int, bool, int, int]], parts: Sequence[Tensor], seed: int = 0
 ) -> list[Block]:
     """The blocks of a network whose activations are modules of class ReLU6.

@@ -13,15 +13,15 @@ from torch import Tensor
 from affscore_book.kit.claims import Claim, ClaimTable
 from affscore_book.relu_1d.exact import uniform_input
 
-__all__ = ["WIDTH", "denominator_share", "figure_3", "lowest_score", "numerator_ratio"]
+__all__ = ["denominator_share", "figure_3", "lowest_score", "numerator_ratio"]
 
-WIDTH = 5.0  # inputs are uniform on [-a, -a + 5]
+RANGE_WIDTH = 5.0  # inputs are uniform on [-a, -a + 5]
 
 
 def _logs() -> tuple[Tensor, Tensor]:
     """Logarithms of numerator and denominator for a range over those of its mirror image; a below half the width."""
     a = torch.linspace(0.01, 2.49, 249, dtype=torch.float64)
-    here, mirrored = uniform_input(-a, WIDTH - a), uniform_input(a - WIDTH, a)
+    here, mirrored = uniform_input(-a, RANGE_WIDTH - a), uniform_input(a - RANGE_WIDTH, a)
     return (here.w2 / mirrored.w2).log(), (here.bound / mirrored.bound).log()
 
 
@@ -38,8 +38,8 @@ def denominator_share() -> float:
 
 def lowest_score(least: float = 0.1) -> float:
     """The lowest score where the denominator is at least ``least`` of its largest value."""
-    a = torch.linspace(0, WIDTH - 0.001, 5000, dtype=torch.float64)
-    every = uniform_input(-a, WIDTH - a)
+    a = torch.linspace(0, RANGE_WIDTH - 0.001, 5000, dtype=torch.float64)
+    every = uniform_input(-a, RANGE_WIDTH - a)
     return every.score[every.bound > least * every.bound.max()].min().item()
 
 

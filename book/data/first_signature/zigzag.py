@@ -16,7 +16,7 @@ import torch
 
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
-from affscore_book.first_signature.zigzag import measure, pairs_of, set_batch_norm
+from affscore_book.first_signature.zigzag import measure_blocks, pairs_of, set_batch_norm
 from affscore_book.kit.stored import open_results, store_results
 
 FILE = Path(__file__).with_suffix(".json")
@@ -41,7 +41,7 @@ def main() -> None:
         parts = crops.split(32)
         if weights == "random":
             set_batch_norm(net.model, parts)
-        result["networks"][title] = [asdict(block) for block in measure(net.model, pairs_of(net.model), parts)]
+        result["networks"][title] = [asdict(block) for block in measure_blocks(net.model, pairs_of(net.model), parts)]
         result["seconds"] = round(result["seconds"] + time.perf_counter() - start, 1)
         store_results(FILE, result, indent=1)
         print(f"{title}: {result['seconds']:.0f} s in all", flush=True)
