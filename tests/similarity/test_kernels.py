@@ -84,6 +84,7 @@ def test_lemma_e_46_only_permutations_with_signs_keep_the_largest_product(d):
         for kind, matrix in sample_kinds(d, seed).items():
             assert keeps_max(matrix) == (kind == "permutation with signs")
     assert keeps_max(torch.eye(d).flip(0))
+    assert not keeps_max(torch.eye(d).flip(0) + 1e-4 * torch.eye(d))
 
 
 def test_the_max_kernel_does_not_see_signs():
