@@ -1,16 +1,19 @@
 """The checks of the exercises: right answers pass, wrong ones are told why."""
 
 import pytest
+import torch
 
 from affscore_book.stitching import exercises
 
 
-def dimension(*answers):
-    exercises.check_dimension(*answers, channels=8)
-
-
 def rate(value):
     exercises.check_rate(value, alpha=10, learning_rate=0.05)
+
+
+def blocks(same, other):
+    """Each channel is ``same`` times itself plus ``other`` times its partner."""
+    pair = torch.tensor([[same, other], [other, same]])
+    return torch.block_diag(pair, pair)
 
 
 NORM = exercises.exercise_matrix().norm().item()
@@ -19,10 +22,11 @@ NORM = exercises.exercise_matrix().norm().item()
 @pytest.mark.parametrize(
     ("check", "answer", "start"),
     [
-        (dimension, (64, 15, 8), "Right: G_ReLU has by far the fewest"),
-        (dimension, (8, 15, 8), "Not yet: full has not 8"),
-        (dimension, (64, 16, 8), "Not yet: rank 1 has not 16"),
-        (dimension, (64, 15, 64), "Not yet: G_ReLU has not 64"),
+        (exercises.check_unseen, (blocks(0.5, 0.5),), "Right: "),
+        (exercises.check_unseen, (blocks(0.0, 1.0),), "Not yet: one entry in each row"),
+        (exercises.check_unseen, (blocks(3.0, -2.0),), "Right: "),
+        (exercises.check_unseen, (blocks(0.5, 0.6),), "Not yet: for some features the outputs change"),
+        (exercises.check_unseen, ([[1, 0], [0, 1]],), "Not yet: the matrix has shape (2, 2)"),
         (exercises.check_passes, ([[0, 2, 0], [0.5, 0, 0], [0, 0, 3]],), "Right: "),
         (exercises.check_passes, ([[0, 1, 0], [1, 0, 0], [0, 0, 1]],), "Not yet: that is a permutation"),
         (exercises.check_passes, ([[1, 1, 0], [0, 1, 0], [0, 0, 1]],), "Not yet: for some features"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from affscore_book.stitching import figures
+from affscore_book.stitching.stitched import inside_block
 from affscore_book.stitching.study import load_stitching
 
 pytestmark = pytest.mark.usefixtures("figures_closed")
@@ -25,8 +26,17 @@ def test_penalties_are_those_of_the_study(study):
     figures.plot_penalties(study)
     shown = lines(plt.gca())
     for stitch in ("full", "g_relu"):
-        wanted = [study.penalty("myrtle", layer, stitch).mean for layer in study.layers("myrtle")]
+        wanted = [study.penalty("myrtle", layer, stitch, "learned").mean for layer in study.layers("myrtle")]
         assert any(len(line) == 4 and np.allclose(line, wanted) for line in shown)
+
+
+def test_shortcuts_stand_beside_the_network_without(study):
+    figures.plot_shortcuts(study)
+    as_it_is, stitched, without, _ = lines(plt.gca())
+    inside = [layer for layer in study.layers("resnet20") if inside_block(layer)]
+    assert as_it_is[-1] == study.penalty("resnet20", inside[-1], "g_relu").mean
+    assert np.mean(stitched) < np.mean(as_it_is)
+    assert np.mean(without) == pytest.approx(study.penalty("plain20", inside, "g_relu").mean)
 
 
 def test_the_bridge_tells_the_insides_of_blocks_apart(study):

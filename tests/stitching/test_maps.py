@@ -6,6 +6,7 @@ import pytest
 import torch
 from planted import images, random_network
 
+from affscore_book.stitching.learning import learn
 from affscore_book.stitching.maps import (
     STITCHES,
     Birkhoff,
@@ -16,7 +17,7 @@ from affscore_book.stitching.maps import (
     stitch_layer,
 )
 from affscore_book.stitching.moments import Moments
-from affscore_book.stitching.stitched import Stitched, learn
+from affscore_book.stitching.stitched import Stitched
 
 
 @pytest.mark.parametrize("seed", range(4))

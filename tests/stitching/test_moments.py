@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import nnls
 
 from affscore_book.stitching.maps import stitch_layer
-from affscore_book.stitching.moments import Moments, assignment, hungarian, least_squares
+from affscore_book.stitching.moments import Moments, assignment, explained, hungarian, least_squares
 
 
 def features(seed, n=40, inputs=5, outputs=6, side=3):
@@ -64,6 +64,18 @@ def test_stitches_start_at_the_closed_form(kind):
     else:
         expected = least_squares(moments, int(kind[5:]) if kind.startswith("rank") else None)
     assert torch.allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_explained_share_is_that_of_the_features_and_highest_for_least_squares(seed):
+    x, y = features(seed, outputs=5)
+    moments = Moments.of(x, y)
+    for kind in ("full", "rank 2", "g_relu"):
+        matrix = stitch_layer(kind, moments).rounded().matrix().double()
+        left = rows(y) - rows(x) @ matrix.detach().numpy().T
+        expected = 1 - (left**2).sum() / ((rows(y) - rows(y).mean(0)) ** 2).sum()
+        assert explained(matrix, moments) == pytest.approx(expected, abs=1e-9)
+        assert explained(matrix, moments) <= explained(least_squares(moments), moments) + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(4))

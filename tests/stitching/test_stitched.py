@@ -11,19 +11,10 @@ from torch.nn import functional
 
 from affscore_book.kit.networks import activation_layers, load_network, myrtle
 from affscore_book.kit.training import image_data
+from affscore_book.stitching.learning import accuracy_of, learn, penalty, reestimate
 from affscore_book.stitching.maps import STITCHES, Full, MonomialStitch, stitch_layer
 from affscore_book.stitching.moments import Moments
-from affscore_book.stitching.stitched import (
-    State,
-    Stitched,
-    accuracy_of,
-    inside_block,
-    layer_moments,
-    learn,
-    penalty,
-    reestimate,
-    split,
-)
+from affscore_book.stitching.stitched import State, Stitched, inside_block, layer_moments, layer_states, split
 
 NETWORKS = Path(__file__).parents[2] / "book" / "data" / "networks"
 
@@ -36,6 +27,17 @@ def test_the_two_parts_of_a_network_are_the_network(name):
         for layer in activation_layers(network):
             bottom, top = split(network, layer)
             assert torch.equal(top(bottom(x)), expected), layer
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_one_pass_gives_what_arrives_at_every_cut(name):
+    network, x = random_network(name), images(4)
+    layers = activation_layers(network)
+    for layer, found in layer_states(network, layers, x).items():
+        expected = Stitched(network, network, layer).states(x)
+        assert torch.equal(found.value, expected.value), layer
+        assert (found.skip is None) == (expected.skip is None), layer
+        assert found.skip is None or torch.equal(found.skip, expected.skip), layer
 
 
 def test_inside_a_block_the_shortcut_is_the_first_networks():

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from affscore_book.kit.networks import load_network
-from affscore_book.stitching.study import load_stitching
+from affscore_book.kit.statistics import network_bootstrap, student_interval
+from affscore_book.stitching.study import leaving_out, load_stitching, over_pairs
 
 BOOK = Path(__file__).parents[2] / "book"
 NETWORKS = BOOK / "data" / "networks"
@@ -44,11 +45,11 @@ def test_the_stored_results_are_read_as_penalties(tmp_path):
     assert np.isnan(kept.diagonal()).all()
     assert kept[0, 1] == pytest.approx(10) and kept[1, 0] == pytest.approx(20)
     assert study.penalty("myrtle", "relu1", "full").mean == pytest.approx(5)
+    assert study.penalty("myrtle", ["relu1"], "full") == pytest.approx((5, math.nan, math.nan), nan_ok=True)
     assert study.table("myrtle", "relu1", "g_relu", alpha=1.0)[0, 1] == pytest.approx(65)
     assert study.table("myrtle", "relu1", "g_relu")[0, 1] == pytest.approx(40)  # not the one with an alpha
-    assert study.share_below("myrtle", "full", "g_relu") == 0.5
     assert study.pairs() == {"myrtle, alpha": 1, "myrtle, closed": 2}
-    assert study.mean_penalty("myrtle", ["relu1"], "full") == pytest.approx(5)
+    assert study.stitches("myrtle", "closed form") == ["full", "g_relu"] and study.stitches("plain20", "learned") == []
     assert study.layer_scores("myrtle")[1].tolist() == [0.625] and np.isnan(study.layer_scores("myrtle")[0, 0])
     with pytest.raises(ValueError, match="no record of resnet20"):
         study.table("resnet20", "relu1", "full")
@@ -84,14 +85,68 @@ def test_the_rank_correlation_is_that_of_layers(tmp_path):
 
 
 def test_the_books_results_are_of_the_committed_networks():
-    """Every record has accuracies of whole images, and its networks are there with the accuracy on all images."""
+    """Every record has accuracies of whole images, and its networks are there with theirs."""
     study = load_stitching(BOOK / "data" / "stitching" / "study.json")
     count = study.settings["images"]["test"]
+    assert count == 10_000
     for record in study.records:
-        for norm in ("kept", "reestimated"):
-            assert 0 <= record[norm] <= 1 and record[norm] * count == pytest.approx(round(record[norm] * count))
+        images = record.get("images", count)
+        for norm in {"kept", "reestimated"} & record.keys():
+            assert 0 <= record[norm] <= 1 and record[norm] * images == pytest.approx(round(record[norm] * images))
         assert (NETWORKS / f"{record['bottom']}.safetensors").exists()
     content = json.loads((BOOK / "data" / "stitching" / "study.json").read_text())
     for name, about in content["networks"].items():
-        assert about["accuracy_all_test"] == load_network(NETWORKS / f"{name}.safetensors")[1]["accuracy"]
-        assert abs(about["accuracy"] - about["accuracy_all_test"]) < 4 * 0.5 / math.sqrt(count)
+        assert about["accuracy"] == load_network(NETWORKS / f"{name}.safetensors")[1]["accuracy"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_one_network_after_the_other_a_mean_has_students_interval(seed):
+    values = np.random.default_rng(seed).normal(size=4 + seed)
+    found = leaving_out(lambda kept: float(values[kept].mean()), len(values))
+    assert found == pytest.approx(student_interval(values))
+
+
+def test_pairs_without_a_record_do_not_count():
+    table = np.full((4, 4), np.nan)
+    for i, value in enumerate([1.0, 2.0, 3.0, 6.0]):
+        table[i, (i + 1) % 4] = value
+    found = over_pairs(table)
+    assert found.mean == 3.0 and found.low < 3 < found.high
+
+
+def test_the_interval_over_pairs_covers_the_truth_as_often_as_it_says_and_drawing_networks_does_not():
+    """Each network has an effect of its own, as a bottom and as a top: pairs are not independent."""
+    generator, inside, drawn = np.random.default_rng(0), [], []
+    for _ in range(400):
+        effects = generator.normal(size=4)
+        table = effects[:, None] + effects + 0.3 * generator.normal(size=(4, 4))
+        np.fill_diagonal(table, np.nan)
+        for found, counted in ((over_pairs(table), inside), (network_bootstrap(table, draws=200), drawn)):
+            counted.append(found.low <= 0 <= found.high)
+    assert 0.92 < np.mean(inside) < 0.99
+    assert np.mean(drawn) < 0.85
+
+
+def test_a_sweep_is_found_by_its_value_only(tmp_path):
+    names = {"bottom": "myrtle_0", "top": "myrtle_1", "layer": "relu1", "stitch": "soft_sort", "fit": "closed form"}
+    tasks = {"soft sort: a": [names | {"reestimated": 0.5, "epochs": 4}, names | {"reestimated": 0.75, "epochs": 40}]}
+    (tmp_path / "x.json").write_text(stored(tasks=tasks), encoding="utf-8")
+    study = load_stitching(tmp_path / "x.json")
+    assert study.table("myrtle", "relu1", "soft_sort", epochs=40)[0, 1] == pytest.approx(10)
+    for more in ({}, {"epochs": 40, "norm": "kept"}):
+        with pytest.raises(ValueError, match="no record of myrtle"):
+            study.table("myrtle", "relu1", "soft_sort", **more)
+
+
+def test_a_record_of_fewer_images_is_compared_with_the_networks_on_these(tmp_path):
+    few = {"bottom": "myrtle_0", "top": "myrtle_1", "layer": "relu2", "stitch": "full", "fit": "learned"}
+    earlier = {
+        "images": 20,
+        "networks": {"myrtle_0": {"accuracy": 0.95}, "myrtle_1": {"accuracy": 1.0}},
+        "tasks": {"learned: a": [few | {"reestimated": 0.9}]},
+    }
+    (tmp_path / "x.json").write_text(stored(earlier=earlier), encoding="utf-8")
+    study = load_stitching(tmp_path / "x.json")
+    assert study.table("myrtle", "relu2", "full", "learned")[0, 1] == pytest.approx(7.5)
+    assert study.pairs()["myrtle, learned (20 images)"] == 1
+    assert study.table("myrtle", "relu1", "full")[0, 1] == pytest.approx(0)

@@ -47,6 +47,10 @@ def _line(axes, at, values, colour, mark, label, style: str = "-") -> None:
     axes.errorbar(at, mean, bars, fmt=mark, color=colour, markersize=8, elinewidth=2, label=label, zorder=3)
 
 
+def _means(study: StitchingStudy, kind: str, layers: list[str], *which: str) -> list[float]:
+    return [study.penalty(kind, layer, *which).mean for layer in layers]
+
+
 def _legend(axes, columns: int = 3) -> None:
     axes.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=columns, frameon=False, columnspacing=1.0)
 
@@ -82,59 +86,63 @@ def plot_two_channels() -> None:
     }
     for panel, (name, points) in zip(axes, shown.items(), strict=True):
         first, second = points[:, :, 0, 0].T.numpy()
+        apart = (points - y).flatten(1).norm(dim=1).mean()
         if points is not y:
             panel.plot(*y[:, :, 0, 0].T.numpy(), ".", color="#cccccc", markersize=5)
         panel.scatter(first, second, c=colour, cmap="viridis", s=26)
-        panel.set_title(name if points is y else f"first, stitched: {name}")
+        panel.set_title(name if points is y else f"{name}: {apart:.2f} apart")
     _outer(axes, "channel 1", "channel 2")
 
 
 @styled
-def plot_penalties(study: StitchingStudy, fit: str = "closed form", *, paper: bool = False) -> None:
-    """Figure 1: the penalty of each stitch at each activation, with intervals; ``paper`` adds the paper's G_ReLU."""
+def plot_penalties(study: StitchingStudy) -> None:
+    """Figure 1: the penalty of each learned stitch at each activation, with intervals, and the paper's G_ReLU."""
     layers = study.layers("myrtle")
     at = np.arange(1, len(layers) + 1)
     _, (axes,) = panels(height=5.2)
     stitches = ("full", "rank 4", "rank 2", "rank 1", "g_relu")
     for offset, stitch in zip(np.linspace(-0.16, 0.16, len(stitches)), stitches, strict=True):
-        _line(axes, at + offset, [study.penalty("myrtle", layer, stitch, fit) for layer in layers], *LOOKS[stitch])
-    if paper:
-        axes.plot(at, PAPER_G_RELU, "x", color=INK, markersize=10, mew=3, label="paper, $G_\\mathrm{ReLU}$")
+        _line(axes, at + offset, [study.penalty("myrtle", one, stitch, "learned") for one in layers], *LOOKS[stitch])
+    axes.plot(at, PAPER_G_RELU, "x", color=INK, markersize=10, mew=3, label="paper, $G_\\mathrm{ReLU}$")
     axes.set_xticks(at, layers)
-    axes.set_ylim(bottom=min(-2.0, axes.get_ylim()[0]))
+    axes.set_ylim(bottom=min(-2.0, axes.get_ylim()[0]), top=100)
     _penalties(axes, "stitched after")
 
 
 @styled
-def plot_blocks(study: StitchingStudy, kind: str = "resnet20") -> None:
-    """Figure 6: the penalty at every activation of a network of blocks; inside blocks on grey."""
-    layers = study.layers(kind)
+def plot_blocks(study: StitchingStudy) -> None:
+    """Figure 6: the penalty at every activation of ResNet20; inside blocks on grey."""
+    layers = study.layers("resnet20")
     at = np.arange(1, len(layers) + 1)
     _, (axes,) = panels(height=5.2)
     for place, layer in zip(at, layers, strict=True):
         if inside_block(layer):
             axes.axvspan(place - 0.5, place + 0.5, color="#ececec", zorder=0)
-    for stitch in ("full", "rank 2", "rank 1", "g_relu"):
+    for stitch in ("full", "g_relu"):
         colour, mark, name = LOOKS[stitch]
-        mean, low, high = np.array([study.penalty(kind, layer, stitch) for layer in layers]).T
-        axes.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
-        axes.plot(at, mean, f"{mark}-", color=colour, markersize=6, linewidth=1.5, label=name)
+        axes.plot(at, _means(study, "resnet20", layers, stitch), f"{mark}-", color=colour, markersize=6, label=name)
     axes.set(xlim=(0.4, len(layers) + 0.6), xticks=at[::3])
-    _penalties(axes, "activation, in order (grey: inside a block)", columns=4)
+    axes.set_ylim(bottom=0)
+    _penalties(axes, "activation, in order (grey: inside a block)")
 
 
 @styled
 def plot_shortcuts(study: StitchingStudy) -> None:
-    """G_ReLU stitches inside blocks, with the shortcut left as it is and with a stitch of its own."""
+    """G_ReLU stitches inside blocks: the shortcut as it is, with a stitch of its own, and left out of the network."""
     layers = [layer for layer in study.layers("resnet20") if inside_block(layer)]
+    outside = [layer for layer in study.layers("resnet20") if not inside_block(layer)]
     at = np.arange(1, len(layers) + 1)
-    _, (axes,) = panels(height=4.8)
-    for fit, *looks in (
-        ("closed form", VERMILION, "D", "shortcut as it is", "-"),
-        ("closed form, shortcut too", GREEN, "o", "shortcut stitched too", "--"),
+    _, (axes,) = panels(height=5.0)
+    for kind, fit, *looks, label in (
+        ("resnet20", "closed form", VERMILION, "D-", "shortcut as it is"),
+        ("resnet20", "closed form, shortcut too", GREEN, "o-", "shortcut stitched too"),
+        ("plain20", "closed form", PURPLE, "s:", "network without shortcuts"),
     ):
-        _line(axes, at, [study.penalty("resnet20", layer, "g_relu", fit) for layer in layers], *looks)
+        axes.plot(at, _means(study, kind, layers, "g_relu", fit), looks[1], color=looks[0], markersize=8, label=label)
+    level = study.penalty("resnet20", outside, "g_relu").mean
+    axes.axhline(level, color=INK, linestyle="--", linewidth=1.2, label="mean outside blocks")
     axes.set_xticks(at)
+    axes.set_ylim(bottom=0)
     _penalties(axes, "residual block", columns=2)
 
 
@@ -149,8 +157,7 @@ def plot_sparsity(study: StitchingStudy) -> None:
         for strength in strengths:
             found = [r for r in records if r.get("strength") == strength and r["layer"] == layer]
             sparsity = np.mean([record["sparsity"] for record in found])
-            value = study.penalty("myrtle", layer, "lasso", "learned", strength=strength).mean
-            points.append((100 * sparsity, value))
+            points.append((100 * sparsity, study.penalty("myrtle", layer, "lasso", "learned", strength=strength).mean))
         panel.plot(*np.array(points).T, "-", color=GREEN, linewidth=1.5)
         for point, strength, mark in zip(points, strengths, "v^P", strict=True):
             panel.plot(*point, mark, color=GREEN, markersize=10, label=f"lasso {strength:g}")
@@ -214,7 +221,10 @@ def plot_slope_penalties(study: StitchingStudy, kinds: dict[float, str]) -> None
 
 @styled
 def plot_shortcut_signatures(study: StitchingStudy) -> None:
-    """Figure 7 of the affinity-score paper: the signatures with and without shortcuts, and their distributions."""
+    """Figure 7 of the affinity-score paper: the signatures with and without shortcuts, and their distributions.
+
+    Lines are means over networks, bands go from the lowest to the highest network.
+    """
     _, (along, across) = panels(1, 2, height=4.6, sharey=True, width_ratios=(3, 1))
     for (kind, title), colour, mark in zip(TITLES.items(), (BLUE, VERMILION), "os", strict=True):
         scores = study.layer_scores(kind)
@@ -223,9 +233,10 @@ def plot_shortcut_signatures(study: StitchingStudy) -> None:
         along.fill_between(at, np.nanmin(scores, 0), np.nanmax(scores, 0), color=colour, alpha=0.2, linewidth=0)
         along.plot(at, mean, f"{mark}-", color=colour, markersize=6, linewidth=1.5, label=title)
         found, bins = scores[np.isfinite(scores)], np.linspace(0.6, 1, 17).tolist()
-        across.hist(found, bins, orientation="horizontal", color=colour, alpha=0.45, density=True)
+        across.hist(found, bins, orientation="horizontal", color=colour, alpha=0.45)
     along.set(xlabel="activation, in order", ylabel="affinity score", xticks=at[::3])
-    across.set(xlabel="density", xticks=[])
+    across.set(xlabel="activations")
+    across.xaxis.set_major_locator(MaxNLocator(2, integer=True))
     _legend(along, columns=2)
 
 
@@ -236,7 +247,7 @@ def plot_bridge(study: StitchingStudy) -> None:
     for panel, (kind, title) in zip(axes, TITLES.items(), strict=True):
         layers = study.layers(kind)
         scores = np.nanmean(study.layer_scores(kind), axis=0)
-        values = np.array([study.penalty(kind, layer, "g_relu").mean for layer in layers])
+        values = np.array(_means(study, kind, layers, "g_relu"))
         inside = np.array([inside_block(layer) for layer in layers])
         panel.plot(scores[inside], values[inside], "o", color=VERMILION, mfc="white", mew=2, label="inside a block")
         panel.plot(scores[~inside], values[~inside], "o", color=BLUE, label="outside")

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from affscore_book.kit.checking import square_matrix
 
-__all__ = ["SMALLEST_SCALE", "Moments", "assignment", "hungarian", "least_squares"]
+__all__ = ["SMALLEST_SCALE", "Moments", "assignment", "explained", "hungarian", "least_squares"]
 
 #: A scale of 0 would leave the group, so a channel that should vanish is scaled by this.
 SMALLEST_SCALE = 1e-6
@@ -103,6 +103,21 @@ def assignment(moments: Moments) -> tuple[Tensor, Tensor]:
     alive = chosen > 0
     scale = torch.where(alive, along / torch.where(alive, chosen, 1.0), 1.0)
     return permutation, scale.clamp(min=SMALLEST_SCALE)
+
+
+def explained(matrix: Tensor, moments: Moments) -> float:
+    """The share of the second network's variance that a stitch (outputs, inputs) explains: 1 at y = M x, at most 1.
+
+    One less the sum of |y - M x|^2 over the sum of |y - mean of y|^2, over all channels.
+
+    >>> x = torch.randn(50, 3, 2, 2, generator=torch.Generator().manual_seed(0))
+    >>> round(explained(torch.eye(3), Moments.of(x, x)), 12)
+    1.0
+    """
+    m = matrix.detach().double()
+    total = moments.yy.sum() - moments.y.square().sum() / moments.count
+    left = moments.yy.sum() - 2 * (m * moments.yx).sum() + (m @ moments.xx * m).sum()
+    return float(1 - left / total)
 
 
 def hungarian(matrix: Tensor) -> Tensor:

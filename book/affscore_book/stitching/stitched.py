@@ -6,10 +6,9 @@ positive scales, which are the symmetries of ReLU (:mod:`affscore_book.symmetrie
 :mod:`affscore_book.stitching.maps`.
 
 *   :class:`Stitched` joins two trained networks of ``affscore_book.kit.networks`` at an activation, through a stitch.
-*   :func:`layer_moments` gives what the closed-form stitches need. :func:`learn` trains a stitch, and only the stitch,
-    on the task. :func:`reestimate` measures the batch-norm statistics of the second network anew.
-*   :func:`accuracy_of` and :func:`penalty` say what a stitch costs; averages over pairs of networks and their
-    intervals are in :mod:`affscore_book.stitching.study`.
+*   :func:`layer_states` gives what arrives at every cut, and :func:`layer_moments` what the closed-form stitches need.
+
+:mod:`affscore_book.stitching.learning` trains stitches and says what they cost.
 
 Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 4 and appendices D.2 and E.9.2.
 """
@@ -17,14 +16,12 @@ Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 4 and appendic
 from __future__ import annotations
 
 import copy
-import math
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from affscore_book.kit.features import evaluating, features
 from affscore_book.kit.networks import BasicBlock, activation_layers
@@ -34,12 +31,9 @@ from affscore_book.stitching.moments import Moments
 __all__ = [
     "State",
     "Stitched",
-    "accuracy_of",
     "inside_block",
     "layer_moments",
-    "learn",
-    "penalty",
-    "reestimate",
+    "layer_states",
     "split",
 ]
 
@@ -205,8 +199,8 @@ class Stitched(nn.Module):
     def states(self, images: Tensor) -> State:
         """What arrives at the stitch, for standardised images (n, channels, 32, 32).
 
-        Computed once and handed to :func:`learn` and :func:`accuracy_of`, it saves their running the first network
-        again and again. It takes 4 n C H W bytes, twice that inside residual blocks.
+        Computed once, it saves :mod:`affscore_book.stitching.learning` from running the first network again and again.
+        It takes 4 n C H W bytes, twice that inside residual blocks.
         """
         parts = [self.bottom(some) for some in images.split(250)]
         skip = None if parts[0].skip is None else torch.cat([part.skip for part in parts])
@@ -247,129 +241,36 @@ def layer_moments(
     names = activation_layers(bottom) if layers is None else list(layers)
     result: dict[str, Moments] = {}
     for some in images.split(250):
-        x, y = (_layer_features(network, names, some, skips) for network in (bottom, top))
-        for name in x:
-            part = Moments.of(x[name], y[name])
-            result[name] = result[name] + part if name in result else part
+        x, y = (layer_states(network, names, some) for network in (bottom, top))
+        for name in names:
+            parts = {name: Moments.of(x[name].value, y[name].value)}
+            one, other = x[name].skip, y[name].skip
+            if skips and one is not None and other is not None:
+                parts[name.removesuffix("relu1") + "shortcut"] = Moments.of(one, other)
+            result |= {key: result[key] + part if key in result else part for key, part in parts.items()}
     return result
 
 
-def _layer_features(network: nn.Module, names: list[str], images: Tensor, skips: bool) -> dict[str, Tensor]:
-    """Name of an activation to what it gives, and of a shortcut beside one to that."""
-    modules = dict(network.named_modules())
-    blocks = {name.removesuffix(".relu1"): modules[name.removesuffix(".relu1")] for name in names if inside_block(name)}
-    residual = {name: block for name, block in blocks.items() if skips and block.residual}
-    with evaluating(network), features(network, [*names, *residual]) as seen:
+@torch.no_grad()
+def layer_states(network: nn.Module, layers: Iterable[str], images: Tensor) -> dict[str, State]:
+    """What arrives at a cut after each of the layers, by one pass over standardised images (n, channels, 32, 32).
+
+    The same as :meth:`Stitched.states`, layer by layer. The network runs in evaluation mode and is left as it was.
+    Raises ValueError if it has no such module.
+
+    >>> from affscore_book.kit.networks import resnet20
+    >>> states = layer_states(resnet20(width=4, channels=1), ["relu", "block1.relu1"], torch.zeros(2, 1, 32, 32))
+    >>> states["relu"].skip is None, states["block1.relu1"].skip.shape
+    (True, torch.Size([2, 4, 32, 32]))
+    """
+    names, modules = list(layers), dict(network.named_modules())
+    blocks = {name: name.removesuffix(".relu1") for name in names if inside_block(name)}
+    with evaluating(network), features(network, [*names, *blocks.values()]) as seen:
         network(images)
-    found = {name: seen[name].output for name in names}
-    return found | {f"{name}.shortcut": block.shortcut(seen[name].input) for name, block in residual.items()}
-
-
-def learn(
-    stitched: Stitched,
-    states: State,
-    labels: Tensor,
-    *,
-    epochs: int,
-    seed: int,
-    learning_rate: float = 0.01,
-    momentum: float = 0.9,
-    batch_size: int = 50,
-) -> list[float]:
-    """Train the stitch in place by gradient descent on the task's cross-entropy; all else is frozen.
-
-    The paper takes 20 epochs of 50,000 images, batches of 32, learning rate 0.001, and states both momentum 0.9 and
-    none; we take 0.9. Images are not augmented here, because the first network's features are computed only once.
-
-    Parameters
-    ----------
-    stitched
-        The network. Its ``stitch`` changes.
-    states, labels
-        From ``stitched.states(images)``, and int64 (n,).
-    epochs, learning_rate, momentum, batch_size
-        Of stochastic gradient descent.
-    seed
-        Of the order of the images.
-
-    Returns
-    -------
-    The mean loss of each epoch, without the stitch's own term.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to learn, numbers of images differ, or the loss is not finite.
-    """
-    if stitched.stitch is None or not list(stitched.stitch.parameters()):
-        raise ValueError(f"the stitch {stitched.stitch!r} has nothing to learn.")
-    n = len(labels)
-    if len(states.value) != n:
-        raise ValueError(f"states holds {len(states.value)} images and labels {n}; they should be the same.")
-    stitch = stitched.stitch.train()
-    optimizer = torch.optim.SGD(stitch.parameters(), lr=learning_rate, momentum=momentum)
-    generator = torch.Generator().manual_seed(seed)
-    starts = range(0, n, batch_size)
-    history = []
-    for epoch in range(epochs):
-        order, total = torch.randperm(n, generator=generator), 0.0
-        for step, start in enumerate(starts):
-            stitch.schedule((epoch + step / len(starts)) / epochs)
-            index = order[start : start + batch_size].to(labels.device)
-            loss = functional.cross_entropy(stitched.after(states.take(index)), labels[index])
-            optimizer.zero_grad()
-            (loss + stitch.penalty()).backward()
-            optimizer.step()
-            stitch.project(learning_rate / (1 - momentum))  # momentum makes steps longer
-            total += loss.item() * len(index)
-        if not math.isfinite(total):
-            raise ValueError(f"the loss of epoch {epoch + 1} is not finite; try a smaller learning_rate.")
-        history.append(total / n)
-    return history
-
-
-@torch.no_grad()
-def reestimate(stitched: Stitched, states: State) -> Stitched:
-    """A copy whose second part has its batch-norm statistics measured anew: one pass over training images.
-
-    The statistics become the plain mean over batches of 100. Where the second part has no batch norm, the copy is the
-    same. The paper does so after rounding a stitch to a permutation (appendix D.2.1).
-    """
-    result = copy.deepcopy(stitched)
-    norms = [module for module in result.top.modules() if isinstance(module, nn.BatchNorm2d)]
-    for norm in norms:
-        norm.reset_running_stats()
-        norm.momentum = None  # a cumulative mean instead of an exponential one
-        norm.train()
-    if norms:
-        for start in range(0, len(states.value), 100):
-            result.after(states.take(slice(start, start + 100)))
-    result.top.eval()
+    result = {}
+    for name in names:
+        block: BasicBlock | None = modules[blocks[name]] if name in blocks else None  # type: ignore[assignment]
+        residual = block is not None and block.residual
+        skip = block.shortcut(seen[blocks[name]].input) if block is not None and residual else None
+        result[name] = State(seen[name].output, skip)
     return result
-
-
-@torch.no_grad()
-def accuracy_of(stitched: Stitched, states: State, labels: Tensor) -> float:
-    """Share of the images, given as :meth:`Stitched.states`, whose largest output is at their label; 0 to 1."""
-    if len(states.value) != len(labels) or not len(labels):
-        raise ValueError(f"states holds {len(states.value)} images and labels {len(labels)}; they should be the same.")
-    right = 0
-    with evaluating(stitched):
-        for start in range(0, len(labels), 250):
-            part = slice(start, start + 250)
-            right += int((stitched.after(states.take(part)).argmax(1) == labels[part]).sum())
-    return right / len(labels)
-
-
-def penalty(bottom: float, top: float, stitched: float) -> float:
-    """The stitching penalty in accuracy points, equation 4.3: 100 times the networks' mean accuracy less the stitched.
-
-    All between 0 and 1, on the same images.
-
-    >>> round(penalty(0.91, 0.93, 0.87), 6)
-    5.0
-    """
-    for name, value in (("bottom", bottom), ("top", top), ("stitched", stitched)):
-        if not 0 <= value <= 1:
-            raise ValueError(f"{name} is {value}; it should be an accuracy between 0 and 1.")
-    return 100 * ((bottom + top) / 2 - stitched)

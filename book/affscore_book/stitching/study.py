@@ -1,7 +1,6 @@
 """The stored stitched networks of the book: penalties over pairs of networks, with intervals.
 
-Pairs that share a network are not independent, so intervals are those of
-:func:`affscore_book.kit.statistics.network_bootstrap`.
+Pairs that share a network are not independent, so intervals leave out one network at a time: :func:`leaving_out`.
 """
 
 from __future__ import annotations
@@ -9,19 +8,23 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
+from scipy.stats import t as student
 
 from affscore_book.kit.checking import one_of
-from affscore_book.kit.statistics import Interval, network_bootstrap
+from affscore_book.kit.statistics import Interval
 from affscore_book.kit.stored import read_results
-from affscore_book.stitching.stitched import penalty
+from affscore_book.stitching.learning import penalty
 
-__all__ = ["StitchingStudy", "load_stitching"]
+__all__ = ["StitchingStudy", "leaving_out", "load_stitching", "over_pairs"]
+
+#: A record with one of these belongs to a sweep, and is only found by the value of it.
+_VARIANTS = {"alpha", "strength", "epochs"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +36,12 @@ class StitchingStudy:
     settings
         Of the run.
     accuracies
-        Of each network, on the same test images as its stitches.
+        Of each network, on all test images.
+    earlier
+        Of each network, on the fewer test images of the records that have ``images``: an earlier, smaller run.
     records
         One mapping for each stitched network: ``task``, ``bottom``, ``top``, ``layer``, ``stitch``, ``fit``, and the
-        accuracies ``kept`` and ``reestimated`` with either batch-norm statistics; some have more.
+        accuracy ``reestimated`` with batch-norm statistics measured anew; some have ``kept``, with the old ones.
     scores
         Name of a network to {activation: affinity score, mean over batches}.
     """
@@ -45,27 +50,44 @@ class StitchingStudy:
     accuracies: dict[str, float]
     records: list[dict[str, Any]]
     scores: dict[str, dict[str, float]]
+    earlier: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         pairs = {(record["bottom"], record["top"]) for record in self.records}
         images = self.settings["images"]["test"]
+        fewer = [record["images"] for record in self.records if "images" in record]
+        few = f" ({len(fewer)} on {fewer[0]})" if fewer else ""
         return (
             f"Study: {len(self.records)} stitched networks of {len(pairs)} pairs, {self.settings['dataset']}, "
-            f"{images} test images"
+            f"{images} test images" + few
         )
 
     def pairs(self) -> dict[str, int]:
         """How many ordered pairs of networks each part of the study has: ``{"myrtle, closed": 12, ...}``."""
         found = {
-            (f"{_kind(record['bottom'])}, {record['task']}", record["bottom"], record["top"])
+            (self._part(record), record["bottom"], record["top"])
             for record in self.records
             if record["task"] != "planted"
         }
         return dict(sorted(Counter(part for part, _, _ in found).items()))
 
+    def _part(self, record: dict[str, Any]) -> str:
+        few = f" ({record['images']} images)" if "images" in record else ""
+        return f"{_kind(record['bottom'])}, {record['task']}{few}"
+
+    def _penalty(self, record: dict[str, Any], norm: str) -> float:
+        """On the images of the record."""
+        known = self.earlier if "images" in record else self.accuracies
+        return penalty(known[record["bottom"]], known[record["top"]], record[norm])
+
     def layers(self, kind: str) -> list[str]:
         """The activations of a kind of network (``"myrtle"``, ``"resnet20"``, ...) that have records, in order."""
         found = (record["layer"] for record in self.records if _kind(record["bottom"]) == kind)
+        return list(dict.fromkeys(found))
+
+    def stitches(self, kind: str, fit: str) -> list[str]:
+        """The stitches between networks of a kind that were fitted in a way, such as ``"learned"``, in order."""
+        found = (r["stitch"] for r in self.records if _kind(r["bottom"]) == kind and r["fit"] == fit)
         return list(dict.fromkeys(found))
 
     def table(
@@ -84,10 +106,9 @@ class StitchingStudy:
             one, other = record["bottom"], record["top"]
             if _kind(one) != kind or _kind(other) != kind or any(record.get(k) != v for k, v in wanted.items()):
                 continue
-            if not more and ("alpha" in record or "strength" in record):
+            if norm not in record or (not more and not _VARIANTS.isdisjoint(record)):
                 continue
-            value = penalty(self.accuracies[one], self.accuracies[other], record[norm])
-            values[_seed(one), _seed(other)] = value
+            values[_seed(one), _seed(other)] = self._penalty(record, norm)
         if not values:
             raise ValueError(f"there is no record of {kind} networks with {wanted}.")
         size = 1 + max(max(pair) for pair in values)
@@ -96,43 +117,29 @@ class StitchingStudy:
             table[pair] = value
         return table
 
-    def penalty(self, kind: str, layer: str, stitch: str, fit: str = "closed form", **more: Any) -> Interval:
-        """Mean and interval of :meth:`table`."""
-        return network_bootstrap(self.table(kind, layer, stitch, fit, **more))
+    def tables(self, kind: str, layers: str | Iterable[str], stitch: str, *rest: Any, **more: Any) -> np.ndarray:
+        """:meth:`table` at each of the layers, or at one: (layers, networks, networks)."""
+        names = [layers] if isinstance(layers, str) else layers
+        return np.stack([self.table(kind, layer, stitch, *rest, **more) for layer in names])
 
-    def share_below(
-        self,
-        kind: str,
-        one: str,
-        other: str,
-        layers: Iterable[str] | None = None,
-        *,
-        fit: str = "closed form",
-        norm: str = "reestimated",
-    ) -> float:
-        """In what share of pairs and layers stitch ``one`` has a lower penalty than ``other``, 0 to 1.
-
-        ``fit`` holds for both. ``norm`` holds for ``other``; ``one`` has its batch-norm statistics measured anew.
-        """
-        wins, count = 0, 0
-        for layer in self.layers(kind) if layers is None else layers:
-            ours, theirs = self.table(kind, layer, one, fit), self.table(kind, layer, other, fit, norm=norm)
-            wins += int((ours < theirs).sum())  # a comparison with NaN is False
-            count += int(np.isfinite(ours + theirs).sum())
-        return wins / count
-
-    def mean_penalty(self, kind: str, layers: Iterable[str], stitch: str, **more: Any) -> float:
-        """Mean over layers of the mean penalty over pairs."""
-        return float(np.mean([self.penalty(kind, layer, stitch, **more).mean for layer in layers]))
+    def penalty(self, kind: str, layers: str | Iterable[str], stitch: str, *rest: Any, **more: Any) -> Interval:
+        """Mean of :meth:`tables` over layers and pairs, with the interval of :func:`over_pairs`."""
+        return over_pairs(self.tables(kind, layers, stitch, *rest, **more).mean(0))
 
     def planted(self, layer: str, fit: str) -> Interval:
         """Penalty between networks and themselves acted on by known elements of G_ReLU: mean, lowest and highest."""
         values = [
-            penalty(self.accuracies[record["bottom"]], self.accuracies[record["bottom"]], record["reestimated"])
-            for record in self.records
-            if record["task"] == "planted" and record["layer"] == layer and record["fit"] == fit
+            self._penalty(record | {"top": record["bottom"]}, "reestimated") for record in self._planted(layer, fit)
         ]
         return Interval(float(np.mean(values)), min(values), max(values))
+
+    def recovered(self, layer: str) -> float:
+        """Mean share of the planted permutation that a stitch learned from noise finds, 0 to 1."""
+        return float(np.mean([record["found"] for record in self._planted(layer, "learned from noise")]))
+
+    def _planted(self, layer: str, fit: str) -> list[dict[str, Any]]:
+        wanted = ("planted", layer, fit)
+        return [record for record in self.records if (record["task"], record["layer"], record["fit"]) == wanted]
 
     def layer_scores(self, kind: str) -> np.ndarray:
         """Affinity scores, (networks, activations) in order of execution; NaN for a network without scores."""
@@ -145,24 +152,48 @@ class StitchingStudy:
         return table
 
     def rank_correlation(self, kind: str) -> Interval:
-        """Spearman correlation, over the layers, of mean affinity score and mean penalty of G_ReLU (closed form).
+        """Spearman correlation, over the layers, of mean affinity score and mean penalty of G_ReLU (closed form)."""
+        tables, scores = self.tables(kind, self.layers(kind), "g_relu"), self.layer_scores(kind)
 
-        The 95 % interval draws networks, with their scores and their pairs, as :func:`network_bootstrap` does.
-        """
-        tables = np.stack([self.table(kind, layer, "g_relu") for layer in self.layers(kind)])  # (layers, n, n)
-        known = self.layer_scores(kind)[: tables.shape[1]]
-        scores = np.pad(known, ((0, tables.shape[1] - len(known)), (0, 0)), constant_values=np.nan)
-        both = [np.isfinite(scores).all(1)[:, None], np.isfinite(tables).all(0)]
-        generator, n, found = np.random.default_rng(0), len(scores), []
-        for draw in range(1001):
-            counts = np.ones(n) if draw == 0 else generator.multinomial(n, np.full(n, 1 / n))
-            rows, pairs = counts[:, None] * both[0], np.outer(counts, counts) * both[1]
-            if not rows.any() or not pairs.any():
-                continue
-            score = (rows * np.nan_to_num(scores)).sum(0) / rows.sum()
-            value = (pairs * np.nan_to_num(tables)).sum((1, 2)) / pairs.sum()
-            found.append(spearmanr(score, value).statistic)
-        return Interval(float(found[0]), *map(float, np.quantile(found[1:], [0.025, 0.975])))
+        def statistic(kept: np.ndarray) -> float:
+            values = np.nanmean(tables[:, kept[:, None], kept], axis=(1, 2))
+            return float(spearmanr(np.nanmean(scores[kept], axis=0), values).statistic)
+
+        return Interval(*np.clip(leaving_out(statistic, len(scores)), -1, 1).tolist())
+
+
+def leaving_out(statistic: Callable[[np.ndarray], float], networks: int) -> Interval:
+    """A statistic of networks, with a 95 % interval from leaving out one network at a time (the jackknife).
+
+    Parameters
+    ----------
+    statistic
+        Takes the numbers of the networks that are kept, int64 (m,).
+    networks
+        How many there are, n. With v_i the statistic without network i, the variance is taken to be
+        (n - 1) / n times the sum of (v_i - mean of v)^2, and Student's quantile that of n - 1 degrees of freedom.
+        With two networks no pair is left, and the ends are NaN.
+
+    >>> values = np.array([1.0, 2.0, 4.0])
+    >>> [round(end, 3) for end in leaving_out(lambda kept: values[kept].mean(), 3)]  # a mean: Student's interval
+    [2.333, -1.461, 6.128]
+    """
+    everyone = np.arange(networks)
+    value = statistic(everyone)
+    if networks < 3:
+        return Interval(float(value), math.nan, math.nan)
+    without = np.array([statistic(np.delete(everyone, i)) for i in everyone])
+    spread = math.sqrt((networks - 1) / networks * float(((without - without.mean()) ** 2).sum()))
+    half = spread * float(student.ppf(0.975, networks - 1))
+    return Interval(float(value), float(value - half), float(value + half))
+
+
+def over_pairs(table: np.ndarray) -> Interval:
+    """Mean over pairs of networks, (networks, networks) with NaN where there is none, as :func:`leaving_out`.
+
+    Pairs that share a network are not independent: twelve pairs of four networks are not twelve results.
+    """
+    return leaving_out(lambda kept: float(np.nanmean(table[kept[:, None], kept])), len(table))
 
 
 def _kind(name: str) -> str:
@@ -190,4 +221,8 @@ def _study(content: dict[str, Any]) -> StitchingStudy:
                 scores.setdefault(record["network"], {})[record["layer"]] = float(np.mean(values))
             else:
                 records.append({"task": task.partition(":")[0]} | record)
-    return StitchingStudy(content["settings"], accuracies, records, scores)
+    earlier = content.get("earlier", {"networks": {}, "tasks": {}})
+    for task, found in earlier["tasks"].items():
+        records += [{"task": task.partition(":")[0], "images": earlier["images"]} | record for record in found]
+    few = {name: about["accuracy"] for name, about in earlier["networks"].items()}
+    return StitchingStudy(content["settings"], accuracies, records, scores, few)

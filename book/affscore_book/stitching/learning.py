@@ -1,0 +1,133 @@
+"""Stitches on the task: how they are trained, and what they cost.
+
+*   :func:`learn` trains a stitch, and only the stitch. :func:`reestimate` measures the batch-norm statistics of the
+    second network anew.
+*   :func:`accuracy_of` and :func:`penalty` say what a stitch costs; averages over pairs of networks and their
+    intervals are in :mod:`affscore_book.stitching.study`.
+
+Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 4 and appendix D.2.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from affscore_book.kit.features import evaluating
+from affscore_book.stitching.stitched import State, Stitched
+
+__all__ = ["accuracy_of", "learn", "penalty", "reestimate"]
+
+
+def learn(
+    stitched: Stitched,
+    states: State,
+    labels: Tensor,
+    *,
+    epochs: int,
+    seed: int,
+    learning_rate: float = 0.01,
+    momentum: float = 0.9,
+    batch_size: int = 50,
+) -> list[float]:
+    """Train the stitch in place by gradient descent on the task's cross-entropy; all else is frozen.
+
+    The paper takes 20 epochs of 50,000 images, batches of 32, learning rate 0.001, and states both momentum 0.9 and
+    none; we take 0.9. Images are not augmented here, because the first network's features are computed only once.
+
+    Parameters
+    ----------
+    stitched
+        The network. Its ``stitch`` changes.
+    states, labels
+        From ``stitched.states(images)``, and int64 (n,).
+    epochs, learning_rate, momentum, batch_size
+        Of stochastic gradient descent.
+    seed
+        Of the order of the images.
+
+    Returns
+    -------
+    The mean loss of each epoch, without the stitch's own term.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to learn, numbers of images differ, or the loss is not finite.
+    """
+    if stitched.stitch is None or not list(stitched.stitch.parameters()):
+        raise ValueError(f"the stitch {stitched.stitch!r} has nothing to learn.")
+    n = len(labels)
+    if len(states.value) != n:
+        raise ValueError(f"states holds {len(states.value)} images and labels {n}; they should be the same.")
+    stitch = stitched.stitch.train()
+    optimizer = torch.optim.SGD(stitch.parameters(), lr=learning_rate, momentum=momentum)
+    generator = torch.Generator().manual_seed(seed)
+    starts = range(0, n, batch_size)
+    history = []
+    for epoch in range(epochs):
+        order, total = torch.randperm(n, generator=generator), 0.0
+        for step, start in enumerate(starts):
+            stitch.schedule((epoch + step / len(starts)) / epochs)
+            index = order[start : start + batch_size].to(labels.device)
+            loss = functional.cross_entropy(stitched.after(states.take(index)), labels[index])
+            optimizer.zero_grad()
+            (loss + stitch.penalty()).backward()
+            optimizer.step()
+            stitch.project(learning_rate / (1 - momentum))  # momentum makes steps longer
+            total += loss.item() * len(index)
+        if not math.isfinite(total):
+            raise ValueError(f"the loss of epoch {epoch + 1} is not finite; try a smaller learning_rate.")
+        history.append(total / n)
+    return history
+
+
+@torch.no_grad()
+def reestimate(stitched: Stitched, states: State) -> Stitched:
+    """A copy whose second part has its batch-norm statistics measured anew: one pass over training images.
+
+    The statistics become the plain mean over batches of 100. Where the second part has no batch norm, the copy is the
+    same. The paper does so after rounding a stitch to a permutation (appendix D.2.1).
+    """
+    result = copy.deepcopy(stitched)
+    norms = [module for module in result.top.modules() if isinstance(module, nn.BatchNorm2d)]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # a cumulative mean instead of an exponential one
+        norm.train()
+    if norms:
+        for start in range(0, len(states.value), 100):
+            result.after(states.take(slice(start, start + 100)))
+    result.top.eval()
+    return result
+
+
+@torch.no_grad()
+def accuracy_of(stitched: Stitched, states: State, labels: Tensor) -> float:
+    """Share of the images, given as :meth:`Stitched.states`, whose largest output is at their label; 0 to 1."""
+    if len(states.value) != len(labels) or not len(labels):
+        raise ValueError(f"states holds {len(states.value)} images and labels {len(labels)}; they should be the same.")
+    right = 0
+    with evaluating(stitched):
+        for start in range(0, len(labels), 100):
+            part = slice(start, start + 100)
+            right += int((stitched.after(states.take(part)).argmax(1) == labels[part]).sum())
+    return right / len(labels)
+
+
+def penalty(bottom: float, top: float, stitched: float) -> float:
+    """The stitching penalty in accuracy points, equation 4.3: 100 times the networks' mean accuracy less the stitched.
+
+    All between 0 and 1, on the same images.
+
+    >>> round(penalty(0.91, 0.93, 0.87), 6)
+    5.0
+    """
+    for name, value in (("bottom", bottom), ("top", top), ("stitched", stitched)):
+        if not 0 <= value <= 1:
+            raise ValueError(f"{name} is {value}; it should be an accuracy between 0 and 1.")
+    return 100 * ((bottom + top) / 2 - stitched)
