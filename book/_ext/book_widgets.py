@@ -1,14 +1,16 @@
 """Sphinx extension: the JavaScript and CSS of every widget, on the pages that show one.
 
-Writes ``_static/affscore_widgets.js`` (all widgets' modules as text, then the host script beside this file) and
-``_static/affscore_widgets.css``. The directive ``widget`` shows on a page without cells what a chapter has stored: its
-arguments are the chapter's name and the widget's class. See ``affscore_book/kit/widgets.py`` for how a widget gets into
-a page. The files are collected by path, so that building the pages needs neither affscore nor torch.
+Writes ``_static/affscore_widget_NAME.js`` for every widget (its modules as text), ``affscore_widgets.js`` (the host
+script beside this file) and ``affscore_widgets.css``; a page loads those that it shows. The directive ``widget`` shows
+on a page without cells what a chapter has stored: its arguments are the chapter's name and the widget's class. See
+``affscore_book/kit/widgets.py`` for how a widget gets into a page. The files are collected by path, so that building
+the pages needs neither affscore nor torch.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,31 +26,40 @@ from affscore_book.kit.bundle import bundle, sources  # noqa: E402
 NAME = "affscore_widgets"
 
 
-def bundles() -> tuple[str, str]:
-    """The script and the style sheet for all widgets."""
-    # "</" must not end the script should a page ever hold it inline.
-    modules = json.dumps({name: bundle(path) for name, path in sources().items()}).replace("</", "<\\/")
-    host = Path(__file__).with_name("book_widgets_host.js").read_text(encoding="utf-8")
+def files() -> dict[str, str]:
+    """The text of every file."""
     styles = sorted((BOOK / "affscore_book").glob("*/*.css"), key=lambda path: (path.name != "figure.css", path))
-    return f"const WIDGETS = {modules};\n{host}", "\n".join(path.read_text(encoding="utf-8") for path in styles)
+    result = {
+        f"{NAME}.js": Path(__file__).with_name("book_widgets_host.js").read_text(encoding="utf-8"),
+        f"{NAME}.css": "\n".join(path.read_text(encoding="utf-8") for path in styles),
+    }
+    for name, path in sources().items():
+        result[file_of(name)] = f"(window.affscoreWidgets ??= {{}}).{name} = {json.dumps(bundle(path))};\n"
+    return result
+
+
+def file_of(name: str) -> str:
+    return f"affscore_widget_{name}.js"
 
 
 def write(app: Sphinx) -> None:
-    """Write both files where Sphinx copies static files from."""
+    """Write the files where Sphinx copies static files from."""
     if app.builder.format != "html":
         return
     folder = Path(app.doctreedir).parent / f".{NAME}"
     folder.mkdir(parents=True, exist_ok=True)
-    for suffix, text in zip((".js", ".css"), bundles(), strict=True):
-        (folder / f"{NAME}{suffix}").write_text(text, encoding="utf-8")
+    for name, text in files().items():
+        (folder / name).write_text(text, encoding="utf-8")
     app.config.html_static_path.append(str(folder))
 
 
 def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Load both files on a page that holds a widget, and on no other."""
-    if 'class="affscore-widget"' in context.get("body", ""):
+    """Load what a page needs that holds widgets: theirs first, then the host script that starts them."""
+    names = set(re.findall(r'class="affscore-widget" data-widget="(\w+)"', context.get("body", "")))
+    if names:
         app.add_css_file(f"{NAME}.css")
-        app.add_js_file(f"{NAME}.js", loading_method="defer")
+        for file in (*map(file_of, sorted(names)), f"{NAME}.js"):
+            app.add_js_file(file, loading_method="defer")
 
 
 def stored(notebook: dict[str, Any], name: str) -> str:

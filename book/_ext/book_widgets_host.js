@@ -1,9 +1,11 @@
 // Brings the widgets of a static page to life: no kernel, no network, from a web server or from a file.
 //
-// WIDGETS (class name -> JavaScript module as text) is put before this by book_widgets.py. This is a classic
-// script because pages opened from a file may not load modules; a module made from a Blob may be imported there.
+// window.affscoreWidgets (class name -> JavaScript module as text) is filled by the page's other scripts, which
+// book_widgets.py writes. They are classic scripts because pages opened from a file may not load modules; a module made
+// from a Blob may be imported there.
 (function () {
   "use strict";
+  const widgets = window.affscoreWidgets ?? {};
 
   /** What anywidget's model offers, without a kernel behind it. */
   function makeModel(state) {
@@ -28,9 +30,9 @@
 
   const modules = new Map();
   function load(name) {
-    if (!Object.hasOwn(WIDGETS, name)) return Promise.reject(new Error(`There is no widget "${name}" in this book.`));
+    if (!Object.hasOwn(widgets, name)) return Promise.reject(new Error(`There is no widget "${name}" in this book.`));
     if (!modules.has(name)) {
-      const url = URL.createObjectURL(new Blob([WIDGETS[name]], { type: "text/javascript" }));
+      const url = URL.createObjectURL(new Blob([widgets[name]], { type: "text/javascript" }));
       modules.set(name, import(url).finally(() => URL.revokeObjectURL(url)));
     }
     return modules.get(name);

@@ -257,7 +257,7 @@ def test_the_picture_comes_back_where_a_widget_fails(chromium, server, page):
             broken = 'export default { render({ el }) { el.append("half a widget"); throw new Error("broken"); } };'
             route.fulfill(body=body.replace("export default { render };", broken.replace('"', "'")))
 
-        tab.route("**/affscore_widgets.js*", sabotage)
+        tab.route("**/affscore_widget_*.js*", sabotage)
         tab.goto(server + page, wait_until="load")
         settle(tab)
         check_fallbacks(tab)
@@ -298,7 +298,7 @@ def test_a_planted_wrong_score_is_seen(chromium, server, page):
             assert "oneMinusR /= 2 * n;" in body
             route.fulfill(body=body.replace("oneMinusR /= 2 * n;", "oneMinusR /= n;"))
 
-        tab.route("**/affscore_widgets.js*", sabotage)
+        tab.route("**/affscore_widget_ScoreSlider.js*", sabotage)
         tab.goto(server + page, wait_until="load")
         settle(tab)
         with pytest.raises(AssertionError, match="Not equal to tolerance"):
