@@ -26,7 +26,8 @@ class Profile:
     """How much of the chapter is computed anew: ``"stored"``, ``"small"`` or ``"full"``, and why.
 
     >>> Profile("stored", "scikit-image is not installed")
-    profile stored: the signatures are read from files (scikit-image is not installed)
+    profile stored: signatures from files
+    (scikit-image is not installed)
     """
 
     name: str
@@ -36,11 +37,11 @@ class Profile:
 
     def __repr__(self) -> str:
         what = {
-            "stored": "the signatures are read from files",
-            "small": "the signatures are read from files, and one batch is computed again",
+            "stored": "signatures from files",
+            "small": "signatures from files, and one batch computed again",
             "full": f"pretrained networks of torchvision are run on {self.dataset} as well",
         }
-        return f"profile {self.name}: {what[self.name]} ({self.why})"
+        return f"profile {self.name}: {what[self.name]}\n({self.why})"
 
     def recompute(self) -> Signature:
         """EfficientNet-Lite0 with ImageNet weights on its first 128 photographs."""
