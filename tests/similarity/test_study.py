@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from affscore_book.kit.statistics import student_interval
 from affscore_book.similarity.study import load_similarity
@@ -46,15 +47,19 @@ def test_a_lower_cut_finds_more_units():
         assert study.curves(name, top_of="pixels").mean() > study.curves(name).mean()
 
 
-def test_intervals_draw_networks():
-    """A planted network: every pair with it is worse, so the interval is wide, though most pairs agree."""
+def test_a_network_that_is_different_makes_the_interval_wide():
+    """Planted: every pair with the first network is worse. Six values with a gap are not six independent results."""
     study = load_similarity(STORED)
     assert study.settings["seeds"] == 4
     with_first = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])  # pairs 01 02 03 12 13 23
     found = study.over_networks(with_first)
-    assert found.mean == 0.5 and found.low == 0 and found.high == 1
+    # Without the first network the mean is 1, without another 1/3: the jackknife by hand, with 3 degrees of freedom.
+    without = np.array([1, 1 / 3, 1 / 3, 1 / 3])
+    half = stats.t.ppf(0.975, 3) * math.sqrt(3 / 4 * ((without - without.mean()) ** 2).sum())
+    assert found.mean == 0.5 and found.low == pytest.approx(0.5 - half) and found.high == pytest.approx(0.5 + half)
+    assert half > student_interval(with_first).high - 0.5
     even = study.over_networks(np.full(6, 0.3))
-    assert even.low == pytest.approx(0.3) == even.high
+    assert even.low == pytest.approx(0.3) and even.high == pytest.approx(0.3)
 
 
 def test_inside_is_inside():
@@ -77,6 +82,11 @@ def test_drops_are_those_of_single_networks():
 def test_the_verdicts_of_the_chapter():
     """What the chapter calls undecided is: no interval over networks decides whether rotating units loses any."""
     study = load_similarity(STORED)
+    inside = {
+        kernel: study.over_networks(study.outside_minus_inside("resnet20", study.diagonal("resnet20", kernel)))
+        for kernel in ("linear", "max")
+    }
+    assert inside["linear"].low > 0 > inside["max"].low
     for top_of in ("map", "pixels"):
         falls, stays = (student_interval(study.drops(kind, top_of=top_of)) for kind in KINDS)
         assert falls.low < 0.05 < falls.high and stays.low < 0.05 < stays.high

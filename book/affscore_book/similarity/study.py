@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from affscore_book.kit.statistics import Interval, network_bootstrap
+from affscore_book.kit.statistics import Interval
 from affscore_book.kit.stored import read_results
+from affscore_book.stitching.study import over_pairs
 
 __all__ = ["PAPER_TABLE_2", "SimilarityStudy", "load_similarity"]
 
@@ -61,15 +62,15 @@ class SimilarityStudy:
         return np.diagonal(self.maps(kind, kernel), axis1=1, axis2=2)
 
     def over_networks(self, values: Any) -> Interval:
-        """Mean of one value for each pair (pairs,), in the order of :meth:`maps`, with an interval that draws networks.
+        """Mean of one value for each pair (pairs,), in the order of :meth:`maps`, with an interval over networks.
 
-        Pairs that share a network are not independent: see :func:`affscore_book.kit.statistics.network_bootstrap`.
+        Pairs that share a network are not independent: see :func:`affscore_book.stitching.study.over_pairs`.
         """
         pairs = list(itertools.combinations(range(self.settings["seeds"]), 2))
         table = np.full((self.settings["seeds"],) * 2, np.nan)
         for (first, second), value in zip(pairs, values, strict=True):
             table[first, second] = table[second, first] = value
-        return network_bootstrap(table)
+        return over_pairs(table)
 
     def outside_minus_inside(self, kind: str, values: np.ndarray) -> np.ndarray:
         """Mean outside residual blocks minus mean inside, of values (pairs, layers), shape (pairs,)."""
