@@ -105,7 +105,7 @@ def plot_penalties(study: StitchingStudy) -> None:
         _line(axes, at + offset, [study.penalty("myrtle", one, stitch, "learned") for one in layers], *LOOKS[stitch])
     axes.plot(at, PAPER_G_RELU, "x", color=INK, markersize=10, mew=3, label="paper, $G_\\mathrm{ReLU}$")
     axes.set_xticks(at, layers)
-    axes.set_ylim(bottom=min(-2.0, axes.get_ylim()[0]), top=100)
+    axes.set_ylim(-5, 100)
     _penalties(axes, "stitched after")
 
 
@@ -177,8 +177,8 @@ def plot_alpha(study: StitchingStudy) -> None:
     _, (axes,) = panels(height=4.8)
     looks = ((BLUE, "o"), (VERMILION, "D"), (GREEN, "s"), (PURPLE, "^"))
     for (colour, mark), layer in zip(looks, study.layers("myrtle"), strict=True):
-        values = [study.penalty("myrtle", layer, "g_relu", "learned from noise", alpha=alpha) for alpha in alphas]
-        _line(axes, alphas, values, colour, mark, layer)
+        values = [study.penalty("myrtle", layer, "g_relu", "learned from noise", alpha=alpha).mean for alpha in alphas]
+        axes.plot(alphas, values, f"{mark}-", color=colour, markersize=8, label=layer)
     axes.set_xscale("log")
     _penalties(axes, "alpha", columns=4)
 

@@ -9,7 +9,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,6 @@ class StitchingStudy:
         Of the run.
     accuracies
         Of each network, on all test images.
-    earlier
-        Of each network, on the fewer test images of the records that have ``images``: an earlier, smaller run.
     records
         One mapping for each stitched network: ``task``, ``bottom``, ``top``, ``layer``, ``stitch``, ``fit``, and the
         accuracy ``reestimated`` with batch-norm statistics measured anew; some have ``kept``, with the old ones.
@@ -50,35 +48,26 @@ class StitchingStudy:
     accuracies: dict[str, float]
     records: list[dict[str, Any]]
     scores: dict[str, dict[str, float]]
-    earlier: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         pairs = {(record["bottom"], record["top"]) for record in self.records}
         images = self.settings["images"]["test"]
-        fewer = [record["images"] for record in self.records if "images" in record]
-        few = f" ({len(fewer)} on {fewer[0]})" if fewer else ""
         return (
             f"Study: {len(self.records)} stitched networks of {len(pairs)} pairs, {self.settings['dataset']}, "
-            f"{images} test images" + few
+            f"{images} test images"
         )
 
     def pairs(self) -> dict[str, int]:
         """How many ordered pairs of networks each part of the study has: ``{"myrtle, closed": 12, ...}``."""
         found = {
-            (self._part(record), record["bottom"], record["top"])
+            (f"{_kind(record['bottom'])}, {record['task']}", record["bottom"], record["top"])
             for record in self.records
             if record["task"] != "planted"
         }
         return dict(sorted(Counter(part for part, _, _ in found).items()))
 
-    def _part(self, record: dict[str, Any]) -> str:
-        few = f" ({record['images']} images)" if "images" in record else ""
-        return f"{_kind(record['bottom'])}, {record['task']}{few}"
-
     def _penalty(self, record: dict[str, Any], norm: str) -> float:
-        """On the images of the record."""
-        known = self.earlier if "images" in record else self.accuracies
-        return penalty(known[record["bottom"]], known[record["top"]], record[norm])
+        return penalty(self.accuracies[record["bottom"]], self.accuracies[record["top"]], record[norm])
 
     def layers(self, kind: str) -> list[str]:
         """The activations of a kind of network (``"myrtle"``, ``"resnet20"``, ...) that have records, in order."""
@@ -221,8 +210,4 @@ def _study(content: dict[str, Any]) -> StitchingStudy:
                 scores.setdefault(record["network"], {})[record["layer"]] = float(np.mean(values))
             else:
                 records.append({"task": task.partition(":")[0]} | record)
-    earlier = content.get("earlier", {"networks": {}, "tasks": {}})
-    for task, found in earlier["tasks"].items():
-        records += [{"task": task.partition(":")[0], "images": earlier["images"]} | record for record in found]
-    few = {name: about["accuracy"] for name, about in earlier["networks"].items()}
-    return StitchingStudy(content["settings"], accuracies, records, scores, few)
+    return StitchingStudy(content["settings"], accuracies, records, scores)
