@@ -1,6 +1,8 @@
 """Sphinx extension: pages that load fast. After the build it takes away what no page shows.
 
 - The theme loads a script with 2,000 icons on every page, 0.5 MB compressed; only the icons that are used stay.
+- The theme loads the search index on every page for results while one types, which this book leaves off: only the
+  search page keeps it.
 - Figures become lossless WebP where that is smaller, and are loaded when they come into view.
 """
 
@@ -17,6 +19,7 @@ logger = logging.getLogger(__name__)
 ICON = re.compile(
     r'(?P<name>"[\w-]+"|[\w$]+):\[\d+,\d+,\[(?P<others>[^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\["[^"]*","[^"]*"\])\],?'
 )
+SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>')
 FIGURE = re.compile(r'<img (?P<before>[^>]*)src="(?P<folder>(?:\.\./)*_images/)(?P<name>[^"]+\.png)"')
 
 
@@ -59,8 +62,9 @@ def lighten(app: Sphinx, exception: Exception | None) -> None:
 
     figures = {path.name: smaller(path).name for path in sorted((site / "_images").glob("*.png"))}
     for page, text in zip(pages, texts[: len(pages)], strict=True):
+        light = text if page.name == "search.html" else SEARCH.sub("", text)
         light = FIGURE.sub(
-            lambda match: f'<img {match["before"]}loading="lazy" src="{match["folder"]}{figures[match["name"]]}"', text
+            lambda match: f'<img {match["before"]}loading="lazy" src="{match["folder"]}{figures[match["name"]]}"', light
         )
         if light != text:
             page.write_text(light, encoding="utf-8")
