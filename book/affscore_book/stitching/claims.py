@@ -154,7 +154,7 @@ def blocks_more(study: StitchingStudy) -> list[Claim]:
 
 
 def slopes(study: StitchingStudy, kinds: dict[float, str]) -> list[Claim]:
-    """LeakyReLU: closed-form G_ReLU stitches by slope. Two networks a slope give no interval."""
+    """LeakyReLU: closed-form G_ReLU stitches by slope. One pair of networks a slope gives no interval."""
     layers = study.layers(kinds[1.0])
     along = {s: np.nanmean(study.tables(kind, layers, "g_relu"), axis=(1, 2)) for s, kind in kinds.items()}
     means = {slope: values.mean() for slope, values in along.items()}
