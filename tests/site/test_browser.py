@@ -133,6 +133,41 @@ def test_page_asks_no_other_host_and_reports_no_error(chromium, base, page):
         assert problems == []
 
 
+def raw_formulas(tab: Any) -> list[str]:
+    """Formulas that MathJax could not set, as they are shown then."""
+    tab.wait_for_function("window.MathJax?.startup?.promise")
+    return tab.evaluate(
+        """async () => {
+            await MathJax.startup.promise;
+            const wrong = (node) => !node.querySelector("mjx-container") || node.querySelector("mjx-merror");
+            return [...document.querySelectorAll(".math")].filter(wrong).map((node) => node.textContent);
+        }"""
+    )
+
+
+MATH_PAGES = [page for page in PAGES if 'class="math' in (SITE / page).read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("page", MATH_PAGES)
+def test_every_formula_is_set(chromium, server, page):
+    with opened(chromium, server, page) as (tab, _):
+        assert raw_formulas(tab) == []
+
+
+@pytest.mark.parametrize("page", MATH_PAGES[:1])
+def test_a_formula_without_a_brace_is_seen(chromium, server, page):
+    with opened(chromium, server) as (tab, _):
+
+        def sabotage(route: Any) -> None:
+            body = route.fetch().text()
+            planted = '<p class="math">\\(\\sqrt{2\\)</p></article>'
+            route.fulfill(body=body.replace("</article>", planted, 1), content_type="text/html")
+
+        tab.route(f"**/{page}", sabotage)
+        tab.goto(server + page, wait_until="load")
+        assert len(raw_formulas(tab)) == 1
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_page_fits_a_phone(chromium, server, page):
     with opened(chromium, server, page, **PHONE) as (tab, _):
