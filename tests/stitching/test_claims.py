@@ -123,7 +123,7 @@ def test_slopes_are_judged_along_all_layers():
                     + (0 if top == 1 else wave) * inside_block(layer))
             for slope, kind in SLOPES.items()
         ]  # fmt: skip
-        return verdicts(claims.slopes(study(*parts), SLOPES))
+        return verdicts(claims.leaky_slopes(study(*parts), SLOPES))
 
     assert rows(last=20.0, wave=40.0) == ["agrees", "agrees", "agrees", "disagrees"]
     assert rows(last=40.0, wave=4.0) == ["agrees", "agrees", "disagrees", "agrees"]
@@ -142,7 +142,7 @@ def test_claims_on_networks_of_several_seeds_have_intervals_and_two_networks_hav
     for row in (row for rows in several for row in rows):
         assert row.verdict == "not run here" or row.interval is not None, row.what
         assert "," in row.source
-    slopes = claims.slopes(
+    slopes = claims.leaky_slopes(
         stored, {slope: f"resnet20_slope{slope:g}" for slope in (1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 1)}
     )
     assert all(row.interval is None for row in slopes)

@@ -18,7 +18,7 @@ from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.stitching.stitched import inside_block
 from affscore_book.stitching.study import StitchingStudy, leaving_out, over_pairs
 
-__all__ = ["blocks", "blocks_more", "bridge", "networks", "ranking", "search", "signatures", "slopes"]
+__all__ = ["blocks", "blocks_more", "bridge", "leaky_slopes", "networks", "ranking", "search", "signatures"]
 
 INF = math.inf
 OFTEN = (0.9, INF)
@@ -153,7 +153,7 @@ def blocks_more(study: StitchingStudy) -> list[Claim]:
     ]  # fmt: skip
 
 
-def slopes(study: StitchingStudy, kinds: dict[float, str]) -> list[Claim]:
+def leaky_slopes(study: StitchingStudy, kinds: dict[float, str]) -> list[Claim]:
     """LeakyReLU: closed-form G_ReLU stitches by slope. One pair of networks a slope gives no interval."""
     layers = study.layers(kinds[1.0])
     along = {s: np.nanmean(study.tables(kind, layers, "g_relu"), axis=(1, 2)) for s, kind in kinds.items()}
