@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from affscore import Signature, signature
 from affscore.engine import Settings
@@ -17,6 +16,7 @@ from affscore.suite.suites import run_suite
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 from affscore_book.imagenet_signatures.finding import find
+from affscore_book.kit.device import best_device
 
 __all__ = ["Profile", "agree", "choose_profile"]
 
@@ -47,7 +47,7 @@ class Profile:
         """EfficientNet-Lite0 with ImageNet weights on its first 128 photographs."""
         net = load_model("efficientnet_lite0")
         batches = load_dataset("photographs", preprocess=net.preprocess, batch_size=128)
-        return signature(net.model, batches, micro_batch=32)
+        return signature(net.model, batches, micro_batch=32, device=best_device())
 
     def check(self, folder: str | os.PathLike[str]) -> str:
         """Recompute a sample and assert that it equals the stored one; a sentence that says so, or why it was not."""
@@ -69,9 +69,10 @@ class Profile:
         if self.name != "full":
             return {}
         folder = Path.home() / ".cache" / "affscore" / "signatures" / f"{self.dataset}-all"
-        device = "cuda" if torch.cuda.is_available() else None
         settings = Settings(companions=True, micro_batch=64)
-        failures = run_suite(networks, folder, dataset=self.dataset, root=self.root, settings=settings, device=device)
+        failures = run_suite(
+            networks, folder, dataset=self.dataset, root=self.root, settings=settings, device=best_device()
+        )
         if failures:
             raise RuntimeError("; ".join(f"{failure.model} failed: {failure.reason}" for failure in failures))
         return {name: Signature.load(folder / f"{name}.json") for name in networks}
