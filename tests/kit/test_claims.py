@@ -77,6 +77,8 @@ def test_each_kind_of_claim_has_its_words(kind, words):
 def test_the_rule_is_written_as_a_reader_says_it(accept, says):
     table = ClaimTable([Claim("gap", "paper", "> 0", 0.7, accept)], digits=2)
     assert table.rows()[0]["holds if"] == says
+    table = ClaimTable([Claim("gap", "paper", "> 0", 0.7, accept, seen=True)], digits=2)
+    assert table.rows()[0]["holds if"] == f"{says} (set after a look)"
 
 
 def test_the_rows_go_into_the_stored_output():

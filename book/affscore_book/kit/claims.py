@@ -75,6 +75,8 @@ class Claim:
         ``"source"``: the source's claim in the source's setting or a smaller one. ``"untrained"``: a claim about
         trained networks asked of random weights, where it can only be there before training or not.
         ``"own"``: a hypothesis of this book, which can be held or fail.
+    seen
+        Whether the rule was set after a first look at the numbers; the table then says so.
 
     Raises
     ------
@@ -91,6 +93,7 @@ class Claim:
     needs: str = ""
     interval: tuple[float, float] | None = None
     kind: str = "source"
+    seen: bool = False
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, _WORDS)
@@ -127,9 +130,10 @@ class Claim:
         if self.accept is None or self.needs:
             return f"needs {self.needs}"
         low, high = (f"{end:.{digits}f}" for end in self.accept)
+        after = " (set after a look)" if self.seen else ""
         if math.isinf(self.accept[0]):
-            return f"at most {high}"
-        return f"at least {low}" if math.isinf(self.accept[1]) else f"{low} to {high}"
+            return f"at most {high}{after}"
+        return f"at least {low}{after}" if math.isinf(self.accept[1]) else f"{low} to {high}{after}"
 
 
 class ClaimTable(Table):
