@@ -1,7 +1,7 @@
 """Sphinx extension: how long a chapter takes, counted while the book is built.
 
 In a notebook the line on its run time points to the introduction. On the page it says how long reading, the exercises
-and a run take: 150 words a minute and half a minute a figure outside solutions, the minutes that the exercises state,
+and a run take: 100 words a minute and a minute a figure outside solutions, the minutes that the exercises state,
 and the seconds that ``.ci/execute.py`` measured last.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-WORDS_A_MINUTE, MINUTES_A_FIGURE = 150, 0.5
+WORDS_A_MINUTE, MINUTES_A_FIGURE = 100, 1
 PLACE = re.compile(r"\*\*Run time:\*\* in the table of the \[introduction\]\([^)]*\)\.")
 PICTURES = {"image/png", "application/vnd.jupyter.widget-view+json"}
 
