@@ -145,6 +145,24 @@ def raw_formulas(tab: Any) -> list[str]:
     )
 
 
+FOLDING_PAGES = [
+    page for page in PAGES if re.search(r'class="(solution )?dropdown admonition', (SITE / page).read_text())
+]
+
+
+@pytest.mark.parametrize("page", FOLDING_PAGES)
+def test_solutions_and_long_proofs_are_folded_and_open_by_keyboard(chromium, server, page):
+    # One box without a title stops the script that folds, and then nothing on the page folds.
+    with opened(chromium, server, page) as (tab, problems):
+        boxes = tab.locator(".dropdown.admonition")
+        folded = tab.locator(".dropdown.admonition.toggle-hidden")
+        assert boxes.count() == folded.count() > 0
+        folded.first.locator("button.toggle-button").focus()
+        tab.keyboard.press("Enter")
+        assert folded.count() == boxes.count() - 1
+        assert problems == []
+
+
 MATH_PAGES = [page for page in PAGES if 'class="math' in (SITE / page).read_text(encoding="utf-8")]
 
 
