@@ -19,7 +19,6 @@ from affscore_book.imagenet_signatures.paper import (
     HEADINGS,
     SLIDE_STDS,
     TABLE_2,
-    half_as_strong,
     not_run_here,
     table_1_claims,
     table_2,
@@ -27,26 +26,23 @@ from affscore_book.imagenet_signatures.paper import (
 )
 
 
-def test_table_1_claims_take_means_over_families_and_say_what_is_missing():
+def test_table_1_asks_whether_the_measure_named_is_the_strongest_of_either_sign():
     columns = {"model": ["vgg11", "vgg16", "vit_b_16", "vit_b_32", "convnext_tiny", "mean"], "CKA": [0.1] * 6}
     numbers = {"norm": [0.0, 0.0, -0.5, -0.6, 0.0, 0.0], "entropy": [-0.9, -0.3, 0.0, 0.0, 0.0, 0.0]}
-    table = Table(columns | {"sparsity": [0.1] * 6, "R2": [math.nan] * 6} | numbers)
+    held_out = [0.0, 0.0, -0.95, -0.85, 0.0, 0.0]
+    table = Table(columns | {"sparsity": [0.1] * 6, "R2": [math.nan] * 6, "R2 held out": held_out} | numbers)
     families = {name: BEGINNINGS[name] for name in ("VGGs", "ViTs", "Convnexts")}
-    claims = {claim.what: claim for claim in table_1_claims(table, families, "source", "here")}
-    vgg, vit, convnext = claims.values()
-    assert vgg.ours == pytest.approx(-0.6) and vgg.verdict == "undecided"  # two networks, far apart
-    assert vit.ours == pytest.approx(-0.55) and vit.accept == (-math.inf, -0.335)
+    vgg, vit, convnext = table_1_claims(table, families, "source", "here")
+    assert vgg.ours == pytest.approx(0.5) and vgg.verdict == "undecided"  # two networks, far apart
+    assert vit.ours == pytest.approx((-0.45 - 0.25) / 2) and vit.accept == (0, math.inf)
     assert convnext.verdict == "not run here" and "images than channels" in convnext.needs
     (alone,) = table_1_claims(table, {"VGGs": "vgg11"}, "source", "here")
-    assert alone.ours == -0.9 and alone.interval is None
+    assert alone.ours == pytest.approx(0.8) and alone.interval is None and alone.verdict == "agrees"
     every = table_1_claims(table, families, "untrained", "here")
     assert {claim.kind for claim in every if claim.ours is not None} == {"untrained"}
-
-
-def test_accepted_correlations_keep_their_sign():
-    for value in (-0.9, 0.4):
-        low, high = half_as_strong(value)
-        assert low <= value <= high and not low <= 0 <= high and low <= value / 2 <= high
+    turned = Table({name: [-each for each in table[name]] if name == "entropy" else list(table[name]) for name in
+                    ("model", *columns, "sparsity", "R2", "R2 held out", *numbers)})  # fmt: skip
+    assert table_1_claims(turned, {"VGGs": "vgg11"}, "source", "here")[0].verdict == "disagrees"  # the other sign
 
 
 def test_what_is_not_run_here_says_what_it_needs_and_where_it_stands():

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from affscore_book.kit.networks import load_network
-from affscore_book.kit.statistics import network_bootstrap, student_interval
-from affscore_book.stitching.study import leaving_out, load_stitching, over_pairs
+from affscore_book.stitching.study import load_stitching
 
 BOOK = Path(__file__).parents[2] / "book"
 NETWORKS = BOOK / "data" / "networks"
@@ -96,34 +95,6 @@ def test_the_books_results_are_of_the_committed_networks():
     content = json.loads((BOOK / "data" / "stitching" / "study.json").read_text())
     for name, about in content["networks"].items():
         assert about["accuracy"] == load_network(NETWORKS / f"{name}.safetensors")[1]["accuracy"]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_without_one_network_after_the_other_a_mean_has_students_interval(seed):
-    values = np.random.default_rng(seed).normal(size=4 + seed)
-    found = leaving_out(lambda kept: float(values[kept].mean()), len(values))
-    assert found == pytest.approx(student_interval(values))
-
-
-def test_pairs_without_a_record_do_not_count():
-    table = np.full((4, 4), np.nan)
-    for i, value in enumerate([1.0, 2.0, 3.0, 6.0]):
-        table[i, (i + 1) % 4] = value
-    found = over_pairs(table)
-    assert found.mean == 3.0 and found.low < 3 < found.high
-
-
-def test_the_interval_over_pairs_covers_the_truth_as_often_as_it_says_and_drawing_networks_does_not():
-    """Each network has an effect of its own, as a bottom and as a top: pairs are not independent."""
-    generator, inside, drawn = np.random.default_rng(0), [], []
-    for _ in range(400):
-        effects = generator.normal(size=4)
-        table = effects[:, None] + effects + 0.3 * generator.normal(size=(4, 4))
-        np.fill_diagonal(table, np.nan)
-        for found, counted in ((over_pairs(table), inside), (network_bootstrap(table, draws=200), drawn)):
-            counted.append(found.low <= 0 <= found.high)
-    assert 0.92 < np.mean(inside) < 0.99
-    assert np.mean(drawn) < 0.85
 
 
 def test_a_sweep_is_found_by_its_value_only(tmp_path):

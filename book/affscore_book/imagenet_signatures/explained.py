@@ -17,7 +17,7 @@ from affscore.suite.architectures import facts
 from affscore.suite.tables import Table
 from affscore.zoo.models import require
 from affscore_book.imagenet_signatures.finding import find, seeds
-from affscore_book.kit.statistics import Interval, network_bootstrap
+from affscore_book.kit.statistics import Interval, over_pairs
 
 __all__ = [
     "Comparison", "activation_modules", "comparisons", "draw_table", "family_gap", "medians", "scores", "share_table",
@@ -100,12 +100,15 @@ def comparisons(folder: str | os.PathLike[str], networks: Sequence[str] = ("resn
 
 
 def share_table(compared: Sequence[Comparison]) -> Table:
-    """The comparisons as a table: mean share, and with several seeds its interval (networks are drawn, not pairs)."""
+    """The comparisons as a table: mean share, and with several seeds its interval (one network left out at a time).
+
+    A share lies between 0 and 1, and so do the ends.
+    """
     rows = []
     for each in compared:
         row = {"network": each.network, "beside": each.compared, "from call": each.first}
         many = len(each.pairs) > 1
-        low, high = network_bootstrap(each.pairs)[1:] if many else (math.nan, math.nan)
+        low, high = np.clip(over_pairs(each.pairs)[1:], 0, 1).tolist() if many else (math.nan, math.nan)
         rows.append(row | {"share": float(np.nanmean(each.pairs)), "low": low, "high": high})
     return Table.from_rows(rows)
 

@@ -12,18 +12,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.stats import gaussian_kde
 
 from affscore.signature import Signature
 from affscore.suite.architectures import facts
-from affscore.suite.compare import batch_size_table, companion_correlations, densities
+from affscore.suite.comparable import sequence
+from affscore.suite.compare import batch_size_table, companion_correlations, peaks
 from affscore.suite.distances import dtw
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.finding import SMALL, find, seeds, trained_networks
-from affscore_book.kit.statistics import Interval, network_bootstrap, student_interval
+from affscore_book.kit.statistics import Interval, over_pairs, student_interval
 
 __all__ = [
-    "TRAINED", "UNTRAINED", "bimodal", "counted", "data_ratios", "places", "seed_table", "size_intervals", "size_table",
-    "skip_gap", "skip_table", "strongest_measure", "trained_correlations", "zeros_of",
+    "TRAINED", "UNTRAINED", "counted", "data_ratios", "mode_table", "places", "seed_table", "size_intervals",
+    "size_table", "skip_gap", "skip_table", "strongest_measure", "trained_correlations", "zeros_of",
 ]  # fmt: skip
 
 
@@ -68,17 +70,28 @@ def skip_gap(signatures: Mapping[Any, Signature]) -> Interval:
     return student_interval(gaps)
 
 
-def bimodal(signatures: Mapping[Any, Signature]) -> float:
-    """The part of the networks whose density of scores (bandwidth by Scott's rule) has two peaks or more."""
-    found = densities({str(name): each for name, each in signatures.items()})
-    return float(np.mean(found["peaks"] > 1))
+def mode_table(signatures: Mapping[Any, Signature], widths: Iterable[float] = (1.0, 0.9, 0.7)) -> Table:
+    """How many networks have two modes or more, by the bandwidth of the density of their scores.
+
+    Columns: bandwidth, in units of that by Scott's rule; two modes, the number of networks; of, how many there are.
+    """
+    rows = []
+    for width in widths:
+        found = []
+        for each in signatures.values():
+            kernel = gaussian_kde(sequence(each), lambda kde, width=width: width * kde.scotts_factor())
+            reach = 3 * math.sqrt(kernel.covariance[0, 0])
+            grid = np.linspace(kernel.dataset.min() - reach, kernel.dataset.max() + reach, 400)
+            found.append(len(peaks(grid, kernel(grid))) > 1)
+        rows.append({"bandwidth": f"{width:.1f} x Scott's", "two modes": sum(found), "of": len(found)})
+    return Table.from_rows(rows)
 
 
 def seed_table(folder: str | os.PathLike[str]) -> Table:
     """How far the signatures of two seeds of one network lie apart: root mean square over the calls, mean over pairs.
 
-    Columns: network; seeds; apart, with low and high of the interval (networks are drawn); training, the same
-    distance from a trained network to its own start with batch norm set.
+    Columns: network; seeds; apart, with low and high of the interval (one network left out at a time);
+    training, the same distance from a trained network to its own start with batch norm set.
     """
     rows = []
     for name in SMALL:
@@ -86,9 +99,15 @@ def seed_table(folder: str | os.PathLike[str]) -> Table:
         values = np.array([each.mean for each in trained.values()])
         apart = np.sqrt(((values[:, None] - values) ** 2).mean(axis=-1))
         np.fill_diagonal(apart, np.nan)
-        found = network_bootstrap(apart)
+        found = over_pairs(apart)
         moved = [math.sqrt(((trained[i].mean - starts[i].mean) ** 2).mean()) for i in trained]
-        row = {"network": name, "seeds": len(trained), "apart": found.mean, "low": found.low, "high": found.high}
+        row = {
+            "network": name,
+            "seeds": len(trained),
+            "apart": found.mean,
+            "low": max(0.0, found.low),
+            "high": found.high,
+        }
         rows.append(row | {"training": float(np.mean(moved))})
     return Table.from_rows(rows, digits=3)
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from affscore_book.kit.statistics import Interval
+from affscore_book.kit.statistics import Interval, over_pairs
 from affscore_book.kit.stored import read_results
-from affscore_book.stitching.study import over_pairs
 
 __all__ = ["PAPER_TABLE_2", "SimilarityStudy", "load_similarity"]
 
@@ -64,7 +63,7 @@ class SimilarityStudy:
     def over_networks(self, values: Any) -> Interval:
         """Mean of one value for each pair (pairs,), in the order of :meth:`maps`, with an interval over networks.
 
-        Pairs that share a network are not independent: see :func:`affscore_book.stitching.study.over_pairs`.
+        Pairs that share a network are not independent: see :func:`affscore_book.kit.statistics.over_pairs`.
         """
         pairs = list(itertools.combinations(range(self.settings["seeds"]), 2))
         table = np.full((self.settings["seeds"],) * 2, np.nan)

@@ -1,6 +1,7 @@
 """The stored stitched networks of the book: penalties over pairs of networks, with intervals.
 
-Pairs that share a network are not independent, so intervals leave out one network at a time: :func:`leaving_out`.
+Pairs that share a network are not independent, so intervals leave out one network at a time:
+:func:`affscore_book.kit.statistics.leaving_out`.
 """
 
 from __future__ import annotations
@@ -8,20 +9,19 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
-from scipy.stats import t as student
 
 from affscore_book.kit.checking import one_of
-from affscore_book.kit.statistics import Interval
+from affscore_book.kit.statistics import Interval, leaving_out, over_pairs
 from affscore_book.kit.stored import read_results
 from affscore_book.stitching.learning import penalty
 
-__all__ = ["StitchingStudy", "leaving_out", "load_stitching", "over_pairs"]
+__all__ = ["StitchingStudy", "load_stitching"]
 
 #: A record with one of these belongs to a sweep, and is only found by the value of it.
 _VARIANTS = {"alpha", "strength", "epochs"}
@@ -149,40 +149,6 @@ class StitchingStudy:
             return float(spearmanr(np.nanmean(scores[kept], axis=0), values).statistic)
 
         return Interval(*np.clip(leaving_out(statistic, len(scores)), -1, 1).tolist())
-
-
-def leaving_out(statistic: Callable[[np.ndarray], float], networks: int) -> Interval:
-    """A statistic of networks, with a 95 % interval from leaving out one network at a time (the jackknife).
-
-    Parameters
-    ----------
-    statistic
-        Takes the numbers of the networks that are kept, int64 (m,).
-    networks
-        How many there are, n. With v_i the statistic without network i, the variance is taken to be
-        (n - 1) / n times the sum of (v_i - mean of v)^2, and Student's quantile that of n - 1 degrees of freedom.
-        With two networks no pair is left, and the ends are NaN.
-
-    >>> values = np.array([1.0, 2.0, 4.0])
-    >>> [round(end, 3) for end in leaving_out(lambda kept: values[kept].mean(), 3)]  # a mean: Student's interval
-    [2.333, -1.461, 6.128]
-    """
-    everyone = np.arange(networks)
-    value = statistic(everyone)
-    if networks < 3:
-        return Interval(float(value), math.nan, math.nan)
-    without = np.array([statistic(np.delete(everyone, i)) for i in everyone])
-    spread = math.sqrt((networks - 1) / networks * float(((without - without.mean()) ** 2).sum()))
-    half = spread * float(student.ppf(0.975, networks - 1))
-    return Interval(float(value), float(value - half), float(value + half))
-
-
-def over_pairs(table: np.ndarray) -> Interval:
-    """Mean over pairs of networks, (networks, networks) with NaN where there is none, as :func:`leaving_out`.
-
-    Pairs that share a network are not independent: twelve pairs of four networks are not twelve results.
-    """
-    return leaving_out(lambda kept: float(np.nanmean(table[kept[:, None], kept])), len(table))
 
 
 def _kind(name: str) -> str:
