@@ -1,7 +1,6 @@
-"""The readings of Figure 3 follow the closed forms, and turn where another activation is put in ReLU's place."""
+"""The readings of Figure 3 follow the closed forms."""
 
 import math
-from functools import partial
 
 import pytest
 
@@ -14,7 +13,7 @@ def verdicts():
 
 
 def test_the_denominator_makes_most_of_the_asymmetry_of_relu():
-    assert verdicts() == ["agrees", "agrees", "not run here"]
+    assert verdicts() == ["agrees", "not run here"]
     assert 1 < claims.numerator_ratio() < math.sqrt(2)
 
 
@@ -25,10 +24,3 @@ def test_the_share_is_that_of_two_ranges_by_hand():
     by_hand = math.log(mirrored.bound / here.bound) / total
     assert claims.denominator_share() <= by_hand + 1e-12
     assert total == pytest.approx(math.log(here.w2 / mirrored.w2) + math.log(mirrored.bound / here.bound))
-
-
-def test_a_score_near_0_beside_a_large_denominator_would_be_seen(monkeypatch):
-    """A leak turns the fall to 0 into a dip; a threshold below every denominator lets the fall in."""
-    assert claims.lowest_score(1e-9) < 0.1 < claims.lowest_score()
-    monkeypatch.setattr(claims, "uniform_input", partial(uniform_input, activation="leaky_relu", slope=0.5))
-    assert claims.lowest_score() > 0.5

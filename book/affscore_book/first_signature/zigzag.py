@@ -31,6 +31,7 @@ __all__ = [
     "pairs_of",
     "plot_zigzag",
     "set_batch_norm",
+    "watched",
     "zigzag_table",
 ]
 
@@ -123,7 +124,7 @@ def set_batch_norm(model: nn.Module, parts: Iterable[Tensor]) -> None:
 
 
 @contextmanager
-def _watched(model: nn.Module, see: Callable[[int, Tensor, Tensor], None]) -> Iterator[Callable[[Tensor], None]]:
+def watched(model: nn.Module, see: Callable[[int, Tensor, Tensor], None]) -> Iterator[Callable[[Tensor], None]]:
     """Runs of the model in which ``see(call, input, output)`` is told of every call of a ReLU6 module."""
     inputs, call = [], 0
 
@@ -178,7 +179,7 @@ def measure_blocks(
         places = torch.randint(x[0, 0].numel(), (SAMPLE,), generator=generator)
         values[call].append(x.flatten(2)[:, :, places].transpose(0, 1).flatten(1))
 
-    with _watched(model, look) as run:
+    with watched(model, look) as run:
         for part in parts:
             run(part)
     cut = {call: torch.cat(rows).mean(0) for call, rows in shares.items()}
@@ -196,7 +197,7 @@ def measure_blocks(
             z = x - shift[:, :, None]
             found.append((z.mean((2, 3)), z.clamp(0, 6).mean((2, 3))))
 
-    with _watched(model, move) as run:
+    with watched(model, move) as run:
         for part in parts:
             run(part)
 
@@ -230,7 +231,7 @@ def load_zigzag(path: str | Path) -> list[Zigzag]:
 
 def zigzag_table(networks: Sequence[Zigzag]) -> Table:
     """The steps of all networks, a row for the blocks with a skip connection and one for those without."""
-    return Table.from_rows([network.row(skip) for network in networks for skip in (True, False)])
+    return Table.from_rows([network.row(skip) for network in networks for skip in (True, False)], digits=3)
 
 
 @styled

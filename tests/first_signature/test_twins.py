@@ -1,0 +1,55 @@
+"""The twins of calls that only shift and scale score what these calls score, and the stored ones fit the chapter."""
+
+import json
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from affscore_book.first_signature.twins import load_twins, measure_twins, plot_twins
+
+STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "first_signature" / "twins.json"
+
+
+class Scaled(nn.Module):
+    """Two calls of one ReLU6: on inputs that it passes whole, and on inputs that it bends."""
+
+    def __init__(self):
+        super().__init__()
+        self.act = nn.ReLU6(inplace=True)
+
+    def forward(self, x):
+        return self.act(0.1 * x + 3) + self.act(x.clone())
+
+
+def test_a_call_that_passes_everything_is_its_own_twin():
+    noise = torch.Generator().manual_seed(0)
+    images = 3 * torch.randn(60, 8, 1, 1, generator=noise) + 0.1 * torch.randn(60, 8, 4, 4, generator=noise)
+    found = {kind: np.array(values) for kind, values in measure_twins(Scaled().eval(), images.split(20)).items()}
+    assert found["score"][0] == pytest.approx(found["twin"][0]) == pytest.approx(1)
+    assert found["score"][1] < found["twin"][1] - 0.05 and found["plain"][1] < 0.95
+
+
+def test_what_the_chapter_says_of_the_stored_twins():
+    stored = load_twins(STORED)
+    assert {kind: values.shape for kind, values in stored.items()} == dict.fromkeys(["score", "twin", "plain"], (3, 33))
+    gap = stored["twin"] - stored["score"]
+    assert gap.min() > 0 and np.ptp(gap, axis=0).max() < gap.min()  # every call is below its twin, beyond the scatter
+    assert gap[0].argmin() == 3 and stored["plain"][0, 3] < 0.95
+    assert (stored["twin"][0] > 0.95).sum() == 30
+
+
+def test_twins_are_drawn_at_their_calls():
+    _, ax = plt.subplots()
+    plot_twins(ax, np.array([0.9, 0.8]))
+    assert ax.lines[0].get_xydata().tolist() == [[1, 0.9], [2, 0.8]]
+    plt.close("all")
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    (tmp_path / "twins.json").write_text(json.dumps({"draws": {"1": {"score": [1.0]}}}))
+    with pytest.raises(ValueError, match=r"is not a complete file of book/data/first_signature/twins\.py"):
+        load_twins(tmp_path / "twins.json")
