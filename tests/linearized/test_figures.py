@@ -95,10 +95,12 @@ def test_slopes_are_shares_of_all_channels_and_those_at_one_stand_apart():
 
 
 def test_cores_stand_over_their_trunks():
-    width, depth = draw(figures.plot_trunks).axes
-    for panel, trunks, which in ((width, ((32, 6), (64, 6), (128, 6)), 0), (depth, ((64, 3), (64, 6), (64, 12)), 1)):
-        means = panel.lines[3]
-        assert list(means.get_xdata()) == [trunk[which] for trunk in trunks]
+    wide, deep = ((32, 6), (64, 6), (128, 6)), ((64, 3), (64, 6), (64, 12))
+    panels = draw(figures.plot_trunks).axes
+    for panel, trunks, along, which in zip(panels, (wide, deep) * 2, (0, 1) * 2, (0, 0, 1, 1), strict=True):
+        whole, means = panel.lines[0], panel.lines[4]
+        assert list(means.get_xdata()) == [trunk[along] for trunk in trunks]
+        assert list(whole.get_ydata()) == [trunk[which] for trunk in trunks]
         expected = [np.mean([sizes[0, which] for sizes in TRUNKS[trunk].values()]) for trunk in trunks]
         np.testing.assert_allclose(means.get_ydata(), expected)
 

@@ -67,13 +67,17 @@ def test_the_stored_trunks_are_whole_and_joined_by_the_perceptron_of_the_other_r
             assert joined[64, 6][run["seed"]][at].tolist() == pytest.approx(effective_size(left))
 
 
-def test_the_core_is_as_deep_whatever_the_trunk_and_its_width_is_not_a_constant_of_the_prior():
+def test_the_core_is_as_deep_in_deep_trunks_but_shallower_in_wide_ones_and_its_width_is_no_constant_of_the_prior():
     cores, near = load_trunks(FOLDER), (1 / 1.5, 1.5)
     deep = size_ratio(cores, (64, 12), (64, 3), "depth")
     assert over_seeds("depth", "-", "-", deep, near).verdict == "agrees"
-    for strength in (0, 2):
-        wide = size_ratio(cores, (128, 6), (32, 6), "width", strength)
-        assert over_seeds("width", "-", "-", wide, near).verdict == "disagrees"
+    wide, narrow = (128, 6), (32, 6)
+    shallower = over_seeds("depth", "-", "-", size_ratio(cores, wide, narrow, "depth"), near, seen=True)
+    assert shallower.verdict == "undecided" and shallower.interval[1] < 1 and shallower.seen
+    for which, strengths in (("width", (0, 2)), ("depth", (0,))):
+        for at in strengths:
+            ratio = size_ratio(cores, wide, narrow, which, at)
+            assert over_seeds(which, "-", "-", ratio, near).verdict == "disagrees"
 
 
 def test_a_damaged_file_is_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -272,26 +273,29 @@ def plot_cores(study: LinearizedRuns, groups: Mapping[str, tuple[str, str]]) -> 
 
 @styled
 def plot_trunks(cores: Mapping[Size, Mapping[int, np.ndarray]], strengths: Sequence[float]) -> None:
-    """Effective size of cores against the size of their trunks, a mark a run: width at depth 6, depth at width 64."""
-    _, axes = panels(2, 1, height=7.6)
-    looks = zip(strengths, (GREEN, BLUE, VERMILION), ("D", "o", "s"), strict=True)
-    for at, (strength, colour, mark) in enumerate(looks):
-        for which, (panel, name) in enumerate(zip(axes, ("width", "depth"), strict=True)):
-            trunks = sorted(trunk for trunk in cores if trunk[1 - which] == (6, 64)[which])
+    """Effective size of cores against the size of their trunks, a mark a run, of trunks of depth 6 or of width 64."""
+    _, axes = panels(2, 2, height=7, sharex="col", sharey="row")
+    names, ticks = ("width", "depth"), ((2, 5, 10, 20, 50, 100), (1, 2, 3, 6, 12))
+    looks = list(zip(strengths, (GREEN, BLUE, VERMILION), ("D", "o", "s"), strict=True))
+    for panel, (which, along) in zip(axes, itertools.product((0, 1), repeat=2), strict=True):
+        trunks = sorted(trunk for trunk in cores if trunk[1 - along] == (6, 64)[along])
+        across = [trunk[along] for trunk in trunks]
+        whole = [trunk[which] for trunk in trunks]
+        panel.plot(across, whole, "--", color=INK, linewidth=1.5, label="the whole trunk")
+        for at, (strength, colour, mark) in enumerate(looks):
             sizes = [[found[at, which] for found in cores[trunk].values()] for trunk in trunks]
-            across = [trunk[which] for trunk in trunks]
             for x, values in zip(across, sizes, strict=True):
                 panel.plot(np.full(len(values), x), values, mark, color=colour, markersize=5, alpha=0.5)
             means = [float(np.mean(values)) for values in sizes]
             panel.plot(across, means, "-", color=colour, linewidth=2)
             panel.plot([], [], f"{mark}-", color=colour, label=f"strength {strength:g}")
-            panel.set(xscale="log", yscale="log", xlabel=f"{name} of the trunk", ylabel=f"effective {name} of the core")
-            panel.set_xticks(across, [str(x) for x in across])
-            ticks = ((2, 5, 10, 20, 50, 100), (1, 2, 3, 6, 12))[which]
-            panel.set_yticks(ticks, [str(tick) for tick in ticks])
-            panel.minorticks_off()
-            if not at:
-                panel.plot(across, across, "--", color=INK, linewidth=1.5, label="the whole trunk")
+        panel.set(xscale="log", yscale="log")
+        panel.set_xticks(across, [str(x) for x in across])
+        panel.set_yticks(ticks[which], [str(tick) for tick in ticks[which]])
+        panel.minorticks_off()
+    for at, name in enumerate(names):
+        axes[2 * at].set_ylabel(f"effective {name} of the core")
+        axes[2 + at].set_xlabel(f"{name} of the trunk")
     _legend(axes[0], 2)
 
 

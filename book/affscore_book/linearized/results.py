@@ -59,17 +59,18 @@ def over_seeds(
     theirs: str | float,
     values: Mapping[int, float],
     accept: tuple[float, float],
-    kind: str = "source",
+    **rule: Any,
 ) -> Claim:
     """A claim on the mean of one value a seed, with its 95 % interval by Student's t; with one seed it has no end.
 
-    Seeds whose value is NaN are left out, and ``what`` then says how many are left.
+    Seeds whose value is NaN are left out, and ``what`` then says how many are left. ``rule``: ``kind``
+    and ``seen`` of :class:`Claim`.
     """
     known = [value for value in values.values() if math.isfinite(value)]
     if len(known) < len(values):
         what = f"{what} ({len(known)} of {len(values)} seeds)"
     mean, low, high = student_interval(known) if len(known) > 1 else (known[0], -math.inf, math.inf)
-    return Claim(what, source, theirs, mean, accept, interval=(low, high), kind=kind)
+    return Claim(what, source, theirs, mean, accept, interval=(low, high), **rule)
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,9 +106,9 @@ def plot_waves() -> None:
 
 @styled
 def plot_saturation(activations: Sequence[str] = ("relu", "gelu", "tanh", "gaussian", "sine")) -> None:
-    """Three measures of random networks against the scale of their weights, mean of twenty paired draws."""
+    """Three measures of random networks against the scale of their weights, median of forty paired draws."""
     scales = np.array([0.5, 1, 2, 3, 4, 5, 6])
-    nets = [[random_network(scale=scale, seed=seed, draw="paired") for seed in range(20)] for scale in scales]
+    nets = [[random_network(scale=scale, seed=seed, draw="paired") for seed in range(40)] for scale in scales]
     measures = fourier_frequency, dct_frequency, bend
     _, axes = panels(3, 1, height=10, sharex=True)
     for panel, measure in zip(axes, measures, strict=True):
@@ -116,8 +116,8 @@ def plot_saturation(activations: Sequence[str] = ("relu", "gelu", "tanh", "gauss
     for activation, colour, mark in zip(activations, COLOURS, MARKS, strict=False):
         images = [[image_of(net, activation) for net in row] for row in nets]
         for panel, measure in zip(axes, measures, strict=True):
-            means = [np.mean([measure(image) for image in row]) for row in images]
-            panel.plot(scales, means, mark, color=colour, markersize=7, label=lookup(activation).title)
+            middles = [np.median([measure(image) for image in row]) for row in images]
+            panel.plot(scales, middles, mark, color=colour, markersize=7, label=lookup(activation).title)
     axes[0].set(ylabel="Fourier (of Nyquist)", ylim=(0, 0.6))
     axes[1].set(ylabel="cosine (half periods)", yscale="log")
     axes[2].set(ylabel="bend (share of variance)", xlabel="scale of the weights")
@@ -127,17 +127,20 @@ def plot_saturation(activations: Sequence[str] = ("relu", "gelu", "tanh", "gauss
 
 
 @styled
-def plot_heat_maps(study: StoredDraws, kind: str, measure: str) -> None:
-    """Eight heat maps over scale and depth or shift: ``kind`` "depth" or "shift", ``measure`` "score" or "complexity".
+def plot_heat_maps(study: StoredDraws, kind: str, measure: str, activations: Sequence[str] = ()) -> None:
+    """Heat maps over scale and depth or shift: ``kind`` "depth" or "shift", ``measure`` "score" or "complexity".
+
+    Of an even number of ``activations``, or of all.
 
     Cells are medians over the draws in which no layer is dead; a cross marks cells where some are.
     """
     maps = study.settings["maps"]
     rows = maps[f"{kind}s"]
-    figure, axes = panels(4, 2, height=11, sharex=True, sharey=True)
+    names = list(activations or study.maps)
+    figure, axes = panels(len(names) // 2, 2, height=1 + 1.25 * len(names), sharex=True, sharey=True)
     scored = measure == "score"
     shade, scale = (Normalize(0.2, 1.0), np.asarray) if scored else (Normalize(0, np.log10(20)), np.log10)
-    for panel, name in zip(axes, study.maps, strict=True):
+    for panel, name in zip(axes, names, strict=True):
         both = study.maps[name][kind]
         cells = np.nanmedian(both[..., 0 if scored else 1], axis=-1)
         shown = panel.imshow(scale(cells), cmap="viridis", norm=shade, origin="lower", aspect="auto")

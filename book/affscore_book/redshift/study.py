@@ -62,8 +62,12 @@ def measured(
     return {name: np.array([measure(image) for image in images]) for name, measure in measures.items()}
 
 
-def share_of_draws(what: str, source: str, theirs: str | float, holds: Any, accept: tuple[float, float]) -> Claim:
+def share_of_draws(
+    what: str, source: str, theirs: str | float, holds: Any, accept: tuple[float, float], **rule: Any
+) -> Claim:
     """A claim on the share of draws in which something holds, bool (draws,), with Clopper and Pearson's 95 % interval.
+
+    ``rule``: ``kind`` and ``seen`` of :class:`Claim`.
 
     >>> claim = share_of_draws("heads", "ours, coin", "half", [True] * 6 + [False] * 4, (0.45, 0.55))
     >>> claim.verdict, [round(end, 2) for end in claim.interval]
@@ -71,13 +75,15 @@ def share_of_draws(what: str, source: str, theirs: str | float, holds: Any, acce
     """
     found = stats.binomtest(int(np.sum(holds)), len(holds))
     interval = found.proportion_ci()
-    return Claim(what, source, theirs, found.statistic, accept, interval=(interval.low, interval.high))
+    return Claim(what, source, theirs, found.statistic, accept, interval=(interval.low, interval.high), **rule)
 
 
 def middle_draw(
-    what: str, source: str, theirs: str | float, values: Any, accept: tuple[float, float], kind: str = "source"
+    what: str, source: str, theirs: str | float, values: Any, accept: tuple[float, float], **rule: Any
 ) -> Claim:
     """A claim on the median of independent draws (draws,), with its 95 % interval from the order of the values.
+
+    ``rule``: ``kind`` and ``seen`` of :class:`Claim`.
 
     >>> claim = middle_draw("middle", "ours, order", "50", np.arange(101.0), (0, 100))
     >>> claim.ours, claim.interval
@@ -85,7 +91,7 @@ def middle_draw(
     """
     middle = float(np.median(values))
     interval = stats.quantile_test(values, q=middle).confidence_interval()
-    return Claim(what, source, theirs, middle, accept, interval=(float(interval.low), float(interval.high)), kind=kind)
+    return Claim(what, source, theirs, middle, accept, interval=(float(interval.low), float(interval.high)), **rule)
 
 
 def load_draws(path: str | Path) -> StoredDraws:
