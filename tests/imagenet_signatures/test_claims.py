@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 
@@ -80,6 +81,22 @@ def test_stability_is_judged_network_by_network(monkeypatch):
     ]  # fmt: skip
     # Of sizes and seeds the source speaks for a plain stack only.
     assert {claim.kind for claim in rows if "myrtle" in claim.what or "std" in claim.what} == {"source"}
+
+
+def test_deeper_resnets_have_to_come_closer_to_1():
+    networks = before_training(FOLDER)
+    names = [f"resnet{depth}" for depth in (18, 34, 50, 101, 152)]
+
+    def row(step):
+        rows = {}
+        for i, name in enumerate(names):
+            signature = networks[name]
+            rows[name] = dataclasses.replace(signature, scores=signature.scores * 0 + 0.5 + step * i)
+        return next(claim for claim in untrained_claims(networks | rows) if "depth" in claim.what)
+
+    assert row(0.1).verdict == "there before training" and row(-0.1).verdict == "not there before training"
+    few = {name: each for name, each in networks.items() if name not in names[:3]}
+    assert next(claim for claim in untrained_claims(few) if "depth" in claim.what).verdict == "not run here"
 
 
 def test_every_row_says_that_its_rule_came_after_a_look():

@@ -18,7 +18,8 @@ def test_exercises_accept_right_answers_and_explain_wrong_ones(capsys):
     assert said(capsys, exercises.check_function, torch.relu).startswith("Not yet: its group is 'positive scalings")
     assert "cannot be told" in said(capsys, exercises.check_function, torch.sqrt)
     right = torch.tensor([[2.0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, -1], [0, 0, -3, 0]])
-    assert said(capsys, exercises.check_prelu, right).startswith("Right")
+    for matrix in (right, right.tolist()):
+        assert said(capsys, exercises.check_prelu, matrix).startswith("Right")
     shear = right.clone()
     shear[1, 0] = 0
     assert said(capsys, exercises.check_prelu, shear).startswith("Right")  # one new channel is made of both

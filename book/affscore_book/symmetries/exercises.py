@@ -28,9 +28,9 @@ def check_function(function: Any) -> None:
     )
 
 
-def check_prelu(matrix: Tensor) -> None:
+def check_prelu(matrix: Any) -> None:
     """Does a matrix for PReLU slopes 1, 1, 4, 1/4 mix the first two channels and swap the others with a sign?"""
-    group = PReLUGroup((1.0, 1.0, 4.0, 0.25))
+    group, matrix = PReLUGroup((1.0, 1.0, 4.0, 0.25)), torch.as_tensor(matrix, dtype=torch.float64)
     reason = group.why_not(matrix)
     if reason:
         return report("symmetries-prelu", False, "", reason)
