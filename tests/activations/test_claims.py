@@ -28,7 +28,7 @@ def test_a_reading_is_undecided_where_a_guess_decides_it(told):
     """The sigmoid's tail crosses 0.1 between the guesses of the largest standard deviation."""
     crossing = brentq(lambda std: score_curve("sigmoid", -20.0, std).item() - 0.1, 1, 5)
     assert min(claims.WIDEST) < crossing < max(claims.WIDEST)
-    assert told["sigmoid, lowest"] == told["SiLU, means more than ReLU, d = 1"] == "undecided"
+    assert told["sigmoid, lowest"] == "undecided"
 
 
 def test_lowering_silu_where_relu_is_dead_changes_no_verdict_on_the_same_inputs(told):
@@ -37,6 +37,16 @@ def test_lowering_silu_where_relu_is_dead_changes_no_verdict_on_the_same_inputs(
     silu = SWEEP.scores["silu"]
     for part, verdict in ((~SWEEP.alive("relu"), "disagrees"), (SWEEP.alive("relu"), "agrees")):
         lowered = replace(SWEEP, scores=SWEEP.scores | {"silu": np.where(part, silu - 0.5, silu)})
+        assert verdicts(claims.story(lowered, ["relu"]))[row] == verdict
+
+
+def test_means_count_only_where_both_have_a_score(told):
+    """Lowering SiLU where ReLU is dead changes nothing; where ReLU is alive it makes SiLU the more non-linear."""
+    row = "SiLU, non-linear means more than ReLU, d = 300"
+    assert told[row] == told["gelu, non-linear means more than ReLU"] == "disagrees"
+    silu = SWEEP.scores["silu"]
+    for part, verdict in ((~SWEEP.alive("relu"), "disagrees"), (SWEEP.alive("relu"), "agrees")):
+        lowered = replace(SWEEP, scores=SWEEP.scores | {"silu": np.where(part, silu - 0.9, silu)})
         assert verdicts(claims.story(lowered, ["relu"]))[row] == verdict
 
 

@@ -55,7 +55,7 @@ def test_what_a_sweep_says():
     scores = {"relu": np.array([[math.nan, math.nan], [0.2, math.nan], [0.8, 0.95], [0.9, 1.0]])}
     sweep = Sweep(np.arange(4.0), np.array([1.0, 2.0]), scores, {"n": 3, "d": 2, "seed": 0}, {})
     assert sweep.average("relu") == pytest.approx(0.77)
-    assert sweep.non_linear_means("relu") == 2 and sweep.non_linear_means("relu", 0.1) == 0
+    assert [sweep.non_linear_means("relu", t, sweep.alive("relu")) for t in (0.9, 0.1)] == [2, 0]
     law = sweep.law()
     assert np.isnan(law.scores["relu"]).sum() == 3 and law.settings["d"] == 1
     assert law.scores["relu"][2, 1] == pytest.approx(score_curve("relu", 2.0, 2.0).item())
@@ -70,8 +70,8 @@ def test_activations_are_compared_where_both_have_a_score():
     gap, (least, most) = sweep.gap("b", "a")
     assert (gap, least, most) == pytest.approx((-0.8 / 3, -0.4, -0.2))
     assert sweep.alive("a").sum() == 3 and sweep.average("b", sweep.alive("a")) == pytest.approx(1.6 / 3)
-    # b is below 0.5, 0.6, ..., 0.95 at 3 means always (medians 0.35, 0.45, 0), a at 0, 0, 0, 1, 1 or 2.
-    assert sweep.extra_means("b", "a") == (2, (1, 3))
+    # On those inputs b is below 0.5, 0.6, ..., 0.95 at 1, 1, 1, 2, 2, 2 means, a at 0, 0, 0, 1, 1, 2.
+    assert sweep.extra_means("b", "a") == (1, (0, 1))
 
 
 def test_the_stored_sweep_follows_the_law():

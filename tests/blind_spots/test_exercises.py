@@ -8,6 +8,7 @@ import pytest
 from affscore_book.blind_spots import exercises
 
 CROSSED = np.array([0.0, 1, 2, 9])
+MANY = np.random.default_rng(4).exponential(size=200)  # its order is chance, so reversing it is a shuffle
 FOUR, APART = np.array([-1.0, -1, 1, 1]), np.array([-math.sqrt(2), 0, 0, math.sqrt(2)])
 
 
@@ -21,6 +22,7 @@ FOUR, APART = np.array([-1.0, -1, 1, 1]), np.array([-math.sqrt(2), 0, 0, math.sq
         ("check_blind_spot", (CROSSED, CROSSED[::-1].copy()), "Right"),
         ("check_blind_spot", (CROSSED, CROSSED), "Not yet: the paired score is 1.00"),
         ("check_blind_spot", (CROSSED, -CROSSED), "Not yet: the affinity score is"),
+        ("check_blind_spot", (MANY, MANY[::-1].copy()), "Not yet: the paired score is -0.0"),
         ("check_from_r2", (1 - math.sqrt(0.2), 0.64), "Right"),
         ("check_from_r2", (1 - math.sqrt(0.36), 0.64), "Not yet: the formula takes the correlation"),
         ("check_from_r2", (0.64, 0.64), "Not yet: 0.640 does not fit"),

@@ -105,17 +105,21 @@ class Sweep:
         single = [float(apart[rows, j].mean()) for j, rows in enumerate(both.T) if rows.any()]
         return float(apart[both].mean()), (min(single), max(single))
 
-    def non_linear_means(self, name: str, threshold: float = 0.9) -> int:
-        """At how many means the middle of the box, the median over the standard deviations, is below the threshold."""
-        boxes = [row[~np.isnan(row)] for row in self.scores[name]]
+    def non_linear_means(self, name: str, threshold: float, where: np.ndarray) -> int:
+        """At how many means the middle of the box, the median over the standard deviations, is below the threshold.
+
+        ``where`` chooses among the inputs, bool, shape (m, s); a mean without any does not count.
+        """
+        boxes = [row[chosen] for row, chosen in zip(self.scores[name], where, strict=True)]
         return sum(bool(np.median(box) < threshold) for box in boxes if len(box))
 
     def extra_means(self, name: str, other: str) -> tuple[int, tuple[int, int]]:
-        """How many more means are non-linear than for another activation, and the range over the thresholds.
+        """How many more means are non-linear than for another activation, on the inputs where both have a score.
 
-        The number is for a threshold of 0.9, the range for 0.5, 0.6, 0.7, 0.8, 0.9 and 0.95.
+        And the range over the thresholds 0.5, 0.6, 0.7, 0.8, 0.9 and 0.95; the number is for 0.9.
         """
-        extra = {t: self.non_linear_means(name, t) - self.non_linear_means(other, t) for t in THRESHOLDS}
+        both = self.alive(name) & self.alive(other)
+        extra = {t: self.non_linear_means(name, t, both) - self.non_linear_means(other, t, both) for t in THRESHOLDS}
         return extra[0.9], (min(extra.values()), max(extra.values()))
 
     def __repr__(self) -> str:

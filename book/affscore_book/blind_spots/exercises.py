@@ -12,13 +12,13 @@ from affscore_book.kit.checks import report
 
 
 def check_blind_spot(x: Any, y: Any) -> None:
-    """Is the affinity score of (x, y) above 0.99 while the paired score is negative?"""
+    """Is the affinity score of (x, y) above 0.99 while the paired score is below -0.1, lower than chance makes it?"""
     score = affinity_score(x, y, covariance="empirical").item()
     paired = paired_affinity_score(x, y, covariance="empirical").item()
     if not score > 0.99:
         return report("blind-spots-shuffle", False, "", f"the affinity score is {score:.2f}; it should be above 0.99.")
-    if not paired < 0:
-        return report("blind-spots-shuffle", False, "", f"the paired score is {paired:.2f}; it should be negative.")
+    if not paired < -0.1:
+        return report("blind-spots-shuffle", False, "", f"the paired score is {paired:.2f}; it should be below -0.1.")
     report("blind-spots-shuffle", True, "the clouds agree, the pairs do not.", "")
 
 

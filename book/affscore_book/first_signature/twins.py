@@ -60,4 +60,5 @@ def load_twins(path: str | Path) -> dict[str, NDArray[np.float64]]:
 
 def plot_twins(ax: Axes, twins: NDArray[np.float64]) -> None:
     """Add the scores of the linear twins of all calls to the plot of a signature, as a grey line."""
-    ax.plot(range(1, len(twins) + 1), twins, color=GREY, linestyle="--", label="layers of straight lines (linear twins)", zorder=1)
+    label = "layers of straight lines (linear twins)"
+    ax.plot(range(1, len(twins) + 1), twins, color=GREY, linestyle="--", label=label, zorder=1)

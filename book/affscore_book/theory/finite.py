@@ -89,9 +89,9 @@ def relu_reading(n: int, d: int, *, covariance: str, stretched: bool, seed: int 
     return reading(x, np.maximum(x, 0), np.maximum(others, 0), covariance=covariance)
 
 
-def relu_scores(n: int, dimensions: Sequence[int], *, stretched: bool) -> list[float]:
-    """Scores of ReLU with shrinkage on centred :func:`layer_inputs` of shape (n, d), for each d."""
-    inputs = (layer_inputs(n, d, stretched=stretched, centred=True) for d in dimensions)
+def relu_scores(n: int, dimensions: Sequence[int], *, centred: bool) -> list[float]:
+    """Scores of ReLU with shrinkage on round :func:`layer_inputs` of shape (n, d), for each d."""
+    inputs = (layer_inputs(n, d, centred=centred) for d in dimensions)
     return [affinity_score(x, np.maximum(x, 0)).item() for x in inputs]
 
 
