@@ -33,7 +33,11 @@ def planted(kind, layers, stitch, points, fit="closed form", spread=0.0, **more)
 
 def study(*parts, scores=None):
     kinds = ("myrtle", "resnet20", "plain20")
-    settings = {"dataset": "none", "residual_layers": ["relu", "block2.relu1", "block2.relu2"], "alpha": [0.001, 10.0]}
+    settings = {
+        "dataset": "none",
+        "residual_layers": ["relu", "block2.relu1", "block2.relu2", "block5.relu1"],
+        "alpha": [0.001, 10.0],
+    }
     records = [record for part in parts for record in part]
     accuracies = {f"{kind}_{i}": 0.9 for kind in kinds for i in range(4)}
     return StitchingStudy(settings, accuracies, records, scores or {})
@@ -98,13 +102,15 @@ def test_the_penalty_must_fall_after_the_third_activation(third, expected):
 def test_inside_blocks_the_full_stitch_must_cost_less_than_g_relu_and_what_is_left_be_the_outside(
     inside, expected, left, same
 ):
+    costs = {"block2.relu1": 0.0, "block5.relu1": inside}  # outside, the full stitch may cost what it likes
+
     def points(layer):
         return 30.0 if inside_block(layer) else 20.0
 
     within = [layer for layer in RESNET if inside_block(layer)]
     chosen = study().settings["residual_layers"]
     found = study(
-        planted("resnet20", chosen, "full", lambda layer: inside if inside_block(layer) else 40.0, "learned"),
+        planted("resnet20", chosen, "full", lambda layer: costs.get(layer, 40.0), "learned"),
         planted("resnet20", chosen, "g_relu", lambda layer: 5.0, "learned"),
         *(planted("resnet20", RESNET, stitch, points) for stitch in ("full", "g_relu")),
         planted("resnet20", within, "g_relu", lambda layer: left, "closed form, shortcut too"),
@@ -150,12 +156,12 @@ def test_the_bridge_holds_where_score_and_penalty_rise_together(sign, expected):
     assert verdicts(claims.bridge(found, "plain20")) == [expected]
 
 
-@pytest.mark.parametrize(("step", "expected"), [(0.1, ["held", "failed"]), (0.02, ["failed", "held"])])
+@pytest.mark.parametrize(("step", "expected"), [((0.1, 0.02), ["held"] * 2), ((0.02, 0.1), ["failed"] * 2)])
 def test_signatures_are_judged_by_the_step_between_the_groups(step, expected):
     """The first activation lies in no block and does not count."""
     scores = {
-        f"{kind}_{i}": {layer: 0.8 - 5 * (layer == "relu") - step * inside_block(layer) for layer in RESNET}
-        for kind in ("resnet20", "plain20")
+        f"{kind}_{i}": {layer: 0.8 - 5 * (layer == "relu") - size * inside_block(layer) for layer in RESNET}
+        for kind, size in zip(("resnet20", "plain20"), step, strict=True)
         for i in range(4)
     }
     assert verdicts(claims.signatures(study(scores=scores))) == expected
