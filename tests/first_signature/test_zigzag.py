@@ -16,7 +16,6 @@ from affscore_book.first_signature.zigzag import (
     measure_blocks,
     pairs_of,
     plot_zigzag,
-    set_batch_norm,
     zigzag_table,
 )
 
@@ -78,17 +77,6 @@ def test_every_call_of_a_lite_but_three_is_in_a_pair():
     # Only where input and output have the same shape can one be added to the other.
     assert all(block._depthwise_conv.stride == (1, 1) for block in joined)
     assert all(block._expand_conv.in_channels == block._project_conv.out_channels for block in joined)
-
-
-def test_batch_norm_is_set_to_the_parts_and_no_weight_changes(images):
-    net = nn.Sequential(nn.BatchNorm2d(12), nn.ReLU())
-    before = [value.clone() for value in net.parameters()]
-    set_batch_norm(net, (3 * images + 7).split(100))
-    assert not any(module.training for module in net.modules())
-    out = net[0](3 * images + 7)
-    torch.testing.assert_close(out.mean((0, 2, 3)), torch.zeros(12), rtol=0, atol=1e-4)
-    torch.testing.assert_close(out.std((0, 2, 3)), torch.ones(12), rtol=0.02, atol=0)
-    assert all(torch.equal(one, other) for one, other in zip(before, net.parameters(), strict=True))
 
 
 def test_a_row_averages_over_one_kind_of_blocks():

@@ -8,7 +8,7 @@ its channels were moved until ReLU6 cuts as large a share of it to 0 as in the f
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,6 @@ __all__ = [
     "measure_blocks",
     "pairs_of",
     "plot_zigzag",
-    "set_batch_norm",
     "watched",
     "zigzag_table",
 ]
@@ -108,19 +107,6 @@ def pairs_of(model: Any) -> list[tuple[int, bool, int, int]]:
             pairs.append((number, bool(skip), call, call + 1))
         call += calls
     return pairs
-
-
-def set_batch_norm(model: nn.Module, parts: Iterable[Tensor]) -> None:
-    """Let every batch norm take its means and variances from the parts, in place; no weight changes."""
-    norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
-    for norm in norms:
-        norm.reset_running_stats()
-        norm.momentum = None  # the plain mean over the parts
-        norm.train()
-    with torch.no_grad():
-        for part in parts:
-            model(part)
-    model.eval()
 
 
 @contextmanager

@@ -14,9 +14,10 @@ import copy
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
+from affscore_book.kit.batch_norm import set_batch_norm
 from affscore_book.kit.features import evaluating
 from affscore_book.stitching.stitched import State, Stitched
 
@@ -94,15 +95,8 @@ def reestimate(stitched: Stitched, states: State) -> Stitched:
     same. The paper does so after rounding a stitch to a permutation (appendix D.2.1).
     """
     result = copy.deepcopy(stitched)
-    norms = [module for module in result.top.modules() if isinstance(module, nn.BatchNorm2d)]
-    for norm in norms:
-        norm.reset_running_stats()
-        norm.momentum = None  # a cumulative mean instead of an exponential one
-        norm.train()
-    if norms:
-        for start in range(0, len(states.value), 100):
-            result.after(states.take(slice(start, start + 100)))
-    result.top.eval()
+    parts = (states.take(slice(start, start + 100)) for start in range(0, len(states.value), 100))
+    set_batch_norm(result.top, parts, result.after)
     return result
 
 

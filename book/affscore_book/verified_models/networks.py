@@ -14,6 +14,8 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 
+from affscore_book.kit.batch_norm import set_batch_norm
+
 __all__ = ["BATCH", "fill", "network_and_batch", "network_names", "output_of", "settle", "without_initialisation"]
 
 #: Samples in a batch: a length that no axis of these networks has which could be taken for the batch.
@@ -234,11 +236,4 @@ def fill(model: nn.Module) -> nn.Module:
 @torch.no_grad()
 def settle(model: nn.Module, inputs: Any) -> nn.Module:
     """Give the batch norms the statistics of a batch: deep random networks fade out or explode without."""
-    norms = [module for module in model.eval().modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
-    for norm in norms:
-        norm.momentum = None
-        norm.reset_running_stats()
-        norm.train()
-    if norms:
-        output_of(model, inputs)
-    return model.eval()
+    return set_batch_norm(model, [inputs], lambda part: output_of(model, part))

@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
 
 from affscore import signature
 from affscore.pooling import POOLS
@@ -39,6 +38,7 @@ from affscore.suite.suites import PAPER, SUITES
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 from affscore_book.imagenet_signatures.finding import NORMALISED
+from affscore_book.kit.batch_norm import set_batch_norm
 from affscore_book.kit.networks import load_network, myrtle, resnet20
 from affscore_book.kit.training import image_data
 
@@ -101,19 +101,6 @@ def jobs() -> list[Job]:
     return wanted
 
 
-def calibrate(model: nn.Module, parts: list[Tensor]) -> None:
-    """Set the running statistics of every batch norm to the mean of those of the parts; all else stays as it is."""
-    norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
-    for norm in norms:
-        norm.reset_running_stats()
-        norm.momentum = None  # the plain mean over the passes
-        norm.train()
-    with torch.no_grad():
-        for part in parts:
-            model(part)
-    model.eval()
-
-
 def outputs(job: Job, out: Path) -> dict[tuple[int, str], Path]:
     """The files of a job by batch size and pool. ``trailing`` ones are written only where that pool differs."""
     return {(size, kind): out / f"{job.stem}.{size}.{kind}.json" for size in job.batch_sizes for kind in POOLS}
@@ -133,7 +120,7 @@ def run(job: Job, out: Path) -> None:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         parts = [part.contiguous(memory_format=torch.channels_last) for part in parts]
     if job.calibrated:
-        calibrate(model, parts)
+        set_batch_norm(model, parts)
     start, busy = time.perf_counter(), time.process_time()
     with torch.no_grad():
         for part in parts:
@@ -177,7 +164,7 @@ def run_small(kind: str, seed: int, out: Path) -> None:
                 torch.manual_seed(about["seed"])
                 network = {"myrtle": myrtle, "resnet20": resnet20}[about["architecture"]](**about["options"]).eval()
         if name == "calibrated":
-            calibrate(network, list(batch.split(PART)))
+            set_batch_norm(network, list(batch.split(PART)))
         trained = f"trained on Fashion-MNIST for {about['epochs']} epochs, test accuracy {about['accuracy']:.3f}"
         facts = {
             "model": kind,

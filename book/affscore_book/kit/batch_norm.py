@@ -1,0 +1,44 @@
+"""Batch norm with the statistics of given inputs: for networks that were never trained, or were taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+__all__ = ["set_batch_norm"]
+
+
+def set_batch_norm(model: nn.Module, parts: Iterable[Any], run: Callable[[Any], object] | None = None) -> nn.Module:
+    """Let every batch norm take the plain mean of its means and variances over the parts; no weight changes.
+
+    Parameters
+    ----------
+    model
+        The network, changed in place; it ends in evaluation mode. One without batch norm runs nothing.
+    parts
+        What is run, one after the other: batches of inputs.
+    run
+        Runs a part through the network; ``model`` itself by default.
+
+    Returns
+    -------
+    nn.Module
+        ``model``.
+
+    >>> network = set_batch_norm(nn.Sequential(nn.BatchNorm1d(1)), [torch.tensor([[1.0], [3.0]])])
+    >>> network(torch.tensor([[2.0]])).item()
+    0.0
+    """
+    norms = [module for module in model.eval().modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # the plain mean over the parts, not an exponential one
+        norm.train()
+    if norms:
+        with torch.no_grad():
+            for part in parts:
+                (run or model)(part)
+    return model.eval()
