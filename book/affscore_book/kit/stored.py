@@ -69,4 +69,6 @@ def open_results(file: Path, settings: dict[str, Any], **empty: Any) -> dict[str
 def store_results(file: Path, results: dict[str, Any], indent: int | None = None) -> None:
     """Write all results; the file is complete or as it was before."""
     with replacing(file) as beside:
-        beside.write_text(json.dumps(results, indent=indent, allow_nan=False) + "\n", encoding="utf-8")
+        separators = None if indent else (",", ":")  # a space after each would be an eighth of a large file
+        text = json.dumps(results, indent=indent, separators=separators, allow_nan=False)
+        beside.write_text(text + "\n", encoding="utf-8")
