@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from affscore import Signature, signature
 from affscore.suite.suites import SUITES
