@@ -10,16 +10,13 @@ import json
 import re
 from pathlib import Path
 
+from plain_markdown import kind_and_label
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 WORDS_A_MINUTE, MINUTES_A_FIGURE = 100, 1
 PLACE = re.compile(r"\*\*Run time:\*\* in the table of the \[introduction\]\([^)]*\)\.")
 PICTURES = {"image/png", "application/vnd.jupyter.widget-view+json"}
-
-
-def solution(cell: dict) -> bool:
-    return any(tag.startswith("solution:") for tag in cell["metadata"].get("tags", []))
 
 
 def words(text: str) -> int:
@@ -30,7 +27,7 @@ def words(text: str) -> int:
 
 def minutes(cells: list[dict]) -> tuple[int, int]:
     """Minutes to read a notebook without its solutions, and to solve its exercises as they state it."""
-    shown = [cell for cell in cells if not solution(cell)]
+    shown = [cell for cell in cells if kind_and_label(cell)[0] != "solution"]
     texts = ["".join(cell["source"]) for cell in shown if cell["cell_type"] == "markdown"]
     figures = sum(bool(PICTURES & set(output.get("data", {}))) for cell in shown for output in cell.get("outputs", []))
     exercises = sum(int(number) for text in texts for number in re.findall(r"\*.*?of 5, (\d+) minutes\.\*", text))

@@ -139,22 +139,30 @@ def linked(text: str, base: str, pages: dict[str, str], words: dict[str, str], l
     return re.sub(rf"\[(?P<text>[^\]]+)\]\({address}\)", reference, text)
 
 
+def targets(folder: Path) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """What links may go to in a folder of pages: pages, words and labels, as :func:`linked` takes them."""
+    pages = {file.stem: file.name for file in folder.iterdir() if file.suffix in (".md", ".ipynb")}
+    words = glossary_words((folder / "glossary.md").read_text(encoding="utf-8"))
+    notebooks = (json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.ipynb")))
+    return pages, words, kinds_of_labels(notebooks)
+
+
+def look_around(app: Sphinx) -> None:
+    """Once a build, before the pages are read."""
+    app.env.plain_markdown_targets = targets(Path(app.srcdir) / "book")
+
+
 def read(app: Sphinx, docname: str, source: list[str]) -> None:
-    path = Path(app.env.doc2path(docname))
-    if path.suffix != ".ipynb":
+    if not app.env.doc2path(docname).endswith(".ipynb"):
         return
     text = without_solutions(source[0]) if app.config.hide_solutions else source[0]
     content = json.loads(text)
-    pages = {file.stem: file.name for file in path.parent.iterdir() if file.suffix in (".md", ".ipynb")}
-    words = glossary_words((path.parent / "glossary.md").read_text(encoding="utf-8"))
-    labels = kinds_of_labels(
-        json.loads(file.read_text(encoding="utf-8")) for file in sorted(path.parent.glob("*.ipynb"))
-    )
     try:
         cells = list(with_directives(content["cells"]))
         for cell in cells:
             if cell["cell_type"] == "markdown":
-                cell["source"] = linked("".join(cell["source"]), app.config.html_baseurl, pages, words, labels)
+                text = "".join(cell["source"])
+                cell["source"] = linked(text, app.config.html_baseurl, *app.env.plain_markdown_targets)
     except ValueError as error:
         raise ExtensionError(f"{docname}: {error}") from error
     source[0] = json.dumps(content | {"cells": cells})
@@ -168,6 +176,7 @@ def hide_from_downloads(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict:
+    app.connect("builder-inited", look_around)
     app.connect("source-read", read)
     app.connect("build-finished", hide_from_downloads)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,5 @@
 """Plain Markdown becomes directives; a book without solutions holds none, on its pages and in its downloads."""
 
-import importlib.util
 import json
 import os
 import shutil
@@ -8,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import plain_markdown
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,14 +16,6 @@ NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
 
 BASE = "https://example.org/book-of/"
 PAGES = {"theory": "theory.ipynb", "glossary": "glossary.md", "bibliography": "bibliography.md"}
-
-
-@pytest.fixture(scope="module")
-def extension():
-    spec = importlib.util.spec_from_file_location("plain_markdown", ROOT / "book" / "_ext" / "plain_markdown.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def cell(source: str, *tags: str, kind: str = "markdown") -> dict:
@@ -49,8 +41,8 @@ def sources(cells) -> list[str]:
         ("**Derivation.**\n\nBy parts.", ["folded"], "```{admonition} Derivation\n:class: dropdown\n\nBy parts.\n```"),
     ],
 )  # fmt: skip
-def test_a_tagged_cell_becomes_its_directive(extension, source, tags, page):
-    assert sources(extension.with_directives([cell(source, *tags)])) == [page]
+def test_a_tagged_cell_becomes_its_directive(source, tags, page):
+    assert sources(plain_markdown.with_directives([cell(source, *tags)])) == [page]
 
 
 @pytest.mark.parametrize(
@@ -58,18 +50,18 @@ def test_a_tagged_cell_becomes_its_directive(extension, source, tags, page):
     [("Half", ["exercise:half"]), ("**Theorem.** Let.", ["lemma:l"]), ("Clear.", ["proof"]), ("By parts.", ["folded"]),
      ("It is 2.", ["solution:half"])],
 )  # fmt: skip
-def test_a_cell_without_the_form_of_its_tag_is_an_error(extension, source, tags):
+def test_a_cell_without_the_form_of_its_tag_is_an_error(source, tags):
     with pytest.raises(ValueError, match=r"form of one|should begin"):
-        list(extension.with_directives([cell(source, *tags)]))
+        list(plain_markdown.with_directives([cell(source, *tags)]))
 
 
-def test_a_solution_is_folded_from_its_heading_to_its_last_cell(extension):
+def test_a_solution_is_folded_from_its_heading_to_its_last_cell():
     cells = [
         cell("#### Solution", "solution:a"), cell("x", "solution:a"), cell("y = 1", "solution:a", kind="code"),
         cell("#### Solution", "solution:b"), cell("After."),
     ]  # fmt: skip
     start, end = "````{{solution-start}} {}\n:class: dropdown\n````", "````{solution-end}\n````"
-    assert sources(extension.with_directives(cells)) == [
+    assert sources(plain_markdown.with_directives(cells)) == [
         start.format("a"), "x", "y = 1", end, start.format("b"), end, "After."
     ]  # fmt: skip
 
@@ -86,30 +78,30 @@ def test_a_solution_is_folded_from_its_heading_to_its_last_cell(extension):
         ("other/theory.html", None),
     ],
 )
-def test_a_link_to_the_book_becomes_a_reference(extension, address, reference):
+def test_a_link_to_the_book_becomes_a_reference(address, reference):
     link = f"[two\nwords]({BASE}{address})"
-    words = extension.glossary_words("```{glossary}\naffine map\n  A map.\n```\n")
-    labels = extension.kinds_of_labels([{"cells": [cell("", "theorem:gelbrich"), cell("", "exercise:half")]}])
-    assert extension.linked(f"a {link} b", BASE, PAGES, words, labels) == f"a {reference or link} b"
+    words = plain_markdown.glossary_words("```{glossary}\naffine map\n  A map.\n```\n")
+    labels = plain_markdown.kinds_of_labels([{"cells": [cell("", "theorem:gelbrich"), cell("", "exercise:half")]}])
+    assert plain_markdown.linked(f"a {link} b", BASE, PAGES, words, labels) == f"a {reference or link} b"
 
 
-def test_a_citation_in_the_sentence(extension):
+def test_a_citation_in_the_sentence():
     link = f"[Smith (2025)]({BASE}book/bibliography.html#smith2025)"
-    assert extension.linked(link, BASE, PAGES, {}, {}) == "{cite:t}`smith2025`"
+    assert plain_markdown.linked(link, BASE, PAGES, {}, {}) == "{cite:t}`smith2025`"
 
 
 @pytest.mark.parametrize("address", ["book/theories.html", "book/glossary.html#term-afine"])
-def test_a_link_to_what_is_not_there_is_an_error(extension, address):
+def test_a_link_to_what_is_not_there_is_an_error(address):
     with pytest.raises(ValueError, match=r"theories|term-afine"):
-        extension.linked(f"[a]({BASE}{address})", BASE, PAGES, {"term-affine-map": "affine map"}, {})
+        plain_markdown.linked(f"[a]({BASE}{address})", BASE, PAGES, {"term-affine-map": "affine map"}, {})
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_only_the_solutions_go(extension, path):
+def test_only_the_solutions_go(path):
     before = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    after = json.loads(extension.without_solutions(path.read_text(encoding="utf-8")))["cells"]
+    after = json.loads(plain_markdown.without_solutions(path.read_text(encoding="utf-8")))["cells"]
     gone = [cell for cell in before if cell not in after]
-    assert gone and all(extension.kind_and_label(cell)[0] == "solution" for cell in gone)
+    assert gone and all(plain_markdown.kind_and_label(cell)[0] == "solution" for cell in gone)
     assert not any("solution:" in json.dumps(cell["metadata"]) for cell in after)
 
 

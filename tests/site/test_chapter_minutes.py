@@ -3,10 +3,9 @@
 import csv
 import re
 
+import chapter_minutes
 import pytest
-from test_notebooks import EXERCISE, NOTEBOOKS, ROOT, SOLUTION, load, markdown, planted
-
-chapter_minutes = load(ROOT / "book" / "_ext" / "chapter_minutes.py")
+from test_notebooks import EXERCISE, NOTEBOOKS, ROOT, SOLUTION, markdown, planted
 
 
 @pytest.mark.parametrize(

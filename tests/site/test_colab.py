@@ -1,9 +1,8 @@
 """Notebooks run as on Colab, through their own first cell; .ci/colab.py weekly runs all of them."""
 
+import colab
 import pytest
-from test_notebooks import ROOT, load, markdown, nbformat, planted, printing
-
-colab = load(ROOT / ".ci" / "colab.py")
+from test_notebooks import markdown, nbformat, planted, printing
 
 FREEZE = "\n".join(
     ["# Do not modify", *(f"{name}==1.0" for name in colab.KERNEL), "torch==2.11.0+cu128", "numpy==2.0.2", "jax==0.7"]

@@ -3,12 +3,12 @@
 import json
 import re
 
+import ledger
 import pytest
 from sphinx.errors import ExtensionError
 from test_browser import opened
-from test_notebooks import NOTEBOOKS, ROOT, load, planted
+from test_notebooks import NOTEBOOKS, ROOT, planted
 
-ledger = load(ROOT / "book" / "_ext" / "ledger.py")
 SOURCES = json.loads((ROOT / "book" / "data" / "claims" / "sources.json").read_text(encoding="utf-8"))
 VERDICTS = {
     "agrees", "disagrees", "undecided", "not run here", "there before training", "not there before training",

@@ -3,12 +3,11 @@
 import gzip
 import re
 
+import light_pages
 import numpy as np
 import pytest
 from PIL import Image
-from test_notebooks import NOTEBOOKS, ROOT, load
-
-light_pages = load(ROOT / "book" / "_ext" / "light_pages.py")
+from test_notebooks import NOTEBOOKS
 
 
 def test_only_icons_that_are_used_stay():

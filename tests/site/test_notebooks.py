@@ -5,13 +5,15 @@ notebook. That the stored outputs are the ones a new run gives is nbval's part (
 """
 
 import ast
-import importlib.util
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import execute
+import ledger
 import nbformat
+import plain_markdown
 import pytest
 import yaml
 
@@ -20,34 +22,23 @@ PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
 
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 SITE = CONFIG["html"]["baseurl"]
-CLAIMS = "application/vnd.affscore.claims+json"
-COLAB = f"""\
-# On Colab, this installs the book's package and keeps Colab's torch. Elsewhere it does nothing.
+COLAB = """\
+# On Colab, this installs the book's package and keeps Colab's torch.
+# Elsewhere it does nothing.
 import sys
 
 if "google.colab" in sys.modules:
-    !test -d ~/affscore || git clone -q --depth 1 {CONFIG["repository"]["url"]} ~/affscore
+    repository, extras = "URL", "EXTRAS"
+    !test -d ~/affscore || git clone -q --depth 1 {repository} ~/affscore
     %cd -q ~/affscore/book
-    !{{sys.executable}} -m pip install -qq --root-user-action ignore "..[EXTRAS]"
-    print("The book's package is installed.")"""
+    !{sys.executable} -m pip install -qq --root-user-action ignore "..[{extras}]"
+    print("The book's package is installed.")""".replace("URL", CONFIG["repository"]["url"])
 
 # What myst-nb, nbval, .ci/execute.py and the rule on definitions read; plain_markdown reads the others.
 TAGS = {
     "hide-input", "hide-output", "hide-cell", "remove-input", "remove-output", "remove-cell",
     "nbval-ignore-output", "readme-picture", "lesson",
 }  # fmt: skip
-
-
-def load(path: Path):
-    """A module that is in no package."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-plain_markdown = load(ROOT / "book" / "_ext" / "plain_markdown.py")
-execute = load(ROOT / ".ci" / "execute.py")
 
 
 def toc_files(entry) -> Iterator[str]:
@@ -234,11 +225,10 @@ def invalid(notebook) -> list[str]:
 
 
 def too_wide(notebook) -> list[str]:
-    """Lines of code that a page of 1280 pixels would cut; a removed cell is on no page."""
+    """Lines of code that a page of 1280 pixels, or Colab's, would cut."""
     return [
         f"cell {index} has a line of {len(line)} characters; 88 fit the page"
         for index, cell in code_cells(notebook)
-        if "remove-cell" not in cell["metadata"].get("tags", [])
         for line in cell["source"].splitlines()
         if len(line) > 88
     ]
@@ -247,7 +237,7 @@ def too_wide(notebook) -> list[str]:
 def too_many_verdicts(notebook) -> list[str]:
     """Five verdicts carry a chapter's story; the others are in folded cells and in the ledger."""
     open_cells = [cell for _, cell in code_cells(notebook) if "hide-cell" not in cell["metadata"].get("tags", [])]
-    rows = sum(len(output.get("data", {}).get(CLAIMS, [])) for cell in open_cells for output in cell["outputs"])
+    rows = sum(len(output.get("data", {}).get(ledger.CLAIMS, [])) for cell in open_cells for output in cell["outputs"])
     return [f"{rows} verdicts are in sight; five are enough"] if rows > 5 else []
 
 
@@ -329,7 +319,7 @@ TRACEBACK = {"output_type": "error", "ename": "ValueError", "evalue": "", "trace
         (first_cell_is_not_colabs, {"colab": "import affscore"}),
         (hints_on_the_page, printing("Not yet: try the root.")),
         (too_wide, {"source": "x = " + "1 + " * 21 + "1"}),
-        (too_many_verdicts, {"outputs": [output({CLAIMS: [{}] * 6})]}),
+        (too_many_verdicts, {"outputs": [output({ledger.CLAIMS: [{}] * 6})]}),
     ],
 )
 def test_each_rule_fails_on_a_planted_notebook(rule, changes):

@@ -1,28 +1,19 @@
 """The repository's public address is kept in _config.yml, and every other mention agrees with it."""
 
-import importlib.util
 import re
 import shutil
 import tomllib
 from pathlib import Path
 
 import pytest
+import repository
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def load(path: Path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 # In two pieces, or this file would hold stale mentions itself.
 OTHER = "some" + "one"
-
-repository = load(ROOT / ".ci" / "repository.py")
 
 
 @pytest.fixture

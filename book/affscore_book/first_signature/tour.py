@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from affscore import Signature
+from affscore_book.first_signature.zigzag import watched
 from affscore_book.kit.stored import read_results
 
 __all__ = ["BINS", "RANGE", "inputs_of_calls", "load_tour"]
@@ -41,39 +42,22 @@ def inputs_of_calls(model: nn.Module, parts: Iterable[Tensor], signature: Signat
     ValueError
         If the network calls ReLU6 another number of times than the signature has calls.
     """
-    counts: list[Tensor] = []
-    place = 0
+    counts: dict[int, Tensor] = {}
 
-    def count(module: nn.Module, inputs: tuple[Tensor]) -> None:
-        nonlocal place
-        values = inputs[0].detach()
-        shares = [
-            torch.histc(values.double(), BINS, *RANGE),
-            (values < 0).sum()[None],
-            (values > 6).sum()[None],
-        ]
-        found = torch.cat([*shares, torch.tensor([values.numel()])])
-        if place == len(counts):
-            counts.append(found)
-        else:
-            counts[place] += found
-        place += 1
+    def count(call: int, x: Tensor, _y: Tensor) -> None:
+        bars = torch.histc(x.double(), BINS, *RANGE)
+        found = torch.cat([bars, (x < 0).sum()[None], (x > 6).sum()[None], torch.tensor([x.numel()])])
+        counts[call] = counts.get(call, 0) + found
 
-    hooks = [module.register_forward_pre_hook(count) for module in set(model.modules()) if isinstance(module, nn.ReLU6)]
-    try:
-        with torch.no_grad():
-            for part in parts:
-                place = 0
-                model(part)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with watched(model, count) as run:
+        for part in parts:
+            run(part)
     if len(counts) != len(signature.calls):
         raise ValueError(
             f"the network calls ReLU6 {len(counts)} times; the signature has {len(signature.calls)} calls."
         )
     rows = []
-    for call, score, found in zip(signature.calls, signature.mean, counts, strict=True):
+    for call, score, found in zip(signature.calls, signature.mean, counts.values(), strict=True):
         bars = found[:BINS]
         below, above = (100 * found[BINS:-1] / found[-1]).tolist()
         heights = (100 * bars / bars.max()).round().int().tolist()
