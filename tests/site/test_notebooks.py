@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import chapter_minutes
 import execute
 import ledger
 import nbformat
@@ -241,12 +242,32 @@ def too_many_verdicts(notebook) -> list[str]:
     return [f"{rows} verdicts are in sight; five are enough"] if rows > 5 else []
 
 
+def too_many_words(notebook) -> list[str]:
+    """A student reads 3,000 words in the half hour that a chapter has for its prose."""
+    aside = ("solution", "proof", "folded")
+    texts = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "markdown"
+             and plain_markdown.kind_and_label(cell)[0] not in aside]  # fmt: skip
+    words = sum(map(chapter_minutes.words, texts))
+    return [f"{words} words; 3000 are enough"] if words > 3000 else []
+
+
+def widgets_without_a_question(notebook) -> list[str]:
+    """A reader who has made a guess sees more: the text right before a moving picture asks for one."""
+    before = [{"source": ""}, *notebook["cells"]]
+    return [
+        f"cell {index} shows a widget, and the text before it has no paragraph '**Predict first.** ...'"
+        for index, cell in code_cells(notebook)
+        if "affscore-widget" in json.dumps(cell["outputs"])
+        and not re.search(r"^\*\*Predict first\.\*\* .*\?", before[index]["source"], re.MULTILINE | re.DOTALL)
+    ]
+
+
 RULES = [
     not_run_in_order, nothing_stored, errors, figures_without_alt_text,
     definitions, semicolons, machine_paths, metadata_of_the_run, invalid,
     unknown_tags, raw_directives, links_that_colab_cannot_open, first_cell_is_not_colabs,
     exercises_without_their_line, exercises_without_solutions, unfolded_solutions, hints_on_the_page,
-    too_wide, too_many_verdicts,
+    too_wide, too_many_verdicts, too_many_words, widgets_without_a_question,
 ]  # fmt: skip
 
 
@@ -320,6 +341,7 @@ TRACEBACK = {"output_type": "error", "ename": "ValueError", "evalue": "", "trace
         (hints_on_the_page, printing("Not yet: try the root.")),
         (too_wide, {"source": "x = " + "1 + " * 21 + "1"}),
         (too_many_verdicts, {"outputs": [output({ledger.CLAIMS: [{}] * 6})]}),
+        (widgets_without_a_question, {"outputs": [output({"text/html": '<div class="affscore-widget">'})]}),
     ],
 )
 def test_each_rule_fails_on_a_planted_notebook(rule, changes):
@@ -334,6 +356,7 @@ DIRECTIVES = [markdown("```{note}\nA.\n```"), markdown(":::{tip}\nB.\n:::"), mar
     ("rule", "fine", "wrong"),
     [
         (unknown_tags, [EXERCISE], [markdown("Halve it.", "exercise")]),
+        (too_many_words, [markdown("a " * 3000), markdown("a " * 9, "proof")], [markdown("a $x + y$ " * 1501)]),
         (raw_directives, DIRECTIVES[:1], DIRECTIVES),
         (links_that_colab_cannot_open, [markdown(f"[a]({SITE}book/theory.html)")], [markdown("[a](theory.ipynb)")]),
         (exercises_without_their_line, [EXERCISE], [EXERCISE | {"source": "### Exercise: Half\n\nHalve it."}]),
