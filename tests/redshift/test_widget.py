@@ -1,5 +1,7 @@
 """The image of a random network: its JavaScript against the chapter's Python and affscore."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,22 @@ def test_widgets_javascript_runs_the_published_network(node):
     np.testing.assert_allclose(output, network(grid_points(12), "tanh"), atol=1e-5)
     expected = [affinity_score(x, y).item() for x, y in network.hidden(grid_points(12), "tanh")]
     np.testing.assert_allclose(scores, expected, atol=1e-6)
+
+
+def test_the_image_is_painted_pixel_by_pixel_in_its_greys(node):
+    image = RedshiftImage(activation="sine", scale=3.0)
+    pixels = image_of(image.network(), "sine").numpy().ravel()
+    texts = node(RedshiftImage._esm, "(m, image) => m.greyRuns(Float64Array.from(image), 8)", pixels.tolist())
+    painted = np.full((32, 32), -1)
+    for level, text in enumerate(texts):
+        for column, start, end in re.findall(r"M(\d+) (\d+)h1V(\d+)h-1z", text):
+            run = painted[int(column), int(start) : int(end)]
+            assert (run == -1).all()
+            run[:] = level
+    greys = 7 * (pixels - pixels.min()) / np.ptp(pixels)
+    assert np.abs(painted.ravel() - greys).max() <= 0.5 + 1e-9
+    level = node(RedshiftImage._esm, "m => m.greyRuns(new Float64Array(1024), 8)")
+    assert [bool(text) for text in level] == [False] * 4 + [True] + [False] * 3
 
 
 @pytest.mark.parametrize(
