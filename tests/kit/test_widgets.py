@@ -9,6 +9,7 @@ import math
 import re
 import sys
 import types
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,6 +17,8 @@ import pytest
 import traitlets
 from every_widget import WIDGETS
 
+import affscore_book.kit as kit
+from affscore_book.kit.bundle import bundle
 from affscore_book.kit.widgets import ComputedWidget
 
 
@@ -116,3 +119,13 @@ def test_a_widget_without_its_methods_says_which():
         ComputedWidget().score()
     with pytest.raises(NotImplementedError, match=r"ComputedWidget should implement fallback\(\)"):
         ComputedWidget().fallback()
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "shown"),
+    [(0.0004, 3, "< 0.001"), (1e-98, 3, "< 0.001"), (0.0006, 3, "0.001"), (0, 3, "0.000"), (0.2, 0, "< 1"),
+     (-0.5, 2, "\u22120.50"), (-1e-9, 3, "< 0.001")],
+)  # fmt: skip
+def test_a_readout_shows_no_false_zero(node, value, digits, shown):
+    source = bundle(Path(kit.__file__).with_name("figure.js"))
+    assert node(source, "(m, [value, digits]) => m.readout(value, digits)", [value, digits]) == shown

@@ -218,6 +218,8 @@ def test_widgets_answer_the_keyboard_with_pythons_score(chromium, base, page):
         settle(tab)
         for figure in figures(tab):
             check_score(figure)
+            for box in figure.locator("textarea").all():
+                check_text_box(box, figure)
             for control in figure.locator("input[type=range], select").all():
                 assert control.get_attribute("aria-label")
                 assert control.evaluate("c => c.tabIndex") >= 0
@@ -238,6 +240,26 @@ def test_widgets_answer_the_keyboard_with_pythons_score(chromium, base, page):
                     assert control.get_attribute("aria-valuetext")
             assert figure.locator("[aria-live=polite]").count() == 1
         assert problems == []
+
+
+def check_text_box(box: Any, figure: Any) -> None:
+    """What is typed is redrawn with Python's number, nonsense has none, and Tab leaves the box."""
+    assert box.get_attribute("aria-label") and box.get_attribute("data-lm-suppress-shortcuts") == "true"
+    trait, start = box.get_attribute("data-trait"), box.input_value()
+    before, drawn = check_score(figure), picture(figure)
+    box.press("Control+End")
+    box.press_sequentially(" 7")
+    state = check_score(figure)
+    assert state == before | {trait: f"{start} 7"} and picture(figure) != drawn
+    box.press("Control+Home")
+    box.press_sequentially("? ")
+    check_score(figure)
+    assert figure.get_attribute("data-score") == "NaN" and "'?'" in figure.locator(".affscore-readout").inner_text()
+    assert box.input_value() == f"? {start} 7"
+    box.fill(start)
+    assert check_score(figure) == before and picture(figure) == drawn
+    box.press("Tab")
+    assert not box.evaluate("c => c === document.activeElement"), "Tab did not leave the box of text"
 
 
 @pytest.mark.parametrize("page", WIDGET_PAGES)

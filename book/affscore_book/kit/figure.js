@@ -10,6 +10,12 @@ export function format(value, digits = 2) {
   return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "\u2212");
 }
 
+/** A number as a readout has it: one that is not 0 is never shown as 0.000, but as "< 0.001". */
+export function readout(value, digits = 3) {
+  const hidden = value !== 0 && Math.abs(value) < 0.5 * 10 ** -digits;
+  return hidden ? `< ${format(10 ** -digits, digits)}` : format(value, digits);
+}
+
 /** A child element with attributes and text. */
 export function element(parent, tag, attributes = {}, text = "") {
   const node = parent.namespaceURI === SVG || tag === "svg"
@@ -203,6 +209,21 @@ export class Figure {
     return input;
   }
 
+  /** A box of text for a trait. Tab leaves it. */
+  textarea({ trait, label, rows = 3 }) {
+    const box = element(this.controls, "label", { class: "affscore-control affscore-text" });
+    element(box, "span", {}, label);
+    const input = element(box, "textarea", {
+      rows, spellcheck: "false", "aria-label": label, "data-trait": trait, "data-lm-suppress-shortcuts": "true",
+    });
+    input.addEventListener("input", () => this.set(trait, input.value));
+    this.followers.push(() => {
+      const value = this.model.get(trait);
+      if (input.value !== value) input.value = value; // or the cursor would jump
+    });
+    return input;
+  }
+
   /** A panel; see Panel for the options. */
   panel(options) {
     return new Panel(this.panels, options);
@@ -241,7 +262,7 @@ export class Figure {
     for (const follow of this.followers) follow();
     const { score, text, headline } = this.callback();
     this.shown.textContent = headline ?? (Number.isNaN(score)
-      ? "The score is undefined: the output is constant." : `Affinity score ${format(score, 3)}`);
+      ? "The score is undefined: the output is constant." : `Affinity score ${readout(score)}`);
     this.text.textContent = text;
     this.root.dataset.state = JSON.stringify(
       Object.fromEntries(this.traits.map((trait) => [trait, this.model.get(trait)])));

@@ -1,4 +1,4 @@
-"""The widget of the chapter "ReLU in one dimension": slide the range of the input, see all parts of the score."""
+"""The widgets of the chapter "ReLU in one dimension": a range of inputs that slides, and the reader's own numbers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ import torch
 import traitlets
 from scipy.special import ndtri
 
-from affscore_book.kit.picture import Panel, picture, score_panel
+from affscore import affinity_score
+from affscore_book.activations.catalogue import CATALOGUE
+from affscore_book.kit.affinity1d import CHOICES
+from affscore_book.kit.picture import LOOKS, Panel, picture, score_panel
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.relu_1d.exact import Affinity, gaussian_input, uniform_input
+from affscore_book.relu_1d.sample import read_numbers
 
-__all__ = ["ReluRange"]
+__all__ = ["OwnSample", "ReluRange"]
 
 LIMIT, LEAST, SLOPE, SWEEP = 5.0, 0.2, 0.1, 121
 SHAPES: dict[str, dict[str, Any]] = {
@@ -127,3 +131,62 @@ class ReluRange(ComputedWidget):
             law = f"N(mean {middle:.2f}, std {width / 4:.2f})"
         text = f"{of['name']}, input {law}. W2 {exact.w2.item():.3f}, bound {exact.bound.item():.3f}"
         return picture(left, parts, right, score=exact.score.item(), text=text.replace("-", "\u2212"))
+
+
+class OwnSample(ComputedWidget):
+    """The affinity score of an activation on numbers that the reader types or pastes.
+
+    Parameters
+    ----------
+    activation
+        One of ``"relu"``, ``"leaky_relu"``, ``"gelu"``, ``"tanh"``, ``"sigmoid"``, ``"hardtanh"``.
+    numbers
+        A text; see :func:`affscore_book.relu_1d.sample.read_numbers`. Where it is no sample, the page says why, and
+        the score is NaN.
+
+    >>> widget = OwnSample(numbers="-1 0 1 2")
+    >>> widget
+    OwnSample(activation='relu', numbers='-1 0 1 2')
+    >>> round(widget.score(), 3)
+    0.763
+    """
+
+    _esm = Path(__file__).with_name("own_sample.js")
+    _css = Path(__file__).with_name("own_sample.css")
+
+    activation = traitlets.Enum(list(CHOICES), default_value="relu").tag(sync=True)
+    numbers = traitlets.Unicode("-2.1 -1.4 -0.9 -0.3 0.2 0.5 0.8 1.3 2.6 4").tag(sync=True)
+
+    def score(self) -> float:
+        """The score of the present numbers; NaN where they are no sample or the activation is constant on them."""
+        try:
+            x = read_numbers(self.numbers)
+        except ValueError:
+            return math.nan
+        return affinity_score(x, CATALOGUE[self.activation](x).numpy(), covariance="empirical").item()
+
+    def fallback(self) -> str:
+        """The picture for the present numbers: sorted outputs against sorted inputs, in standard deviations."""
+        legend = [("input-curve", "your numbers"), ("image-line", "affine image")]
+        try:
+            x = np.sort(read_numbers(self.numbers))
+        except ValueError as error:
+            panel = Panel(label="No sample", xlim=(-2, 2), ylim=(-2, 2), xlabel="input", ylabel="output", legend=legend)
+            return picture(panel, score=math.nan, headline=str(error), text="Until then the score is undefined.")
+        y = np.sort(CATALOGUE[self.activation](x).numpy())
+        inputs, outputs = (x - x.mean()) / x.std(), (y - y.mean()) / (y.std() or np.nan)
+        low = math.floor(min(-2, *inputs, *outputs) - 0.2)
+        high = math.ceil(max(2, *inputs, *outputs) + 0.2)
+        panel = Panel(
+            label="The sorted outputs against the sorted inputs, and the affine image", xlim=(low, high),
+            ylim=(low, high), xlabel="input (both axes: standard deviations)", ylabel="output", legend=legend,
+        )  # fmt: skip
+        panel.band("input-band", low, min(max(-x.mean() / x.std(), low), high))
+        panel.line("image-line", inputs[[0, -1]], inputs[[0, -1]])
+        if y.std() > 0:
+            marks = "".join(f"M{panel.x_at(u)} {panel.y_at(v)}h0" for u, v in zip(inputs, outputs, strict=True))
+            panel.add(f'<path class="input-curve" {LOOKS["input-curve"]} stroke-linecap="round" d="{marks}"/>')
+        negative = (x < 0).sum()
+        share = f"{negative} negative ({100 * negative / x.size:.0f} %, shaded)"
+        text = f"{x.size} numbers, mean {x.mean():.3g}, standard deviation {x.std():.3g}; {share}"
+        return picture(panel, score=self.score(), text=text.replace("-", "\u2212"))

@@ -1,0 +1,145 @@
+"""The reader's own numbers: what is read, what is refused and why, and the same score and picture in the browser."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from affscore import affine_map, affinity_score
+from affscore_book.activations.catalogue import CATALOGUE
+from affscore_book.kit.affinity1d import CHOICES
+from affscore_book.relu_1d.sample import LARGEST, MOST, read_numbers
+from affscore_book.relu_1d.widget import OwnSample
+
+GOOD = {
+    "1 2": [1, 2],
+    "1,2;3\n4\t5\r\n6": [1, 2, 3, 4, 5, 6],
+    "  1 , 2 ;3 ,\n": [1, 2, 3],
+    "1e3 -2.5E-2 +.5 7.": [1000, -0.025, 0.5, 7],
+    "\u22121\u00a02": [-1, 2],
+    f"{LARGEST} -1e-300": [LARGEST, -1e-300],
+    " ".join(map(str, range(MOST))): list(range(MOST)),
+}
+BAD = {
+    "": "There are no numbers; a score needs at least two.",
+    " ,\n": "There are no numbers; a score needs at least two.",
+    "7": "There is one number; a score needs at least two.",
+    "1 2 abc": "The third entry, 'abc', is not a number.",
+    "1 two 3": "The second entry, 'two', is not a number.",
+    "[1, 2]": "The first entry, '[1', is not a number.",
+    "1 2 nan": "The third entry, 'nan', is not a number.",
+    "1 2 inf": "The third entry, 'inf', is not a number.",
+    "0x10 2": "The first entry, '0x10', is not a number.",
+    "1_0 2": "The first entry, '1_0', is not a number.",
+    "\u0661 2": "The first entry, '\u0661', is not a number.",
+    "e5 1": "The first entry, 'e5', is not a number.",
+    "1 -": "The second entry, '-', is not a number.",
+    "1,,2": "The second entry is empty.",
+    ",1 2": "The first entry is empty.",
+    "1 -1e101": "The second entry, '-1e101', is too large to compute with.",
+    "1 1e999": "The second entry, '1e999', is too large to compute with.",
+    "1 " + 30 * "\U0001d4b3": f"The second entry, '{20 * chr(0x1D4B3)}\u2026', is not a number.",
+    "3 3.0 3": "All 3 numbers are equal; a score needs numbers that differ.",
+    " ".join(["1"] * (MOST + 1)): f"There are {MOST + 1} entries; at most {MOST} are taken.",
+    **{
+        " ".join(["1"] * (count - 1) + ["x"]): f"The {which} entry, 'x', is not a number."
+        for count, which in [(10, "tenth"), (11, "11th"), (12, "12th"), (21, "21st"), (22, "22nd"), (23, "23rd"),
+                             (24, "24th"), (111, "111th"), (113, "113th"), (121, "121st"), (200, "200th")]
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", GOOD, ids=lambda text: repr(text[:20]))
+def test_numbers_are_read(node, text):
+    np.testing.assert_array_equal(read_numbers(text), GOOD[text])
+    assert node(OwnSample._esm, "(m, text) => Array.from(m.readNumbers(text))", text) == GOOD[text]
+
+
+@pytest.mark.parametrize("text", BAD, ids=lambda text: repr(text[:20]))
+def test_what_is_wrong_is_said_in_both_languages(node, text):
+    with pytest.raises(ValueError, match=re.escape(BAD[text])):
+        read_numbers(text)
+    found = node(OwnSample._esm, '(m, numbers) => m.evaluate({ activation: "relu", numbers })', text)
+    assert found["problem"] == BAD[text] and math.isnan(found["score"])
+    widget = OwnSample(numbers=text)
+    assert math.isnan(widget.score()) and BAD[text].replace("'", "&#x27;") in widget.fallback()
+
+
+def samples():
+    """Few and many, with ties, far from 0, tiny, huge, with an outlier, all negative, all positive."""
+    rng = np.random.default_rng(0)
+    yield from ([-1.0, 2.0], [0.0, 0.0, 1.0], [-3.0, -2.0, -1.0], [1e8, 1e8 + 1, 1e8 + 3], [1e-300, -1e-300, 3e-300])
+    yield from ([-1e100, 3e99, 1e100], [-0.75, -1.0, -0.5, -2.0, 0.1], [5.0, 5.0, 5.0, 5.0000001])
+    for size in (3, 10, 100, 3000):
+        yield from (rng.normal(0, 2, size).tolist(), [*rng.integers(-2, 4, size).tolist(), -1e5])
+        yield [*rng.standard_cauchy(size).tolist(), 1e4]
+
+
+def mismatches(node, module):
+    """Samples and activations where the JavaScript's number is not that of affscore."""
+    cases = [{"activation": name, "numbers": " ".join(map(repr, x))} for x in samples() for name in CHOICES]
+    found = node(module, "(m, cases) => cases.map(c => { const { score, mean, sd, negative } = m.evaluate(c);"
+                 "return { score, mean, sd, negative }; })", cases)  # fmt: skip
+    wrong = []
+    for case, got in zip(cases, found, strict=True):
+        x = read_numbers(case["numbers"])
+        want = affinity_score(x, CATALOGUE[case["activation"]](x).numpy(), covariance="empirical").item()
+        scaled = x / np.abs(x).max()
+        moments = np.abs(x).max() * np.array([scaled.mean(), scaled.std()])
+        right = (
+            np.isclose(got["score"], want, rtol=0, atol=1e-9, equal_nan=True)
+            and np.allclose([got["mean"], got["sd"]], moments, rtol=1e-9, atol=1e-12 * moments[1])
+            and got["negative"] == (x < 0).sum()
+        )
+        if not right:
+            wrong.append((case["activation"], x[:5], got, want))
+    return wrong
+
+
+def test_the_page_computes_what_python_computes(node):
+    assert mismatches(node, OwnSample._esm) == []
+    scores = [OwnSample(numbers=" ".join(map(repr, x))).score() for x in samples()]
+    assert any(map(math.isnan, scores)) and np.nanmin(scores) < 0.05 and np.nanmax(scores) == 1
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("value < 0)", "value <= 0)"),
+     (".sort();\n    const y", ";\n    const y"), ("value * value, 0) / values", "value, 0) / values"),
+     ("x.map(through(name)).sort()", "x.map(through(name))"), ("Math.abs(x) > 40", "false")],
+)  # fmt: skip
+def test_the_comparison_sees_a_wrong_line(node, right, wrong):
+    assert OwnSample._esm.count(right) == 1
+    changed = OwnSample._esm.replace(right, wrong)
+    # Only the picture needs the inputs in order: the score sorts them itself.
+    assert mismatches(node, changed) or drawn_gap(node, changed, "gelu") > 1e-3
+
+
+def drawn_gap(node, module, name):
+    """How far the score that one reads off the picture is from the score."""
+    state = {"activation": name, "numbers": OwnSample().numbers + " -0.2 -3"}
+    found = node(module, "(m, s) => { const { inputs, outputs } = m.evaluate(s);"
+                 "return [Array.from(inputs), Array.from(outputs)]; }", state)  # fmt: skip
+    inputs, outputs = np.array(found)
+    return abs(1 - math.sqrt(np.mean((inputs - outputs) ** 2) / 2) - OwnSample(**state).score())
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_the_score_is_the_gap_of_the_picture(node, name):
+    """1 minus the root mean square distance of the points from the line, over the square root of 2."""
+    assert drawn_gap(node, OwnSample._esm, name) < 1e-9
+
+
+def test_the_line_is_the_affine_image():
+    x = read_numbers(OwnSample().numbers)
+    y = np.maximum(x, 0)
+    image = affine_map(x, y, covariance="empirical")(x[:, None]).numpy()[:, 0]
+    np.testing.assert_allclose((image - y.mean()) / y.std(), (x - x.mean()) / x.std(), atol=1e-12)
+
+
+def test_a_constant_output_has_no_points():
+    widget = OwnSample(numbers="-1 -2 -4")
+    assert math.isnan(widget.score())
+    assert "undefined: the output is constant" in widget.fallback() and "h0" not in widget.fallback()
+    assert "3 negative (100 %, shaded)" in widget.fallback() and "h0" in OwnSample().fallback()
