@@ -1,21 +1,70 @@
 """The checks of the exercises."""
 
+import itertools
+
+import numpy as np
+import pytest
 import torch
 
+from affscore_book.kit.statistics import student_interval
 from affscore_book.similarity import exercises
-from affscore_book.similarity.figures import related_clouds
+from affscore_book.similarity.procrustes import procrustes
 
 
-def test_exercises(capsys):
-    x = related_clouds()["X"]
-    turn = torch.tensor([[1.0, -1.0], [1.0, 1.0]], dtype=torch.float64) / 2**0.5
-    signs = torch.tensor([1.0, -1.0])
-    old = ((answer, "each channel is an old one") for answer in (x, x.flip(1), -x, x * signs + 3))
-    slight = torch.tensor([[0.999, -0.0447], [0.0447, 0.999]], dtype=torch.float64)
-    cases = ((x @ turn, "Right"), (x**3, "linear CKA is"), (x @ slight, "G_ReLU-Procrustes is"), *old)
+@pytest.fixture(scope="module")
+def tables():
+    random = np.random.default_rng(0)
+    return exercises.two_tables(*(torch.from_numpy(np.maximum(random.normal(size=(112, 32, 2, 2)), 0)) for _ in "xy"))
+
+
+def null(x, y, group, count, seed):
+    random = np.random.default_rng(seed)
+    return [procrustes(x, y[random.permutation(len(y))], group, null=0).value for _ in range(count)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_null_of_the_right_measure_is_accepted(capsys, tables, seed):
+    x, y = tables
+    exercises.check_null(x, y, null(x, y, "orthogonal", 50 + 40 * seed, seed + 1))
+    assert capsys.readouterr().out.startswith("Right: ")
+    exercises.check_null(x, y, np.array(null(y, x, "orthogonal", 99, seed + 7)))  # x shuffled in place of y
+    assert capsys.readouterr().out.startswith("Right: ")
+
+
+def test_wrong_nulls_are_told_why(capsys, tables):
+    x, y = tables
+    value = procrustes(x, y, "orthogonal", null=0).value
+    cases = (
+        ([], "there are 0 values"),
+        (null(x, y, "orthogonal", 10, 0), "there are 10 values"),
+        (null(x, y, "relu", 99, 0), "this is the null of G_ReLU"),
+        ([value] * 99, "not values of orthogonal Procrustes"),  # the rows were not shuffled
+        ([procrustes(x, y.roll(1, 0), "orthogonal", null=0).value] * 99, "not values of"),  # one order, many times
+    )
     for answer, said in cases:
-        exercises.check_blind(x, answer)
+        exercises.check_null(x, y, answer)
         assert said in capsys.readouterr().out
+
+
+def test_the_jackknife_leaves_out_networks(capsys):
+    values = np.array([0.19, 0.12, 0.19, 0.09, 0.21, 0.07])
+    pairs = list(itertools.combinations(range(4), 2))
+    without = np.array([np.mean([v for v, pair in zip(values, pairs, strict=True) if i not in pair]) for i in range(4)])
+    half = 3.182 * np.sqrt(3 / 4 * ((without - without.mean()) ** 2).sum())
+    naive = student_interval(values)
+    cases = (
+        ((values.mean() - half, values.mean() + half), "Right"),
+        (naive[1:], "takes six pairs for six results"),
+        (naive, "give two numbers"),
+        ((0.0, 1.0), "Put the four v_i into the formula"),
+        ((values.mean() - half / 2, values.mean() + half / 2), "Put the four"),
+    )
+    for answer, said in cases:
+        exercises.check_jackknife(values, answer)
+        assert said in capsys.readouterr().out
+
+
+def test_other_exercises(capsys):
     one = torch.linspace(-1, 1, 101, dtype=torch.float64)[:, None]
     noise = torch.randn(101, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     for y, said in ((one**2, "Right"), (one.abs(), "Right"), (one**3, "linear CKA is"), (noise, "Laplace kernel is")):

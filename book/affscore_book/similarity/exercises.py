@@ -2,28 +2,60 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
+import numpy as np
+from torch import Tensor
+
 from affscore_book.kit.checks import report
-from affscore_book.similarity.channels import unit_channels
+from affscore_book.kit.statistics import over_pairs, student_interval
 from affscore_book.similarity.kernels import cka
 from affscore_book.similarity.procrustes import procrustes
 
 
-def check_blind(x: Any, y: Any) -> None:
-    """Is ``y`` made by mixing the channels of ``x``, the same for linear CKA, but not for G_ReLU-Procrustes?"""
-    linear, relu = cka(x, y, null=0).value, procrustes(x, y, null=0).value
-    old = (unit_channels(x).T @ unit_channels(y)).abs().amax(0) > 1 - 1e-9
+def two_tables(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Two tables of 12 rows, one number for each channel, from the features (n, C, H, W) of two networks."""
+    return first[:12].mean((2, 3)), second[100:112].mean((2, 3))
+
+
+def check_null(x: Tensor, y: Tensor, null: Any) -> None:
+    """Does ``null`` hold at least 50 values of orthogonal Procrustes for rows in random order?"""
+    null = np.asarray(null, dtype=np.float64).ravel()
+    ours = {group: procrustes(x, y, group, null=200) for group in ("orthogonal", "relu")}
+    value = ours["orthogonal"].value
     hint = ""
-    if linear < 0.999:
-        hint = f"linear CKA is {linear:.3f}; it should be above 0.999. What does it not see?"
-    elif bool(old.all()):
-        hint = "each channel is an old one, scaled, shifted or with its sign turned; mix the channels."
-    elif relu >= 0.8:
-        hint = f"G_ReLU-Procrustes is {relu:.3f}; it should be below 0.8. Mix more."
-    report(
-        "similarity-blind", not hint, "a rotation mixes the channels, and no matching of channels undoes that.", hint
-    )
+    if len(null) < 50:
+        hint = f"there are {len(null)} values; give at least 50, each with another order of the rows of y."
+    elif not _alike(null, ours["orthogonal"].null):
+        hint = "these are not values of orthogonal Procrustes for rows in random order."
+        if _alike(null, ours["relu"].null):
+            hint = "this is the null of G_ReLU; a rotation may not count here."
+    praise = f"{(null >= value).sum()} of your {len(null)} orders reach the value, {value:.3f}."
+    report("similarity-null", not hint, praise, hint)
+
+
+def _alike(null: np.ndarray, ours: np.ndarray) -> bool:
+    """Could both be draws of the same null? Their means and spreads are near each other."""
+    spread = ours.std(ddof=1)
+    error = spread * (1 / len(null) + 1 / len(ours)) ** 0.5
+    return bool(abs(null.mean() - ours.mean()) < 5 * error and 0.5 < null.std() / spread < 2)
+
+
+def check_jackknife(values: Any, interval: Any) -> None:
+    """Is ``interval`` (low, high) that of the jackknife over the four networks of six pairs?"""
+    table = np.full((4, 4), np.nan)
+    for (i, j), value in zip(itertools.combinations(range(4), 2), values, strict=True):
+        table[i, j] = table[j, i] = value
+    ours, ends = over_pairs(table)[1:], np.asarray(interval, dtype=np.float64).ravel()
+    hint = ""
+    if len(ends) != 2:
+        hint = "give two numbers, the lower end and the upper end."
+    elif np.allclose(ends, student_interval(values)[1:], atol=2e-3):
+        hint = "this takes six pairs for six results. Leave out one network at a time, with all its pairs."
+    elif not np.allclose(ends, ours, atol=2e-3):
+        hint = "with network i left out, the mean v_i of three pairs remains. Put the four v_i into the formula."
+    report("similarity-jackknife", not hint, f"{ours[0]:.2f} to {ours[1]:.2f}.", hint)
 
 
 def check_dependent(x: Any, y: Any) -> None:

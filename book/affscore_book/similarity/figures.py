@@ -10,10 +10,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from affscore.plots import BLUE, INK, ORANGE, SKY, VERMILION, panels, styled
-from affscore_book.similarity.channels import unit_channels
 from affscore_book.similarity.concepts import Concepts
-from affscore_book.similarity.dissection import Rotation
-from affscore_book.similarity.kernels import centred_gram, cka, gram
+from affscore_book.similarity.kernels import centred_gram, gram
 from affscore_book.similarity.procrustes import procrustes
 from affscore_book.similarity.study import PAPER_TABLE_2, SimilarityStudy
 
@@ -21,12 +19,9 @@ __all__ = [
     "plot_concepts",
     "plot_floor",
     "plot_maps",
-    "plot_normalised_cka",
     "plot_procrustes",
-    "plot_related",
     "plot_rotation_curves",
     "plot_tables",
-    "related_clouds",
 ]
 
 NAMES = {
@@ -35,36 +30,6 @@ NAMES = {
     "orthogonal": "orthogonal Procrustes",
 }
 COLOUR = {"relu": VERMILION, "relu_uncentred": ORANGE, "orthogonal": BLUE}
-
-
-def related_clouds() -> dict[str, Tensor]:
-    """Features of two channels, moved by an element of G_ReLU, rotated, and drawn anew; float64, each (150, 2)."""
-    generator = torch.Generator().manual_seed(0)
-    mixed = torch.tensor([[1.0, 0.7], [0.0, 0.7]], dtype=torch.float64)
-    draws = (torch.randn(150, 2, generator=generator, dtype=torch.float64) for _ in range(2))
-    x, other = (torch.relu(z @ mixed + 0.3) for z in draws)
-    turn = torch.from_numpy(Rotation([[0.0, -1.0], [1.0, 0.0]]).power(0.4))
-    return {
-        "X": x,
-        "channels swapped\nand rescaled": x[:, [1, 0]] * torch.tensor([1.5, 0.5], dtype=torch.float64),
-        "rotated": x @ turn,
-        "independent": other,
-    }
-
-
-@styled
-def plot_related(clouds: dict[str, Tensor]) -> None:
-    """Clouds of two channels, coloured by sample, with two similarities to the first."""
-    _, axes = panels(2, 2, height=7.4)
-    first = next(iter(clouds.values()))
-    colour = torch.atan2(first[:, 1], first[:, 0]) + 0.1 * first.sum(1)
-    for panel, (name, cloud) in zip(axes, clouds.items(), strict=True):
-        panel.scatter(cloud[:, 0], cloud[:, 1], c=colour, cmap="viridis", s=22)
-        panel.axhline(0, color=INK, linewidth=1)
-        panel.axvline(0, color=INK, linewidth=1)
-        panel.set_aspect("equal", "datalim")
-        relu, orthogonal = (procrustes(first, cloud, group, null=0).value for group in ("relu", "orthogonal"))
-        panel.set(title=name, xlabel=f"G_ReLU {relu:.2f}\northogonal {orthogonal:.2f}", xticks=[], yticks=[])
 
 
 @styled
@@ -106,21 +71,6 @@ def plot_floor(counts: Sequence[int] = (8, 16, 32, 64, 128, 256, 512, 1024), d: 
     axes.set_xticks(counts, [str(n) for n in counts])
     axes.set(ylim=(0, 1), xlabel=f"samples n ({d} channels)", ylabel="similarity of\nindependent features")
     axes.legend(loc="upper right")
-
-
-@styled
-def plot_normalised_cka(x: np.ndarray) -> None:
-    """CKA of features with their rotation by Q^alpha, as defined and with channels normalised first."""
-    _, (axes,) = panels(1, 1, height=4.2)
-    alphas = (0, 0.2, 0.4, 0.6, 0.8, 1)
-    rotation = Rotation.random(x.shape[1], 0)
-    turned = [x @ rotation.power(alpha) for alpha in alphas]
-    right = [cka(x, y, null=0).value for y in turned]
-    wrong = [cka(unit_channels(x), unit_channels(y), null=0).value for y in turned]
-    axes.plot(alphas, right, "o-", color=BLUE, markersize=8, label="linear CKA")
-    axes.plot(alphas, wrong, "s--", color=ORANGE, markersize=8, label="channels normalised first")
-    axes.set(ylim=(0, 1.05), xlabel="power α of the rotation", ylabel="CKA(X, X Q^α)")
-    axes.legend(loc="lower left")
 
 
 @styled
