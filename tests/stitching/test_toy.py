@@ -1,0 +1,104 @@
+"""The small networks: twins compute the same function, and the stitches are the best of their kind."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from affscore_book.stitching.toy import (
+    PAIRS,
+    WIDTH,
+    load_toys,
+    permuted_twin,
+    toy_features,
+    toy_outputs,
+    toy_stitch,
+    turned_twin,
+)
+
+FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "stitching"
+
+
+def network(seed):
+    random = np.random.default_rng(seed)
+    shapes = ((WIDTH, 2), (WIDTH, WIDTH), (1, WIDTH))
+    # Small weights and biases of about 1: every unit is alive.
+    return {"weights": [0.4 * random.normal(size=shape) for shape in shapes],
+            "biases": [1 + 0.1 * random.normal(size=shape[0]) for shape in shapes]}  # fmt: skip
+
+
+NET, POINTS = network(0), np.random.default_rng(1).normal(size=(60, 2))
+ORDERS = np.array([np.random.default_rng(2).permutation(WIDTH), np.random.default_rng(3).permutation(WIDTH)])
+SCALES = np.random.default_rng(4).uniform(0.5, 2, (2, WIDTH))
+TWIN, TURNED = permuted_twin(NET, ORDERS, SCALES), turned_twin(NET)
+
+
+def whole(net, cut):
+    return toy_outputs(net, toy_features(net, POINTS, cut), cut)
+
+
+@pytest.mark.parametrize("cut", [1, 2])
+@pytest.mark.parametrize("other", [NET, TWIN, TURNED], ids=["itself", "twin", "turned"])
+def test_a_cut_changes_nothing_and_twins_compute_the_same(cut, other):
+    hidden = np.maximum(POINTS @ NET["weights"][0].T + NET["biases"][0], 0)
+    hidden = np.maximum(hidden @ NET["weights"][1].T + NET["biases"][1], 0)
+    wanted = (hidden @ NET["weights"][2].T + NET["biases"][2])[:, 0]
+    np.testing.assert_allclose(whole(other, cut), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("cut", [1, 2])
+@pytest.mark.parametrize(
+    ("other", "exact"), [(TWIN, ["g_relu", "full"]), (TURNED, ["orthogonal", "full"])], ids=["twin", "turned"]
+)
+def test_a_twin_is_recovered_by_the_stitches_that_hold_its_change(other, cut, exact):
+    x, y = toy_features(NET, POINTS, cut), toy_features(other, POINTS, cut)
+    kinds = ("none", "permutation", "g_relu", "orthogonal", "rank 1", "rank 2", "full")
+    gaps = {kind: np.abs(x @ toy_stitch(kind, x, y).T - y).max() for kind in kinds}
+    assert [kind for kind in kinds if gaps[kind] < 1e-8] == exact
+    planted = SCALES[cut - 1][:, None] * np.eye(WIDTH)[ORDERS[cut - 1]] if other is TWIN else np.array(TURNED["turn"])
+    np.testing.assert_allclose(toy_stitch(exact[0], x, y), planted, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("kind", "belongs"),
+    [
+        ("permutation", lambda m: sorted(map(tuple, m)) == sorted(map(tuple, np.eye(WIDTH)))),
+        ("g_relu", lambda m: (m >= 0).all() and ((m > 0).sum(0) == 1).all() and ((m > 0).sum(1) == 1).all()),
+        ("orthogonal", lambda m: np.allclose(m @ m.T, np.eye(WIDTH))),
+        ("rank 1", lambda m: np.linalg.matrix_rank(m, tol=1e-9) == 1),
+        ("rank 2", lambda m: np.linalg.matrix_rank(m, tol=1e-9) == 2),
+    ],
+)
+def test_a_stitch_lies_in_its_set_and_a_small_step_in_the_set_does_no_better(kind, belongs):
+    x, y = toy_features(NET, POINTS, 2), toy_features(network(5), POINTS, 2)
+    matrix = toy_stitch(kind, x, y)
+    assert belongs(matrix)
+    if kind == "permutation":
+        return
+    random = np.random.default_rng(6)
+    for _ in range(50):
+        # A rotation from the left, or a factor a row, keeps every one of the sets.
+        skew = 0.01 * random.normal(size=(WIDTH, WIDTH))
+        skew -= skew.T
+        step = (
+            np.diag(1 + 0.1 * random.normal(size=WIDTH)) if kind == "g_relu" else np.linalg.qr(np.eye(WIDTH) + skew)[0]
+        )
+        step = step * np.sign(np.diag(step))
+        assert ((y - x @ (step @ matrix).T) ** 2).sum() >= ((y - x @ matrix.T) ** 2).sum()
+
+
+def test_the_script_makes_what_the_loader_reads(tmp_path):
+    file = tmp_path / "toy.json"
+    subprocess.run([sys.executable, FOLDER / "toy.py", "--smoke", "--out", file], check=True, capture_output=True)
+    new, stored = load_toys(file), load_toys(FOLDER / "toy.json")
+    for toys in (new, stored):
+        assert set(toys["learned"]) == set(PAIRS)
+        assert {name for pair in PAIRS.values() for name in pair} == set(toys["networks"])
+    assert new["fit"] == stored["fit"] and new["test"] == stored["test"]
+    assert len(json.dumps(stored)) < 16_000  # it is part of the page
+    file.write_text("{}")
+    with pytest.raises(ValueError, match="not a complete file"):
+        load_toys(file)

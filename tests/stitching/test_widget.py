@@ -1,0 +1,104 @@
+"""The moving picture of the chapter: JavaScript computes what Python computes, and shows what the chapter says."""
+
+import itertools
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from affscore_book import stitching
+from affscore_book.kit.bundle import bundle
+from affscore_book.stitching.toy import PAIRS, load_toys
+from affscore_book.stitching.widget import CUTS, STITCHES, TwoNetworks
+
+TOYS = load_toys(Path(__file__).resolve().parents[2] / "book" / "data" / "stitching" / "toy.json")
+STATES = [TwoNetworks(toys=TOYS, pair=p, cut=c, stitch=s) for p, c, s in itertools.product(PAIRS, CUTS, STITCHES)]
+PROGRAM = """(m, [toys, states]) => states.map((state) => {
+  const { score, penalty, share, matrix, alone } = m.evaluate({ toys, ...state });
+  return { score, penalty, share, matrix, alone };
+})"""
+
+
+def test_every_state_has_the_stitch_and_the_penalty_of_python(node):
+    states = [{"pair": w.pair, "cut": w.cut, "stitch": w.stitch} for w in STATES]
+    for widget, found in zip(STATES, node(TwoNetworks._esm, PROGRAM, [TOYS, states]), strict=True):
+        name = repr(widget)
+        assert found["score"] == widget.score(), name
+        np.testing.assert_allclose([found["score"], *found["alone"]], widget.accuracies(), err_msg=name)
+        np.testing.assert_allclose(found["penalty"], widget.penalty(), atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(found["matrix"], widget.matrix(), rtol=1e-6, atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(found["share"], widget.explained(), rtol=1e-6, atol=1e-9, err_msg=name)
+
+
+def test_singular_values_are_those_of_numpy(node):
+    random = np.random.default_rng(0)
+    source = bundle(Path(stitching.__file__).with_name("toy_stitches.js"))
+    square, flat = random.normal(size=(8, 8)), random.normal(size=(9, 2)) @ random.normal(size=(2, 5))
+    for matrix in (square, flat, np.diag([1e-9, 1.0, 1e3]), np.zeros((3, 3))):
+        found = node(source, "(m, a) => m.svd(a)", matrix.tolist())
+        u, s, v = (np.array(found[key]) for key in "usv")
+        np.testing.assert_allclose(s, np.linalg.svd(matrix, compute_uv=False), atol=1e-12, rtol=1e-12)
+        np.testing.assert_allclose((u.T * s) @ v, matrix, atol=1e-12)
+
+
+def penalty(pair, cut, stitch):
+    return TwoNetworks(toys=TOYS, pair=pair, cut=cut, stitch=stitch).penalty()
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_stitch_costs_nothing_where_it_holds_the_planted_change(cut):
+    exact = {"twin": ["g_relu", "full"], "turned": ["orthogonal", "full"]}
+    for pair, kinds in exact.items():
+        costs = {kind: penalty(pair, cut, kind) for kind in STITCHES if kind != "learned"}
+        assert [kind for kind in costs if costs[kind] == 0] == kinds
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_low_penalty_does_not_need_a_trained_network(cut):
+    """In closed form from an untrained first half; learned on the labels also into an untrained second half."""
+    first = TwoNetworks(toys=TOYS, pair="untrained_first", cut=cut)
+    assert first.accuracies()[1] == 0.5 and first.score() >= 0.95 and first.penalty() < -20
+    second = TwoNetworks(toys=TOYS, pair="untrained_second", cut=cut)
+    assert second.accuracies()[2] == second.score() == 0.5 and second.explained() > 0.8
+    learned = TwoNetworks(toys=TOYS, pair="untrained_second", cut=cut, stitch="learned")
+    assert learned.score() >= 0.95 and learned.explained() < 0
+
+
+def test_without_networks_there_is_no_score():
+    widget = TwoNetworks()
+    assert np.isnan(widget.score()) and "no networks" in widget.fallback()
+    assert repr(TwoNetworks(toys=TOYS)) == "TwoNetworks(5 networks, 'seed', 'second', 'full')"
+
+
+# A stand-in for the page's elements: what render() draws, by class.
+DRAW = """async (m, state) => {
+  const made = [];
+  const node = (tag) => ({
+    tag, attributes: {}, children: [], dataset: {}, namespaceURI: tag === "svg" ? "http://www.w3.org/2000/svg" : "",
+    setAttribute(name, value) { this.attributes[name] = String(value); },
+    appendChild(child) { this.children.push(child); child.namespaceURI ||= this.namespaceURI; return child; },
+    replaceChildren() {}, addEventListener() {},
+  });
+  const make = (tag) => { const one = node(tag); made.push(one); return one; };
+  globalThis.document = { createElement: make, createElementNS: (_, tag) => make(tag) };
+  m.default.render({ model: { get: (name) => state[name], on() {} }, el: node("div") });
+  return made.filter(({ tag }) => tag === "path").map(({ attributes }) => [attributes.class, attributes.d]);
+}"""
+
+
+@pytest.mark.parametrize("widget", STATES[6::11], ids=repr)
+def test_the_static_picture_draws_what_the_page_draws(node, widget):
+    live = node(TwoNetworks._esm, DRAW, widget.state())
+    static = re.findall(r'<path class="([\w-]+)"[^>]* d="([^"]*)"', widget.fallback())
+    assert {"region", "curve", "moon-dots", "positive"} <= {name for name, _ in live}
+    for name, path in live:
+        assert any(name == other and same(path, drawn) for other, drawn in static), (name, path[:80])
+
+
+def same(one, other):
+    """Paths with the same strokes, whose numbers differ by less than a tenth and a half of a pixel."""
+    number = r"-?\d+(?:\.\d+)?"
+    values = [np.array(re.findall(number, path), dtype=float) for path in (one, other)]
+    shapes = [re.sub(number, "0", path).replace(" ", "") for path in (one, other)]
+    return shapes[0] == shapes[1] and np.abs(values[0] - values[1]).max(initial=0) < 0.15
