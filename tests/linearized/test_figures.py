@@ -14,25 +14,18 @@ from affscore_book.linearized import figures
 from affscore_book.linearized.paths import path_lengths
 from affscore_book.linearized.results import load_runs
 from affscore_book.linearized.trunks import load_trunks, with_mlp
-from affscore_book.relu_1d.exact import gaussian_input
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "linearized"
 RUNS = load_runs(FOLDER)
 TRUNKS = with_mlp(load_trunks(FOLDER), RUNS)
 LENGTHS = path_lengths(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), torch.zeros(1, 2))
 DRAWN = {
-    figures.plot_bending: (),
     figures.plot_prior: (),
     figures.plot_path_lengths: (LENGTHS,),
-    figures.plot_learned_slopes: ({"relu": torch.tensor([0.2, 1.0, -0.1])},),
     figures.plot_starts: (RUNS,),
     figures.plot_gaps: (RUNS, {"mlp, late": ("mlp", "base", "late")}),
     figures.plot_collapse: (RUNS,),
     figures.plot_trajectory: (RUNS, "mlp"),
-    figures.plot_survivors: (RUNS, "plain"),
-    figures.plot_cores: (RUNS, {"plain": ("plain", "base")}),
-    figures.plot_baselines: (RUNS,),
-    figures.plot_score_along_slope: (),
     figures.plot_dimension: (RUNS,),
     figures.plot_predictors: (RUNS,),
     figures.plot_slope_shares: (RUNS,),
@@ -62,15 +55,6 @@ def test_the_gaps_are_those_of_the_runs_with_students_interval():
     dots, mean = axes.lines[:2]
     np.testing.assert_allclose(dots.get_xdata(), gaps)
     assert mean.get_xdata() == pytest.approx(np.mean(gaps))
-
-
-def test_survivors_are_shares_of_channels_by_strength_and_layer():
-    axes = draw(figures.plot_survivors).axes[0]
-    (image,) = axes.images
-    strength = RUNS.strengths("plain")[1]
-    runs = RUNS.select("plain", start="late", strength=strength)
-    shares = [[100 * np.mean(np.array(slopes) != 1) for slopes in run["slopes"].values()] for run in runs]
-    np.testing.assert_allclose(image.get_array()[1], np.mean(shares, axis=0), atol=1e-9)
 
 
 def test_accuracy_lost_is_that_of_the_network_without_a_prior_less_the_runs():
@@ -103,10 +87,3 @@ def test_cores_stand_over_their_trunks():
         assert list(whole.get_ydata()) == [trunk[which] for trunk in trunks]
         expected = [np.mean([sizes[0, which] for sizes in TRUNKS[trunk].values()]) for trunk in trunks]
         np.testing.assert_allclose(means.get_ydata(), expected)
-
-
-def test_the_score_along_the_slope_is_the_exact_one():
-    (axes,) = draw(figures.plot_score_along_slope).axes
-    slopes, scores = axes.lines[2].get_data()
-    exact = [float(gaussian_input(0.0, 1.0, "leaky_relu", slope=torch.tensor(float(a))).score) for a in slopes[::25]]
-    np.testing.assert_allclose(scores[::25], exact, atol=1e-6)

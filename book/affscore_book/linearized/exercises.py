@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
+import numpy as np
+from scipy.stats import bootstrap
 from torch import Tensor, nn
 
 from affscore_book.kit.checks import report
+from affscore_book.kit.statistics import student_interval
 from affscore_book.linearized.paths import path_lengths
+from affscore_book.linearized.results import LinearizedRuns
 from affscore_book.linearized.slopes import symmetry_dimension
-
-
-def check_napl(value: float) -> None:
-    """NAPL of three identity-skip blocks whose inner ReLU is linear in half of its channels, with a ReLU after each."""
-    if math.isclose(value, 6):
-        hint = "that is the longest path. How long is the skip of a block, and what is the mean of it and the branch?"
-    elif math.isclose(value, 4.5):
-        hint = "the units after the addition all count, but in the branch only half of them are non-linear."
-    else:
-        hint = "each block adds half of its branch's p (skip or branch, each with 1/2) and the p after the addition."
-    report("linearized-blocks", math.isclose(value, 3.75), "three times 0.5 / 2 + 1.", hint)
 
 
 def check_longer(network: nn.Module, inputs: Tensor) -> None:
@@ -63,11 +54,24 @@ def check_count(count: int) -> None:
     )
 
 
-def check_matrices(count: int) -> None:
-    """Weight matrices that remain of an MLP of seven when the last four of its six activations are all linear."""
+def check_bootstrap(interval: tuple[float, float], study: LinearizedRuns) -> None:
+    """Is ``(low, high)`` the bootstrap's 95 % interval of how far the MLP's late gap is above its middle gap?"""
+    late, middle = study.gap("mlp"), study.gap("mlp", first="middle")
+    difference = np.array([late[seed] - middle[seed] for seed in late])
+    right = bootstrap((difference,), np.mean, method="percentile", rng=0).confidence_interval
+    low, high = interval
+    near = np.abs(np.array([low, high]) - right) < 0.03
+    if np.allclose((low, high), student_interval(difference)[1:], atol=0.01):
+        hint = "that is Student's interval. What do the means of networks drawn with replacement say?"
+    elif near.any():
+        hint = "one end is right. Take the middle 95 % of the means: cut off 2.5 % on each side."
+    elif abs((low + high) / 2 - difference.mean()) < 0.03:
+        hint = "it lies in the right place. Draw as many networks as there are, and both gaps of a network together."
+    else:
+        hint = f"the mean of late less middle is {difference.mean():.2f}, and the interval should hold it."
     report(
-        "linearized-matrices",
-        count == 3,
-        "two activations are left, so there are three matrices.",
-        f"between {count} matrices there are {count - 1} activations; how many layers are still non-linear?",
+        "linearized-bootstrap",
+        bool(near.all()),
+        "0 is inside, so eight networks leave it undecided whether late is better than middle.",
+        hint,
     )

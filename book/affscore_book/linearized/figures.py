@@ -6,36 +6,26 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
-import torch
 from matplotlib.ticker import MaxNLocator
-from torch import Tensor
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.kit.statistics import student_interval
 from affscore_book.linearized.paths import PathLengths
-from affscore_book.linearized.results import LinearizedRuns, linear_share, survivors_of
+from affscore_book.linearized.results import LinearizedRuns, linear_share
 from affscore_book.linearized.slopes import symmetry_dimension
 from affscore_book.linearized.training import CYCLES, STARTS
 from affscore_book.linearized.trunks import Size
-from affscore_book.relu_1d.exact import gaussian_input
 
 __all__ = [
-    "plot_baselines",
-    "plot_bending",
     "plot_collapse",
-    "plot_cores",
     "plot_dimension",
     "plot_gaps",
-    "plot_learned_slopes",
     "plot_path_lengths",
     "plot_predictors",
     "plot_prior",
-    "plot_score_along_slope",
     "plot_slope_shares",
     "plot_starts",
-    "plot_survivors",
     "plot_trajectory",
     "plot_trunks",
 ]
@@ -76,18 +66,6 @@ def _finite(values: Mapping[int, float]) -> list[float]:
 
 
 @styled
-def plot_bending() -> None:
-    """One channel for several slopes: from ReLU to a straight line."""
-    _, (axes,) = panels(height=3.8)
-    x = np.linspace(-2, 2, 201)
-    for slope, shade in zip((0.0, 0.25, 0.5, 0.75, 1.0), np.linspace(0, 0.85, 5), strict=True):
-        colour = matplotlib.colormaps["viridis"](shade)
-        axes.plot(x, np.maximum(x, 0) + slope * np.minimum(x, 0), color=colour, label=f"a = {slope:g}")
-    axes.set(xlabel="input x of the channel", ylabel="output")
-    axes.legend()
-
-
-@styled
 def plot_path_lengths(lengths: PathLengths) -> None:
     """How long the paths of a network are, when all count the same and when each addition chooses first."""
     _, (axes,) = panels(height=3.8)
@@ -112,19 +90,6 @@ def plot_prior() -> None:
     axes[0].set(xlabel="slope a", ylabel="prior", xticks=[0, 0.5, 1])
     axes[1].set(xlabel="slope a", ylabel="pull towards 1", ylim=(0, 5), xticks=[0, 0.5, 1])
     _legend(axes[0], 3)
-
-
-@styled
-def plot_learned_slopes(slopes: Mapping[str, Tensor]) -> None:
-    """The slopes of every layer after training, a dot for each channel."""
-    _, (axes,) = panels(height=3.8)
-    across = np.concatenate([at + np.linspace(-0.36, 0.36, len(a)) for at, a in enumerate(slopes.values(), start=1)])
-    ordered = torch.cat([values.sort().values.cpu() for values in slopes.values()])
-    axes.plot(across[ordered != 1], ordered[ordered != 1], "o", color=BLUE, markersize=5, label="learned")
-    axes.plot(across[ordered == 1], ordered[ordered == 1], "s", color=VERMILION, markersize=5, label="fixed")
-    axes.set_xticks(range(1, len(slopes) + 1))
-    axes.set(xlabel="activation, from the input on (channels sorted)", ylabel="slope a")
-    _above(axes)
 
 
 @styled
@@ -231,47 +196,6 @@ def plot_trajectory(study: LinearizedRuns, network: str) -> None:
 
 
 @styled
-def plot_survivors(study: LinearizedRuns, network: str) -> None:
-    """Share of non-linear channels by layer and strength in late runs, mean over seeds."""
-    strengths = study.strengths(network)
-    table = []
-    for strength in strengths:
-        runs = study.select(network, start="late", strength=strength)
-        shares = [[count / len(run["slopes"][name]) for name, count in survivors_of(run).items()] for run in runs]
-        table.append(100 * np.mean(shares, axis=0))
-    figure, (axes,) = panels(height=4.4)
-    shown = axes.imshow(table, aspect="auto", cmap="viridis", vmin=0, vmax=100)
-    for (i, j), value in np.ndenumerate(np.array(table)):
-        axes.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=11, color="white" if value < 60 else "black")
-    axes.grid(False)
-    axes.set_yticks(range(len(strengths)), [f"{strength:g}" for strength in strengths])
-    axes.set_xticks(range(0, len(table[0]), 2), [str(number) for number in range(1, len(table[0]) + 1, 2)])
-    axes.set(xlabel="activation, from the input on", ylabel="strength of the prior")
-    figure.colorbar(shown, ax=axes, location="top", aspect=40, label="non-linear channels (%)")
-
-
-@styled
-def plot_cores(study: LinearizedRuns, groups: Mapping[str, tuple[str, str]]) -> None:
-    """Effective width and depth of what late runs leave, by strength; groups by label: network and task."""
-    _, axes = panels(2, 1, height=6.8, sharex=True)
-    of_networks = len({network for network, _ in groups.values()}) > 1
-    for label, (network, task) in groups.items():
-        colour, mark = LOOKS[network if of_networks else task]
-        cores = study.cores(network, task)
-        for which, panel in enumerate(axes):
-            points = [(strength, size[which]) for strength, sizes in cores.items() for size in sizes]
-            panel.plot(*np.array(points).T, mark, color=colour, markersize=5, alpha=0.5)
-            means = [np.mean([size[which] for size in sizes]) for sizes in cores.values()]
-            panel.plot(list(cores), means, "-", color=colour, linewidth=1.8)
-        axes[0].plot([], [], f"{mark}-", color=colour, label=label)
-    axes[0].set(ylabel="effective width", ylim=(0, None))
-    axes[1].set(ylabel="effective depth", ylim=(0, None), xlabel="strength of the prior", xscale="log")
-    axes[1].set_xticks(list(cores), [f"{strength:g}" for strength in cores])
-    axes[1].minorticks_off()
-    _legend(axes[0], 2)
-
-
-@styled
 def plot_trunks(cores: Mapping[Size, Mapping[int, np.ndarray]], strengths: Sequence[float]) -> None:
     """Effective size of cores against the size of their trunks, a mark a run, of trunks of depth 6 or of width 64."""
     _, axes = panels(2, 2, height=7, sharex="col", sharey="row")
@@ -297,33 +221,6 @@ def plot_trunks(cores: Mapping[Size, Mapping[int, np.ndarray]], strengths: Seque
         axes[2 * at].set_ylabel(f"effective {name} of the core")
         axes[2 + at].set_xlabel(f"{name} of the trunk")
     _legend(axes[0], 2)
-
-
-@styled
-def plot_baselines(study: LinearizedRuns) -> None:
-    """Accuracy against NAPL: linearised networks, and networks that had only some of the activations from the start."""
-    _, axes = panels(2, 1, height=7.8)
-    for panel, network in zip(axes, ("plain", "residual"), strict=True):
-        late = study.select(network, start="late")
-        kept = [run for run in study.select(network) if "kept" in run]
-        for runs, colour, mark, label in ((late, BLUE, "o", "linearised late"), (kept, INK, "X", "baseline")):
-            panel.plot(*_points(runs).T, mark, color=colour, markersize=7, alpha=0.7, label=label)
-        panel.set(title=network, ylabel="accuracy (%)")
-    axes[-1].set_xlabel("NAPL: non-linear units on a path")
-    _legend(axes[0], 2)
-
-
-@styled
-def plot_score_along_slope() -> None:
-    """Exact affinity score of a channel with slope a for Gaussian input of several means and standard deviation 1."""
-    _, (axes,) = panels(height=4.2)
-    a = torch.linspace(0, 1, 101, dtype=torch.float64)
-    looks = ((VERMILION, "-"), (ORANGE, "--"), (INK, "-."), (SKY, ":"), (BLUE, (0, (5, 1, 1, 1))))
-    for mean, (colour, style) in zip((-2, -1, 0, 1, 2), looks, strict=True):
-        scores = gaussian_input(mean, 1.0, "leaky_relu", slope=a).score
-        axes.plot(a, scores, linestyle=style, color=colour, label=f"mean {mean}".replace("-", "−"))
-    axes.set(xlabel="slope a", ylabel="affinity score")
-    axes.legend()
 
 
 @styled
