@@ -7,7 +7,7 @@ import importlib.util
 import json
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from torch import nn
 
 from affscore_book.decade import training
 from affscore_book.decade.networks import SETTINGS, build
+from affscore_book.decade.pretext import TASKS
 from affscore_book.decade.training import (
     CANDIDATES,
     FLOORS,
@@ -31,7 +32,7 @@ from affscore_book.decade.training import (
     measure_norm,
     snapshot_steps,
 )  # fmt: skip
-from affscore_book.kit.training import accuracy, load_weights, save_weights
+from affscore_book.kit.training import Images, accuracy, load_weights, save_weights
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "decade"
 
@@ -179,7 +180,7 @@ def test_the_recipe_is_what_the_rule_says_of_the_stored_trials():
     trials = json.loads((FOLDER / "recipe.json").read_text(encoding="utf-8"))["trials"]
     tried = [Recipe(**{key: trial[key] for key in asdict(RECIPE)}) for trial in next(iter(trials.values()))]
     assert tuple(tried) == CANDIDATES
-    assert {SETTINGS[name].family for name in trials} == set(FLOORS)
+    assert {SETTINGS[name].family for name in trials} == {"convolutional", "transformer"}
     assert choose_recipe(trials) == RECIPE
 
 
@@ -225,6 +226,9 @@ def test_the_script_trains_what_is_missing_and_measures_it(script, data, tmp_pat
         calls = signatures["pools"]["spatial"]["calls"]
         assert all(len(values["scores"]) == len(calls) for state in states.values() for values in state.values())
         assert states["start"] != states["start, norm measured"] and "cka" in states["trained"]["spatial"]
+        assert signatures["validation"].keys() == states.keys()
+        (batch,) = states["trained"]["spatial"]["batches"]  # 40 images make one
+        assert batch == states["trained"]["spatial"]["scores"]
     assert not list(tmp_path.rglob("*.checkpoint")) and not list(tmp_path.rglob("*.part"))
     before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
     script.main(["train", "--epochs", "2", *options])
@@ -239,9 +243,23 @@ def test_the_script_trains_what_is_missing_and_measures_it(script, data, tmp_pat
 def test_the_work_is_done_in_the_order_of_the_seeds(script, tmp_path):
     arguments = script.argparse.Namespace(out=tmp_path, seeds=None, only=None)
     order = [(files.seed, files.name) for files in script.jobs(arguments)]
-    assert len(order) == len(set(order)) == 3 * len(SETTINGS) + 12
+    assert len(order) == len(set(order)) == 3 * (len(SETTINGS) + len(TASKS)) + 12
     assert [seed for seed, _ in order] == sorted(seed for seed, _ in order)
-    assert [name for seed, name in order if seed == 1] == list(SETTINGS)
+    assert [name for seed, name in order if seed == 1][: len(SETTINGS)] == list(SETTINGS)
+
+
+def test_a_network_is_taught_without_labels_and_judged_by_its_last_layer(script, data, tmp_path, monkeypatch):
+    images = data.train.images
+    data = replace(data, train=Images(images, torch.arange(len(images)) % 10))  # one label for each output
+    monkeypatch.setattr(script, "colour_data", lambda root: data)
+    monkeypatch.setattr(script.subprocess, "run", lambda command, check: None)
+    name = "resnet18 rotation"
+    script.main(["train", "--out", str(tmp_path), "--only", name, "--seeds", "0", "--epochs", "1", "--smoke"])
+    result = json.loads((tmp_path / "results" / "resnet18-rotation-0.json").read_text())
+    assert (result["network"], result["family"]) == (name, "without labels")
+    network = build("resnet18", seed=5)
+    load_weights(network, tmp_path / "weights" / "resnet18-rotation-0.safetensors")
+    assert accuracy(network, data, data.test) == result["accuracy_stored"]
 
 
 def test_what_another_process_works_on_is_left_to_it(script, data, tmp_path, monkeypatch):
@@ -269,7 +287,7 @@ def test_what_another_process_works_on_is_left_to_it(script, data, tmp_path, mon
 def test_every_stored_network_reaches_the_floor_and_keeps_it_in_half_precision():
     for file in sorted((FOLDER / "results").glob("*.json")):
         result = json.loads(file.read_text(encoding="utf-8"))
-        assert file.stem == f"{result['network']}-{result['seed']}"
+        assert file.stem == f"{result['network']}-{result['seed']}".replace(" ", "-")
         assert result["accuracy"] >= FLOORS[result["family"]], file.stem
         assert result["accuracy_stored"] == pytest.approx(result["accuracy"], abs=0.001), file.stem
         assert Recipe(**result["recipe"]) == RECIPE and len(result["history"]) == 8 and result["images"] == 55_000
@@ -279,5 +297,5 @@ def test_stored_weights_fit_their_networks_and_are_small():
     weights = sorted((FOLDER / "weights").glob("*.safetensors"))
     assert sum(file.stat().st_size for file in weights) < 13e6
     for file in weights:
-        name = file.stem.removesuffix("-0")
-        assert load_weights(build(name), file)["network"] == name
+        name = file.stem.removesuffix("-0").replace("-", " ")
+        assert load_weights(build(name.split()[0]), file)["network"] == name

@@ -30,6 +30,7 @@ from torch import nn
 from affscore import signature
 from affscore.engine import versions
 from affscore_book.decade.networks import SETTINGS, build
+from affscore_book.decade.pretext import TASKS, probe
 from affscore_book.decade.training import (
     CANDIDATES,
     FLOORS,
@@ -48,9 +49,12 @@ FOLDER = Path(__file__).parent
 TRIED = ("resnet18", "vit_8")
 #: Seeds of a network; an interval from three is wide.
 SEEDS, MANY_SEEDS = 3, {"resnet18": 9, "vgg11_bn": 9}
-#: One of each main era is also measured during its training.
-FOLLOWED = ("alexnet", "vgg11_bn", "resnet18", "mobilenet_v2", "vit_8", "convnext")
-PROBE = 512
+#: One of each main era is also measured during its training, and one with and without batch norm.
+FOLLOWED = ("alexnet", "vgg11", "vgg11_bn", "resnet18", "mobilenet_v2", "vit_8", "convnext")
+PROBE, BATCHES = 512, 8
+#: The residual network that is taught without labels as well, under names such as "resnet18 simclr".
+TAUGHT = "resnet18"
+NAMES = (*SETTINGS, *(f"{TAUGHT} {task}" for task in TASKS))
 
 
 class Files:
@@ -58,10 +62,12 @@ class Files:
 
     def __init__(self, out: Path, name: str, seed: int) -> None:
         self.name, self.seed = name, seed
-        self.work = out / "work" / f"{name}-{seed}"
-        self.result = out / "results" / f"{name}-{seed}.json"
-        self.signatures = out / "signatures" / f"{name}-{seed}.json"
-        self.weights = out / ("work" if seed else "weights") / f"{name}-{seed}.safetensors"
+        self.setting, _, self.task = name.partition(" ")
+        stem = f"{name}-{seed}".replace(" ", "-")
+        self.work = out / "work" / stem
+        self.result = out / "results" / f"{stem}.json"
+        self.signatures = out / "signatures" / f"{stem}.json"
+        self.weights = out / ("work" if seed else "weights") / f"{stem}.safetensors"
         self.checkpoint = self.work.with_suffix(".checkpoint")
         for file in (self.work, self.result, self.signatures, self.weights):
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +93,7 @@ def jobs(arguments: argparse.Namespace) -> list[Files]:
     return [
         Files(arguments.out, name, seed)
         for seed in arguments.seeds or range(max(MANY_SEEDS.values()))
-        for name in arguments.only or SETTINGS
+        for name in arguments.only or NAMES
         if seed < MANY_SEEDS.get(name, SEEDS)
     ]
 
@@ -117,7 +123,7 @@ def try_recipes(data: ColourData, arguments: argparse.Namespace) -> None:
 
 def train(files: Files, data: ColourData, epochs: int) -> None:
     """Train one network, or go on with it; its weights are stored before its result."""
-    network = build(files.name, files.seed)
+    network = build(files.setting, files.seed)
     about = {"network": files.name, "seed": files.seed, "data": data.name, "licence": "MIT (Zalando SE)"}
     steps = snapshot_steps(epochs * -(-len(data.train.labels) // RECIPE.batch_size))[:-1]
     followed = steps if files.name in FOLLOWED and files.seed < SEEDS else []
@@ -129,12 +135,18 @@ def train(files: Files, data: ColourData, epochs: int) -> None:
     def after_epoch(record: dict[str, float]) -> None:
         print(files.name, files.seed, rounded(record), flush=True)
 
-    history = fit_recipe(
-        network, data, epochs=epochs, seed=files.seed,
-        checkpoint=files.checkpoint, after_step=after_step, after_epoch=after_epoch,
-    )  # fmt: skip
-    setting = SETTINGS[files.name]
-    record = about | {"year": setting.year, "family": setting.family}
+    settings: dict[str, Any] = {"epochs": epochs, "seed": files.seed, "checkpoint": files.checkpoint}
+    settings |= {"after_step": after_step, "after_epoch": after_epoch}
+    setting = SETTINGS[files.setting]
+    record = about | {"year": setting.year, "family": "without labels" if files.task else setting.family}
+    if files.task:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(files.seed)
+            pretext = TASKS[files.task](network, data)
+        history = fit_recipe(pretext, data, loss=pretext.loss, **settings)
+        probe(pretext.give_back(), data, data.train)
+    else:
+        history = fit_recipe(network, data, **settings)
     record |= {"parameters": sum(parameter.numel() for parameter in network.parameters()), "recipe": asdict(RECIPE)}
     record |= {"images": len(data.train.labels), "accuracy": accuracy(network, data, data.test)}
     save_weights(network, files.weights, about)
@@ -147,11 +159,14 @@ def train(files: Files, data: ColourData, epochs: int) -> None:
 
 def measure(files: Files, data: ColourData) -> None:
     """Signatures of the stored network, of its start, and of its snapshots where it has them."""
-    images = data.standardise(data.validation.images[:PROBE])
+    batches = [data.standardise(part) for part in data.validation.images.split(PROBE)][:BATCHES]
+    images = batches[0]
     calls: dict[str, Any] = {}
     states: dict[str, Any] = {}
+    accuracies: dict[str, float] = {}
 
     def take(state: str, network: nn.Module, companions: bool = False) -> None:
+        accuracies[state] = accuracy(network, data, data.validation)
         states[state] = {}
         for pool in ("spatial", "trailing"):
             found = signature(network, [images], pool=pool, companions=companions)
@@ -161,7 +176,7 @@ def measure(files: Files, data: ColourData) -> None:
             calls[pool] = {"calls": [asdict(call) for call in found.calls]}
             calls[pool]["excluded"] = [asdict(item) for item in found.excluded]
 
-    network = build(files.name, files.seed)
+    network = build(files.setting, files.seed)
     take("start", network)
     normed = any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
     if normed:
@@ -174,13 +189,15 @@ def measure(files: Files, data: ColourData) -> None:
         take(f"step {step}, norm measured" if normed else f"step {step}", network)
     load_weights(network, files.weights)
     take("trained", network, companions=True)
+    states["trained"]["spatial"]["batches"] = rounded(signature(network, batches).scores.tolist())
     about = {"network": files.name, "seed": files.seed, "images": f"the first {len(images)} for validation"}
-    store_results(files.signatures, about | {"pools": calls, "states": states, "made_with": versions()})
+    found = {"pools": calls, "states": states, "validation": accuracies}
+    store_results(files.signatures, about | found | {"made_with": versions()})
 
 
 def show(files: Files) -> None:
     """One line on a network and seed."""
-    line = f"{files.name:18} seed {files.seed}"
+    line = f"{files.name:22} seed {files.seed}"
     if files.result.exists():
         result = json.loads(files.result.read_text(encoding="utf-8"))
         line += "  {accuracy:.4f} ({accuracy_stored:.4f} as stored), {minutes:.1f} min".format(**result)
@@ -198,7 +215,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", choices=("recipe", "train", "signatures", "list"))
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
-    parser.add_argument("--only", choices=SETTINGS, nargs="+", metavar="NAME", help="these networks")
+    parser.add_argument("--only", choices=NAMES, nargs="+", metavar="NAME", help="these networks")
     parser.add_argument("--seeds", type=int, nargs="+", help="these seeds, in this order")
     parser.add_argument("--root", type=Path, help="folder of the data set")
     parser.add_argument("--epochs", type=int, default=8)
