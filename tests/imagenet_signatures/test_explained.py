@@ -14,7 +14,6 @@ from affscore_book.imagenet_signatures.explained import (
     Comparison,
     activation_modules,
     comparisons,
-    draw_table,
     family_gap,
     medians,
     scores,
@@ -88,14 +87,6 @@ def test_the_gap_of_a_family_is_welchs_against_the_lowest_other_with_several_net
     freedom = errors.sum() ** 2 / (errors**2 / (np.array([2, 3]) - 1)).sum()
     half = stats.t.ppf(0.975, freedom) * np.sqrt(errors.sum())
     assert [gap.low, gap.high] == pytest.approx([gap.mean - half, gap.mean + half])
-
-
-def test_draws_of_the_weights_are_told_apart(tmp_path):
-    for seed, (spatial, trailing) in enumerate([(0.9, 0.5), (0.8, 0.7)]):
-        for pool, value in (("spatial", spatial), ("trailing", trailing)):
-            made([value, value, 1.0]).save(tmp_path / f"net.random{seed}.photographs.64.{pool}.json")
-    rows = {row["pool"]: (row["draws"], row["lowest"], row["highest"]) for row in draw_table(tmp_path, ["net"]).rows()}
-    assert rows == {"spatial": (2, 0.8, 0.9), "trailing": (2, 0.5, 0.7)}
 
 
 def test_activation_modules_are_those_that_hooks_see():

@@ -14,18 +14,14 @@ from affscore_book.imagenet_signatures.paper import table_2
 
 def test_every_figure_says_whose_weights_it_shows(block_network):
     nets = {name: made(random_scores(i, 2, 5)) for i, name in enumerate("ab")}
-    families = {"vgg11": nets["a"], "resnet18": nets["b"]}
     pairs = [Comparison("net", beside, 1, np.array([[0.4]])) for beside in ("its start", "other trained seeds")]
     columns = ["CKA", "norm", "sparsity", "entropy", "R2", "R2 held out"]
     trained = Table({"model": ["lite0", "net, seed 0"]} | {column: [0.1, 0.2] for column in columns})
     drawings = [
-        (figures.plot_pools, (nets, nets)),
-        (figures.plot_medians, (families, families)),
         (figures.plot_trained, (nets, {"random weights": nets})),
         (figures.plot_shares, (pairs,)),
         (figures.plot_skips, ({"net": {0: block_network([0.5, 0.6, 0.7])}},)),
         (figures.plot_measures, (table_2(), trained, columns)),
-        (figures.plot_data_sets, ({"photographs": nets["a"], "noise": nets["b"]}, "net, trained")),
     ]
     for draw, arguments in drawings:
         assert draw(*arguments) is None

@@ -35,6 +35,7 @@ def test_stored_files_are_those_of_the_script(script):
     wanted = {path.name for job in script.jobs() for path in script.outputs(job, FOLDER).values()}
     photographs = {item.path.name for item in FILES if item.network not in script.SMALL}
     assert photographs <= wanted
+    assert {name for name in wanted if ".spatial." in name} <= photographs
     assert {item.network for item in FILES} >= {*SUITES["lites"], *script.SMALL}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_signatures import made, programme, random_scores
+from made_signatures import made
 from scipy import stats
 
 from affscore.calls import Call
@@ -18,8 +18,6 @@ from affscore_book.imagenet_signatures.trained import (
     TRAINED,
     UNTRAINED,
     counted,
-    data_ratios,
-    mode_table,
     places,
     seed_table,
     size_intervals,
@@ -55,13 +53,6 @@ def test_a_planted_gap_is_found_and_swapping_the_calls_turns_it(block_network):
     assert [inside["score"], last["score"]] == pytest.approx([0.5, 0.71])
     turned = {i: block_network(row[[0, 2, 1, 4, 3]]) for i, row in rows.items()}
     assert skip_gap(turned).mean == pytest.approx(-0.21)
-
-
-def test_two_groups_of_scores_are_two_modes_and_one_is_one_and_a_wide_kernel_joins_them():
-    one = made(np.linspace(0.7, 0.8, 20))
-    two = made(np.concatenate([np.linspace(0.5, 0.55, 10), np.linspace(0.9, 0.95, 10)]))
-    found = mode_table({0: one, 1: two, 2: two}, widths=(1.0, 5.0))
-    assert found["two modes"].tolist() == [2, 0] and found["of"].tolist() == [3, 3]
 
 
 def test_what_is_counted_decides_the_width_and_not_the_values():
@@ -123,15 +114,3 @@ def test_batch_sizes_are_compared_with_the_largest(tmp_path):
         assert row["std over batches"] == pytest.approx((0.01 + 0.02) / 2 / 2)
     std, change = size_intervals(tmp_path)["myrtle"]
     assert std == pytest.approx(student_interval([0.005, 0.01])) and change.low == pytest.approx(change.high)
-
-
-def test_noise_is_compared_with_other_pictures_batch_by_batch(tmp_path):
-    reference, clothes, noise = [0.5, 0.6, 0.7], random_scores(0, 2, 3), random_scores(1, 2, 3)
-    for data, rows in {"photographs": [reference], "fashion-mnist": clothes, "random": noise}.items():
-        store(tmp_path, "net", "imagenet", data, 128, rows)
-    (row,) = data_ratios(tmp_path).rows()
-    near, far = ([programme(each, reference) for each in rows] for rows in (clothes, noise))
-    assert row["ratio"] == pytest.approx(np.mean(far) / np.mean(near))
-    assert row["lowest"] == pytest.approx(min(far) / max(near)) and row["highest"] == pytest.approx(
-        max(far) / min(near)
-    )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from itertools import permutations, product
 
-import torch
+import numpy as np
+from scipy.spatial.distance import pdist
 
 from affscore.signature import Signature
-from affscore_book.activations.catalogue import lookup
 from affscore_book.kit.checks import report
+from affscore_book.kit.statistics import leaving_out
 
 
 def check_lists(lists: int, mixed: int, signature: Signature) -> None:
@@ -20,21 +21,6 @@ def check_lists(lists: int, mixed: int, signature: Signature) -> None:
     if (lists, mixed) == (len(signature.calls), len(signature.calls)):
         hint = "that is the number of calls; several calls have the same call.module."
     report("imagenet-calls", (lists, mixed) == truth, "only the first ReLU of the network has a list of its own.", hint)
-
-
-def check_idempotent(names: Collection[str]) -> None:
-    """Are ``names`` those of relu, relu6, leaky_relu, gelu, silu, hardtanh, tanh for which f(f(x)) = f(x)?"""
-    x = torch.linspace(-9, 9, 2001, dtype=torch.float64)
-    asked = ("relu", "relu6", "leaky_relu", "gelu", "silu", "hardtanh", "tanh")
-    right = {name for name in asked if torch.equal(lookup(name)(lookup(name)(x)), lookup(name)(x))}
-    strange = sorted(set(names) - set(asked))
-    if strange:
-        return report("imagenet-twice", False, "", f"{', '.join(strange)} is not among {', '.join(asked)}.")
-    missing, extra = sorted(right - set(names)), sorted(set(names) - right)
-    hint = f"what does {extra[0]} do to its own output?" if extra else f"{len(missing)} more leave their output alone."
-    report(
-        "imagenet-twice", not missing and not extra, "these two clamps and ReLU change nothing the second time.", hint
-    )
 
 
 def check_lengths(spatial: int, trailing: int, vit: Signature, side: int, patch: int) -> None:
@@ -52,16 +38,38 @@ def check_lengths(spatial: int, trailing: int, vit: Signature, side: int, patch:
     report("imagenet-shape", (spatial, trailing) == (channels, tokens), praise, hint)
 
 
-def check_saturated(share: float, signature: Signature, images: int) -> None:
-    """Is ``share`` the fraction of calls in which a regression with an intercept fits ``images`` points exactly?"""
-    widths: Sequence[int] = [call.shape[call.channel_axis - 1] for call in signature.calls]
-    truth = sum(width + 1 >= images for width in widths) / len(widths)
-    hint = "count the intercept: d channels give d + 1 coefficients for each output."
-    if abs(share - truth) > 0.1:
-        hint = f"{share:.2f} is far from the share of calls with as many coefficients as images."
-    report(
-        "imagenet-r2",
-        abs(share - truth) < 0.005,
-        "in these calls the in-sample R2 is 1 whatever the activation does.",
-        hint,
-    )
+def check_dropped(share: float, trained: np.ndarray, starts: np.ndarray, inside: np.ndarray) -> None:
+    """Is ``share`` the mean squared correlation over some of the calls, between trained seeds and other seeds' starts?
+
+    ``trained`` and ``starts`` are (seeds, calls), row i of seed i; ``inside`` says which calls are kept, bool (calls,).
+    """
+    pairs = list(permutations(range(len(trained)), 2))
+    truth, every, own = (
+        np.mean([np.corrcoef(trained[i, calls], starts[j, calls])[0, 1] ** 2 for i, j in chosen])
+        for chosen, calls in (
+            (pairs, inside), (pairs, np.ones_like(inside)), (product(range(len(trained)), repeat=2), inside)
+        )
+    )  # fmt: skip
+    hint = "the share is a squared correlation, over the columns of the calls that are kept."
+    if abs(share - every) < 0.005:
+        hint = "that is the share over all calls; keep the columns of the calls inside only."
+    elif abs(share - own) < 0.005:
+        hint = "leave out the pairs of a trained seed and its own start, on the diagonal."
+    praise = "the start knows which calls follow an addition; that it knows more cannot be shown."
+    report("imagenet-drop", abs(share - truth) < 0.005, praise, hint)
+
+
+def check_jackknife(low: float, high: float, trained: np.ndarray, starts: np.ndarray) -> None:
+    """Are these the ends of the jackknife's interval of the ratio of :func:`seeds_over_training`?"""
+    truth = leaving_out(lambda kept: seeds_over_training(trained[kept], starts[kept]), len(trained))
+    hint = "four ratios without one seed each; (n - 1) / n stands under the root, and 3.18 before it."
+    if abs((low + high) / 2 - truth.mean) > 0.02:
+        hint = "the middle of the interval is the ratio of all seeds; that of yours is not."
+    right = abs(low - truth.low) < 0.02 and abs(high - truth.high) < 0.02
+    report("imagenet-jackknife", right, "the interval holds 1, so four seeds do not decide.", hint)
+
+
+def seeds_over_training(trained: np.ndarray, starts: np.ndarray) -> float:
+    """How far two trained seeds lie apart, mean over pairs, by how far training moves a seed; (seeds, calls) each."""
+    apart = pdist(trained).mean()
+    return float(apart / np.linalg.norm(trained - starts, axis=1).mean())

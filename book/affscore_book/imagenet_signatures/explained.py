@@ -20,8 +20,7 @@ from affscore_book.imagenet_signatures.finding import find, seeds
 from affscore_book.kit.statistics import Interval, over_pairs
 
 __all__ = [
-    "Comparison", "activation_modules", "comparisons", "draw_table", "family_gap", "medians", "scores", "share_table",
-    "shares",
+    "Comparison", "activation_modules", "comparisons", "family_gap", "medians", "scores", "share_table", "shares",
 ]  # fmt: skip
 
 Rows = Sequence[Sequence[float]] | np.ndarray
@@ -132,18 +131,6 @@ def family_gap(signatures: Mapping[str, Signature], family: str, level: float = 
     other = min((name for name in every if len(every[name]) > 1), key=lambda name: np.mean(every[name]))
     found = stats.ttest_ind(own, every[other], equal_var=False).confidence_interval(level)
     return other, Interval(float(np.mean(own) - np.mean(every[other])), float(found.low), float(found.high))
-
-
-def draw_table(folder: str | os.PathLike[str], networks: Sequence[str]) -> Table:
-    """Median score of untrained networks over several draws of their weights, by both pools: lowest and highest."""
-    rows = []
-    for name in networks:
-        for pool in ("spatial", "trailing"):
-            drawn = seeds(folder, name, "random", data="photographs", images=64, pool=pool)
-            values = [float(np.nanmedian(each.mean)) for each in drawn.values()]
-            rows.append({"network": name, "pool": pool, "draws": len(values), "lowest": min(values)}
-                        | {"highest": max(values)})  # fmt: skip
-    return Table.from_rows(rows, digits=3)
 
 
 def activation_modules(name: str) -> int:

@@ -10,17 +10,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.lines import Line2D
 
-from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
+from affscore.plots import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
 from affscore.signature import Signature
 from affscore.suite.tables import Table
-from affscore_book.imagenet_signatures.explained import Comparison, medians
+from affscore_book.imagenet_signatures.explained import Comparison
 from affscore_book.imagenet_signatures.trained import TRAINED, places, zeros_of
 
-__all__ = [
-    "plot_data_sets", "plot_measures", "plot_medians", "plot_pools", "plot_shares", "plot_skips", "plot_trained",
-]  # fmt: skip
-
-COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+__all__ = ["plot_measures", "plot_shares", "plot_skips", "plot_trained"]
 
 
 def _curve(panel, signature: Signature, colour: str, label: str, mark: str = "o-") -> None:
@@ -29,35 +25,6 @@ def _curve(panel, signature: Signature, colour: str, label: str, mark: str = "o-
     panel.plot(place, mean, mark, color=colour, linewidth=1.6, markersize=5, label=label)
     panel.locator_params(axis="x", integer=True)
     panel.fill_between(place, mean - std, mean + std, color=colour, alpha=0.25, linewidth=0)
-
-
-@styled
-def plot_pools(spatial: Mapping[str, Signature], trailing: Mapping[str, Signature]) -> None:
-    """The signatures of some untrained networks with both pools, a panel a network."""
-    _, axes = panels(len(spatial), 1, height=2.9 * len(spatial) + 0.6, sharey=True)
-    for panel, (name, signature) in zip(axes, spatial.items(), strict=True):
-        _curve(panel, signature, BLUE, "spatial: averages over positions")
-        _curve(panel, trailing[name], VERMILION, "trailing: averages over the last axes", "s--")
-        panel.set(title=f"{name}, random weights", ylabel="score")
-    axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.16), frameon=False)
-    axes[-1].set_xlabel("activation call, in order of execution")
-
-
-@styled
-def plot_medians(spatial: Mapping[str, Signature], trailing: Mapping[str, Signature]) -> None:
-    """Median score of every untrained network by both pools, a row a family, the lowest by the trailing pool on top."""
-    looks = {"trailing": (trailing, VERMILION, "s", 0.17), "spatial": (spatial, BLUE, "o", -0.17)}
-    families = {pool: medians(signatures) for pool, (signatures, *_) in looks.items()}
-    order = sorted(families["trailing"], key=lambda family: np.mean(families["trailing"][family]))
-    _, (panel,) = panels(height=0.44 * len(order) + 1.9)
-    for pool, (_, colour, mark, shift) in looks.items():
-        for row, family in enumerate(order):
-            values = families[pool][family]
-            panel.plot(values, [row + shift] * len(values), mark, color=colour, markersize=7, alpha=0.75, mew=0,
-                       label=f"{pool} pool" if row == 0 else None)  # fmt: skip
-    panel.set_yticks(range(len(order)), order, fontsize=13)
-    panel.set(ylim=(len(order) - 0.4, -0.6), xlabel="median score of a network, random weights")
-    panel.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2, frameon=False)
 
 
 @styled
@@ -136,7 +103,7 @@ def plot_measures(paper: Table, trained: Table, measures: Sequence[str]) -> None
         if measure in paper.columns:
             panel.plot(place + spread, paper[measure][: len(networks)], "o", color="#8a8a8a", markersize=4, alpha=0.8)
     kinds = list(dict.fromkeys(TRAINED["kinds"](name) for name in trained["model"]))
-    for offset, (kind, colour, mark) in enumerate(zip(kinds, COLOURS, "o^sD", strict=False)):
+    for offset, (kind, colour, mark) in enumerate(zip(kinds, (BLUE, VERMILION, GREEN, PURPLE), "o^sD", strict=False)):
         rows = [row for row in trained.rows() if TRAINED["kinds"](row["model"]) == kind]
         for place, measure in enumerate(measures):
             panel.plot([place + 0.06 + 0.1 * offset] * len(rows), [row[measure] for row in rows], mark, color=colour,
@@ -149,13 +116,3 @@ def plot_measures(paper: Table, trained: Table, measures: Sequence[str]) -> None
     panel.grid(axis="x", visible=False)
     panel.set(ylabel="correlation with the score", ylim=(-1.05, 1.05), xlim=(-0.5, len(measures) - 0.45))
     panel.legend(loc="lower center", bbox_to_anchor=(0.47, 1.0), ncols=3, frameon=False, handletextpad=0.1)
-
-
-@styled
-def plot_data_sets(by_data: Mapping[str, Signature], title: str) -> None:
-    """One network on several data sets."""
-    _, (panel,) = panels(height=4.6)
-    for (name, signature), colour, mark in zip(by_data.items(), COLOURS, ("o-", "s--", "D:"), strict=False):
-        _curve(panel, signature, colour, name, mark)
-    panel.set(title=title, xlabel="activation call, in order of execution", ylabel="score")
-    panel.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.18), frameon=False)

