@@ -186,7 +186,7 @@ function render({ model, el }) {
     model, el, name: "CloudsCompared", traits, label: "Two clouds, and five similarities of them beside their nulls",
   });
   figure.select({ trait: "measure", label: "Measure", options: MEASURES });
-  figure.select({ trait: "order", label: "Order of the channels", options: ORDERS });
+  figure.select({ trait: "order", label: "Channels", options: ORDERS });
   figure.slider({
     trait: "angle", label: "Rotation", min: -180, max: 180, step: 5, text: (value) => `${format(value, 0)}\u00b0`,
   });

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from affscore_book.kit.checks import report
 from affscore_book.symmetries.action import act
 from affscore_book.symmetries.detector import find_intertwiner
-from affscore_book.symmetries.groups import Monomial, PReLUGroup
+from affscore_book.symmetries.groups import Monomial
 from affscore_book.symmetries.layers import hidden_layers
 
 
@@ -28,21 +29,31 @@ def check_function(function: Any) -> None:
     )
 
 
-def check_prelu(matrix: Any) -> None:
-    """Does a matrix for PReLU slopes 1, 1, 4, 1/4 mix the first two channels and swap the others with a sign?"""
-    group, matrix = PReLUGroup((1.0, 1.0, 4.0, 0.25)), torch.as_tensor(matrix, dtype=torch.float64)
-    reason = group.why_not(matrix)
-    if reason:
-        return report("symmetries-prelu", False, "", reason)
-    mixes = bool((matrix[:2, :2] != 0).all(1).any())  # one new channel made of both is enough: a shear mixes
-    flips = bool(matrix[2, 3] < 0 and matrix[3, 2] < 0)
+def check_fool(function: Any) -> None:
+    """Does the detector find ReLU's group for a function that is not homogeneous from 1e-15 to 1e15?"""
+    group = find_intertwiner(function).group
+    if group != Monomial("positive"):
+        told = "cannot tell" if group is None else f"finds '{group.description}'"
+        return report("symmetries-fool", False, "", f"the detector {told}; where does it not look?")
+    size = torch.logspace(-15, 15, 3001, dtype=torch.float64)
+    x = torch.cat([-size.flip(0), size])
+    wanted = 2 * function(x)
+    gap = (function(2 * x) - wanted).abs() / wanted.abs().clamp(min=1e-300)
+    seen = x[gap.nan_to_num(0.0) > 1e-3].abs()
     report(
-        "symmetries-prelu",
-        mixes and flips,
-        "slope 1 mixes, and slopes whose product is 1 swap with a sign.",
-        "it belongs to the group, but a new channel should be made of both first ones, and the last two should swap "
-        "with negative signs.",
+        "symmetries-fool",
+        len(seen) > 0,
+        f"doubled inputs give doubled outputs as far as it looks, and not at {seen[0]:.0e}." if len(seen) else "",
+        "its outputs double with its inputs from 1e-15 to 1e15.",
     )
+
+
+def check_bootstrap(values: Any, interval: Any) -> None:
+    """Is ``interval`` (low, high) that of the bootstrap of two values?"""
+    ends, values = (np.asarray(each, dtype=np.float64).ravel() for each in (interval, values))
+    right = len(ends) == 2 and np.allclose(ends, [values.min(), values.max()], atol=1e-6)
+    hint = "list all means that a resample of two networks can have. How often does each come up?"
+    report("symmetries-two", right, f"{values.min():.1f} to {values.max():.1f}, the two networks themselves.", hint)
 
 
 def check_ties(network: nn.Sequential, matrices: Mapping[str, Tensor], layer: str) -> None:
@@ -61,13 +72,3 @@ def check_ties(network: nn.Sequential, matrices: Mapping[str, Tensor], layer: st
     with torch.no_grad():
         gap = (network(x) - other(x)).abs().max()
     report("symmetries-ties", bool(gap < 1e-4), "same function, other weights.", f"the outputs move by {gap:.2g}.")
-
-
-def check_count(count: int) -> None:
-    """How many sign patterns and orders of 5 tanh neurons compute the same function?"""
-    report(
-        "symmetries-count",
-        count == 2**5 * 120,
-        "2^5 signs times 5! orders.",
-        f"{count} is not right: every order, and a sign for each.",
-    )
