@@ -8,11 +8,12 @@ import pytest
 from affscore import affine_map, affinity_score
 from affscore_book.theory import exercises
 from affscore_book.theory.finite import linear_twin
-from affscore_book.theory.measures import form_one, outlier_pair
+from affscore_book.theory.measures import form_one
 
 S_X, S_Y = np.diag([4.0, 1.0]), np.array([[2.0, 1.0], [1.0, 3.0]])
 SOLUTION = form_one(S_X, S_Y)
-FOUR = np.array([-1.0, -1, 1, 1])
+FOLD, R = ([-2, 0, 1], [2, 0, 1]), math.sqrt(27 / 28)
+PLACES = [[2, 0], [-2, 0], [0, 1], [0, -1]]
 X, Y = exercises.layer_in_question()
 SCORE, TWIN, IMAGE = (affinity_score(X, z).item() for z in (Y, linear_twin(X, Y), affine_map(X, Y)(X)))
 
@@ -20,18 +21,25 @@ SCORE, TWIN, IMAGE = (affinity_score(X, z).item() for z in (Y, linear_twin(X, Y)
 @pytest.mark.parametrize(
     ("check", "arguments", "start"),
     [
-        ("check_distance", (math.sqrt(2 / 3), [0, 4, 1], [5, 0, 2]), "Right"),
-        ("check_distance", (2 / 3, [0, 4, 1], [5, 0, 2]), "Not yet: that is the mean squared distance"),
-        ("check_distance", (math.sqrt(42 / 3), [0, 4, 1], [5, 0, 2]), "Not yet: you paired the points as they come"),
-        ("check_distance", (0.0, [0, 4, 1], [5, 0, 2]), "Not yet: 0.000 is not the distance"),
+        ("check_by_hand", (1 - math.sqrt(1 - R), *FOLD), "Right"),
+        ("check_by_hand", (0.866, *FOLD), "Right"),
+        ("check_by_hand", (R, *FOLD), "Not yet: that is r"),
+        (
+            "check_by_hand",
+            (1 - math.sqrt(1 + math.sqrt(3 / 7)), *FOLD),
+            "Not yet: you took the correlation of the pairs",
+        ),
+        ("check_by_hand", (0.0, *FOLD), "Not yet: 0.000 is not 1 - sqrt(1 - r)"),
         ("check_matrix", (SOLUTION, S_X, S_Y), "Right"),
         ("check_matrix", (np.eye(3), S_X, S_Y), "Not yet: the matrix has shape"),
         ("check_matrix", (S_Y @ np.linalg.inv(S_X), S_X, S_Y), "Not yet: the matrix is not symmetric"),
         ("check_matrix", (-SOLUTION, S_X, S_Y), "Not yet: the matrix has a negative eigenvalue"),
         ("check_matrix", (np.eye(2), S_X, S_Y), "Not yet: A S_X A is not S_Y"),
-        ("check_below_zero", outlier_pair(), "Right"),
-        ("check_below_zero", (FOUR, np.maximum(FOUR, 0)), "Not yet: the score is"),
-        ("check_below_zero", (FOUR, 0 * FOUR), "Not yet: the score is undefined"),
+        ("check_copies", (10, PLACES), "Right"),
+        ("check_copies", (9, PLACES), "Not yet: with 9 at each place s is 0.105"),
+        ("check_copies", (11, PLACES), "Not yet: s is 0.086, but with one less"),
+        ("check_copies", (2.5, PLACES), "Not yet: 2.5 is not a number of samples"),
+        ("check_copies", (0, PLACES), "Not yet: 0 is not a number of samples"),
         ("check_share", ((1 - TWIN) / (1 - SCORE), X, Y), "Right"),
         ("check_share", (1 - (1 - TWIN) / (1 - SCORE), X, Y), "Not yet: that is what the twin does not lack"),
         ("check_share", ((1 - IMAGE) / (1 - SCORE), X, Y), "Not yet: that is T(x)"),

@@ -1,4 +1,4 @@
-"""The nulls of a score: the linear twin, unrelated outputs, and the score of ReLU for n without end."""
+"""The nulls of a score: the linear twin and unrelated outputs, with few samples and with many."""
 
 import numpy as np
 import pytest
@@ -34,20 +34,25 @@ def test_a_linear_layer_is_its_own_twin_whatever_shrinkage_makes_of_it(seed):
 
 
 def test_unrelated_outputs_score_as_high_as_related_ones_only_in_few_dimensions():
-    few, many = (finite.relu_reading(200, d, covariance="empirical", stretched=False) for d in (1, 200))
+    few, many = (finite.relu_reading(200, d, stretched=False) for d in (1, 200))
     assert few.unrelated == pytest.approx(few.score, abs=0.1)
     assert many.unrelated < 0.2 < 0.5 < many.score < many.linear
 
 
-@pytest.mark.parametrize("d", [1, 3])
-def test_the_limit_is_the_score_of_many_samples(d):
-    score = finite.relu_reading(3000, d, covariance="empirical", stretched=False).score
-    assert score == pytest.approx(finite.relu_limit(d), abs=0.03)
+@seeds
+def test_few_samples_lower_the_score_of_independent_channels_and_raise_that_of_correlated_ones(seed):
+    few, many = ([finite.relu_reading(n, 100, stretched=kind, seed=seed) for kind in (False, True)] for n in (40, 600))
+    assert few[0].score < many[0].score and few[1].score > many[1].score
+    for one, other in zip(few, many, strict=True):
+        assert one.plain > other.plain and one.linear < other.linear
 
 
-def test_the_limit_forgets_the_order_of_channels_and_lies_between_their_scores():
-    single = [finite.gaussian_input(mean, 1.0).score.item() for mean in finite.ndtri([0.25, 0.75])]
-    assert min(single) < finite.relu_limit(2) < max(single)
+@seeds
+def test_plain_is_the_score_without_shrinkage(seed):
+    x, other = (finite.layer_inputs(30, 50, seed=2 * seed + k) for k in (0, 1))
+    found = finite.reading(x, np.tanh(x), np.tanh(other))
+    assert found.plain == affinity_score(x, np.tanh(x), covariance="empirical").item()
+    assert found.score == affinity_score(x, np.tanh(x)).item()
 
 
 @pytest.mark.parametrize("stretched", [False, True])

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from affscore.score import affine_map, wasserstein2
 from affscore_book.theory.measures import optimal_partners
 
-__all__ = ["distances_left", "regression_image", "searched_distance", "searched_from_turns"]
+__all__ = ["distances_left", "regression_image", "searched_distance"]
 
 Array = NDArray[np.float64]
 
@@ -32,16 +32,11 @@ def searched_distance(x: Array, y: Array, start: Array) -> float:
     return min(distance, last)
 
 
-def searched_from_turns(x: Array, y: Array, searches: int) -> Array:
-    """The distances where :func:`searched_distance` ends when it starts from ``x`` turned at random; (searches,)."""
-    rng = np.random.default_rng(0)
-    turns = (np.linalg.qr(rng.normal(size=(x.shape[1],) * 2))[0] for _ in range(searches))
-    return np.array([searched_distance(x, y, (x - x.mean(axis=0)) @ turn + y.mean(axis=0)) for turn in turns])
-
-
 def distances_left(x: Array, y: Array) -> dict[str, float]:
-    """What affine maps leave of W2 to ``y``: T, the regression, and the end of a search that starts at T."""
+    """What affine maps leave of W2 to ``y``: T, the regression, and where searches from T and from a turn end."""
     image = affine_map(x, y, covariance="empirical")(x).numpy()
     left = {"T": image, "regression": regression_image(x, y)}
     found = {name: wasserstein2(points, y).item() for name, points in left.items()}
-    return found | {"search from T": searched_distance(x, y, image)}
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(x.shape[1],) * 2))[0]
+    starts = {"search from T": image, "from a turned cloud": (x - x.mean(axis=0)) @ turn + y.mean(axis=0)}
+    return found | {name: searched_distance(x, y, start) for name, start in starts.items()}

@@ -2,7 +2,7 @@
 // coupling between the two. Python's side: widget.py.
 import { CHOICES, activation, centreColumn } from "../kit/affinity1d.js";
 import { assignment } from "../kit/assignment.js";
-import { Figure, element, format } from "../kit/figure.js";
+import { Figure, element, format, readout } from "../kit/figure.js";
 
 export const POINTS = 56;
 export const CENTRE = 3;
@@ -167,7 +167,7 @@ function render({ model, el }) {
     const label = CHOICES.find(([value]) => value === state.activation)[1];
     return {
       score: result.score,
-      text: `${label}: W\u2082 = ${format(result.w2, 3)}, bound = ${format(result.bound, 3)}`,
+      text: `${label}: W\u2082 ${readout(result.w2)}, largest possible ${readout(result.bound)}`,
     };
   });
 }

@@ -7,26 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from affscore.score import affine_map, affinity_score, wasserstein2
+from affscore.score import affine_map, affinity_score, shrinkage
 from affscore_book.kit.checks import report
 from affscore_book.theory.finite import layer_inputs, linear_twin
 
 
-def check_distance(distance: float, x: Any, y: Any) -> None:
-    """Is ``distance`` the W2 distance between the points ``x`` and ``y``, each of shape (n,)?"""
-    right = wasserstein2(x, y).item()
-    if abs(distance - right**2) < 1e-3 and abs(right**2 - right) > 1e-2:
-        return report("theory-distance", False, "", "that is the mean squared distance; W2 is its root.")
-    if abs(distance - math.sqrt(np.mean(np.square(np.subtract(x, y))))) < 1e-3:
-        return report(
-            "theory-distance",
-            False,
-            "",
-            "you paired the points as they come; the cheapest pairing is sorted with sorted.",
-        )
-    if not abs(distance - right) < 1e-3:
-        return report("theory-distance", False, "", f"{distance:.3f} is not the distance of the sorted pairs.")
-    report("theory-distance", True, "sort both, pair in order, take the root of the mean square.", "")
+def check_by_hand(score: float, x: Any, y: Any) -> None:
+    """Is ``score`` the affinity score of the inputs ``x`` and the outputs ``y``, each of shape (n,)?"""
+    right = affinity_score(x, y, covariance="empirical").item()
+    r = 1 - (1 - right) ** 2
+    paired = 1 - math.sqrt(1 - np.corrcoef(x, y)[0, 1])
+    hint = f"{score:.3f} is not 1 - sqrt(1 - r) with the correlation r of sorted inputs and sorted outputs."
+    if abs(score - paired) < 2e-3:
+        hint = "you took the correlation of the pairs; sort the outputs first."
+    elif abs(score - r) < 2e-3:
+        hint = "that is r; the score is 1 - sqrt(1 - r)."
+    praise = (
+        f"{right:.2f}, and yet the line is folded: a high score says that the clouds fit, not that the map is affine."
+    )
+    report("theory-hand", abs(score - right) < 2e-3, praise, hint)
 
 
 def check_matrix(matrix: Any, s_x: Any, s_y: Any) -> None:
@@ -49,15 +48,17 @@ def check_matrix(matrix: Any, s_x: Any, s_y: Any) -> None:
     )
 
 
-def check_below_zero(x: Any, y: Any) -> None:
-    """Is the score of (x, y) negative with Ledoit-Wolf shrinkage?"""
-    score = affinity_score(x, y).item()
-    plain = affinity_score(x, y, covariance="empirical").item()
-    if np.isnan(score):
-        return report("theory-zero", False, "", "the score is undefined, because y is constant.")
-    if not score < 0:
-        return report("theory-zero", False, "", f"the score is {score:.2f} with shrinkage; it should be negative.")
-    report("theory-zero", True, f"{score:.2f} with shrinkage, {plain:.2f} without.", "")
+def check_copies(number: int, places: Any) -> None:
+    """Is ``number`` the least number of samples at each of the ``places`` (k, d) whose shrinkage is below 0.1?"""
+    if number < 1 or number != int(number):
+        return report("theory-copies", False, "", f"{number} is not a number of samples; it should be 1, 2, 3, ...")
+    here, before = (shrinkage(np.tile(places, (int(k), 1))).item() for k in (number, max(number - 1, 1)))
+    once = shrinkage(places).item()
+    hint = f"with {number} at each place s is {here:.3f}; it should be below 0.1."
+    if here < 0.1:
+        hint = f"s is {here:.3f}, but with one less at each place it is {before:.3f}: fewer are enough."
+    praise = f"s falls from {once:.2f} to {here:.2f}, for the same ellipse: it measures doubt, not shape."
+    report("theory-copies", here < 0.1 and (number == 1 or before >= 0.1), praise, hint)
 
 
 def layer_in_question() -> tuple[Any, Any]:

@@ -14,8 +14,7 @@ from affscore_book.theory.finite import Reading
 from affscore_book.theory.measures import form_one, optimal_partners, root
 
 __all__ = [
-    "plot_bound", "plot_construction", "plot_couplings", "plot_ellipses", "plot_outliers", "plot_readings",
-    "plot_ridge", "plot_sorted",
+    "plot_construction", "plot_couplings", "plot_ellipses", "plot_readings", "plot_sorted",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -92,53 +91,18 @@ def plot_ellipses(s_x: Array, s_y: Array) -> None:
 
 
 @styled
-def plot_bound(costs: ArrayLike, optimum: float, spread: float) -> None:
-    """Costs of random couplings as a histogram, the optimal cost, and the bound 2 tr S_Y."""
-    axes = panels(height=4.0)[1][0]
-    axes.hist(costs, bins=30, color=BLUE, alpha=0.8, label="random couplings")
-    axes.axvline(optimum, color=VERMILION, linewidth=3, label="optimal")
-    axes.axvline(2 * spread, color=INK, linestyle="--", label=r"$2\,\mathrm{tr}\,\Sigma_Y$")
-    axes.set(xlim=(0, None), xlabel="mean squared distance", ylabel="couplings")
-    _legend_below(axes)
-
-
-@styled
-def plot_ridge(ridges: ArrayLike, scores: ArrayLike, levels: Mapping[str, float]) -> None:
-    """The score against the ridge on the inputs (relative to their mean variance), and levels for ridge 0."""
-    axes = panels(height=4.4)[1][0]
-    axes.plot(ridges, scores, "o-", color=BLUE, markersize=6, label="form (2) with a ridge")
-    for (name, level), dash in zip(levels.items(), ("--", ":"), strict=True):
-        axes.axhline(level, color=INK, linewidth=1.8, linestyle=dash, label=name)
-    axes.set(xscale="log", ylim=(0.6, 0.95), xlabel="ridge / mean variance of the inputs", ylabel="affinity score")
-    axes.legend(frameon=True)
-
-
-@styled
-def plot_readings(dimensions: Sequence[int], readings: Mapping[str, Sequence[Reading]], limits: ArrayLike) -> None:
-    """A panel for each kind of covariance: scores of ReLU between their nulls against d, and the true score."""
+def plot_readings(sizes: Sequence[int], readings: Mapping[str, Sequence[Reading]]) -> None:
+    """A panel for each kind of inputs: scores of ReLU and of its nulls against the number of samples."""
     axes = panels(1, len(readings), height=4.6, sharey=True)[1]
     looks = {
-        "linear": ("straight lines", VERMILION, "s--"), "score": ("ReLU", BLUE, "o-"),
-        "unrelated": ("unrelated", PURPLE, "^-."),
+        "linear": ("straight lines (twin)", VERMILION, "s--"), "score": ("ReLU", BLUE, "o-"),
+        "plain": ("ReLU, no shrinkage", GREEN, "D:"), "unrelated": ("unrelated", PURPLE, "^-."),
     }  # fmt: skip
     for panel, (name, rows) in zip(axes, readings.items(), strict=True):
         for field, (label, colour, look) in looks.items():
-            panel.plot(dimensions, [getattr(row, field) for row in rows], look, color=colour, label=label, markersize=6)
-        panel.plot(dimensions, limits, ":", color=INK, label="ReLU, no end of samples")
-        panel.set(xscale="log", xlabel="channels d", title=name, ylim=(0, 1.05))
-        panel.set_xticks([8, 64, 512], ["8", "64", "512"])
+            panel.plot(sizes, [getattr(row, field) for row in rows], look, color=colour, label=label, markersize=6)
+        panel.set(xscale="log", xlabel="samples n", title=f"{name} channels", ylim=(0, 1.05))
+        panel.set_xticks([64, 300, 2048], ["64", "300", "2048"])
         panel.minorticks_off()
     axes[0].set_ylabel("affinity score")
     _legend_below(axes[0], ncols=2)
-
-
-@styled
-def plot_outliers(shrunk: Array, scores: Array) -> None:
-    """Scores with shrinkage against the shrinkage of x, and the proven lower bound."""
-    axes = panels()[1][0]
-    s = np.linspace(0, 0.95, 200)
-    axes.plot(s, 1 - np.sqrt((1 + 1 / (1 - s)) / 2), color=INK, linestyle="--", label="proven lower bound")
-    axes.axhspan(0, 1, color=GREEN, alpha=0.15, label="the interval [0, 1]")
-    axes.plot(shrunk, scores, "o", color=VERMILION, markersize=7, label="samples with outliers")
-    axes.set(xlabel="shrinkage of X", ylabel="affinity score", ylim=(-2.1, 1.05))
-    axes.legend(loc="lower left", frameon=True)

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from affscore.score import affinity_score
-from affscore_book.relu_1d.exact import gaussian_input
 
-__all__ = ["Reading", "layer_inputs", "linear_twin", "reading", "relu_limit", "relu_reading", "relu_scores"]
+__all__ = ["Reading", "layer_inputs", "linear_twin", "reading", "relu_reading", "relu_scores"]
 
 Array = NDArray[np.float64]
 
@@ -32,11 +31,14 @@ class Reading(NamedTuple):
         The score of the inputs with their own outputs.
     linear
         The score of the inputs with their linear twin (:func:`linear_twin`).
+    plain
+        The score of the inputs with their own outputs without shrinkage; there the linear twin scores 1.
     """
 
     unrelated: float
     score: float
     linear: float
+    plain: float
 
 
 def linear_twin(x: ArrayLike, y: ArrayLike) -> Array:
@@ -55,14 +57,18 @@ def linear_twin(x: ArrayLike, y: ArrayLike) -> Array:
     return (x - x.mean(axis=0)) * slopes + y.mean(axis=0)
 
 
-def reading(x: ArrayLike, y: ArrayLike, other: ArrayLike, *, covariance: str = "ledoit_wolf") -> Reading:
+def reading(x: ArrayLike, y: ArrayLike, other: ArrayLike) -> Reading:
     """The score of ``x`` and ``y`` between its two nulls; ``other`` are outputs of another batch; all of shape (n, d).
 
     A score tells of non-linearity by as much as it lies below ``linear``. Where it does not lie above ``unrelated``,
     it tells nothing of which input gave which output.
+
+    >>> x = layer_inputs(64, 8)
+    >>> round(reading(x, 3 * x + 1, 3 * layer_inputs(64, 8, seed=1) + 1).linear, 6)  # lines of one slope
+    1.0
     """
-    scores = (affinity_score(x, z, covariance=covariance).item() for z in (other, y, linear_twin(x, y)))
-    return Reading(*scores)
+    scores = (affinity_score(x, z).item() for z in (other, y, linear_twin(x, y)))
+    return Reading(*scores, affinity_score(x, y, covariance="empirical").item())
 
 
 def _means(d: int) -> Array:
@@ -83,25 +89,13 @@ def layer_inputs(n: int, d: int, *, seed: int = 0, stretched: bool = False, cent
     return x if centred else x + _means(d)
 
 
-def relu_reading(n: int, d: int, *, covariance: str, stretched: bool, seed: int = 0) -> Reading:
+def relu_reading(n: int, d: int, *, stretched: bool, seed: int = 0) -> Reading:
     """The reading of ReLU on :func:`layer_inputs`."""
     x, others = (layer_inputs(n, d, seed=2 * seed + k, stretched=stretched) for k in (0, 1))
-    return reading(x, np.maximum(x, 0), np.maximum(others, 0), covariance=covariance)
+    return reading(x, np.maximum(x, 0), np.maximum(others, 0))
 
 
 def relu_scores(n: int, dimensions: Sequence[int], *, centred: bool) -> list[float]:
     """Scores of ReLU with shrinkage on round :func:`layer_inputs` of shape (n, d), for each d."""
     inputs = (layer_inputs(n, d, centred=centred) for d in dimensions)
     return [affinity_score(x, np.maximum(x, 0)).item() for x in inputs]
-
-
-def relu_limit(d: int) -> float:
-    """The score of ReLU on round :func:`layer_inputs` of d channels for n without end.
-
-    The channels are independent, so the map and the squared distances are those of the channels, one by one.
-
-    >>> round(relu_limit(1), 3)  # ReLU on N(0, 1)
-    0.621
-    """
-    channels = gaussian_input(_means(d), 1.0)
-    return float(1 - np.sqrt(np.sum(channels.w2.numpy() ** 2) / np.sum(channels.bound.numpy() ** 2)))

@@ -50,6 +50,10 @@ def frame(values: Array) -> tuple[float, float]:
     return (math.floor(low / step) - 0.25) * step, (math.ceil(high / step) + 0.25) * step
 
 
+def _readout(value: float) -> str:
+    return "< 0.001" if 0 < value < 0.0005 else f"{value:.3f}"
+
+
 def _add_legend(panel: Panel) -> None:
     """Marks of three kinds, where a panel's own legend has lines only."""
     panel.add(f'<circle class="input-dot" {LOOKS["input-dot"]} cx="12" cy="12" r="4"/>')
@@ -135,5 +139,5 @@ class CloudThroughActivation(ComputedWidget):
         for across, up in y:
             right.dot("input-dot", across, up, radius=4)
         _add_crosses(right, image)
-        text = f"{CHOICES[self.activation]}: W\u2082 = {w2:.3f}, bound = {bound:.3f}"
+        text = f"{CHOICES[self.activation]}: W\u2082 {_readout(w2)}, largest possible {_readout(bound)}"
         return picture(left, right, score=self.score(), text=text)
