@@ -2,9 +2,11 @@
 
 import math
 
+import numpy as np
 import torch
 from scipy.optimize import brentq
 
+from affscore import affinity_score
 from affscore_book.activations import exercises
 from affscore_book.activations.laws import score_curve
 
@@ -23,8 +25,14 @@ def test_exercises_accept_right_answers_only(capsys):
     assert check(capsys, lambda: exercises.check_crossing(crossing))
     assert not check(capsys, lambda: exercises.check_crossing(1.05 * crossing))
     assert not check(capsys, lambda: exercises.check_crossing(-1.0))
-    assert check(capsys, lambda: exercises.check_dimension(lambda x: -x))
-    assert not check(capsys, lambda: exercises.check_dimension(torch.relu))
-    assert check(capsys, lambda: exercises.check_rounding(-15.0))
-    assert not check(capsys, lambda: exercises.check_rounding(-2.0))
-    assert not check(capsys, lambda: exercises.check_rounding(-60.0))
+    mild = lambda x: torch.relu(x - 1) + 0.1 * torch.relu(-2 - x)  # noqa: E731
+    for right in (torch.nn.Softshrink(1.0), torch.nn.Hardshrink(1.0), mild):
+        assert check(capsys, lambda f=right: exercises.check_graph(f))
+    for wrong in (torch.relu, torch.nn.Softshrink(0.2), torch.nn.Identity(), torch.zeros_like):
+        assert not check(capsys, lambda f=wrong: exercises.check_graph(f))
+    inputs, outputs = np.random.default_rng(5).normal(size=(2, 1000, 300))
+    assert check(capsys, lambda: exercises.check_null(affinity_score(inputs, outputs).item()))
+    assert not check(
+        capsys, lambda: exercises.check_null(affinity_score(inputs, outputs, covariance="empirical").item())
+    )
+    assert not any(check(capsys, lambda n=null: exercises.check_null(n)) for null in (0.0, 0.08, math.nan))

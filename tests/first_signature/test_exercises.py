@@ -1,5 +1,7 @@
 """The checks of the first chapter's exercises accept right answers and refuse wrong ones."""
 
+from types import SimpleNamespace
+
 import numpy as np
 from answers import accepted, refused
 from torch import nn
@@ -15,12 +17,18 @@ class Flip(nn.Module):
 X = np.random.default_rng(0).normal(size=(40, 3))
 MIXING = np.array([[2, 1, 0], [1, 2, 1], [0, 1, 2]])
 
+LOUD, QUIET = (SimpleNamespace(mean=np.array(scores)) for scores in ([0.1, 0.5, 0.9, 0.7], [0.2, 0.8, 0.9, 0.7]))
+FACTOR = np.std([0.5, 0.9, 0.7]) / np.std([0.8, 0.9, 0.7])
+
 RIGHT = {
+    "without the first": lambda: exercises.check_without_first(FACTOR, LOUD, QUIET),
     "dead centre": lambda: exercises.check_dead_centre(-2.0),
     "score one": lambda: exercises.check_score_one(X, X @ MIXING - 4),
     "dead network": lambda: exercises.check_dead_network(nn.Sequential(nn.ReLU(), Flip(), nn.ReLU())),
 }
 WRONG = {
+    "with the first": lambda: exercises.check_without_first(LOUD.mean.std() / QUIET.mean.std(), LOUD, QUIET),
+    "upside down": lambda: exercises.check_without_first(1 / FACTOR, LOUD, QUIET),
     "some inputs positive": lambda: exercises.check_dead_centre(-1.0),
     "not the largest": lambda: exercises.check_dead_centre(-3.0),
     "not affine": lambda: exercises.check_score_one(X, np.maximum(X, 0)),

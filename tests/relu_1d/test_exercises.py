@@ -5,22 +5,21 @@ import math
 from answers import accepted, refused
 
 from affscore_book.relu_1d import exercises
-from affscore_book.relu_1d.exact import uniform_input
 
 RIGHT = {
     "half": lambda: exercises.check_half(0.30347),
     "step": lambda: exercises.check_step(1 - (1 - (2 / math.pi) ** 0.5) ** 0.5),
-    "steep leak": lambda: exercises.check_steep_leak(uniform_input(-3.0, 1.0, "leaky_relu", slope=0.5).score.item()),
-    "mean": lambda: exercises.check_mean(1.4963026812),
+    "blame": lambda: exercises.check_blame(0.9214),
+    "digits": lambda: exercises.check_digits(1e-20 * math.sqrt((1 / 4 - 1 / (2 * math.pi)) / 2)),
 }
 WRONG = {
     "half": lambda: exercises.check_half(0.25),
     "no share": lambda: exercises.check_half(0.0),
     "step": lambda: exercises.check_step((2 / math.pi) ** 0.5),
-    "steep leak, not turned": lambda: exercises.check_steep_leak(
-        uniform_input(-1.0, 3.0, "leaky_relu", slope=0.5).score.item()
-    ),
-    "mean": lambda: exercises.check_mean(1.0),
+    "blame, the other part": lambda: exercises.check_blame(0.0786),
+    "digits, 0": lambda: exercises.check_digits(0.0),
+    "digits, 1 - r^2": lambda: exercises.check_digits(1e-40 * (1 / 4 - 1 / (2 * math.pi))),
+    "digits, a factor": lambda: exercises.check_digits(1e-20 * math.sqrt(1 / 4 - 1 / (2 * math.pi))),
 }
 
 

@@ -315,6 +315,7 @@ function render({ model, el }) {
     right.dot(mean, score);
     return {
       score,
+      headline: score === 0 ? "Affinity score < 0.001" : undefined, // the score is never 0, only too small to compute
       text: `${title}, normal input with mean ${format(mean, 1)} and standard deviation ${format(std, 2)}`,
     };
   });

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import torch
+import numpy as np
 from torch import Tensor
 
+from affscore import affinity_score
 from affscore_book.activations.laws import score_curve
 from affscore_book.activations.sweeps import sample_score
 from affscore_book.kit.checks import report
@@ -34,27 +35,18 @@ def check_crossing(std: float) -> None:
     report("act-crossing", True, "below it ReLU is the more non-linear of the two, above it tanh is.", "")
 
 
-def check_dimension(activation: Callable[[Tensor], Tensor]) -> None:
-    """Does ``activation`` score 1 in one dimension and less than 0.2 in 100, for standard normal inputs?"""
-    one = score_curve(activation, 0.0).item()
-    many = sample_score(activation, 0.0, 1.0, n=300, d=100)
-    found = f"it scores {one:.2f} in one dimension and {many:.2f} in 100"
-    report(
-        "act-dimension",
-        one > 0.9999 and many < 0.2,
-        f"{found}: the affine map may stretch, but not reflect.",
-        f"{found}.",
-    )
+def check_graph(activation: Callable[[Tensor], Tensor]) -> None:
+    """Is ``activation`` linear around -3 and 3, bent around 1 and dead around 0, for narrow normal inputs?"""
+    left, bend, right = (sample_score(activation, mean, 0.25, n=1000, d=1) for mean in (-3.0, 1.0, 3.0))
+    middle = sample_score(activation, 0.0, 0.1, n=1000, d=1)
+    right_answer = min(left, right) > 0.9 and bend < 0.7 and math.isnan(middle)
+    found = f"it scores {left:.2f}, {middle:.2f}, {bend:.2f} and {right:.2f} around -3, 0, 1 and 3"
+    report("act-graph", right_answer, "only inputs on a kink see it.", f"{found}.")
 
 
-def check_rounding(mean: float) -> None:
-    """Is torch's GELU constant in float64 around ``mean``, for inputs of std 0.5, while the true GELU varies?"""
-    gelu = torch.nn.functional.gelu
-    torch_says, exact = (sample_score(f, mean, 0.5, n=1000, d=1) for f in (gelu, "gelu"))
-    if math.isnan(exact):
-        return report("act-rounding", False, "", "even the accurate GELU is constant there.")
-    if not math.isnan(torch_says):
-        return report("act-rounding", False, "", f"torch's GELU still varies there: its score is {torch_says:.2f}.")
-    report(
-        "act-rounding", True, "1 + erf is rounded to 0, and the unit is dead in the computer though not on paper.", ""
-    )
+def check_null(score: float) -> None:
+    """Is ``score`` that of 1000 points in 300 dimensions for independent outputs, both standard normal?"""
+    inputs, outputs = np.random.default_rng(0).normal(size=(2, 1000, 300))
+    if not abs(score - affinity_score(inputs, outputs).item()) < 5e-3:
+        return report("act-null", False, "", "draw two samples of shape (1000, 300), and score them.")
+    report("act-null", True, "it is the score of two clouds that have nothing to do with each other.", "")

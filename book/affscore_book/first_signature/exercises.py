@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from affscore import signature
+from affscore import Signature, signature
 from affscore.score import affinity_score
 from affscore_book.kit.checks import report
 
@@ -52,3 +52,12 @@ def check_dead_network(model: nn.Module) -> None:
     if dead != [False, True]:
         return report("first-network", False, "", f"the calls should be alive and dead, but dead is {dead}.")
     report("first-network", True, "the first call is alive, and the second never fires: its score is undefined.", "")
+
+
+def check_without_first(factor: float, trained: Signature, untrained: Signature) -> None:
+    """Is ``factor`` the ratio of the scores' standard deviations, the first call left out, to 1 %?"""
+    exact = trained.mean[1:].std() / untrained.mean[1:].std()
+    if not abs(factor / exact - 1) < 1e-2:
+        hint = "mean[1:] has all scores but the first, and .std() is their standard deviation."
+        return report("first-without", False, "", hint)
+    report("first-without", True, "the unevenness is not that of the first call.", "")

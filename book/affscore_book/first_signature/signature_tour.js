@@ -47,7 +47,7 @@ function render({ model, el }) {
     kept.setAttribute("d", outline(right, chosen.heights.map((height, i) => (inside[i] ? height / 100 : 0)), [-6, 9], 6.5));
     return {
       score: chosen.score,
-      text: `${chosen.name}: ${format(chosen.below, 0)} % of the inputs become 0, ${format(chosen.above, 1)} % become 6`,
+      text: `${chosen.name}: ${format(chosen.below, 0)} % of the inputs become 0, ${chosen.above < 0.1 ? "less than 0.1" : format(chosen.above, 1)} % become 6`,
     };
   });
 }

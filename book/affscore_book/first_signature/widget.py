@@ -141,7 +141,8 @@ class SignatureTour(ComputedWidget):
             heights = [h * (shown == (20 <= i < 40)) for i, h in enumerate(chosen["heights"])]
             right.add(f'<path class="{look}" {LOOKS[look]} d="{_bars(right, heights)}"/>')
         right.line("curve", (-6, 0, 6, 9), (0, 0, 6, 6))
-        text = f"{chosen['name']}: {chosen['below']:.0f} % of the inputs become 0, {chosen['above']:.1f} % become 6"
+        above = "less than 0.1" if chosen["above"] < 0.1 else f"{chosen['above']:.1f}"
+        text = f"{chosen['name']}: {chosen['below']:.0f} % of the inputs become 0, {above} % become 6"
         return picture(left, right, score=chosen["score"], text=text)
 
 

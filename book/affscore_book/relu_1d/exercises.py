@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import torch
-
 from affscore_book.kit.checks import report
-from affscore_book.relu_1d.exact import gaussian_input, monotone_score, uniform_input
+from affscore_book.relu_1d.exact import gaussian_input, uniform_input
 
 
 def check_half(share: float) -> None:
@@ -30,18 +28,21 @@ def check_step(score: float) -> None:
     report("relu-1d-step", True, "hardtanh on a tiny interval is the sign\nfunction, up to scale, and it agrees.", "")
 
 
-def check_steep_leak(score: float) -> None:
-    """Is ``score`` the score of LeakyReLU with slope 2 for an input uniform on [-1, 3]?"""
-    x = torch.linspace(-1, 3, 400_001, dtype=torch.float64)
-    if not abs(score - monotone_score(x, torch.where(x < 0, 2 * x, x)).item()) < 5e-4:
-        hint = "turn both axes around. -f(-x) has slope 1\non the left and 2 on the right. Divide it by 2."
-        return report("relu-1d-leak", False, "", hint)
-    report("relu-1d-leak", True, "turning the axes around does not change the score.", "")
+def check_blame(part: float) -> None:
+    """Is ``part`` the denominator's share of the asymmetry of ReLU's score between N(1, 1) and N(-1, 1)?"""
+    right, left = gaussian_input(1.0, 1.0), gaussian_input(-1.0, 1.0)
+    exact = ((right.bound / left.bound).log() / (left.deficit / right.deficit).log()).item()
+    if not abs(part - exact) < 5e-3:
+        hint = "1 - score is w2 / bound. Take the logarithm of\nits ratio: it is a sum of two logarithms."
+        return report("relu-1d-blame", False, "", hint)
+    report("relu-1d-blame", True, "nearly all of it, as for the uniform ranges.", "")
 
 
-def check_mean(mean: float) -> None:
-    """Is ``mean`` the mean at which ReLU scores 0.9 for a normal input of standard deviation 1?"""
-    score = gaussian_input(float(mean), 1.0).score.item()
-    if not abs(score - 0.9) < 1e-6:
-        return report("relu-1d-mean", False, "", f"the score at this mean is {score:.6f}.")
-    report("relu-1d-mean", True, "six digits, from a gradient through a closed form.", "")
+def check_digits(distance: float) -> None:
+    """Is ``distance`` 1 minus the score of LeakyReLU with slope 1 - 1e-20 for a standard normal input, to 1 %?"""
+    # The distance is proportional to 1 - slope; at slope 1 - 1e-3 it can be computed.
+    exact = 1e-17 * gaussian_input(0.0, 1.0, "leaky_relu", slope=1 - 1e-3).deficit.item()
+    if not abs(distance / exact - 1) < 1e-2:
+        hint = "E_c = (1 - c) E is far below A_c, which is\nnearly 1. So 1 - r^2 is E_c^2."
+        return report("relu-1d-digits", False, "", hint)
+    report("relu-1d-digits", True, "no subtraction, no digit lost.", "")

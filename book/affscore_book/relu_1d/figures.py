@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore.score import affine_map, affinity_score, wasserstein2
-from affscore_book.relu_1d.exact import gaussian_input, monotone_score, uniform_input
+from affscore_book.relu_1d.exact import gaussian_input, uniform_input
 
 __all__ = [
-    "plot_figure_3", "plot_gaussian", "plot_limits", "plot_module", "plot_relatives", "plot_symmetry",
+    "plot_figure_3", "plot_gaussian", "plot_limits", "plot_relatives", "plot_symmetry",
     "plot_three_ranges",
 ]  # fmt: skip
 
@@ -137,18 +135,3 @@ def plot_relatives() -> None:
     axes[0].legend(loc="lower right")
     axes[1].legend(loc="lower center")
     axes[-1].set_xlabel("middle of the range")
-
-
-@styled
-def plot_module(module: Callable[[Tensor], Tensor], ends: tuple[float, float], n: int, seed: int = 0) -> None:
-    """Any activation on n uniform samples: inputs against outputs in order, the affine image, the score."""
-    x = torch.from_numpy(np.random.default_rng(seed).uniform(*ends, n)).sort().values
-    with torch.no_grad():
-        y = module(x)
-    _, (axis,) = panels()
-    axis.plot(x, y, color=BLUE, linewidth=4, label="output")
-    image = affine_map(x, y, covariance="empirical")(x[:, None])
-    axis.plot(x, image, "--", color=VERMILION, label="affine image")
-    title = f"score {monotone_score(x, y).item():.3f} from {n} samples"
-    axis.set(title=title, xlabel="input", ylabel="output")
-    axis.legend()

@@ -1,5 +1,5 @@
 // ReLU and its relatives on a range whose ends move. Python's side: widget.py; the formulas: exact.py.
-import { Figure, format } from "../kit/figure.js";
+import { Figure, format, readout } from "../kit/figure.js";
 import { legendre } from "../kit/legendre.js";
 
 export const LIMIT = 5; // the ends of the range stay in [-LIMIT, LIMIT],
@@ -222,7 +222,7 @@ function render({ model, el }) {
     inputCurve(inside, inside.map((x) => output(activation, x)));
     imageLine([low, high], image(state, result));
 
-    const numbers = `W2 ${format(result.w2, 3)}, bound ${format(result.bound, 3)}`;
+    const numbers = `W2 ${readout(result.w2)}, bound ${readout(result.bound)}`;
     const input = law === "uniform" ? `uniform on [${format(low)}, ${format(high)}]`
       : `N(mean ${format(middle)}, std ${format(width / 4)})`;
     return { score: result.score, text: `${ACTIVATIONS[activation].name}, input ${input}. ${numbers}` };
