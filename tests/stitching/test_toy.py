@@ -30,7 +30,8 @@ def network(seed):
             "biases": [1 + 0.1 * random.normal(size=shape[0]) for shape in shapes]}  # fmt: skip
 
 
-NET, POINTS = network(0), np.random.default_rng(1).normal(size=(60, 2))
+TOYS = load_toys(FOLDER / "toy.json")
+NET, POINTS = TOYS["networks"]["a"], np.array(TOYS["fit"], dtype=float)[:, :2]
 ORDERS = np.array([np.random.default_rng(2).permutation(WIDTH), np.random.default_rng(3).permutation(WIDTH)])
 SCALES = np.random.default_rng(4).uniform(0.5, 2, (2, WIDTH))
 TWIN, TURNED = permuted_twin(NET, ORDERS, SCALES), turned_twin(NET)
@@ -43,10 +44,9 @@ def whole(net, cut):
 @pytest.mark.parametrize("cut", [1, 2])
 @pytest.mark.parametrize("other", [NET, TWIN, TURNED], ids=["itself", "twin", "turned"])
 def test_a_cut_changes_nothing_and_twins_compute_the_same(cut, other):
-    hidden = np.maximum(POINTS @ NET["weights"][0].T + NET["biases"][0], 0)
-    hidden = np.maximum(hidden @ NET["weights"][1].T + NET["biases"][1], 0)
-    wanted = (hidden @ NET["weights"][2].T + NET["biases"][2])[:, 0]
-    np.testing.assert_allclose(whole(other, cut), wanted, atol=1e-12)
+    (first, second, last), (b, c, d) = (map(np.array, NET[key]) for key in ("weights", "biases"))
+    hidden = np.maximum(np.maximum(POINTS @ first.T + b, 0) @ second.T + c, 0)
+    np.testing.assert_allclose(whole(other, cut), (hidden @ last.T + d)[:, 0], atol=1e-10)
 
 
 @pytest.mark.parametrize("cut", [1, 2])
@@ -57,9 +57,9 @@ def test_a_twin_is_recovered_by_the_stitches_that_hold_its_change(other, cut, ex
     x, y = toy_features(NET, POINTS, cut), toy_features(other, POINTS, cut)
     kinds = ("none", "permutation", "g_relu", "orthogonal", "rank 1", "rank 2", "full")
     gaps = {kind: np.abs(x @ toy_stitch(kind, x, y).T - y).max() for kind in kinds}
-    assert [kind for kind in kinds if gaps[kind] < 1e-8] == exact
+    assert [kind for kind in kinds if gaps[kind] < 1e-6] == exact
     planted = SCALES[cut - 1][:, None] * np.eye(WIDTH)[ORDERS[cut - 1]] if other is TWIN else np.array(TURNED["turn"])
-    np.testing.assert_allclose(toy_stitch(exact[0], x, y), planted, atol=1e-8)
+    np.testing.assert_allclose(toy_stitch(exact[0], x, y), planted, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_stitch_lies_in_its_set_and_a_small_step_in_the_set_does_no_better(kin
         return
     random = np.random.default_rng(6)
     for _ in range(50):
-        # A rotation from the left, or a factor a row, keeps every one of the sets.
+        # A rotation from the left keeps rank and orthogonality, a factor a row the group.
         skew = 0.01 * random.normal(size=(WIDTH, WIDTH))
         skew -= skew.T
         step = (

@@ -2,12 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import nn
 
 from affscore_book.kit.checks import report
-from affscore_book.stitching.maps import Birkhoff, sinkhorn
+from affscore_book.kit.networks import myrtle
+from affscore_book.kit.statistics import over_pairs
+from affscore_book.stitching.study import StitchingStudy
+from affscore_book.stitching.toy import toy_stitch
+
+#: Points that a full stitch from :func:`untrained_network` loses against the second network alone: the solution's run.
+LOST = {"relu1": 2.2, "relu4": 26.7}
+
+
+def untrained_network() -> nn.Module:
+    """The untrained Myrtle CNN of the exercise, of the width of the trained ones, in evaluation mode."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return myrtle(width=16, channels=1).eval()
+
+
+def check_untrained(losses: Mapping[str, float]) -> None:
+    """Are these the points that full stitches from the untrained network lose against the second network alone?"""
+    gaps = {layer: float(losses.get(layer, np.nan)) - lost for layer, lost in LOST.items()}
+    if all(gap < -20 for gap in gaps.values()):
+        hint = "these are penalties, against the mean of both networks; take the accuracy of `other` alone."
+    else:
+        hint = (
+            "fit on `train`, measure batch norm anew with `reestimate`, and take the loss in points, 100 times a share."
+        )
+    right = all(abs(gap) < 0.75 for gap in gaps.values())
+    report("stitching-untrained", right, "little is lost early, and much late.", hint)
+
+
+def check_points(counts: Mapping[str, int], x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+    """From these numbers of points on, does each stitch find the matrix that takes x (n, 8) to y (n, 8)?"""
+    truth = toy_stitch("g_relu", x, y)
+    for kind in ("g_relu", "full"):
+        gaps = [float(np.abs(toy_stitch(kind, x[:n], y[:n]) - truth).max()) for n in range(2, len(x) + 1)]
+        first = 2 + max(n for n, gap in enumerate(gaps, 1) if gap > 1e-3)
+        found = counts.get(kind)
+        if found != first:
+            late = isinstance(found, int) and found > first
+            hint = f"{kind} finds it with fewer points." if late else f"on so few points {kind} finds another matrix."
+            return report("stitching-points", False, "", hint)
+    report("stitching-points", True, "the fewer numbers are free, the fewer points it takes.", "")
+
+
+def check_saving(intervals: Mapping[str, Sequence[float]], study: StitchingStudy) -> None:
+    """Are these the intervals, over networks, of the points that a stitched shortcut saves in two of the blocks?"""
+    for block in ("block5", "block9"):
+        alone, both = (
+            study.table("resnet20", f"{block}.relu1", "g_relu", fit)
+            for fit in ("closed form", "closed form, shortcut too")
+        )
+        mean, low, high = over_pairs(alone - both)
+        answer = np.asarray(intervals.get(block, (np.nan, np.nan)), dtype=np.float64)
+        if answer.shape != (2,) or not np.allclose(answer, (low, high), atol=0.1):
+            centred = answer.shape == (2,) and abs(answer.mean() - mean) < 0.1
+            hint = "the mean is right; the variance is 3/4 of the sum of squares, and Student's quantile that of 3."
+            other = "drop the row and the column of a network, and take the mean of the pairs that are left."
+            return report("stitching-saving", False, "", f"{block}: {hint if centred else other}")
+    report("stitching-saving", True, "the larger saving is undecided, the smaller one decided.", "")
 
 
 def check_unseen(matrix: Any) -> None:
@@ -29,51 +90,3 @@ def check_unseen(matrix: Any) -> None:
 def last_layer() -> torch.Tensor:
     """The weights W of the exercise, float64 (2, 4): each class adds two channels."""
     return torch.tensor([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]], dtype=torch.float64)
-
-
-def check_passes(matrix: Any) -> None:
-    """Can this 3 x 3 matrix be moved through ReLU, and does it change more than the order of the channels?"""
-    a = torch.as_tensor(matrix, dtype=torch.float64)
-    if a.shape != (3, 3) or abs(float(torch.linalg.det(a))) < 1e-9:
-        return report(
-            "stitching-passes", False, "", f"the matrix has shape {tuple(a.shape)}; it should be 3 x 3 and invertible."
-        )
-    x = torch.randn(200, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    if not torch.allclose(torch.relu(x @ a.T), torch.relu(x) @ a.T):
-        return report("stitching-passes", False, "", "for some features it matters whether ReLU comes before or after.")
-    report(
-        "stitching-passes",
-        bool(((a != 0) & (a != 1)).any()),
-        "a permutation with positive scales, an element of the group.",
-        "that is a permutation; give it scales.",
-    )
-
-
-def check_rate(rate: float, *, alpha: float, learning_rate: float) -> None:
-    """Does plain gradient descent at ``rate`` without the norm term do the step of ``learning_rate`` with ``alpha``?
-
-    On the 6 x 6 matrix of the exercise, whose Frobenius norm is printed there.
-    """
-    start = exercise_matrix()
-    slope = torch.randn(6, 6, generator=torch.Generator().manual_seed(1))
-    steps: list[torch.Tensor] = []
-    for strength, step in ((alpha, learning_rate), (0.0, rate)):
-        stitch = Birkhoff(start, torch.ones(6), alpha=strength)
-        ((stitch.transport * slope).sum() + stitch.penalty()).backward()
-        with torch.no_grad():
-            assert stitch.transport.grad is not None
-            stitch.transport.sub_(step * stitch.transport.grad)
-        stitch.project(step)
-        steps.append(stitch.transport.detach())
-    gap = float((steps[0] - steps[1]).abs().max())
-    report(
-        "stitching-alpha",
-        gap < 1e-5,
-        "the term only slows the descent down.",
-        f"after one step the matrices differ by {gap:.5f}. Which factor does the step with alpha put on P?",
-    )
-
-
-def exercise_matrix() -> torch.Tensor:
-    """The doubly stochastic matrix of the exercise, float32 (6, 6)."""
-    return sinkhorn(torch.rand(6, 6, generator=torch.Generator().manual_seed(0)), 100)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from matplotlib.ticker import MaxNLocator
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
-from affscore_book.stitching.maps import stitch_layer
-from affscore_book.stitching.moments import Moments
 from affscore_book.stitching.stitched import inside_block
 from affscore_book.stitching.study import StitchingStudy
 
@@ -20,9 +17,6 @@ __all__ = [
     "plot_planted",
     "plot_shortcut_signatures",
     "plot_shortcuts",
-    "plot_slope_penalties",
-    "plot_sparsity",
-    "plot_two_channels",
 ]
 
 #: Colour, mark and name of each stitch.
@@ -32,7 +26,6 @@ LOOKS = {
     "rank 2": (ORANGE, "^", "rank 2"),
     "rank 1": (PURPLE, "s", "rank 1"),
     "g_relu": (VERMILION, "D", "$G_\\mathrm{ReLU}$"),
-    "lasso": (GREEN, "P", "lasso"),
 }
 #: Read off Figure 1 of the paper: G_ReLU on Myrtle CNNs of full width, CIFAR-10, points at the four activations.
 PAPER_G_RELU = (8.1, 7.3, 16.5, 5.6)
@@ -58,40 +51,6 @@ def _legend(axes, columns: int = 3) -> None:
 def _penalties(axes, xlabel: str, columns: int = 3) -> None:
     axes.set(xlabel=xlabel, ylabel="penalty (accuracy points)")
     _legend(axes, columns)
-
-
-def _outer(axes, xlabel: str, ylabel: str) -> None:
-    """Labels of four panels, two in a row."""
-    for panel in axes[2:]:
-        panel.set_xlabel(xlabel)
-    for panel in axes[::2]:
-        panel.set_ylabel(ylabel)
-
-
-@styled
-def plot_two_channels() -> None:
-    """Two channels of two networks that see the same images, and what three stitches make of the first network's."""
-    hidden = torch.randn(160, 2, 1, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    turned = torch.tensor([[0.25, 1.0], [1.0, -0.3]], dtype=torch.float64)
-    x = torch.relu(hidden)
-    y = torch.relu(torch.einsum("oi,nihw->nohw", turned, hidden) * torch.tensor([1.6, 0.8])[:, None, None])
-    moments = Moments.of(x, y)
-    _, axes = panels(2, 2, height=6.4, sharex=True, sharey=True)
-    colour = np.arctan2(*hidden[:, :, 0, 0].T.numpy())
-    shown = {
-        "second network": y,
-        "full": stitch_layer("full", moments)(x.float()).detach(),
-        "rank 1": stitch_layer("rank 1", moments)(x.float()).detach(),
-        "$G_\\mathrm{ReLU}$": stitch_layer("g_relu", moments).rounded()(x.float()).detach(),
-    }
-    for panel, (name, points) in zip(axes, shown.items(), strict=True):
-        first, second = points[:, :, 0, 0].T.numpy()
-        apart = (points - y).flatten(1).norm(dim=1).mean()
-        if points is not y:
-            panel.plot(*y[:, :, 0, 0].T.numpy(), ".", color="#cccccc", markersize=5)
-        panel.scatter(first, second, c=colour, cmap="viridis", s=26)
-        panel.set_title(name if points is y else f"{name}: {apart:.2f} apart")
-    _outer(axes, "channel 1", "channel 2")
 
 
 @styled
@@ -147,30 +106,6 @@ def plot_shortcuts(study: StitchingStudy) -> None:
 
 
 @styled
-def plot_sparsity(study: StitchingStudy) -> None:
-    """Figure 15: penalty against sparsity of lasso stitches of three strengths, and of G_ReLU, at each activation."""
-    records = [record for record in study.records if record["bottom"].startswith("myrtle_")]
-    figure, axes = panels(2, 2, height=6.8, sharex=True, sharey=True)
-    strengths = sorted({record["strength"] for record in records if "strength" in record})
-    for panel, layer in zip(axes, study.layers("myrtle"), strict=True):
-        points = []
-        for strength in strengths:
-            found = [r for r in records if r.get("strength") == strength and r["layer"] == layer]
-            sparsity = np.mean([record["sparsity"] for record in found])
-            points.append((100 * sparsity, study.penalty("myrtle", layer, "lasso", "learned", strength=strength).mean))
-        panel.plot(*np.array(points).T, "-", color=GREEN, linewidth=1.5)
-        for point, strength, mark in zip(points, strengths, "v^P", strict=True):
-            panel.plot(*point, mark, color=GREEN, markersize=10, label=f"lasso {strength:g}")
-        channels = next(record["channels"] for record in records if record["layer"] == layer)
-        point = 100 * (1 - 1 / channels), study.penalty("myrtle", layer, "g_relu", "learned").mean
-        panel.plot(*point, "D", color=VERMILION, markersize=9, label="$G_\\mathrm{ReLU}$")
-        panel.set(title=layer, xticks=[0, 50, 100])
-        panel.margins(0.12)
-    _outer(axes, "sparsity (%)", "penalty (points)")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
-
-
-@styled
 def plot_alpha(study: StitchingStudy) -> None:
     """Figure 13's question: the penalty of G_ReLU stitches against the strength of the norm term, by activation."""
     alphas = sorted({record["alpha"] for record in study.records if "alpha" in record})
@@ -193,30 +128,6 @@ def plot_planted(study: StitchingStudy) -> None:
         _line(axes, at, [study.planted(layer, fit) for layer in layers], colour, mark, fit)
     axes.set_xticks(at, layers)
     _penalties(axes, "stitched after", columns=2)
-
-
-@styled
-def plot_slope_penalties(study: StitchingStudy, kinds: dict[float, str]) -> None:
-    """Figure 8: mean penalties of G_ReLU over layers inside blocks, outside, and over the last two; ``kinds`` by slope.
-
-    Large marks are means over pairs, small ones the single pairs.
-    """
-    _, (axes,) = panels(height=5.0)
-    at = np.arange(len(kinds))
-    layers = study.layers(next(iter(kinds.values())))
-    parts = {
-        "inside blocks": (VERMILION, "o", [layer for layer in layers if inside_block(layer)]),
-        "outside": (BLUE, "s", [layer for layer in layers if not inside_block(layer)]),
-        "last two": (GREEN, "^", layers[-2:]),
-    }
-    for label, (colour, mark, some) in parts.items():
-        tables = np.array([[study.table(kind, layer, "g_relu") for layer in some] for kind in kinds.values()])
-        pairs = tables.mean(1).reshape(len(at), -1)  # NaN on the diagonal
-        axes.plot(at, pairs, mark, color=colour, markersize=4, alpha=0.7)
-        axes.plot(at, np.nanmean(pairs, 1), f"{mark}-", color=colour, markersize=8, linewidth=1.8, label=label)
-    axes.set_xticks(at, [f"{slope:g}" for slope in kinds], fontsize=12)
-    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    _penalties(axes, "slope of LeakyReLU")
 
 
 @styled

@@ -95,7 +95,7 @@ def toy_stitch(kind: str, x: Array, y: Array) -> Array:
 def load_toys(path: str | Path) -> dict[str, Any]:
     """What ``book/data/stitching/toy.py`` stored, as the widget takes it: ``networks``, ``fit``, ``test``, ``learned``.
 
-    ``fit`` and ``test`` are lists of points [x, y, class]; ``learned[pair][cut - 1]`` is a stitch learned on the labels.
+    ``fit`` and ``test`` are lists of points [x, y, class]; ``learned[pair][cut - 1]`` is a learned stitch.
 
     Raises FileNotFoundError if there is no such file, and ValueError if it is not such a file.
     """
