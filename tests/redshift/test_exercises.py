@@ -7,16 +7,34 @@ from affscore_book.redshift import exercises
 from affscore_book.redshift.networks import Network, random_network
 
 HALF = random_network(seed=0, draw="paired").rescaled(0.5, biases=True)
-LUCK = np.array([-1.0, 1.0, -1.0, 1.0]) * 0.75**0.5  # variance 1
+DRAWS = np.random.default_rng(0)
+LUCK, CHANGE = DRAWS.normal(size=200), DRAWS.normal(0.1, 0.3, size=200)
+WAVE = np.cos(np.pi * (np.arange(32) + 0.5) / 32)
+
+
+def signed(changes, draws):
+    return (DRAWS.choice([-1, 1], (draws, len(changes))) * changes).mean(axis=1)
+
+
+def shuffled(one, other):
+    both = np.concatenate([one, other])
+    mixed = [DRAWS.permutation(both) for _ in range(1000)]
+    return np.array([a[len(one) :].mean() - a[: len(one)].mean() for a in mixed])
+
+
 RIGHT = {
-    "scale": lambda: exercises.check_scale(1 / 2 ** (1 / 4)),
+    "offset": lambda: exercises.check_offset(10_000),
+    "large offset": lambda: exercises.check_offset(-200_000.0),
     "biases": lambda: exercises.check_symmetry(random_network(seed=0, draw="paired"), HALF),
-    "floor": lambda: exercises.check_floor(np.add.outer(np.arange(32), np.arange(32))),
-    "pairs": lambda: exercises.check_draws(4 * (1 + 4) / 1, LUCK, 2 * LUCK),  # variances 1 and 4, difference 1
-    "no luck shared": lambda: exercises.check_draws(4, LUCK, LUCK[[0, 0, 1, 1]]),
+    "saddle": lambda: exercises.check_slow(np.outer(np.arange(-15.5, 16), np.arange(-15.5, 16))),
+    "one cell of waves": lambda: exercises.check_slow(np.outer(WAVE, WAVE)),
+    "null": lambda: exercises.check_null(signed(CHANGE, 1000), LUCK, LUCK + CHANGE),
+    "long null": lambda: exercises.check_null(signed(CHANGE, 20_000).tolist(), LUCK, LUCK + CHANGE),
+    "no luck shared": lambda: exercises.check_null(signed(LUCK[::-1] - LUCK, 2000), LUCK, LUCK[::-1]),
 }
 WRONG = {
-    "scale": lambda: exercises.check_scale(0.5),
+    "small offset": lambda: exercises.check_offset(100.0),
+    "samples lost": lambda: exercises.check_offset(1e9),
     "same network": lambda: exercises.check_symmetry(
         random_network(seed=0, draw="paired"), random_network(seed=0, draw="paired")
     ),
@@ -26,10 +44,16 @@ WRONG = {
     "another net": lambda: exercises.check_symmetry(
         random_network(seed=0, draw="paired"), Network(HALF.weights[:-1], HALF.biases[:-1])
     ),
-    "complex": lambda: exercises.check_floor(np.random.default_rng(0).normal(size=(32, 32))),
-    "periodic": lambda: exercises.check_floor(np.tile(np.cos(2 * np.pi * np.arange(32) / 32), (32, 1))),
-    "as many": lambda: exercises.check_draws(4, LUCK, 2 * LUCK),
-    "the other way": lambda: exercises.check_draws(4 / 5, LUCK, 2 * LUCK),
+    "complex": lambda: exercises.check_slow(np.random.default_rng(0).normal(size=(32, 32))),
+    "ramp": lambda: exercises.check_slow(np.tile(np.arange(32), (32, 1))),
+    "slow wave": lambda: exercises.check_slow(np.tile(WAVE, (32, 1))),
+    "constant": lambda: exercises.check_slow(np.ones((32, 32))),
+    "across draws": lambda: exercises.check_null(shuffled(LUCK, LUCK + CHANGE), LUCK, LUCK + CHANGE),
+    "one sign": lambda: exercises.check_null(np.abs(signed(CHANGE, 1000)), LUCK, LUCK + CHANGE),
+    "bootstrap": lambda: exercises.check_null(DRAWS.choice(CHANGE, (1000, 200)).mean(1), LUCK, LUCK + CHANGE),
+    "single changes": lambda: exercises.check_null(DRAWS.choice([-1, 1], 1000) * 0.3, LUCK, LUCK + CHANGE),
+    "too few": lambda: exercises.check_null(signed(CHANGE, 10), LUCK, LUCK + CHANGE),
+    "not a row": lambda: exercises.check_null(np.zeros((1000, 2)), LUCK, LUCK + CHANGE),
 }
 
 

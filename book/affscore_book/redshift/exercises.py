@@ -8,15 +8,25 @@ import numpy as np
 import torch
 
 from affscore_book.kit.checks import report
-from affscore_book.redshift.complexity import dct_frequency, fourier_frequency
+from affscore_book.redshift.complexity import bend, dct_frequency
 from affscore_book.redshift.networks import Network, grid_points
 
 
-def check_scale(c: float) -> None:
-    """Does scaling the weights by ``c`` and the biases of layer l by c**l halve a ReLU network with three layers?"""
-    if not abs(c**4 - 0.5) < 1e-4:
-        return report("redshift-scale", False, "", f"with this c the output is multiplied by {c**4:.4g}, not by 0.5.")
-    report("redshift-scale", True, "four layers of weights count, the output layer too.", "")
+def check_offset(offset: float) -> None:
+    """Does ``offset`` ruin the mean of squares less the square of the mean in float32, and not the centred variance?"""
+    drawn = np.random.default_rng(0).standard_normal(1000)
+    samples = (offset + drawn).astype(np.float32)
+    one_pass = float((samples**2).mean() - samples.mean() ** 2)
+    centred = float(((samples - samples.mean()) ** 2).mean())
+    factor, right = one_pass / drawn.var(), abs(centred / drawn.var() - 1) < 0.01
+    if 0.5 <= factor <= 2:
+        hint = f"the formula gives {one_pass:.2f}, which is not far off. How large must the squares be for float32?"
+    else:
+        hint = (
+            f"the centred formula gives {centred:.2f} and is off too: float32 no longer holds the samples themselves."
+        )
+    praise = "the rounding of the squares is as large as the variance; centred first, nothing is lost."
+    report("redshift-offset", right and not 0.5 <= factor <= 2, praise, hint)
 
 
 def check_symmetry(before: Network, after: Network) -> None:
@@ -35,32 +45,39 @@ def check_symmetry(before: Network, after: Network) -> None:
     report("redshift-symmetry", True, "the image is the same up to one factor.", "")
 
 
-def check_floor(image: Any) -> None:
-    """Is ``image`` as simple as can be for the cosine transform, and more complex than a wave for Fourier's?"""
-    smooth, periodic = dct_frequency(image), fourier_frequency(image)
-    if not smooth < 1.5:
-        return report(
-            "redshift-floor",
-            False,
-            "",
-            f"its mean frequency by cosine transform is {smooth:.2f}; it should be below 1.5.",
-        )
-    if not periodic > 0.1:
-        hint = f"its mean frequency by Fourier is {periodic:.3f}; it should be above 0.1. What happens at the edges?"
-        return report("redshift-floor", False, "", hint)
+def check_slow(image: Any) -> None:
+    """Is ``image`` near the floor of the cosine transform, below 1.5 half periods, and bent, more than 0.9 of it?"""
+    frequency, bent = dct_frequency(image), bend(image)
+    if not frequency < 1.5:
+        hint = f"its mean frequency by cosine transform is {frequency:.2f}; it should be below 1.5."
+    else:
+        hint = f"its bend is {bent:.2f}. A slope is what a plane explains; which slow image has none, in any direction?"
     report(
-        "redshift-floor", True, "the jump from one edge to the opposite one is all that Fourier's transform sees.", ""
+        "redshift-slow",
+        bool(frequency < 1.5 and bent > 0.9),
+        f"mean frequency {frequency:.2f} and bend {bent:.2f}.",
+        hint,
     )
 
 
-def check_draws(draws: float, one: Any, other: Any) -> None:
-    """Is ``draws`` the number of unpaired draws that show ``other - one`` as sharply as these pairs, both (draws,)?"""
-    one, other = np.asarray(one), np.asarray(other)
-    apart = one.var(ddof=1) + other.var(ddof=1)
-    right = len(one) * apart / (other - one).var(ddof=1)
-    if abs(draws - right) < 0.02 * right:
-        return report("redshift-draws", True, f"{right:.0f} draws of each, where {len(one)} pairs do.", "")
-    hint = "without pairs the variances of the two means add up; with pairs it is the variance of the differences."
-    if abs(draws - len(one)) < 0.02 * len(one):
-        hint = f"{hint} Compute both."
-    report("redshift-draws", False, "", hint)
+def check_null(null: Any, one: Any, other: Any) -> None:
+    """Is ``null`` made of means of ``other - one``, both (draws,), in which every difference has a random sign?"""
+    null, change = np.asarray(null, dtype=float), np.asarray(other) - np.asarray(one)
+    spread = np.sqrt((change**2).sum()) / len(change)
+    apart = np.sqrt(np.concatenate([one, other]).var() * 2 / len(change))
+    if null.ndim != 1 or len(null) < 1000:
+        hint = f"it has shape {null.shape}; it should be one row of at least 1,000 means."
+    elif not abs(null.mean()) < 0.3 * spread:
+        hint = "its mean is not 0: signs + and - should be equally likely, for each change anew."
+    elif abs(null.std() / apart - 1) < 0.1 and abs(apart / spread - 1) > 0.1:
+        hint = "that is the null of networks drawn apart. Exchange raw and shifted within a draw, not across draws."
+    else:
+        hint = f"its standard deviation is {null.std():.2g}. Is each entry a mean of all {len(change)} changes?"
+    right = null.ndim == 1 and len(null) >= 1000 and abs(null.mean()) < 0.3 * spread
+    within = np.quantile(np.abs(null), 0.95) if null.size else np.nan
+    report(
+        "redshift-null",
+        bool(right and abs(null.std() / spread - 1) < 0.1),
+        f"95 % of the null lie within {within:.4f} of 0; the true mean is {change.mean():.4f}.",
+        hint,
+    )
