@@ -1,0 +1,227 @@
+"""The source's sentences on trained networks, asked of the decade's: each rule was set before the trainings were done.
+
+A sentence on one architecture has Student's interval over its seeds; one on architectures has the interval that comes
+from leaving out one architecture at a time, each taken as the mean over its seeds. A verdict needs the whole interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+from scipy import stats
+
+from affscore.signature import Signature
+from affscore.suite.comparable import sequence
+from affscore.suite.compare import densities
+from affscore.suite.distances import dtw
+from affscore_book.decade.collection import START, TRAINED, Trained
+from affscore_book.imagenet_signatures.trained import places
+from affscore_book.kit.claims import Claim
+from affscore_book.kit.statistics import Interval, leaving_out, student_interval
+
+__all__ = [
+    "PLAIN", "after_additions", "depth_claims", "history_claims", "modes_claims", "pool_claims", "skip_claims",
+    "start_claims", "statistic",
+]  # fmt: skip
+
+Decade = Mapping[str, Mapping[int, Trained]]
+
+#: Stacks of convolutions, which the source says have "a very low spread".
+PLAIN = ("alexnet", "vgg11", "vgg13", "vgg16", "vgg11_bn", "vgg13_bn", "vgg16_bn")
+VITS = ("vit_8", "vit_4")
+#: The networks that return to early shapes, says the source.
+RETURNING = ("swin", "convnext")
+#: Scores of two batches differ by this much on the slides: less is called no change here.
+STABLE = 0.02
+BELOW, ABOVE = (-math.inf, 0.0), (0.0, math.inf)
+PAPER = "CVPR 2025, "
+
+
+def statistic(
+    of: Callable[[np.ndarray], float], network: Trained, pool: str = "spatial", state: str = TRAINED
+) -> float:
+    """A statistic of the scores of a network's calls, without dead ones."""
+    return float(of(sequence(network.signatures[state, pool])))
+
+
+def _architectures(decade: Decade) -> dict[str, Mapping[int, Trained]]:
+    """The decade's own: neither the twin without skips nor the networks taught without labels."""
+    return {name: seeds for name, seeds in decade.items() if " " not in name and not name.endswith("no_skips")}
+
+
+def _means(decade: Decade, of: Callable[[np.ndarray], float], pool: str = "spatial") -> dict[str, float]:
+    """The statistic by architecture, mean over its seeds."""
+    return {
+        name: float(np.mean([statistic(of, network, pool) for network in seeds.values()]))
+        for name, seeds in _architectures(decade).items()
+    }
+
+
+def _seeds(names: Iterable[str], decade: Decade) -> list[int]:
+    """Seeds that all these networks have."""
+    return sorted(set.intersection(*(set(decade[name]) for name in names)))
+
+
+def _over_seeds(names: Sequence[str], decade: Decade, gap: Callable[[Mapping[str, Trained]], float]) -> Interval:
+    """A number of several networks of one seed: mean and Student's interval over the seeds that all have."""
+    found = [gap({name: decade[name][seed] for name in names}) for seed in _seeds(names, decade)]
+    return student_interval(found)
+
+
+def _row(
+    what: str, place: str, theirs: str, found: Interval, accept: tuple[float, float], kind: str = "source"
+) -> Claim:
+    """A claim with its interval; ``place`` begins with ours for a hypothesis of this book."""
+    source = place if place.startswith(("ours", "slides")) else PAPER + place
+    return Claim(what, source, theirs, found.mean, accept, interval=found[1:], kind=kind)
+
+
+def _rank(pairs: np.ndarray) -> Interval:
+    """Rank correlation of two columns, one architecture left out at a time, cut to -1 to 1."""
+    mean, low, high = leaving_out(lambda kept: float(stats.spearmanr(*pairs[kept].T).statistic), len(pairs))
+    return Interval(mean, max(low, -1.0), min(high, 1.0))
+
+
+def _from_alexnet(decade: Decade, name: str, seed: int) -> float:
+    """DTW distance of two networks of one seed."""
+    return dtw(*(sequence(decade[each][seed].signatures[TRAINED, "spatial"]) for each in ("alexnet", name)))
+
+
+def history_claims(decade: Decade) -> list[Claim]:
+    """Figure 5, A and B: a decade of rising linearity, GoogLeNet's range, EfficientNet's skewness, the U-turn."""
+    years = {name: next(iter(seeds.values())).year for name, seeds in decade.items()}
+    level = _means(decade, np.mean)
+    far = {name: float(np.mean([_from_alexnet(decade, name, seed) for seed in _seeds(("alexnet", name), decade)]))
+           for name in level}  # fmt: skip
+    early = [name for name in level if years[name] < 2020]
+    later = [name for name in far if name != "alexnet" and years[name] <= 2020]
+    everyone = [*PLAIN, "googlenet"]
+
+    def wider(networks: Mapping[str, Trained]) -> float:
+        spread = {name: statistic(np.ptp, network) for name, network in networks.items()}
+        return spread["googlenet"] - max(spread[name] for name in PLAIN)
+
+    turn = student_interval([
+        np.mean([_from_alexnet(decade, name, seed) for name in RETURNING])
+        - np.mean([_from_alexnet(decade, name, seed) for name in far if 2016 <= years[name] <= 2020])
+        for seed in _seeds(_architectures(decade), decade)
+    ])  # fmt: skip
+    return [
+        _row("rank correlation of year and mean score, to 2019", "Figure 5 A", "rising",
+             _rank(np.array([(years[name], level[name]) for name in early])), ABOVE),
+        _row("GoogLeNet's range less the widest of AlexNet and VGG", "Figure 5 A", "above 0",
+             _over_seeds(everyone, decade, wider), ABOVE),
+        _row("skewness of EfficientNet's scores", "section 4", "strong negative",
+             _over_seeds(["efficientnet"], decade, lambda n: statistic(stats.skew, n["efficientnet"])),
+             (-math.inf, -0.5)),
+        _row("rank correlation of year and distance from AlexNet, to 2020", "Figure 5 B", "rising",
+             _rank(np.array([(years[name], far[name]) for name in later])), ABOVE),
+        _row("distance from AlexNet: Swin and ConvNeXt less those of 2016 to 2020", "Figure 5 B", "below 0", turn,
+             BELOW),
+    ]  # fmt: skip
+
+
+def pool_claims(decade: Decade) -> list[Claim]:
+    """Section 1: are both ViTs below every other architecture? With the pool of the source's code, and over space."""
+    names = list(_architectures(decade))
+    rows = []
+    for pool in ("trailing", "spatial"):
+
+        def below(networks: Mapping[str, Trained], pool: str = pool) -> float:
+            level = {name: statistic(np.mean, network, pool) for name, network in networks.items()}
+            return max(level[name] for name in VITS) - min(v for name, v in level.items() if name not in VITS)
+
+        what = f"mean score: the higher ViT less the lowest other network, {pool} pool"
+        rows.append(_row(what, "section 1", "below 0", _over_seeds(names, decade, below), BELOW))
+    return rows
+
+
+def modes_claims(decade: Decade) -> list[Claim]:
+    """Section 4, by one rule: maxima of the density (Scott's bandwidth) of at least a tenth of the highest."""
+    parts: dict[bool, list[float]] = {True: [], False: []}
+    for name, seeds in _architectures(decade).items():
+        peaks = densities({f"seed {s}": each.signatures[TRAINED, "spatial"] for s, each in seeds.items()})["peaks"]
+        parts[name.startswith("resnet")].append(float(np.mean(np.asarray(peaks, dtype=float) >= 2)))
+    return [
+        _row("part of the ResNets with two modes", "section 4", "all", student_interval(parts[True]), (1, 1)),
+        _row("part of the other networks with two modes", "section 4", "none", student_interval(parts[False]), (0, 0)),
+    ]
+
+
+def after_additions(signature: Signature) -> tuple[float, float]:
+    """Mean scores inside the blocks of a ResNet, and of their last calls, which follow the additions."""
+    inside, last = places(signature).values()
+    return float(signature.mean[inside].mean()), float(signature.mean[last].mean())
+
+
+def skip_claims(decade: Decade) -> list[Claim]:
+    """Figures 7 and 15: the same network with and without its skips, and deeper ones."""
+
+    def gap(networks: Mapping[str, Trained], name: str = "resnet18") -> float:
+        inside, last = after_additions(networks[name].signatures[TRAINED, "spatial"])
+        return last - inside
+
+    both = ["resnet18", "resnet18_no_skips"]
+    depths = ["resnet10", "resnet18", "resnet34"]
+
+    def last(network: Trained) -> float:
+        return after_additions(network.signatures[TRAINED, "spatial"])[1]
+
+    return [
+        _row("score after the addition, ResNet18", "Figure 7", "close to 1",
+             _over_seeds(["resnet18"], decade, lambda n: last(n["resnet18"])), (0.95, 1.0)),
+        _row("after the addition less inside the block, ResNet18", "Figure 7", "above 0",
+             _over_seeds(["resnet18"], decade, gap), ABOVE),
+        _row("that gap, with skips less without", "Figure 7", "above 0",
+             _over_seeds(both, decade, lambda n: gap(n) - gap(n, both[1])), ABOVE),
+        _row("score after the addition, ResNet34 less ResNet10", "Figure 15", "above 0: it approaches 1",
+             _over_seeds(depths, decade, lambda n: last(n["resnet34"]) - last(n["resnet10"])), ABOVE),
+    ]  # fmt: skip
+
+
+def depth_claims(decade: Decade) -> list[Claim]:
+    """Appendix D: VGG beside AlexNet and at three depths, DenseNet beside ResNet, ViT's two sizes of patches."""
+
+    def level(of: str, to: str) -> Interval:
+        return _over_seeds([of, to], decade, lambda n: statistic(np.mean, n[of]) - statistic(np.mean, n[to]))
+
+    def slope(name: str) -> Interval:
+        def rank(networks: Mapping[str, Trained]) -> float:
+            scores = networks[name].signatures[TRAINED, "trailing"].mean
+            return float(stats.spearmanr(np.arange(len(scores)), scores).statistic)
+
+        return _over_seeds([name], decade, rank)
+
+    deep = level("vgg16", "vgg11")
+    return [
+        _row("mean score, VGG11 less AlexNet", "Figure 12", "slightly below 0", level("vgg11", "alexnet"), BELOW),
+        _row("mean score, DenseNet40 less ResNet34", "Figure 12", "slightly below 0", level("densenet40", "resnet34"),
+             BELOW),
+        _row("mean score, VGG16 less VGG11", "Figure 14", "no change", deep, (-STABLE, STABLE)),
+        _row("rank correlation of depth and score, ViT with small patches", "Figure 13", "rising", slope("vit_4"),
+             ABOVE),
+    ]  # fmt: skip
+
+
+def start_claims(decade: Decade) -> list[Claim]:
+    """Figure 11: a VGG16 without norm before and after training."""
+
+    def raw(network: Trained) -> np.ndarray:
+        return network.signatures[START, "spatial"].mean
+
+    def rising(networks: Mapping[str, Trained]) -> float:
+        scores = raw(networks["vgg16"])
+        return float(stats.spearmanr(np.arange(len(scores)), scores).statistic)
+
+    one = ["vgg16"]
+    return [
+        _row("rank correlation of call and score, VGG16 before training", "Figure 11", "increasing",
+             _over_seeds(one, decade, rising), (0.8, 1.0)),
+        _row("last score, VGG16 before training", "Figure 11", "almost perfectly linear",
+             _over_seeds(one, decade, lambda n: float(raw(n["vgg16"])[-1])), (0.95, 1.0)),
+        _row("mean score, trained VGG16 less its start", "Figure 11", "below 0",
+             _over_seeds(one, decade, lambda n: statistic(np.mean, n["vgg16"]) - float(np.nanmean(raw(n["vgg16"])))),
+             BELOW),
+    ]  # fmt: skip

@@ -1,0 +1,177 @@
+"""The stored networks of the decade: what each is, how well it does, and its signatures in every state."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from affscore.calls import Call, Excluded
+from affscore.companions import MEASURES
+from affscore.signature import Signature
+from affscore.suite.tables import Table
+from affscore_book.kit.statistics import student_interval
+from affscore_book.kit.stored import read_results
+
+__all__ = ["START", "TRAINED", "Course", "Trained", "course", "load_decade", "network_table", "one_seed"]
+
+#: States of a network: its start, whose batch norm, if it has one, was set by the training images; and its end.
+START, TRAINED = "start", "trained"
+NORMED = ", norm measured"
+SCRIPT = "book/data/decade/make.py"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One network of the decade, from one seed.
+
+    Attributes
+    ----------
+    name, seed, year, family, parameters
+        As in :data:`affscore_book.decade.networks.SETTINGS`; ``"resnet18 simclr"`` is a network taught without labels.
+    steps
+        Of the training.
+    minutes
+        Of one core, that it took.
+    accuracy
+        On the 10,000 test images, between 0 and 1, of the weights as they are stored.
+    validation
+        By state, the accuracy on 5,000 validation images.
+    signatures
+        By state and pool, on one batch of 512 validation images: ``signatures["trained", "spatial"]``. The state
+        ``"start"`` is that with batch norm set; ``"raw start"`` is there where that makes a difference. Scores of a
+        state along the training stand under ``"step 41"``.
+    batches
+        The trained signature (spatial) over eight batches.
+    """
+
+    name: str
+    seed: int
+    year: int
+    family: str
+    parameters: int
+    steps: int
+    minutes: float
+    accuracy: float
+    validation: Mapping[str, float]
+    signatures: Mapping[tuple[str, str], Signature]
+    batches: Signature
+
+
+def _states(found: Mapping[str, Any]) -> dict[str, str]:
+    """From our name of a state to the file's."""
+    normed = f"{START}{NORMED}" in found
+    names = {state.removesuffix(NORMED): state for state in found}
+    return names | ({START: f"{START}{NORMED}", "raw start": START} if normed else {})
+
+
+def _signature(content: Mapping[str, Any], state: str, pool: str, rows: str = "scores") -> Signature:
+    calls, values = content["pools"][pool], content["states"][state][pool]
+
+    def numbers(row: Any) -> np.ndarray:
+        return np.array(row, dtype=np.float64)  # None becomes NaN
+
+    scores = np.atleast_2d(numbers(values[rows]))
+    return Signature(
+        [Call(**call | {"shape": tuple(call["shape"])}) for call in calls["calls"]],
+        scores,
+        [Excluded(**each) for each in calls["excluded"]],
+        pool=pool,
+        batch_sizes=[512] * len(scores),
+        provenance={"model": content["network"], "dataset": "fashion-mnist", "weights": state},
+        companions={name: numbers(values[name])[None] for name in MEASURES if name in values and rows == "scores"},
+    )
+
+
+def _read(result: Path, signatures: Path) -> Trained:
+    about = read_results(result, dict, SCRIPT)
+    content = read_results(signatures, dict, SCRIPT)
+    names = _states(content["states"])
+    found = {
+        (name, pool): _signature(content, state, pool) for name, state in names.items() for pool in content["pools"]
+    }
+    return Trained(
+        name=about["network"],
+        **{key: about[key] for key in ("seed", "year", "family", "parameters", "minutes")},
+        steps=len(about["history"]) * math.ceil(about["images"] / about["recipe"]["batch_size"]),
+        accuracy=about["accuracy_stored"],
+        validation={name: content["validation"][state] for name, state in names.items()},
+        signatures=found,
+        batches=_signature(content, TRAINED, "spatial", "batches"),
+    )
+
+
+def load_decade(folder: str | os.PathLike[str]) -> dict[str, dict[int, Trained]]:
+    """Every stored network by name and seed, names in the order of the years.
+
+    Parameters
+    ----------
+    folder
+        ``book/data/decade``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none, or the signatures of one are missing.
+    ValueError
+        If a file is damaged.
+    """
+    results = sorted((Path(folder) / "results").glob("*.json"))
+    if not results:
+        raise FileNotFoundError(f"folder: {folder} has no results; {SCRIPT} writes them.")
+    networks = [_read(file, Path(folder) / "signatures" / file.name) for file in results]
+    networks.sort(key=lambda network: (network.year, network.name, network.seed))
+    found: dict[str, dict[int, Trained]] = {}
+    for network in networks:
+        found.setdefault(network.name, {})[network.seed] = network
+    return found
+
+
+def one_seed(
+    decade: Mapping[str, Mapping[int, Trained]], state: str = TRAINED, pool: str = "spatial", seed: int = 0
+) -> dict[str, Signature]:
+    """The signatures of one seed in one state by network's name, as :mod:`affscore.suite` takes them."""
+    return {name: seeds[seed].signatures[state, pool] for name, seeds in decade.items() if seed in seeds}
+
+
+def network_table(decade: Mapping[str, Mapping[int, Trained]]) -> Table:
+    """All networks: name; year; thousand parameters; calls; seeds; minutes a training; accuracy, the mean over the
+    seeds, with low and high of Student's interval (NaN for one seed)."""
+    rows = []
+    for name, seeds in decade.items():
+        first, accuracies = next(iter(seeds.values())), [each.accuracy for each in seeds.values()]
+        mean, low, high = student_interval(accuracies) if len(seeds) > 1 else (accuracies[0], math.nan, math.nan)
+        rows.append(
+            {"network": name, "year": first.year, "thousand parameters": round(first.parameters / 1000)}
+            | {"calls": len(first.signatures[TRAINED, "spatial"].calls), "seeds": len(seeds)}
+            | {"minutes": float(np.mean([each.minutes for each in seeds.values()]))}
+            | {"accuracy": mean, "low": low, "high": high}
+        )
+    return Table.from_rows(rows, digits=3)
+
+
+class Course(NamedTuple):
+    """A network along its training: steps (moments,), scores (moments, calls), accuracy on validation (moments,)."""
+
+    steps: np.ndarray
+    scores: np.ndarray
+    accuracy: np.ndarray
+
+
+def course(network: Trained, pool: str = "spatial") -> Course:
+    """The moments of a training that were measured, batch norm set at each; the first is step 0.
+
+    The trained network comes last, with the running statistics of its own training.
+    """
+    steps = {int(state.removeprefix("step ")): state for state in network.validation if state.startswith("step ")}
+    states = [START, *(steps[step] for step in sorted(steps)), TRAINED]
+    return Course(
+        np.array([0, *sorted(steps), network.steps]),
+        np.array([network.signatures[state, pool].mean for state in states]),
+        np.array([network.validation[state] for state in states]),
+    )

@@ -1,0 +1,179 @@
+"""What makes two signatures differ, and when in a training which calls move.
+
+Signatures of one architecture are compared call by call. Those of two architectures have different numbers of calls;
+they are compared at the same shares of the way from the first call to the last (:func:`profile`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+from scipy import stats
+
+from affscore.suite.tables import Table
+from affscore_book.decade.collection import START, TRAINED, Course, Trained
+from affscore_book.imagenet_signatures.explained import shares
+from affscore_book.kit.statistics import Interval, leaving_out
+
+__all__ = ["PLACES", "differences", "known_at_start", "moved_half", "movers", "profile", "spearman_of_depth"]
+
+#: At how many places the signatures of two architectures are compared.
+PLACES = 20
+#: A call whose score changes by less has not moved: between two batches scores differ by about .005.
+MOVED = 0.02
+
+Decade = Mapping[str, Mapping[int, Trained]]
+
+
+def profile(scores: np.ndarray, places: int = PLACES) -> np.ndarray:
+    """Scores (calls,) at ``places`` even steps from the first call to the last, linear in between.
+
+    >>> profile(np.array([0.0, 1.0]), 5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    return np.interp(np.linspace(0, 1, places), np.linspace(0, 1, len(scores)), scores)
+
+
+def _squared(one: np.ndarray, other: np.ndarray) -> float:
+    """Mean squared difference over the calls that have both scores."""
+    return float(np.nanmean((one - other) ** 2))
+
+
+def _pairs(rows: Iterable[np.ndarray]) -> float:
+    """Mean squared difference between two of the rows, over all pairs; NaN for fewer than two."""
+    found = [_squared(one, other) for one, other in itertools.combinations(rows, 2)]
+    return float(np.mean(found)) if found else math.nan
+
+
+def _trained(seeds: Mapping[int, Trained]) -> list[np.ndarray]:
+    return [network.signatures[TRAINED, "spatial"].mean for network in seeds.values()]
+
+
+def _root(values: Sequence[float]) -> Interval:
+    """Root of the mean of mean squares, one an architecture, one architecture left out at a time."""
+    kept = np.array([value for value in values if not math.isnan(value)])
+    if not len(kept):
+        return Interval(math.nan, math.nan, math.nan)
+    return leaving_out(lambda rows: math.sqrt(float(kept[rows].mean())), len(kept))
+
+
+def differences(
+    decade: Decade, further: Mapping[str, Callable[[Trained], Sequence[np.ndarray]]] | None = None
+) -> Table:
+    """By how much two signatures differ that have everything in common but one thing; a row for each thing.
+
+    Columns: what differs; architectures, that the row rests on; difference, root mean square over calls, pairs and
+    architectures; low and high of its interval, one architecture left out at a time. Rows: batch (of 512 images);
+    seed (of start, order and augmentation); training (a network and its own start with batch norm set);
+    architecture (at :data:`PLACES` places, first seeds).
+
+    ``further`` maps the name of another row to a function of a network that gives the signatures to be compared, none
+    where it has none.
+    """
+    firsts = [next(iter(seeds.values())) for seeds in decade.values()]
+    rows = {
+        "batch": _root([_pairs(network.batches.scores) for network in firsts]),
+        **{name: _root([_pairs(give(network)) for network in firsts]) for name, give in (further or {}).items()},
+        "seed": _root([_pairs(_trained(seeds)) for seeds in decade.values()]),
+        "training": _root([
+            float(np.mean([
+                _squared(each.signatures[START, "spatial"].mean, each.signatures[TRAINED, "spatial"].mean)
+                for each in seeds.values()
+            ]))
+            for seeds in decade.values()
+        ]),
+        "architecture": _between([profile(rows[0][~np.isnan(rows[0])]) for rows in map(_trained, decade.values())]),
+    }  # fmt: skip
+    counts = {name: len(firsts) for name in rows}
+    counts["seed"] = sum(len(seeds) > 1 for seeds in decade.values())
+    for name, give in (further or {}).items():
+        counts[name] = sum(len(give(network)) > 1 for network in firsts)
+    return Table.from_rows([
+        {"what differs": name, "architectures": counts[name], "difference": found.mean}
+        | {"low": max(0.0, found.low), "high": found.high}
+        for name, found in rows.items()
+    ], digits=3)  # fmt: skip
+
+
+def _between(profiles: Sequence[np.ndarray]) -> Interval:
+    """Root mean squared difference between two architectures; pairs share architectures, which are left out whole."""
+    table = np.array([[_squared(one, other) for other in profiles] for one in profiles])
+
+    def statistic(kept: np.ndarray) -> float:
+        return math.sqrt(table[np.ix_(kept, kept)].sum() / (len(kept) * (len(kept) - 1)))
+
+    return leaving_out(statistic, len(profiles))
+
+
+def known_at_start(decade: Decade) -> Table:
+    """How much of a trained signature its architecture says before training, beside what another trained seed says.
+
+    Columns: network; seeds; start and ceiling, the mean squared correlation over the calls of a trained signature with
+    the starts (batch norm set) of the *other* seeds, and with the other trained seeds. Only networks with
+    two seeds or more, and at least 3 calls; raises ValueError if there is none.
+    """
+    rows = []
+    for name, seeds in decade.items():
+        if len(seeds) < 2:
+            continue
+        trained = np.array(_trained(seeds))
+        starts = np.array([network.signatures[START, "spatial"].mean for network in seeds.values()])
+        alive = ~np.isnan(trained).any(axis=0) & ~np.isnan(starts).any(axis=0)
+        if alive.sum() < 3:
+            continue
+        told = shares(trained[:, alive], starts[:, alive])
+        np.fill_diagonal(told, np.nan)
+        ceiling = shares(trained[:, alive])
+        rows.append({"network": name, "seeds": len(seeds)}
+                    | {"start": float(np.nanmean(told)), "ceiling": float(np.nanmean(ceiling))})  # fmt: skip
+    if not rows:
+        raise ValueError("decade has no network with two seeds and three calls; it should have one or more.")
+    return Table.from_rows(rows)
+
+
+def moved_half(found: Course, least: float = MOVED) -> np.ndarray:
+    """The step at which each call has gone half of its way from its start to its end for the first time, (calls,).
+
+    Between two measured moments the way is taken to be straight in the logarithm of step + 1. NaN for a call whose
+    score at the end is within ``least`` of that at the start.
+
+    >>> scores = np.array([[1.0, 0.5], [0.8, 0.5], [0.2, 0.5]])
+    >>> moved_half(Course(np.array([0, 9, 99]), scores, np.zeros(3))).round(1).tolist()
+    [20.5, nan]
+    """
+    moments = np.log(found.steps + 1.0)
+    way = found.scores[-1] - found.scores[0]
+    steps = np.full(way.shape, np.nan)
+    for call in np.flatnonzero(np.abs(way) > least):
+        part = (found.scores[:, call] - found.scores[0, call]) / way[call]
+        if np.isnan(part).any():
+            continue
+        after = int(np.argmax(part >= 0.5))
+        share = (0.5 - part[after - 1]) / (part[after] - part[after - 1])
+        steps[call] = np.exp(moments[after - 1] + share * (moments[after] - moments[after - 1])) - 1
+    return steps
+
+
+def spearman_of_depth(steps: np.ndarray) -> float:
+    """Rank correlation of a call's place in the network and the step at which it moved; NaN for fewer than 4 calls."""
+    known = np.flatnonzero(~np.isnan(steps))
+    if len(known) < 4:
+        return math.nan
+    return float(stats.spearmanr(known, steps[known]).statistic)
+
+
+def movers(courses: Mapping[str, Course]) -> Table:
+    """When the calls of each network move. Columns: network; calls; moved, of them; first, median and last step at
+    which a call has gone half of its way; with depth, the rank correlation of that step with the call's place."""
+    rows = []
+    for name, found in courses.items():
+        steps = moved_half(found)
+        known = steps[~np.isnan(steps)]
+        first, median, last = np.quantile(known, [0, 0.5, 1]) if len(known) else [math.nan] * 3
+        row = {"network": name, "calls": len(steps), "moved": len(known), "first": float(first)}
+        row |= {"median": float(median), "last": float(last)}
+        rows.append(row | {"with depth": spearman_of_depth(steps)})
+    return Table.from_rows(rows)

@@ -1,0 +1,107 @@
+"""The stored networks as they are read back."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from affscore.suite.compare import statistics
+from affscore.suite.distances import dtw
+from affscore_book.decade.collection import START, TRAINED, course, load_decade, network_table, one_seed
+from affscore_book.decade.networks import SETTINGS
+
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "decade"
+
+
+@pytest.fixture(scope="module")
+def decade():
+    return load_decade(FOLDER)
+
+
+@pytest.fixture(scope="module")
+def networks(decade):
+    return [network for seeds in decade.values() for network in seeds.values()]
+
+
+def test_years_do_not_fall_and_every_result_is_there(decade, networks):
+    years = [network.year for network in networks]
+    assert years == sorted(years) and len(networks) == len(list((FOLDER / "results").glob("*.json")))
+    assert all(network.name.split()[0] in SETTINGS for network in networks)
+
+
+def test_scores_are_those_of_the_file(networks):
+    for network in networks:
+        file = FOLDER / "signatures" / f"{network.name}-{network.seed}.json".replace(" ", "-")
+        states = json.loads(file.read_text(encoding="utf-8"))["states"]
+        for pool in ("spatial", "trailing"):
+            found = network.signatures[TRAINED, pool]
+            np.testing.assert_array_equal(found.mean, np.array(states["trained"][pool]["scores"], dtype=float))
+            assert found.companions["cka"].shape == (1, len(found.calls))
+        norm = "start, norm measured"
+        expected = states[norm if norm in states else "start"]["spatial"]["scores"]
+        np.testing.assert_array_equal(network.signatures[START, "spatial"].mean, np.array(expected, dtype=float))
+        assert (norm in states) == (("raw start", "spatial") in network.signatures)
+
+
+def test_the_first_batch_is_the_one_that_is_scored(networks):
+    for network in networks:
+        assert network.batches.scores.shape[0] == 8
+        np.testing.assert_allclose(
+            network.batches.scores[0], network.signatures[TRAINED, "spatial"].mean, atol=2e-6, equal_nan=True
+        )
+
+
+def test_the_suite_takes_them(decade):
+    signatures = one_seed(decade)
+    table = statistics(signatures)
+    assert list(table["model"]) == [name for name, seeds in decade.items() if 0 in seeds]
+    first = next(iter(signatures.values()))
+    assert dtw(first.mean, first.mean) == 0
+
+
+def test_a_course_goes_from_the_start_to_the_trained_network(networks):
+    followed = [network for network in networks if any(state.startswith("step ") for state in network.validation)]
+    assert followed
+    for network in followed:
+        found = course(network)
+        assert found.steps[0] == 0 and (np.diff(found.steps) > 0).all() and found.steps[-1] == network.steps == 3440
+        np.testing.assert_array_equal(found.scores[0], network.signatures[START, "spatial"].mean)
+        np.testing.assert_array_equal(found.scores[-1], network.signatures[TRAINED, "spatial"].mean)
+        assert found.accuracy[-1] > 0.8 > 0.3 > found.accuracy[0]
+        assert found.accuracy[-1] == pytest.approx(network.accuracy, abs=0.02)
+
+
+def test_the_table_of_networks(decade):
+    table = network_table(decade)
+    for row in table.rows():
+        seeds = decade[row["network"]]
+        accuracies = [network.accuracy for network in seeds.values()]
+        assert row["accuracy"] == pytest.approx(np.mean(accuracies)) and row["seeds"] == len(seeds)
+        if len(seeds) > 1:
+            half = stats.t.ppf(0.975, len(seeds) - 1) * np.std(accuracies, ddof=1) / math.sqrt(len(seeds))
+            assert row["high"] - row["accuracy"] == pytest.approx(half)
+        else:
+            assert math.isnan(row["low"])
+
+
+@pytest.mark.parametrize("damage", ["results", "signatures"])
+def test_a_damaged_or_missing_file_is_named(tmp_path, damage):
+    with pytest.raises(FileNotFoundError, match="has no results"):
+        load_decade(tmp_path)
+    for folder in ("results", "signatures"):
+        (tmp_path / folder).mkdir()
+        shutil.copy(FOLDER / folder / "vgg11-0.json", tmp_path / folder)
+    assert load_decade(tmp_path).keys() == {"vgg11"}
+    file = tmp_path / damage / "vgg11-0.json"
+    file.write_text(file.read_text()[:-9], encoding="utf-8")
+    with pytest.raises(ValueError, match=r"vgg11-0\.json is not a complete file"):
+        load_decade(tmp_path)
+    file.unlink()
+    with pytest.raises(FileNotFoundError):
+        load_decade(tmp_path)
