@@ -1,33 +1,56 @@
 """The checks of the exercises know right from wrong, and say why."""
 
-import math
-
 import numpy as np
 import pytest
 
+from affscore import affinity_score, paired_affinity_score
 from affscore_book.blind_spots import exercises
+from affscore_book.blind_spots.measures import r_squared
 
 CROSSED = np.array([0.0, 1, 2, 9])
 MANY = np.random.default_rng(4).exponential(size=200)  # its order is chance, so reversing it is a shuffle
-FOUR, APART = np.array([-1.0, -1, 1, 1]), np.array([-math.sqrt(2), 0, 0, math.sqrt(2)])
+FAR, ROUND = np.random.default_rng(4).exponential(size=(200, 2)) ** 3, np.random.default_rng(4).normal(size=(200, 2))
+X, Y, OTHERS = exercises.call_and_strangers()
+NULL, PLAIN = (
+    np.mean([affinity_score(X, y, covariance=kind) for y in OTHERS]) for kind in ("ledoit_wolf", "empirical")
+)
+DARK = {"a": "shuffled", "b": "non-linear", "c": "dead", "d": "turn", "e": "PSD-affine"}
 
 
 @pytest.mark.parametrize(
     ("check", "arguments", "start"),
     [
-        ("check_gap", (FOUR, APART), "Right"),
-        ("check_gap", (FOUR, FOUR[::-1]), "Not yet: the two clouds are the same"),
-        ("check_gap", (FOUR, APART + 1), "Not yet: the means differ"),
-        ("check_gap", (FOUR, 2 * APART), "Not yet: the covariances differ"),
         ("check_blind_spot", (CROSSED, CROSSED[::-1].copy()), "Right"),
         ("check_blind_spot", (CROSSED, CROSSED), "Not yet: the paired score is 1.00"),
         ("check_blind_spot", (CROSSED, -CROSSED), "Not yet: the affinity score is"),
         ("check_blind_spot", (MANY, MANY[::-1].copy()), "Not yet: the paired score is -0.0"),
-        ("check_from_r2", (1 - math.sqrt(0.2), 0.64), "Right"),
-        ("check_from_r2", (1 - math.sqrt(0.36), 0.64), "Not yet: the formula takes the correlation"),
-        ("check_from_r2", (0.64, 0.64), "Not yet: 0.640 does not fit"),
+        ("check_mirror", (FAR, -np.eye(2)), "Right: R2 is 1, and the score 0.0"),
+        ("check_mirror", (FAR, np.eye(2)), "Not yet: the score is 1.00"),
+        ("check_mirror", (ROUND, -np.eye(2)), "Not yet: the score is 0.8"),
+        ("check_mirror", (FAR, np.ones((2, 2))), "Not yet: the matrix is not invertible"),
+        ("check_mirror", (FAR[:, 0], -1), "Not yet: the cloud has shape (200,) and the matrix ()"),
+        ("check_null", (NULL, X, Y, OTHERS), "Right"),
+        ("check_null", (PLAIN, X, Y, OTHERS), "Right"),
+        ("check_null", (affinity_score(X, Y[::-1].copy()).item(), X, Y, OTHERS), "Not yet: that is the score itself"),
+        ("check_null", (0.0, X, Y, OTHERS), "Not yet: 0.000 is not the mean score"),
+        ("check_dark", (DARK,), "Right"),
+        ("check_dark", (DARK | {"a": "PSD-affine", "e": "shuffled"},), "Not yet: 2 of 5"),
+        ("check_dark", ({},), "Not yet: 5 of 5"),
     ],
 )
 def test_checks_know_right_from_wrong(capsys, check, arguments, start):
     getattr(exercises, check)(*arguments)
     assert capsys.readouterr().out.startswith(start)
+
+
+def test_three_measures_tell_the_layers_in_the_dark_apart_and_no_two_do():
+    layers = {DARK[name]: pair for name, pair in exercises.layers_in_the_dark().items()}
+    assert np.isnan(affinity_score(*layers.pop("dead")).item())
+    ones = {}
+    for kind, (x, y) in layers.items():
+        numbers = [score(x, y, covariance="empirical").item() for score in (affinity_score, paired_affinity_score)]
+        ones[kind] = tuple(number > 0.99 for number in [*numbers, r_squared(x, y)])
+    assert ones == {
+        "shuffled": (True, False, False), "non-linear": (False, False, False),
+        "turn": (False, False, True), "PSD-affine": (True, True, True),
+    }  # fmt: skip

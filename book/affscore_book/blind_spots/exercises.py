@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from affscore.score import affinity_score, paired_affinity_score, wasserstein2
+from affscore.score import affinity_score, paired_affinity_score
+from affscore_book.blind_spots.measures import r_squared
 from affscore_book.kit.checks import report
+from affscore_book.theory.measures import fixed_image
 
 
 def check_blind_spot(x: Any, y: Any) -> None:
@@ -22,30 +23,63 @@ def check_blind_spot(x: Any, y: Any) -> None:
     report("blind-spots-shuffle", True, "the clouds agree, the pairs do not.", "")
 
 
-def check_gap(x: Any, y: Any) -> None:
-    """Do ``x`` and ``y`` have the same mean and covariance, and yet lie at a positive W2 distance?"""
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    scale = x.std()
-    if not np.allclose(x.mean(axis=0), y.mean(axis=0), atol=1e-6 * scale):
-        return report("blind-spots-gap", False, "", "the means differ, so the normal approximations differ too.")
-    if not np.allclose(np.cov(x.T, bias=True), np.cov(y.T, bias=True), atol=1e-6 * scale**2):
-        return report("blind-spots-gap", False, "", "the covariances differ, so the normal approximations differ too.")
-    distance = wasserstein2(x, y).item() / scale
-    if not distance > 0.05:
-        hint = "the two clouds are the same, or nearly: their distance is below 0.05 standard deviations."
-        return report("blind-spots-gap", False, "", hint)
-    report(
-        "blind-spots-gap",
-        True,
-        "the normal approximations are the same law, the clouds are not: Gelbrich's bound has a gap.",
-        "",
+def check_mirror(x: Any, matrix: Any) -> None:
+    """Does the cloud ``x`` (n, 2) score below 0.2 with its image under the invertible ``matrix`` (2, 2)?"""
+    x, matrix = np.asarray(x, dtype=np.float64), np.asarray(matrix, dtype=np.float64)
+    if x.ndim != 2 or x.shape[1] != 2 or matrix.shape != (2, 2):
+        hint = f"the cloud has shape {x.shape} and the matrix {matrix.shape}; they should be (n, 2) and (2, 2)."
+        return report("blind-spots-mirror", False, "", hint)
+    if np.linalg.cond(matrix) > 1e6:
+        return report("blind-spots-mirror", False, "", "the matrix is not invertible, or hardly.")
+    score = affinity_score(x, x @ matrix, covariance="empirical").item()
+    hint = f"the score is {score:.2f}; a cloud with few far points, all on one side, is harder to match when turned."
+    report("blind-spots-mirror", score < 0.2, f"R2 is {r_squared(x, x @ matrix):.0f}, and the score {score:.2f}.", hint)
+
+
+def call_and_strangers() -> tuple[Any, Any, list[Any]]:
+    """Inputs and outputs of ReLU, each (256, 8), and its outputs for ten other batches of the same law."""
+    batches = np.random.default_rng(0).normal(size=(11, 256, 8))
+    return batches[0], np.maximum(batches[0], 0), list(np.maximum(batches[1:], 0))
+
+
+def check_null(null: float, x: Any, y: Any, others: Any) -> None:
+    """Is ``null`` the mean score of ``x`` with each of ``others``, with shrinkage or without?"""
+    score = affinity_score(x, y).item()
+    means = [
+        np.mean([affinity_score(x, other, covariance=kind).item() for other in others])
+        for kind in ("ledoit_wolf", "empirical")
+    ]
+    hint = f"{null:.3f} is not the mean score of x with each of others."
+    if abs(null - score) < 2e-3:
+        hint = (
+            "that is the score itself: shuffling the outputs does not move their cloud. Take each of others as outputs."
+        )
+    praise = f"strangers score {means[0]:.2f}, the call {score:.2f}: the difference is what is the call's own."
+    report("blind-spots-null", min(abs(null - mean) for mean in means) < 2e-3, praise, hint)
+
+
+_DARK = {"a": "shuffled", "b": "non-linear", "c": "dead", "d": "turn", "e": "PSD-affine"}
+
+
+def layers_in_the_dark() -> dict[str, tuple[Any, Any]]:
+    """Five pairs of inputs and outputs, each of shape (300, 2), by name."""
+    rng = np.random.default_rng(5)
+    x = rng.exponential(size=(300, 2))
+    image = fixed_image(x)
+    outputs = {
+        "shuffled": rng.permutation(image),
+        "non-linear": np.tanh(3 * (x - 1)),
+        "dead": np.zeros_like(x),
+        "turn": x @ np.array([[0.6, 0.8], [-0.8, 0.6]]),
+        "PSD-affine": image,
+    }
+    return {name: (x, outputs[kind]) for name, kind in _DARK.items()}
+
+
+def check_dark(answer: Any) -> None:
+    """Does ``answer`` name the kind of each of :func:`layers_in_the_dark`?"""
+    wrong = [name for name, kind in _DARK.items() if answer.get(name) != kind]
+    hint = (
+        f"{len(wrong)} of 5 are not what you say. The score, the paired score and R2 together tell all of them apart."
     )
-
-
-def check_from_r2(score: float, r2: float) -> None:
-    """Is ``score`` the affinity score of an increasing activation in one dimension whose R2 is ``r2``?"""
-    if abs(score - (1 - math.sqrt(1 - r2))) < 1e-3:
-        return report("blind-spots-r2", False, "", "the formula takes the correlation, which is the root of R2.")
-    if not abs(score - (1 - math.sqrt(1 - math.sqrt(r2)))) < 1e-3:
-        return report("blind-spots-r2", False, "", f"{score:.3f} does not fit R2 = {r2:.2f}.")
-    report("blind-spots-r2", True, "take the root of R2, then 1 minus the root of what is missing to 1.", "")
+    report("blind-spots-dark", not wrong, "three measures, three blind spots, and no two layers alike in all.", hint)
