@@ -240,6 +240,22 @@ def test_the_script_trains_what_is_missing_and_measures_it(script, data, tmp_pat
     assert "BELOW THE FLOOR, signatures" in lines[0] and lines[1].endswith("missing")
 
 
+def test_the_script_measures_other_batches(script, data, tmp_path, monkeypatch):
+    monkeypatch.setattr(script, "colour_data", lambda root: data)
+    monkeypatch.setattr(script, "OTHERS", 30)
+    monkeypatch.setattr(script, "SIZES", (8, 20))
+    options = ["--out", str(tmp_path), "--only", "vgg11"]
+    script.main(["further", *options])
+    assert not list(tmp_path.rglob("*.json"))  # there are no weights
+    save_weights(build("vgg11"), script.Files(tmp_path, "vgg11", 0).weights, {})
+    script.main(["further", *options])
+    found = json.loads((tmp_path / "further" / "vgg11.json").read_text())
+    calls = len(found["sizes"]["8"]["mean"])
+    assert found["images"] == 40 and found["pictures"].keys() == set(script.KINDS)
+    assert all(len(row) == calls for kind in found["pictures"].values() for row in kind)
+    assert found["sizes"]["8"] != found["sizes"]["20"] and None not in found["sizes"]["20"]["std"]
+
+
 def test_the_work_is_done_in_the_order_of_the_seeds(script, tmp_path):
     arguments = script.argparse.Namespace(out=tmp_path, seeds=None, only=None)
     order = [(files.seed, files.name) for files in script.jobs(arguments)]

@@ -1,14 +1,16 @@
-"""Train the networks of the decade and measure their signatures: writes recipe.json and files in three folders.
+"""Train the networks of the decade and measure their signatures: writes recipe.json and files in four folders.
 
     OMP_NUM_THREADS=1 python book/data/decade/make.py recipe                # the trials by which the recipe was chosen
     OMP_NUM_THREADS=1 python book/data/decade/make.py train                 # every network and seed that is missing
     OMP_NUM_THREADS=1 python book/data/decade/make.py signatures --anew     # of all weights that are on this machine
+    OMP_NUM_THREADS=1 python book/data/decade/make.py further               # six networks: other batches and pictures
     python book/data/decade/make.py list                                    # what is there, with minutes and accuracy
 
 ``results`` holds one file a network and seed, ``weights`` the first seed in half precision, ``signatures`` what those
-weights (rounded as they are stored) give. ``work``, which is not kept with the project, holds checkpoints, snapshots
-and the weights of the other seeds. A stopped training goes on after its last epoch and ends with the same bits; two
-processes may share the work. A seed is that of start weights and training. Fashion-MNIST: Zalando SE, MIT licence.
+weights (rounded as they are stored) give, ``further`` what six of them give on other batches. ``work``, which is not
+kept with the project, holds checkpoints, snapshots and the weights of the other seeds. A stopped training goes on after
+its last epoch and ends with the same bits; two processes may share the work. A seed is that of start weights and
+training. Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from torch import nn
 from affscore import signature
 from affscore.engine import versions
 from affscore_book.decade.networks import SETTINGS, build
+from affscore_book.decade.pictures import KINDS, other_pictures
 from affscore_book.decade.pretext import TASKS, probe
 from affscore_book.decade.training import (
     CANDIDATES,
@@ -52,6 +55,9 @@ SEEDS, MANY_SEEDS = 3, {"resnet18": 9, "vgg11_bn": 9}
 #: One of each main era is also measured during its training, and one with and without batch norm.
 FOLLOWED = ("alexnet", "vgg11", "vgg11_bn", "resnet18", "mobilenet_v2", "vit_8", "convnext")
 PROBE, BATCHES = 512, 8
+#: Measured with other batches as well: sizes, and how many other pictures, of which each network sees the same.
+FURTHER = tuple(name for name in FOLLOWED if name != "vgg11")
+SIZES, OTHERS = (128, 256, 512, 1024), 1536
 #: The residual network that is taught without labels as well, under names such as "resnet18 simclr".
 TAUGHT = "resnet18"
 NAMES = (*SETTINGS, *(f"{TAUGHT} {task}" for task in TASKS))
@@ -195,6 +201,28 @@ def measure(files: Files, data: ColourData) -> None:
     store_results(files.signatures, about | found | {"made_with": versions()})
 
 
+def measure_further(data: ColourData, arguments: argparse.Namespace) -> None:
+    """Six stored networks: the same 4,096 validation images in batches of other sizes, and other pictures."""
+    for name in arguments.only or FURTHER:
+        files = Files(arguments.out, name, 0)
+        file = arguments.out / "further" / f"{name}.json"
+        if not files.weights.exists() or (file.exists() and not arguments.anew):
+            continue
+        network = build(files.setting)
+        load_weights(network, files.weights)
+        everyone = data.standardise(data.validation.images[: PROBE * BATCHES])
+        found: dict[str, Any] = {"network": name, "images": len(everyone), "sizes": {}, "pictures": {}}
+        for size in SIZES:
+            taken = signature(network, everyone.split(size))
+            found["sizes"][size] = {"mean": rounded(taken.mean.tolist()), "std": rounded(taken.std.tolist())}
+        for kind in KINDS:
+            pictures = data.standardise(other_pictures(kind, OTHERS, data))
+            found["pictures"][kind] = rounded(signature(network, pictures.split(PROBE)).scores.tolist())
+        file.parent.mkdir(exist_ok=True)
+        store_results(file, found | {"made_with": versions()})
+        print(name, "further", flush=True)
+
+
 def show(files: Files) -> None:
     """One line on a network and seed."""
     line = f"{files.name:22} seed {files.seed}"
@@ -213,7 +241,7 @@ def show(files: Files) -> None:
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=("recipe", "train", "signatures", "list"))
+    parser.add_argument("stage", choices=("recipe", "train", "signatures", "further", "list"))
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
     parser.add_argument("--only", choices=NAMES, nargs="+", metavar="NAME", help="these networks")
     parser.add_argument("--seeds", type=int, nargs="+", help="these seeds, in this order")
@@ -233,6 +261,9 @@ def main(given: Sequence[str] | None = None) -> None:
         data = replace(data, **parts)
     if arguments.stage == "recipe":
         try_recipes(data, arguments)
+        return
+    if arguments.stage == "further":
+        measure_further(data, arguments)
         return
     for files in jobs(arguments):
         trained = False

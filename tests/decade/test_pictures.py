@@ -1,0 +1,65 @@
+"""Pictures of other kinds: each is what it says, and the same for every network."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from scipy import stats
+from striped import stripes
+from torch.nn import functional
+
+from affscore_book.decade.pictures import KINDS, other_pictures
+from affscore_book.decade.training import ColourData
+
+
+@pytest.fixture(scope="module")
+def data() -> ColourData:
+    parts = [stripes(n, seed) for seed, n in enumerate((40, 30, 10))]
+    return ColourData("stripes", *parts, torch.tensor([0.3]), torch.tensor([0.2]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_shape_type_and_seed(data, kind):
+    first, again, other = (other_pictures(kind, 30, data, seed) for seed in (0, 0, 1))
+    assert first.shape == (30, 1, 32, 32) and first.dtype == torch.float32
+    assert torch.equal(first, again) and (kind == "digits" or not torch.equal(first, other))
+    assert len({tuple(picture.flatten().tolist()) for picture in first}) == 30
+    if kind != "noise":
+        assert first.min() >= 0 and first.max() <= 255 and first.max() > 128
+
+
+def test_shuffled_pictures_have_the_pixels_of_the_validation_images(data):
+    shuffled = other_pictures("shuffled", 30, data).flatten(1)
+    original = data.validation.images.flatten(1).float()
+    assert torch.equal(shuffled.sort(dim=1).values, original.sort(dim=1).values)
+    assert not torch.equal(shuffled, original)
+    where = [row.argmax().item() for row in shuffled]
+    assert len(set(where)) > 20  # an order of its own for each
+
+
+def test_noise_has_the_mean_and_spread_of_the_training_pixels(data):
+    pixels = data.standardise(other_pictures("noise", 200, data))
+    assert abs(pixels.mean().item()) < 0.01 and abs(pixels.std().item() - 1) < 0.01
+    assert stats.kstest(pixels[:, 0].flatten()[:2000].numpy(), "norm").pvalue > 1e-3
+
+
+def test_neighbours_are_alike_in_digits_and_photographs_only(data):
+    def smooth(kind: str) -> float:
+        pictures = other_pictures(kind, 30, data)
+        return float(torch.corrcoef(torch.stack([pictures[..., :-1].flatten(), pictures[..., 1:].flatten()]))[0, 1])
+
+    assert smooth("digits") > 0.7 and smooth("photographs") > 0.7
+    assert abs(smooth("noise")) < 0.05
+
+
+def test_digits_are_enlarged(data):
+    small = functional.avg_pool2d(other_pictures("digits", 5, data), 4)
+    assert small.shape == (5, 1, 8, 8) and small.std() > 60
+
+
+@pytest.mark.parametrize(("kind", "n", "sentence"), [
+    ("cats", 3, "kind is 'cats'"), ("shuffled", 31, "there are 30 pictures"), ("digits", 1798, "1797"),
+])  # fmt: skip
+def test_what_is_not_there_is_refused(data, kind, n, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        other_pictures(kind, n, data)
