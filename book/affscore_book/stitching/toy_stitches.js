@@ -5,7 +5,13 @@ import { assignment } from "../kit/assignment.js";
 const SMALLEST_SCALE = 1e-6;
 
 export const transpose = (a) => a[0].map((_, j) => a.map((row) => row[j]));
-const dot = (u, v) => u.reduce((sum, value, k) => sum + value * v[k], 0);
+
+function dot(u, v) {
+  let sum = 0;
+  for (let k = 0; k < u.length; k++) sum += u[k] * v[k];
+  return sum;
+}
+
 /** a times the transpose of b. */
 export const timesTransposed = (a, b) => a.map((row) => b.map((other) => dot(row, other)));
 export const times = (a, b) => timesTransposed(a, transpose(b));

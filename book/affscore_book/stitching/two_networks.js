@@ -13,7 +13,7 @@ export const CUTS = [["first", "hidden layer 1"], ["second", "hidden layer 2"]];
 export const STITCHES = [
   ["none", "none"], ["permutation", "permutation"], ["g_relu", "permutation and scales"],
   ["orthogonal", "orthogonal"], ["rank 1", "rank 1"], ["rank 2", "rank 2"], ["full", "full"],
-  ["learned", "full, learned on the labels"],
+  ["learned", "full, learned on the classes"],
 ];
 export const FRAME = [[-2.2, 2.2], [-1.4, 1.4]];
 export const CELLS = [56, 36];
@@ -113,7 +113,7 @@ function render({ model, el }) {
   const { test } = model.get("toys");
   const left = figure.panel({
     label: "The points, and the two classes of the stitched network", xlim: FRAME[0], ylim: FRAME[1], xlabel: "input",
-    legend: [["region-key", "stitched says 1"], ["curve", "border of the second alone"]],
+    legend: [["region-key", "stitched says 1"], ["curve", "edge, second alone"]],
   });
   const shade = element(left.svg, "path", { class: "region" });
   const line = element(left.svg, "path", { class: "curve" });
@@ -136,11 +136,13 @@ function render({ model, el }) {
       element(right.svg, "text", { class: "label", x: 28 + 140 * k, y: 16 }, text);
     },
   );
+  let drawnPair = "";
   return figure.onDraw(() => {
     const result = evaluate(Object.fromEntries(traits.map((trait) => [trait, model.get(trait)])));
     if (!result.matrix) return { score: NaN, text: "", headline: "There are no networks to show." };
     shade.setAttribute("d", region(left, result.stitched(CENTRES)));
-    line.setAttribute("d", border(left, result.second(CORNERS)));
+    if (drawnPair !== model.get("pair")) line.setAttribute("d", border(left, result.second(CORNERS)));
+    drawnPair = model.get("pair");
     squares(right, result.matrix).forEach((d, k) => drawn[k].setAttribute("d", d));
     const [one, other] = result.alone.map((value) => format(value, 3));
     const share = result.share < 0 ? "less than their mean" : `${format(100 * result.share, 0)} %`;

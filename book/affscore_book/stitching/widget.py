@@ -138,7 +138,7 @@ class TwoNetworks(ComputedWidget):
             marks[label] += f"M{number(x)} {number(y)}h0" if label else cross
         _draw(left, "moon-dots", marks[1])
         _draw(left, "moon-crosses", marks[0])
-        for name, at, text in (("region-key", 6, "stitched says 1"), ("curve", 157, "border of the second alone")):
+        for name, at, text in (("region-key", 6, "stitched says 1"), ("curve", 157, "edge, second alone")):
             _draw(left, name, f"M{at} 12L{at + 24} 12")
             left.write("label", at + 30, 16, text)
         for name, d in zip(("positive", "negative"), _squares(right, self.matrix()), strict=True):
