@@ -38,6 +38,7 @@ def test_wrong_nulls_are_told_why(capsys, tables):
         ([], "there are 0 values"),
         (null(x, y, "orthogonal", 10, 0), "there are 10 values"),
         (null(x, y, "relu", 99, 0), "this is the null of G_ReLU"),
+        (np.add(null(x, y, "orthogonal", 99, 0), 0.05), "not values of orthogonal Procrustes"),
         ([value] * 99, "not values of orthogonal Procrustes"),  # the rows were not shuffled
         ([procrustes(x, y.roll(1, 0), "orthogonal", null=0).value] * 99, "not values of"),  # one order, many times
     )
