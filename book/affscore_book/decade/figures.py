@@ -1,0 +1,103 @@
+"""The figures of the chapter on the decade. Each function draws one figure and returns nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
+from affscore.suite.comparable import sequence
+from affscore.suite.tables import Table
+from affscore_book.decade.collection import TRAINED, Course, Trained
+
+__all__ = ["plot_beginnings", "plot_courses", "plot_differences", "plot_history", "plot_signatures"]
+
+ERAS = {2012: BLUE, 2014: GREEN, 2015: ORANGE, 2018: PURPLE, 2020: VERMILION}
+LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (INK, "P"))
+
+
+def _colour(year: int) -> str:
+    """One colour for the years from one key of :data:`ERAS` to the next."""
+    return ERAS[max(era for era in ERAS if era <= year)]
+
+
+@styled
+def plot_history(decade: Mapping[str, Mapping[int, Trained]], pool: str = "spatial") -> None:
+    """The scores of all calls of each network, one row a network from 2012 down; the mean of each seed is a line."""
+    names = list(decade)
+    _, (axes,) = panels(height=1.4 + 0.34 * len(names))
+    for row, name in enumerate(names):
+        seeds = list(decade[name].values())
+        colour = _colour(seeds[0].year)
+        scores = sequence(seeds[0].signatures[TRAINED, pool])
+        axes.plot(scores, np.full(len(scores), row), "|", color=colour, markersize=9, alpha=0.6, markeredgewidth=1.3)
+        means = [sequence(each.signatures[TRAINED, pool]).mean() for each in seeds]
+        axes.plot(means, np.full(len(means), row), "o", color=colour, markersize=8, markeredgecolor="white")
+    axes.set_yticks(range(len(names)), [f"{name} {next(iter(decade[name].values())).year % 100:02}" for name in names])
+    axes.tick_params(axis="y", labelsize=12)
+    axes.invert_yaxis()
+    axes.set(xlabel=f"affinity score, {pool} pool (dots: means)")
+
+
+@styled
+def plot_signatures(networks: Sequence[Trained], states: Sequence[str], pool: str = "spatial") -> None:
+    """The signatures of networks, a panel each, in these states."""
+    figure, axes = panels(len(networks), height=1.2 + 1.7 * len(networks), sharey=True)
+    for panel, network in zip(axes, networks, strict=True):
+        for state, (colour, mark) in zip(states, LOOKS, strict=False):
+            scores = network.signatures[state, pool].mean
+            panel.plot(np.arange(1, len(scores) + 1), scores, mark + "-", color=colour, markersize=5, label=state)
+        panel.set_title(network.name, fontsize=13, loc="left")
+        panel.set(ylabel="score")
+    axes[-1].set(xlabel="activation call")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+
+
+@styled
+def plot_differences(table: Table) -> None:
+    """By how much two signatures differ, by what differs; bars are intervals."""
+    _, (axes,) = panels(height=1.4 + 0.55 * len(table["what differs"]))
+    for row, each in enumerate(sorted(table.rows(), key=lambda each: each["difference"])):
+        colour, mark = LOOKS[row % len(LOOKS)]
+        axes.plot([each["low"], each["high"]], [row, row], color=colour)
+        axes.plot(each["difference"], row, mark, color=colour, markersize=10)
+    axes.set_yticks(range(len(table["what differs"])),
+                    sorted(table["what differs"], key=lambda name: table.row(name)["difference"]))  # fmt: skip
+    axes.set(xlabel="difference of two scores (root mean square)", xlim=(0, None))
+    axes.margins(y=0.15)
+
+
+@styled
+def plot_beginnings(table: Table) -> None:
+    """How much of a trained signature its start tells, beside another trained seed; a row a network."""
+    rows = table.rows()
+    _, (axes,) = panels(height=1.4 + 0.36 * len(rows))
+    for place, row in enumerate(rows):
+        axes.plot([row["start"], row["ceiling"]], [place, place], color="#bbbbbb")
+        axes.plot(row["start"], place, "o", color=BLUE, markersize=8, label="the start" if not place else None)
+        axes.plot(row["ceiling"], place, "s", color=VERMILION, markersize=8,
+                  label="another trained seed" if not place else None)  # fmt: skip
+    axes.set_yticks(range(len(rows)), [row["network"] for row in rows], fontsize=12)
+    axes.invert_yaxis()
+    axes.set(xlabel="share of a trained signature that it tells", xlim=(-0.02, 1.02))
+    axes.legend(loc="lower center", bbox_to_anchor=(0.35, 1.0), ncols=2, frameon=False)
+
+
+@styled
+def plot_courses(courses: Mapping[str, Course]) -> None:
+    """Scores along the training, a panel a network; early calls are dark, late ones bright."""
+    columns = 2
+    rows = -(-len(courses) // columns)
+    figure, axes = panels(rows, columns, height=0.9 + 2.3 * rows, sharex=True, sharey=True)
+    for panel, (name, found) in zip(axes, courses.items(), strict=False):
+        colours = plt.get_cmap("viridis")(np.linspace(0, 0.92, found.scores.shape[1]))
+        for scores, colour in zip(found.scores.T, colours, strict=True):
+            panel.plot(found.steps + 1, scores, color=colour, linewidth=1.4)
+        panel.set(xscale="log")
+        panel.set_title(name, fontsize=13)
+    for panel in axes[len(courses) :]:
+        panel.set_axis_off()
+    figure.supxlabel("steps of the training + 1", fontsize=15)
+    figure.supylabel("affinity score", fontsize=15)

@@ -1,0 +1,67 @@
+"""Every figure of the decade draws the stored networks, with names on its axes and marks where the numbers are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from affscore.suite.tables import Table
+from affscore_book.decade import figures
+from affscore_book.decade.collection import START, TRAINED, course, load_decade
+from affscore_book.decade.variance import differences
+
+DECADE = load_decade(Path(__file__).parents[2] / "book" / "data" / "decade")
+TOLD = Table.from_rows([{"network": name, "start": 0.2, "ceiling": 0.7} for name in ("vgg11", "swin")])
+COURSES = {name: course(DECADE[name][0]) for name in ("alexnet", "vgg11_bn")}
+DRAWN = {
+    figures.plot_history: (DECADE,),
+    figures.plot_signatures: ([DECADE["alexnet"][0], DECADE["vgg11_bn"][0]], [START, TRAINED]),
+    figures.plot_differences: (differences(DECADE),),
+    figures.plot_beginnings: (TOLD,),
+    figures.plot_courses: (COURSES,),
+}
+
+
+def draw(function):
+    assert function(*DRAWN[function]) is None
+    figure = plt.gcf()
+    figure.draw_without_rendering()
+    plt.close(figure)
+    return figure
+
+
+@pytest.mark.parametrize("function", DRAWN, ids=lambda function: function.__name__)
+def test_every_figure_names_its_axes(function):
+    figure = draw(function)
+    assert figure.axes[-1].get_xlabel() or figure.get_supxlabel()
+    ticks = {tick.get_text() for tick in figure.axes[0].get_yticklabels()}
+    named = ticks & {"alexnet 12", "batch", "vgg11"}
+    assert named or figure.axes[0].get_ylabel() or figure.get_supylabel()
+    assert {function.__name__ for function in DRAWN} == set(figures.__all__)
+
+
+def test_the_history_has_every_score_and_the_mean_of_every_seed():
+    (axes,) = draw(figures.plot_history).axes
+    for row, seeds in enumerate(DECADE.values()):
+        scores, means = axes.lines[2 * row : 2 * row + 2]
+        expected = [network.signatures[TRAINED, "spatial"].mean for network in seeds.values()]
+        np.testing.assert_allclose(scores.get_xdata(), expected[0][~np.isnan(expected[0])])
+        np.testing.assert_allclose(means.get_xdata(), [np.nanmean(each) for each in expected])
+        assert set(scores.get_ydata()) == {row}
+
+
+def test_differences_are_sorted_and_stand_beside_their_names():
+    (axes,) = draw(figures.plot_differences).axes
+    table = DRAWN[figures.plot_differences][0]
+    names = [tick.get_text() for tick in axes.get_yticklabels()]
+    dots = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
+    np.testing.assert_allclose(dots, [table.row(name)["difference"] for name in names])
+
+
+def test_courses_end_at_the_trained_scores():
+    panel = draw(figures.plot_courses).axes[0]
+    ends = [line.get_ydata()[-1] for line in panel.lines]
+    np.testing.assert_allclose(ends, DECADE["alexnet"][0].signatures[TRAINED, "spatial"].mean)
