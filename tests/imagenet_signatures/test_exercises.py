@@ -56,6 +56,8 @@ WRONG = {
     "no root": lambda: exercises.check_dropped(share(INSIDE) ** 0.5, TRAINED, STARTS, INSIDE),
     "no factor": lambda: exercises.check_jackknife(*ends(factor=1), TRAINED, STARTS),
     "an ordinary error": lambda: exercises.check_jackknife(*ends(factor=1 / 12), TRAINED, STARTS),
+    "one end": lambda: exercises.check_jackknife(0.0, ends()[1], TRAINED, STARTS),
+    "the other end": lambda: exercises.check_jackknife(ends()[0], 2.0, TRAINED, STARTS),
     "another middle": lambda: exercises.check_jackknife(*np.add(ends(), 0.1), TRAINED, STARTS),
 }
 

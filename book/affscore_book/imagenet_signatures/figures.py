@@ -31,7 +31,7 @@ def _curve(panel, signature: Signature, colour: str, label: str, mark: str = "o-
 def plot_trained(trained: Mapping[str, Signature], untrained: Mapping[str, Mapping[str, Signature]]) -> None:
     """Signatures with trained weights and with each kind of untrained ones, a panel a network.
 
-    ``untrained`` maps a label to signatures by network; a band is one standard deviation over batches or seeds.
+    ``untrained`` maps a label to signatures by network; a band is one standard deviation over batches.
     """
     _, axes = panels(len(trained), 1, height=2.7 * len(trained) + 1.2, sharey=True)
     for panel, (name, signature) in zip(axes, trained.items(), strict=True):

@@ -2,25 +2,22 @@
 
 They are written by ``book/data/imagenet_signatures/make.py``, one file for each of these, called
 ``NETWORK.WEIGHTS.DATA.IMAGES.POOL.json``. WEIGHTS is ``imagenet`` (trained on ImageNet), ``fashion-mnist3`` (trained by
-the book, seed 3), ``random3`` (initialised with seed 3 and never trained) or ``calibrated3`` (the same, with the
+the book, seed 3), ``random0`` (initialised with seed 0 and never trained) or ``calibrated3`` (seed 3, with the
 statistics of batch norm set to those of the images). IMAGES is the size of a batch.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
-
-import numpy as np
 
 from affscore.signature import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.suites import PAPER
 
-__all__ = ["SMALL", "Stored", "before_training", "find", "seeds", "stack", "stored", "trained_networks"]
+__all__ = ["SMALL", "Stored", "before_training", "find", "seeds", "stored", "trained_networks"]
 
 #: Families of the paper whose networks have batch norm.
 NORMALISED = ("GoogLeNet", "Inception", "ResNet", "DenseNet", "MNASNet", "EfficientNet")
@@ -58,21 +55,6 @@ def stored(folder: str | os.PathLike[str]) -> list[Stored]:
     return found
 
 
-def stack(signatures: Sequence[Signature]) -> Signature:
-    """One signature whose rows are those of several with the same calls, for instance of several seeds.
-
-    Its ``mean`` is then the mean over seeds, its ``std`` the deviation between them. The rest is the first's.
-    """
-    first = signatures[0]
-    return replace(
-        first,
-        scores=np.concatenate([each.scores for each in signatures]),
-        batch_sizes=[size for each in signatures for size in each.batch_sizes],
-        provenance=first.provenance | {"stacked": [each.provenance.get("weights") for each in signatures]},
-        companions={name: np.concatenate([each.companions[name] for each in signatures]) for name in first.companions},
-    )
-
-
 def find(
     folder: str | os.PathLike[str],
     weights: str,
@@ -81,7 +63,6 @@ def find(
     images: int = 128,
     pool: str = "spatial",
     networks: Iterable[str] | None = None,
-    seed: int | None = None,
 ) -> dict[str, Signature]:
     """Stored signatures by network.
 
@@ -90,40 +71,39 @@ def find(
     folder
         Of the stored signatures.
     weights
-        ``"imagenet"``, or a kind without its seed: ``"random"``, ``"calibrated"`` or ``"fashion-mnist"``.
+        ``"imagenet"``, or a kind without its seed, ``"random"`` or ``"calibrated"``.
     data, images
         The data set and the images in a batch.
     pool
         ``"spatial"`` or ``"trailing"``. Where both are the same only the first is stored, and is given for both.
     networks
         Names, in the order wanted; by default all, in the order of their names.
-    seed
-        Only the weights of this seed; by default all are stacked as rows.
 
     Raises
     ------
     ValueError
-        If there is no such signature, for all the networks or for one that was named.
+        If there is no such signature, for all the networks or for one that was named, or if one is stored with
+        several seeds: those have :func:`seeds`.
     """
-    kept: dict[str, list[Signature]] = {}
+    kept: dict[str, Signature] = {}
     wanted = None if networks is None else list(networks)
     for item in stored(folder):
         about = (item.weights.rstrip("0123456789"), item.data, item.images, item.pool)
         if about != (weights, data, images, "spatial") or (wanted is not None and item.network not in wanted):
             continue
-        if seed is not None and item.weights != f"{weights}{seed}":
-            continue
+        if item.network in kept:
+            raise ValueError(f"{item.network} is stored with several seeds of weights={weights!r}; seeds() has each.")
         found = Signature.load(item.path)
         if pool != "spatial" and not found.provenance["pools_agree"]:
             found = Signature.load(item.path.with_name(item.path.name.replace(".spatial.", f".{pool}.")))
-        kept.setdefault(item.network, []).append(found)
+        kept[item.network] = found
     missing = [name for name in wanted or [] if name not in kept]
     if missing or not kept:
         raise ValueError(
             f"there is no stored signature of {', '.join(missing) or 'any network'} with weights={weights!r}, "
             f"data={data!r}, images={images} and pool={pool!r}."
         )
-    return {name: stack(kept[name]) for name in wanted or kept}
+    return {name: kept[name] for name in wanted or kept}
 
 
 def seeds(
@@ -133,7 +113,6 @@ def seeds(
     *,
     data: str = "fashion-mnist",
     images: int = 512,
-    pool: str = "spatial",
 ) -> dict[int, Signature]:
     """The stored signatures of one network by the seed of its weights; arguments as for :func:`find`.
 
@@ -142,7 +121,7 @@ def seeds(
     ValueError
         If there is none.
     """
-    wanted = (network, data, images, pool)
+    wanted = (network, data, images, "spatial")
     found = {
         int(item.weights.removeprefix(weights)): Signature.load(item.path)
         for item in stored(folder)
@@ -172,6 +151,6 @@ def before_training(folder: str | os.PathLike[str], *, pool: str = "spatial") ->
     Weights are random, one draw of them (seed 0); where a network has batch norm, its statistics are those of the
     photographs (``calibrated``). At its initial statistics, 0 and 1, batch norm does nothing.
     """
-    plain, normalised = (find(folder, weights, pool=pool, images=64, seed=0) for weights in ("random", "calibrated"))
+    plain, normalised = (find(folder, weights, pool=pool, images=64) for weights in ("random", "calibrated"))
     sources = {name: normalised if facts(name).family in NORMALISED else plain for name in PAPER}
     return {name: source[name] for name, source in sources.items() if name in source}
