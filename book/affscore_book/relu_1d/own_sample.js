@@ -89,7 +89,7 @@ function render({ model, el }) {
     const { score, problem, n, mean, sd, negative, inputs, outputs } = evaluate({
       activation: model.get("activation"), numbers: model.get("numbers"),
     });
-    panel.svg.classList.toggle("affscore-idle", problem !== "");
+    figure.root.classList.toggle("affscore-idle", problem !== "");
     if (problem) return { score, headline: problem, text: "Until then the score is undefined." };
     const all = Number.isNaN(score) ? inputs : [...inputs, ...outputs];
     const limits = [Math.floor(Math.min(-2, ...all) - 0.2), Math.ceil(Math.max(2, ...all) + 0.2)];
