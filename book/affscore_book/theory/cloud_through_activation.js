@@ -167,7 +167,7 @@ function render({ model, el }) {
     const label = CHOICES.find(([value]) => value === state.activation)[1];
     return {
       score: result.score,
-      text: `${label}: W\u2082 ${readout(result.w2)}, largest possible ${readout(result.bound)}`,
+      text: `${label}: W\u2082 ${readout(result.w2)} of at most ${readout(result.bound)}`,
     };
   });
 }

@@ -139,5 +139,5 @@ class CloudThroughActivation(ComputedWidget):
         for across, up in y:
             right.dot("input-dot", across, up, radius=4)
         _add_crosses(right, image)
-        text = f"{CHOICES[self.activation]}: W\u2082 {_readout(w2)}, largest possible {_readout(bound)}"
+        text = f"{CHOICES[self.activation]}: W\u2082 {_readout(w2)} of at most {_readout(bound)}"
         return picture(left, right, score=self.score(), text=text)
