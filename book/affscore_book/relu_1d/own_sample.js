@@ -75,7 +75,9 @@ function render({ model, el }) {
     model, el, name: "OwnSample", traits: ["activation", "numbers"],
     label: "Affinity score of an activation on your own numbers",
   });
-  figure.textarea({ trait: "numbers", label: "Your numbers, separated by spaces, commas, semicolons or new lines" });
+  figure.textarea({
+    trait: "numbers", label: "Your numbers, with decimal points, separated by spaces, commas, semicolons or new lines",
+  });
   figure.select({ trait: "activation", label: "Activation", options: CHOICES });
   const panel = figure.panel({
     label: "The sorted outputs against the sorted inputs, and the affine image", xlim: [-2, 2], ylim: [-2, 2],
