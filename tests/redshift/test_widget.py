@@ -1,9 +1,11 @@
 """The image of a random network: its JavaScript against the chapter's Python and affscore."""
 
-import re
+from base64 import b64decode
+from io import BytesIO
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from affscore import affinity_score
 from affscore_book.redshift.complexity import dct_frequency
@@ -44,20 +46,20 @@ def test_widgets_javascript_runs_the_published_network(node):
     np.testing.assert_allclose(scores, expected, atol=1e-6)
 
 
-def test_the_image_is_painted_pixel_by_pixel_in_its_greys(node):
-    image = RedshiftImage(activation="sine", scale=3.0)
-    pixels = image_of(image.network(), "sine").numpy().ravel()
-    texts = node(RedshiftImage._esm, "(m, image) => m.greyRuns(Float64Array.from(image), 8)", pixels.tolist())
-    painted = np.full((32, 32), -1)
-    for level, text in enumerate(texts):
-        for column, start, end in re.findall(r"M(\d+) (\d+)h1V(\d+)h-1z", text):
-            run = painted[int(column), int(start) : int(end)]
-            assert (run == -1).all()
-            run[:] = level
-    greys = 7 * (pixels - pixels.min()) / np.ptp(pixels)
-    assert np.abs(painted.ravel() - greys).max() <= 0.5 + 1e-9
-    level = node(RedshiftImage._esm, "m => m.greyRuns(new Float64Array(1024), 8)")
-    assert [bool(text) for text in level] == [False] * 4 + [True] + [False] * 3
+def painted(node, pixels):
+    """The bitmap that the page shows: greys from 0 to 255, the first input to the right and the second upwards."""
+    body = "(m, image) => m.bitmap(Float64Array.from(image))"
+    address = node(RedshiftImage._esm, body, np.ravel(pixels).tolist())
+    with Image.open(BytesIO(b64decode(address.removeprefix("data:image/bmp;base64,")))) as image:
+        return np.array(image.convert("L"), dtype=float)[::-1].T
+
+
+def test_the_picture_on_the_page_is_the_networks_image_from_black_to_white(node):
+    widget = RedshiftImage(activation="sine", scale=3.0)
+    image = image_of(widget.network(), "sine").numpy()
+    greys = 255 * (image - image.min()) / np.ptp(image)
+    assert np.abs(painted(node, image) - greys).max() <= 0.5 + 1e-9
+    assert (painted(node, np.ones((32, 32))) == 128).all()
 
 
 @pytest.mark.parametrize(

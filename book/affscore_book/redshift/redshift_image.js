@@ -103,36 +103,31 @@ export function evaluate({ activation: name, depth, scale, shift }) {
   return { score, scores, image, ...spectrum(image) };
 }
 
-const LEVELS = 64;
+/** The head of a bitmap file of GRID x GRID pixels with 256 greys: 54 bytes of numbers and the greys. */
+const HEAD = (() => {
+  const head = new DataView(new ArrayBuffer(54 + 4 * 256));
+  head.setUint16(0, 0x424d); // "BM"
+  const numbers = [
+    [2, head.byteLength + GRID * GRID], [10, head.byteLength], [14, 40], [18, GRID], [22, GRID], [26, 1 + (8 << 16)],
+    [46, 256],
+  ];
+  for (const [at, number] of numbers) head.setUint32(at, number, true);
+  for (let grey = 0; grey < 256; grey++) head.setUint32(54 + 4 * grey, grey * 0x010101, true);
+  return new Uint8Array(head.buffer);
+})();
 
-/** The image in LEVELS greys inside a panel: one path for each grey, of the runs of its pixels. Returns draw(image). */
-function picture({ svg, box }) {
-  const size = (box.right - box.left) / GRID;
-  const paths = Array.from({ length: LEVELS }, (_, level) => element(svg, "path", {
-    fill: `rgb(${Array(3).fill(Math.round((255 * level) / (LEVELS - 1))).join(",")})`,
-    "shape-rendering": "crispEdges", transform: `translate(${box.left} ${box.bottom}) scale(${size} ${-size})`,
-  }));
-  return (image) => {
-    const texts = greyRuns(image, LEVELS);
-    paths.forEach((path, level) => path.setAttribute("d", texts[level]));
-  };
-}
-
-/** For each of `levels` greys the path around its pixels, a rectangle for each run in a column; the unit is a pixel. */
-export function greyRuns(image, levels) {
+/** The image as the address of a bitmap, from black at its lowest value to white at its highest. */
+export function bitmap(image) {
   const low = image.reduce((least, value) => Math.min(least, value), Infinity);
   const span = image.reduce((most, value) => Math.max(most, value), -Infinity) - low;
-  const level = (at) => (span > 0 ? Math.round(((levels - 1) * (image[at] - low)) / span) : levels >> 1);
-  const texts = Array(levels).fill("");
-  for (let column = 0; column < GRID; column++) {
-    for (let row = 0; row < GRID;) {
-      const grey = level(column * GRID + row);
-      const start = row;
-      do row++; while (row < GRID && level(column * GRID + row) === grey);
-      texts[grey] += `M${column} ${start}h1V${row}h-1z`;
-    }
+  const bytes = new Uint8Array(HEAD.length + GRID * GRID);
+  bytes.set(HEAD);
+  for (let at = 0; at < GRID * GRID; at++) {
+    // A bitmap has its lowest row first; the image has its left column first.
+    const value = image[(at % GRID) * GRID + Math.floor(at / GRID)];
+    bytes[HEAD.length + at] = span > 0 ? Math.round((255 * (value - low)) / span) : 128;
   }
-  return texts;
+  return `data:image/bmp;base64,${btoa(String.fromCharCode(...bytes))}`;
 }
 
 /** What stands below the score; widget.py writes the same. */
@@ -161,7 +156,10 @@ function render({ model, el }) {
     label: "The output of the network over its two inputs, dark for low and bright for high", xlim: [-1, 1],
     ylim: [-1, 1], xlabel: "first input (vertical: second input)", height: 356,
   });
-  const paint = picture(left);
+  const picture = element(left.svg, "image", {
+    x: left.box.left, y: left.box.top, width: left.box.right - left.box.left, height: left.box.bottom - left.box.top,
+    preserveAspectRatio: "none", style: "image-rendering: pixelated",
+  });
   const right = figure.panel({
     label: "Its spectrum: the share of power at each frequency, and the mean frequency", xlim: [0, GRID],
     ylim: [FLOOR, 0], xlabel: "frequency (half periods an image)", ylabel: "log\u2081\u2080 power",
@@ -174,7 +172,7 @@ function render({ model, el }) {
   return figure.onDraw(() => {
     const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
     const result = evaluate(state);
-    paint(result.image);
+    picture.setAttribute("href", bitmap(result.image));
     powers(axis, axis.map((k) => Math.max(FLOOR, Math.log10(result.shares[k]))));
     meanLine([result.frequency, result.frequency], [FLOOR, 0]);
     return { score: result.score, text: summary(state.activation, result) };
