@@ -101,6 +101,8 @@ class Call:
     channel_axis
         The axis that pooling kept, counted with the batch axis as 0; -1 for the pool ``"trailing"``, which keeps
         all axes but the last.
+    masked
+        Whether padding was left out: tokens that the input's ``attention_mask`` says are none.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Call:
     gate: bool
     shape: tuple[int, ...]
     channel_axis: int
+    masked: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,13 +131,15 @@ class Observation(NamedTuple):
     """A call with its pooled input and output, both of shape (n, channels), float32 or float64, on the device.
 
     ``sparsity``, if asked for, holds the fractions of entries with ``|x| <= 1e-3`` of the input and of the output
-    before pooling: two tensors of shape (), float64, on the device.
+    before pooling: two tensors of shape (), float64, on the device. ``weight`` is the number of samples that these are
+    of, or of tokens where padding was left out.
     """
 
     call: Call
     before: Tensor
     after: Tensor
     sparsity: tuple[Tensor, Tensor] | None = None
+    weight: int = 1
 
 
 @dataclass

@@ -157,10 +157,13 @@ class Channels:
     ``fixed`` tells tensors that do not depend on the batch, whose layout is nobody's business, and ``learned`` which
     of these are parameters or made of them; ``batch`` is the number of samples, which lie along the first axis of what
     the network is given.
+    ``tokens`` is the number of tokens where some may be padding.
     """
 
-    def __init__(self, fixed: Callable[[Tensor], bool], learned: Mapping[Tensor, bool], batch: int) -> None:
-        self.fixed, self.learned, self.batch = fixed, learned, batch
+    def __init__(
+        self, fixed: Callable[[Tensor], bool], learned: Mapping[Tensor, bool], batch: int, tokens: int | None = None
+    ) -> None:
+        self.fixed, self.learned, self.batch, self.tokens = fixed, learned, batch, tokens
         self._layouts = WeakTensorKeyDictionary()
 
     def layout(self, tensor: Tensor) -> Layout | None:
@@ -185,9 +188,14 @@ class Channels:
         wide = [d for d in range(1, tensor.ndim) if tensor.shape[d] > 1]
         if layout is not None and len(held) == 1 and _label(layout[held[0]]) == "C":
             return held[0], ""
+        shape = f"its input of shape {tuple(tensor.shape)}"
+        if [tensor.shape[d] for d in wide] == [self.tokens]:
+            return (
+                None,
+                f"whether channels or tokens lie along axis {wide[0]} of {shape} cannot be told; channel_axis can",
+            )
         if len(wide) < 2:  # a vector: nothing to average over
             return (wide or [1])[0], ""
-        shape = f"its input of shape {tuple(tensor.shape)}"
         if not held:
             return None, f"no layer says which axis of {shape} holds the channels; channel_axis can"
         where = f"axes {', '.join(map(str, held))}" if len(held) > 1 else f"axis {held[0]}, with more"

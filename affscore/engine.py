@@ -52,7 +52,8 @@ def signature(
         Any ``torch.nn.Module``. It runs in evaluation mode and without gradients; afterwards it is as it was.
     batches
         An iterable of batches. A batch is one statistical sample: a tensor of shape (n, ...) with n >= 2, a pair
-        (inputs, targets) as data loaders give, or a mapping from argument names to tensors.
+        (inputs, targets) as data loaders give, or a mapping from argument names to tensors. Tokens for which an
+        ``attention_mask`` (n, tokens) holds 0 are padding, and not measured.
     device
         Where to run, for instance ``"cuda"``; the network is moved there. By default it stays where it is.
     progress

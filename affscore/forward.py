@@ -44,7 +44,23 @@ def inputs_of(batch: Any, index: int) -> Inputs:
             f"batch {index} has {' and '.join(map(str, sorted(lengths)))} samples; it is the statistical sample and "
             "should have at least 2, the same number in each tensor."
         )
-    return dict(batch) if isinstance(batch, Mapping) else batch
+    if not isinstance(batch, Mapping):
+        return batch
+    if "attention_mask" in batch:
+        _check_mask(batch["attention_mask"], index)
+        if "decoder_attention_mask" in batch:
+            raise ValueError(f"batch {index} has a decoder_attention_mask; a decoder takes samples of one length.")
+    return dict(batch)
+
+
+def _check_mask(mask: Tensor, index: int) -> None:
+    if mask.ndim != 2 or not bool(((mask == 0) | (mask == 1)).all()):
+        raise ValueError(
+            f"attention_mask of batch {index} has shape {tuple(mask.shape)}; it should be (n, tokens), 1 for each "
+            "token and 0 for padding."
+        )
+    if len(without := (~mask.bool().any(1)).nonzero()):
+        raise ValueError(f"attention_mask of batch {index} leaves sample {without[0].item()} no token.")
 
 
 def length(inputs: Inputs) -> int:
@@ -124,16 +140,27 @@ class Forward:
             if torch.amp.is_autocast_available(self.device.type):  # the caller's, if there is one, does not count
                 bf16 = self.settings.precision == "bf16"
                 stack.enter_context(torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16))
-            return _joined([(self._run(part), length(part)) for part in _parts(inputs, self.settings.micro_batch)])
+            return _joined([self._run(part) for part in _parts(inputs, self.settings.micro_batch)])
 
     def _run(self, part: Inputs) -> Trace:
-        how = self.settings
-        watched = trace(self.model, length(part), how.pool, sparsity=how.sparsity, channel_axis=how.channel_axis)
-        with watched as found:
+        how, given = self.settings, part if isinstance(part, dict) else {"": part}
+        given = {name: self._there(value) for name, value in given.items()}
+        mask = given["attention_mask"].bool() if "attention_mask" in given else None
+        if mask is not None and how.pool == "trailing":
+            if not bool(mask.all()):
+                raise ValueError(
+                    "pool is 'trailing', which keeps positions apart, but some of them are padding; take another pool, "
+                    "or samples of one length."
+                )
+            mask = None
+        with trace(
+            self.model, length(part), how.pool, sparsity=how.sparsity, channel_axis=how.channel_axis, mask=mask,
+            unmasked=[value for name, value in given.items() if name.startswith("decoder_")],
+        ) as found:  # fmt: skip
             if isinstance(part, Tensor):
-                self.model(self._there(part))
+                self.model(given[""])
             else:
-                self.model(**{name: self._there(value) for name, value in part.items()})
+                self.model(**given)
         return found
 
     def _there(self, value: Tensor) -> Tensor:
@@ -152,20 +179,19 @@ def _parts(inputs: Inputs, micro_batch: int | None) -> list[Inputs]:
     return [{name: value[i] for name, value in pieces.items()} for i in range(count)]
 
 
-def _joined(pieces: list[tuple[Trace, int]]) -> Trace:
+def _joined(pieces: list[Trace]) -> Trace:
     """What the pieces of a batch showed, as if it had been one."""
     if len(pieces) == 1:
-        return pieces[0][0]
+        return pieces[0]
     # A table whose length happens to be that of one piece is given away by a piece of another length.
-    excluded = {item.name: item for found, _ in pieces for item in found.excluded}
-    kept = [[o for o in found.observations if o.call.name not in excluded] for found, _ in pieces]
+    excluded = {item.name: item for found in pieces for item in found.excluded}
+    kept = [[o for o in found.observations if o.call.name not in excluded] for found in pieces]
     if len({tuple(o.call.name for o in observations) for observations in kept}) > 1:
         raise ValueError("the activation calls differ between pieces of the same batch; run it without micro_batch.")
-    total = sum(size for _, size in pieces)
-    weights = [size / total for _, size in pieces]
 
     def mean(same: tuple[Observation, ...], side: int) -> Tensor:
-        return torch.stack([w * o.sparsity[side] for w, o in zip(weights, same, strict=True) if o.sparsity]).sum()
+        total = sum(o.weight for o in same)
+        return torch.stack([o.weight / total * o.sparsity[side] for o in same if o.sparsity]).sum()
 
     joined = [
         Observation(

@@ -2,45 +2,103 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["POOLS", "pool", "sparsity"]
+__all__ = ["POOLS", "pool", "sparsity", "token_axis"]
 
-POOLS = ("spatial", "trailing")
+POOLS = ("spatial", "trailing", "first", "last", "tokens")
 ZERO = 1e-3  # what counts as zero for the sparsity
 PIECE = 1 << 17
 
 
-def pool(tensor: Tensor, kind: str, axis: int) -> Tensor:
-    """Average activations of shape (n, ...) to (n, channels).
+def token_axis(shape: Sequence[int], axis: int, tokens: int | None = None) -> tuple[int | None, str]:
+    """The axis of the tokens of an activation, None if it is a vector; or the reason why it cannot be known.
 
-    ``"spatial"`` averages over all axes but the batch and the channel axis. ``"trailing"`` does what the public
-    reference code does: it averages over the last axis of 3-dimensional and the last two of 4-dimensional tensors,
-    wherever the channels are, and the rest is flattened.
+    Parameters
+    ----------
+    shape, axis
+        The activation's shape, with the batch first, and the axis of its channels.
+    tokens
+        How many there are, padding included; by default that is not known.
+
+    Examples
+    --------
+    >>> token_axis((8, 5, 16), axis=2, tokens=5), token_axis((8, 16), axis=1, tokens=5)
+    ((1, ''), (None, ''))
+    >>> token_axis((8, 3, 16), axis=2, tokens=5)
+    (None, 'its input of shape (8, 3, 16) has no one axis that the 5 tokens must lie along')
+    """
+    others = [d for d in range(1, len(shape)) if d != axis]
+    wide = [d for d in others if shape[d] > 1]
+    found = wide if tokens is None else [d for d in others if shape[d] == tokens]
+    if len(found) == 1:
+        return found[0], ""
+    what = "tokens" if tokens is None else f"{tokens} tokens"
+    return None, f"its input of shape {tuple(shape)} has no one axis that the {what} must lie along" if wide else ""
+
+
+def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along: int | None = None) -> Tensor:
+    """The samples in activations of shape (n, ...) whose channels lie along ``axis``.
+
+    =============  ===================================================================================
+    ``spatial``    (n, channels): the average over all axes but the batch and the channel axis
+    ``first``      (n, channels): the same at the first token, where some networks keep their class
+    ``last``       (n, channels): the same at the last token
+    ``tokens``     (positions of all samples, channels): every position is a sample
+    ``trailing``   as the public reference code does: the average over the last axis of 3-dimensional
+                   and the last two of 4-dimensional tensors, wherever the channels are; the rest is
+                   flattened
+    =============  ===================================================================================
+
+    ``mask``, bool (n, tokens), is False where the token is padding, which is in none of these; all but ``trailing``
+    take it. ``along`` is the axis of the tokens (:func:`token_axis`); a vector has none. The result has the dtype
+    float64 if the activations have it, else float32.
 
     >>> tokens = torch.arange(12.0).reshape(1, 2, 6)                 # (n, tokens, channels)
     >>> pool(tokens, "spatial", axis=2).shape, pool(tokens, "trailing", axis=2).shape
     (torch.Size([1, 6]), torch.Size([1, 2]))
+    >>> pool(tokens, "spatial", axis=2, mask=torch.tensor([[True, False]]), along=1)
+    tensor([[0., 1., 2., 3., 4., 5.]])
     """
-    if kind == "spatial":
-        dims = [d for d in range(1, tensor.ndim) if d != axis]
-    else:
-        dims = list(range(max(2, tensor.ndim - 2), tensor.ndim))
     wide = tensor.dtype if tensor.dtype in (torch.float32, torch.float64) else torch.float32
+    if kind == "tokens":
+        rows = tensor.movedim(axis, -1)
+        if mask is not None and along is not None:
+            rows = tensor.movedim((along, axis), (1, -1))[mask]
+        return rows.to(wide, copy=True).reshape(-1, tensor.shape[axis])
+    if kind == "trailing":
+        dims = list(range(max(2, tensor.ndim - 2), tensor.ndim))
+    else:
+        dims = [d for d in range(1, tensor.ndim) if d != axis]
     if not dims:
         # A copy: the tensor itself may be overwritten in place by the next layer.
         return tensor.to(wide, copy=True).flatten(1)
-    return tensor.mean(dim=dims, dtype=wide).flatten(1)
+    if along is None:
+        return tensor.mean(dim=dims, dtype=wide).flatten(1)
+    mask = tensor.new_ones((len(tensor), tensor.shape[along]), dtype=torch.bool) if mask is None else mask
+    if kind != "spatial":
+        count = mask.cumsum(1)
+        mask = mask & (count == (1 if kind == "first" else count[:, -1:]))
+    there = mask.view([n if d in (0, along) else 1 for d, n in enumerate(tensor.shape)])
+    number = mask.sum(1, keepdim=True) * math.prod(tensor.shape[d] for d in dims if d != along)
+    return torch.where(there, tensor, 0).sum(dim=dims, dtype=wide) / number
 
 
-def sparsity(tensor: Tensor) -> Tensor:
+def sparsity(tensor: Tensor, mask: Tensor | None = None, along: int | None = None) -> Tensor:
     """The fraction of entries with ``|x| <= 1e-3``, as the paper's public code counts zeros; shape (), float64.
+
+    ``mask`` and ``along`` are as in :func:`pool`: entries of padding are not counted.
 
     >>> sparsity(torch.tensor([0.0, 0.001, -0.0005, 0.5])).item()
     0.75
     """
+    if mask is not None and along is not None:
+        tensor = tensor.movedim(along, 1)[mask]
     if tensor.device.type != "cpu" or tensor.dtype not in (torch.float32, torch.float64):
         return torch.count_nonzero(tensor.abs() <= ZERO).double() / tensor.numel()
     # In pieces that stay in the cache, in the order of memory, and without a new array for each: eight times faster,

@@ -100,8 +100,10 @@ def _on_host(observations: list[Observation], device: torch.device) -> list[Obse
         return there.copy_(value, non_blocking=True)
 
     return [
-        Observation(
-            o.call, copied(o.before), copied(o.after), o.sparsity and (copied(o.sparsity[0]), copied(o.sparsity[1]))
+        o._replace(
+            before=copied(o.before),
+            after=copied(o.after),
+            sparsity=o.sparsity and (copied(o.sparsity[0]), copied(o.sparsity[1])),
         )
         for o in observations
     ]

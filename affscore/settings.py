@@ -25,8 +25,9 @@ class Settings:
     Attributes
     ----------
     pool
-        ``"spatial"`` averages each activation over all axes but batch and channels. ``"trailing"`` averages over
-        the last one or two axes, as the public reference code does.
+        ``"spatial"`` averages each activation over all axes but batch and channels; ``"first"`` and ``"last"`` keep
+        the first or the last token of each sample, ``"tokens"`` makes a sample of every position. ``"trailing"``
+        averages over the last one or two axes, as the public reference code does.
     covariance
         ``"ledoit_wolf"`` or ``"empirical"``; see :func:`affscore.affinity_score`.
     companions

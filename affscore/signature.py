@@ -7,9 +7,9 @@ The stored form is one JSON object, schema ``affscore.signature/1``:
 
 ============  =========================================================================================
 schema        the string ``affscore.signature/1``
-pool          ``"spatial"`` or ``"trailing"``
+pool          ``"spatial"``, ``"first"``, ``"last"``, ``"tokens"`` or ``"trailing"``
 covariance    ``"ledoit_wolf"`` or ``"empirical"``
-calls         one object per call: name, module, function, ordinal, gate, shape, channel_axis
+calls         one object per call: name, module, function, ordinal, gate, shape, channel_axis, masked
 excluded      one object per activation call that was seen and not scored: name, reason
 batch_sizes   samples in each batch
 scores        a row per batch, a number per call; ``null`` where the output did not vary (a dead call)
@@ -312,10 +312,10 @@ def validated(content: dict[str, Any]) -> dict[str, Any]:
     calls = [Call(**{**call, "shape": tuple(call["shape"])}) for call in stored["calls"]]
     for call in calls:
         numbers = (call.ordinal, call.channel_axis, *call.shape)
-        sound = all(type(value) is int for value in numbers) and type(call.gate) is bool
+        sound = all(type(value) is int for value in numbers) and type(call.gate) is type(call.masked) is bool
         sound &= all(isinstance(value, str) for value in (call.name, call.module, call.function))
         _require(sound, f"the call {call.name!r} has a value of a wrong type")
-        axes = range(1, len(call.shape) + 1) if stored["pool"] == "spatial" else [-1]
+        axes = range(1, len(call.shape) + 1) if stored["pool"] != "trailing" else [-1]
         _require(all(length >= 1 for length in call.shape), f"the call {call.name!r} has the shape {call.shape}")
         _require(call.channel_axis in axes, f"the channel_axis of {call.name!r} is {call.channel_axis}")
         named = f"{call.module}:{call.function}[{call.ordinal}]"

@@ -13,7 +13,8 @@ Seen but not scored, and listed as excluded with the reason: calls on values tha
 determine (Swin v2's tables of position biases), calls on tensors whose first axis is not the batch (a batch folded
 into patches, time steps first), and fused kernels whose name says that they contain an activation (LSTMs). Undecided,
 and named by a warning too, are calls whose channels cannot be told from positions (:mod:`affscore.channels`), unless
-``channel_axis`` says it, and chains of arithmetic whose beginning was overwritten (:mod:`affscore.chains`).
+``channel_axis`` says it, or whose padding cannot be told from tokens, and chains of arithmetic whose beginning was
+overwritten (:mod:`affscore.chains`).
 
 What cannot be seen: an activation inside a kernel of another library whose name does not tell; calls on other
 threads and other processes. A function compiled with ``torch.compile`` runs uncompiled while it is watched, so its
@@ -39,7 +40,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from affscore.calls import ACTIVATIONS, FUSED, Call, Excluded, Observation, Trace, Undecided
 from affscore.chains import Chains, Span
 from affscore.channels import Channels, tensors_in
-from affscore.pooling import POOLS, pool, sparsity
+from affscore.pooling import POOLS, pool, sparsity, token_axis
 
 __all__ = ["check_traceable", "trace"]
 
@@ -71,13 +72,20 @@ def _encoder_layer(
     return "gelu" if use_gelu else "relu", F.linear(x, weight_1, bias_1)
 
 
+class _Pooled(NamedTuple):
+    """What is kept of a tensor: its averages, the fraction of zeros, and whether padding was left out of both."""
+
+    values: Tensor
+    zeros: Tensor | None
+    masked: bool
+
+
 class _Look(NamedTuple):
-    """What is kept of a tensor: its averages, by the axis that they keep; or why there are none."""
+    """What is kept of a tensor, by the axis of its channels, or why nothing is."""
 
     shape: tuple[int, ...]
     axis: int | None
-    pooled: Mapping[int, Tensor]
-    zeros: Tensor | None
+    pooled: Mapping[int, _Pooled | str]
     reason: str
     undecided: bool
 
@@ -134,12 +142,16 @@ class _Watcher(TorchDispatchMode):
     """Follows every operator; at the end :meth:`result` says what the calls were."""
 
     def __init__(
-        self, path: list[str], fixed: _Fixed, batch: int, kind: str, sparsity: bool, axes: Mapping[str, int]
-    ) -> None:
+        self, path: list[str], fixed: _Fixed, batch: int, kind: str, sparsity: bool, axes: Mapping[str, int],
+        mask: Tensor | None, unmasked: Iterable[Tensor],
+    ) -> None:  # fmt: skip
         super().__init__()
         self.path, self.fixed, self.batch = path, fixed, batch
         self.kind, self.sparsity, self.axes = kind, sparsity, axes
-        self.channels, self.chains = Channels(fixed, fixed.learned, batch), Chains(fixed.constant, self.look)
+        self.mask, self.unmasked = mask, WeakTensorKeyDictionary(dict.fromkeys(unmasked, True))
+        self.tokens = int(mask.sum()) if mask is not None and sparsity else 0
+        self.channels = Channels(fixed, fixed.learned, batch, None if mask is None else mask.shape[1])
+        self.chains = Chains(fixed.constant, self.look)
         self.hidden: list[tuple[int, str, str, str]] = []  # place, module, function, and why it is excluded
         self.place = 0
 
@@ -174,6 +186,8 @@ class _Watcher(TorchDispatchMode):
         step = None if fixed else self.chains.before(func, args, kwargs, activation)
         out = func(*args, **kwargs)
         self.fixed.follow(func, inputs, out, fixed)
+        if self.unmasked and any(each in self.unmasked for each in inputs):
+            self.unmasked.update(dict.fromkeys(tensors_in([out]), True))
         if step is not None and _plain([out]):
             self.channels.follow(func, args, kwargs, out)
             self.chains.after(step, func, args, kwargs, out, self.path[-1], self.place)
@@ -190,14 +204,23 @@ class _Watcher(TorchDispatchMode):
         elif not x.numel():
             reason = f"its input of shape {shape} is empty"
         if reason:
-            return _Look(shape, None, {}, None, reason, undecided=False)
+            return _Look(shape, None, {}, reason, undecided=False)
         axis = -1 if self.kind == "trailing" else None
         if axis is None:
             axis, reason = self.channels.find(x)
         # Calls have their names at the end, so until then it is not known whose axis the caller says.
         kept = range(1, x.ndim) if self.axes and axis != -1 else [] if axis is None else [axis]
-        zeros = sparsity(x) if self.sparsity and kept else None
-        return _Look(shape, axis, {each: pool(x, self.kind, each) for each in kept}, zeros, reason, undecided=True)
+        return _Look(shape, axis, {each: self.pooled(x, each) for each in kept}, reason, undecided=True)
+
+    def pooled(self, x: Tensor, axis: int) -> _Pooled | str:
+        """What is kept of a tensor whose channels lie along ``axis``, or why nothing is."""
+        mask, along, reason = None if x in self.unmasked else self.mask, None, ""
+        if mask is not None or self.kind in ("first", "last"):
+            along, reason = token_axis(x.shape, axis, None if mask is None else mask.shape[1])
+        if reason:
+            return reason
+        zeros = sparsity(x, mask, along) if self.sparsity else None
+        return _Pooled(pool(x, self.kind, axis, mask, along), zeros, mask is not None and along is not None)
 
     def result(self, found: Trace) -> None:
         """Give the calls their names, in the order of execution."""
@@ -229,9 +252,14 @@ class _Watcher(TorchDispatchMode):
         if axis not in start.pooled:
             axes = f"1 to {len(start.shape) - 1}"
             raise ValueError(f"channel_axis of {name} is {axis!r}; it should be one of the axes {axes} of its input.")
-        call = Call(name, span.end.module, span.function, ordinal, span.gate, start.shape[1:], axis)
-        zeros = None if start.zeros is None else (start.zeros, end.zeros)
-        found.observations.append(Observation(call, start.pooled[axis], end.pooled[axis], zeros))
+        before, after = start.pooled[axis], end.pooled[axis]
+        if isinstance(before, str) or isinstance(after, str):
+            found.excluded.append(Undecided(name, str(before)))
+            return
+        call = Call(name, span.end.module, span.function, ordinal, span.gate, start.shape[1:], axis, before.masked)
+        zeros = None if before.zeros is None else (before.zeros, after.zeros)
+        weight = self.tokens if before.masked else self.batch
+        found.observations.append(Observation(call, before.values, after.values, zeros, weight))
 
 
 def check_traceable(model: nn.Module) -> None:
@@ -264,6 +292,8 @@ def trace(
     *,
     sparsity: bool = False,
     channel_axis: Mapping[str, int] | None = None,
+    mask: Tensor | None = None,
+    unmasked: Iterable[Tensor] = (),
 ) -> Iterator[Trace]:
     """Record every activation call of ``model`` in the block.
 
@@ -274,11 +304,16 @@ def trace(
     batch
         Length of the batch axis of the input.
     pool
-        ``"spatial"`` or ``"trailing"``; see :func:`pool`.
+        One of :data:`affscore.pooling.POOLS`; see :func:`pool`.
     sparsity
         Count the zeros of every input and output as well; see :func:`sparsity`.
     channel_axis
         The axis of the channels of calls by their names, counted with the batch as 0, where it cannot be known.
+    mask
+        Which tokens of the input are no padding, bool (batch, tokens). Of calls, those at the same places along the one
+        axis of that length are left out; a vector has none to leave out, and other shapes are undecided.
+    unmasked
+        Tensors of the input with tokens of their own, as a decoder's: the mask says nothing of what depends on them.
 
     Yields
     ------
@@ -301,7 +336,7 @@ def trace(
     names = {id(module): name for name, module in reversed(list(model.named_modules(remove_duplicate=False)))}
     path, result, thread = [""], Trace(), threading.get_ident()
 
-    watcher = _Watcher(path, _Fixed(model), batch, pool, sparsity, channel_axis or {})
+    watcher = _Watcher(path, _Fixed(model), batch, pool, sparsity, channel_axis or {}, mask, unmasked)
 
     # Hooks for all modules rather than on each one: a hook on a module would switch its fused kernels off. They see
     # the modules of other threads too.

@@ -1,10 +1,10 @@
-"""Two pools, and how many entries are zero."""
+"""The pools, and how many entries are zero."""
 
 import pytest
 import torch
 from torch import nn
 
-from affscore.pooling import pool
+from affscore.pooling import pool, sparsity
 from affscore.tracing import trace
 
 LAYOUTS = {
@@ -64,3 +64,43 @@ def test_sparsity_counts_the_zeros_before_pooling(seed):
     with torch.no_grad(), trace(model, 6, channel_axis=axes) as found:
         model(x)
     assert found.observations[0].sparsity is None
+
+
+@pytest.mark.parametrize("kind", ["first", "last", "tokens"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_pools_of_single_tokens_on_every_layout(layout, kind):
+    """By hand: positions in their order, and no one axis of tokens on images."""
+    model, shape, axis, channels = LAYOUTS[layout]
+    x = torch.randn(4, *shape)
+    with torch.no_grad(), trace(model.eval(), 4, kind) as found:
+        full = model(x)
+    if kind != "tokens" and full.ndim == 4:
+        assert not found.observations and "no one axis that the tokens must lie along" in found.excluded[0].reason
+        return
+    positions = full.movedim(axis, -1).reshape(4, -1, channels)
+    expected = {"first": positions[:, 0], "last": positions[:, -1], "tokens": positions.reshape(-1, channels)}[kind]
+    assert torch.equal(found.observations[0].after, expected)
+    assert found.observations[0].call.channel_axis == axis and not found.observations[0].call.masked
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("seed", range(3))
+def test_masked_pools_by_hand(seed, dtype):
+    """Tokens on the last axis but one of (n, heads, tokens, channels), beside positions that are no tokens."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(5, 3, 6, 4, generator=generator).to(dtype)
+    mask = torch.rand(5, 6, generator=generator) < 0.5
+    mask[torch.arange(5), torch.randint(6, (5,), generator=generator)] = True
+    wide = x.to(torch.float64 if dtype == torch.float64 else torch.float32)
+    kept = [sample[:, keep] for sample, keep in zip(wide, mask, strict=True)]  # (heads, its tokens, channels)
+    expected = {
+        "spatial": torch.stack([sample.mean((0, 1)) for sample in kept]),
+        "first": torch.stack([sample[:, 0].mean(0) for sample in kept]),
+        "last": torch.stack([sample[:, -1].mean(0) for sample in kept]),
+        "tokens": torch.cat([sample.transpose(0, 1).reshape(-1, 4) for sample in kept]),
+    }
+    for kind, value in expected.items():
+        torch.testing.assert_close(pool(x, kind, 3, mask, 2), value)
+    zeros = torch.where(x.abs() < 0.5, 0, x)
+    counted = torch.cat([sample[:, keep].flatten() for sample, keep in zip(zeros, mask, strict=True)])
+    assert sparsity(zeros, mask, 2).item() == pytest.approx((counted == 0).double().mean().item())

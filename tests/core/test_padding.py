@@ -1,0 +1,258 @@
+"""Padding is not data: a padded batch gives what its sentences give one by one, whatever stands in the padding."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from affscore import Signature, SignatureError, affinity_score, signature
+from affscore.companions import measure
+from affscore.engine import batch_results
+from affscore.tracing import trace
+
+LENGTHS = (7, 3, 1, 5, 2, 4)
+TOKENS = {"vocab_size": 50, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
+POOLED = {
+    "spatial": lambda x: x.mean(0, keepdim=True),
+    "first": lambda x: x[:1],
+    "last": lambda x: x[-1:],
+    "tokens": lambda x: x,
+}
+
+
+def bert(seed):
+    """A small one with ReLU, whose zeros can be counted."""
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(seed)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24}
+    model = BertModel(BertConfig(hidden_act="relu", **sizes, **TOKENS), add_pooling_layer=False).eval()
+    return model, [layer.intermediate.intermediate_act_fn for layer in model.encoder.layer]
+
+
+def gpt(seed):
+    """A small one; its GELU is written in arithmetic."""
+    from transformers import GPT2Config, GPT2Model
+
+    torch.manual_seed(seed)
+    model = GPT2Model(GPT2Config(n_positions=16, n_embd=32, n_layer=2, n_head=4, **TOKENS)).eval()
+    return model, [block.mlp.act for block in model.h]
+
+
+def sentences(seed):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randint(3, 50, (length,), generator=generator) for length in LENGTHS]
+
+
+def padded(texts, side, seed=0):
+    """A batch of sentences with arbitrary tokens in the padding, each sentence at its own positions from 0."""
+    longest = max(map(len, texts))
+    numbers = torch.randint(3, 50, (len(texts), longest), generator=torch.Generator().manual_seed(seed))
+    mask = torch.zeros_like(numbers)
+    for i, text in enumerate(texts):
+        place = slice(0, len(text)) if side == "right" else slice(longest - len(text), longest)
+        numbers[i, place], mask[i, place] = text, 1
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    return {"input_ids": numbers, "attention_mask": mask, "position_ids": positions}
+
+
+@torch.no_grad()
+def alone(model, activations, texts):
+    """Inputs and outputs of every activation, (tokens, channels) for each sentence by itself."""
+    seen = [[] for _ in activations]
+    hooks = [
+        module.register_forward_hook(lambda _, args, out, place=place: place.append((args[0][0].clone(), out[0])))
+        for module, place in zip(activations, seen, strict=True)
+    ]
+    for text in texts:
+        model(text[None])
+    for hook in hooks:
+        hook.remove()
+    return seen
+
+
+@pytest.mark.parametrize("pool", POOLED)
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize(("make", "seed"), [(bert, 0), (bert, 1), (gpt, 0), (gpt, 1)])
+def test_a_padded_batch_gives_what_its_sentences_give_alone(make, seed, side, pool):
+    model, activations = make(seed)
+    texts = sentences(seed)
+    batch = padded(texts, side)
+    with torch.no_grad(), trace(model, len(texts), pool, sparsity=True, mask=batch["attention_mask"].bool()) as found:
+        model(**batch)
+    assert [o.call.masked for o in found.observations] == [True, True] and not found.excluded
+    for observation, pairs in zip(found.observations, alone(model, activations, texts), strict=True):
+        for side_of, pooled, zeros in zip((0, 1), observation[1:3], observation.sparsity, strict=True):
+            values = [pair[side_of] for pair in pairs]
+            torch.testing.assert_close(pooled, torch.cat([POOLED[pool](x) for x in values]), atol=1e-5, rtol=1e-4)
+            assert zeros.item() == pytest.approx((torch.cat(values).abs() <= 1e-3).double().mean().item(), abs=2e-3)
+
+
+@pytest.mark.parametrize("micro_batch", [None, 1, 4])
+@pytest.mark.parametrize("pool", POOLED)
+@pytest.mark.parametrize("make", [bert, gpt])
+def test_scores_and_companions_are_those_of_the_tokens_whatever_the_pieces(make, pool, micro_batch):
+    model, activations = make(2)
+    texts = sentences(2)
+    result = signature(model, [padded(texts, "right")], pool=pool, companions=True, micro_batch=micro_batch)
+    assert result.batch_sizes == [len(texts)]
+    for i, pairs in enumerate(alone(model, activations, texts)):
+        before, after = (torch.cat([POOLED[pool](pair[side]) for pair in pairs]) for side in (0, 1))
+        assert result.scores[0, i] == pytest.approx(affinity_score(before, after).item(), abs=1e-5)
+        expected = measure(before, after)
+        for side, name in enumerate(["sparsity_before", "sparsity_after"]):
+            expected[name] = (torch.cat([pair[side] for pair in pairs]).abs() <= 1e-3).double().mean().item()
+        for name, value in expected.items():
+            tolerance = 2e-2 if "entropy" in name else 2e-3  # a value on the edge of a bin may change sides
+            np.testing.assert_allclose(result.companions[name][0, i], value, atol=tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("make", [bert, gpt])
+def test_what_stands_in_the_padding_changes_nothing(make, seed):
+    model, _ = make(seed)
+    texts = sentences(seed)
+    batches = [padded(texts, "right", seed=each) for each in (1, 2)]
+    one, other = (signature(model, [batch], companions=["sparsity_after"]) for batch in batches)
+    np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
+    np.testing.assert_array_equal(one.companions["sparsity_after"], other.companions["sparsity_after"])
+    unmasked = [signature(model, [{**batch, "attention_mask": torch.ones(6, 7)}]) for batch in batches]
+    assert np.abs(unmasked[0].scores - unmasked[1].scores).max() > 1e-4  # the check can fail
+
+
+def test_padding_may_hold_nothing_finite():
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(3, 4)
+
+        def forward(self, x, attention_mask):
+            return torch.relu(self.linear(x / attention_mask[..., None]))
+
+    mask = torch.tensor([[1, 1, 0], [1, 0, 0], [0, 1, 1], [1, 1, 1]])
+    for pool in POOLED:
+        result = signature(Layer(), [{"x": torch.randn(4, 3, 3), "attention_mask": mask}], pool=pool, companions=True)
+        assert np.isfinite(result.scores).all() and np.isfinite(result.companions["sparsity_after"]).all()
+
+
+class Shaped(nn.Module):
+    """An activation of what ``shape`` makes of tokens with four channels, (n, 5, 4)."""
+
+    def __init__(self, shape):
+        super().__init__()
+        self.linear, self.shape = nn.Linear(2, 4), shape
+
+    def forward(self, x, attention_mask):
+        return torch.relu(self.shape(self.linear(x)))
+
+
+@pytest.mark.parametrize(("shape", "reason"), [
+    (lambda x: x[:, 1:], "has no one axis that the 5 tokens must lie along"),
+    (lambda x: x.unsqueeze(2).expand(-1, -1, 5, -1), "has no one axis that the 5 tokens must lie along"),
+    (lambda x: x.mean(2), "whether channels or tokens lie along axis 1"),
+    (lambda x: x.unflatten(2, (2, 2)).transpose(1, 2).flatten(0, 1), "no batch axis of length 6 in front"),
+])  # fmt: skip
+@pytest.mark.filterwarnings("ignore::UserWarning")  # that a call is not scored
+def test_where_the_tokens_cannot_be_known_nothing_is_guessed(shape, reason):
+    batch = {"x": torch.randn(6, 5, 2), "attention_mask": torch.ones(6, 5)}
+    result = signature(Shaped(shape), [batch])
+    assert not result.calls and len(result.excluded) == 1
+    assert reason in result.excluded[0].reason
+
+
+@pytest.mark.parametrize("micro_batch", [None, 2])
+def test_a_vector_has_no_padding_and_channels_may_be_as_many_as_tokens(micro_batch):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = nn.Linear(5, 5), nn.Linear(5, 5)
+
+        def forward(self, x, attention_mask):
+            return torch.tanh(self.two(torch.tanh(self.one(x))[:, 0]))
+
+    model, x, mask = Net(), torch.randn(6, 5, 5), torch.ones(6, 5)
+    mask[0, 3:] = 0
+    result = signature(model, [{"x": x, "attention_mask": mask}], micro_batch=micro_batch)
+    assert [(call.shape, call.masked) for call in result.calls] == [((5, 5), True), ((5,), False)]
+    plain = signature(model, [{"x": x, "attention_mask": torch.ones(6, 5)}])
+    assert result.scores[0, 1] == pytest.approx(plain.scores[0, 1]) != plain.scores[0, 0]
+
+
+def test_a_decoder_has_tokens_of_its_own():
+    """As many as the encoder's: by their shapes alone its calls would lose tokens that are no padding."""
+    from transformers import T5Config, T5Model
+
+    torch.manual_seed(0)
+    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 24, "num_layers": 1, "num_heads": 4}
+    model = T5Model(T5Config(vocab_size=50, pad_token_id=2, decoder_start_token_id=2, **sizes)).eval()
+    batch = padded(sentences(0), "right")
+    batch["decoder_input_ids"] = batch["input_ids"].flip(1)
+    del batch["position_ids"]
+    seen = []
+    hooks = [part.register_forward_hook(lambda _, args, out: seen.append(out.clone()))
+             for part in model.modules() if isinstance(part, nn.ReLU)]  # fmt: skip
+    mask = batch["attention_mask"].bool()
+    with torch.no_grad(), trace(model, 6, mask=mask, unmasked=[batch["decoder_input_ids"]]) as found:
+        model(**batch)
+    for hook in hooks:
+        hook.remove()
+    assert [(o.call.module.split(".")[0], o.call.masked) for o in found.observations] == [
+        ("encoder", True), ("decoder", False),
+    ]  # fmt: skip
+    encoder = torch.stack([x[keep].mean(0) for x, keep in zip(seen[0], mask, strict=True)])
+    torch.testing.assert_close(found.observations[0].after, encoder)
+    torch.testing.assert_close(found.observations[1].after, seen[1].mean(1))
+    result = signature(model, [batch])
+    expected = [affinity_score(o.before, o.after).item() for o in found.observations]
+    np.testing.assert_allclose(result.scores[0], expected, atol=1e-6)
+
+
+def changed(**values):
+    return {**padded(sentences(0), "right"), **values}
+
+
+@pytest.mark.parametrize(("batch", "pool", "words"), [
+    (changed(attention_mask=torch.ones(6, 1, 1, 7)), "spatial", r"attention_mask of batch 0 has shape \(6, 1, 1, 7\)"),
+    (changed(attention_mask=-torch.ones(6, 7)), "spatial", "1 for each token and 0 for padding"),
+    (changed(attention_mask=torch.ones(6, 7).tril(2).triu(2).flip(0)), "spatial", "leaves sample 0 no token"),
+    (changed(decoder_attention_mask=torch.ones(6, 7)), "spatial", "batch 0 has a decoder_attention_mask"),
+    (changed(), "trailing", "pool is 'trailing', which keeps positions apart"),
+])  # fmt: skip
+def test_a_mask_that_cannot_be_used_is_a_sentence(batch, pool, words):
+    with pytest.raises(SignatureError, match=words):
+        signature(bert(0)[0], [batch], pool=pool)
+
+
+def test_samples_of_one_length_may_be_pooled_as_the_reference_code_does():
+    model, _ = bert(0)
+    batch = changed(attention_mask=torch.ones(6, 7), position_ids=torch.arange(7).expand(6, 7))
+    one = signature(model, [batch], pool="trailing")
+    np.testing.assert_allclose(one.scores, signature(model, [batch["input_ids"]], pool="trailing").scores, atol=1e-6)
+
+
+def test_the_stored_form_says_which_calls_left_padding_out(tmp_path):
+    model, _ = bert(0)
+    path = tmp_path / "a.json"
+    result = signature(model, [changed(), padded(sentences(1)[1:], "left")], pool="last")
+    result.save(path)
+    stored = json.loads(path.read_text())
+    assert stored["pool"] == "last" and [call["masked"] for call in stored["calls"]] == [True, True]
+    assert Signature.load(path).calls == result.calls
+    stored["calls"][0]["masked"] = 1
+    path.write_text(json.dumps(stored))
+    with pytest.raises(ValueError, match="has a value of a wrong type"):
+        Signature.load(path)
+    for call in stored["calls"]:  # as it was written before there were masks
+        del call["masked"]
+    path.write_text(json.dumps(stored))
+    assert not any(call.masked for call in Signature.load(path).calls)
+
+
+def test_a_batch_may_be_longer_than_the_one_before():
+    model, _ = gpt(0)
+    short = padded([text[:2] for text in sentences(3)], "right")
+    results = list(batch_results(model, [short, changed()]))
+    assert [call.shape[0] for result in results for call in result.calls] == [2, 2, 7, 7]
+    assert Signature.from_results(results, pool="spatial", covariance="ledoit_wolf").scores.shape == (2, 2)
