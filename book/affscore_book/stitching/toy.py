@@ -19,7 +19,7 @@ from scipy.linalg import block_diag, hadamard, polar
 from affscore_book.kit.stored import read_results
 from affscore_book.stitching.moments import Moments, assignment, least_squares
 
-__all__ = ["PAIRS", "WIDTH", "load_toys", "permuted_twin", "toy_features", "toy_outputs", "toy_stitch", "turned_twin"]
+__all__ = ["PAIRS", "load_toys", "permuted_twin", "toy_features", "toy_outputs", "toy_stitch", "turned_twin"]
 
 Array = NDArray[np.float64]
 

@@ -183,7 +183,7 @@ def _border(panel: Panel, values: Array, xs: Array, ys: Array) -> str:
                 share = values[here] / (values[here] - values[there])
                 x = xs[here[1]] + share * (xs[there[1]] - xs[here[1]])
                 y = ys[here[0]] + share * (ys[there[0]] - ys[here[0]])
-                text += f"{pen}{panel.x_at(x)} {panel.y_at(y)}"
+                text += f"{pen}{panel.x_at(float(x))} {panel.y_at(float(y))}"
                 pen = "L" if pen == "M" else "M"
     return text
 
