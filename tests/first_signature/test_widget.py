@@ -34,3 +34,11 @@ def test_the_picture_says_that_a_dead_activation_has_no_score():
     assert math.isnan(widget.score())
     assert "<circle" not in widget.fallback()
     assert "undefined: the output is constant" in widget.fallback()
+
+
+@pytest.mark.parametrize(
+    ("above", "shown"), [(0.0, "less than 0.1"), (0.04, "less than 0.1"), (0.1, "0.1"), (3.26, "3.3")]
+)
+def test_a_share_too_small_to_show_is_not_shown_as_0(above, shown):
+    call = {"name": "one", "score": 0.9, "heights": [1] * 50, "below": 12.0, "above": above}
+    assert f"become 0, {shown} % become 6" in SignatureTour(calls=[call]).fallback()

@@ -110,6 +110,7 @@ def check_score(figure: Any) -> dict[str, Any]:
     )
     text = figure.locator(".affscore-readout").inner_text()
     assert ("undefined" if np.isnan(expected) else f"{expected:.3f}"[:-1]) in text
+    assert "score 0.000" not in text, "no score is 0: a small one is shown as < 0.001"
     return state
 
 
