@@ -55,7 +55,7 @@ def check_null(null: float, x: Any, y: Any, others: Any) -> None:
             "that is the score itself: shuffling the outputs does not move their cloud. Take each of others as outputs."
         )
     praise = f"strangers score {means[0]:.2f}, the call {score:.2f}: the difference is what is the call's own."
-    report("blind-spots-null", min(abs(null - mean) for mean in means) < 2e-3, praise, hint)
+    report("blind-spots-null", bool(min(abs(null - mean) for mean in means) < 2e-3), praise, hint)
 
 
 _DARK = {"a": "shuffled", "b": "non-linear", "c": "dead", "d": "turn", "e": "PSD-affine"}

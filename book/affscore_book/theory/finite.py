@@ -67,8 +67,8 @@ def reading(x: ArrayLike, y: ArrayLike, other: ArrayLike) -> Reading:
     >>> round(reading(x, 3 * x + 1, 3 * layer_inputs(64, 8, seed=1) + 1).linear, 6)  # lines of one slope
     1.0
     """
-    scores = (affinity_score(x, z).item() for z in (other, y, linear_twin(x, y)))
-    return Reading(*scores, affinity_score(x, y, covariance="empirical").item())
+    unrelated, score, linear = (affinity_score(x, z).item() for z in (other, y, linear_twin(x, y)))
+    return Reading(unrelated, score, linear, affinity_score(x, y, covariance="empirical").item())
 
 
 def _means(d: int) -> Array:
