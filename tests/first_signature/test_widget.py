@@ -6,7 +6,7 @@ import re
 import pytest
 import traitlets
 
-from affscore_book.first_signature.widget import HALF_WIDTH, LIMIT, POINTS, ScoreSlider
+from affscore_book.first_signature.widget import HALF_WIDTH, LIMIT, POINTS, ScoreSlider, SignatureTour
 from affscore_book.kit.picture import Panel
 
 
