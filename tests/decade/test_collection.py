@@ -13,7 +13,7 @@ from scipy import stats
 
 from affscore.suite.compare import statistics
 from affscore.suite.distances import dtw
-from affscore_book.decade.collection import START, TRAINED, course, load_decade, network_table, one_seed
+from affscore_book.decade.collection import END, START, course, load_decade, network_table, one_seed
 from affscore_book.decade.networks import SETTINGS
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "decade"
@@ -40,7 +40,7 @@ def test_scores_are_those_of_the_file(networks):
         file = FOLDER / "signatures" / f"{network.name}-{network.seed}.json".replace(" ", "-")
         states = json.loads(file.read_text(encoding="utf-8"))["states"]
         for pool in ("spatial", "trailing"):
-            found = network.signatures[TRAINED, pool]
+            found = network.signatures[END, pool]
             np.testing.assert_array_equal(found.mean, np.array(states["trained"][pool]["scores"], dtype=float))
             assert found.companions["cka"].shape == (1, len(found.calls))
         norm = "start, norm measured"
@@ -53,7 +53,7 @@ def test_the_first_batch_is_the_one_that_is_scored(networks):
     for network in networks:
         assert network.batches.scores.shape[0] == 8
         np.testing.assert_allclose(
-            network.batches.scores[0], network.signatures[TRAINED, "spatial"].mean, atol=2e-6, equal_nan=True
+            network.batches.scores[0], network.signatures[END, "spatial"].mean, atol=2e-6, equal_nan=True
         )
 
 
@@ -72,7 +72,7 @@ def test_a_course_goes_from_the_start_to_the_trained_network(networks):
         found = course(network)
         assert found.steps[0] == 0 and (np.diff(found.steps) > 0).all() and found.steps[-1] == network.steps == 3440
         np.testing.assert_array_equal(found.scores[0], network.signatures[START, "spatial"].mean)
-        np.testing.assert_array_equal(found.scores[-1], network.signatures[TRAINED, "spatial"].mean)
+        np.testing.assert_array_equal(found.scores[-1], network.signatures[END, "spatial"].mean)
         assert found.accuracy[-1] > 0.8 > 0.3 > found.accuracy[0]
         assert found.accuracy[-1] == pytest.approx(network.accuracy, abs=0.02)
 

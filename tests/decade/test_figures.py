@@ -10,16 +10,16 @@ import pytest
 
 from affscore.suite.tables import Table
 from affscore_book.decade import figures
-from affscore_book.decade.collection import START, TRAINED, course, load_decade
-from affscore_book.decade.variance import differences
+from affscore_book.decade.collection import END, START, course, load_decade
+from affscore_book.decade.variance import difference_table
 
 DECADE = load_decade(Path(__file__).parents[2] / "book" / "data" / "decade")
 TOLD = Table.from_rows([{"network": name, "start": 0.2, "ceiling": 0.7} for name in ("vgg11", "swin")])
 COURSES = {name: course(DECADE[name][0]) for name in ("alexnet", "vgg11_bn")}
 DRAWN = {
-    figures.plot_history: (DECADE,),
-    figures.plot_signatures: ([DECADE["alexnet"][0], DECADE["vgg11_bn"][0]], [START, TRAINED]),
-    figures.plot_differences: (differences(DECADE),),
+    figures.plot_decade: (DECADE,),
+    figures.plot_states: ([DECADE["alexnet"][0], DECADE["vgg11_bn"][0]], [START, END]),
+    figures.plot_differences: (difference_table(DECADE),),
     figures.plot_beginnings: (TOLD,),
     figures.plot_courses: (COURSES,),
 }
@@ -44,10 +44,10 @@ def test_every_figure_names_its_axes(function):
 
 
 def test_the_history_has_every_score_and_the_mean_of_every_seed():
-    (axes,) = draw(figures.plot_history).axes
+    (axes,) = draw(figures.plot_decade).axes
     for row, seeds in enumerate(DECADE.values()):
         scores, means = axes.lines[2 * row : 2 * row + 2]
-        expected = [network.signatures[TRAINED, "spatial"].mean for network in seeds.values()]
+        expected = [network.signatures[END, "spatial"].mean for network in seeds.values()]
         np.testing.assert_allclose(scores.get_xdata(), expected[0][~np.isnan(expected[0])])
         np.testing.assert_allclose(means.get_xdata(), [np.nanmean(each) for each in expected])
         assert set(scores.get_ydata()) == {row}
@@ -64,4 +64,4 @@ def test_differences_are_sorted_and_stand_beside_their_names():
 def test_courses_end_at_the_trained_scores():
     panel = draw(figures.plot_courses).axes[0]
     ends = [line.get_ydata()[-1] for line in panel.lines]
-    np.testing.assert_allclose(ends, DECADE["alexnet"][0].signatures[TRAINED, "spatial"].mean)
+    np.testing.assert_allclose(ends, DECADE["alexnet"][0].signatures[END, "spatial"].mean)

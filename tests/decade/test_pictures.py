@@ -8,7 +8,7 @@ from scipy import stats
 from striped import stripes
 from torch.nn import functional
 
-from affscore_book.decade.pictures import KINDS, other_pictures
+from affscore_book.decade.pictures import PICTURES, other_pictures
 from affscore_book.decade.training import ColourData
 
 
@@ -18,7 +18,7 @@ def data() -> ColourData:
     return ColourData("stripes", *parts, torch.tensor([0.3]), torch.tensor([0.2]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PICTURES)
 def test_shape_type_and_seed(data, kind):
     first, again, other = (other_pictures(kind, 30, data, seed) for seed in (0, 0, 1))
     assert first.shape == (30, 1, 32, 32) and first.dtype == torch.float32

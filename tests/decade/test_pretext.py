@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from affscore_book.decade.networks import build
-from affscore_book.decade.pretext import TASKS, BarlowTwins, Pretext, Rotation, SimCLR, probe, views
+from affscore_book.decade.pretext import PRETEXTS, BarlowTwins, Pretext, RotationTask, SimCLR, probe, views
 from affscore_book.decade.training import ColourData, fit_recipe
 from affscore_book.kit.training import Images, accuracy
 
@@ -27,25 +27,25 @@ def draws(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", PRETEXTS)
 def test_a_task_teaches_the_network_and_leaves_its_last_layer(data, task):
     network = build("resnet18")
     last = network.fc.weight.clone()
     first = network.conv1.weight.clone()
-    pretext = TASKS[task](network, data)
+    pretext = PRETEXTS[task](network, data)
     history = fit_recipe(pretext, data, epochs=6, seed=0, loss=pretext.loss)
     assert history[-1]["loss"] < 0.95 * history[0]["loss"] and "validation" not in history[0]
     assert pretext.give_back() is network
     assert torch.equal(network.fc.weight, last) and not torch.equal(network.conv1.weight, first)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", PRETEXTS)
 def test_the_draws_come_from_the_generator(data, task):
     images = data.train.images[:32]
     losses = []
     for seed in (0, 0, 1):
         torch.manual_seed(0)
-        losses.append(TASKS[task](build("resnet18"), data).loss(images, draws(seed)).item())
+        losses.append(PRETEXTS[task](build("resnet18"), data).loss(images, draws(seed)).item())
     assert losses[0] == losses[1] and (task == "autoencoder" or losses[1] != losses[2])
 
 
@@ -109,7 +109,7 @@ def test_rotation_asks_for_the_turn_that_was_made(data):
 
     images = torch.zeros(40, 1, 32, 32, dtype=torch.uint8)
     images[:, :, 0, 0] = 255  # turned once, against the clock, it is at the lower left
-    pretext = Rotation(Pixels(), data)
+    pretext = RotationTask(Pixels(), data)
     pretext.head = nn.Identity()
     assert pretext.loss(images, draws()).item() == pytest.approx(0, abs=1e-4)
 

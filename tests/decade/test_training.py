@@ -19,7 +19,7 @@ from torch import nn
 
 from affscore_book.decade import training
 from affscore_book.decade.networks import SETTINGS, build
-from affscore_book.decade.pretext import TASKS
+from affscore_book.decade.pretext import PRETEXTS
 from affscore_book.decade.training import (
     CANDIDATES,
     FLOORS,
@@ -251,7 +251,7 @@ def test_the_script_measures_other_batches(script, data, tmp_path, monkeypatch):
     script.main(["further", *options])
     found = json.loads((tmp_path / "further" / "vgg11.json").read_text())
     calls = len(found["sizes"]["8"]["mean"])
-    assert found["images"] == 40 and found["pictures"].keys() == set(script.KINDS)
+    assert found["images"] == 40 and found["pictures"].keys() == set(script.PICTURES)
     assert all(len(row) == calls for kind in found["pictures"].values() for row in kind)
     assert found["sizes"]["8"] != found["sizes"]["20"] and None not in found["sizes"]["20"]["std"]
 
@@ -259,7 +259,7 @@ def test_the_script_measures_other_batches(script, data, tmp_path, monkeypatch):
 def test_the_work_is_done_in_the_order_of_the_seeds(script, tmp_path):
     arguments = script.argparse.Namespace(out=tmp_path, seeds=None, only=None)
     order = [(files.seed, files.name) for files in script.jobs(arguments)]
-    assert len(order) == len(set(order)) == 3 * (len(SETTINGS) + len(TASKS)) + 12
+    assert len(order) == len(set(order)) == 3 * (len(SETTINGS) + len(PRETEXTS)) + 12
     assert [seed for seed, _ in order] == sorted(seed for seed, _ in order)
     assert [name for seed, name in order if seed == 1][: len(SETTINGS)] == list(SETTINGS)
 

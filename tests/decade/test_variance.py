@@ -1,4 +1,4 @@
-"""Where differences between signatures come from: planted differences are found, each in its own row."""
+"""Where difference_table between signatures come from: planted difference_table are found, each in its own row."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from affscore.calls import Call
 from affscore.signature import Signature
-from affscore_book.decade.collection import START, TRAINED, Course, Trained
-from affscore_book.decade.variance import differences, known_at_start, moved_half, movers, profile
+from affscore_book.decade.collection import END, START, Course, Trained
+from affscore_book.decade.variance import difference_table, known_at_start, moved_half, movers, profile
 
 CALLS = 200
 
@@ -32,7 +32,7 @@ def planted(rng, architecture=0.0, seed=0.0, training=0.0, batch=0.0, architectu
             trained = base + seed * rng.normal(size=CALLS)
             start = trained + training * rng.normal(size=CALLS)
             batches = trained + batch * rng.normal(size=(8, CALLS))
-            found = {(TRAINED, "spatial"): signature(trained), (START, "spatial"): signature(start)}
+            found = {(END, "spatial"): signature(trained), (START, "spatial"): signature(start)}
             decade[f"a{a}"][s] = Trained(f"a{a}", s, 2015, "convolutional", 1, 10, 1.0, 0.9, {}, found,
                                          signature(batches))  # fmt: skip
     return decade
@@ -44,7 +44,7 @@ def planted(rng, architecture=0.0, seed=0.0, training=0.0, batch=0.0, architectu
     [("batch", "batch", math.sqrt(2)), ("seed", "seed", math.sqrt(2)), ("training", "training", 1)],
 )
 def test_a_planted_difference_stands_in_its_row(part, row, factor, seed):
-    table = differences(planted(np.random.default_rng(seed), **{part: 0.1}))
+    table = difference_table(planted(np.random.default_rng(seed), **{part: 0.1}))
     found = dict(zip(table["what differs"], table["difference"], strict=True))
     assert found[row] == pytest.approx(0.1 * factor, rel=0.1)
     others = {name: value for name, value in found.items() if name != row}
@@ -63,7 +63,7 @@ def test_architectures_differ_at_places(seed):
         moved = {key: signature(each.mean + shift) for key, each in network.signatures.items()}
         seeds[0] = Trained(*[getattr(network, f) for f in list(Trained.__dataclass_fields__)[:9]], moved,
                            signature(network.batches.scores + shift))  # fmt: skip
-    table = differences(decade)
+    table = difference_table(decade)
     row = table.row("architecture")
     assert row["difference"] == pytest.approx(math.sqrt(2) * level.std(ddof=1))
     assert row["low"] < row["difference"] < row["high"] and row["architectures"] == 12
@@ -73,7 +73,7 @@ def test_architectures_differ_at_places(seed):
 def test_a_further_row_is_of_those_that_have_it():
     decade = planted(np.random.default_rng(0), batch=0.1)
     rows = [np.zeros(CALLS), np.full(CALLS, 0.3)]
-    table = differences(decade, {"data": lambda network: rows if network.name in ("a0", "a1", "a2") else []})
+    table = difference_table(decade, {"data": lambda network: rows if network.name in ("a0", "a1", "a2") else []})
     assert table.row("data")["difference"] == pytest.approx(0.3) and table.row("data")["architectures"] == 3
 
 

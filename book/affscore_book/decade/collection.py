@@ -18,10 +18,10 @@ from affscore.suite.tables import Table
 from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.stored import read_results
 
-__all__ = ["START", "TRAINED", "Course", "Trained", "course", "load_decade", "network_table", "one_seed"]
+__all__ = ["END", "START", "Course", "Trained", "course", "load_decade", "network_table", "one_seed"]
 
 #: States of a network: its start, whose batch norm, if it has one, was set by the training images; and its end.
-START, TRAINED = "start", "trained"
+START, END = "start", "trained"
 NORMED = ", norm measured"
 SCRIPT = "book/data/decade/make.py"
 
@@ -102,7 +102,7 @@ def _read(result: Path, signatures: Path) -> Trained:
         accuracy=about["accuracy_stored"],
         validation={name: content["validation"][state] for name, state in names.items()},
         signatures=found,
-        batches=_signature(content, TRAINED, "spatial", "batches"),
+        batches=_signature(content, END, "spatial", "batches"),
     )
 
 
@@ -133,7 +133,7 @@ def load_decade(folder: str | os.PathLike[str]) -> dict[str, dict[int, Trained]]
 
 
 def one_seed(
-    decade: Mapping[str, Mapping[int, Trained]], state: str = TRAINED, pool: str = "spatial", seed: int = 0
+    decade: Mapping[str, Mapping[int, Trained]], state: str = END, pool: str = "spatial", seed: int = 0
 ) -> dict[str, Signature]:
     """The signatures of one seed in one state by network's name, as :mod:`affscore.suite` takes them."""
     return {name: seeds[seed].signatures[state, pool] for name, seeds in decade.items() if seed in seeds}
@@ -148,7 +148,7 @@ def network_table(decade: Mapping[str, Mapping[int, Trained]]) -> Table:
         mean, low, high = student_interval(accuracies) if len(seeds) > 1 else (accuracies[0], math.nan, math.nan)
         rows.append(
             {"network": name, "year": first.year, "thousand parameters": round(first.parameters / 1000)}
-            | {"calls": len(first.signatures[TRAINED, "spatial"].calls), "seeds": len(seeds)}
+            | {"calls": len(first.signatures[END, "spatial"].calls), "seeds": len(seeds)}
             | {"minutes": float(np.mean([each.minutes for each in seeds.values()]))}
             | {"accuracy": mean, "low": low, "high": high}
         )
@@ -169,7 +169,7 @@ def course(network: Trained, pool: str = "spatial") -> Course:
     The trained network comes last, with the running statistics of its own training.
     """
     steps = {int(state.removeprefix("step ")): state for state in network.validation if state.startswith("step ")}
-    states = [START, *(steps[step] for step in sorted(steps)), TRAINED]
+    states = [START, *(steps[step] for step in sorted(steps)), END]
     return Course(
         np.array([0, *sorted(steps), network.steps]),
         np.array([network.signatures[state, pool].mean for state in states]),

@@ -10,9 +10,9 @@ import numpy as np
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore.suite.comparable import sequence
 from affscore.suite.tables import Table
-from affscore_book.decade.collection import TRAINED, Course, Trained
+from affscore_book.decade.collection import END, Course, Trained
 
-__all__ = ["plot_beginnings", "plot_courses", "plot_differences", "plot_history", "plot_signatures"]
+__all__ = ["plot_beginnings", "plot_courses", "plot_decade", "plot_differences", "plot_states"]
 
 ERAS = {2012: BLUE, 2014: GREEN, 2015: ORANGE, 2018: PURPLE, 2020: VERMILION}
 LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (INK, "P"))
@@ -24,16 +24,16 @@ def _colour(year: int) -> str:
 
 
 @styled
-def plot_history(decade: Mapping[str, Mapping[int, Trained]], pool: str = "spatial") -> None:
+def plot_decade(decade: Mapping[str, Mapping[int, Trained]], pool: str = "spatial") -> None:
     """The scores of all calls of each network, one row a network from 2012 down; the mean of each seed is a line."""
     names = list(decade)
     _, (axes,) = panels(height=1.4 + 0.34 * len(names))
     for row, name in enumerate(names):
         seeds = list(decade[name].values())
         colour = _colour(seeds[0].year)
-        scores = sequence(seeds[0].signatures[TRAINED, pool])
+        scores = sequence(seeds[0].signatures[END, pool])
         axes.plot(scores, np.full(len(scores), row), "|", color=colour, markersize=9, alpha=0.6, markeredgewidth=1.3)
-        means = [sequence(each.signatures[TRAINED, pool]).mean() for each in seeds]
+        means = [sequence(each.signatures[END, pool]).mean() for each in seeds]
         axes.plot(means, np.full(len(means), row), "o", color=colour, markersize=8, markeredgecolor="white")
     axes.set_yticks(range(len(names)), [f"{name} {next(iter(decade[name].values())).year % 100:02}" for name in names])
     axes.tick_params(axis="y", labelsize=12)
@@ -42,7 +42,7 @@ def plot_history(decade: Mapping[str, Mapping[int, Trained]], pool: str = "spati
 
 
 @styled
-def plot_signatures(networks: Sequence[Trained], states: Sequence[str], pool: str = "spatial") -> None:
+def plot_states(networks: Sequence[Trained], states: Sequence[str], pool: str = "spatial") -> None:
     """The signatures of networks, a panel each, in these states."""
     figure, axes = panels(len(networks), height=1.2 + 1.7 * len(networks), sharey=True)
     for panel, network in zip(axes, networks, strict=True):

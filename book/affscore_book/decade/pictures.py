@@ -11,10 +11,10 @@ from affscore.zoo.datasets import load_dataset
 from affscore_book.kit.checking import one_of
 from affscore_book.kit.training import SIDE, ImageData
 
-__all__ = ["KINDS", "other_pictures"]
+__all__ = ["PICTURES", "other_pictures"]
 
 #: In the order in which they move away from what the networks know.
-KINDS = ("digits", "photographs", "shuffled", "noise")
+PICTURES = ("digits", "photographs", "shuffled", "noise")
 
 
 def _grey(image: object) -> Tensor:
@@ -43,7 +43,7 @@ def other_pictures(kind: str, n: int, data: ImageData, seed: int = 0) -> Tensor:
     ValueError
         If there is no such kind, or there are fewer than n.
     """
-    one_of("kind", kind, KINDS)
+    one_of("kind", kind, PICTURES)
     generator = torch.Generator().manual_seed(seed)
     if kind == "noise":
         found = 255 * (data.mean + data.std * torch.randn(n, SIDE * SIDE, generator=generator))

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from affscore_book.kit.training import ImageData, Images
 
-__all__ = ["TASKS", "AutoEncoder", "BarlowTwins", "Pretext", "Rotation", "SimCLR", "probe", "views"]
+__all__ = ["PRETEXTS", "AutoEncoder", "BarlowTwins", "Pretext", "RotationTask", "SimCLR", "probe", "views"]
 
 #: Channels that a view keeps of an image's area, and how much its brightness changes.
 AREA, BRIGHTNESS = 0.3, 0.4
@@ -70,7 +70,7 @@ class Pretext(nn.Module):
         return self.network
 
 
-class Rotation(Pretext):
+class RotationTask(Pretext):
     """By which multiple of 90 degrees was the image turned? (Gidaris, Singh and Komodakis 2018)"""
 
     def __init__(self, network: Any, data: ImageData) -> None:
@@ -135,8 +135,8 @@ class AutoEncoder(Pretext):
 
 
 #: By the name that stands in files.
-TASKS: dict[str, type[Pretext]] = {
-    "rotation": Rotation, "simclr": SimCLR, "barlow_twins": BarlowTwins, "autoencoder": AutoEncoder,
+PRETEXTS: dict[str, type[Pretext]] = {
+    "rotation": RotationTask, "simclr": SimCLR, "barlow_twins": BarlowTwins, "autoencoder": AutoEncoder,
 }  # fmt: skip
 
 

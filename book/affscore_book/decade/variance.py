@@ -14,11 +14,11 @@ import numpy as np
 from scipy import stats
 
 from affscore.suite.tables import Table
-from affscore_book.decade.collection import START, TRAINED, Course, Trained
+from affscore_book.decade.collection import END, START, Course, Trained
 from affscore_book.imagenet_signatures.explained import shares
 from affscore_book.kit.statistics import Interval, leaving_out
 
-__all__ = ["PLACES", "differences", "known_at_start", "moved_half", "movers", "profile", "spearman_of_depth"]
+__all__ = ["PLACES", "difference_table", "known_at_start", "moved_half", "movers", "profile", "spearman_of_depth"]
 
 #: At how many places the signatures of two architectures are compared.
 PLACES = 20
@@ -49,7 +49,7 @@ def _pairs(rows: Iterable[np.ndarray]) -> float:
 
 
 def _trained(seeds: Mapping[int, Trained]) -> list[np.ndarray]:
-    return [network.signatures[TRAINED, "spatial"].mean for network in seeds.values()]
+    return [network.signatures[END, "spatial"].mean for network in seeds.values()]
 
 
 def _root(values: Sequence[float]) -> Interval:
@@ -60,7 +60,7 @@ def _root(values: Sequence[float]) -> Interval:
     return leaving_out(lambda rows: math.sqrt(float(kept[rows].mean())), len(kept))
 
 
-def differences(
+def difference_table(
     decade: Decade, further: Mapping[str, Callable[[Trained], Sequence[np.ndarray]]] | None = None
 ) -> Table:
     """By how much two signatures differ that have everything in common but one thing; a row for each thing.
@@ -80,7 +80,7 @@ def differences(
         "seed": _root([_pairs(_trained(seeds)) for seeds in decade.values()]),
         "training": _root([
             float(np.mean([
-                _squared(each.signatures[START, "spatial"].mean, each.signatures[TRAINED, "spatial"].mean)
+                _squared(each.signatures[START, "spatial"].mean, each.signatures[END, "spatial"].mean)
                 for each in seeds.values()
             ]))
             for seeds in decade.values()

@@ -32,8 +32,8 @@ from torch import nn
 from affscore import signature
 from affscore.engine import versions
 from affscore_book.decade.networks import SETTINGS, build
-from affscore_book.decade.pictures import KINDS, other_pictures
-from affscore_book.decade.pretext import TASKS, probe
+from affscore_book.decade.pictures import PICTURES, other_pictures
+from affscore_book.decade.pretext import PRETEXTS, probe
 from affscore_book.decade.training import (
     CANDIDATES,
     FLOORS,
@@ -60,7 +60,7 @@ FURTHER = tuple(name for name in FOLLOWED if name != "vgg11")
 SIZES, OTHERS = (128, 256, 512, 1024), 1536
 #: The residual network that is taught without labels as well, under names such as "resnet18 simclr".
 TAUGHT = "resnet18"
-NAMES = (*SETTINGS, *(f"{TAUGHT} {task}" for task in TASKS))
+NAMES = (*SETTINGS, *(f"{TAUGHT} {task}" for task in PRETEXTS))
 
 
 class Files:
@@ -148,7 +148,7 @@ def train(files: Files, data: ColourData, epochs: int) -> None:
     if files.task:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(files.seed)
-            pretext = TASKS[files.task](network, data)
+            pretext = PRETEXTS[files.task](network, data)
         history = fit_recipe(pretext, data, loss=pretext.loss, **settings)
         probe(pretext.give_back(), data, data.train)
     else:
@@ -215,7 +215,7 @@ def measure_further(data: ColourData, arguments: argparse.Namespace) -> None:
         for size in SIZES:
             taken = signature(network, everyone.split(size))
             found["sizes"][size] = {"mean": rounded(taken.mean.tolist()), "std": rounded(taken.std.tolist())}
-        for kind in KINDS:
+        for kind in PICTURES:
             pictures = data.standardise(other_pictures(kind, OTHERS, data))
             found["pictures"][kind] = rounded(signature(network, pictures.split(PROBE)).scores.tolist())
         file.parent.mkdir(exist_ok=True)
