@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from planted import images, random_network
+from planted_images import images, random_network
 
 from affscore_book.stitching.learning import learn
 from affscore_book.stitching.maps import (

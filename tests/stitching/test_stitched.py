@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from planted import ARCHITECTURES, acted_on, difference, images, random_network
+from planted_images import ARCHITECTURES, acted_on, difference, images, random_network
 from torch.nn import functional
 
 from affscore_book.kit.networks import activation_layers, load_network, myrtle
