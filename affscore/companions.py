@@ -16,11 +16,13 @@ r2                coefficient of determination of the linear regression of ``aft
 r2_held_out       the same when every sample is predicted by the regression fitted to all the others
 sparsity_before   fraction of the entries of the activation's input, before pooling, with ``|x| <= 1e-3``
 sparsity_after    the same for the output
+twin              the affinity score of ``before`` with its linear twin, straight lines with the means and variances of
+                  ``after`` (:func:`linear_twin`), under the covariance of the run; takes as long as the score
 ================  =====================================================================================
 
 A measure that is undefined is NaN, never 0 or 1: ``cka`` where a cloud does not vary, both ``r2`` where ``after``
-does not, entropies where d = 1 (one value has no histogram). "Does not vary" is meant as in the score: by more than
-rounding in the precision of the samples.
+does not, ``twin`` where no channel varies in both, entropies where d = 1 (one value has no histogram). "Does not vary"
+is meant as in the score: by more than rounding in the precision of the samples.
 
 References
 ----------
@@ -37,8 +39,9 @@ import torch
 from torch import Tensor
 
 from affscore.samples import centre, check_pair, exponent, largest_magnitude, on_one_thread
+from affscore.score import affinity_score
 
-__all__ = ["MEASURES", "UNPOOLED", "check_names", "measure"]
+__all__ = ["MEASURES", "UNPOOLED", "check_names", "linear_twin", "measure"]
 
 #: All measures, in the order of the columns.
 MEASURES = (
@@ -52,6 +55,7 @@ MEASURES = (
     "r2_held_out",
     "sparsity_before",
     "sparsity_after",
+    "twin",
 )
 #: Those that need the activations before pooling; :func:`affscore.signature` takes them while the network runs.
 UNPOOLED = ("sparsity_before", "sparsity_after")
@@ -82,7 +86,9 @@ def check_names(names: bool | Sequence[str]) -> tuple[str, ...]:
 
 @on_one_thread
 @torch.no_grad()
-def measure(before: Any, after: Any, names: Sequence[str] | None = None) -> dict[str, float]:
+def measure(
+    before: Any, after: Any, names: Sequence[str] | None = None, *, covariance: str = "ledoit_wolf"
+) -> dict[str, float]:
     """The companion measures of one activation, from its pooled input and output.
 
     Parameters
@@ -91,6 +97,8 @@ def measure(before: Any, after: Any, names: Sequence[str] | None = None) -> dict
         Arrays or tensors of the same shape (n, d) or (n,), n >= 2, of any real dtype. The work is done in float64.
     names
         Some of :data:`MEASURES`, without the sparsities, which pooled values do not show. None means all those.
+    covariance
+        Of ``twin``, as in :func:`affscore.affinity_score`.
 
     Returns
     -------
@@ -130,7 +138,44 @@ def measure(before: Any, after: Any, names: Sequence[str] | None = None) -> dict
         found["norm"], found["norm_per_sample"] = _norm(x, y)
     if any(name.startswith("r2") for name in chosen):
         found["r2"], found["r2_held_out"] = _r2(*centred)
+    if "twin" in chosen:
+        found["twin"] = affinity_score(x, linear_twin(x, y), covariance=covariance).item()
     return {name: found[name] for name in chosen}
+
+
+def linear_twin(before: Any, after: Any) -> Tensor:
+    """The inputs, each channel moved and scaled to the mean and the variance of that channel of the outputs.
+
+    These are the outputs that a layer would give whose channels are straight lines, rising or flat. With few samples
+    and shrinkage they score below 1; a call is as non-linear as its score lies below that of its twin.
+
+    Parameters
+    ----------
+    before, after
+        Arrays or tensors of the same shape (n, d) or (n,), n >= 2, of any real dtype.
+
+    Returns
+    -------
+    Tensor
+        float64 (n, d).
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`affscore.affinity_score`.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[0.0, -1.0], [2.0, 1.0]])
+    >>> linear_twin(x, torch.relu(x))
+    tensor([[0., 0.],
+            [2., 1.]], dtype=torch.float64)
+    """
+    x, y = check_pair(before, after)
+    (x, _, _), (y, mean, power) = centre(x), centre(y)
+    spread = x.square().mean(dim=0).sqrt()
+    slopes = y.square().mean(dim=0).sqrt() / torch.where(spread > 0, spread, 1.0)
+    return torch.ldexp(x * slopes, power) + mean
 
 
 def _cka(x: Tensor, y: Tensor) -> float:

@@ -10,7 +10,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
-from affscore.companions import MEASURES, UNPOOLED, check_names, measure
+from affscore import affinity_score
+from affscore.companions import MEASURES, UNPOOLED, check_names, linear_twin, measure
 from affscore.pooling import sparsity
 
 POOLED = [name for name in MEASURES if name not in UNPOOLED]
@@ -112,7 +113,7 @@ def test_measures_follow_the_scale_without_overflow(factor):
     x, y = samples(20, 6)
     small, large = measure(x, y), measure(factor * x, factor * y)
     assert large["norm"] / factor == pytest.approx(small["norm"])
-    for name in ("cka", "r2", "r2_held_out", "entropy_before", "entropy_after"):
+    for name in ("cka", "r2", "r2_held_out", "entropy_before", "entropy_after", "twin"):
         assert large[name] == pytest.approx(small[name], abs=1e-9), name
 
 
@@ -215,6 +216,35 @@ def test_sparsity_counts_every_entry_in_any_layout(shape, dtype):
         assert sparsity(layout).item() == pytest.approx(expected, abs=1e-12)
 
 
+# --------------------------------------------------------------------------------------------------- twin
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shape", [(60, 5), (20, 40)])
+def test_the_twin_has_straight_channels_with_the_moments_of_the_outputs(shape, seed):
+    x = samples(*shape, seed)[0]
+    y = np.maximum(x, 0)
+    y[:, 0] = 3  # a dead channel
+    twin = linear_twin(x, y).numpy()
+    np.testing.assert_allclose(twin.mean(axis=0), y.mean(axis=0))
+    np.testing.assert_allclose(twin.std(axis=0), y.std(axis=0), atol=1e-12)
+    slopes = (twin[1:] - twin[0]) / (x[1:] - x[0])
+    np.testing.assert_allclose(slopes, np.broadcast_to(slopes[0], slopes.shape), atol=1e-9)
+    assert (slopes >= 0).all() and (slopes[:, 0] == 0).all()
+    assert measure(x, y, ["twin"], covariance="empirical")["twin"] == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_linear_layer_is_its_own_twin_whatever_shrinkage_makes_of_it(seed):
+    x = samples(40, 80, seed)[0]
+    y = x * np.linspace(0.1, 2, 80) - 1
+    np.testing.assert_allclose(linear_twin(x, y), y)
+    score = affinity_score(x, y).item()
+    assert measure(x, y, ["twin"])["twin"] == pytest.approx(score, abs=1e-9) and score < 0.95
+    bent = np.maximum(y, 0)
+    assert measure(x, bent, ["twin"])["twin"] > affinity_score(x, bent).item() + 0.02
+
+
 # --------------------------------------------------------------------------------------------- undefined
 
 
@@ -224,8 +254,8 @@ def test_undefined_measures_are_nan(value, dtype):
     x = torch.randn(30, 5, dtype=dtype, generator=torch.Generator().manual_seed(0))
     constant = torch.full_like(x, value)
     dead, blind = measure(x, constant), measure(constant, x)
-    assert {name for name in POOLED if math.isnan(dead[name])} == {"cka", "r2", "r2_held_out"}
-    assert {name for name in POOLED if math.isnan(blind[name])} == {"cka"}
+    assert {name for name in POOLED if math.isnan(dead[name])} == {"cka", "r2", "r2_held_out", "twin"}
+    assert {name for name in POOLED if math.isnan(blind[name])} == {"cka", "twin"}
     # The mean alone predicts nothing; a mean without the sample itself does worse.
     assert blind["r2"] == pytest.approx(0, abs=1e-12)
     assert blind["r2_held_out"] == pytest.approx(1 - (30 / 29) ** 2)

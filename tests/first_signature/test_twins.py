@@ -20,16 +20,17 @@ class Scaled(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.act = nn.ReLU6(inplace=True)
+        self.norm, self.act = nn.BatchNorm2d(8, eps=0), nn.ReLU6()  # the norm changes nothing, and names the channels
 
     def forward(self, x):
-        return self.act(0.1 * x + 3) + self.act(x.clone())
+        x = self.norm(x)
+        return torch.cat([self.act(0.1 * x + 3), self.act(x)])
 
 
 def test_a_call_that_passes_everything_is_its_own_twin():
     noise = torch.Generator().manual_seed(0)
     images = 3 * torch.randn(60, 8, 1, 1, generator=noise) + 0.1 * torch.randn(60, 8, 4, 4, generator=noise)
-    found = {kind: np.array(values) for kind, values in measure_twins(Scaled().eval(), images.split(20)).items()}
+    found = {kind: np.array(values) for kind, values in measure_twins(Scaled().eval(), images).items()}
     assert found["score"][0] == pytest.approx(found["twin"][0]) == pytest.approx(1)
     assert found["score"][1] < found["twin"][1] - 0.05
     pooled = images.mean((2, 3)), images.clamp(0, 6).mean((2, 3))

@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("affscore", "affscore_book")
 #: What of a chapter's folder nobody else may import.
-OWN = {"figures", "exercises", "widget", "explorer"}
+OWN = {"figures", "exercises", "widget"}
 
 
 # ------------------------------------------------------------------------------------------- the modules

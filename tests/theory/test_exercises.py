@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from affscore import affine_map, affinity_score
+from affscore.companions import linear_twin
 from affscore_book.theory import exercises
-from affscore_book.theory.finite import linear_twin
 from affscore_book.theory.measures import form_one
 
 S_X, S_Y = np.diag([4.0, 1.0]), np.array([[2.0, 1.0], [1.0, 3.0]])

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from affscore.score import affinity_score
-from affscore_book.first_signature.zigzag import watched
+from affscore import signature
 from affscore_book.kit.stored import read_results
-from affscore_book.theory.finite import linear_twin
 
 __all__ = ["load_twins", "measure_twins", "plot_twins"]
 
@@ -23,26 +19,11 @@ KINDS = ("score", "twin", "plain")
 GREY = "#808080"
 
 
-def measure_twins(model: nn.Module, parts: Sequence[Tensor]) -> dict[str, list[float]]:
-    """For each call of a ReLU6 module: its score, its linear twin's, and its score without shrinkage (``plain``).
-
-    ``parts`` are tensors of shape (n, 3, h, w), together one batch; inputs and outputs are averaged over the picture.
-    """
-    pooled: dict[int, list[tuple[Tensor, Tensor]]] = {}
-
-    def look(call: int, x: Tensor, y: Tensor) -> None:
-        pooled.setdefault(call, []).append((x.mean((2, 3)), y.mean((2, 3))))
-
-    with watched(model, look) as run:
-        for part in parts:
-            run(part)
-    found: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    for call in sorted(pooled):
-        x, y = (torch.cat(side).double().numpy() for side in zip(*pooled[call], strict=True))
-        found["score"].append(affinity_score(x, y).item())
-        found["twin"].append(affinity_score(x, linear_twin(x, y)).item())
-        found["plain"].append(affinity_score(x, y, covariance="empirical").item())
-    return found
+def measure_twins(model: nn.Module, batch: Tensor) -> dict[str, list[float]]:
+    """For each call its score, its linear twin's, and its score without shrinkage (``plain``), on one batch."""
+    found = signature(model, [batch], companions=["twin"], micro_batch=32)
+    plain = signature(model, [batch], covariance="empirical", micro_batch=32)
+    return {"score": found.mean.tolist(), "twin": found.companions["twin"][0].tolist(), "plain": plain.mean.tolist()}
 
 
 def load_twins(path: str | Path) -> dict[str, NDArray[np.float64]]:

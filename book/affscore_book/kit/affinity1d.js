@@ -34,6 +34,7 @@ export function erf(x) {
 
 /** e^(-x^2). The square is split into two exact parts, or its rounding would show in the tails. */
 function gaussian(x) {
+  if (x * x > 750) return 0; // it is below the smallest number, and 0 * Infinity would be NaN
   const head = Math.round(x * 16) / 16;
   return Math.exp(-head * head) * Math.exp(-(x - head) * (x + head));
 }

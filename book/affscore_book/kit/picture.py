@@ -13,7 +13,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LOOKS", "Panel", "number", "picture", "score_panel", "ticks"]
+__all__ = ["LOOKS", "Panel", "number", "picture", "readout", "score_panel", "ticks"]
 
 Array = NDArray[np.float64]
 
@@ -167,6 +167,16 @@ def score_panel(xs: Array, scores: Array, at: float, score: float, *, label: str
     return panel
 
 
+def readout(value: float, digits: int = 3) -> str:
+    """A number as the page shows it: one that is not 0 is never shown as 0.000, but as "< 0.001".
+
+    >>> readout(0.0), readout(0.0002), readout(0.25, 1)
+    ('0.000', '< 0.001', '0.2')
+    """
+    hidden = value != 0 and abs(value) < 0.5 * 10**-digits
+    return f"< {10**-digits:.{digits}f}" if hidden else f"{value:.{digits}f}"
+
+
 def picture(*items: Panel, score: float, text: str, headline: str | None = None) -> str:
     """Panels beside each other, or below each other on a narrow screen, under the score and a line of text.
 
@@ -175,7 +185,7 @@ def picture(*items: Panel, score: float, text: str, headline: str | None = None)
     This is a widget's fallback: it has the layout of the live one without the controls.
     """
     pictures = "".join(item.svg() for item in items)
-    shown = "The score is undefined: the output is constant." if np.isnan(score) else f"Affinity score {score:.3f}"
+    shown = "The score is undefined: the output is constant." if np.isnan(score) else f"Affinity score {readout(score)}"
     shown = escape(headline or shown)
     return (
         f'<div class="affscore-figure"><p class="affscore-readout"><strong>{shown}</strong>'

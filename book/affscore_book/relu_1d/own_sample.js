@@ -47,17 +47,11 @@ function moments(values) {
   return { mean: kept * size, sd: sd * size, standard: centred.map((value) => value / sd) };
 }
 
-/** The activation, also of numbers as large as a reader may paste. Beyond 40 GELU is ReLU to the last digit. */
-function through(name) {
-  const f = activation(name);
-  return name === "gelu" ? (x) => (Math.abs(x) > 40 ? Math.max(x, 0) : f(x)) : f;
-}
-
 /** The score of a text of numbers, with what the page says of them; NaN and the `problem` where they are no sample. */
 export function evaluate({ activation: name, numbers: text }) {
   try {
     const x = readNumbers(text).sort();
-    const y = x.map(through(name)).sort();
+    const y = x.map(activation(name)).sort();
     const { mean, sd, standard: inputs } = moments(x);
     const negative = x.reduce((count, value) => count + (value < 0), 0);
     const { score } = affinity(x, y);

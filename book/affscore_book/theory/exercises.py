@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from affscore.companions import linear_twin
 from affscore.score import affine_map, affinity_score, shrinkage
 from affscore_book.kit.checks import report
-from affscore_book.theory.finite import layer_inputs, linear_twin
+from affscore_book.theory.finite import layer_inputs
 
 
 def check_by_hand(score: float, x: Any, y: Any) -> None:

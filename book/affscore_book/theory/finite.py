@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from affscore.companions import linear_twin
 from affscore.score import affinity_score
 
-__all__ = ["Reading", "layer_inputs", "linear_twin", "reading", "relu_reading", "relu_scores"]
+__all__ = ["Reading", "layer_inputs", "reading", "relu_reading", "relu_scores"]
 
 Array = NDArray[np.float64]
 
@@ -30,7 +31,7 @@ class Reading(NamedTuple):
     score
         The score of the inputs with their own outputs.
     linear
-        The score of the inputs with their linear twin (:func:`linear_twin`).
+        The score of the inputs with their linear twin (:func:`affscore.companions.linear_twin`).
     plain
         The score of the inputs with their own outputs without shrinkage; there the linear twin scores 1.
     """
@@ -39,22 +40,6 @@ class Reading(NamedTuple):
     score: float
     linear: float
     plain: float
-
-
-def linear_twin(x: ArrayLike, y: ArrayLike) -> Array:
-    """The inputs ``x`` (n, d), each channel moved and scaled to the mean and variance of that channel of ``y``.
-
-    These are the outputs that a layer would give whose channels are straight lines, rising or flat.
-
-    >>> x = np.array([[0.0, -1.0], [2.0, 1.0]])
-    >>> linear_twin(x, np.maximum(x, 0))
-    array([[0., 0.],
-           [2., 1.]])
-    """
-    x, y = (np.asarray(value, dtype=np.float64) for value in (x, y))
-    spread = x.std(axis=0)
-    slopes = np.divide(y.std(axis=0), spread, out=np.zeros_like(spread), where=spread > 0)
-    return (x - x.mean(axis=0)) * slopes + y.mean(axis=0)
 
 
 def reading(x: ArrayLike, y: ArrayLike, other: ArrayLike) -> Reading:

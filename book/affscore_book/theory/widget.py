@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from affscore.score import affine_map, affinity_score, wasserstein2
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.kit.affinity1d import CHOICES
-from affscore_book.kit.picture import LOOKS, Panel, picture
+from affscore_book.kit.picture import LOOKS, Panel, picture, readout
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.theory.measures import optimal_partners
 
@@ -48,10 +48,6 @@ def frame(values: Array) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     step = 2.0 ** math.ceil(math.log2(high - low)) / 4 if high > low else 1.0
     return (math.floor(low / step) - 0.25) * step, (math.ceil(high / step) + 0.25) * step
-
-
-def _readout(value: float) -> str:
-    return "< 0.001" if 0 < value < 0.0005 else f"{value:.3f}"
 
 
 def _add_legend(panel: Panel) -> None:
@@ -139,5 +135,5 @@ class CloudThroughActivation(ComputedWidget):
         for across, up in y:
             right.dot("input-dot", across, up, radius=4)
         _add_crosses(right, image)
-        text = f"{CHOICES[self.activation]}: W\u2082 {_readout(w2)} of at most {_readout(bound)}"
+        text = f"{CHOICES[self.activation]}: W\u2082 {readout(w2)} of at most {readout(bound)}"
         return picture(left, right, score=self.score(), text=text)

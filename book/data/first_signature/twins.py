@@ -32,7 +32,7 @@ def main() -> None:
             continue
         start = time.perf_counter()
         (crops,) = load_dataset("photographs", preprocess=net.preprocess, batch_size=256, seed=seed)
-        result["draws"][str(seed)] = measure_twins(net.model, crops.split(32))
+        result["draws"][str(seed)] = measure_twins(net.model, crops)
         result["seconds"] = round(result["seconds"] + time.perf_counter() - start, 1)
         store_results(FILE, result, indent=1)
         print(f"seed {seed}: {result['seconds']:.0f} s in all", flush=True)
