@@ -46,10 +46,10 @@ def inputs_of(batch: Any, index: int) -> Inputs:
         )
     if not isinstance(batch, Mapping):
         return batch
+    if "decoder_attention_mask" in batch:
+        raise ValueError(f"batch {index} has a decoder_attention_mask; a decoder takes samples of one length.")
     if "attention_mask" in batch:
         _check_mask(batch["attention_mask"], index)
-        if "decoder_attention_mask" in batch:
-            raise ValueError(f"batch {index} has a decoder_attention_mask; a decoder takes samples of one length.")
     return dict(batch)
 
 

@@ -49,7 +49,8 @@ def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along
     ``spatial``    (n, channels): the average over all axes but the batch and the channel axis
     ``first``      (n, channels): the same at the first token, where some networks keep their class
     ``last``       (n, channels): the same at the last token
-    ``tokens``     (positions of all samples, channels): every position is a sample
+    ``tokens``     (positions of all samples, channels): each position of each sample is a sample of
+                   its own
     ``trailing``   as the public reference code does: the average over the last axis of 3-dimensional
                    and the last two of 4-dimensional tensors, wherever the channels are; the rest is
                    flattened

@@ -26,8 +26,9 @@ class Settings:
     ----------
     pool
         ``"spatial"`` averages each activation over all axes but batch and channels; ``"first"`` and ``"last"`` keep
-        the first or the last token of each sample, ``"tokens"`` makes a sample of every position. ``"trailing"``
-        averages over the last one or two axes, as the public reference code does.
+        the first or the last token of each sample, ``"tokens"`` makes a sample of each position, so that n is the
+        number of tokens of the batch. ``"trailing"`` averages over the last one or two axes, as the public reference
+        code does.
     covariance
         ``"ledoit_wolf"`` or ``"empirical"``; see :func:`affscore.affinity_score`.
     companions

@@ -46,7 +46,9 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="command")
     one = commands.add_parser("signature", help="the affinity score of every activation call of a network")
     one.set_defaults(run=run_signature)
-    one.add_argument("model", help="efficientnet_lite0, 1 or 2, or a torchvision model such as resnet50")
+    one.add_argument(
+        "model", help="efficientnet_lite0, a torchvision model such as resnet50, timm:NAME, hf:FOLDER or hf:ID"
+    )
     add_measuring(one, dataset="photographs", batch_size=256)
     one.add_argument("--output", metavar="FILE", help="write the signature with its provenance to this JSON file")
     one.add_argument("--record", metavar="FOLDER", help="keep each finished batch there, and go on from it")
@@ -81,9 +83,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_signature(options: argparse.Namespace) -> int:
     """The command ``signature``."""
     from affscore.suite.ranks import joined_ranks
-    from affscore.suite.runs import run
+    from affscore.suite.runs import file_name, run
     from affscore.zoo.datasets import check_name, load_dataset
-    from affscore.zoo.models import load_model, require
+    from affscore.zoo.models import load_model
+    from affscore.zoo.weights import require
 
     if options.output:
         check_writable(options.output)
@@ -115,7 +118,7 @@ def run_signature(options: argparse.Namespace) -> int:
                 desc="batches", total=len(batches), disable=options.quiet or ranks.rank > 0
             ) as bar:
                 result = run(
-                    net.model, batches, options.record, options.model,
+                    net.model, batches, options.record, file_name(net.name),
                     device=device, provenance=facts, restart=options.restart, ranks=ranks, progress=bar.update,
                     settings=settings, say=None if options.quiet else lambda text: bar.write(text, file=sys.stderr),
                 )  # fmt: skip

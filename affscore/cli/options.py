@@ -18,21 +18,22 @@ __all__ = ["add_measuring", "device_of", "settings_of"]
 def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: int) -> None:
     """The options of data and measurement, which the commands share."""
     add = command.add_argument
-    add("--dataset", default=dataset, help=f"{', '.join(NAMES)}, or a folder of images (default: {dataset})")
-    add("--weights", help="IMAGENET1K_V1 (default), another of torchvision's names, random, or a file")
+    add("--dataset", default=dataset,
+        help=f"{', '.join(NAMES)}, a folder of images, or text:FILE, a sample a line (default: {dataset})")  # fmt: skip
+    add("--weights", help="IMAGENET1K_V1 (default), another of torchvision's names, a tag of timm's, random, or a file")
     add("--root", help="folder that holds the data, or to download it to (default: ~/.cache/affscore)")
-    add("--batch-size", type=int, default=batch_size, help=f"images in a batch, the sample (default: {batch_size})")
+    add("--batch-size", type=int, default=batch_size, help=f"images or texts in a batch (default: {batch_size})")
     add("--batches", type=int, help="how many batches (default: all full ones; 1 of photographs, random)")
     add("--seed", type=int, default=0, help="of order, crops, noise and random weights (default: 0)")
     add("--workers", type=int, default=0, help="processes that read images ahead (default: 0, read when needed)")
-    add("--pool", choices=POOLS, default="spatial", help="axes to average over (default: spatial)")
+    add("--pool", choices=POOLS, default="spatial", help="axes to average over, or token to keep (default: spatial)")
     add("--covariance", choices=COVARIANCES, default="ledoit_wolf", help="(default: ledoit_wolf)")
     add("--companions", nargs="?", const=",".join(MEASURES), default="", metavar="A,B",
         help=f"companion measures, by default all: {', '.join(MEASURES)}")  # fmt: skip
     add("--precision", choices=PRECISIONS, default="full", help="of the forward pass (default: full)")
     add("--channels-last", action="store_true", help="give the network its images in channels-last memory format")
     add("--scoring", choices=SCORINGS, default="host", help="where the scores are computed (default: host)")
-    add("--micro-batch", type=int, default=32, help="images in one forward pass (default: 32)")
+    add("--micro-batch", type=int, default=32, help="samples in one forward pass (default: 32)")
     add("--device", help="cpu, cuda, cuda:1, ... (default: cuda if there is one, under torchrun one GPU a rank)")
     add("--restart", action="store_true", help="begin anew; what is there from before is renamed, not deleted")
     add("--quiet", action="store_true", help="no progress bar")

@@ -15,7 +15,7 @@ from affscore.cli.options import add_measuring, device_of, settings_of
 from affscore.suite import records, suites
 from affscore.suite.ranks import joined_ranks
 from affscore.zoo.datasets import check_name
-from affscore.zoo.models import require
+from affscore.zoo.weights import require
 
 __all__ = ["add_commands"]
 

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from affscore.signature import Signature
-from affscore.zoo.models import require, usual_weights
+from affscore.zoo.models import usual_weights
+from affscore.zoo.weights import require
 
 __all__ = [
     "FAMILIES", "GROUPS", "KINDS", "Facts", "Family", "facts", "model_name", "printable", "short_names", "weights_kind",
@@ -207,4 +208,4 @@ def weights_kind(signature: Signature) -> str:
     texts = " ".join(_weights_texts(signature)).lower()
     if "random" in texts or "initialisation" in texts:
         return "random"
-    return "pretrained" if "imagenet" in texts else "unknown"
+    return "pretrained" if "imagenet" in texts or "pretrained" in texts else "unknown"

@@ -21,7 +21,7 @@ from scipy.spatial.distance import squareform
 from affscore.suite.architectures import weights_kind
 from affscore.suite.comparable import Floats, Signatures, collect, sequence
 from affscore.suite.tables import Table
-from affscore.zoo.models import require
+from affscore.zoo.weights import require
 
 __all__ = ["CLUSTERS", "clusters", "deviations", "distances", "dtw", "groups", "leaves", "matrix", "mds_map", "tree"]
 

@@ -18,6 +18,7 @@ import copy
 import hashlib
 import json
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -35,7 +36,7 @@ from affscore.suite import records
 from affscore.suite.ranks import Ranks, RunError
 from affscore.suite.records import RecordError
 
-__all__ = ["in_words", "run", "weights_checksum"]
+__all__ = ["file_name", "in_words", "run", "weights_checksum"]
 
 
 class Batches(Protocol):
@@ -44,6 +45,16 @@ class Batches(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, k: int, /) -> Any: ...
+
+
+def file_name(model: str) -> str:
+    """The name of a network as that of a file; of a path only its end.
+
+    >>> file_name("resnet50"), file_name("timm:vit_tiny_patch16_224.augreg_in21k"), file_name("hf:~/models/tiny-bert")
+    ('resnet50', 'timm-vit_tiny_patch16_224.augreg_in21k', 'hf-tiny-bert')
+    """
+    hub, colon, name = model.rpartition(":")
+    return re.sub(r"[^\w.-]", "-", hub + colon + os.path.basename(os.path.normpath(name)))
 
 
 def weights_checksum(model: nn.Module) -> str:

@@ -29,10 +29,12 @@ from affscore.signature import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.ranks import Ranks
 from affscore.suite.records import AGAIN, RecordError, differences, set_aside
-from affscore.suite.runs import in_words, run
+from affscore.suite.runs import file_name, in_words, run
 from affscore.suite.tables import Table
 from affscore.zoo.datasets import fingerprint, load_dataset
-from affscore.zoo.models import available_models, load_model, require, weights_fingerprint
+from affscore.zoo.hub import HUBS
+from affscore.zoo.models import available_models, load_model, weights_fingerprint
+from affscore.zoo.weights import require
 
 __all__ = [
     "PAPER", "REPRESENTATIVES", "SUITES", "WEIGHTS", "Failure", "SuiteError", "estimate", "measure_speed", "run_suite",
@@ -100,7 +102,8 @@ def run_suite(
     ranks: Ranks | None = None,
     progress: bool = True,
 ) -> list[Failure]:
-    """Measure many networks, one ``folder/MODEL.json`` each; run again, it does what is missing.
+    """Measure many networks, one ``folder/MODEL.json`` each (:func:`affscore.suite.runs.file_name`); run again, it does
+    what is missing.
 
     Parameters
     ----------
@@ -117,7 +120,7 @@ def run_suite(
     A failure of one network does not stop the others; all are returned. Raises ValueError or OSError if a name is
     unknown, the data cannot be had or the disk is full.
     """
-    if unknown := [name for name in models if name not in available_models()]:
+    if unknown := [name for name in models if name.partition(":")[0] not in HUBS and name not in available_models()]:
         names = ", ".join(map(repr, unknown))
         raise SuiteError(f"models: there is no model {names}. affscore.zoo.models.available_models() lists all.")
     folder, settings, ranks = Path(folder), settings or Settings(), ranks or Ranks()
@@ -125,17 +128,18 @@ def run_suite(
         raise SuiteError(f"out: {folder} is a file; it should be a folder.")
     options: dict[str, Any] = {"batch_size": batch_size, "batches": batches, "seed": seed}
     images = ranks.one_first(lambda: fingerprint(dataset, root))
-    images = {key: images[key] for key in ("dataset", "source", "images", "sha256") if key in images}
+    images = {key: images[key] for key in ("dataset", "source", "images", "texts", "sha256") if key in images}
     named = {"dataset": images, "weights": weights if weights is None else Path(weights).name}
     request = json.loads(json.dumps(named | options | asdict(settings), default=operator.index))
     shown = progress and ranks.rank == 0
 
     def measure(model: str, title: str) -> None:
+        file = file_name(model)
         if restart:
-            ranks.one_first(lambda: set_aside(folder, model))
+            ranks.one_first(lambda: set_aside(folder, file))
         chosen = WEIGHTS.get(model) if weights is None else weights
         # The first rank decides: another machine may not see its files.
-        if same := ranks.gather(ranks.together(lambda: _finished(folder / f"{model}.json", model, request, chosen)))[0]:
+        if same := ranks.gather(ranks.together(lambda: _finished(folder / f"{file}.json", model, request, chosen)))[0]:
             if shown:
                 print(f"{title}: Finished before: same {same}.", file=sys.stderr)
             return
@@ -146,10 +150,10 @@ def run_suite(
             )
         except (ValueError, OSError) as error:
             raise SuiteError(str(error)) from error
-        about = {"model": model, "weights": net.provenance, "request": request}
+        about = {"model": net.name, "weights": net.provenance, "request": request}
         with require("tqdm.auto").tqdm(desc=title, total=len(data), unit="batch", disable=not shown) as bar:
             run(
-                net.model, data, folder, model,
+                net.model, data, folder, file,
                 settings=settings, device=device, provenance=about, ranks=ranks, progress=bar.update,
                 say=(lambda text: bar.write(text, file=sys.stderr)) if shown else None,
             )  # fmt: skip
@@ -214,6 +218,8 @@ def measure_speed(
     device, images, found = torch.device(device), whole_number("images", images, 1), {}
     for name in models:
         net = load_model(name, weights="random")
+        if net.image_size is None:
+            raise ValueError(f"models: {name!r} takes text; the time that it takes depends on the texts.")
         model = net.model.to(device)
         x = torch.randn(images, 3, net.image_size, net.image_size, device=device)
         if channels_last:

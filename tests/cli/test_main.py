@@ -5,12 +5,14 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from commands import NET, NOISE, one_sentence
 from image_files import noise_images
+from small_hub import SENTENCES, text_folder
 
 import affscore
 from affscore.cli import main as cli
@@ -303,3 +305,70 @@ def test_gpu_is_used_and_agrees_with_the_cpu(tmp_path):
         assert cli.main([*NOISE, "--device", device, "--quiet", "--output", str(tmp_path / f"{device}.json")]) == 0
     cpu, gpu = (affscore.Signature.load(tmp_path / f"{device}.json") for device in ("cpu", "cuda"))
     np.testing.assert_allclose(cpu.scores, gpu.scores, atol=5e-3)
+
+
+@pytest.fixture
+def text(tmp_path, monkeypatch):
+    """The command on a small network of text and six lines, of two batches."""
+    monkeypatch.chdir(tmp_path)
+    text_folder(tmp_path / "nets" / "tiny")
+    (tmp_path / "lines.txt").write_text(SENTENCES)
+    return [
+        "signature",
+        "hf:nets/tiny",
+        "--dataset",
+        "text:lines.txt",
+        "--batch-size",
+        "3",
+        "--device",
+        "cpu",
+        "--quiet",
+    ]
+
+
+@pytest.mark.parametrize("pool", ["spatial", "first", "last", "tokens"])
+def test_text_is_measured_by_its_tokens(text, pool, capsys):
+    """Oracle: the three calls written out."""
+    assert cli.main([*text, "--pool", pool, "--output", "a.json", "--micro-batch", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "Written to a.json.\n" and "Signature of hf:tiny: 3 activation calls, 2 batches" in out
+    assert "Data: Batches('lines.txt', 2 of 3 texts)" in out
+    net = load_model("hf:nets/tiny")
+    batches = load_dataset("text:lines.txt", preprocess=net.preprocess, batch_size=3)
+    expected = affscore.signature(net.model, batches, pool=pool, micro_batch=2)
+    stored = json.loads(Path("a.json").read_text())
+    assert stored["pool"] == pool and [call["masked"] for call in stored["calls"]] == [True, True, False]
+    assert stored["provenance"]["data"]["texts"] == 6 and stored["batch_sizes"] == [3, 3]
+    assert np.array_equal(affscore.Signature.load("a.json").scores, expected.scores)
+
+
+def test_a_recorded_run_on_text_goes_on(text, capsys):
+    assert cli.main([*text, "--record", "run", "--output", "a.json"]) == 0
+    Path("run/records/hf-tiny/batch-00001.json").unlink()
+    Path("run/hf-tiny.json").unlink()
+    assert cli.main([*text, "--record", "run", "--output", "b.json"]) == 0
+    assert Path("a.json").read_bytes() == Path("b.json").read_bytes()
+    Path("lines.txt").write_text(SENTENCES.replace("cat", "dog"))
+    capsys.readouterr()
+    assert cli.main([*text, "--record", "run"]) == 2
+    assert "provenance.data.sha256" in one_sentence(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(("change", "part"), [
+    (["--dataset", "photographs"], "'photographs' is not what this network takes; it should be text"),
+    (["--dataset", "text:none.txt"], "there is no file and no folder none.txt"),
+    (["--dataset", "text:lines.txt", "--pool", "trailing"], "pool is 'trailing', which keeps positions apart"),
+    (["--dataset", "text:lines.txt", "--batch-size", "9"], "lines.txt has 6 texts, too few for 1 x 9"),
+])  # fmt: skip
+def test_expected_errors_with_text_are_one_sentence(text, change, part, capsys):
+    assert cli.main([*text, *change]) == 2
+    assert part in one_sentence(capsys.readouterr().err)
+
+
+def test_a_network_of_timm(tmp_path, capsys):
+    path = tmp_path / "a.json"
+    arguments = ["signature", "timm:test_vit", "--weights", "random", "--dataset", "random", "--batch-size", "4"]
+    assert cli.main([*arguments, "--pool", "first", "--quiet", "--output", str(path)]) == 0
+    result = affscore.Signature.load(path)
+    assert result.provenance["model"] == "timm:test_vit" and result.pool == "first"
+    assert {call.function for call in result.calls} == {"gelu"} and np.isfinite(result.scores).all()

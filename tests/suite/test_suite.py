@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from image_files import noise_images
+from small_hub import SENTENCES, image_folder, text_folder
 from torch import nn
 from torchvision import models
 from torchvision.transforms.v2.functional import pil_to_tensor
@@ -398,3 +399,34 @@ def test_speed_is_that_of_the_forward_pass(monkeypatch):
     assert set(seen) == {((4, 3, 8, 8), False, False, False)}
     with pytest.raises(ValueError, match="images is 0; it should be a whole number of at least 1"):
         measure_speed(["any"], images=0)
+
+
+def test_networks_of_text_side_by_side(tmp_path):
+    """One of images among them fails alone; what is done is skipped, also after the folder has moved."""
+    (tmp_path / "lines.txt").write_text(SENTENCES)
+    folders = [text_folder(tmp_path / "nets" / kind, kind) for kind in ("BertModel", "GPT2Model")]
+    names, out = [f"hf:{folder}" for folder in folders], tmp_path / "out"
+    options = {"dataset": f"text:{tmp_path / 'lines.txt'}", "batch_size": 3, "progress": False}
+    assert run_suite([*names, "timm:nothing"], out, **options)[0].reason.startswith("name: timm has no model 'nothing'")
+    files = {path: path.stat().st_mtime_ns for path in out.glob("*.json")}
+    assert sorted(path.name for path in files) == ["hf-BertModel.json", "hf-GPT2Model.json"]
+    found = Signature.load(out / "hf-GPT2Model.json")
+    assert found.provenance["model"] == "hf:GPT2Model" and found.provenance["data"]["texts"] == 6
+    shutil.move(tmp_path / "nets", tmp_path / "moved")
+    assert run_suite([name.replace("nets", "moved") for name in names], out, **options) == []
+    assert {path: path.stat().st_mtime_ns for path in files} == files
+    text_folder(tmp_path / "moved" / "GPT2Model", "GPT2Model", seed=1)
+    (failure,) = run_suite([names[1].replace("nets", "moved")], out, **options)
+    assert "weights.sha256" in failure.reason
+
+
+def test_data_that_a_network_cannot_take_ends_the_suite(tmp_path):
+    (tmp_path / "lines.txt").write_text(SENTENCES)
+    name = f"hf:{image_folder(tmp_path / 'tiny')}"
+    with pytest.raises(SuiteError, match="is not what this network takes; it should be images"):
+        run_suite([name], tmp_path / "out", dataset=f"text:{tmp_path / 'lines.txt'}", batch_size=3, progress=False)
+
+
+def test_the_speed_on_text_is_not_estimated(tmp_path):
+    with pytest.raises(ValueError, match="takes text; the time that it takes depends on the texts"):
+        measure_speed([f"hf:{text_folder(tmp_path / 'tiny')}"])

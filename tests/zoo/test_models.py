@@ -15,7 +15,8 @@ from serving import file_server
 from torchvision.models import get_model, get_model_weights
 
 from affscore.zoo.datasets import photographs
-from affscore.zoo.models import LITE_SIZES, available_models, fill, load_model, read_state_dict, weights_fingerprint
+from affscore.zoo.models import LITE_SIZES, available_models, load_model, weights_fingerprint
+from affscore.zoo.weights import load_state, read_state_dict
 
 SMALL = "squeezenet1_1"  # 1.2 million parameters
 
@@ -142,7 +143,7 @@ def test_vision_transformer_files_with_the_old_names_of_the_mlp_load():
     old = OrderedDict((k.replace("mlp.0.", "mlp.linear_1.").replace("mlp.3.", "mlp.linear_2."), v)
                       for k, v in source.state_dict().items())  # fmt: skip
     assert any("linear_1" in key for key in old)
-    fill(target, old, "vit", "old file")
+    load_state(target, old, "vit", "old file")
     assert all(torch.equal(a, b) for a, b in zip(source.parameters(), target.parameters(), strict=True))
 
 
@@ -204,19 +205,19 @@ def test_whole_numbers_stay_whole():
     model = torch.nn.Linear(2, 2)
     model.register_buffer("position", torch.tensor([1, 2]))
     state = model.state_dict()
-    fill(model, state, "net", "file")
+    load_state(model, state, "net", "file")
     with pytest.raises(ValueError, match="position holds values of float32"):
-        fill(model, state | {"position": torch.tensor([1.7, 2.2])}, "net", "file")
+        load_state(model, state | {"position": torch.tensor([1.7, 2.2])}, "net", "file")
 
 
 def test_a_tensor_under_an_old_and_a_new_name_is_refused():
     state = load_model("densenet121", weights="random").model.state_dict()
     old = old_densenet_names(state)
-    fill(load_model("densenet121", weights="random").model, old, "densenet121", "old file")
+    load_state(load_model("densenet121", weights="random").model, old, "densenet121", "old file")
     (name,) = [key for key in state if key.endswith("denselayer1.norm1.weight") and "denseblock1" in key]
     old[name] = torch.zeros_like(state[name])
     with pytest.raises(ValueError, match="some tensors twice"):
-        fill(load_model("densenet121", weights="random").model, old, "densenet121", "both")
+        load_state(load_model("densenet121", weights="random").model, old, "densenet121", "both")
 
 
 @pytest.mark.parametrize("wrap", [lambda state: state, lambda state: {"state_dict": state}])

@@ -1,0 +1,122 @@
+"""Text as data: the lines or the paragraphs of files, in the tokens of a network's own tokenizer."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from affscore.arguments import expanded
+
+__all__ = ["UNITS", "Tokens", "read_texts", "text_files"]
+
+#: What is one sample, by the beginning of the data's name: ``text:FILE``, ``paragraphs:FOLDER``.
+UNITS = {"text": "lines", "paragraphs": "paragraphs"}
+
+
+@dataclass(frozen=True, repr=False)
+class Tokens:
+    """Maps texts to the input of a network: padded on the right to the longest, and masked there.
+
+    Attributes
+    ----------
+    tokenizer
+        One of transformers.
+    positions
+        How many tokens the network takes at most, None if that is not known; longer texts are cut, and also at the
+        tokenizer's own limit.
+    """
+
+    tokenizer: Any
+    positions: int | None = None
+
+    @property
+    def longest(self) -> int | None:
+        """Tokens of a text, at most; None where there is no limit, which some tokenizers write as 10^30."""
+        return min((n for n in (self.positions, self.tokenizer.model_max_length) if n and n < 1e9), default=None)
+
+    def __call__(self, texts: Sequence[str]) -> dict[str, torch.Tensor]:
+        """``input_ids`` and ``attention_mask``, int64 (texts, tokens of the longest)."""
+        rows = self.tokenizer(list(texts), truncation=self.longest is not None, max_length=self.longest)["input_ids"]
+        ids = [torch.tensor(row, dtype=torch.int64) for row in rows]
+        return {
+            "input_ids": pad_sequence(ids, batch_first=True, padding_value=self.tokenizer.pad_token_id or 0),
+            "attention_mask": pad_sequence([torch.ones_like(row) for row in ids], batch_first=True),
+        }
+
+    def __repr__(self) -> str:
+        vocabulary = hashlib.sha256(repr(sorted(self.tokenizer.get_vocab().items())).encode()).hexdigest()
+        return f"{type(self.tokenizer).__name__}(longest={self.longest}, vocabulary_sha256={vocabulary})"
+
+
+def text_files(name: str | os.PathLike[str]) -> list[Path]:
+    """The files that the name of a data set means, [] if it is not one of text.
+
+    Raises FileNotFoundError if there is none, and for a folder without files that end with ``.txt``.
+
+    Examples
+    --------
+    >>> text_files("cifar10")
+    []
+    >>> text_files("text:no/such/file.txt")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: dataset: there is no file and no folder no/such/file.txt.
+    """
+    kind, _, place = str(name).partition(":")
+    if kind not in UNITS or not place:
+        return []
+    path = expanded("dataset", place)
+    files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
+    if not files:
+        raise FileNotFoundError(f"dataset: the folder {path} holds no file whose name ends with .txt.")
+    if not all(file.is_file() for file in files):  # to open a FIFO would wait for its writer
+        raise FileNotFoundError(f"dataset: there is no file and no folder {path}.")
+    return files
+
+
+def read_texts(name: str | os.PathLike[str]) -> tuple[list[str], dict[str, Any]]:
+    """The samples in ``text:FILE_OR_FOLDER``, one a line, or ``paragraphs:FILE_OR_FOLDER``; and what identifies them.
+
+    Files are UTF-8; blank lines are between samples and never one, and white space at the ends of a sample is none of
+    it. Those of a folder and of the folders below it end with ``.txt`` and come in the order of their names.
+
+    Raises
+    ------
+    ValueError
+        If a file is no UTF-8 text, or there is no text at all.
+    OSError
+        If there is no such file, or it cannot be read.
+    """
+    kind, _, place = str(name).partition(":")
+    texts: list[str] = []
+    digest = hashlib.sha256()
+    for path in text_files(name):
+        try:
+            data = path.read_bytes()
+            text = re.sub("\r\n?", "\n", data.decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"dataset: {path} is not UTF-8 text (byte {error.start} is {error.reason}).") from error
+        except OSError as error:
+            raise OSError(f"dataset: {path} cannot be read ({error.strerror}).") from error
+        if "\0" in text:
+            raise ValueError(f"dataset: {path} is no text: it holds bytes that are 0.")
+        digest.update(hashlib.sha256(data).digest())
+        pieces = text.split("\n") if kind == "text" else re.split(r"\n\s*\n", text)
+        texts += [piece.strip() for piece in pieces if piece.strip()]
+    if not texts:
+        raise ValueError(f"dataset: {place} holds no text.")
+    source = expanded("dataset", place).resolve().name
+    return texts, {
+        "dataset": source,
+        "source": f"{UNITS[kind]} of text",
+        "texts": len(texts),
+        "sha256": digest.hexdigest(),
+    }

@@ -1,0 +1,137 @@
+"""Text as data: every line once, in the network's own tokens; a damaged file is a sentence."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from image_files import pixels
+from small_hub import LONGEST, SENTENCES, WORDS, text_folder, tokenizer
+
+from affscore import signature
+from affscore.zoo.datasets import check_name, fingerprint, load_dataset
+from affscore.zoo.models import load_model
+from affscore.zoo.text import Tokens, read_texts, text_files
+
+LINES = SENTENCES.split("\n")[:-1]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_text(SENTENCES, encoding="utf-8")
+    return path
+
+
+def test_a_line_or_a_paragraph_is_a_sample(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeffone\r\n  two  \n\n \t\nthree\rfour äß\u2028five".encode())
+    assert read_texts(f"text:{path}")[0] == ["one", "two", "three", "four äß\u2028five"]
+    assert read_texts(f"paragraphs:{path}")[0] == ["one\n  two", "three\nfour äß\u2028five"]
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"])).map(str.strip)))
+def test_what_is_written_in_lines_is_read_in_lines(tmp_path_factory, lines):
+    lines = [line for line in lines if line and not line.startswith("\ufeff")]
+    path = tmp_path_factory.mktemp("lines") / "a.txt"
+    path.write_bytes("\n".join(["first", *lines]).encode())
+    assert read_texts(f"text:{path}")[0] == ["first", *lines]
+
+
+def test_a_folder_is_read_in_the_order_of_names_and_known_by_its_content(tmp_path):
+    for name, text in (("b.txt", "three\n"), ("a/z.txt", "one\ntwo"), ("c.md", "not this")):
+        (tmp_path / "t" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "t" / name).write_text(text)
+    texts, facts = read_texts(f"text:{tmp_path / 't'}")
+    assert texts == ["one", "two", "three"]
+    assert (facts["dataset"], facts["texts"], facts["source"]) == ("t", 3, "lines of text")
+    assert fingerprint(f"text:{tmp_path / 't'}") == facts
+    (tmp_path / "t/b.txt").write_text("Three\n")
+    assert read_texts(f"text:{tmp_path / 't'}")[1]["sha256"] != facts["sha256"]
+
+
+@pytest.mark.parametrize(("content", "words"), [
+    (b"good\nb\xffd", r"a\.txt is not UTF-8 text \(byte 6 is invalid start byte\)"),
+    ("wide".encode("utf-16-le"), "is no text: it holds bytes that are 0"),
+    (b"", "holds no text"),
+    (b" \n\r\n\t\n", "holds no text"),
+])  # fmt: skip
+def test_damaged_and_empty_files_are_sentences(tmp_path, content, words):
+    (tmp_path / "a.txt").write_bytes(content)
+    for name in (f"text:{tmp_path / 'a.txt'}", f"paragraphs:{tmp_path / 'a.txt'}", f"text:{tmp_path}"):
+        with pytest.raises(ValueError, match=words):
+            read_texts(name)
+
+
+def test_what_is_no_file_is_a_sentence(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("nothing.txt", "pipe"):
+        with pytest.raises(FileNotFoundError, match=f"there is no file and no folder .*{name}"):
+            check_name(f"text:{tmp_path / name}")
+    with pytest.raises(FileNotFoundError, match=r"holds no file whose name ends with \.txt"):
+        check_name(f"paragraphs:{tmp_path}")
+    assert text_files("imagenet") == text_files(tmp_path) == []
+
+
+@pytest.mark.parametrize("pad", ["[PAD]", None])
+def test_tokens_are_those_of_each_text_alone(pad):
+    """Padding is on the right, masked, and at no place of a token; long texts are cut."""
+    tokens = Tokens(tokenizer(pad), LONGEST)
+    batch = tokens(LINES)
+    assert batch.keys() == {"input_ids", "attention_mask"} and batch["input_ids"].dtype == torch.int64
+    for line, ids, mask in zip(LINES, batch["input_ids"], batch["attention_mask"], strict=True):
+        alone = [2, *(WORDS.index(word) for word in line.split()[: LONGEST - 2]), 3]
+        assert ids[mask == 1].tolist() == alone and mask.tolist() == sorted(mask.tolist(), reverse=True)
+        assert tokens([line])["input_ids"].tolist() == [alone]
+    assert batch["input_ids"].shape == (6, LONGEST)
+
+
+def test_the_limit_is_the_networks_or_the_tokenizers_or_there_is_none():
+    words = tokenizer()
+    assert (Tokens(words).longest, Tokens(words, 5).longest) == (None, 5)
+    assert Tokens(words)(["the " * 2000])["input_ids"].shape == (1, 2002)
+    words.model_max_length = 4
+    assert Tokens(words, 5).longest == Tokens(words).longest == 4
+    assert Tokens(words)(["the " * 9])["input_ids"].shape == (1, 4)
+    assert "longest=4" in repr(Tokens(words)) and repr(Tokens(words)) == repr(Tokens(words))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_batches_hold_every_text_once_in_an_order_of_the_seed(file, seed):
+    made = [load_dataset(f"text:{file}", preprocess=Tokens(tokenizer()), batch_size=2, seed=seed) for _ in range(2)]
+    rows = [ids[mask == 1].tolist() for batch in made[0] for ids, mask in zip(*batch.values(), strict=True)]
+    assert sorted(rows) == sorted(Tokens(tokenizer())([line])["input_ids"][0].tolist() for line in LINES)
+    assert all(torch.equal(a[key], b[key]) for a, b in zip(*made, strict=True) for key in a)
+    facts = made[0].provenance
+    assert (facts["texts"], facts["batches"], facts["seed"]) == (6, 3, seed) and "images" not in facts
+    assert repr(made[0]) == "Batches('lines.txt', 3 of 2 texts)"
+    part = made[0].select([2, 0])
+    assert torch.equal(part[0]["input_ids"], made[0][2]["input_ids"])
+
+
+@pytest.mark.parametrize(("name", "options", "words"), [
+    ("random", {"preprocess": Tokens(tokenizer())}, "'random' is not what this network takes; it should be text"),
+    ("text:FILE", {"preprocess": pixels}, "is not what this network takes; it should be images"),
+    ("text:FILE", {"batch_size": 7}, r"lines\.txt has 6 texts, too few for 1 x 7"),
+    ("paragraphs:FILE", {"batch_size": 2}, r"has 1 texts, too few for 1 x 2"),
+    ("text:FILE", {"batch_size": 1}, "batch_size is 1; it should be a whole number of at least 2"),
+    ("text:FILE", {"workers": 2}, "workers is 2; it should be 0 for texts"),
+])  # fmt: skip
+def test_what_does_not_fit_is_a_sentence(file, name, options, words):
+    options = {"preprocess": Tokens(tokenizer()), "batch_size": 2} | options
+    with pytest.raises(ValueError, match=words):
+        load_dataset(name.replace("FILE", str(file)), **options)
+
+
+@pytest.mark.parametrize("kind", ["BertModel", "GPT2Model"])
+def test_scores_of_text_do_not_depend_on_the_pieces(tmp_path, file, kind):
+    """Nor on the padding: against the sentences one by one, the longest of which is cut."""
+    net = load_model(f"hf:{text_folder(tmp_path / 'tiny', kind)}")
+    batches = load_dataset(f"text:{file}", preprocess=net.preprocess, batch_size=6)
+    whole = signature(net.model, batches)
+    for micro_batch in (1, 4):
+        parts = signature(net.model, batches, micro_batch=micro_batch)
+        np.testing.assert_allclose(parts.scores, whole.scores, atol=1e-5)
+    assert [call.masked for call in whole.calls] == [True, True] + [False] * (kind == "BertModel")
