@@ -20,15 +20,17 @@ FRAME_MS = 1000 / 60
 SITE = Path(__file__).parents[1] / "_build" / "html" / "book"
 MEASURE = """(control, steps) => {
   const figure = control.closest(".affscore-figure");
-  const step = control.type === "range"
-    ? i => i % 20 < 10 ? control.stepUp() : control.stepDown()
-    : i => { control.selectedIndex = i % control.length; };
+  const first = control.value;
+  const step = {
+    range: i => i % 20 < 10 ? control.stepUp() : control.stepDown(),
+    textarea: i => { control.value = i % 2 ? first : first + " 1"; },
+  }[control.type] ?? (i => { control.selectedIndex = i % control.length; });
   const times = [];
   for (let i = 0; i < steps; i++) {
     step(i);
     const before = figure.dataset.state;
     const start = performance.now();
-    control.dispatchEvent(new Event(control.type === "range" ? "input" : "change", { bubbles: true }));
+    control.dispatchEvent(new Event(control.type === "select-one" ? "change" : "input", { bubbles: true }));
     figure.getBoundingClientRect();
     if (figure.dataset.state !== before) times.push(performance.now() - start);
   }
@@ -52,7 +54,7 @@ def main() -> None:
             tab = browser.new_page()
             tab.goto(page.resolve().as_uri())
             tab.wait_for_selector(".affscore-figure")
-            for control in tab.locator(".affscore-figure input[type=range], .affscore-figure select").all():
+            for control in tab.locator(".affscore-figure :is(input[type=range], select, textarea)").all():
                 times = control.evaluate(MEASURE, options.steps)
                 median = statistics.median(times)
                 name = control.evaluate("c => c.closest('.affscore-figure').dataset.widget")

@@ -108,7 +108,7 @@ def check_score(figure: Any) -> dict[str, Any]:
     np.testing.assert_allclose(
         float(figure.get_attribute("data-score")), expected, atol=1e-6, err_msg=f"{name} {state}"
     )
-    text = figure.locator(".affscore-readout").inner_text()
+    text = figure.locator(".affscore-readout").inner_text().replace("\u2212", "-")
     assert ("undefined" if np.isnan(expected) else f"{expected:.3f}"[:-1]) in text
     assert "score 0.000" not in text, "no score is 0: a small one is shown as < 0.001"
     return state
