@@ -24,6 +24,7 @@ from affscore_book.kit.statistics import Interval, leaving_out, student_interval
 __all__ = [
     "PLAIN",
     "after_additions",
+    "architectures",
     "beginning_claims",
     "depth_claims",
     "history_claims",
@@ -51,7 +52,7 @@ def statistic(of: Callable[[np.ndarray], float], network: Trained, pool: str = "
     return float(of(sequence(network.signatures[state, pool])))
 
 
-def _architectures(decade: Decade) -> dict[str, Mapping[int, Trained]]:
+def architectures(decade: Decade) -> dict[str, Mapping[int, Trained]]:
     """The decade's own: neither the twin without skips nor the networks taught without labels."""
     return {name: seeds for name, seeds in decade.items() if " " not in name and not name.endswith("no_skips")}
 
@@ -60,7 +61,7 @@ def _means(decade: Decade, of: Callable[[np.ndarray], float], pool: str = "spati
     """The statistic by architecture, mean over its seeds."""
     return {
         name: float(np.mean([statistic(of, network, pool) for network in seeds.values()]))
-        for name, seeds in _architectures(decade).items()
+        for name, seeds in architectures(decade).items()
     }
 
 
@@ -111,7 +112,7 @@ def history_claims(decade: Decade) -> list[Claim]:
     turn = student_interval([
         np.mean([_from_alexnet(decade, name, seed) for name in RETURNING])
         - np.mean([_from_alexnet(decade, name, seed) for name in far if 2016 <= years[name] <= 2020])
-        for seed in _seeds(_architectures(decade), decade)
+        for seed in _seeds(architectures(decade), decade)
     ])  # fmt: skip
     return [
         _row("rank correlation of year and mean score, to 2019", "Figure 5 A", "rising",
@@ -130,7 +131,7 @@ def history_claims(decade: Decade) -> list[Claim]:
 
 def vit_claims(decade: Decade) -> list[Claim]:
     """Section 1: are both ViTs below every other architecture? With the pool of the source's code, and over space."""
-    names = list(_architectures(decade))
+    names = list(architectures(decade))
     rows = []
     for pool in ("trailing", "spatial"):
 
@@ -146,7 +147,7 @@ def vit_claims(decade: Decade) -> list[Claim]:
 def modes_claims(decade: Decade) -> list[Claim]:
     """Section 4, by one rule: Silverman's test finds more than one mode, p below .05. By chance it does in 1 of 20."""
     parts: dict[bool, list[float]] = {True: [], False: []}
-    for name, seeds in _architectures(decade).items():
+    for name, seeds in architectures(decade).items():
         found = [one_mode(sequence(each.signatures[END, "spatial"])) < 0.05 for each in seeds.values()]
         parts[name.startswith("resnet")].append(float(np.mean(found)))
     return [

@@ -1,0 +1,141 @@
+"""What a trained signature does when the batch, the seed, the pictures or the task of the training change."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import pdist, squareform
+
+from affscore.suite.comparable import sequence
+from affscore.suite.distances import dtw
+from affscore_book.decade.claims import STABLE
+from affscore_book.decade.collection import END, SCRIPT, Trained
+from affscore_book.kit.claims import Claim
+from affscore_book.kit.statistics import leaving_out, over_pairs, student_interval
+from affscore_book.kit.stored import read_results
+
+__all__ = ["batch_claims", "data_claims", "load_further", "purity", "seed_claims", "task_claims", "taught"]
+
+Decade = Mapping[str, Mapping[int, Trained]]
+#: The residual network of :mod:`affscore_book.decade.pretext`.
+TAUGHT = "resnet18"
+
+
+def load_further(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+    """What ``make.py further`` stored, by network: ``sizes`` (by batch size, ``mean`` and ``std`` of the scores) and
+    ``pictures`` (by kind, scores (batches, calls)), as arrays.
+
+    Raises FileNotFoundError if there is nothing, ValueError if a file is damaged.
+    """
+    files = sorted((Path(folder) / "further").glob("*.json"))
+    if not files:
+        raise FileNotFoundError(f"folder: {folder} has no further measures; {SCRIPT} writes them.")
+
+    def build(content: Mapping[str, Any]) -> dict[str, Any]:
+        sizes = {int(size): {key: np.array(values, dtype=np.float64) for key, values in both.items()}
+                 for size, both in content["sizes"].items()}  # fmt: skip
+        pictures = {kind: np.array(rows, dtype=np.float64) for kind, rows in content["pictures"].items()}
+        return {"sizes": sizes, "pictures": pictures}
+
+    return {file.stem: read_results(file, build, SCRIPT) for file in files}
+
+
+def _rms(one: np.ndarray, other: np.ndarray) -> float:
+    return math.sqrt(float(np.nanmean((one - other) ** 2)))
+
+
+def batch_claims(further: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
+    """Figure 10, left, and the titles of Figure 12, over six networks; the source speaks of a VGG16."""
+    changes, scatter = [], []
+    for found in further.values():
+        sizes = found["sizes"]
+        changes.append(_rms(sizes[min(sizes)]["mean"], sizes[max(sizes)]["mean"]))
+        scatter.append(float(np.nanmean(sizes[512]["std"])))
+    rows = []
+    for what, source, values in (
+        ("change of the scores from 1024 to 128 images", "CVPR 2025, Figure 10", changes),
+        ("std over batches of 512, mean over the calls", "slides, titles of the histograms", scatter),
+    ):
+        mean, *ends = student_interval(values)
+        rows.append(Claim(what, source, "robust" if "change" in what else "0.005 to 0.020", mean,
+                          (-math.inf, STABLE), interval=(ends[0], ends[1])))  # fmt: skip
+    return rows
+
+
+def seed_claims(decade: Decade, networks: tuple[str, ...] = ("vgg11_bn", "resnet18")) -> list[Claim]:
+    """Figure 10, right: nine seeds. Two that scatter by .02 each differ by the root of 2 times that."""
+    rows = []
+    for name in networks:
+        scores = [each.signatures[END, "spatial"].mean for each in decade[name].values()]
+        table = squareform(pdist(np.array(scores), lambda one, other: np.nanmean((one - other) ** 2)))
+        np.fill_diagonal(table, np.nan)
+        mean, low, high = (math.sqrt(max(end, 0.0)) for end in over_pairs(table))
+        rows.append(Claim(f"between two of {len(scores)} seeds, {name}", "CVPR 2025, Figure 10", "robust", mean,
+                          (-math.inf, math.sqrt(2) * STABLE), interval=(low, high)))  # fmt: skip
+    return rows
+
+
+def data_claims(further: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
+    """Appendix F: signatures on other pictures lie nearer than on noise. DTW, each from the validation images'."""
+
+    def moved(found: Mapping[str, Any], kind: str) -> float:
+        own, other = found["sizes"][512]["mean"], np.nanmean(found["pictures"][kind], axis=0)
+        return dtw(own[~np.isnan(own)], other[~np.isnan(other)])
+
+    rows = []
+    for kind in ("digits", "photographs", "shuffled"):
+        found = student_interval([moved(each, kind) - moved(each, "noise") for each in further.values()])
+        source, kind_of = ("ours, of Figure 18", "own") if kind == "shuffled" else ("CVPR 2025, Figure 18", "source")
+        rows.append(Claim(f"distance of the signature: {kind} less noise", source, "below 0", found.mean,
+                          (-math.inf, 0), interval=found[1:], kind=kind_of))  # fmt: skip
+    return rows
+
+
+def taught(decade: Decade) -> dict[str, list[Trained]]:
+    """The residual networks by the task that they were trained for; the one with labels is ``"labels"``.
+
+    Of the last there are as many as of the others, the first seeds.
+    """
+    found = {name.partition(" ")[2] or "labels": list(seeds.values()) for name, seeds in decade.items()
+             if name.partition(" ")[0] == TAUGHT}  # fmt: skip
+    least = min(map(len, found.values()))
+    return {task: networks[:least] for task, networks in found.items()}
+
+
+def purity(distances: np.ndarray, labels: list[str]) -> float:
+    """Average linkage cut into as many clusters as there are labels: the part that has its cluster's most frequent one.
+
+    >>> purity(np.array([[0, 1, 9.0], [1, 0, 9], [9, 9, 0]]), ["a", "a", "b"])
+    1.0
+    """
+    clusters = fcluster(linkage(squareform(distances), "average"), len(set(labels)), criterion="maxclust")
+    counts = [
+        np.unique(np.array(labels)[clusters == cluster], return_counts=True)[1].max() for cluster in set(clusters)
+    ]
+    return float(sum(counts) / len(labels))
+
+
+def task_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
+    """Figure 19 and Table 3: one architecture, five tasks. Does a tree find the tasks? Is the level one?"""
+    groups = taught(decade)
+    labels = [task for task, networks in groups.items() for _ in networks]
+    scores = [sequence(each.signatures[END, "spatial"]) for networks in groups.values() for each in networks]
+    table = np.array([[dtw(one, other) for other in scores] for one in scores])
+    own, random = purity(table, labels), np.random.default_rng(0)
+    chance = float(np.mean([purity(table, random.permutation(labels).tolist()) >= own for _ in range(draws)]))
+    means = np.array([values.mean() for values in scores])
+    spread = leaving_out(lambda kept: float(means[kept].std(ddof=1)), len(means))
+    return [
+        Claim(f"purity of {len(groups)} clusters of {len(labels)} networks", "CVPR 2025, Figure 19", "correct",
+              own, (0.9, 1)),
+        Claim("part of shuffled tasks with such a purity", "ours, of Figure 19", "at most 0.05", chance, (0, 0.05),
+              kind="own"),
+        Claim("std of the mean scores over the networks", "CVPR 2025, Table 3", "0.04", spread.mean, (0, 0.04),
+              interval=spread[1:]),
+    ]  # fmt: skip

@@ -1,0 +1,91 @@
+"""Accuracy, other measures and families beside signatures: planted relations are found, and chance is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from planted import decade
+
+from affscore_book.decade import relations
+from affscore_book.decade.collection import END
+from affscore_book.decade.networks import SETTINGS
+
+CALLS = 13
+
+
+def noise(name: str, seed: int, size: float = 0.01) -> np.ndarray:
+    return size * np.random.default_rng([sum(map(ord, name)), seed]).normal(size=CALLS)
+
+
+def level(name: str) -> float:
+    return np.random.default_rng(sum(map(ord, name))).uniform(0.4, 0.9)
+
+
+def with_accuracies(networks, accuracy):
+    return {name: {s: replace(each, accuracy=accuracy(name), parameters=hash_of(name)) for s, each in seeds.items()}
+            for name, seeds in networks.items()}  # fmt: skip
+
+
+def hash_of(name: str) -> int:
+    return int(np.random.default_rng([9, *map(ord, name)]).integers(100, 1000))
+
+
+def test_an_accuracy_that_follows_the_mean_score_is_told():
+    networks = with_accuracies(decade(lambda name, seed: level(name) + noise(name, seed)), level)
+    lead, chance = relations.accuracy_claims(networks, draws=200)
+    assert lead.verdict == "agrees" and lead.ours > 0.3 and chance.ours == 0 and chance.verdict == "held"
+
+
+def test_an_accuracy_that_follows_the_size_is_not_told():
+    networks = with_accuracies(decade(lambda name, seed: level(name) + noise(name, seed)), hash_of)
+    lead, chance = relations.accuracy_claims(networks, draws=200)
+    assert lead.verdict == "disagrees" and chance.verdict == "failed"
+
+
+def test_the_table_has_the_statistics_of_each_architecture():
+    networks = decade(lambda name, seed: level(name) + noise(name, seed))
+    table = relations.accuracy_table(networks)
+    assert set(table["network"]) == {name for name in SETTINGS if not name.endswith("no_skips")}
+    row = table.row("vit_8")
+    scores = [each.signatures[END, "spatial"].mean for each in networks["vit_8"].values()]
+    assert row["spread"] == pytest.approx(np.mean([np.ptp(values) for values in scores]))
+    assert row["calls"] == CALLS
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.97, "disagrees"), (0.1, "agrees")])
+def test_a_measure_that_copies_the_score_is_found(share, verdict):
+    networks = decade(lambda name, seed: level(name) + noise(name, seed))
+    for name, seeds in networks.items():
+        for seed, each in seeds.items():
+            signature = each.signatures[END, "spatial"]
+            for i, measure in enumerate(("cka", "norm", "entropy_change", "r2_held_out")):
+                other = noise(f"{name}{i}", seed)
+                copy = share * (signature.mean - level(name)) + (1 - share) * other
+                signature.companions[measure] = (copy if measure == "norm" else other)[None]
+            for measure in ("sparsity_before", "sparsity_after"):
+                signature.companions[measure] = noise(measure + name, seed)[None]
+    (claim,) = relations.other_measure_claims(networks)
+    assert claim.verdict == verdict and (share < 0.5 or "norm" in claim.what)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_families_that_are_close_and_families_of_chance(seed):
+    def close(name: str, s: int) -> np.ndarray:
+        return level(relations.FAMILIES[[name.startswith(f) for f in relations.FAMILIES].index(True)]) + noise(name, s)
+
+    (claim,) = relations.family_claims(decade(close))
+    assert claim.verdict == "agrees"
+    random = np.random.default_rng(seed)
+    points = random.normal(size=(20, 3))
+    table = np.linalg.norm(points[:, None] - points, axis=-1)
+    parts = [relations.permutation_share(table, random.integers(0, 4, 20).tolist(), draws=100).low for _ in range(20)]
+    assert 0.2 < np.mean(parts) < 0.8
+
+
+def test_distances_are_symmetric_and_zero_to_themselves():
+    names, table = relations.family_distances(decade(lambda name, seed: level(name) + noise(name, seed)))
+    assert len(names) == len(table) and (table == table.T).all() and not table.diagonal().any()
+    one, other = names.index("vgg11"), names.index("vit_4")
+    assert table[one, other] == pytest.approx(np.sqrt(CALLS) * abs(level("vgg11") - level("vit_4")), rel=0.1)
