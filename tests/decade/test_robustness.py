@@ -21,7 +21,7 @@ def further(change: float = 0.0, std: float = 0.005, **moved: float):
     found = {}
     for i, name in enumerate(("alexnet", "vit_8", "convnext", "resnet18")):
         scores = 0.7 + noise(i, 0.1)
-        sizes = {size: {"mean": scores + change * (size == 128) + noise(size + i, 1e-4),
+        sizes = {size: {"mean": scores + change * {128: 1, 512: 0.4, 1024: 0}[size] + noise(size + i, 1e-4),
                         "std": np.full(CALLS, std * (1 + 0.05 * i))} for size in (128, 512, 1024)}  # fmt: skip
         shift = dict.fromkeys(("digits", "photographs", "shuffled", "noise"), 0.0) | moved
         pictures = {
