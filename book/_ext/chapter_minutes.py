@@ -1,8 +1,8 @@
 """Sphinx extension: how long a chapter takes, counted while the book is built.
 
 In a notebook the line on its run time points to the introduction. On the page it says how long reading, the exercises
-and a run take: 100 words a minute and a minute a figure outside solutions, the minutes that the exercises state,
-and the seconds that ``.ci/execute.py`` measured last.
+and a run take: 100 words a minute and a minute a figure or table outside solutions and folded cells, the minutes that
+the exercises state, and the seconds that ``.ci/execute.py`` measured last.
 """
 
 import csv
@@ -14,7 +14,7 @@ from plain_markdown import kind_and_label
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-WORDS_A_MINUTE, MINUTES_A_FIGURE = 100, 1
+WORDS_A_MINUTE, MINUTES_TO_LOOK = 100, 1
 PLACE = re.compile(r"\*\*Run time:\*\* in the table of the \[introduction\]\([^)]*\)\.")
 PICTURES = {"image/png", "application/vnd.jupyter.widget-view+json"}
 
@@ -25,13 +25,24 @@ def words(text: str) -> int:
     return len(re.findall(r"\w[\w'’-]*", re.sub(r"\]\([^)]*\)", " ", text)))
 
 
+def to_look_at(output: dict) -> bool:
+    """Whether an output is a picture or a table."""
+    data = output.get("data", {})
+    return bool(PICTURES & set(data)) or "<table" in "".join(data.get("text/html", ""))
+
+
 def minutes(cells: list[dict]) -> tuple[int, int]:
     """Minutes to read a notebook without its solutions, and to solve its exercises as they state it."""
     shown = [cell for cell in cells if kind_and_label(cell)[0] != "solution"]
     texts = ["".join(cell["source"]) for cell in shown if cell["cell_type"] == "markdown"]
-    figures = sum(bool(PICTURES & set(output.get("data", {}))) for cell in shown for output in cell.get("outputs", []))
+    looks = sum(
+        to_look_at(output)
+        for cell in shown
+        if "hide-cell" not in cell["metadata"].get("tags", [])
+        for output in cell.get("outputs", [])
+    )
     exercises = sum(int(number) for text in texts for number in re.findall(r"\*.*?of 5, (\d+) minutes\.\*", text))
-    return round(sum(map(words, texts)) / WORDS_A_MINUTE + MINUTES_A_FIGURE * figures), exercises
+    return round(sum(map(words, texts)) / WORDS_A_MINUTE + MINUTES_TO_LOOK * looks), exercises
 
 
 def seconds(folder: Path) -> dict[str, str]:

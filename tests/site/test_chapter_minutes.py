@@ -5,7 +5,7 @@ import re
 
 import chapter_minutes
 import pytest
-from test_notebooks import EXERCISE, NOTEBOOKS, ROOT, SOLUTION, markdown, planted
+from test_notebooks import EXERCISE, NOTEBOOKS, ROOT, SOLUTION, markdown, output, planted
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,14 @@ def test_solutions_are_not_read_and_exercises_count_what_they_state():
     assert chapter_minutes.minutes([*base, markdown(long), EXERCISE])[0] == 16
     with_solution = [*base, EXERCISE, SOLUTION, markdown(long, "solution:half"), EXERCISE | {"id": "twice"}]
     assert chapter_minutes.minutes(with_solution) == (1, 10)
+
+
+def test_a_table_takes_as_long_as_a_figure_and_a_folded_cell_none():
+    table = output({"text/html": ["<table>", "</table>"]})
+    assert chapter_minutes.minutes(planted(outputs=[table, table])["cells"])[0] == 2
+    assert chapter_minutes.minutes(planted(outputs=[output({"text/html": "<p>"})])["cells"])[0] == 0
+    folded = planted(outputs=[table], metadata={"tags": ["hide-cell"]})
+    assert chapter_minutes.minutes(folded["cells"])[0] == 0
 
 
 @pytest.mark.parametrize("page", NOTEBOOKS)
