@@ -418,6 +418,9 @@ def test_networks_of_text_side_by_side(tmp_path):
     text_folder(tmp_path / "moved" / "GPT2Model", "GPT2Model", seed=1)
     (failure,) = run_suite([names[1].replace("nets", "moved")], out, **options)
     assert "weights.sha256" in failure.reason
+    (tmp_path / "lines.txt").write_text(SENTENCES.replace("cat", "dog"))
+    (failure,) = run_suite([names[0].replace("nets", "moved")], out, **options)
+    assert "dataset.sha256" in failure.reason
 
 
 def test_data_that_a_network_cannot_take_ends_the_suite(tmp_path):

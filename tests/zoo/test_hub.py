@@ -281,10 +281,15 @@ def test_networks_that_take_something_else_are_refused(tmp_path, config, words):
 def test_transformers_speaks_as_before_afterwards(tmp_path, capfd):
     folder, log = text_folder(tmp_path / "tiny", "BertForMaskedLM"), transformers.utils.logging
     capfd.readouterr()
-    before = log.get_verbosity(), log.is_progress_bar_enabled()
-    load_model(f"hf:{folder}")
-    assert capfd.readouterr() == ("", "")
-    assert (log.get_verbosity(), log.is_progress_bar_enabled()) == before and before[1]
+    level = log.get_verbosity()
+    log.set_verbosity_warning()
+    log.enable_progress_bar()
+    try:
+        load_model(f"hf:{folder}")
+        assert capfd.readouterr() == ("", "")
+        assert (log.get_verbosity(), log.is_progress_bar_enabled()) == (log.WARNING, True)
+    finally:
+        log.set_verbosity(level)
     assert HUBS["hf"] is HuggingFace
 
 
