@@ -73,7 +73,7 @@ def test_a_measure_that_copies_the_score_is_found(share, verdict):
 @pytest.mark.parametrize("seed", range(3))
 def test_families_that_are_close_and_families_of_chance(seed):
     def close(name: str, s: int) -> np.ndarray:
-        return level(relations.FAMILIES[[name.startswith(f) for f in relations.FAMILIES].index(True)]) + noise(name, s)
+        return level(relations.KIN[[name.startswith(f) for f in relations.KIN].index(True)]) + noise(name, s)
 
     (claim,) = relations.family_claims(decade(close))
     assert claim.verdict == "agrees"

@@ -22,7 +22,7 @@ from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, leaving_out, student_interval
 
 __all__ = [
-    "FAMILIES", "accuracy_claims", "accuracy_table", "family_claims", "family_distances", "measure_correlations",
+    "KIN", "accuracy_claims", "accuracy_table", "family_claims", "family_distances", "measure_correlations",
     "other_measure_claims", "permutation_share",
 ]  # fmt: skip
 
@@ -34,7 +34,7 @@ STATISTICS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 SIZES = ("parameters", "calls")
 #: Which networks are of one kind: how their names begin.
-FAMILIES = (
+KIN = (
     "alexnet", "vgg", "googlenet", "inception", "resnet", "densenet", "mobilenet", "mnasnet", "efficientnet", "vit",
     "swin", "convnext",
 )  # fmt: skip
@@ -121,7 +121,7 @@ def family_distances(decade: Decade) -> tuple[list[str], np.ndarray]:
 
 
 def _family(name: str) -> str:
-    return next(family for family in FAMILIES if name.startswith(family))
+    return next(family for family in KIN if name.startswith(family))
 
 
 def permutation_share(table: np.ndarray, labels: Sequence[str], draws: int = 2000, seed: int = 0) -> Interval:
