@@ -51,7 +51,7 @@ def check_fool(function: Any) -> None:
 def check_bootstrap(values: Any, interval: Any) -> None:
     """Is ``interval`` (low, high) that of the bootstrap of two values?"""
     ends, values = (np.asarray(each, dtype=np.float64).ravel() for each in (interval, values))
-    right = len(ends) == 2 and np.allclose(ends, [values.min(), values.max()], atol=1e-6)
+    right = len(ends) == 2 and np.allclose(ends, [values.min(), values.max()], rtol=0, atol=0.1)
     hint = "list all means that a resample of two networks can have. How often does each come up?"
     report("symmetries-two", right, f"{values.min():.1f} to {values.max():.1f}, the two networks themselves.", hint)
 

@@ -1,12 +1,10 @@
 """The paper's small statements about intertwiners as computations that can fail.
 
 Source: Godfrey, Brown, Emerson, Kvinge, "On the Symmetries of Deep Learning Models and their Internal
-Representations", NeurIPS 2022, theorem 3.3, lemmas 3.1, E.7 and E.12, and appendix E.7.
+Representations", NeurIPS 2022, theorem 3.3, lemmas 3.1, E.7 and E.12.
 """
 
 from __future__ import annotations
-
-import math
 
 import torch
 from torch import Tensor
@@ -17,7 +15,7 @@ from affscore_book.kit.draws import random_rotation
 from affscore_book.symmetries.groups import Monomial
 from affscore_book.symmetries.table import defect
 
-__all__ = ["distinct_rays", "keeps_axes", "passes", "ranked_first", "sample_kinds", "slope_gap", "unit_values"]
+__all__ = ["distinct_rays", "keeps_axes", "passes", "sample_kinds", "slope_gap", "unit_values"]
 
 
 def sample_kinds(n: int, seed: int) -> dict[str, Tensor]:
@@ -132,18 +130,3 @@ def slope_gap(function: str | ActivationFunction | Function, a: Tensor, b: Tenso
     left, right = slope(x @ a.T)[:, :, None] * a, b * slope(x)[:, None, :]
     scale = (left.abs() + right.abs()).max()
     return float((left - right).abs().max() / scale) if scale else 0.0
-
-
-def ranked_first(n: int, rank: int = 1) -> float:
-    """How many positive values an entry needs before matrices (n, n) of a rank outnumber G_ReLU (appendix E.7).
-
-    With q positive values an entry, G_ReLU has about n! q^n matrices, n! for the orders, and there are about
-    (2 q)^(2 n r - r^2) of rank r: the first are fewer once q passes the number returned.
-
-    >>> round(ranked_first(64), 1)
-    6.4
-    """
-    whole("n", n, 2)
-    whole("rank", rank, 1)
-    dimensions = 2 * n * rank - rank**2
-    return math.exp((math.lgamma(n + 1) - dimensions * math.log(2)) / (dimensions - n))
