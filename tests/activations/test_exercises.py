@@ -2,13 +2,12 @@
 
 import math
 
-import numpy as np
 import torch
 from scipy.optimize import brentq
 
-from affscore import affinity_score
 from affscore_book.activations import exercises
 from affscore_book.activations.laws import score_curve
+from affscore_book.activations.sweeps import sample_score
 
 
 def check(capsys, call):
@@ -30,9 +29,8 @@ def test_exercises_accept_right_answers_only(capsys):
         assert check(capsys, lambda f=right: exercises.check_graph(f))
     for wrong in (torch.relu, torch.nn.Softshrink(0.2), torch.nn.Identity(), torch.zeros_like):
         assert not check(capsys, lambda f=wrong: exercises.check_graph(f))
-    inputs, outputs = np.random.default_rng(5).normal(size=(2, 1000, 300))
-    assert check(capsys, lambda: exercises.check_null(affinity_score(inputs, outputs).item()))
-    assert not check(
-        capsys, lambda: exercises.check_null(affinity_score(inputs, outputs, covariance="empirical").item())
-    )
-    assert not any(check(capsys, lambda n=null: exercises.check_null(n)) for null in (0.0, 0.08, math.nan))
+    fall = lambda x: -torch.nn.functional.mish(x)  # noqa: E731
+    own = sample_score(torch.nn.functional.mish, -3.0, 0.25, n=1000, d=300)
+    for right in (sample_score(fall, -3.0, 0.25, n=1000, d=300, seed=3), score_curve("mish", -3.0, 0.25).item(), 0.95):
+        assert check(capsys, lambda n=right: exercises.check_fall(n))
+    assert not any(check(capsys, lambda n=wrong: exercises.check_fall(n)) for wrong in (own, 0.0, 1.0, 0.9, math.nan))

@@ -41,6 +41,25 @@ def test_pooling_keeps_the_score_of_many_channels_only():
     assert pooled_score("relu", channels=1, positions=8, pool=8, n=200) > flat + 0.2
 
 
+def test_pooling_smooths_positions_that_have_much_in_common():
+    """Each position is standard normal still, and the average is that of ReLU smoothed by the positions' own parts."""
+    sizes = {"channels": 16, "positions": 16, "n": 1000, "common": 0.5}
+    flat, pooled = (pooled_score("relu", pool=pool, **sizes) for pool in (1, 16))
+    own = 0.5**0.5
+    smooth = score_curve(lambda x: own * torch.special.ndtr(x / own) * (x / own) + own * _density(x / own), 0.0, own)
+    assert flat == pytest.approx(score_curve("relu", 0.0).item(), abs=0.03)
+    assert pooled == pytest.approx(smooth.item(), abs=0.03) and smooth > flat + 0.05
+    # What all positions share entirely is what one position has.
+    alone, shared = (pooled_score("relu", channels=32, positions=4, pool=p, n=200, common=1.0) for p in (4, 2))
+    assert alone == pytest.approx(shared, abs=0.03)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        pooled_score("relu", channels=2, positions=2, pool=1, n=9, common=1.5)
+
+
+def _density(z):
+    return torch.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+
+
 @pytest.mark.parametrize("name", ["relu", "hardswish"])
 def test_the_stored_sweep_can_be_recomputed(name):
     sweep = load_sweep(STORED)

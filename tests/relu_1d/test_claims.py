@@ -17,6 +17,13 @@ def test_the_denominator_makes_most_of_the_asymmetry_of_relu():
     assert 1 < claims.numerator_ratio() < math.sqrt(2)
 
 
+def test_ranges_with_inputs_on_both_sides_have_like_numerators():
+    """The factor falls as both sides fill, and at a fifth it is that of the range [-1, 4] by hand."""
+    by_hand = (uniform_input(-4.0, 1.0).w2 / uniform_input(-1.0, 4.0).w2).item()
+    assert claims.numerator_ratio(0.2) == pytest.approx(max(by_hand, 1 / by_hand), rel=1e-9)
+    assert claims.numerator_ratio(0.4) < claims.numerator_ratio(0.2) < claims.numerator_ratio()
+
+
 def test_the_share_is_that_of_two_ranges_by_hand():
     """One of the ranges, from its four numbers."""
     here, mirrored = uniform_input(-0.01, 4.99), uniform_input(-4.99, 0.01)

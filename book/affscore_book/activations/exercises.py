@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
+import torch
 from torch import Tensor
 
-from affscore import affinity_score
 from affscore_book.activations.laws import score_curve
 from affscore_book.activations.sweeps import sample_score
 from affscore_book.kit.checks import report
@@ -44,9 +43,12 @@ def check_graph(activation: Callable[[Tensor], Tensor]) -> None:
     report("act-graph", right_answer, "only inputs on a kink see it.", f"{found}.")
 
 
-def check_null(score: float) -> None:
-    """Is ``score`` that of 1000 points in 300 dimensions for independent outputs, both standard normal?"""
-    inputs, outputs = np.random.default_rng(0).normal(size=(2, 1000, 300))
-    if not abs(score - affinity_score(inputs, outputs).item()) < 5e-3:
-        return report("act-null", False, "", "draw two samples of shape (1000, 300), and score them.")
-    report("act-null", True, "it is the score of two clouds that have nothing to do with each other.", "")
+def check_fall(score: float) -> None:
+    """Is ``score`` that of -Mish in 300 dimensions for inputs from N(-3, 0.25^2), to two digits?"""
+    mish = torch.nn.functional.mish
+    own, negated = (sample_score(f, -3.0, 0.25, n=1000, d=300) for f in (mish, lambda x: -mish(x)))
+    if abs(score - own) < 1e-2:
+        return report("act-fall", False, "", "that is Mish's own score: the outputs still fall.")
+    if not abs(score - negated) < 1e-2:
+        return report("act-fall", False, "", "which factor turns a fall into a rise, and bends nothing?")
+    report("act-fall", True, "Mish is nearly straight there, but it falls.", "")

@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore.score import affinity_score
 from affscore_book.activations.catalogue import CATALOGUE, AnyActivation, lookup
-from affscore_book.activations.laws import Summary, polynomial_score, score_curve
+from affscore_book.activations.laws import Summary, score_curve
 from affscore_book.activations.sweeps import Sweep, pooled_score, sample_score
 
 __all__ = [
-    "plot_boxes", "plot_curves", "plot_dimensions", "plot_inputs", "plot_moving_range", "plot_polynomials",
+    "plot_boxes", "plot_curves", "plot_dimensions", "plot_inputs", "plot_moving_range",
     "plot_pooling", "plot_rounding", "plot_shapes", "plot_shrinkage", "plot_summaries", "plot_zoo",
 ]  # fmt: skip
 
@@ -114,21 +114,6 @@ def plot_shapes(names: Sequence[str], mean: float) -> None:
         axes.semilogx(stds, scores, color=colour, linestyle=dash, label=lookup(name).title)
     axes.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
     axes.set_xlabel(f"standard deviation of a normal input with mean {mean:g}")
-    _score_axis(axes)
-    axes.legend()
-
-
-@styled
-def plot_polynomials(theirs: dict[int, float], n: int, seed: int) -> None:
-    """Figure 2C: x^k for X uniform on (-1, 1): the formula, samples of n points, and the slides' numbers."""
-    degrees = np.arange(1, 44)
-    x = torch.from_numpy(np.random.default_rng(seed).uniform(-1, 1, n))
-    samples = [affinity_score(x, x**k, covariance="empirical").item() for k in theirs]
-    _, (axes,) = panels()
-    axes.plot(degrees, [polynomial_score(int(k)) for k in degrees], color=GREEN, label="formula")
-    axes.plot(list(theirs), samples, "o", color=BLUE, markersize=9, label=f"sample of {n}")
-    axes.plot(list(theirs), list(theirs.values()), "x", color=VERMILION, markersize=10, mew=3, label="slides")
-    axes.set_xlabel("degree k")
     _score_axis(axes)
     axes.legend()
 

@@ -42,19 +42,27 @@ def sample_score(
     return affinity_score(x, lookup(activation)(x), covariance=covariance).item()
 
 
-def pooled_score(activation: AnyActivation, *, channels: int, positions: int, pool: int, n: int) -> float:
+def pooled_score(
+    activation: AnyActivation, *, channels: int, positions: int, pool: int, n: int, common: float = 0.0
+) -> float:
     """The score of feature maps after averaging input and output over groups of ``pool`` positions (Figure 9, top).
 
-    A feature map has ``channels`` x ``positions`` independent standard normal inputs. Each row of the sample is one
-    map, with ``channels * positions / pool`` entries. ``pool = 1`` is the flattened map, ``pool = positions`` one
-    number for each channel. Raises ValueError if ``pool`` does not divide ``positions``, or a size or name is wrong.
+    A feature map has ``channels`` x ``positions`` standard normal inputs. The channels are independent; the positions
+    of a channel have the share ``common`` of their variance in common. Each row of the sample is one map, with
+    ``channels * positions / pool`` entries. ``pool = 1`` is the flattened map, ``pool = positions`` one number for each
+    channel. Raises ValueError if ``pool`` does not divide ``positions``, ``common`` is not between 0 and 1, or a
+    size or name is wrong.
 
     >>> round(pooled_score("relu", channels=32, positions=4, pool=4, n=100), 1)
     0.6
     """
     if pool < 1 or positions % pool:
         raise ValueError(f"pool is {pool}; it should divide positions = {positions}.")
-    x = _normal(0.0, 1.0, (n, channels * positions // pool, pool), seed=0)
+    if not 0 <= common <= 1:
+        raise ValueError(f"common is {common}; it should be between 0 and 1.")
+    x = (1 - common) ** 0.5 * _normal(0.0, 1.0, (n, channels, positions), seed=0)
+    x = x + common**0.5 * _normal(0.0, 1.0, (n, channels, 1), seed=1)
+    x = x.reshape(n, -1, pool)
     y = lookup(activation)(x)
     return affinity_score(x.mean(dim=2), y.mean(dim=2)).item()
 

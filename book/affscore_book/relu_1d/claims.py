@@ -18,16 +18,25 @@ __all__ = ["denominator_share", "figure_3", "numerator_ratio"]
 RANGE_WIDTH = 5.0  # inputs are uniform on [-a, -a + 5]
 
 
+def _starts() -> Tensor:
+    """The a of the ranges [-a, 5 - a]: below half the width, so that the mirror image is another range."""
+    return torch.linspace(0.01, 2.49, 249, dtype=torch.float64)
+
+
 def _logs() -> tuple[Tensor, Tensor]:
-    """Logarithms of numerator and denominator for a range over those of its mirror image; a below half the width."""
-    a = torch.linspace(0.01, 2.49, 249, dtype=torch.float64)
+    """Logarithms of numerator and denominator for a range over those of its mirror image."""
+    a = _starts()
     here, mirrored = uniform_input(-a, RANGE_WIDTH - a), uniform_input(a - RANGE_WIDTH, a)
     return (here.w2 / mirrored.w2).log(), (here.bound / mirrored.bound).log()
 
 
-def numerator_ratio() -> float:
-    """The largest factor between the numerators of a range and of its mirror image; below the root of 2."""
-    return math.exp(_logs()[0].abs().max())
+def numerator_ratio(share: float = 0.0) -> float:
+    """The largest factor between the numerators of a range and of its mirror image; below the root of 2.
+
+    Only ranges with at least this ``share`` of their inputs on either side of the kink count.
+    """
+    counted = _starts() >= share * RANGE_WIDTH
+    return math.exp(_logs()[0][counted].abs().max())
 
 
 def denominator_share() -> float:

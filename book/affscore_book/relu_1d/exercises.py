@@ -43,6 +43,6 @@ def check_digits(distance: float) -> None:
     # The distance is proportional to 1 - slope; at slope 1 - 1e-3 it can be computed.
     exact = 1e-17 * gaussian_input(0.0, 1.0, "leaky_relu", slope=1 - 1e-3).deficit.item()
     if not abs(distance / exact - 1) < 1e-2:
-        hint = "E_c = (1 - c) E is far below A_c, which is\nnearly 1. So 1 - r^2 is E_c^2."
+        hint = "E_c = (1 - c) E is far below B_c, which is\nnearly 1. So 1 - r^2 is E_c^2."
         return report("relu-1d-digits", False, "", hint)
     report("relu-1d-digits", True, "no subtraction, no digit lost.", "")
