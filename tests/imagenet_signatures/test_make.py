@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -57,3 +58,26 @@ def test_the_script_measures_what_signature_measures(script, tmp_path, monkeypat
             np.testing.assert_allclose(values, other.companions[name], rtol=1e-3, atol=1e-3, err_msg=name)
     script.run(job, tmp_path)
     assert path.stat().st_mtime_ns == before and len(list(tmp_path.iterdir())) == 1
+
+
+def test_fewer_channels_are_channels_of_the_same_calls(script, tmp_path, monkeypatch):
+    """With more channels to keep than there are, nothing changes; with fewer, calls that are wider do."""
+    monkeypatch.setattr(script, "PART", 4)
+    monkeypatch.setattr(script, "BATCH", 8)
+    job = script.Job("mnasnet0_5", 0, "photographs", 8, (8,), calibrated=True)
+    for kept in (2000, 50):
+        monkeypatch.setattr(script, "KEPT", kept)
+        (tmp_path / str(kept)).mkdir()
+        script.run_channels(job, tmp_path / str(kept))
+        stored = json.loads((tmp_path / str(kept) / "mnasnet0_5.json").read_text())
+        for end in ("", "_twin"):
+            same = np.isclose(stored[f"spatial{end}"], stored[f"spatial{kept}{end}"], atol=2e-5)
+            assert same.all() if kept == 2000 else 0 < same.sum() < len(same)
+    wide = np.array([call.shape[0] > 50 for call in _calls(script, job)])
+    np.testing.assert_array_equal(np.isclose(stored["spatial"], stored["spatial50"], atol=2e-5), ~wide)
+
+
+def _calls(script, job):
+    net = load_model(job.network, weights="random", seed=0)
+    batches = load_dataset(job.data, preprocess=net.preprocess, batch_size=4, batches=1)
+    return signature(net.model, batches).calls

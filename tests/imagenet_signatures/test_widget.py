@@ -62,7 +62,7 @@ def test_the_text_says_what_each_pool_keeps_and_that_nothing_was_trained(signatu
     shown = pool_switch(tokens, tokens)
     for pool, kept in (("spatial", 3072), ("trailing", 50)):
         text = again(shown, pool=pool)._text()
-        assert "random weights" in text and f"the {pool} pool makes {kept} numbers of 50 x 3072" in text
+        assert "before training" in text and f"the {pool} pool makes {kept} numbers of 50 x 3072" in text
     assert shown.selected == "vit_b_32"
 
 

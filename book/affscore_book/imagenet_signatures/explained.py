@@ -20,7 +20,8 @@ from affscore_book.imagenet_signatures.finding import find, seeds
 from affscore_book.kit.statistics import Interval, over_pairs
 
 __all__ = [
-    "Comparison", "activation_modules", "comparisons", "family_gap", "medians", "scores", "share_table", "shares",
+    "Comparison", "activation_modules", "comparisons", "family_gap", "group_gap", "medians", "scores", "share_table",
+    "shares",
 ]  # fmt: skip
 
 Rows = Sequence[Sequence[float]] | np.ndarray
@@ -129,8 +130,13 @@ def family_gap(signatures: Mapping[str, Signature], family: str, level: float = 
     every = medians(signatures)
     own = every.pop(family)
     other = min((name for name in every if len(every[name]) > 1), key=lambda name: np.mean(every[name]))
-    found = stats.ttest_ind(own, every[other], equal_var=False).confidence_interval(level)
-    return other, Interval(float(np.mean(own) - np.mean(every[other])), float(found.low), float(found.high))
+    return other, group_gap(own, every[other], level)
+
+
+def group_gap(ones: Sequence[float], others: Sequence[float], level: float = 0.95) -> Interval:
+    """The difference of two means, one number a network, with Welch's interval."""
+    found = stats.ttest_ind(ones, others, equal_var=False).confidence_interval(level)
+    return Interval(float(np.mean(ones) - np.mean(others)), float(found.low), float(found.high))
 
 
 def activation_modules(name: str) -> int:

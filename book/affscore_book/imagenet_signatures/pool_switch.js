@@ -29,7 +29,7 @@ export function describe(state) {
   const network = chosen(state);
   if (!network) return "There is no network to show.";
   const { length } = scores(network, state.pool);
-  return `${network.name}, random weights: the median of ${length} calls. `
+  return `${network.name}, before training: the median of ${length} calls. `
     + `In its first call the ${state.pool} pool makes ${network.keeps[state.pool]} numbers of ${network.shape}.`;
 }
 

@@ -88,7 +88,7 @@ class PoolSwitch(ComputedWidget):
         if network is None:
             return "There is no network to show."
         return (
-            f"{network['name']}, random weights: the median of {len(_scores(network, self.pool))} calls. "
+            f"{network['name']}, before training: the median of {len(_scores(network, self.pool))} calls. "
             f"In its first call the {self.pool} pool makes {network['keeps'][self.pool]} numbers of {network['shape']}."
         )
 

@@ -20,22 +20,30 @@ Four kinds of weights, told apart by the file's name and by ``provenance["pretra
   ``calibrated0`` of these are the same networks before training.
 
 A file is called NETWORK.WEIGHTS.DATA.IMAGES_IN_A_BATCH.POOL.json.
+
+    python book/data/imagenet_signatures/make.py --channels --only vit_b_32,mnasnet0_5
+
+writes channels/NETWORK.json: the paper's architectures before training again, on the first batch, with all channels
+and with :data:`KEPT` of them drawn at random, and the linear twins of both.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from affscore import signature
+from affscore import affinity_score, signature
+from affscore.companions import linear_twin
 from affscore.pooling import POOLS
 from affscore.suite.architectures import facts
 from affscore.suite.suites import PAPER, SUITES
+from affscore.tracing import trace
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 from affscore_book.imagenet_signatures.finding import NORMALISED
@@ -53,6 +61,8 @@ LIGHT = ("alexnet", "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3", "re
 SMALL = ("myrtle", "resnet20", "plain20")
 SEEDS = range(4)
 SIZES = (128, 512, 1024)
+KEPT = 50  # channels drawn of a call; the trailing pool makes as many numbers of ViT-B/32
+DRAWS = 5  # of these channels, whose scores are averaged
 
 
 @dataclass(frozen=True)
@@ -147,6 +157,50 @@ def run(job: Job, out: Path) -> None:
     print(f"{job.stem}: {time.perf_counter() - start:.0f} s", flush=True)
 
 
+def run_channels(job: Job, out: Path) -> None:
+    """Scores of each call with all channels and with KEPT of them, by the spatial pool, and those of the twins."""
+    target = out / f"{job.network}.json"
+    if target.exists():
+        return
+    loaded = load_model(job.network, weights="random", seed=job.seed or 0)
+    parts = list(load_dataset("photographs", preprocess=loaded.preprocess, batch_size=PART, batches=job.images // PART))
+    if job.calibrated:
+        set_batch_norm(loaded.model, parts)
+    found: dict[str, list[float]] = {}
+    for pool in ("spatial", "trailing"):
+        seen = []
+        for part in parts[: BATCH // PART]:
+            with torch.no_grad(), trace(loaded.model, batch=PART, pool=pool) as traced:
+                loaded.model(part)
+            seen.append(traced.observations)
+        for at, of_call in enumerate(zip(*seen, strict=True)):
+            x, y = (torch.cat([getattr(each, side) for each in of_call]).double() for side in ("before", "after"))
+            _add(found, pool, _pair(x, y))
+            if pool == "spatial":
+                random = torch.Generator().manual_seed(at)
+                chosen = [torch.randperm(x.shape[1], generator=random)[:KEPT] for _ in range(DRAWS)]
+                drawn = torch.tensor([_pair(x[:, some], y[:, some]) for some in chosen])
+                _add(found, f"spatial{KEPT}", drawn.mean(dim=0).tolist())
+        if pool == "spatial" and all(each.call.channel_axis == 1 for each in seen[0]):
+            break
+    about = {"network": job.network, "images": BATCH, "channels": KEPT, "draws": DRAWS}
+    rounded = {
+        name: [None if value != value else round(value, 5) for value in values] for name, values in found.items()
+    }
+    target.write_text(json.dumps(about | rounded, indent=1) + "\n")
+    print(target.name, flush=True)
+
+
+def _pair(x: torch.Tensor, y: torch.Tensor) -> list[float]:
+    """The score of a call and that of its linear twin."""
+    return [affinity_score(x, other, covariance="ledoit_wolf").item() for other in (y, linear_twin(x, y))]
+
+
+def _add(found: dict[str, list[float]], name: str, pair: list[float]) -> None:
+    for key, value in zip((name, f"{name}_twin"), pair, strict=True):
+        found.setdefault(key, []).append(value)
+
+
 def run_small(kind: str, seed: int, out: Path) -> None:
     """A network of book/data/networks after training, and before it with batch norm set."""
     data = image_data("fashion-mnist")
@@ -206,6 +260,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the signatures")
     parser.add_argument("--only", help="names of networks, with commas")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--channels", action="store_true", help="scores with fewer channels, into channels/")
     parser.add_argument("--smoke", action="store_true", help="64 images of one job of each kind")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -213,6 +268,12 @@ def main() -> None:
     todo = SMOKE if arguments.smoke else jobs()
     if arguments.only:
         todo = [job for job in todo if job.network in arguments.only.split(",")]
+    if arguments.channels:
+        (arguments.out / "channels").mkdir(exist_ok=True)
+        for job in todo:
+            if job.network in PAPER:
+                run_channels(job, arguments.out / "channels")
+        return
     if not (arguments.only or arguments.smoke):
         for kind, seed in itertools.product(SMALL, SEEDS):
             run_small(kind, seed, arguments.out)
