@@ -99,8 +99,9 @@ def test_the_penalty_must_fall_after_the_third_activation(third, expected):
 
 @pytest.mark.parametrize(("inside", "expected"), [(0.0, "agrees"), (9.0, "disagrees")])
 @pytest.mark.parametrize(("left", "same"), [(18.0, "held"), (30.0, "failed"), (8.0, "failed")])
+@pytest.mark.parametrize(("end", "place"), [(5.0, "held"), (-5.0, "failed")])
 def test_inside_blocks_the_full_stitch_must_cost_less_than_g_relu_and_what_is_left_be_the_outside(
-    inside, expected, left, same
+    inside, expected, left, same, end, place
 ):
     costs = {"block2.relu1": 0.0, "block5.relu1": inside}  # outside, the full stitch may cost what it likes
 
@@ -112,13 +113,14 @@ def test_inside_blocks_the_full_stitch_must_cost_less_than_g_relu_and_what_is_le
     found = study(
         planted("resnet20", chosen, "full", lambda layer: costs.get(layer, 40.0), "learned"),
         planted("resnet20", chosen, "g_relu", lambda layer: 5.0, "learned"),
-        *(planted("resnet20", RESNET, stitch, points) for stitch in ("full", "g_relu")),
+        planted("resnet20", RESNET, "g_relu", points),
         planted("resnet20", within, "g_relu", lambda layer: left, "closed form, shortcut too"),
+        planted("resnet20", within, "g_relu", lambda layer: left + end, "closed form, block's end too"),
         planted("plain20", RESNET, "g_relu", lambda layer: left if inside_block(layer) else 20.0),
     )
     assert (
         verdicts(claims.blocks_more(found))
-        == ["agrees", expected, *["not run here"] * 2, same, same] + ["not run here"] * 2
+        == [expected, *["not run here"] * 2, same, same, place] + ["not run here"] * 2
     )
 
 
@@ -139,13 +141,20 @@ def test_the_share_of_the_shortcut_is_of_means_over_all_pairs_and_layers(spread)
 
 @pytest.mark.parametrize(("saved", "expected"), [(12.0, "held"), (2.0, "failed"), (-10.0, "failed")])
 @pytest.mark.parametrize(("gap", "agrees"), [(15.0, "agrees"), (-1.0, "disagrees")])
-def test_blocks_are_judged_by_their_gap_and_the_shortcut_by_what_it_saves(saved, expected, gap, agrees):
+@pytest.mark.parametrize(("full", "fully"), [(4.0, "agrees"), (-4.0, "disagrees")])
+@pytest.mark.parametrize(("chance", "matters"), [(3.0, "held"), (-3.0, "failed")])
+def test_blocks_are_judged_by_their_gaps_and_the_shortcut_by_what_it_saves_beyond_chance(
+    saved, expected, gap, agrees, full, fully, chance, matters
+):
     inside = [layer for layer in RESNET if inside_block(layer)]
+    left = 10 + gap - saved
     found = study(
         planted("resnet20", RESNET, "g_relu", lambda layer: 10 + gap * inside_block(layer)),
-        planted("resnet20", inside, "g_relu", lambda layer: 10 + gap - saved, "closed form, shortcut too"),
+        planted("resnet20", RESNET, "full", lambda layer: 10 + full * inside_block(layer)),
+        planted("resnet20", inside, "g_relu", lambda layer: left, "closed form, shortcut too"),
+        planted("resnet20", inside, "g_relu", lambda layer: left + chance, "closed form, shortcut at random"),
     )
-    assert verdicts(claims.blocks(found)) == [agrees, expected]
+    assert verdicts(claims.blocks(found)) == [agrees, fully, expected, matters]
 
 
 @pytest.mark.parametrize(("sign", "expected"), [(1, "held"), (-1, "failed")])

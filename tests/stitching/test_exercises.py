@@ -58,6 +58,7 @@ def saving(found):
         (points, (3, 7), "Not yet: on so few points full"),
         (points, (2, 8), "Not yet: on so few points g_relu"),
         (saving, (intervals(),), "Right: "),
+        (saving, ({"block5": (-6.5, 55.0), "block9": (6.4, 20.0)},), "Right: "),
         (saving, ({"block5": intervals()["block5"]},), "Not yet: block9: drop the row"),
         (saving, (intervals(quantile=1.96),), "Not yet: block5: the mean is right"),
         (saving, (intervals(factor=-1.0),), "Not yet: block5: drop the row"),

@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import nnls
 
 from affscore_book.stitching.maps import stitch_layer
-from affscore_book.stitching.moments import Moments, assignment, explained, hungarian, least_squares
+from affscore_book.stitching.moments import Moments, assignment, explained, hungarian, least_squares, scales
 
 
 def features(seed, n=40, inputs=5, outputs=6, side=3):
@@ -50,6 +50,15 @@ def test_assignment_is_the_best_of_all_permutations_with_the_best_scales(seed):
     for i in range(5):
         expected = nnls(a[:, [best[i]]], b[:, i])[0][0]
         assert scale[i].item() == pytest.approx(max(expected, 1e-6), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scales_are_the_best_for_any_permutation(seed):
+    x, y = features(seed, outputs=5)
+    permutation = torch.randperm(5, generator=torch.Generator().manual_seed(seed))
+    found = scales(Moments.of(x, y), permutation)
+    best = [nnls(rows(x)[:, [j]], rows(y)[:, i])[0][0] for i, j in enumerate(permutation.tolist())]
+    assert found.numpy() == pytest.approx(np.maximum(best, 1e-6), rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["full", "rank 1", "rank 4", "lasso", "g_relu"])

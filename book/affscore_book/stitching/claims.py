@@ -111,17 +111,30 @@ def search(study: StitchingStudy) -> list[Claim]:
 
 
 def blocks(study: StitchingStudy) -> list[Claim]:
-    """Closed-form G_ReLU stitches in ResNet20: what a block costs, and what a stitch for its shortcut saves."""
-    inside, outside = _parts(study)
-    ours = study.tables("resnet20", inside, "g_relu").mean(0)
-    both = study.tables("resnet20", inside, "g_relu", "closed form, shortcut too").mean(0)
-    gap = over_pairs(ours - study.tables("resnet20", outside, "g_relu").mean(0))
+    """Closed-form stitches in ResNet20: what a block costs, and what a second stitch, for its shortcut, saves."""
+    inside, _ = _parts(study)
+    ours, both, chance = (
+        study.tables("resnet20", inside, "g_relu", fit).mean(0)
+        for fit in ("closed form", "closed form, shortcut too", "closed form, shortcut at random")
+    )
     d3 = "Symmetries, appendix D.3"
+    own: dict[str, Any] = {"kind": "own", "seen": True}
     return [
-        _claim("G_ReLU, closed form: inside less outside, points", d3, "higher inside", gap, MORE),
+        _claim("G_ReLU, closed form: inside less outside, points", d3, "higher inside",
+               _inside(study, "resnet20", "g_relu"), MORE),
+        _claim("full, closed form: inside less outside, points", d3, "higher inside",
+               _inside(study, "resnet20", "full"), MORE),
         _claim("inside, saved by a stitched shortcut, points", "ours, of E.54", "at least 5", over_pairs(ours - both),
-               (5, INF), kind="own", seen=True),
+               (5, INF), **own),
+        _claim("shortcut: random channels less right ones, points", "ours, control", "more", over_pairs(chance - both),
+               MORE, **own),
     ]  # fmt: skip
+
+
+def _inside(study: StitchingStudy, kind: str, stitch: str, fit: str = "closed form") -> Interval:
+    """Points that a stitch costs inside blocks, fitted in some way, less those outside, in closed form."""
+    inside, outside = _parts(study)
+    return over_pairs(study.tables(kind, inside, stitch, fit).mean(0) - study.tables(kind, outside, stitch).mean(0))
 
 
 def shortcut_share(study: StitchingStudy, layers: list[str]) -> Interval:
@@ -138,7 +151,7 @@ def shortcut_share(study: StitchingStudy, layers: list[str]) -> Interval:
 
 
 def blocks_more(study: StitchingStudy) -> list[Claim]:
-    """ResNet20: learned stitches against each other, the full stitch, what remains, and no shortcuts."""
+    """ResNet20: learned stitches against each other, what remains, no shortcuts, and a second stitch elsewhere."""
     d3 = "Symmetries, appendix D.3"
     chosen = [layer for layer in study.settings["residual_layers"] if inside_block(layer)]
     less = {
@@ -147,21 +160,21 @@ def blocks_more(study: StitchingStudy) -> list[Claim]:
         for layer in chosen
     }  # fmt: skip
     layer = max(less, key=lambda name: less[name].mean)
-    inside, outside = _parts(study)
-
-    def gap(kind: str, stitch: str, fit: str = "closed form") -> Interval:
-        return over_pairs(study.tables(kind, inside, stitch, fit).mean(0) - study.tables(kind, outside, stitch).mean(0))
-
+    end, both = (
+        study.tables("resnet20", _parts(study)[0], "g_relu", f"closed form, {fit}").mean(0)
+        for fit in ("block's end too", "shortcut too")
+    )
     own: dict[str, Any] = {"kind": "own", "seen": True}
     return [
-        _claim("full, closed form: inside less outside, points", d3, "higher inside", gap("resnet20", "full"), MORE),
         _claim(f"inside: full less G_ReLU, most at {layer}, points", d3, "consistently lower", less[layer], (-INF, 0)),
         Claim("inside: ranks 1 and 2 less G_ReLU", d3, "consistently lower", None, None, needs=LOW_RANKS),
         Claim("outside: rank 1, and sometimes 2, less G_ReLU", d3, "higher", None, None, needs=LOW_RANKS),
         _claim("shortcut stitched: inside less outside, points", "ours, of E.54", "within 5",
-               gap("resnet20", "g_relu", "closed form, shortcut too"), (-5, 5), **own),
-        _claim("no shortcuts: inside less outside, points", "ours, control", "within 5", gap("plain20", "g_relu"),
-               (-5, 5), **own),
+               _inside(study, "resnet20", "g_relu", "closed form, shortcut too"), (-5, 5), **own),
+        _claim("no shortcuts: inside less outside, points", "ours, control", "within 5",
+               _inside(study, "plain20", "g_relu"), (-5, 5), **own),
+        _claim("second stitch: behind the block less shortcut, points", "ours, control", "more", over_pairs(end - both),
+               MORE, **own),
         Claim("ResNet18: penalties below those of ResNet20", "Symmetries, Figure 7", "lower", None, None,
               needs="trained ResNet18s of full width, on CIFAR-10"),
         Claim("vision transformer: G_ReLU is costly", "Symmetries, Figure 12", "large", None, None,

@@ -32,8 +32,8 @@ from affscore_book.kit.networks import activation_layers, load_network
 from affscore_book.kit.stored import open_results, store_results
 from affscore_book.kit.training import image_data
 from affscore_book.stitching.learning import accuracy_of, learn, reestimate
-from affscore_book.stitching.maps import Stitch, stitch_layer
-from affscore_book.stitching.moments import Moments
+from affscore_book.stitching.maps import MonomialStitch, Stitch, stitch_layer
+from affscore_book.stitching.moments import Moments, scales
 from affscore_book.stitching.stitched import Stitched, inside_block, layer_moments, layer_states
 from affscore_book.symmetries.action import act, sample_action
 
@@ -166,6 +166,40 @@ def closed(study: Study, one: str, other: str, kinds: list[str], skips: bool = F
     return study.measured(one, found())
 
 
+def controls(study: Study, one: str, other: str) -> list[Record]:
+    """Inside residual blocks, G_ReLU with two other second stitches of as many free numbers.
+
+    One is for the shortcut, with a random permutation and the best scales for it; the other stands behind the block,
+    after the addition, fitted in closed form to what arrives there.
+    """
+    generator = torch.Generator().manual_seed(int(one.rpartition("_")[2]))
+    layers = [layer for layer in activation_layers(study.network(one)) if inside_block(layer)]
+    images = study.train[0][: SETTINGS["images"]["moments"]]
+
+    def found() -> Iterator[Found]:
+        for layer in layers:
+            cut, end = Cut(study, one, other, layer), layer.replace("relu1", "relu2")
+            stitch = stitch_layer("g_relu", cut.start()).rounded()
+            permutation = torch.randperm(stitch.outputs, generator=generator)
+            skip = MonomialStitch(permutation, scales(cut.start("skip"), permutation))
+            yield cut.found(stitch, "g_relu", skip, fit="closed form, shortcut at random")
+            record, ways = cut.found(stitch, "g_relu", fit="closed form, block's end too")
+            stitched, some = ways["reestimated"], cut.states.take(slice(0, SETTINGS["images"]["reestimate"]))
+            ends = []
+            with torch.no_grad():
+                hook = stitched.top.block.relu2.register_forward_hook(
+                    lambda _, __, output, ends=ends: ends.append(output)
+                )
+                stitched(images)
+                hook.remove()
+            theirs = layer_states(study.network(other), [end], images)[end].value
+            behind = stitch_layer("g_relu", Moments.of(ends[0], theirs)).rounded()
+            stitched.top.after = nn.Sequential(behind, stitched.top.after)
+            yield record, {"reestimated": reestimate(stitched, some)}
+
+    return study.measured(one, found())
+
+
 def learned(study: Study, one: str, other: str, layers: list[str], kinds: list[str]) -> list[Record]:
     """Stitches learned on the task, from the closed form; in Myrtle CNNs G_ReLU also from noise."""
 
@@ -288,6 +322,8 @@ def tasks(study: Study, all_pairs: bool) -> Iterator[tuple[str, Callable[[], lis
     for part, function in (("alpha", alphas), ("lasso", lasso)):
         for pair in pairs("myrtle", CYCLE):
             yield task(part, function, pair)
+    for pair in pairs("resnet20", CYCLE):
+        yield task("control", controls, pair)
     if not all_pairs:
         return
     for slope in SLOPES:
