@@ -7,6 +7,7 @@ from torch import nn
 
 from affscore import signature
 from affscore_book.first_signature.tour import BINS, RANGE, inputs_of_calls, load_tour
+from affscore_book.first_signature.twins import load_twins
 from affscore_book.first_signature.widget import SignatureTour
 
 
@@ -40,6 +41,9 @@ def test_a_signature_of_another_network_is_refused():
 def test_the_stored_tour_is_complete():
     calls = load_tour("book/data")
     assert len(calls) == 33 and {len(call["heights"]) for call in calls} == {BINS}
+    twins = load_twins("book/data/first_signature/twins.json")
+    np.testing.assert_allclose([call["score"] for call in calls], twins["score"][0], atol=2e-4)
+    np.testing.assert_allclose([call["twin"] for call in calls], twins["twin"][0], atol=1e-4)
     widget = SignatureTour(calls=calls, call=33)
     assert widget.score() == calls[-1]["score"] and "the head: " in widget.fallback()
     assert np.isnan(SignatureTour(calls=calls, call=34).score())

@@ -1,4 +1,4 @@
-"""What the paper says of the EfficientNets' signatures, asked of their small relatives; and what training changes.
+"""What the paper says of the EfficientNets' signatures, and what training changes in those of a small relative.
 
 Source: Bouniot et al., "From Alexnet to Transformers", CVPR 2025, section 4.
 """
@@ -8,13 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import skew
 
 from affscore import Signature
 from affscore.suite.tables import Table
 from affscore_book.kit.claims import Claim, ClaimTable
 
-__all__ = ["before_and_after", "not_run", "skewness_table"]
+__all__ = ["before_and_after", "not_run"]
 
 
 def stored(folder: str | Path, size: int, kind: str, batch: int) -> Signature:
@@ -40,27 +39,6 @@ def before_and_after(folder: str | Path, untrained: Signature, trained: Signatur
             for pair in (*pairs, (untrained, trained))
         ]
     )
-
-
-def skewness_table(folder: str | Path) -> Table:
-    """Skewness of the scores of the three EfficientNet-Lites, trained and with random weights and batch norm set.
-
-    With all calls and without the first, and the median minus the middle of the range; crops in batches of 128.
-    """
-    rows = []
-    for weights, kind in (("trained", "imagenet"), ("random, batch norm set", "calibrated0")):
-        for size in range(3):
-            scores = stored(folder, size, kind, 128).mean
-            rows.append(
-                {
-                    "network": f"Lite {size}",
-                    "weights": weights,
-                    "skewness": float(skew(scores)),
-                    "without first call": float(skew(scores[1:])),
-                    "median − middle": float(np.median(scores) - (scores.min() + scores.max()) / 2),
-                }
-            )
-    return Table.from_rows(rows)
 
 
 def not_run() -> ClaimTable:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from affscore import Signature
+from affscore_book.first_signature.twins import load_twins
 from affscore_book.first_signature.zigzag import watched
 from affscore_book.kit.stored import read_results
 
@@ -69,6 +70,11 @@ def inputs_of_calls(model: nn.Module, parts: Iterable[Tensor], signature: Signat
 
 
 def load_tour(folder: str | Path) -> list[dict[str, Any]]:
-    """The rows that ``book/data/first_signature/tour.py`` stored; ``folder`` is the book's ``data``."""
-    path = Path(folder) / "first_signature" / "tour.json"
-    return read_results(path, lambda found: list(found["calls"]), "book/data/first_signature/tour.py")
+    """The rows that ``book/data/first_signature/tour.py`` stored, each with the score of its linear ``twin``.
+
+    ``folder`` is the book's ``data``.
+    """
+    here = Path(folder) / "first_signature"
+    rows = read_results(here / "tour.json", lambda found: list(found["calls"]), "book/data/first_signature/tour.py")
+    twins = load_twins(here / "twins.json")["twin"][0].round(4).tolist()
+    return [row | {"twin": twin} for row, twin in zip(rows, twins, strict=True)]

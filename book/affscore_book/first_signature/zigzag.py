@@ -138,21 +138,12 @@ def watched(model: nn.Module, see: Callable[[int, Tensor, Tensor], None]) -> Ite
             handle.remove()
 
 
-def measure_blocks(
+def pooled_calls(
     model: nn.Module, pairs: Sequence[tuple[int, bool, int, int]], parts: Sequence[Tensor], seed: int = 0
-) -> list[Block]:
-    """The blocks of a network whose activations are modules of class ReLU6.
+) -> list[tuple[tuple[float, float], list[tuple[Tensor, Tensor]]]]:
+    """Per pair the two shares that are cut, and pooled inputs and outputs: first, second, moved, control.
 
-    Parameters
-    ----------
-    model
-        In evaluation mode.
-    pairs
-        Those of :func:`pairs_of`; the two calls of a pair have the same channels in the same order.
-    parts
-        Tensors of shape (n, 3, h, w), together one batch.
-    seed
-        Of the control's permutations and of the values that shifts are read off.
+    Parameters are those of :func:`measure_blocks`.
     """
     generator = torch.Generator().manual_seed(seed)
     pooled: dict[int, list[tuple[Tensor, Tensor]]] = defaultdict(list)
@@ -187,17 +178,40 @@ def measure_blocks(
         for part in parts:
             run(part)
 
-    def score(rows: list[tuple[Tensor, Tensor]]) -> float:
+    def joined(rows: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         x, y = (torch.cat(side).double() for side in zip(*rows, strict=True))
-        return affinity_score(x, y).item()
+        return x, y
 
     return [
-        Block(
-            number, skip, (cut[first].mean().item(), cut[second].mean().item()),
-            (score(pooled[first]), score(pooled[second])), *map(score, moved[second]),
+        (
+            (cut[first].mean().item(), cut[second].mean().item()),
+            [joined(rows) for rows in (pooled[first], pooled[second], *moved[second])],
         )
-        for number, skip, first, second in pairs
-    ]  # fmt: skip
+        for _, _, first, second in pairs
+    ]
+
+
+def measure_blocks(
+    model: nn.Module, pairs: Sequence[tuple[int, bool, int, int]], parts: Sequence[Tensor], seed: int = 0
+) -> list[Block]:
+    """The blocks of a network whose activations are modules of class ReLU6.
+
+    Parameters
+    ----------
+    model
+        In evaluation mode.
+    pairs
+        Those of :func:`pairs_of`; the two calls of a pair have the same channels in the same order.
+    parts
+        Tensors of shape (n, 3, h, w), together one batch.
+    seed
+        Of the control's permutations and of the values that shifts are read off.
+    """
+    found = []
+    for (number, skip, _, _), (cut, calls) in zip(pairs, pooled_calls(model, pairs, parts, seed), strict=True):
+        first, second, moved, control = (affinity_score(*call).item() for call in calls)
+        found.append(Block(number, skip, cut, (first, second), moved, control))
+    return found
 
 
 def load_zigzag(path: str | Path) -> list[Zigzag]:

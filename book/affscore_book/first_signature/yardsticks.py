@@ -1,0 +1,60 @@
+"""The steps of the zigzag by three yardsticks: the score, its distance to the linear twin, and no shrinkage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from affscore.companions import linear_twin
+from affscore.score import affinity_score
+from affscore.suite.tables import Table
+from affscore_book.first_signature.zigzag import pooled_calls
+from affscore_book.kit.stored import read_results
+
+__all__ = ["load_yardsticks", "measure_yardsticks", "yardsticks_table"]
+
+YARDSTICKS = ("score", "score − twin", "score without shrinkage")
+
+
+def measure_yardsticks(
+    model: nn.Module, pairs: Sequence[tuple[int, bool, int, int]], parts: Sequence[Tensor], seed: int = 0
+) -> dict[str, list[list[float]]]:
+    """For each yardstick, a row for each pair: its first call, its second, that one moved, and the control.
+
+    Parameters are those of :func:`affscore_book.first_signature.zigzag.measure_blocks`.
+    """
+    found: dict[str, list[list[float]]] = {name: [] for name in YARDSTICKS}
+    for _, calls in pooled_calls(model, pairs, parts, seed):
+        scores = [affinity_score(*call).item() for call in calls]
+        twins = [affinity_score(x, linear_twin(x, y)).item() for x, y in calls]
+        plain = [affinity_score(*call, covariance="empirical").item() for call in calls]
+        gaps = [score - twin for score, twin in zip(scores, twins, strict=True)]
+        for name, row in zip(YARDSTICKS, (scores, gaps, plain), strict=True):
+            found[name].append(row)
+    return found
+
+
+def load_yardsticks(path: str | Path) -> dict[str, NDArray[np.float64]]:
+    """What ``book/data/first_signature/yardsticks.py`` stored: per yardstick (blocks, 4), the blocks with a skip.
+
+    Raises FileNotFoundError if there is no such file, and ValueError if it is not such a file.
+    """
+
+    def build(data: dict[str, Any]) -> dict[str, NDArray[np.float64]]:
+        return {name: np.array(data["blocks"][name], dtype=np.float64).reshape(-1, 4) for name in YARDSTICKS}
+
+    return read_results(path, build, "book/data/first_signature/yardsticks.py")
+
+
+def yardsticks_table(blocks: dict[str, NDArray[np.float64]]) -> Table:
+    """Mean step from the first call to the second, to the second moved, and to the control."""
+    steps = {name: (rows[:, 1:] - rows[:, :1]).mean(axis=0) for name, rows in blocks.items()}
+    names = ("step", "moved", "control")
+    return Table.from_rows(
+        [{"by": by, **dict(zip(names, row.tolist(), strict=True))} for by, row in steps.items()], digits=3
+    )
