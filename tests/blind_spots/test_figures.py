@@ -11,9 +11,8 @@ MANY = {name: [0, 1, 1] for name in "abcd"}
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda: figures.plot_gelbrich([1, 2], [1, 3], [True, False]),
         lambda: figures.plot_lines([1, 10], {"a": [0, 1], "b": [[0, 1], [1, 1]]}, "n"),
-        lambda: figures.plot_lines([1, 10, 100], MANY, "n", log=True, ticks=[1, 100], shaded={"dead": (1, 5)}),
+        lambda: figures.plot_lines([1, 10, 100], MANY, "n", log=True, ticks=[1, 100]),
         lambda: figures.plot_r2({"a": (0.5, 0.4)}),
     ],
 )

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 
-__all__ = ["plot_gelbrich", "plot_lines", "plot_r2"]
+__all__ = ["plot_lines", "plot_r2"]
 
 COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, INK)
 MARKS = ("o", "s", "^", "D", "v", "P")
@@ -25,11 +25,9 @@ def plot_lines(
     ylabel: str = "affinity score",
     *,
     log: bool = False,
-    marks: bool = True,
     ticks: Sequence[float] = (),
-    shaded: Mapping[str, tuple[float, float]] | None = None,
 ) -> None:
-    """One line for each curve, a labelled band for each shaded range.
+    """One line for each curve.
 
     A curve of shape (len(x), k) is drawn as its mean over k with a bar of one standard deviation.
     """
@@ -40,30 +38,15 @@ def plot_lines(
         if values.ndim == 2:
             axes.errorbar(x, values.mean(axis=1), values.std(axis=1), marker=mark, capsize=3, **options)
         else:
-            axes.plot(x, values, marker=mark if marks else "", **options)
+            axes.plot(x, values, marker=mark, **options)
     axes.set(xscale="log" if log else "linear", ylim=(-0.05, 1.05), xlabel=xlabel, ylabel=ylabel)
     if ticks:
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
-    for name, (start, stop) in (shaded or {}).items():
-        axes.axvspan(start, stop, color=INK, alpha=0.15)
-        axes.text((start + stop) / 2, 0.5, name, ha="center", fontsize=14)
     if len(curves) > 3:
         axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     elif len(curves) > 1:
         axes.legend(frameon=True)
-
-
-@styled
-def plot_gelbrich(lower: ArrayLike, exact: ArrayLike, affine: ArrayLike) -> None:
-    """How far W2 of the clouds exceeds that of the normal approximations; ``affine`` marks PSD-affine pairs."""
-    lower, exact, affine = np.asarray(lower), np.asarray(exact), np.asarray(affine, dtype=bool)
-    axes = panels(height=4.6)[1][0]
-    axes.axhline(0, color=INK, linewidth=1.5)
-    axes.plot(lower[~affine], (exact - lower)[~affine], "o", color=BLUE, markersize=6, label="any two laws")
-    axes.plot(lower[affine], (exact - lower)[affine], "s", color=VERMILION, markersize=7, label="PSD-affine pair")
-    axes.set(xlabel=r"$W_2$ of the normal approximations", ylabel=r"$W_2$ of the clouds minus that")
-    axes.legend(loc="upper right", frameon=True)
 
 
 @styled

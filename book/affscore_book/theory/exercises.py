@@ -12,6 +12,8 @@ from affscore.score import affine_map, affinity_score, shrinkage
 from affscore_book.kit.checks import report
 from affscore_book.theory.finite import layer_inputs
 
+TOLERANCE = 0.006  # two digits suffice
+
 
 def check_by_hand(score: float, x: Any, y: Any) -> None:
     """Is ``score`` the affinity score of the inputs ``x`` and the outputs ``y``, each of shape (n,)?"""
@@ -19,14 +21,14 @@ def check_by_hand(score: float, x: Any, y: Any) -> None:
     r = 1 - (1 - right) ** 2
     paired = 1 - math.sqrt(1 - np.corrcoef(x, y)[0, 1])
     hint = f"{score:.3f} is not 1 - sqrt(1 - r) with the correlation r of sorted inputs and sorted outputs."
-    if abs(score - paired) < 2e-3:
+    if abs(score - paired) < TOLERANCE:
         hint = "you took the correlation of the pairs; sort the outputs first."
-    elif abs(score - r) < 2e-3:
+    elif abs(score - r) < TOLERANCE:
         hint = "that is r; the score is 1 - sqrt(1 - r)."
     praise = (
         f"{right:.2f}, and yet the line is folded: a high score says that the clouds fit, not that the map is affine."
     )
-    report("theory-hand", abs(score - right) < 2e-3, praise, hint)
+    report("theory-hand", abs(score - right) < TOLERANCE, praise, hint)
 
 
 def check_matrix(matrix: Any, s_x: Any, s_y: Any) -> None:
@@ -35,9 +37,7 @@ def check_matrix(matrix: Any, s_x: Any, s_y: Any) -> None:
     if a.shape != s_x.shape:
         return report("theory-matrix", False, "", f"the matrix has shape {a.shape}; it should be {s_x.shape}.")
     if not np.allclose(a, a.T, atol=1e-8 * abs(a).max()):
-        return report(
-            "theory-matrix", False, "", "the matrix is not symmetric, so it is not the gradient of a convex function."
-        )
+        return report("theory-matrix", False, "", "the matrix is not symmetric, as A is in both forms.")
     if np.linalg.eigvalsh(a).min() < -1e-8 * abs(a).max():
         return report("theory-matrix", False, "", "the matrix has a negative eigenvalue: it turns something over.")
     carried = bool(np.allclose(a @ s_x @ a, s_y, atol=1e-6 * abs(s_y).max()))
@@ -45,7 +45,7 @@ def check_matrix(matrix: Any, s_x: Any, s_y: Any) -> None:
         "theory-matrix",
         carried,
         "it is symmetric, PSD, and carries one covariance to the other.",
-        "A S_X A is not S_Y.",
+        "A cov_x A is not cov_y.",
     )
 
 
@@ -74,11 +74,11 @@ def check_share(share: float, x: Any, y: Any) -> None:
     whole = affinity_score(x, affine_map(x, y)(x)).item()
     right = (1 - twin) / (1 - plain)
     hint = f"{share:.3f} is not the twin's share. Give each channel of x the mean and the variance of that of y."
-    if abs(share - (1 - right)) < 2e-3:
+    if abs(share - (1 - right)) < TOLERANCE:
         hint = "that is what the twin does not lack; the question was the other part."
-    elif abs(share - (1 - whole) / (1 - plain)) < 2e-3:
+    elif abs(share - (1 - whole) / (1 - plain)) < TOLERANCE:
         hint = "that is T(x), a map between all channels; the twin moves and scales each channel by itself."
-    elif abs(share) < 2e-3:
+    elif abs(share) < TOLERANCE:
         hint = "without shrinkage the twin lacks nothing; with it, it does."
     praise = f"the layer scores {plain:.2f}, a layer of straight lines {twin:.2f}."
-    report("theory-twin", abs(share - right) < 2e-3, praise, hint)
+    report("theory-twin", abs(share - right) < TOLERANCE, praise, hint)
