@@ -8,6 +8,8 @@ import torch
 
 from affscore_book.kit.statistics import student_interval
 from affscore_book.similarity import exercises
+from affscore_book.similarity.concepts import Concepts
+from affscore_book.similarity.dissection import Dissection
 from affscore_book.similarity.procrustes import procrustes
 
 
@@ -71,6 +73,23 @@ def test_other_exercises(capsys):
     for y, said in ((one**2, "Right"), (one.abs(), "Right"), (one**3, "linear CKA is"), (noise, "Laplace kernel is")):
         exercises.check_dependent(one, y)
         assert said in capsys.readouterr().out
-    for share, right in ((0.125, True), (0.04, False), (8.0, False)):
-        exercises.check_largest_share(share)
-        assert capsys.readouterr().out.startswith("Right: " if right else "Not yet: ")
+
+
+def test_units_without_a_category(capsys):
+    masks = torch.zeros(1, 3, 2, 2, dtype=torch.bool)
+    concepts = Concepts(torch.zeros(1, 1, 2, 2, dtype=torch.uint8), masks, tuple("abc"), ("object", "edge", "object"))
+    iou = np.array([[0.5, 0.0, 0.0], [0.0, 0.1, 0.2], [0.03, 0.3, 0.04], [0.0, 0.01, 0.0]])
+    found = Dissection(iou, (), 0.04, concepts.names)
+    cases = (
+        ({"object": 2, "edge": 2}, "Right: 2 of 4 units without 'object'"),
+        ({"object": 2, "edge": 2, "part": 7}, "Right"),
+        ({"object": 2, "edge": 3}, "without 'edge' another number"),
+        ({"edge": 2}, "no number for 'object'"),
+        ({}, "no number for 'object', 'edge'"),
+    )
+    for counts, said in cases:
+        exercises.check_left_out(found, concepts, counts)
+        assert said in capsys.readouterr().out
+    found = Dissection(np.vstack([iou, [[0.0, 0.2, 0.0]]]), (), 0.04, concepts.names)
+    exercises.check_left_out(found, concepts, {"object": 2, "edge": 3})
+    assert "what each category finds alone" in capsys.readouterr().out

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from affscore_book.kit.checks import report
 from affscore_book.kit.statistics import over_pairs, student_interval
+from affscore_book.similarity.concepts import Concepts
+from affscore_book.similarity.dissection import Dissection
 from affscore_book.similarity.kernels import cka
 from affscore_book.similarity.procrustes import procrustes
 
@@ -71,11 +73,18 @@ def check_dependent(x: Any, y: Any) -> None:
     report("similarity-dependent", not hint, "uncorrelated, and yet one is a function of the other.", hint)
 
 
-def check_largest_share(share: float) -> None:
-    """Is ``share`` the largest part of all pixels that a concept may cover and still be found at the usual cuts?"""
-    report(
-        "similarity-share",
-        abs(share - 0.005 / 0.04) < 1e-3,
-        "a unit is active on 0.5 % of the pixels, so the intersection is no more than that.",
-        "if all active pixels lie in the concept, the intersection is 0.5 % of all pixels. And the union?",
-    )
+def check_left_out(found: Dissection, concepts: Concepts, counts: dict[str, int]) -> None:
+    """Does ``counts`` say how many units are interpretable without each category of concepts?"""
+    categories = np.array(concepts.categories)
+    best = {left: found.iou[:, categories != left].max(1) for left in concepts.categories}
+    ours = {left: int((values > found.threshold).sum()) for left, values in best.items()}
+    alone = {kind: int((found.iou[:, categories == kind].max(1) > found.threshold).sum()) for kind in ours}
+    hint = ""
+    if missing := [kind for kind in ours if kind not in counts]:
+        hint = f"there is no number for {', '.join(map(repr, missing))}."
+    elif wrong := [kind for kind in ours if counts[kind] != ours[kind]]:
+        hint = f"without {wrong[0]!r} another number of units is above {found.threshold}. Take the best of the rest."
+        if all(counts[kind] == alone[kind] for kind in ours):
+            hint = "this is what each category finds alone. Leave it out and keep the others."
+    least = min(ours, key=ours.__getitem__)
+    report("similarity-left-out", not hint, f"{ours[least]} of {len(found.iou)} units without {least!r}.", hint)
