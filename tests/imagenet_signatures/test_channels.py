@@ -50,13 +50,13 @@ def test_stored_scores_with_all_channels_are_those_of_the_signatures():
 def test_medians_skip_dead_calls_and_the_table_falls_back_on_the_equal_pool(tmp_path):
     (tmp_path / "channels").mkdir()
     content = {"network": "alexnet", "channels": 50}
-    content |= {name: [0.2, None, 0.4] for name in ("spatial", "spatial50")}
+    content |= {"spatial": [0.2, None, 0.4], "spatial50": [0.1, None, 0.2]}
     content |= {name: [0.9, None, 0.9] for name in ("spatial_twin", "spatial50_twin")}
     (tmp_path / "channels" / "alexnet.json").write_text(json.dumps(content))
     found = channel_medians(tmp_path)
     assert math.isclose(found["alexnet"]["spatial"], 0.3)
     (row,) = channel_table(found).rows()
-    assert row["trailing"] == row["all channels"] and row["twin, trailing"] == 0.9
+    assert row["trailing"] == row["all channels"] != row["50 channels"] and row["twin, trailing"] == 0.9
 
 
 def test_no_stored_scores_are_named(tmp_path):
