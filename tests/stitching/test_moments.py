@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import nnls
 
 from affscore_book.stitching.maps import stitch_layer
-from affscore_book.stitching.moments import Moments, assignment, explained, hungarian, least_squares, scales
+from affscore_book.stitching.moments import Moments, assignment, best_scales, explained, hungarian, least_squares
 
 
 def features(seed, n=40, inputs=5, outputs=6, side=3):
@@ -56,7 +56,7 @@ def test_assignment_is_the_best_of_all_permutations_with_the_best_scales(seed):
 def test_scales_are_the_best_for_any_permutation(seed):
     x, y = features(seed, outputs=5)
     permutation = torch.randperm(5, generator=torch.Generator().manual_seed(seed))
-    found = scales(Moments.of(x, y), permutation)
+    found = best_scales(Moments.of(x, y), permutation)
     best = [nnls(rows(x)[:, [j]], rows(y)[:, i])[0][0] for i, j in enumerate(permutation.tolist())]
     assert found.numpy() == pytest.approx(np.maximum(best, 1e-6), rel=1e-9)
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from affscore_book.kit.checking import square_matrix
 
-__all__ = ["SMALLEST_SCALE", "Moments", "assignment", "explained", "hungarian", "least_squares", "scales"]
+__all__ = ["SMALLEST_SCALE", "Moments", "assignment", "best_scales", "explained", "hungarian", "least_squares"]
 
 #: A scale of 0 would leave the group, so a channel that should vanish is scaled by this.
 SMALLEST_SCALE = 1e-6
@@ -90,24 +90,24 @@ def least_squares(moments: Moments, rank: int | None = None) -> Tensor:
 
 
 def assignment(moments: Moments) -> tuple[Tensor, Tensor]:
-    """The permutation of channels with the largest sum of correlations, int64, and its :func:`scales`, float64.
+    """The permutation of channels with the largest sum of correlations, int64, and its :func:`best_scales`, float64.
 
     Both of shape (channels,): output i is ``scale[i]`` times input ``permutation[i]``.
 
     Raises ValueError if the numbers of channels differ.
     """
     permutation = hungarian(moments.correlation())
-    return permutation, scales(moments, permutation)
+    return permutation, best_scales(moments, permutation)
 
 
-def scales(moments: Moments, permutation: Tensor) -> Tensor:
+def best_scales(moments: Moments, permutation: Tensor) -> Tensor:
     """The best positive scales for a permutation, float64 (channels,).
 
-    Output i is ``scales[i]`` times input ``permutation[i]``, by regression without intercept; at least 1e-6.
+    Output i is the i-th scale times input ``permutation[i]``, by regression without intercept; at least 1e-6.
 
     >>> x = torch.rand(50, 2, 2, 2, generator=torch.Generator().manual_seed(0))
-    >>> scales(Moments.of(x, 3 * x.flip(1)), torch.tensor([1, 0])).round(decimals=9)
-    tensor([3., 3.], dtype=torch.float64)
+    >>> best_scales(Moments.of(x, 3 * x.flip(1)), torch.tensor([1, 0])).round().tolist()
+    [3.0, 3.0]
     """
     chosen = moments.xx.diagonal()[permutation]
     along = moments.yx.gather(1, permutation[:, None]).squeeze(1)

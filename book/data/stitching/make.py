@@ -33,7 +33,7 @@ from affscore_book.kit.stored import open_results, store_results
 from affscore_book.kit.training import image_data
 from affscore_book.stitching.learning import accuracy_of, learn, reestimate
 from affscore_book.stitching.maps import MonomialStitch, Stitch, stitch_layer
-from affscore_book.stitching.moments import Moments, scales
+from affscore_book.stitching.moments import Moments, best_scales
 from affscore_book.stitching.stitched import Stitched, inside_block, layer_moments, layer_states
 from affscore_book.symmetries.action import act, sample_action
 
@@ -181,7 +181,7 @@ def controls(study: Study, one: str, other: str) -> list[Record]:
             cut, end = Cut(study, one, other, layer), layer.replace("relu1", "relu2")
             stitch = stitch_layer("g_relu", cut.start()).rounded()
             permutation = torch.randperm(stitch.outputs, generator=generator)
-            skip = MonomialStitch(permutation, scales(cut.start("skip"), permutation))
+            skip = MonomialStitch(permutation, best_scales(cut.start("skip"), permutation))
             yield cut.found(stitch, "g_relu", skip, fit="closed form, shortcut at random")
             record, ways = cut.found(stitch, "g_relu", fit="closed form, block's end too")
             stitched, some = ways["reestimated"], cut.states.take(slice(0, SETTINGS["images"]["reestimate"]))
