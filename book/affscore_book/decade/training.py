@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.optim.swa_utils import update_bn
 
 from affscore.files import replacing
+from affscore_book.kit.batch_norm import set_batch_norm
 from affscore_book.kit.training import ImageData, accuracy, augment, image_data
 
 __all__ = [
@@ -191,5 +191,4 @@ def fit_recipe(
 
 def measure_norm(network: nn.Module, data: ImageData, images: int = 2560) -> None:
     """Set the running statistics of every batch norm to those of the first training images, in place."""
-    batches = data.standardise(data.train.take(slice(images)).images).split(256)
-    update_bn(batches, network)
+    set_batch_norm(network, data.standardise(data.train.take(slice(images)).images).split(256))

@@ -74,27 +74,25 @@ def difference_table(
     where it has none.
     """
     firsts = [next(iter(seeds.values())) for seeds in decade.values()]
-    rows = {
-        "batch": _root([_pairs(network.batches.scores) for network in firsts]),
-        **{name: _root([_pairs(give(network)) for network in firsts]) for name, give in (further or {}).items()},
-        "seed": _root([_pairs(_trained(seeds)) for seeds in decade.values()]),
-        "training": _root([
+    squares = {
+        "batch": [_pairs(network.batches.scores) for network in firsts],
+        **{name: [_pairs(give(network)) for network in firsts] for name, give in (further or {}).items()},
+        "seed": [_pairs(_trained(seeds)) for seeds in decade.values()],
+        "training": [
             float(np.mean([
                 _squared(each.signatures[START, "spatial"].mean, each.signatures[END, "spatial"].mean)
                 for each in seeds.values()
             ]))
             for seeds in decade.values()
-        ]),
-        "architecture": _between([profile(rows[0][~np.isnan(rows[0])]) for rows in map(_trained, decade.values())]),
+        ],
     }  # fmt: skip
-    counts = {name: len(firsts) for name in rows}
-    counts["seed"] = sum(len(seeds) > 1 for seeds in decade.values())
-    for name, give in (further or {}).items():
-        counts[name] = sum(len(give(network)) > 1 for network in firsts)
+    rows = {name: (sum(not math.isnan(value) for value in values), _root(values)) for name, values in squares.items()}
+    profiles = [profile(scores[~np.isnan(scores)]) for scores, *_ in map(_trained, decade.values())]
+    rows["architecture"] = (len(profiles), _between(profiles))
     return Table.from_rows([
-        {"what differs": name, "architectures": counts[name], "difference": found.mean}
+        {"what differs": name, "architectures": count, "difference": found.mean}
         | {"low": max(0.0, found.low), "high": found.high}
-        for name, found in rows.items()
+        for name, (count, found) in rows.items()
     ], digits=3)  # fmt: skip
 
 

@@ -7,7 +7,6 @@ a score would fall for straight lines.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from affscore.suite.architectures import facts
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.explained import group_gap
 from affscore_book.kit.statistics import Interval
+from affscore_book.kit.stored import read_results
 
 __all__ = ["channel_gap", "channel_medians", "channel_table"]
 
@@ -32,13 +32,15 @@ def channel_medians(folder: str | os.PathLike[str]) -> dict[str, dict[str, float
     ------
     FileNotFoundError
         If ``folder`` holds none.
+    ValueError
+        If a file is damaged.
     """
     files = sorted(Path(folder, "channels").glob("*.json"), key=lambda path: facts(path.stem).gflops or 0.0)
     if not files:
         raise FileNotFoundError(f"{folder} holds no scores with fewer channels; run make.py --channels.")
     found = {}
     for path in files:
-        stored = json.loads(path.read_text())
+        stored = read_results(path, dict, "make.py --channels")
         lists = {name: np.array(each, dtype=float) for name, each in stored.items() if isinstance(each, list)}
         found[path.stem] = {name: float(np.nanmedian(values)) for name, values in lists.items()}
     return found

@@ -12,7 +12,7 @@ __all__ = ["set_batch_norm"]
 
 
 def set_batch_norm(model: nn.Module, parts: Iterable[Any], run: Callable[[Any], object] | None = None) -> nn.Module:
-    """Let every batch norm take the plain mean of its means and variances over the parts; no weight changes.
+    """Let every batch norm take the plain mean of its means and variances over the parts; nothing else changes.
 
     Parameters
     ----------
@@ -33,6 +33,7 @@ def set_batch_norm(model: nn.Module, parts: Iterable[Any], run: Callable[[Any], 
     0.0
     """
     norms = [module for module in model.eval().modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    momenta = [norm.momentum for norm in norms]
     for norm in norms:
         norm.reset_running_stats()
         norm.momentum = None  # the plain mean over the parts, not an exponential one
@@ -41,4 +42,6 @@ def set_batch_norm(model: nn.Module, parts: Iterable[Any], run: Callable[[Any], 
         with torch.no_grad():
             for part in parts:
                 (run or model)(part)
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
     return model.eval()
