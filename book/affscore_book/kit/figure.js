@@ -125,6 +125,24 @@ export class Panel {
     };
   }
 
+  /** As dots(), for many points: one path of lines without length, which round caps make dots. */
+  specks(className) {
+    const draw = this.line(className);
+    const twice = (column) => Array.from(column).flatMap((value) => [value, value, NaN]);
+    return (xs, ys) => draw(twice(xs), twice(ys));
+  }
+
+  /** Returns draw(xs, ys), which draws an x at each point; its arms reach `arm` pixels across and down. */
+  crosses(className, arm) {
+    const draw = this.line(className);
+    const at = (column, steps) => Array.from(column).flatMap((value) => steps.map((step) => value + step));
+    return (xs, ys) => {
+      const across = (arm * (this.xlim[1] - this.xlim[0])) / (this.box.right - this.box.left);
+      const up = (arm * (this.ylim[1] - this.ylim[0])) / (this.box.bottom - this.box.top);
+      draw(at(xs, [-across, across, NaN, -across, across, NaN]), at(ys, [-up, up, NaN, up, -up, NaN]));
+    };
+  }
+
   /** Returns draw(from, to), which fills the panel's height between two abscissae. */
   band(className) {
     const { top, bottom } = this.box;

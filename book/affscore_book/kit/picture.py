@@ -141,6 +141,14 @@ class Panel:
         if not np.isnan(y):
             self.add(f'<circle class="{look}" {LOOKS[look]} cx="{self.x_at(x)}" cy="{self.y_at(y)}" r="{radius}"/>')
 
+    def crosses(self, look: str, points: Array, arm: float) -> None:
+        """An x at each of the points (n, 2); its arms reach ``arm`` pixels across and down."""
+        across = arm * (self.xlim[1] - self.xlim[0]) / (self.right - self.left)
+        up = arm * (self.ylim[1] - self.ylim[0]) / (self.bottom - self.top)
+        xs = points[:, :1] + across * np.array([-1, 1, np.nan, -1, 1, np.nan])
+        ys = points[:, 1:] + up * np.array([-1, 1, np.nan, 1, -1, np.nan])
+        self.line(look, xs.ravel(), ys.ravel())
+
     def band(self, look: str, start: float, stop: float) -> None:
         """The panel's height between two abscissae, filled."""
         width = number(float(self.x_at(stop)) - float(self.x_at(start)))

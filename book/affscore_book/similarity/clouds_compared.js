@@ -152,16 +152,6 @@ function frame(columns) {
   return [low, Math.max(low + 4, 2 * Math.ceil(Math.max(...values) / 2 - 1e-9))];
 }
 
-/** Lines without length, which round caps make dots. */
-const dots = (columns) => columns.map((column) => Array.from(column).flatMap((value) => [value, value, NaN]));
-
-function crosses(panel, [xs, ys]) {
-  const arm = (3.5 * (panel.xlim[1] - panel.xlim[0])) / (panel.box.right - panel.box.left);
-  const tall = (3.5 * (panel.ylim[1] - panel.ylim[0])) / (panel.box.bottom - panel.box.top);
-  const at = (column, steps) => Array.from(column).flatMap((value) => steps.map((step) => value + step));
-  return [at(xs, [-arm, arm, NaN, -arm, arm, NaN]), at(ys, [-tall, tall, NaN, tall, -tall, NaN])];
-}
-
 /** One row of the right panel: the measure's name, its null as a bar with the mean, its value as a dot and a number. */
 function addRow(panel, k, [, name]) {
   const middle = MEASURES.length - k - 0.68;
@@ -211,8 +201,8 @@ function render({ model, el }) {
   element(left.svg, "path", { class: "image-line", d: "M108 8L116 16M108 16L116 8" });
   element(left.svg, "text", { class: "label", x: 122, y: 16 }, "second cloud");
   const links = left.line("curve link");
-  const first = left.line("input-dots");
-  const second = left.line("image-line");
+  const first = left.specks("input-dots");
+  const second = left.crosses("image-line", 3.5);
   const right = figure.panel({
     label: "Five similarities, each beside its null", xlim: [-0.4, 1], ylim: [0, MEASURES.length],
     xlabel: "similarity", legend: [["dead-key", "for nothing: mean, 5 to 95 %"]], height: 346,
@@ -227,8 +217,8 @@ function render({ model, el }) {
     const limits = frame([...x, ...y]);
     left.setLimits(limits, limits);
     links(...[0, 1].map((c) => Array.from(x[c]).flatMap((value, i) => [value, y[c][i], NaN])));
-    first(...dots(x));
-    second(...crosses(left, y));
+    first(...x);
+    second(...y);
     rows.forEach((row, k) => row(found[k], found[k] === chosen));
     const name = MEASURES.find(([value]) => value === state.measure)[1];
     return {

@@ -168,10 +168,7 @@ def _add_clouds(panel: Panel, x: Array, y: Array) -> None:
     panel.line("curve", *(np.stack([x[:, k], y[:, k], gap], axis=1).ravel() for k in (0, 1)))
     for across, up in x:
         panel.dot("input-dot", across, up, radius=4)
-    arm = 3.5 * (panel.xlim[1] - panel.xlim[0]) / (panel.right - panel.left)
-    tall = 3.5 * (panel.ylim[1] - panel.ylim[0]) / (panel.bottom - panel.top)
-    across = y[:, :1] + arm * np.array([-1, 1, np.nan, -1, 1, np.nan])
-    panel.line("image-line", across.ravel(), (y[:, 1:] + tall * np.array([-1, 1, np.nan, 1, -1, np.nan])).ravel())
+    panel.crosses("image-line", y, 3.5)
 
 
 def _add_row(panel: Panel, middle: float, name: str, found: Compared, chosen: bool) -> None:

@@ -101,23 +101,6 @@ export function frame(values) {
   return [(Math.floor(low / step) - 0.25) * step, (Math.ceil(high / step) + 0.25) * step];
 }
 
-/** Abscissae and ordinates of lines without length, which round caps make dots: one path is faster than many circles. */
-function dots(columns) {
-  return columns.map((column) => Array.from(column).flatMap((value) => [value, value, NaN]));
-}
-
-/** Abscissae and ordinates of an x-shaped mark at each point, as a line with gaps. */
-function crosses(panel, [xs, ys]) {
-  const arm = (4 * (panel.xlim[1] - panel.xlim[0])) / (panel.box.right - panel.box.left);
-  const tall = (4 * (panel.ylim[1] - panel.ylim[0])) / (panel.box.bottom - panel.box.top);
-  const [across, up] = [[], []];
-  xs.forEach((x, i) => {
-    across.push(x - arm, x + arm, NaN, x - arm, x + arm, NaN);
-    up.push(ys[i] - tall, ys[i] + tall, NaN, ys[i] + tall, ys[i] - tall, NaN);
-  });
-  return [across, up];
-}
-
 function render({ model, el }) {
   const traits = ["activation", "angle", "centre", "width"];
   const figure = new Figure({
@@ -138,7 +121,7 @@ function render({ model, el }) {
   const left = figure.panel({
     label: "The input cloud", xlim: FRAME, ylim: FRAME, xlabel: "first input", ylabel: "second input", ...size,
   });
-  const input = left.line("input-dots small");
+  const input = left.specks("input-dots small");
   const right = figure.panel({
     label: "The outputs, the affine image of the inputs, and the optimal coupling between them", xlim: [0, 1],
     ylim: [0, 1], xlabel: "first output (vertical: second output)", ...size,
@@ -150,8 +133,8 @@ function render({ model, el }) {
   element(right.svg, "path", { class: "w2-curve", d: "M200 12L224 12" });
   element(right.svg, "text", { class: "label", x: 230, y: 16 }, "coupling");
   const links = right.line("w2-curve");
-  const output = right.line("input-dots");
-  const image = right.line("image-line");
+  const output = right.specks("input-dots");
+  const image = right.crosses("image-line", 4);
 
   return figure.onDraw(() => {
     const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
@@ -159,11 +142,11 @@ function render({ model, el }) {
     const [[i1, i2], [y1, y2]] = [result.image, result.y];
     const limits = frame([...i1, ...i2, ...y1, ...y2]);
     right.setLimits(limits, limits);
-    input(...dots(result.x));
+    input(...result.x);
     const gap = (from, to) => Array.from(from).flatMap((value, i) => [value, to[result.partner[i]], NaN]);
     links(gap(i1, y1), gap(i2, y2));
-    output(...dots(result.y));
-    image(...crosses(right, result.image));
+    output(...result.y);
+    image(...result.image);
     const label = CHOICES.find(([value]) => value === state.activation)[1];
     return {
       score: result.score,

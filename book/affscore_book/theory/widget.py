@@ -59,14 +59,6 @@ def _add_legend(panel: Panel) -> None:
         panel.write("label", at, 16, text)
 
 
-def _add_crosses(panel: Panel, points: Array) -> None:
-    arm = 4 * (panel.xlim[1] - panel.xlim[0]) / (panel.right - panel.left)
-    tall = 4 * (panel.ylim[1] - panel.ylim[0]) / (panel.bottom - panel.top)
-    x = points[:, :1] + arm * np.array([-1, 1, np.nan, -1, 1, np.nan])
-    y = points[:, 1:] + tall * np.array([-1, 1, np.nan, 1, -1, np.nan])
-    panel.line("image-line", x.ravel(), y.ravel())
-
-
 class CloudThroughActivation(ComputedWidget):
     """A cloud in the plane through an activation: outputs, affine image, optimal coupling and affinity score.
 
@@ -134,6 +126,6 @@ class CloudThroughActivation(ComputedWidget):
         right.line("w2-curve", *(np.stack([image[:, k], y[partner, k], gap], axis=1).ravel() for k in (0, 1)))
         for across, up in y:
             right.dot("input-dot", across, up, radius=4)
-        _add_crosses(right, image)
+        right.crosses("image-line", image, 4)
         text = f"{CHOICES[self.activation]}: W\u2082 {readout(w2)} of at most {readout(bound)}"
         return picture(left, right, score=self.score(), text=text)
