@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -27,8 +28,24 @@ def further(change: float = 0.0, std: float = 0.005, **moved: float):
         pictures = {
             kind: np.stack([scores + value + noise(k + i, 1e-3) for k in range(3)]) for kind, value in shift.items()
         }
-        found[name] = {"sizes": sizes, "pictures": pictures}
+        for size, values in sizes.items():
+            values["unshrunk"] = values["mean"] - (0.1 if size == 128 else 0)
+        maps = {f"m{k}": {"1": 0.6, "2": 0.62, "4": 0.65, "all": 0.6 + k / 10 + i / 1000} for k in (1, 2)}
+        maps["last"] = {"1": 0.6, "2": 0.6, "all": 0.6}
+        found[name] = {"sizes": sizes, "pictures": pictures, "maps": maps if i < 3 else {}}
     return found
+
+
+def test_maps():
+    table = robustness.map_table(further())
+    assert [list(table[key]) for key in ("network", "maps")] == [["alexnet", "vit_8", "convnext"], [2, 2, 2]]
+    assert table["flattened"] == pytest.approx([0.75, 0.751, 0.752]) and table["4 x 4"] == pytest.approx([0.65] * 3)
+    averaged, shrunk = robustness.map_claims(further())
+    assert averaged.verdict == "disagrees"
+    assert averaged.ours == pytest.approx(math.sqrt(0.05 / 3), rel=0.02)  # of .1, .2 and 0
+    assert shrunk.verdict == "agrees" and shrunk.ours == pytest.approx(0.1, abs=0.01)
+    (wrong,) = robustness.map_claims(further(change=0.1))[1:]  # with shrinkage the planted change is the larger one
+    assert wrong.verdict != "agrees"
 
 
 @pytest.mark.parametrize(("change", "std", "verdicts"), [

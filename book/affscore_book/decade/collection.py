@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,10 @@ from affscore.suite.tables import Table
 from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.stored import read_results
 
-__all__ = ["END", "START", "Course", "Trained", "course", "load_decade", "network_table", "one_seed"]
+__all__ = [
+    "END", "START", "CallClouds", "Course", "Trained", "course", "load_clouds", "load_decade", "network_table",
+    "one_seed",
+]  # fmt: skip
 
 #: States of a network: its start, whose batch norm, if it has one, was set by the training images; and its end.
 START, END = "start", "trained"
@@ -175,3 +178,28 @@ def course(network: Trained, pool: str = "spatial") -> Course:
         np.array([network.signatures[state, pool].mean for state in states]),
         np.array([network.validation[state] for state in states]),
     )
+
+
+class CallClouds(NamedTuple):
+    """The clouds of one call along the training, as :func:`affscore_book.decade.maps.clouds_of_call` gives them.
+
+    ``call`` is its place among the calls, from 0; ``moments`` are those of :func:`course`, each with ``"outputs"`` and
+    ``"image"``, x, y, x, y, ... in thousandths of the spread of the outputs.
+    """
+
+    call: int
+    moments: Sequence[Mapping[str, list[int]]]
+
+
+def load_clouds(folder: str | os.PathLike[str]) -> dict[str, CallClouds]:
+    """What ``make.py clouds`` stored, by network.
+
+    Raises FileNotFoundError if there is nothing, ValueError if a file is damaged.
+    """
+    files = sorted((Path(folder) / "clouds").glob("*.json"))
+    if not files:
+        raise FileNotFoundError(f"folder: {folder} has no clouds; {SCRIPT} writes them.")
+    return {
+        file.stem: read_results(file, lambda found: CallClouds(found["call"], found["moments"]), SCRIPT)
+        for file in files
+    }

@@ -4,13 +4,14 @@
     OMP_NUM_THREADS=1 python book/data/decade/make.py train                 # every network and seed that is missing
     OMP_NUM_THREADS=1 python book/data/decade/make.py signatures --anew     # of all weights that are on this machine
     OMP_NUM_THREADS=1 python book/data/decade/make.py further               # six networks: other batches and pictures
+    OMP_NUM_THREADS=1 python book/data/decade/make.py clouds                # of one call of each, along the training
     python book/data/decade/make.py list                                    # what is there, with minutes and accuracy
 
 ``results`` holds one file a network and seed, ``weights`` the first seed in half precision, ``signatures`` what those
-weights (rounded as they are stored) give, ``further`` what six of them give on other batches. ``work``, which is not
-kept with the project, holds checkpoints, snapshots and the weights of the other seeds. A stopped training goes on after
-its last epoch and ends with the same bits; two processes may share the work. A seed is that of start weights and
-training. Fashion-MNIST: Zalando SE, MIT licence.
+weights (rounded as they are stored) give, ``further`` what six of them give on other batches, ``clouds`` what one call
+of each does to 48 images. ``work``, which is not kept with the project, holds checkpoints, snapshots (that ``clouds``
+needs) and the weights of the other seeds. A stopped training goes on after its last epoch and ends with the same bits;
+two processes may share the work. A seed is that of start weights and training. Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from affscore import signature
 from affscore.engine import versions
+from affscore_book.decade.collection import END, START, load_decade
+from affscore_book.decade.maps import SHOWN, clouds_of_call, map_scores
 from affscore_book.decade.networks import SETTINGS, build
 from affscore_book.decade.pictures import PICTURES, other_pictures
 from affscore_book.decade.pretext import PRETEXTS, probe
@@ -58,6 +62,8 @@ PROBE, BATCHES = 512, 8
 #: Measured with other batches as well: sizes, and how many other pictures, of which each network sees the same.
 FURTHER = tuple(name for name in FOLLOWED if name != "vgg11")
 SIZES, OTHERS = (128, 256, 512, 1024), 1536
+#: Those of them whose activations are modules that run once, and their channels come first.
+MAPPED = ("alexnet", "vgg11_bn", "mobilenet_v2")
 #: The residual network that is taught without labels as well, under names such as "resnet18 simclr".
 TAUGHT = "resnet18"
 NAMES = (*SETTINGS, *(f"{TAUGHT} {task}" for task in PRETEXTS))
@@ -215,12 +221,48 @@ def measure_further(data: ColourData, arguments: argparse.Namespace) -> None:
         for size in SIZES:
             taken = signature(network, everyone.split(size))
             found["sizes"][size] = {"mean": rounded(taken.mean.tolist()), "std": rounded(taken.std.tolist())}
+            plain = signature(network, everyone.split(size), covariance="empirical")
+            found["sizes"][size]["unshrunk"] = rounded(plain.mean.tolist())
+        if name in MAPPED:
+            scores = map_scores(network, everyone[:PROBE])
+            named = {each: {side or "all": v for side, v in row.items()} for each, row in scores.items()}
+            found["maps"] = rounded(named)
         for kind in PICTURES:
             pictures = data.standardise(other_pictures(kind, OTHERS, data))
             found["pictures"][kind] = rounded(signature(network, pictures.split(PROBE)).scores.tolist())
         file.parent.mkdir(exist_ok=True)
         store_results(file, found | {"made_with": versions()})
         print(name, "further", flush=True)
+
+
+def measure_clouds(data: ColourData, arguments: argparse.Namespace) -> None:
+    """The call of each followed network that training moves most: its clouds at every moment that was measured."""
+    decade = load_decade(arguments.out)
+    images = data.standardise(data.validation.images[:PROBE])
+    for name in arguments.only or FURTHER:
+        files = Files(arguments.out, name, 0)
+        file = arguments.out / "clouds" / f"{name}.json"
+        if 0 not in decade.get(name, {}) or (file.exists() and not arguments.anew):
+            continue
+        trained = decade[name][0]
+        before, after = (trained.signatures[state, "spatial"].mean for state in (START, END))
+        call = int(np.nanargmax(np.abs(after - before)))
+        network = build(name)
+        moments = []
+        for step in [0, *sorted(int(state.split()[1]) for state in trained.validation if state.startswith("step "))]:
+            if step:
+                load_weights(network, files.snapshot(step))
+            if any(isinstance(module, nn.BatchNorm2d) for module in network.modules()):
+                measure_norm(network, data)
+            moments.append(clouds_of_call(network, images, call))
+        load_weights(network, files.weights)
+        moments.append(clouds_of_call(network, images, call))
+        clouds = [{key: np.rint(1000 * cloud).astype(int).ravel().tolist() for key, cloud in each._asdict().items()}
+                  for each in moments]  # fmt: skip
+        file.parent.mkdir(exist_ok=True)
+        about = {"network": name, "seed": 0, "call": call, "images": SHOWN, "unit": "thousandth of the spread"}
+        store_results(file, about | {"moments": clouds, "made_with": versions()})
+        print(name, "clouds", flush=True)
 
 
 def show(files: Files) -> None:
@@ -241,7 +283,7 @@ def show(files: Files) -> None:
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=("recipe", "train", "signatures", "further", "list"))
+    parser.add_argument("stage", choices=("recipe", "train", "signatures", "further", "clouds", "list"))
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
     parser.add_argument("--only", choices=NAMES, nargs="+", metavar="NAME", help="these networks")
     parser.add_argument("--seeds", type=int, nargs="+", help="these seeds, in this order")
@@ -264,6 +306,9 @@ def main(given: Sequence[str] | None = None) -> None:
         return
     if arguments.stage == "further":
         measure_further(data, arguments)
+        return
+    if arguments.stage == "clouds":
+        measure_clouds(data, arguments)
         return
     for files in jobs(arguments):
         trained = False
