@@ -28,7 +28,7 @@ def test_what_is_stored_agrees(stored, name):
 def test_a_wrong_number_is_found(stored):
     decade, data = stored
     right = decade["alexnet"][0]
-    with pytest.raises(ValueError, match="alexnet: the accuracy is 0.0100 from the stored one"):
+    with pytest.raises(ValueError, match=r"alexnet: the accuracy is 0\.0100 from the stored one"):
         check_stored(FOLDER, {"alexnet": {0: replace(right, accuracy=right.accuracy + 0.01)}}, data, [], ["alexnet"])
     other = replace(right, signatures=dict.fromkeys(right.signatures, right.signatures["start", "spatial"]))
     with pytest.raises(ValueError, match="alexnet: a score is 0"):

@@ -1,0 +1,62 @@
+"""Checks of the exercises of the chapter on the decade."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from scipy import stats
+
+from affscore.suite.tables import Table
+from affscore_book.decade.collection import Course
+from affscore_book.kit.checks import report
+
+
+def check_part(part: float, table: Table) -> None:
+    """Is this the part of the squared difference between architectures that two seeds have too?
+
+    ``table`` is that of :func:`affscore_book.decade.variance.difference_table`.
+    """
+    ratio = table.row("seed")["difference"] / table.row("architecture")["difference"]
+    hint = "the differences are roots of mean squares: square them before you divide."
+    if abs(part - 1 / ratio**2) < 0.05 / ratio**2:
+        hint = "the other way round: the smaller one by the larger one."
+    report("decade-part", abs(part - ratio**2) < 0.005, "as squares, seeds are a small part of it.", hint)
+
+
+def check_trend(rank: float, years: Sequence[int], means: Sequence[float], normed: Sequence[bool]) -> None:
+    """Is this the rank correlation of year and mean score over the networks with batch norm?"""
+    kept = np.array(normed, dtype=bool)
+    truth, every = (stats.spearmanr(np.array(years)[rows], np.array(means)[rows]).statistic
+                    for rows in (kept, np.ones_like(kept)))  # fmt: skip
+    hint = "keep the rows with batch norm in both lists; scipy.stats.spearmanr has the rest."
+    if abs(rank - every) < 0.005:
+        hint = "that is the correlation over all of them."
+    praise = "compare it with the one over all networks: what is left is not batch norm."
+    report("decade-trend", abs(rank - truth) < 0.01, praise, hint)
+
+
+def check_split(part: float, normed: Sequence[float], plain: Sequence[float]) -> None:
+    """Is this the part of all ways to name three of six networks "with norm" that part the means as far or farther?"""
+    every, own = [*normed, *plain], sum(normed)
+    sums = [sum(chosen) for chosen in combinations(every, len(normed))]
+    truth = float(np.mean([total >= own - 1e-12 for total in sums]))
+    hint = "there are 20 ways; count those whose three have at least the sum of the three with norm, our own one too."
+    if abs(part - (truth - 1 / len(sums))) < 1e-9:
+        hint = "our own naming is one of the 20 ways; count it."
+    praise = f"with {len(normed)} against {len(plain)} no result can be rarer than 1 in {len(sums)}."
+    report("decade-split", abs(part - truth) < 1e-9, praise, hint)
+
+
+def check_half_way(steps: Sequence[int], course: Course) -> None:
+    """Is this, for each call, the first measured step at which it has gone half of its way or more?"""
+    way = np.abs(course.scores - course.scores[0])
+    truth = [int(course.steps[np.argmax(row >= row[-1] / 2)]) for row in way.T]
+    hint = "for each call: the first row of |scores - scores[0]| that is at least half of the last row."
+    given = list(np.asarray(steps).ravel())
+    if len(given) != len(truth):
+        hint = f"there are {len(truth)} calls, so there are as many steps."
+    elif given == [int(np.argmax(row >= row[-1] / 2)) for row in way.T]:
+        hint = "these are the numbers of the moments; course.steps has their steps."
+    report("decade-half-way", given == truth, "not all calls learn at the same time.", hint)

@@ -1,0 +1,49 @@
+"""Right answers are accepted, wrong ones get a hint."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from answers import accepted, refused
+
+from affscore.suite.tables import Table
+from affscore_book.decade import exercises
+from affscore_book.decade.collection import Course
+
+LADDER = Table.from_rows(
+    [{"what differs": "seed", "difference": 0.03}, {"what differs": "architecture", "difference": 0.12}]
+)
+YEARS, MEANS, NORMED = [2012, 2014, 2015, 2016, 2018], [0.9, 0.5, 0.7, 0.6, 0.8], [False, True, True, True, True]
+COURSE = Course(
+    np.array([0, 1, 10, 99]), np.array([[1.0, 0.5], [0.9, 0.7], [0.6, 0.8], [0.4, 0.8]]), np.array([0.1, 0.2, 0.3, 0.4])
+)
+NORMS, PLAIN = [0.7, 0.72, 0.74], [0.6, 0.62, 0.71]
+
+RIGHT = {
+    "part": lambda: exercises.check_part(0.0625, LADDER),
+    "trend": lambda: exercises.check_trend(0.8, YEARS, MEANS, NORMED),
+    "split": lambda: exercises.check_split(2 / 20, NORMS, PLAIN),
+    "half way": lambda: exercises.check_half_way([10, 1], COURSE),
+}
+WRONG = {
+    "not squared": lambda: exercises.check_part(0.25, LADDER),
+    "upside down": lambda: exercises.check_part(16.0, LADDER),
+    "all networks": lambda: exercises.check_trend(-0.1, YEARS, MEANS, NORMED),
+    "own one forgotten": lambda: exercises.check_split(1 / 20, NORMS, PLAIN),
+    "none": lambda: exercises.check_split(0.0, NORMS, PLAIN),
+    "moments": lambda: exercises.check_half_way([2, 1], COURSE),
+    "one call": lambda: exercises.check_half_way([10], COURSE),
+}
+
+
+test_right_answers_are_accepted = accepted(RIGHT)
+test_wrong_answers_are_refused_with_a_hint = refused(WRONG)
+
+
+@pytest.mark.parametrize(("answer", "hint"), [
+    ("upside down", "the other way round"), ("all networks", "over all of them"),
+    ("own one forgotten", "our own naming"), ("moments", "numbers of the moments"), ("one call", "there are 2 calls"),
+])  # fmt: skip
+def test_common_mistakes_have_their_hint(answer, hint, capsys):
+    WRONG[answer]()
+    assert hint in capsys.readouterr().out
