@@ -16,12 +16,15 @@ from affscore_book.decade.variance import difference_table
 DECADE = load_decade(Path(__file__).parents[2] / "book" / "data" / "decade")
 TOLD = Table.from_rows([{"network": name, "start": 0.2, "ceiling": 0.7} for name in ("vgg11", "swin")])
 COURSES = {name: course(DECADE[name][0]) for name in ("alexnet", "vgg11_bn")}
+TREE = np.array([[0.0, 1, 8, 8], [1, 0, 8, 8], [8, 8, 0, 2], [8, 8, 2, 0]])
 DRAWN = {
     figures.plot_decade: (DECADE,),
     figures.plot_states: ([DECADE["alexnet"][0], DECADE["vgg11_bn"][0]], [START, END]),
     figures.plot_differences: (difference_table(DECADE),),
     figures.plot_beginnings: (TOLD,),
     figures.plot_courses: (COURSES,),
+    figures.plot_skips: (DECADE,),
+    figures.plot_tasks: (TREE, ["labels", "labels", "simclr", "simclr"]),
 }
 
 
@@ -38,7 +41,7 @@ def test_every_figure_names_its_axes(function):
     figure = draw(function)
     assert figure.axes[-1].get_xlabel() or figure.get_supxlabel()
     ticks = {tick.get_text() for tick in figure.axes[0].get_yticklabels()}
-    named = ticks & {"alexnet 12", "batch", "vgg11"}
+    named = ticks & {"alexnet 12", "batch", "vgg11", "simclr"}
     assert named or figure.axes[0].get_ylabel() or figure.get_supylabel()
     assert {function.__name__ for function in DRAWN} == set(figures.__all__)
 
@@ -65,3 +68,19 @@ def test_courses_end_at_the_trained_scores():
     panel = draw(figures.plot_courses).axes[0]
     ends = [line.get_ydata()[-1] for line in panel.lines]
     np.testing.assert_allclose(ends, DECADE["alexnet"][0].signatures[END, "spatial"].mean)
+
+
+def test_skips_have_a_line_each_and_a_mark_for_each_block():
+    (axes,) = draw(figures.plot_skips).axes
+    lines = [line for line in axes.lines if len(line.get_xdata()) > 2]
+    for line, name in zip(lines, ("resnet18", "resnet18_no_skips"), strict=True):
+        scores = [each.signatures[END, "spatial"].mean for each in DECADE[name].values()]
+        np.testing.assert_allclose(line.get_ydata(), np.mean(scores, axis=0))
+    assert [line.get_xdata()[0] for line in axes.lines if line not in lines] == [3, 5, 7, 9, 11, 13, 15, 17]
+
+
+def test_leaves_of_a_tree_are_beside_their_kin():
+    (axes,) = draw(figures.plot_tasks).axes
+    names = [tick.get_text() for tick in axes.get_yticklabels()]
+    assert names in (["labels", "labels", "simclr", "simclr"], ["simclr", "simclr", "labels", "labels"])
+    assert axes.get_xlim()[0] >= 8

@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.cluster.hierarchy import dendrogram, linkage
+from scipy.spatial.distance import squareform
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore.suite.comparable import sequence
 from affscore.suite.tables import Table
 from affscore_book.decade.collection import END, Course, Trained
+from affscore_book.imagenet_signatures.trained import places
 
-__all__ = ["plot_beginnings", "plot_courses", "plot_decade", "plot_differences", "plot_states"]
+__all__ = [
+    "plot_beginnings", "plot_courses", "plot_decade", "plot_differences", "plot_skips", "plot_states", "plot_tasks",
+]  # fmt: skip
 
 ERAS = {2012: BLUE, 2014: GREEN, 2015: ORANGE, 2018: PURPLE, 2020: VERMILION}
 LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (INK, "P"))
@@ -53,6 +58,40 @@ def plot_states(networks: Sequence[Trained], states: Sequence[str], pool: str = 
         panel.set(ylabel="score")
     axes[-1].set(xlabel="activation call")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+
+
+@styled
+def plot_skips(decade: Mapping[str, Mapping[int, Trained]]) -> None:
+    """The trained signature of ResNet18 with and without its skips: means over the seeds, bands from least to most.
+
+    Dotted lines mark the last call of each block, which follows the addition where there is one.
+    """
+    figure, (axes,) = panels(height=4.4)
+    for name, label, colour, mark in (
+        ("resnet18", "with skips", BLUE, "o"), ("resnet18_no_skips", "without", VERMILION, "s"),
+    ):  # fmt: skip
+        found = [each.signatures[END, "spatial"] for each in decade[name].values()]
+        scores = np.array([each.mean for each in found])
+        numbers = np.arange(1, scores.shape[1] + 1)
+        axes.fill_between(numbers, scores.min(axis=0), scores.max(axis=0), color=colour, alpha=0.2, linewidth=0)
+        axes.plot(numbers, scores.mean(axis=0), mark + "-", color=colour, markersize=6, label=label)
+    for number in numbers[places(found[0])["last in its block"]]:
+        axes.axvline(number, color="#bbbbbb", linestyle=":", zorder=0)
+    axes.set(xlabel="activation call (dotted: last of a block)", ylabel="affinity score")
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+
+
+@styled
+def plot_tasks(distances: np.ndarray, labels: Sequence[str]) -> None:
+    """A tree of signatures, average linkage of ``distances`` (n, n); leaves say what a network was trained for."""
+    _, (axes,) = panels(height=1.4 + 0.36 * len(labels))
+    tree = dendrogram(linkage(squareform(distances), "average"), orientation="left", labels=labels, ax=axes,
+                      color_threshold=0, above_threshold_color=INK)  # fmt: skip
+    colours = {task: LOOKS[i % len(LOOKS)][0] for i, task in enumerate(dict.fromkeys(labels))}
+    for tick, task in zip(axes.get_yticklabels(), tree["ivl"], strict=True):
+        tick.set(color=colours[task], fontsize=12)
+    axes.grid(visible=False)
+    axes.set(xlabel="DTW distance of signatures")
 
 
 @styled

@@ -23,7 +23,7 @@ from affscore_book.kit.stored import read_results
 
 __all__ = [
     "batch_claims", "data_claims", "load_further", "map_claims", "map_table", "purity", "seed_claims", "task_claims",
-    "taught",
+    "task_distances", "taught",
 ]  # fmt: skip
 
 Decade = Mapping[str, Mapping[int, Trained]]
@@ -148,6 +148,14 @@ def taught(decade: Decade) -> dict[str, list[Trained]]:
     return {task: networks[:least] for task, networks in found.items()}
 
 
+def task_distances(decade: Decade) -> tuple[list[str], np.ndarray]:
+    """What each of the :func:`taught` networks was trained for, and the DTW distances of their signatures, (n, n)."""
+    groups = taught(decade)
+    labels = [task for task, networks in groups.items() for _ in networks]
+    scores = [sequence(each.signatures[END, "spatial"]) for networks in groups.values() for each in networks]
+    return labels, np.array([[dtw(one, other) for other in scores] for one in scores])
+
+
 def purity(distances: np.ndarray, labels: list[str]) -> float:
     """Average linkage cut into as many clusters as there are labels: the part that has its cluster's most frequent one.
 
@@ -164,9 +172,8 @@ def purity(distances: np.ndarray, labels: list[str]) -> float:
 def task_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
     """Figure 19 and Table 3: one architecture, five tasks. Does a tree find the tasks? Is the level one?"""
     groups = taught(decade)
-    labels = [task for task, networks in groups.items() for _ in networks]
+    labels, table = task_distances(decade)
     scores = [sequence(each.signatures[END, "spatial"]) for networks in groups.values() for each in networks]
-    table = np.array([[dtw(one, other) for other in scores] for one in scores])
     own, random = purity(table, labels), np.random.default_rng(0)
     chance = float(np.mean([purity(table, random.permutation(labels).tolist()) >= own for _ in range(draws)]))
     means = np.array([values.mean() for values in scores])
