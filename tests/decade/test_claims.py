@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from planted import decade, network
@@ -139,3 +141,27 @@ def test_dead_calls_are_left_out():
 
     one, other = (claims.history_claims(decade(scores)) for scores in (as_they_say, dead))
     assert [claim.ours for claim in one] == pytest.approx([claim.ours for claim in other])
+
+
+def test_a_rise_that_training_makes_and_one_that_was_there_before():
+    made, plain = claims.trend_claims(decade(as_they_say, start=finish))
+    assert made.verdict == plain.verdict == "held" and made.seen and made.kind == "own"
+    made, _ = claims.trend_claims(
+        decade(as_they_say, start=lambda name, seed: 0.5 + RISING[name] + noise(name, seed, 1e-3))
+    )
+    assert made.ours < 0 and made.verdict == "failed"
+
+
+def test_a_rise_of_the_gates_alone_is_found():
+    def level(name: str, seed: int) -> np.ndarray:
+        scores = 0.6 + noise(name, seed)
+        scores[::2] += RISING[name]  # the gates
+        return scores
+
+    networks = decade(level, start=finish)
+    for seeds in networks.values():
+        for each in seeds.values():
+            for found in each.signatures.values():
+                found.calls[::2] = [replace(call, gate=True) for call in found.calls[::2]]
+    made, plain = claims.trend_claims(networks)
+    assert made.verdict == "held" and plain.verdict != "held" and abs(plain.ours) < 0.5

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 from scipy.cluster.hierarchy import dendrogram, linkage
 from scipy.spatial.distance import squareform
 
@@ -83,7 +84,7 @@ def plot_skips(decade: Mapping[str, Mapping[int, Trained]]) -> None:
 
 @styled
 def plot_tasks(distances: np.ndarray, labels: Sequence[str]) -> None:
-    """A tree of signatures, average linkage of ``distances`` (n, n); leaves say what a network was trained for."""
+    """A tree of signatures, average linkage of ``distances`` (n, n); leaves name what was trained for."""
     _, (axes,) = panels(height=1.4 + 0.36 * len(labels))
     tree = dendrogram(linkage(squareform(distances), "average"), orientation="left", labels=labels, ax=axes,
                       color_threshold=0, above_threshold_color=INK)  # fmt: skip
@@ -105,6 +106,7 @@ def plot_differences(table: Table) -> None:
     axes.set_yticks(range(len(table["what differs"])),
                     sorted(table["what differs"], key=lambda name: table.row(name)["difference"]))  # fmt: skip
     axes.set(xlabel="difference of two scores (root mean square)", xlim=(0, None))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.margins(y=0.15)
 
 

@@ -1,0 +1,156 @@
+"""A small decoder on bytes: four blocks of causal attention and a two-layer network, each added to the stream.
+
+The plan is GPT's: embeddings of bytes and of places, pre-norm blocks, a linear head. Two things can be chosen. The
+*activation* is the only non-linear function that acts entry by entry; :data:`MLPS` has five ways to use one. *Layer
+norm* can be left out, and then attention's softmax and the activation are all that is not affine.
+
+What :func:`affscore.signature` sees of a block is one call in ``blocks.I.mlp``:
+
+===========  =================  ==========================================================================
+activation   the call's name    what the score compares
+===========  =================  ==========================================================================
+gelu         ``gelu``           x with GELU(x), 384 channels
+relu         ``relu``           x with max(x, 0)
+silu         ``silu``           x with x sigmoid(x)
+relu2        ``relu_squared``   x with max(x, 0)^2: two operators, seen as one chain
+swiglu       ``silu``           x with SiLU(x), 256 channels. The product with the second half is a bend too, of
+                                two tensors and not of one: no score of one call holds it. ``gate`` is False, for
+                                only sigmoids are marked as gates.
+===========  =================  ==========================================================================
+
+References: Radford et al., "Language models are unsupervised multitask learners", 2019 (the plan); So et al., "Primer",
+NeurIPS 2021 (ReLU squared); Shazeer, "GLU variants improve transformer", 2020 (SwiGLU).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from affscore_book.kit.checking import one_of
+
+__all__ = ["CONTEXT", "GPTS", "MLPS", "ByteGPT", "build_gpt"]
+
+#: Bytes that the network sees at most, channels of the stream, blocks, heads of attention.
+CONTEXT, WIDTH, BLOCKS, HEADS = 128, 96, 4, 4
+BYTES = 256
+
+
+class TwoLayers(nn.Module):
+    """From ``width`` to four times that, the activation entry by entry, and back: (n, tokens, width) to the same."""
+
+    def __init__(self, width: int, activation: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.activation = activation
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(self.activation(self.up(x)))
+
+
+class SwiGLU(nn.Module):
+    """SiLU of one linear map times another one; 8/3 as many channels as ``width`` make as many weights as above."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        hidden = 8 * width // 3
+        self.up, self.gate, self.down = nn.Linear(width, hidden), nn.Linear(width, hidden), nn.Linear(hidden, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(functional.silu(self.gate(x)) * self.up(x))
+
+
+#: By the name of the activation, what makes the two-layer network of a block, given its width.
+MLPS: dict[str, Callable[[int], nn.Module]] = {
+    "gelu": lambda width: TwoLayers(width, functional.gelu),
+    "relu": lambda width: TwoLayers(width, functional.relu),
+    "silu": lambda width: TwoLayers(width, functional.silu),
+    "relu2": lambda width: TwoLayers(width, lambda x: functional.relu(x).square()),
+    "swiglu": SwiGLU,
+}
+
+
+class Attention(nn.Module):
+    """Every token takes a mean of the tokens up to itself, in four heads: (n, tokens, width) to the same."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.into, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, tokens, width = x.shape
+        parts = self.into(x).view(n, tokens, 3, self.heads, width // self.heads)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)  # (3, n, heads, tokens, width of a head)
+        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        return self.out(mixed.transpose(1, 2).reshape(n, tokens, width))
+
+
+class Block(nn.Module):
+    """Attention and two layers, each added to the stream that it reads."""
+
+    def __init__(self, width: int, heads: int, activation: str, norm: bool) -> None:
+        super().__init__()
+        self.attention, self.mlp = Attention(width, heads), MLPS[activation](width)
+        self.norm1, self.norm2 = (nn.LayerNorm(width) if norm else nn.Identity() for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class ByteGPT(nn.Module):
+    """Logits of the next byte after each byte of some windows: int64 (n, tokens) to float32 (n, tokens, 256).
+
+    Parameters
+    ----------
+    activation
+        A name of :data:`MLPS`.
+    norm
+        Whether there is layer norm before attention, before each two-layer network and before the head.
+
+    Raises
+    ------
+    ValueError
+        If there is no such activation, or (in a pass) a window is longer than :data:`CONTEXT`.
+
+    >>> network = ByteGPT("relu2", norm=False)
+    >>> network(torch.zeros(2, 5, dtype=torch.int64)).shape
+    torch.Size([2, 5, 256])
+    """
+
+    def __init__(self, activation: str = "gelu", norm: bool = True, width: int = WIDTH, blocks: int = BLOCKS) -> None:
+        one_of("activation", activation, MLPS)
+        super().__init__()
+        self.bytes, self.places = nn.Embedding(BYTES, width), nn.Embedding(CONTEXT, width)
+        self.blocks = nn.Sequential(*(Block(width, HEADS, activation, norm) for _ in range(blocks)))
+        self.norm = nn.LayerNorm(width) if norm else nn.Identity()
+        self.head = nn.Linear(width, BYTES)
+        with torch.no_grad():  # what is added to the stream shrinks with the number of additions, as in GPT-2
+            for block in self.blocks:
+                for last in (block.attention.out, block.mlp.down):
+                    last.weight /= math.sqrt(2 * blocks)
+
+    def forward(self, windows: Tensor) -> Tensor:
+        tokens = windows.shape[1]
+        if tokens > CONTEXT:
+            raise ValueError(f"windows has {tokens} tokens a row; it should have at most {CONTEXT}.")
+        stream = self.bytes(windows) + self.places(torch.arange(tokens, device=windows.device))
+        return self.head(self.norm(self.blocks(stream)))
+
+
+#: The networks of the chapter by name: their activation, and whether they have layer norm.
+GPTS: dict[str, tuple[str, bool]] = {activation: (activation, True) for activation in MLPS}
+GPTS |= {f"{activation} without norm": (activation, False) for activation in ("gelu", "relu")}
+
+
+def build_gpt(name: str, seed: int = 0) -> ByteGPT:
+    """One of :data:`GPTS` with start weights drawn from a seed; PyTorch's own generator stays as it was."""
+    one_of("name", name, GPTS)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return ByteGPT(*GPTS[name])

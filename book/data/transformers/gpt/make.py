@@ -1,0 +1,211 @@
+"""Train the byte decoders and measure their signatures: writes rates.json, held_out.txt and files in three folders.
+
+    OMP_NUM_THREADS=1 python book/data/transformers/gpt/make.py rates        # the trials that chose the learning rate
+    OMP_NUM_THREADS=1 python book/data/transformers/gpt/make.py train        # every network and seed that is missing
+    OMP_NUM_THREADS=1 python book/data/transformers/gpt/make.py signatures   # of those whose weights are here
+    python book/data/transformers/gpt/make.py list                           # what is there, with minutes and bits
+
+``results`` holds one file a network and seed, ``signatures`` what its weights (rounded to half precision, as they are
+stored) give on 512 windows of the held-out bytes, at its start, along the training and at its end; ``weights`` the one
+network that is kept. ``work``, which is not kept with the project, holds checkpoints, snapshots and other weights. A
+stopped training goes on from its last hundred steps and ends with the same bits. A seed is that of start weights and of
+training. ``held_out.txt`` is the last tenth of the text: ``pydoc_data.topics`` of the Python that made it, PSF licence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from affscore import signature
+from affscore.engine import versions
+from affscore_book.kit.stored import open_results, store_results
+from affscore_book.kit.training import load_weights, save_weights
+from affscore_book.transformers.gpt import GPTS, build_gpt
+from affscore_book.transformers.gpt_training import (
+    GPT_MOMENTS,
+    GPT_RATES,
+    GPT_RECIPE,
+    GPT_STEPS,
+    GptRecipe,
+    bits_per_byte,
+    byte_parts,
+    cut_windows,
+    fit_gpt,
+    reference_bytes,
+)  # fmt: skip
+
+FOLDER = Path(__file__).parent
+SEEDS = 3
+#: The network and seed whose weights are kept, for a chapter to measure again.
+KEPT = ("gelu", 0)
+WINDOWS, SMOKE_WINDOWS, SMOKE_STEPS = 512, 16, 12
+#: The pool that takes every token is given 4 windows a batch, 512 samples as in the others; so many batches.
+TOKEN_BATCHES = 8
+
+
+class Files:
+    """Where everything of one network and seed lies."""
+
+    def __init__(self, out: Path, name: str, seed: int) -> None:
+        self.name, self.seed = name, seed
+        stem = f"{name}-{seed}".replace(" ", "-")
+        self.work = out / "work" / stem
+        self.result = out / "results" / f"{stem}.json"
+        self.signatures = out / "signatures" / f"{stem}.json"
+        self.weights = out / ("weights" if (name, seed) == KEPT else "work") / f"{stem}.safetensors"
+        self.checkpoint = self.work.with_suffix(".checkpoint")
+        for file in (self.work, self.result, self.signatures, self.weights):
+            file.parent.mkdir(parents=True, exist_ok=True)
+
+    def snapshot(self, step: int) -> Path:
+        """Weights after a step of the training."""
+        return self.work.with_name(f"{self.work.name}-step{step}.safetensors")
+
+    @contextmanager
+    def claimed(self) -> Iterator[bool]:
+        """Whether no other process works on this one; the lock goes with the process, however that ends."""
+        with self.work.with_suffix(".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+
+def rounded(values: Any) -> Any:
+    """Floats to six digits after the point, NaN to None."""
+    text = json.dumps(values)
+    return json.loads(text, parse_float=lambda digits: round(float(digits), 6), parse_constant=lambda _: None)
+
+
+def try_rates(train: Tensor, out: Path, steps: int) -> None:
+    """Short trainings with all rates, on nine tenths of the training bytes; judged on the last tenth of them."""
+    file = out / "rates.json"
+    fitted, judged = byte_parts(train)
+    results = open_results(file, {"network": "gelu", "seed": 0, "steps": steps, "bytes": len(fitted)}, trials=[])
+    for rate in GPT_RATES[len(results["trials"]) :]:
+        network, recipe = build_gpt("gelu"), GptRecipe(rate)
+        history = fit_gpt(network, fitted, recipe, steps=steps, seed=0)
+        found = {"bits": bits_per_byte(network, cut_windows(judged, 256)), "loss": history[-1]["loss"]}
+        results["trials"].append(asdict(recipe) | rounded(found))
+        results["seconds"] = round(results["seconds"] + sum(each["seconds"] for each in history), 1)
+        store_results(file, results, indent=1)
+        print(results["trials"][-1], flush=True)
+
+
+def train(files: Files, text: bytes, steps: int, windows: Tensor) -> None:
+    """Train one network, or go on with it; its weights are stored before its result."""
+    network = build_gpt(files.name, files.seed)
+    about = {"network": files.name, "seed": files.seed}
+
+    def after_step(step: int) -> None:
+        if step in GPT_MOMENTS and step < steps:
+            save_weights(network, files.snapshot(step), about | {"step": step})
+
+    settings: dict[str, Any] = {"steps": steps, "seed": files.seed, "checkpoint": files.checkpoint}
+    history = fit_gpt(network, byte_parts(text).train, **settings, after_step=after_step)
+    record: dict[str, Any] = about | {"parameters": sum(each.numel() for each in network.parameters())}
+    record |= {"recipe": asdict(GPT_RECIPE), "steps": steps, "bits": bits_per_byte(network, windows)}
+    save_weights(network, files.weights, about | {"step": steps})
+    load_weights(network, files.weights)
+    record |= {"bits_stored": bits_per_byte(network, windows), "history": history}
+    record |= {"minutes": sum(each["seconds"] for each in history) / 60}
+    record |= {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
+    store_results(files.result, rounded(record) | {"made_with": versions()})
+    files.checkpoint.unlink(missing_ok=True)
+
+
+def measure(files: Files, windows: Tensor) -> None:
+    """Signatures of the start, of the snapshots, and of the stored weights, these by every pool."""
+    seen = windows[:, :-1]
+    states: dict[str, Any] = {}
+    calls: dict[str, Any] = {}
+
+    def take(state: str, network: nn.Module, pools: Sequence[str], companions: bool = False) -> None:
+        states[state] = {"bits": rounded(bits_per_byte(network, windows))}
+        for pool in pools:
+            batches = [seen[i :: len(seen) // 4] for i in range(TOKEN_BATCHES)] if pool == "tokens" else [seen]
+            wanted = companions and pool == "spatial"
+            found = signature(network, batches, pool=pool, companions=wanted, micro_batch=64)
+            taken = {"scores": found.scores.tolist()}
+            taken |= {name: values.tolist() for name, values in found.companions.items()}
+            states[state][pool] = rounded(taken)
+            calls[pool] = [asdict(call) for call in found.calls]
+
+    every = ("spatial", "trailing", "last", "tokens")
+    network = build_gpt(files.name, files.seed)
+    take("0", network, every, companions=True)
+    for step in GPT_MOMENTS:
+        if files.snapshot(step).exists():
+            load_weights(network, files.snapshot(step))
+            take(str(step), network, every[:2])
+    end = load_weights(network, files.weights)["step"]
+    take(str(end), network, every, companions=True)
+    about = {"network": files.name, "seed": files.seed, "windows": len(windows), "steps": end}
+    store_results(files.signatures, about | {"calls": calls, "states": states, "made_with": versions()})
+
+
+def show(files: Files) -> None:
+    """One line on a network and seed."""
+    line = f"{files.name:18} seed {files.seed}"
+    if files.result.exists():
+        result = json.loads(files.result.read_text(encoding="utf-8"))
+        line += "  {bits:.3f} bits per byte ({bits_stored:.3f} as stored), {minutes:.1f} min".format(**result)
+        line += ", signatures" if files.signatures.exists() else ", no signatures"
+    elif files.checkpoint.exists():
+        line += f"  after {len(torch.load(files.checkpoint, weights_only=True)['history'])} hundred steps"
+    else:
+        line += "  missing"
+    print(line)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stage", choices=("rates", "train", "signatures", "list"))
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
+    parser.add_argument("--only", choices=tuple(GPTS), nargs="+", metavar="NAME", help="these networks")
+    parser.add_argument("--seeds", type=int, nargs="+", default=range(SEEDS), help="these seeds, in this order")
+    parser.add_argument("--anew", action="store_true", help="measure signatures that are there again")
+    parser.add_argument("--smoke", action="store_true", help="few steps, few windows")
+    arguments = parser.parse_args(given)
+    torch.set_num_threads(1)
+    work = [Files(arguments.out, name, seed) for seed in arguments.seeds for name in arguments.only or GPTS]
+    if arguments.stage == "list":
+        for files in work:
+            show(files)
+        return
+    text = reference_bytes()
+    steps = SMOKE_STEPS if arguments.smoke else GPT_STEPS
+    if arguments.stage == "rates":
+        try_rates(byte_parts(text).train, arguments.out, steps // 3)
+        return
+    held_out = arguments.out / "held_out.txt"
+    if not held_out.exists():
+        held_out.write_bytes(bytes(byte_parts(text).held_out.tolist()))
+    bytes_held_out = torch.tensor(list(held_out.read_bytes()))
+    windows = cut_windows(bytes_held_out, SMOKE_WINDOWS if arguments.smoke else WINDOWS)
+    for files in work:
+        with files.claimed() as mine:
+            if mine and arguments.stage == "train" and not files.result.exists():
+                train(files, text, steps, windows)
+                print(files.name, files.seed, "trained", flush=True)
+            wanted = files.weights.exists() and (arguments.anew or not files.signatures.exists())
+            if mine and files.result.exists() and wanted:
+                measure(files, windows)
+                print(files.name, files.seed, "signatures", flush=True)
+
+
+if __name__ == "__main__":
+    main()
