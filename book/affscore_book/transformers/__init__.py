@@ -1,1 +1,1 @@
-"""Transformers on text: a trained sentence network by its pools, its texts and its layers, and small ones along training."""
+"""Transformers on text: a trained sentence network taken apart, and small ones measured along their training."""

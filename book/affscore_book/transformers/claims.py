@@ -31,9 +31,11 @@ OURS = "ours"
 LENS = "ours, after CVPR 2025, appendix D"
 
 
-def _row(what: str, source: str, theirs: str, found: Interval, accept: tuple[float, float], **more: bool) -> Claim:
+def _row(
+    what: str, source: str, theirs: str, found: Interval, accept: tuple[float, float], seen: bool = False
+) -> Claim:
     kind = "source" if source.startswith("slides") else "own"
-    return Claim(what, source, theirs, found.mean, accept, interval=found[1:], kind=kind, **more)
+    return Claim(what, source, theirs, found.mean, accept, interval=found[1:], kind=kind, seen=seen)
 
 
 def attention_effect(scores: MiniLMScores, trained: bool = True) -> NDArray[np.float64]:
@@ -68,7 +70,7 @@ def minilm_claims(scores: MiniLMScores) -> list[Claim]:
 
 
 def minilm_weight_claims(scores: MiniLMScores) -> list[Claim]:
-    """Is it the size of the weights? Does the other pool say the same? Was the lens there before? Do laws explain it?"""
+    """The size of the weights, the other pool, the lens before training, the laws of the inputs, and depth."""
     size = scores.of().mean() - scores.starts("rearranged").mean(axis=1)
     trailing = scores.of(pool="trailing").mean() - scores.starts(pool="trailing").mean(axis=1)
     before = attention_effect(scores, trained=False).mean(axis=1)
@@ -113,9 +115,11 @@ def minilm_text_claims(scores: MiniLMScores) -> list[Claim]:
         rows.append(_row(what, OURS, "no change", student_interval(gap), NO_CHANGE))
     gap = (scores.batches(length=0, change="padding counted") - scores.batches(length=0)).mean(axis=1)
     rows.append(_row("mean score, padding counted less masked", OURS, "no change", student_interval(gap), NO_CHANGE))
+    start = {"weights": "random", "batch": "0"}
+    start = {"weights": "random", "batch": "0"}
     starts = [
-        float(np.mean([scores.of(weights="random", seed=seed, batch="0", kind=kind).mean() for kind in ("code", "random")])
-              - scores.of(weights="random", seed=seed, batch="0").mean())
+        float(np.mean([scores.of(kind=kind, seed=seed, **start).mean() for kind in ("code", "random")])
+              - scores.of(seed=seed, **start).mean())
         for seed in START_SEEDS
     ]  # fmt: skip
     rows.append(_row("mean score, code and random tokens less English, random weights", OURS, "no change",

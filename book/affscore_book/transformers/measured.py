@@ -124,11 +124,12 @@ def load_minilm_scores(path: str | os.PathLike[str]) -> MiniLMScores:
         scores = content["scores"]
         if wrong := [name for name, row in scores.items() if len(row) != LAYERS]:
             raise ValueError(f"{wrong[0]} has no {LAYERS} scores")
-        layers = {
-            name: [LayerInputs(**{key: np.array(v) if isinstance(v, list) else v for key, v in row.items()})
-                   for row in rows]
-            for name, rows in content["layers"].items()
-        }  # fmt: skip
+        layers = {name: [_layer(row) for row in rows] for name, rows in content["layers"].items()}
         return MiniLMScores(scores, content["twins"], layers)
 
     return read_results(path, build, SCRIPT)
+
+
+def _layer(row: dict[str, Any]) -> LayerInputs:
+    arrays: dict[str, Any] = {key: np.array(value) for key, value in row.items() if key != "sparsity"}
+    return LayerInputs(sparsity=float(row["sparsity"]), **arrays)

