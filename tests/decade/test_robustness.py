@@ -10,6 +10,7 @@ import pytest
 from planted import decade, network
 
 from affscore_book.decade import robustness
+from affscore_book.decade.variance import difference_table
 
 CALLS = 13
 
@@ -71,6 +72,18 @@ def test_pictures_near_and_far():
     assert [row.verdict for row in near] == ["agrees", "agrees", "held"]
     far = robustness.data_claims(further(digits=0.3, photographs=0.3, shuffled=0.3, noise=0.1))
     assert [row.verdict for row in far] == ["disagrees", "disagrees", "failed"]
+
+
+def test_other_pictures_are_a_row_of_the_ladder():
+    found = further(digits=0.3, photographs=-0.3)
+    give = robustness.on_other_pictures(found)
+    networks = decade(lambda name, seed: 0.7 + noise(seed, 0.01))
+    table = difference_table(networks, {"pictures": give})
+    row = table.row("pictures")
+    assert row["architectures"] == 4 and row["difference"] == pytest.approx(
+        math.sqrt((0.09 + 0.09 + 0.36) / 3), rel=0.05
+    )
+    assert give(networks["vgg11"][0]) == []
 
 
 def tasks(between: float, within: float):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,15 @@ from affscore_book.kit.statistics import leaving_out, over_pairs, student_interv
 from affscore_book.kit.stored import read_results
 
 __all__ = [
-    "batch_claims", "data_claims", "load_further", "map_claims", "map_table", "purity", "seed_claims", "task_claims",
-    "task_distances", "taught",
+    "batch_claims", "data_claims", "load_further", "map_claims", "map_table", "on_other_pictures",
+    "purity", "seed_claims", "task_claims", "task_distances", "taught",
 ]  # fmt: skip
 
 Decade = Mapping[str, Mapping[int, Trained]]
 #: The residual network of :mod:`affscore_book.decade.pretext`.
 TAUGHT = "resnet18"
+#: Pictures of things, as those of the training are.
+KNOWN = ("digits", "photographs")
 
 
 def load_further(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
@@ -129,12 +131,25 @@ def data_claims(further: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
         return dtw(own[~np.isnan(own)], other[~np.isnan(other)])
 
     rows = []
-    for kind in ("digits", "photographs", "shuffled"):
+    for kind in (*KNOWN, "shuffled"):
         found = student_interval([moved(each, kind) - moved(each, "noise") for each in further.values()])
         source, kind_of = ("ours, of Figure 18", "own") if kind == "shuffled" else ("CVPR 2025, Figure 18", "source")
         rows.append(Claim(f"distance of the signature: {kind} less noise", source, "below 0", found.mean,
                           (-math.inf, 0), interval=found[1:], kind=kind_of))  # fmt: skip
     return rows
+
+
+def on_other_pictures(further: Mapping[str, Mapping[str, Any]]) -> Callable[[Trained], list[np.ndarray]]:
+    """For :func:`affscore_book.decade.variance.difference_table`: the signatures of a network on validation images, on
+    digits and on photographs; none of a network that ``further`` does not have."""
+
+    def signatures(network: Trained) -> list[np.ndarray]:
+        found = further.get(network.name)
+        if found is None:
+            return []
+        return [found["sizes"][512]["mean"], *(np.nanmean(found["pictures"][kind], axis=0) for kind in KNOWN)]
+
+    return signatures
 
 
 def taught(decade: Decade) -> dict[str, list[Trained]]:
