@@ -23,6 +23,7 @@ DRAWN = {
     figures.plot_differences: (difference_table(DECADE),),
     figures.plot_beginnings: (TOLD,),
     figures.plot_courses: (COURSES,),
+    figures.plot_raw: ([DECADE[name][0] for name in ("resnet18", "mobilenet_v3", "alexnet")],),
     figures.plot_skips: (DECADE,),
     figures.plot_tasks: (TREE, ["labels", "labels", "simclr", "simclr"]),
 }
@@ -84,3 +85,15 @@ def test_leaves_of_a_tree_are_beside_their_kin():
     names = [tick.get_text() for tick in axes.get_yticklabels()]
     assert names in (["labels", "labels", "simclr", "simclr"], ["simclr", "simclr", "labels", "labels"])
     assert axes.get_xlim()[0] >= 8
+
+
+def test_raw_signatures_show_every_call_once_and_ring_those_after_additions():
+    axes = draw(figures.plot_raw).axes
+    for panel, network in zip(axes, DRAWN[figures.plot_raw][0], strict=False):
+        signature = network.signatures[END, "spatial"]
+        line, *rest = panel.lines
+        np.testing.assert_allclose(line.get_ydata(), signature.mean)
+        rings = rest.pop() if network.name == "resnet18" else None
+        assert sum(len(each.get_xdata()) for each in rest) == len(signature.calls)
+        assert rings is None or list(rings.get_xdata()) == [3, 5, 7, 9, 11, 13, 15, 17]
+    assert not axes[3].axison

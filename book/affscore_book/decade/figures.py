@@ -17,11 +17,12 @@ from affscore_book.decade.collection import END, Course, Trained
 from affscore_book.imagenet_signatures.trained import places
 
 __all__ = [
-    "plot_beginnings", "plot_courses", "plot_decade", "plot_differences", "plot_skips", "plot_states", "plot_tasks",
+    "plot_beginnings", "plot_courses", "plot_decade", "plot_differences", "plot_raw",
+    "plot_skips", "plot_states", "plot_tasks",
 ]  # fmt: skip
 
 ERAS = {2012: BLUE, 2014: GREEN, 2015: ORANGE, 2018: PURPLE, 2020: VERMILION}
-LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (INK, "P"))
+LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (INK, "P"), ("#7a5c00", "X"))
 
 
 def _colour(year: int) -> str:
@@ -45,6 +46,34 @@ def plot_decade(decade: Mapping[str, Mapping[int, Trained]], pool: str = "spatia
     axes.tick_params(axis="y", labelsize=12)
     axes.invert_yaxis()
     axes.set(xlabel=f"affinity score, {pool} pool (dots: means)")
+
+
+@styled
+def plot_raw(networks: Sequence[Trained], pool: str = "spatial") -> None:
+    """Trained signatures call by call, a panel a network: colour and mark say what the activation is.
+
+    A ring marks a call that follows the addition of a residual block, in the ResNets.
+    """
+    figure, axes = panels(-(-len(networks) // 2), 2, height=1.4 + 1.9 * -(-len(networks) // 2), sharey=True)
+    found = [each.signatures[END, pool] for each in networks]
+    kinds = list(dict.fromkeys(call.function for each in found for call in each.calls))
+    for panel, network, each in zip(axes, networks, found, strict=False):
+        numbers, scores = np.arange(1, len(each.calls) + 1), each.mean
+        panel.plot(numbers, scores, color="#999999", linewidth=0.8, zorder=0)
+        for kind, (colour, mark) in zip(kinds, LOOKS, strict=False):
+            at = np.array([call.function == kind for call in each.calls])
+            panel.plot(numbers[at], scores[at], mark, color=colour, markersize=4)
+        if network.name.startswith("resnet"):
+            last = places(each)["last in its block"]
+            panel.plot(numbers[last], scores[last], "o", color=INK, fillstyle="none", markersize=9)
+        panel.set_title(network.name, fontsize=13, loc="left")
+    for panel in axes[len(networks) :]:
+        panel.set_axis_off()
+    handles = [plt.Line2D([], [], color=colour, marker=mark, linestyle="", label=kind)
+               for kind, (colour, mark) in zip(kinds, LOOKS, strict=False)]  # fmt: skip
+    figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
+    figure.supxlabel("activation call", fontsize=15)
+    figure.supylabel("affinity score", fontsize=15)
 
 
 @styled
