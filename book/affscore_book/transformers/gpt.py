@@ -1,8 +1,9 @@
 """A small decoder on bytes: four blocks of causal attention and a two-layer network, each added to the stream.
 
-The plan is GPT's: embeddings of bytes and of places, pre-norm blocks, a linear head. Two things can be chosen. The
-*activation* is the only non-linear function that acts entry by entry; :data:`MLPS` has five ways to use one. *Layer
-norm* can be left out, and then attention's softmax and the activation are all that is not affine.
+The plan is that of today's GPTs: an embedding of bytes, pre-norm blocks, a linear head, and places told by turning
+queries and keys. Two things can be chosen. The *activation* is the only non-linear function that acts entry by entry;
+:data:`MLPS` has five ways to use one. *Layer norm* can be left out, and then attention and the activation are all that
+is not affine.
 
 What :func:`affscore.signature` sees of a block is one call in ``blocks.I.mlp``:
 
@@ -18,8 +19,9 @@ swiglu       ``silu``           x with SiLU(x), 256 channels. The product with t
                                 only sigmoids are marked as gates.
 ===========  =================  ==========================================================================
 
-References: Radford et al., "Language models are unsupervised multitask learners", 2019 (the plan); So et al., "Primer",
-NeurIPS 2021 (ReLU squared); Shazeer, "GLU variants improve transformer", 2020 (SwiGLU).
+References: Radford et al., "Language models are unsupervised multitask learners", 2019 (the plan); Su et al.,
+"RoFormer", 2021 (turned queries and keys: without them the same training stays near pairs of bytes); So et al.,
+"Primer", NeurIPS 2021 (ReLU squared); Shazeer, "GLU variants improve transformer", 2020 (SwiGLU).
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from affscore_book.kit.checking import one_of
 
 __all__ = ["CONTEXT", "GPTS", "MLPS", "ByteGPT", "build_gpt"]
 
-#: Bytes that the network sees at most, channels of the stream, blocks, heads of attention.
+#: Bytes that the network sees at most, channels of the stream, blocks, and heads of attention.
 CONTEXT, WIDTH, BLOCKS, HEADS = 128, 96, 4, 4
 BYTES = 256
 
@@ -74,6 +76,18 @@ MLPS: dict[str, Callable[[int], nn.Module]] = {
 }
 
 
+def turned(x: Tensor) -> Tensor:
+    """Pairs of channels turned by angles that grow with the place: (..., tokens, channels) to the same.
+
+    The product of a turned query with a turned key depends on how far apart they stand, and not on where.
+    """
+    tokens, half = x.shape[-2], x.shape[-1] // 2
+    angles = torch.arange(tokens, device=x.device)[:, None] * CONTEXT ** (-torch.arange(half, device=x.device) / half)
+    one, other = x[..., :half], x[..., half:]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat([one * cos - other * sin, one * sin + other * cos], dim=-1)
+
+
 class Attention(nn.Module):
     """Every token takes a mean of the tokens up to itself, in four heads: (n, tokens, width) to the same."""
 
@@ -86,7 +100,7 @@ class Attention(nn.Module):
         n, tokens, width = x.shape
         parts = self.into(x).view(n, tokens, 3, self.heads, width // self.heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4)  # (3, n, heads, tokens, width of a head)
-        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        mixed = functional.scaled_dot_product_attention(turned(query), turned(key), value, is_causal=True)
         return self.out(mixed.transpose(1, 2).reshape(n, tokens, width))
 
 
@@ -126,7 +140,7 @@ class ByteGPT(nn.Module):
     def __init__(self, activation: str = "gelu", norm: bool = True, width: int = WIDTH, blocks: int = BLOCKS) -> None:
         one_of("activation", activation, MLPS)
         super().__init__()
-        self.bytes, self.places = nn.Embedding(BYTES, width), nn.Embedding(CONTEXT, width)
+        self.bytes = nn.Embedding(BYTES, width)
         self.blocks = nn.Sequential(*(Block(width, HEADS, activation, norm) for _ in range(blocks)))
         self.norm = nn.LayerNorm(width) if norm else nn.Identity()
         self.head = nn.Linear(width, BYTES)
@@ -136,11 +150,9 @@ class ByteGPT(nn.Module):
                     last.weight /= math.sqrt(2 * blocks)
 
     def forward(self, windows: Tensor) -> Tensor:
-        tokens = windows.shape[1]
-        if tokens > CONTEXT:
-            raise ValueError(f"windows has {tokens} tokens a row; it should have at most {CONTEXT}.")
-        stream = self.bytes(windows) + self.places(torch.arange(tokens, device=windows.device))
-        return self.head(self.norm(self.blocks(stream)))
+        if windows.shape[1] > CONTEXT:
+            raise ValueError(f"windows has {windows.shape[1]} tokens a row; it should have at most {CONTEXT}.")
+        return self.head(self.norm(self.blocks(self.bytes(windows))))
 
 
 #: The networks of the chapter by name: their activation, and whether they have layer norm.

@@ -31,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: Steps of a training, and those after which its signature is taken, evenly spaced in their logarithm.
-GPT_STEPS = 1200
+GPT_STEPS = 800
 GPT_MOMENTS = tuple(int(step) for step in np.geomspace(1, GPT_STEPS, 8).round())
 #: Steps whose mean loss is one entry of the history; a checkpoint follows each.
 STRETCH = 100
@@ -46,7 +46,7 @@ class GptRecipe:
     windows: int = 8
 
 
-#: Peak rates that were tried on one network: GELU with layer norm, seed 0, a third of the steps.
+#: Peak rates that were tried on one network: GELU with layer norm, seed 0, a quarter of the steps.
 GPT_RATES = (0.001, 0.002, 0.004, 0.008)
 #: By :func:`choose_rate` from ``book/data/transformers/gpt/rates.json``, before any other network was trained.
 GPT_RECIPE = GptRecipe(learning_rate=0.004)

@@ -6,10 +6,11 @@
     python book/data/transformers/gpt/make.py list                           # what is there, with minutes and bits
 
 ``results`` holds one file a network and seed, ``signatures`` what its weights (rounded to half precision, as they are
-stored) give on 512 windows of the held-out bytes, at its start, along the training and at its end; ``weights`` the one
-network that is kept. ``work``, which is not kept with the project, holds checkpoints, snapshots and other weights. A
-stopped training goes on from its last hundred steps and ends with the same bits. A seed is that of start weights and of
-training. ``held_out.txt`` is the last tenth of the text: ``pydoc_data.topics`` of the Python that made it, PSF licence.
+stored) give on 512 windows of the held-out bytes: at its start, at its end and, for seed 0, along the training.
+``weights`` holds the one network that is kept. ``work``, which is not kept with the project, has checkpoints, snapshots
+and other weights. A stopped training goes on from its last hundred steps and ends with the same bits. A seed is that of
+start weights and of training. ``held_out.txt`` is the last tenth of the text: ``pydoc_data.topics`` of the Python that
+made it, PSF licence.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ SEEDS = 3
 KEPT = ("gelu", 0)
 WINDOWS, SMOKE_WINDOWS, SMOKE_STEPS = 512, 16, 12
 #: The pool that takes every token is given 4 windows a batch, 512 samples as in the others; so many batches.
-TOKEN_BATCHES = 8
+TOKEN_BATCHES = 4
 
 
 class Files:
@@ -111,7 +112,7 @@ def train(files: Files, text: bytes, steps: int, windows: Tensor) -> None:
     about = {"network": files.name, "seed": files.seed}
 
     def after_step(step: int) -> None:
-        if step in GPT_MOMENTS and step < steps:
+        if step in GPT_MOMENTS and step < steps and files.seed == 0:
             save_weights(network, files.snapshot(step), about | {"step": step})
 
     settings: dict[str, Any] = {"steps": steps, "seed": files.seed, "checkpoint": files.checkpoint}
@@ -189,7 +190,7 @@ def main(given: Sequence[str] | None = None) -> None:
     text = reference_bytes()
     steps = SMOKE_STEPS if arguments.smoke else GPT_STEPS
     if arguments.stage == "rates":
-        try_rates(byte_parts(text).train, arguments.out, steps // 3)
+        try_rates(byte_parts(text).train, arguments.out, steps // 4)
         return
     held_out = arguments.out / "held_out.txt"
     if not held_out.exists():

@@ -1,0 +1,169 @@
+"""What the source says on transformers and on activations, asked of byte decoders; set before any was measured trained.
+
+The source has no language model. Its sentences on vision transformers and on activations become hypotheses here, each
+with Student's interval over the seeds. A verdict needs the whole interval; one seed alone decides nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from scipy import stats
+
+from affscore_book.kit.claims import Claim
+from affscore_book.kit.statistics import Interval, student_interval
+from affscore_book.transformers.gpt import MLPS
+from affscore_book.transformers.gpt_results import GPT_POOLS, Gpts, TrainedGpt
+
+__all__ = [
+    "GPT_QUOTES", "gpt_bits_claims", "gpt_depth_claims", "gpt_level_claims", "gpt_norm_claims", "gpt_pool_claims",
+    "gpt_training_claims",
+]  # fmt: skip
+
+#: The source's words (Bouniot et al., CVPR 2025), by their place.
+GPT_QUOTES = {
+    "section 1": "Vision transformers changed this pattern drastically and are the most non-linear architectures among "
+    "all landmark ones",
+    "section 4": "After the arrival of the transformers, the observed trend is to increase either the median or the "
+    "minimum values of the non-linearity. This suggests a fundamental shift in the implicit bias that the transformers "
+    "carry.",
+    "Figure 8, GELU": "the arrival of transformers popularized Gaussian Error Linear Unit (GELU) which is now commonly "
+    "used in many large language models including GPTs",
+    "Figure 8, width": "the non-linearity of Sigmoid and GELU is maintained in a wide range, while for ReLU it is "
+    "rather narrow",
+    "Figure 8, SiLU": "We can also see a distinct pattern of more modern activation functions, such as SiLU and "
+    "HardSwish having a stronger non-linearity pattern in large subdomains.",
+    "appendix D, depth": "for 16x16 size a model is more non-linear in the early layers, while gradually becoming more "
+    "and more linear later, while 32x32 patch size leads to a plateau in the hidden layers of MLP blocks, with a steep "
+    "change toward linearity only in the final layer",
+    "appendix D, attention": "We hypothesize that attention modules in ViT act as a focusing lens and output the "
+    "embeddings in the domain where the activation function is the most non-linear.",
+}
+
+BELOW, ABOVE = (-math.inf, 0.0), (0.0, math.inf)
+#: Two rankings of five networks agree if at most two neighbours have changed places.
+SAME_ORDER = (0.9, 1.0)
+OURS = "ours, after CVPR 2025, "
+
+
+def _row(
+    what: str, after: str, theirs: str, gpts: Gpts, names: Sequence[str],
+    number: Callable[[Mapping[str, TrainedGpt]], float], accept: tuple[float, float], ends: float = math.inf,
+) -> Claim:  # fmt: skip
+    """A number of the networks of one seed, over the seeds that all of them have; ``ends`` bounds its interval."""
+    seeds = sorted(set.intersection(*(set(gpts.get(name, {})) for name in names)))
+    if not seeds:
+        return Claim(what, after, theirs, None, accept, needs=f"trained networks: {', '.join(names)}", kind="own")
+    found = [number({name: gpts[name][seed] for name in names}) for seed in seeds]
+    mean, low, high = student_interval(found) if len(found) > 1 else Interval(found[0], -math.inf, math.inf)
+    return Claim(what, after, theirs, mean, accept, interval=(max(low, -ends), min(high, ends)), kind="own")
+
+
+def _gap(of: str, to: str, pool: str = "spatial") -> Callable[[Mapping[str, TrainedGpt]], float]:
+    """Mean score of one trained network less that of another."""
+    return lambda networks: networks[of].mean(pool) - networks[to].mean(pool)
+
+
+def gpt_training_claims(gpts: Gpts, pool: str = "spatial") -> list[Claim]:
+    """Appendix D's focusing lens: does training bring the inputs of every activation to where it bends?"""
+
+    def moved(name: str) -> Callable[[Mapping[str, TrainedGpt]], float]:
+        return lambda networks: networks[name].mean(pool) - networks[name].mean(pool, 0)
+
+    return [
+        _row(f"{name}: mean score, trained less start, {pool} pool", OURS + "appendix D", "below 0", gpts, [name],
+             moved(name), BELOW)
+        for name in (*MLPS, "gelu without norm", "relu without norm")
+    ]  # fmt: skip
+
+
+def gpt_level_claims(gpts: Gpts) -> list[Claim]:
+    """Figure 8: the order of the activations, now with the inputs that training gives them."""
+    wanted = (("gelu", "relu"), ("silu", "relu"), ("relu2", "relu"), ("swiglu", "silu"))
+    places = ("Figure 8: GELU's range is wide", "Figure 8: SiLU is stronger", "", "")
+    return [
+        _row(f"mean score, {of} less {to}", OURS + place if place else "ours", "below 0", gpts, [of, to], _gap(of, to),
+             BELOW)
+        for (of, to), place in zip(wanted, places, strict=True)
+    ]  # fmt: skip
+
+
+def gpt_pool_claims(gpts: Gpts) -> list[Claim]:
+    """Does the pool change which activation is the most affine, and the level of one of them?"""
+
+    def order(pool: str) -> Callable[[Mapping[str, TrainedGpt]], float]:
+        def rank(networks: Mapping[str, TrainedGpt]) -> float:
+            levels = [[network.mean(kind) for network in networks.values()] for kind in ("spatial", pool)]
+            return float(stats.spearmanr(*levels).statistic)
+
+        return rank
+
+    rows = [
+        _row(f"rank correlation of five activations, spatial and {pool} pool", "ours", "at least .9", gpts,
+             list(MLPS), order(pool), SAME_ORDER, ends=1.0)
+        for pool in GPT_POOLS[1:]
+    ]  # fmt: skip
+    for pool in GPT_POOLS[1:]:
+
+        def lower(networks: Mapping[str, TrainedGpt], pool: str = pool) -> float:
+            return networks["gelu"].mean(pool) - networks["gelu"].mean()
+
+        after = OURS + "section 1" if pool == "trailing" else "ours"
+        rows.append(_row(f"gelu: mean score, {pool} less spatial pool", after, "below 0", gpts, ["gelu"], lower, BELOW))
+    return rows
+
+
+def gpt_depth_claims(gpts: Gpts) -> list[Claim]:
+    """Appendix D on ViT: early layers are the most non-linear, later ones more and more linear."""
+    rows = []
+    for name in ("gelu", "relu"):
+        for pool in GPT_POOLS[:2]:
+
+            def rise(networks: Mapping[str, TrainedGpt], name: str = name, pool: str = pool) -> float:
+                scores = networks[name].scores[pool][-1]
+                return float(scores[-1] - scores[0])
+
+            rows.append(_row(f"{name}: last call less first, {pool} pool", OURS + "appendix D", "above 0", gpts,
+                             [name], rise, ABOVE))  # fmt: skip
+    return rows
+
+
+def gpt_norm_claims(gpts: Gpts) -> list[Claim]:
+    """Without norm the stream grows and GELU's inputs leave the flat part of its bend; ReLU does not know scale."""
+    pairs = {name: (f"{name} without norm", name) for name in ("gelu", "relu")}
+
+    def more(networks: Mapping[str, TrainedGpt]) -> float:
+        gelu, relu = (abs(_gap(*pairs[name])(networks)) for name in ("gelu", "relu"))
+        return gelu - relu
+
+    return [
+        _row("gelu: mean score, without norm less with", "ours", "below 0", gpts, pairs["gelu"], _gap(*pairs["gelu"]),
+             BELOW),
+        _row("size of that change, gelu less relu", "ours", "above 0", gpts, [*pairs["gelu"], *pairs["relu"]], more,
+             ABOVE),
+    ]  # fmt: skip
+
+
+def gpt_bits_claims(gpts: Gpts) -> list[Claim]:
+    """Section 4: transformers get better by more non-linearity. Does the more non-linear activation predict better?"""
+
+    def together(pool: str) -> Callable[[Mapping[str, TrainedGpt]], float]:
+        def rank(networks: Mapping[str, TrainedGpt]) -> float:
+            pairs = np.array([(network.mean(pool), network.bits[-1]) for network in networks.values()])
+            return float(stats.spearmanr(*pairs.T).statistic)
+
+        return rank
+
+    def fewer(of: str) -> Callable[[Mapping[str, TrainedGpt]], float]:
+        return lambda networks: float(networks[of].bits[-1] - networks["gelu"].bits[-1])
+
+    return [
+        *(_row(f"rank correlation of mean score and bits per byte, five activations, {pool} pool",
+               OURS + "section 4", "above 0", gpts, list(MLPS), together(pool), ABOVE, ends=1.0)
+          for pool in GPT_POOLS[:2]),
+        *(_row(f"bits per byte, {of} less gelu", f"ours, after {paper}", "below 0", gpts, [of, "gelu"], fewer(of),
+               BELOW)
+          for of, paper in (("relu2", "So et al. 2021"), ("swiglu", "Shazeer 2020"))),
+    ]  # fmt: skip

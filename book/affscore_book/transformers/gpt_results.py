@@ -1,0 +1,144 @@
+"""The stored byte decoders: how well each does, and its scores along the training by every pool that was measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from affscore.engine import signature
+from affscore.suite.tables import Table
+from affscore_book.kit.stored import read_results
+from affscore_book.kit.training import load_weights
+from affscore_book.transformers.gpt import GPTS, build_gpt
+from affscore_book.transformers.gpt_training import cut_windows
+
+__all__ = ["GPT_POOLS", "Gpts", "TrainedGpt", "again_gpt", "gpt_table", "load_gpts"]
+
+SCRIPT = "book/data/transformers/gpt/make.py"
+#: The pools that the start and the end were measured by; the first two also along the training.
+GPT_POOLS = ("spatial", "trailing", "last", "tokens")
+#: How far a score may lie from the stored one: the last bits of a network differ between machines.
+CLOSE = 1e-3
+
+
+@dataclass(frozen=True)
+class TrainedGpt:
+    """One network from one seed.
+
+    Attributes
+    ----------
+    name, seed
+        A name of :data:`affscore_book.transformers.gpt.GPTS`, and the seed of its start and its training.
+    parameters, minutes
+        Numbers in it, and of one core that its training took.
+    steps
+        After which it was measured, the first 0, the last the end: (moments,).
+    bits
+        Per byte of the held-out windows, (moments,).
+    scores
+        By pool, one row a moment: (moments, calls), NaN where a moment was not measured by this pool.
+    """
+
+    name: str
+    seed: int
+    parameters: int
+    minutes: float
+    steps: np.ndarray
+    bits: np.ndarray
+    scores: Mapping[str, np.ndarray]
+
+    def mean(self, pool: str = "spatial", moment: int = -1) -> float:
+        """Mean score of all calls; the last moment is the trained network, 0 its start."""
+        return float(self.scores[pool][moment].mean())
+
+
+#: The networks by name and seed.
+Gpts = Mapping[str, Mapping[int, TrainedGpt]]
+
+
+def _read(result: Path, signatures: Path) -> TrainedGpt:
+    about, content = (read_results(file, dict, SCRIPT) for file in (result, signatures))
+
+    def build(content: dict) -> TrainedGpt:
+        states = dict(sorted(content["states"].items(), key=lambda item: int(item[0])))
+        calls = len(content["calls"]["spatial"])
+        scores = {
+            pool: np.array([
+                np.mean(np.array(state[pool]["scores"], dtype=np.float64), axis=0) if pool in state
+                else np.full(calls, np.nan) for state in states.values()
+            ]) for pool in GPT_POOLS
+        }  # fmt: skip
+        return TrainedGpt(
+            **{key: about[key] for key in ("name", "seed", "parameters", "minutes")},
+            steps=np.array(list(map(int, states))),
+            bits=np.array([state["bits"] for state in states.values()]),
+            scores=scores,
+        )
+
+    about["name"] = about.pop("network")
+    return build(content)
+
+
+def load_gpts(folder: str | os.PathLike[str]) -> dict[str, dict[int, TrainedGpt]]:
+    """Every stored network by name and seed, in the order of :data:`affscore_book.transformers.gpt.GPTS`.
+
+    Parameters
+    ----------
+    folder
+        ``book/data/transformers/gpt``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    ValueError
+        If a file is damaged.
+    """
+    files = sorted((Path(folder) / "signatures").glob("*.json"))
+    if not files:
+        raise FileNotFoundError(f"folder: {folder} has no signatures; {SCRIPT} writes them.")
+    networks = [_read(Path(folder) / "results" / file.name, file) for file in files]
+    found: dict[str, dict[int, TrainedGpt]] = {name: {} for name in GPTS}
+    for network in networks:
+        found[network.name][network.seed] = network
+    return {name: seeds for name, seeds in found.items() if seeds}
+
+
+def gpt_table(gpts: Gpts) -> Table:
+    """All networks, means over their seeds: thousand parameters, seeds, minutes of one core, bits per byte, and the
+    mean score at the start and at the end by the spatial and by the trailing pool."""
+    rows = []
+    for name, seeds in gpts.items():
+        networks = list(seeds.values())
+        row = {"network": name, "thousand parameters": round(networks[0].parameters / 1000), "seeds": len(networks)}
+        row["bits"] = float(np.mean([each.bits[-1] for each in networks]))
+        for pool in GPT_POOLS[:2]:
+            for moment, state in ((0, "start"), (-1, "trained")):
+                row[f"{pool}, {state}"] = float(np.mean([each.mean(pool, moment) for each in networks]))
+        rows.append(row)
+    return Table.from_rows(rows, digits=3)
+
+
+def again_gpt(folder: str | os.PathLike[str], gpts: Gpts, name: str = "gelu", seed: int = 0) -> str:
+    """Measure the stored weights again on the stored windows, by the spatial pool; a sentence on what agrees.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there are no weights of that network.
+    ValueError
+        If a score lies farther than .001 from the stored one.
+    """
+    network = build_gpt(name)
+    load_weights(network, Path(folder) / "weights" / f"{name}-{seed}.safetensors".replace(" ", "-"))
+    text = torch.tensor(list((Path(folder) / "held_out.txt").read_bytes()))
+    found = signature(network, [cut_windows(text, 512)[:, :-1]], micro_batch=64).scores[0]
+    away = float(np.abs(found - gpts[name][seed].scores["spatial"][-1]).max())
+    if not away <= CLOSE:
+        raise ValueError(f"{name}: a score is {away:.4f} from the stored one; it should be at most {CLOSE}.")
+    return f"Measured again: the {len(found)} calls of the network with {name}, on 512 windows. All agree."
