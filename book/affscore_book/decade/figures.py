@@ -66,6 +66,7 @@ def plot_raw(networks: Sequence[Trained], pool: str = "spatial") -> None:
         if network.name.startswith("resnet"):
             last = places(each)["last in its block"]
             panel.plot(numbers[last], scores[last], "o", color=INK, fillstyle="none", markersize=9)
+        panel.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         panel.set_title(network.name, fontsize=13, loc="left")
     for panel in axes[len(networks) :]:
         panel.set_axis_off()
