@@ -4,9 +4,13 @@ import pytest
 import torch
 
 from affscore_book.activations.catalogue import CATALOGUE
+from affscore_book.similarity.kernels import keeps_max
 from affscore_book.symmetries.lemmas import (
+    aligned_draws,
     distinct_rays,
+    ignored_draws,
     keeps_axes,
+    least_eigenvalue,
     passes,
     sample_kinds,
     slope_gap,
@@ -73,6 +77,44 @@ def test_lemma_e_12_sees_scalings_that_do_not_pass():
     assert slope_gap("tanh", a, a) > 0.1
     assert slope_gap("square", a, a) > 0.1  # phi is the square of a
     assert slope_gap("heaviside", a, torch.eye(2)) == 0
+
+
+def unit(x, centred):
+    x = x - x.mean(0) if centred else x
+    return x / x.norm(dim=0)
+
+
+def paired(x, y):
+    """A measure that no order of the channels changes: the distances between samples of the one and of the other."""
+    return float((torch.cdist(x, x) * torch.cdist(y, y)).mean())
+
+
+def test_lemma_5_1_needs_translations():
+    """Norms give scalings, distances give permutations; without centring a shift is seen, with it none is."""
+    printed, repaired = ((lambda x, y, c=c: paired(unit(x, c), unit(y, c))) for c in (False, True))
+    assert ignored_draws(printed, translations=False) == 10 and ignored_draws(printed, translations=True) == 0
+    assert ignored_draws(repaired, translations=False) == ignored_draws(repaired, translations=True) == 10
+    assert ignored_draws(paired, translations=False) == 0  # sees scalings
+    assert ignored_draws(lambda x, y: float(unit(x, True)[0, 0]), translations=False) < 10  # sees the order
+
+
+def test_a_measure_is_aligned_if_it_is_1_for_features_that_differ_by_the_group():
+    def correlation(x, y):
+        return float((unit(x, True).T @ unit(y, True)).amax(0).mean())
+
+    assert aligned_draws(correlation) == 10
+    assert aligned_draws(lambda x, y: float((unit(x, False).T @ unit(y, False)).amax(0).mean())) == 0
+    assert aligned_draws(lambda x, y: correlation(x, y) / 2) == 0
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 2, 2.5, 3, 4, 8])
+def test_norms_beyond_2_give_kernels_that_are_not_positive(p):
+    assert (least_eigenvalue(p) > 0) == (p <= 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lemma_e_46_permutations_with_signs_keep_the_max_kernel(kind):
+    assert {keeps_max(sample_kinds(4, seed)[kind]) for seed in range(10)} == {kind == "permutation with signs"}
 
 
 def test_bad_arguments_are_named():

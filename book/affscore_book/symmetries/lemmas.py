@@ -1,10 +1,12 @@
 """The paper's small statements about intertwiners as computations that can fail.
 
 Source: Godfrey, Brown, Emerson, Kvinge, "On the Symmetries of Deep Learning Models and their Internal
-Representations", NeurIPS 2022, theorem 3.3, lemmas 3.1, E.7 and E.12.
+Representations", NeurIPS 2022, theorem 3.3, lemmas 3.1, 5.1, E.7 and E.12, definitions 5.2 and 5.3, remark 5.5.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -15,7 +17,17 @@ from affscore_book.kit.draws import random_rotation
 from affscore_book.symmetries.groups import Monomial
 from affscore_book.symmetries.table import defect
 
-__all__ = ["distinct_rays", "keeps_axes", "passes", "sample_kinds", "slope_gap", "unit_values"]
+__all__ = [
+    "aligned_draws",
+    "distinct_rays",
+    "ignored_draws",
+    "keeps_axes",
+    "least_eigenvalue",
+    "passes",
+    "sample_kinds",
+    "slope_gap",
+    "unit_values",
+]
 
 
 def sample_kinds(n: int, seed: int) -> dict[str, Tensor]:
@@ -130,3 +142,58 @@ def slope_gap(function: str | ActivationFunction | Function, a: Tensor, b: Tenso
     left, right = slope(x @ a.T)[:, :, None] * a, b * slope(x)[:, None, :]
     scale = (left.abs() + right.abs()).max()
     return float((left - right).abs().max() / scale) if scale else 0.0
+
+
+def ignored_draws(measure: Callable[[Tensor, Tensor], float], *, translations: bool) -> int:
+    """In how many of 10 draws a measure does not see elements of ReLU's group on its two arguments (Lemma 5.1).
+
+    A draw has normal features X and Y (50, 4), float64, and matrices A and B of the group; with ``translations`` also
+    a shift of every channel. It counts if ``measure(X A + 1 v^T, Y B + 1 w^T)`` is ``measure(X, Y)`` to 1e-9.
+
+    >>> def size(x, y):
+    ...     return float((x / x.norm(dim=0)).sum())
+    >>> ignored_draws(size, translations=False), ignored_draws(size, translations=True)
+    (10, 0)
+    """
+    count = 0
+    for seed in range(10):
+        generator = torch.Generator().manual_seed(seed)
+        pair = torch.randn(2, 50, 4, generator=generator, dtype=torch.float64)
+        moved = [_moved(features, generator, translations) for features in pair]
+        count += abs(measure(*moved) - measure(*pair)) <= 1e-9
+    return count
+
+
+def aligned_draws(measure: Callable[[Tensor, Tensor], float]) -> int:
+    """In how many of 10 draws ``measure(X, X A + 1 v^T)`` is 1 to 1e-6, as definitions 5.2 and 5.3 say.
+
+    X, A and v are drawn as by :func:`ignored_draws`.
+
+    >>> aligned_draws(lambda x, y: 1.0), aligned_draws(lambda x, y: float((x - y).norm()))
+    (10, 0)
+    """
+    count = 0
+    for seed in range(10):
+        generator = torch.Generator().manual_seed(seed)
+        x = torch.randn(50, 4, generator=generator, dtype=torch.float64)
+        count += abs(measure(x, _moved(x, generator, True)) - 1) <= 1e-6
+    return count
+
+
+def _moved(features: Tensor, generator: torch.Generator, translations: bool) -> Tensor:
+    element = Monomial("positive").sample(features.shape[1], generator)
+    shift = torch.randn(features.shape[1], generator=generator, dtype=torch.float64)
+    return features @ element + translations * shift
+
+
+def least_eigenvalue(p: float) -> float:
+    """The smallest eigenvalue of exp(-|x - y|_p / 10) on the 125 points of a grid in the cube [-1, 1]^3 (Remark 5.5).
+
+    One below 0 shows that the kernel is not positive semi-definite; one above 0 shows nothing.
+
+    >>> least_eigenvalue(1) > 0 > least_eigenvalue(4)
+    True
+    """
+    grid = torch.linspace(-1, 1, 5, dtype=torch.float64)
+    points = torch.cartesian_prod(grid, grid, grid)
+    return float(torch.linalg.eigvalsh(torch.exp(-torch.cdist(points, points, p=p) / 10))[0])
