@@ -30,6 +30,7 @@ def network(name: str, seed: int, scores: np.ndarray, start: np.ndarray | None =
     found = {(END, "spatial"): signature(scores, modules)}
     found[START, "spatial"] = signature(scores if start is None else start, modules)
     found[END, "trailing"] = signature(pools.get("trailing", scores), modules)
+    found[START, "trailing"] = found[START, "spatial"]
     year = SETTINGS[name.partition(" ")[0]].year
     return Trained(name, seed, year, "convolutional", 1, 10, 1.0, 0.9, {}, found, found[END, "spatial"])
 

@@ -62,7 +62,7 @@ NETWORKS = decade(lambda name, seed: 0.5 + 0.4 * np.random.default_rng((len(name
 
 
 def test_the_page_computes_what_python_computes_of_a_history(node):
-    widgets = [history_chart(NETWORKS) for _ in range(6 * 3)]
+    widgets = [history_chart(NETWORKS) for _ in range(6 * 4)]
     choices = itertools.product(HistoryChart.statistic.values, HistoryChart.view.values)
     for widget, (statistic, view) in zip(widgets, choices, strict=True):
         widget.statistic, widget.view = statistic, view

@@ -26,6 +26,7 @@ def every_job() -> list[Job]:
     """At least all that the claims and figures read."""
     changes = ["", *(f"without {layer}" for layer in range(LAYERS))]
     found = [Job(batch=batch, change=change) for batch in PARTS for change in changes]
+    found += [Job(pool="tokens", batch=batch, change=change) for batch in PARTS for change in changes]
     found += [Job("random", seed, batch="0", change=change) for seed in START_SEEDS for change in changes]
     found += [Job("random", seed, kind, batch="0") for seed in START_SEEDS for kind in ("code", "random")]
     for pool in ("spatial", "trailing", "first", "tokens"):
@@ -56,7 +57,7 @@ def planted(rule: Callable[[Job, int], float], noise: float = 0.002, mean: float
     }
     layers = [layer(number, mean) for number in range(LAYERS)]
     every = {f"{weights} 0": layers for weights in ("trained", "random", "rearranged")}
-    return MiniLMScores(scores, {name: [0.95] * LAYERS for name in scores}, every)
+    return MiniLMScores(scores, {name: [0.95] * LAYERS for name in scores}, every, {})
 
 
 def explained(number: int) -> float:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from affscore import paired_affinity_score
+from affscore.pooling import pool
 from affscore_book.activations.laws import score_curve
 from affscore_book.transformers.laws import (
     channel_laws,
@@ -14,6 +15,7 @@ from affscore_book.transformers.laws import (
     layer_score,
     score_from_correlations,
     score_from_means_and_spreads,
+    score_of_positions,
 )
 
 EDGES = np.linspace(-6, 4, 101)
@@ -80,3 +82,23 @@ def test_a_channel_that_does_not_bend_scores_one_and_loud_ones_count_more():
 def test_spreads_that_are_none_are_refused(spread):
     with pytest.raises(ValueError, match="spreads should be finite"):
         channel_laws(0.0, spread)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_positions_are_the_channels_of_the_trailing_pool(seed):
+    """Texts of independent tokens: the paired score of a large sample, pooled as the public code does."""
+    generator = torch.Generator().manual_seed(seed)
+    before = torch.tensor([-2.0, 0.0, 1.0]).repeat(4) + torch.randn(4000, 5, 12, generator=generator)
+    after = torch.nn.functional.gelu(before)
+    pooled = paired_affinity_score(
+        *(pool(value, "trailing", axis=2) for value in (before, after)), covariance="empirical"
+    )
+    assert score_of_positions(before, after) == pytest.approx(pooled.item(), abs=0.01)
+
+
+def test_a_position_that_never_varies_counts_nothing():
+    before = torch.randn(500, 3, 8, generator=torch.Generator().manual_seed(0))
+    after = torch.nn.functional.gelu(before)
+    flat = torch.ones(500, 1, 8)
+    both = score_of_positions(torch.cat([before, flat], dim=1), torch.cat([after, flat], dim=1))
+    assert both == pytest.approx(score_of_positions(before, after))

@@ -27,6 +27,7 @@ VIEWS = {
     "trained": (END, "spatial"),
     "trained, trailing": (END, "trailing"),
     "start": (START, "spatial"),
+    "start, trailing": (START, "trailing"),
 }
 #: The first year of the source's second half, when ViT appeared.
 TURN = 2020
@@ -45,7 +46,7 @@ class HistoryChart(ComputedWidget):
     statistic
         ``"mean"``, ``"median"``, ``"min"``, ``"max"``, ``"range"`` or ``"std"`` of the scores of its calls.
     view
-        ``"trained"``, ``"trained, trailing"`` (the pool of the source's code) or ``"start"``.
+        ``"trained"`` or ``"start"``, by the pool over positions, or with ``", trailing"``, by that of the source's code.
     """
 
     networks = traitlets.List(traitlets.Dict()).tag(sync=True)

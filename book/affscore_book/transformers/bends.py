@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -58,6 +57,7 @@ class LayerMap(NamedTuple):
 def fit_layer(before: Tensor, after: Tensor) -> LayerMap:
     """The map of a layer from the inputs and outputs of many tokens, (tokens, channels) each, without shrinkage.
 
+    >>> import torch
     >>> x = torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
     >>> bool(fit_layer(x, 3 * x + 1).level < 1e-6)                    # an affine layer bends no token
     True

@@ -38,7 +38,7 @@ def _row(
     return Claim(what, source, theirs, found.mean, accept, interval=found[1:], kind=kind, seen=seen)
 
 
-def attention_effect(scores: MiniLMScores, trained: bool = True) -> NDArray[np.float64]:
+def attention_effect(scores: MiniLMScores, trained: bool = True, pool: str = "spatial") -> NDArray[np.float64]:
     """By how much each layer's score rises when its own attention is taken out: (batches or starts, layers).
 
     Trained: one row for each of the four batches. Otherwise one row for each random start, on the first batch.
@@ -47,7 +47,7 @@ def attention_effect(scores: MiniLMScores, trained: bool = True) -> NDArray[np.f
     for layer in range(LAYERS):
         change = f"without {layer}"
         if trained:
-            gap = scores.batches(change=change) - scores.batches()
+            gap = scores.batches(pool=pool, change=change) - scores.batches(pool=pool)
         else:
             gap = scores.starts(batch="0", change=change) - scores.starts(batch="0")
         columns.append(gap[:, layer])
@@ -73,6 +73,7 @@ def minilm_weight_claims(scores: MiniLMScores) -> list[Claim]:
     """The size of the weights, the other pool, the lens before training, the laws of the inputs, and depth."""
     size = scores.of().mean() - scores.starts("rearranged").mean(axis=1)
     trailing = scores.of(pool="trailing").mean() - scores.starts(pool="trailing").mean(axis=1)
+    tokens = attention_effect(scores, pool="tokens").mean(axis=1)
     before = attention_effect(scores, trained=False).mean(axis=1)
     laws = [score_from_means_and_spreads(layer) for layer in scores.layers["trained 0"]]
     worst = float(np.abs(np.array(laws) - scores.of()).max())
@@ -80,6 +81,8 @@ def minilm_weight_claims(scores: MiniLMScores) -> list[Claim]:
         _row("mean score, trained less rearranged weights", OURS, "below 0", student_interval(size), BELOW),
         _row("mean score, trained less random weights, trailing pool", OURS, "below 0", student_interval(trailing),
              BELOW),
+        _row("a layer's score without its attention less with it, every token a sample", LENS, "above 0",
+             student_interval(tokens), ABOVE, seen=True),
         _row("a layer's score without its attention less with it, random weights", OURS, "no change",
              student_interval(before), NO_CHANGE),
         Claim("largest distance of a layer's score from that of its means and spreads", OURS, "at most 0.05", worst,

@@ -23,7 +23,14 @@ from torch import Tensor
 
 from affscore_book.transformers.measured import LayerInputs
 
-__all__ = ["channel_laws", "layer_inputs", "layer_score", "score_from_correlations", "score_from_means_and_spreads"]
+__all__ = [
+    "channel_laws",
+    "layer_inputs",
+    "layer_score",
+    "score_from_correlations",
+    "score_from_means_and_spreads",
+    "score_of_positions",
+]
 
 # Gauss-Hermite nodes for the standard normal law.
 _NODES, _MASS = np.polynomial.hermite_e.hermegauss(160)
@@ -76,6 +83,22 @@ def score_from_means_and_spreads(layer: LayerInputs) -> float:
 def layer_score(layer: LayerInputs) -> float:
     """The same with the channels' true laws; what is still left out is how channels and tokens hang together."""
     return score_from_correlations(layer.correlations, layer.weights)
+
+
+def score_of_positions(before: Tensor, after: Tensor) -> float:
+    """The same formula for the trailing pool: its channels are positions, and what it pairs are averages over channels.
+
+    Parameters
+    ----------
+    before, after
+        A layer's inputs and outputs, (texts, tokens, channels).
+    """
+    x, y = (value.double().mean(dim=2).numpy() for value in (before, after))
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    spread = np.sqrt((x**2).mean(axis=0) * (y**2).mean(axis=0))
+    alive = spread > 0
+    correlations = (x * y).mean(axis=0)[alive] / spread[alive]
+    return score_from_correlations(correlations, (y**2).mean(axis=0)[alive])
 
 
 def layer_inputs(before: Tensor, after: Tensor, edges: NDArray[np.float64]) -> LayerInputs:

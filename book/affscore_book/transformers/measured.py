@@ -92,11 +92,24 @@ class LayerInputs:
 
 @dataclass(frozen=True)
 class MiniLMScores:
-    """All stored signatures of MiniLM, and what its GELUs take in."""
+    """All stored signatures of MiniLM, and what its GELUs take in.
+
+    Attributes
+    ----------
+    scores
+        By the name of the :class:`Job`.
+    twins
+        Of some jobs, the scores of straight lines in the calls' places.
+    layers
+        By weights, ``"trained 0"``: the laws of each layer's inputs.
+    positions
+        By weights: what the trailing pool would score if each position were apart from the others.
+    """
 
     scores: Mapping[str, list[float]]
     twins: Mapping[str, list[float]]
     layers: Mapping[str, list[LayerInputs]]
+    positions: Mapping[str, list[float]]
 
     def of(self, **job: Any) -> NDArray[np.float64]:
         """The scores of the six GELU calls, float64 (6,), of the :class:`Job` with these fields.
@@ -125,7 +138,7 @@ def load_minilm_scores(path: str | os.PathLike[str]) -> MiniLMScores:
         if wrong := [name for name, row in scores.items() if len(row) != LAYERS]:
             raise ValueError(f"{wrong[0]} has no {LAYERS} scores")
         layers = {name: [_layer(row) for row in rows] for name, rows in content["layers"].items()}
-        return MiniLMScores(scores, content["twins"], layers)
+        return MiniLMScores(scores, content["twins"], layers, content["positions"])
 
     return read_results(path, build, SCRIPT)
 

@@ -28,7 +28,7 @@ from affscore import signature
 from affscore.engine import versions
 from affscore_book.kit.stored import open_results, store_results
 from affscore_book.transformers.bends import ORDERS, SENTENCES, fit_layer, in_order, sentence_bends
-from affscore_book.transformers.laws import layer_inputs
+from affscore_book.transformers.laws import layer_inputs, score_of_positions
 from affscore_book.transformers.measured import BATCHES, LENGTHS, START_SEEDS, Job
 from affscore_book.transformers.minilm import (
     LAYERS,
@@ -79,6 +79,7 @@ def jobs() -> Iterator[Job]:
     for layer in range(LAYERS):
         for batch in parts:
             yield Job(batch=batch, change=f"without {layer}")
+            yield Job(pool="tokens", batch=batch, change=f"without {layer}")
     for seed in START_SEEDS:
         for kind in ("english", "code", "random"):
             yield Job("random", seed, kind, batch="0")
@@ -130,16 +131,17 @@ def measure(job: Job, network: MiniLM, out: Path, twin: bool) -> dict[str, list[
     return {"scores": taken.scores[0].tolist()} | {name: rows[0].tolist() for name, rows in taken.companions.items()}
 
 
-def layers_of(network: MiniLM, out: Path) -> list[dict[str, Any]]:
-    """The laws of what each layer's GELU takes in, over all tokens of the 512 English texts."""
+def layers_of(network: MiniLM, out: Path) -> tuple[list[dict[str, Any]], list[float]]:
+    """The laws of what each layer's GELU takes in, over all tokens of the 512 English texts; and over positions."""
     whole = batch_of(Job(), network, out)["input_ids"]
     parts = [gelu_pairs(network.model, {"input_ids": ids}) for ids in whole.split(PART)]
-    found = []
+    found, positions = [], []
     for layer in range(LAYERS):
-        before, after = (torch.cat([part[layer][side].flatten(0, 1) for part in parts]) for side in (0, 1))
-        row = asdict(layer_inputs(before, after, EDGES))
+        before, after = (torch.cat([part[layer][side] for part in parts]) for side in (0, 1))
+        row = asdict(layer_inputs(before.flatten(0, 1), after.flatten(0, 1), EDGES))
         found.append({key: v.tolist() if isinstance(v, np.ndarray) else v for key, v in row.items()})
-    return found
+        positions.append(score_of_positions(before, after))
+    return found, positions
 
 
 def write_texts(out: Path) -> None:
@@ -152,7 +154,7 @@ def write_texts(out: Path) -> None:
 def write_scores(out: Path, smoke: bool) -> None:
     file = out / "scores.json"
     settings = {"seed": SEED, "lengths": list(LENGTHS), "texts": TEXTS}
-    results = open_results(file, settings, scores={}, twins={}, layers={})
+    results = open_results(file, settings, scores={}, twins={}, layers={}, positions={})
     loaded: dict[tuple[str, int], MiniLM] = {}
 
     def network(weights: str, seed: int) -> MiniLM:
@@ -173,7 +175,8 @@ def write_scores(out: Path, smoke: bool) -> None:
         print(job.name, *(f"{score:.3f}" for score in taken["scores"]), flush=True)
     for weights in ("trained", "random", "rearranged"):
         if not smoke and f"{weights} 0" not in results["layers"]:
-            results["layers"][f"{weights} 0"] = rounded(layers_of(network(weights, 0), out))
+            found, positions = layers_of(network(weights, 0), out)
+            results["layers"][f"{weights} 0"], results["positions"][f"{weights} 0"] = rounded([found, positions])
             store_results(file, results)
 
 

@@ -1,0 +1,72 @@
+"""What was measured is found by its name; what was not, and a damaged file, is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from affscore_book.transformers.laws import layer_score
+from affscore_book.transformers.measured import Job, LayerInputs, MiniLMScores, load_minilm_scores
+
+FILE = Path(__file__).parents[2] / "book" / "data" / "transformers" / "minilm" / "scores.json"
+
+
+@pytest.fixture(scope="module")
+def stored() -> MiniLMScores:
+    return load_minilm_scores(FILE)
+
+
+def test_names_tell_jobs_apart():
+    jobs = [Job(), Job(seed=1), Job("random"), Job(kind="code"), Job(length=8), Job(pool="first"), Job(batch="0"),
+            Job(change="padded")]  # fmt: skip
+    assert len({job.name for job in jobs}) == len(jobs)
+
+
+def test_rows_are_those_of_their_names(stored):
+    assert stored.of(pool="trailing").tolist() == stored.scores["trained 0|english|32|trailing|all|"]
+    assert stored.batches(kind="code", length=8)[2].tolist() == stored.scores["trained 0|code|8|spatial|2|"]
+    assert stored.starts("rearranged")[1].tolist() == stored.scores["rearranged 1|english|32|spatial|all|"]
+    with pytest.raises(ValueError, match="it should be one of those"):
+        stored.of(length=77)
+
+
+def test_every_stored_score_is_one(stored):
+    values = np.array(list(stored.scores.values()))
+    assert values.shape[1] == 6
+    assert (values < 1).all() and (values > 0).all()
+
+
+def test_a_call_scores_no_more_than_a_straight_line_in_its_place(stored):
+    for name, line in stored.twins.items():
+        assert (np.array(stored.scores[name]) < np.array(line) + 0.005).all()
+
+
+def test_masked_padding_changes_nothing(stored):
+    assert stored.of(length=0, batch="0", change="padded") == pytest.approx(stored.of(length=0, batch="0"), abs=1e-4)
+
+
+def test_stored_laws_are_laws(stored):
+    for rows in stored.layers.values():
+        assert len(rows) == 6
+        for row in rows:
+            assert isinstance(row, LayerInputs)
+            assert row.means.shape == row.spreads.shape == row.correlations.shape == row.weights.shape == (1536,)
+            assert (np.abs(row.correlations) <= 1).all() and (row.spreads > 0).all() and (row.weights > 0).all()
+            assert row.shares.sum() == pytest.approx(1, abs=1e-4) and len(row.edges) == len(row.shares) + 1
+            assert 0 <= row.sparsity <= 1 and layer_score(row) < 1
+
+
+def test_damaged_files_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no"):
+        load_minilm_scores(tmp_path / "none.json")
+    content = json.loads(FILE.read_text(encoding="utf-8"))
+    content["scores"][Job().name] = [0.5]
+    (tmp_path / "short.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ValueError, match="has no 6 scores"):
+        load_minilm_scores(tmp_path / "short.json")
+    (tmp_path / "cut.json").write_text(FILE.read_text(encoding="utf-8")[:5000], encoding="utf-8")
+    with pytest.raises(ValueError, match="is not a complete file"):
+        load_minilm_scores(tmp_path / "cut.json")
