@@ -98,11 +98,14 @@ def minilm_weight_claims(scores: MiniLMScores) -> list[Claim]:
 
 def minilm_pool_claims(scores: MiniLMScores) -> list[Claim]:
     """The first token, and every token a sample, beside the average over tokens."""
-    rows = []
-    for pool, what in (("first", "first token"), ("tokens", "every token a sample")):
-        gap = scores.batches(pool=pool).mean(axis=1) - scores.batches().mean(axis=1)
-        rows.append(_row(f"mean score, {what} less spatial pool", OURS, "no change", student_interval(gap), NO_CHANGE))
-    return rows
+    first = (scores.batches(pool="first") - scores.batches()).mean(axis=1)
+    # As many samples on both sides: 512 tokens, 512 texts. Both scores fall with the number of samples.
+    tokens = scores.batches(pool="tokens").mean(axis=1) - scores.of().mean()
+    return [
+        _row("mean score, first token less spatial pool", OURS, "no change", student_interval(first), NO_CHANGE),
+        _row("mean score, every token a sample less spatial pool", OURS, "no change", student_interval(tokens),
+             NO_CHANGE, seen=True),
+    ]  # fmt: skip
 
 
 def minilm_text_claims(scores: MiniLMScores) -> list[Claim]:

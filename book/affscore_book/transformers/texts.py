@@ -60,7 +60,8 @@ def prose_of_reference(topics: Mapping[str, str]) -> list[str]:
 def code_of_library(seed: int, pieces: int = TEXTS, lines: int = 7) -> list[str]:
     """Pieces of CPython's library, each of this many consecutive lines joined by blanks, without blank ones.
 
-    Comments are kept, as they are part of code, but none with an address. Needs the library's source, and gives other text in other versions.
+    Comments are kept, as they are part of code, but none with an address. Needs the library's source, and gives other
+    text in other versions.
     """
     whole("pieces", pieces, 1)
     draw = random.Random(seed)

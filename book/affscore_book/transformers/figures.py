@@ -1,0 +1,171 @@
+"""The figures on MiniLM. Each function draws one figure and returns nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from affscore.plots import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
+from affscore_book.transformers.bends import Sentence
+from affscore_book.transformers.claims import attention_effect
+from affscore_book.transformers.laws import layer_score, score_from_means_and_spreads
+from affscore_book.transformers.measured import LENGTHS, Job, MiniLMScores
+from affscore_book.transformers.minilm import LAYERS
+from affscore_book.transformers.texts import TEXT_KINDS
+
+__all__ = [
+    "plot_attention", "plot_gelu_inputs", "plot_kinds_of_text", "plot_laws", "plot_pools", "plot_starts",
+    "plot_token_bends", "plot_what_pools_keep",
+]  # fmt: skip
+
+NUMBERS = np.arange(1, LAYERS + 1)
+LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"))
+
+
+def _lines(axes: Axes, rows: NDArray[np.float64], label: str, look: tuple[str, str], dash: str = "-") -> None:
+    """The mean of rows (n, layers), with a band from least to most."""
+    colour, mark = look
+    axes.fill_between(NUMBERS, rows.min(axis=0), rows.max(axis=0), color=colour, alpha=0.2, linewidth=0)
+    axes.plot(NUMBERS, rows.mean(axis=0), mark + dash, color=colour, markersize=7, label=label)
+
+
+def _layers(axes: Axes) -> None:
+    axes.set(xlabel="layer", ylabel="affinity score", xticks=NUMBERS)
+
+
+@styled
+def plot_what_pools_keep() -> None:
+    """One text's activation, tokens down and channels across, as each pool leaves it: a frame is a sample's part."""
+    words, channels = ["[CLS]", "the", "bank", "of", "the", "river", "[SEP]"], 12
+    values = np.random.default_rng(3).normal(size=(len(words), channels))
+    columns = [(k, 0, 1, len(words)) for k in range(channels)]
+    rows = [(0, k, channels, 1) for k in range(len(words))]
+    left = {
+        "spatial": (np.broadcast_to(values.mean(axis=0), values.shape), columns, "1 sample of 12 numbers"),
+        "trailing": (np.broadcast_to(values.mean(axis=1, keepdims=True), values.shape), rows, "1 sample of 7 numbers"),
+        "first": (np.where(np.arange(len(words))[:, None] == 0, values, np.nan), rows[:1], "1 sample of 12 numbers"),
+        "tokens": (values, rows, "7 samples of 12 numbers"),
+    }
+    _, axes = panels(2, 2, height=6)
+    for panel, (pool, (shown, frames, said)) in zip(axes, left.items(), strict=True):
+        scale = 3 if pool in ("first", "tokens") else 1.2
+        panel.imshow(shown, cmap="PuOr", vmin=-scale, vmax=scale, aspect="auto")
+        panel.set_title(pool, loc="left")
+        panel.grid(False)
+        panel.set_xticks([])
+        panel.set_yticks(range(len(words)), words if pool in ("spatial", "first") else [], fontsize=12)
+        for x, y, width, height in frames:
+            panel.add_patch(Rectangle((x - 0.5, y - 0.5), width, height, fill=False, edgecolor=INK, linewidth=1.5))
+        panel.set_xlabel(said, fontsize=14)
+
+
+@styled
+def plot_pools(scores: MiniLMScores) -> None:
+    """The trained signature by four pools: means of four batches, bands from least to most."""
+    figure, (axes,) = panels(height=4.8)
+    for pool, look in zip(("spatial", "first", "tokens", "trailing"), LOOKS, strict=True):
+        _lines(axes, scores.batches(pool=pool), pool, look)
+    _layers(axes)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
+
+
+@styled
+def plot_starts(scores: MiniLMScores) -> None:
+    """Trained, random and rearranged weights, by two pools: the three seeds of each are a band."""
+    figure, axes = panels(1, 2, height=4.6, sharey=True)
+    for panel, pool in zip(axes, ("spatial", "trailing"), strict=True):
+        _lines(panel, scores.of(pool=pool)[None], "trained", LOOKS[0])
+        _lines(panel, scores.starts(pool=pool), "random", LOOKS[1], "--")
+        _lines(panel, scores.starts("rearranged", pool=pool), "rearranged", LOOKS[2], ":")
+        _layers(panel)
+        panel.set_title(f"{pool} pool", loc="left")
+    axes[1].set_ylabel("")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+
+
+@styled
+def plot_gelu_inputs(scores: MiniLMScores, shown: Sequence[int] = (1, 3, 5)) -> None:
+    """What the GELUs of some layers, from 1, take in: shares of all numbers, with GELU itself above."""
+    figure, axes = panels(len(shown), 1, height=1.6 + 1.7 * len(shown), sharex=True)
+    for panel, number in zip(axes, shown, strict=True):
+        for weights, (colour, _) in zip(("trained", "random"), LOOKS, strict=False):
+            row = scores.layers[f"{weights} 0"][number - 1]
+            panel.stairs(row.shares / np.diff(row.edges), row.edges, color=colour, label=weights, linewidth=2)
+        panel.axvline(0, color="#999999", linestyle=":")
+        panel.set_title(f"layer {number}", fontsize=13, loc="left")
+        panel.set(ylabel="density")
+        panel.set_ylim(0)
+    axes[-1].set(xlabel="input of GELU", xlim=(-4, 3))
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+
+
+@styled
+def plot_laws(scores: MiniLMScores, weights: str = "trained") -> None:
+    """The measured scores beside those of the laws of each channel, and of a straight line in the call's place."""
+    figure, (axes,) = panels(height=5)
+    layers = scores.layers[f"{weights} 0"]
+    for label, values, (colour, mark), dash in (
+        ("straight line (twin)", scores.twins[Job().name], (INK, "v"), ":"),
+        ("measured", scores.of(weights=weights), LOOKS[0], "-"),
+        ("each channel alone", [layer_score(layer) for layer in layers], LOOKS[2], "--"),
+        ("its mean and spread", [score_from_means_and_spreads(layer) for layer in layers], LOOKS[1], "--"),
+    ):
+        axes.plot(NUMBERS, values, mark + dash, color=colour, markersize=7, label=label)
+    _layers(axes)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+
+
+@styled
+def plot_attention(scores: MiniLMScores) -> None:
+    """How much each layer's score changes when its own attention is taken out: every batch, every random start."""
+    figure, (axes,) = panels(height=4.4)
+    for trained, label, (colour, mark), shift in (
+        (True, "trained", LOOKS[0], -0.1), (False, "random weights", LOOKS[1], 0.1),
+    ):  # fmt: skip
+        effect = attention_effect(scores, trained)
+        for i, row in enumerate(effect):
+            axes.plot(NUMBERS + shift, row, mark, color=colour, alpha=0.5, label="" if i else label)
+        axes.plot(NUMBERS + shift, effect.mean(axis=0), "_", color=colour, markersize=18, markeredgewidth=2.5)
+    axes.axhline(0, color=INK, linewidth=1)
+    axes.set(xlabel="layer", ylabel="score without attention,\nless with it", xticks=NUMBERS)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+
+
+@styled
+def plot_kinds_of_text(scores: MiniLMScores) -> None:
+    """The mean score of the six layers for four kinds of text and three lengths: a dot for each batch."""
+    figure, axes = panels(1, 2, height=4.6, sharey=True)
+    for panel, pool in zip(axes, ("spatial", "trailing"), strict=True):
+        for place, (kind, (colour, mark)) in enumerate(zip(TEXT_KINDS, LOOKS, strict=True)):
+            means = np.array([scores.batches(kind=kind, length=n, pool=pool).mean(axis=1) for n in LENGTHS])
+            across = np.arange(len(LENGTHS)) + 0.12 * (place - 1.5)
+            panel.plot(across, means, mark, color=colour, alpha=0.45, markersize=6)
+            panel.plot(across, means.mean(axis=1), "-", color=colour, label=kind)
+        panel.set_xticks(range(len(LENGTHS)), [str(n) for n in LENGTHS])
+        panel.set_title(f"{pool} pool", loc="left")
+        panel.set(xlabel="tokens of a text")
+    axes[0].set(ylabel="mean affinity score")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False,
+                  columnspacing=1, handlelength=1.4)  # fmt: skip
+
+
+@styled
+def plot_token_bends(orders: Mapping[str, Sentence], levels: Sequence[float]) -> None:
+    """The bends of a sentence's tokens in every layer, less that of all tokens: darker is more than usual."""
+    figure, axes = panels(len(orders), 1, height=0.8 + 2.3 * len(orders))
+    image = None
+    for panel, (order, sentence) in zip(axes, orders.items(), strict=True):
+        image = panel.imshow(sentence.bends - np.asarray(levels)[:, None], cmap="PuOr", vmin=-0.3, vmax=0.3,
+                             aspect="auto", origin="lower")  # fmt: skip
+        panel.grid(False)
+        panel.set_title(order, loc="left")
+        panel.set_xticks(range(len(sentence.tokens)), sentence.tokens, rotation=60, fontsize=11, ha="right",
+                         rotation_mode="anchor")  # fmt: skip
+        panel.set_yticks(range(LAYERS), [str(n) for n in NUMBERS], fontsize=11)
+        panel.set(ylabel="layer")
+    if image is not None:
+        figure.colorbar(image, ax=axes, label="bend, less that of all tokens", shrink=0.6)

@@ -1,0 +1,70 @@
+"""Each check takes the right answer, refuses the likely wrong ones, and says what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from affscore_book.activations.laws import score_curve
+from affscore_book.kit.checks import hint_after
+from affscore_book.transformers import exercises
+from affscore_book.transformers.measured import load_minilm_scores
+
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "minilm"
+
+
+@pytest.fixture
+def said(capsys):
+    """What a check prints, with hints at once."""
+    hint_after(0)
+
+    def run(check, *arguments) -> str:
+        check(*arguments)
+        return capsys.readouterr().out
+
+    yield run
+    hint_after(2)
+
+
+def test_samples_of_pools(said):
+    check = exercises.check_samples_of_pools
+    assert said(check, (512, 1536), (512, 32), (16384, 1536)).startswith("Right")
+    assert "other way round" in said(check, (512, 32), (512, 1536), (16384, 1536))
+    assert "averaged away" in said(check, (512, 1536), (512, 32), (512, 32, 1536))
+
+
+def masked(values, mask):
+    return (values * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+
+
+def test_masked_mean(said):
+    check = exercises.check_masked_mean
+    assert said(check, masked).startswith("Right")
+    assert "padding counted" in said(check, lambda values, mask: values.mean(1))
+    assert "length of its own" in said(check, lambda values, mask: (values * mask[..., None]).mean(1))
+    assert "Not yet" in said(check, lambda values, mask: torch.zeros(5))
+    assert "Not yet" in said(check, lambda values, mask: None)
+
+
+@pytest.mark.parametrize("spread", [0.3, 0.6, 1.2])
+def test_lowest_mean(said, spread):
+    means = torch.linspace(-4, 1, 501)
+    best = float(means[score_curve("gelu", means, spread, coupling="paired").argmin()])
+    check = exercises.check_lowest_mean
+    assert said(check, best, spread).startswith("Right")
+    assert said(check, best + 0.09, spread).startswith("Right")
+    assert "try a grid" in said(check, best - 0.2, spread)
+    assert "other side" in said(check, 0.5, spread)
+
+
+def test_part_of_size(said):
+    scores = load_minilm_scores(FOLDER / "scores.json")
+    random = sum(scores.starts().ravel()) / 18
+    moved = sum(scores.starts("rearranged").ravel()) / 18 - random
+    part = moved / (sum(scores.of()) / 6 - random)
+    check = exercises.check_part_of_size
+    assert said(check, part, scores).startswith("Right")
+    assert "Not yet" in said(check, part + 0.1, scores)
+    assert "mind the sign" in said(check, -part, scores)
