@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
 from scipy import stats
 
 from affscore_book.kit.claims import Claim
@@ -61,6 +60,11 @@ def _row(
     return Claim(what, after, theirs, mean, accept, interval=(max(low, -ends), min(high, ends)), kind="own")
 
 
+def _rank(one: Sequence[float], other: Sequence[float]) -> float:
+    """Spearman's rank correlation, without its last bits: seeds of one order are to be equal."""
+    return round(float(stats.spearmanr(one, other).statistic), 9)
+
+
 def _gap(of: str, to: str, pool: str = "spatial") -> Callable[[Mapping[str, TrainedGpt]], float]:
     """Mean score of one trained network less that of another."""
     return lambda networks: networks[of].mean(pool) - networks[to].mean(pool)
@@ -95,8 +99,7 @@ def gpt_pool_claims(gpts: Gpts) -> list[Claim]:
 
     def order(pool: str) -> Callable[[Mapping[str, TrainedGpt]], float]:
         def rank(networks: Mapping[str, TrainedGpt]) -> float:
-            levels = [[network.mean(kind) for network in networks.values()] for kind in ("spatial", pool)]
-            return float(stats.spearmanr(*levels).statistic)
+            return _rank(*([network.mean(kind) for network in networks.values()] for kind in ("spatial", pool)))
 
         return rank
 
@@ -151,8 +154,7 @@ def gpt_bits_claims(gpts: Gpts) -> list[Claim]:
 
     def together(pool: str) -> Callable[[Mapping[str, TrainedGpt]], float]:
         def rank(networks: Mapping[str, TrainedGpt]) -> float:
-            pairs = np.array([(network.mean(pool), network.bits[-1]) for network in networks.values()])
-            return float(stats.spearmanr(*pairs.T).statistic)
+            return _rank(*zip(*((each.mean(pool), each.bits[-1]) for each in networks.values()), strict=True))
 
         return rank
 

@@ -1,0 +1,104 @@
+"""Each rule agrees with networks that are as it says, disagrees with their contrary, and one seed decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from affscore_book.transformers import gpt_claims as claims
+from affscore_book.transformers.gpt import GPTS, MLPS
+from affscore_book.transformers.gpt_results import GPT_POOLS, TrainedGpt
+
+#: Mean scores of trained networks of which every rule holds.
+LEVELS = {"gelu": 0.5, "relu": 0.55, "silu": 0.52, "relu2": 0.4, "swiglu": 0.45, "gelu without norm": 0.3,
+          "relu without norm": 0.54}  # fmt: skip
+LOWER = {"spatial": 0.0, "trailing": 0.1, "last": 0.05, "tokens": 0.15}
+
+
+def planted(name: str, seed: int, levels=LEVELS, lower=LOWER, start: float = 0.9, rise: float = 0.1) -> TrainedGpt:
+    draw = np.random.default_rng([sum(map(ord, name)), seed])
+    calls = np.linspace(-rise / 2, rise / 2, 4)
+    scores = {
+        pool: np.array([np.full(4, start), levels[name] - lower[pool] + calls + 0.001 * draw.normal(size=4)])
+        for pool in GPT_POOLS
+    }
+    bits = np.array([8.0, 2 + levels[name]])
+    return TrainedGpt(name, seed, 500_000, 1.0, np.array([0, 800]), bits, scores)
+
+
+def every(seeds: int = 3, **how) -> dict[str, dict[int, TrainedGpt]]:
+    return {name: {seed: planted(name, seed, **how) for seed in range(seeds)} for name in GPTS}
+
+
+TABLES: list[Callable] = [
+    claims.gpt_training_claims, claims.gpt_level_claims, claims.gpt_pool_claims, claims.gpt_depth_claims,
+    claims.gpt_norm_claims, claims.gpt_bits_claims,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+def test_networks_as_the_rules_say_hold_them_all(table):
+    found = table(every())
+    assert {claim.what: claim.verdict for claim in found} == {claim.what: "held" for claim in found}
+    assert all(claim.kind == "own" and not claim.seen for claim in found)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+def test_their_contrary_fails_them_all(table):
+    contrary = {name: 1 - level for name, level in LEVELS.items()} | {"relu without norm": 0.9}
+    upside_down = {pool: -each for pool, each in LOWER.items()}
+    gpts = every(levels=contrary, lower=upside_down, start=0.1, rise=-0.1)
+    if table is claims.gpt_pool_claims:  # its own contrary: the other pools see another order
+        for name, seeds in gpts.items():
+            for network in seeds.values():
+                network.scores["spatial"][:] += 2 * LEVELS[name] - 1.2
+    if table is claims.gpt_bits_claims:
+        gpts = every()
+        for seeds in gpts.values():
+            for network in seeds.values():
+                network.bits[-1] = 3 - network.mean()
+    found = table(gpts)
+    assert {claim.what: claim.verdict for claim in found} == {claim.what: "failed" for claim in found}
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+def test_one_seed_decides_nothing_but_correlations_keep_their_bounds(table):
+    found = table(every(seeds=1))
+    assert {claim.verdict for claim in found} == {"undecided"}
+    assert all(
+        claim.interval == ((-1, 1) if "rank correlation" in claim.what else (-np.inf, np.inf)) for claim in found
+    )
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+def test_what_is_not_trained_is_said(table):
+    found = table({})
+    assert {claim.verdict for claim in found} == {"not run here"}
+    assert all("trained networks: " in claim.needs for claim in found)
+
+
+def test_only_seeds_that_all_networks_have_are_compared():
+    gpts = every()
+    del gpts["relu"][2]
+    (row, *_) = claims.gpt_level_claims(gpts)
+    expected = [planted("gelu", seed).mean() - planted("relu", seed).mean() for seed in (0, 1)]
+    assert row.ours == pytest.approx(np.mean(expected), abs=1e-12)
+
+
+def test_a_pool_that_changes_the_order_of_two_neighbours_changes_the_ranking_little():
+    gpts = every()
+    for pool in ("trailing", "tokens"):
+        for seed in range(3):
+            gpts["silu"][seed].scores[pool][:] += 0.04  # above relu
+    rows = {claim.what: claim for claim in claims.gpt_pool_claims(gpts)}
+    one = rows["rank correlation of five activations, spatial and trailing pool"]
+    assert one.ours == pytest.approx(0.9) and one.verdict == "held"
+    assert rows["rank correlation of five activations, spatial and last pool"].ours == pytest.approx(1)
+
+
+def test_the_rules_name_every_network_and_both_pools():
+    rows = [claim.what for pool in GPT_POOLS[:2] for claim in claims.gpt_training_claims(every(), pool)]
+    assert len(rows) == len(set(rows)) == 2 * len(GPTS)
+    assert set(MLPS) < set(GPTS)

@@ -1,0 +1,229 @@
+"""Bytes and windows, trainings that are stopped and go on with the same bits, and the script that makes what is stored."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import pydoc_data.topics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from affscore_book.kit.training import load_weights
+from affscore_book.transformers.gpt import CONTEXT, ByteGPT, build_gpt
+from affscore_book.transformers.gpt_training import (
+    GPT_MOMENTS,
+    GPT_RATES,
+    GPT_RECIPE,
+    GPT_STEPS,
+    GptRecipe,
+    bits_per_byte,
+    byte_parts,
+    choose_rate,
+    cut_windows,
+    fit_gpt,
+    reference_bytes,
+)  # fmt: skip
+
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "gpt"
+#: A text that a very small network learns in a hundred steps.
+TEXT = torch.tensor(list(b"to be or not to be, that is the question. " * 30))
+SMALL = GptRecipe(0.01, windows=2)
+
+
+def small(seed: int = 0) -> ByteGPT:
+    torch.manual_seed(seed)
+    return ByteGPT(width=16, blocks=1)
+
+
+class Killed(Exception):
+    pass
+
+
+# ------------------------------------------------------------------------------------------ bytes and windows
+
+
+def test_the_text_is_every_topic_of_the_reference():
+    text = reference_bytes().decode()
+    topics = pydoc_data.topics.topics
+    assert all(topic in text for topic in topics.values())
+    assert len(text) == sum(map(len, topics.values())) + len(topics) - 1
+
+
+@pytest.mark.parametrize("length", [10, 1001, 4999])
+def test_a_tenth_is_held_out(length):
+    text = torch.arange(length)
+    train, held_out = byte_parts(text)
+    assert torch.equal(torch.cat([train, held_out]), text)
+    assert len(held_out) == pytest.approx(length / 10, abs=1)
+
+
+def test_bytes_and_their_numbers_are_split_alike():
+    one, two = byte_parts(bytes(range(200))), byte_parts(torch.arange(200))
+    assert all(map(torch.equal, one, two)) and one.train.dtype == torch.int64
+
+
+@pytest.mark.parametrize(("length", "count"), [(129, 1), (129, 4), (5000, 7), (300, 50)])
+def test_windows_are_pieces_of_the_text_from_its_beginning_to_its_end(length, count):
+    windows = cut_windows(torch.arange(length), count)
+    assert windows.shape == (count, CONTEXT + 1)
+    assert (windows.diff(dim=1) == 1).all()  # in order, without a gap
+    starts = windows[:, 0].double()
+    assert starts[0] == 0 and (count == 1 or windows[-1, -1] == length - 1)
+    gaps = starts.diff()
+    assert len(gaps) == 0 or gaps.max() - gaps.min() <= 1
+
+
+def test_windows_need_text():
+    with pytest.raises(ValueError, match="text has 128 bytes; it should have at least 129"):
+        cut_windows(torch.arange(128), 3)
+    with pytest.raises(ValueError, match="count is 0"):
+        cut_windows(torch.arange(200), 0)
+
+
+def test_knowing_nothing_costs_eight_bits_and_knowing_the_byte_none():
+    class Told(nn.Module):
+        """Is told the text's rule: each byte is the one before plus one."""
+
+        def forward(self, windows: torch.Tensor) -> torch.Tensor:
+            return 1000.0 * nn.functional.one_hot((windows + 1) % 256, 256)
+
+    network = build_gpt("gelu")
+    nn.init.zeros_(network.head.weight)
+    nn.init.zeros_(network.head.bias)
+    windows = cut_windows(torch.arange(1000) % 256, 70)
+    assert bits_per_byte(network, windows) == pytest.approx(8, abs=1e-5)
+    assert bits_per_byte(Told(), windows) == pytest.approx(0, abs=1e-5)
+
+
+def test_bits_are_the_mean_over_all_bytes():
+    network, windows = build_gpt("relu"), cut_windows(TEXT, 65)  # one batch is of one window
+    with torch.no_grad():
+        chances = network(windows[:, :-1]).double().softmax(-1).numpy()
+    paid = [-math.log2(chances[i, j, windows[i, j + 1]]) for i in range(65) for j in range(CONTEXT)]
+    assert bits_per_byte(network, windows) == pytest.approx(np.mean(paid), rel=1e-5)
+    assert network.training
+
+
+# ----------------------------------------------------------------------------------------------- the training
+
+
+@pytest.mark.parametrize("stop", [40, 101, 230])
+def test_a_stopped_training_goes_on_with_the_same_bits(tmp_path, stop):
+    unbroken, steps = small(), 250
+    history = fit_gpt(unbroken, TEXT, SMALL, steps=steps, seed=4)
+
+    def kill(step: int) -> None:
+        if step == stop:
+            raise Killed
+
+    file = tmp_path / "run.checkpoint"
+    with pytest.raises(Killed):
+        fit_gpt(small(), TEXT, SMALL, steps=steps, seed=4, checkpoint=file, after_step=kill)
+    assert file.exists() == (stop > 100)
+    resumed, taken = small(seed=1), []
+    if stop <= 100:
+        resumed = small()
+    again = fit_gpt(resumed, TEXT, SMALL, steps=steps, seed=4, checkpoint=file, after_step=taken.append)
+    assert taken == list(range((stop - 1) // 100 * 100 + 1, steps + 1))
+    assert all(map(torch.equal, unbroken.parameters(), resumed.parameters()))
+    assert [each["loss"] for each in again] == [each["loss"] for each in history]
+
+
+def test_a_training_learns_and_ends_in_evaluation_mode():
+    network = small()
+    before = bits_per_byte(network, cut_windows(TEXT, 8))
+    history = fit_gpt(network, TEXT, SMALL, steps=200, seed=0)
+    assert not network.training and history[-1]["loss"] < 0.8 * history[0]["loss"]
+    assert bits_per_byte(network, cut_windows(TEXT, 8)) < 0.5 * before
+
+
+def test_the_seed_decides_the_windows():
+    losses = [fit_gpt(small(), TEXT, SMALL, steps=20, seed=seed)[0]["loss"] for seed in (0, 0, 1)]
+    assert losses[0] == losses[1] != losses[2]
+
+
+@pytest.mark.parametrize("other", [{"seed": 1}, {"steps": 12}, {"recipe": GptRecipe(0.5)}, {"text": TEXT[:-1]}])
+def test_the_checkpoint_of_another_run_is_refused(tmp_path, other):
+    given: dict[str, Any] = {"text": TEXT, "recipe": SMALL, "steps": 10, "seed": 0}
+    given["checkpoint"] = tmp_path / "run.checkpoint"
+    fit_gpt(small(), **given)
+    with pytest.raises(ValueError, match="belongs to a run with"):
+        fit_gpt(small(), **given | other)
+
+
+def test_a_loss_that_is_not_finite_stops_the_training():
+    network = small()
+    nn.init.constant_(network.head.bias, torch.nan)
+    with pytest.raises(ValueError, match="loss of steps 1 to 3 is not finite"):
+        fit_gpt(network, TEXT, SMALL, steps=3, seed=0)
+
+
+def test_the_rate_is_what_the_rule_says_of_the_stored_trials():
+    stored = json.loads((FOLDER / "rates.json").read_text(encoding="utf-8"))
+    assert tuple(trial["learning_rate"] for trial in stored["trials"]) == GPT_RATES
+    assert choose_rate(stored["trials"]) == GPT_RECIPE.learning_rate
+    assert stored["settings"]["network"] == "gelu" and stored["settings"]["steps"] == GPT_STEPS // 4
+
+
+def test_moments_are_evenly_spaced_in_the_logarithm():
+    assert GPT_MOMENTS[0] == 1 and GPT_MOMENTS[-1] == GPT_STEPS and len(set(GPT_MOMENTS)) == 8
+    assert np.diff(np.log(GPT_MOMENTS[3:])) == pytest.approx(np.log(GPT_STEPS) / 7, abs=0.05)
+
+
+# ------------------------------------------------------------------------------------------------- the script
+
+
+@pytest.fixture(scope="module")
+def script() -> Any:
+    spec = importlib.util.spec_from_file_location("make_gpt", FOLDER / "make.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_script_trains_what_is_missing_and_measures_it(script, tmp_path, capsys):
+    options = ["--out", str(tmp_path), "--only", "gelu", "--seeds", "0", "--smoke"]
+    script.main(["train", *options])
+    result = json.loads((tmp_path / "results" / "gelu-0.json").read_text())
+    found = json.loads((tmp_path / "signatures" / "gelu-0.json").read_text())
+    states = found["states"]
+    assert list(states) == ["0", *(str(step) for step in GPT_MOMENTS if step < 12), "12"]
+    assert states["12"]["bits"] == result["bits_stored"] < states["0"]["bits"] - 2  # it learns
+    assert len(states["12"]["tokens"]["scores"]) == 4 and len(found["calls"]["last"]) == 4
+    assert all(
+        np.isfinite(state[pool]["scores"]).all() for state in states.values() for pool in state if pool != "bits"
+    )
+    assert "cka" in states["12"]["spatial"] and "cka" not in states["12"]["trailing"]
+    network = build_gpt("gelu", seed=5)
+    assert load_weights(network, tmp_path / "weights" / "gelu-0.safetensors")["step"] == 12
+    windows = cut_windows(torch.tensor(list((tmp_path / "held_out.txt").read_bytes())), 16)
+    assert bits_per_byte(network, windows) == pytest.approx(result["bits_stored"], abs=1e-6)
+    assert not list(tmp_path.rglob("*.checkpoint")) and not list(tmp_path.rglob("*.part"))
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
+    script.main(["train", *options])
+    script.main(["signatures", *options])
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == before
+    capsys.readouterr()
+    script.main(["list", "--out", str(tmp_path), "--only", "gelu", "silu", "--seeds", "0"])
+    lines = capsys.readouterr().out.splitlines()
+    assert "bits per byte" in lines[0] and lines[0].endswith("signatures") and lines[1].endswith("missing")
+
+
+def test_the_script_tries_every_rate(script, tmp_path):
+    script.main(["rates", "--out", str(tmp_path), "--smoke"])
+    stored = json.loads((tmp_path / "rates.json").read_text(encoding="utf-8"))
+    assert tuple(trial["learning_rate"] for trial in stored["trials"]) == GPT_RATES
+    assert stored["settings"]["steps"] == 3
+
+
+def test_the_first_seed_of_every_network_comes_first(script, tmp_path, capsys):
+    script.main(["list", "--out", str(tmp_path)])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("seed ")[1][0] for line in lines] == ["0"] * 7 + ["1"] * 7 + ["2"] * 7
