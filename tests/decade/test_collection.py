@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from affscore.suite.compare import statistics
-from affscore.suite.distances import dtw
-from affscore_book.decade.collection import END, START, course, load_decade, network_table, one_seed
+from affscore_book.decade.collection import END, START, course, load_decade, network_table
 from affscore_book.decade.networks import SETTINGS
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "decade"
@@ -55,14 +53,6 @@ def test_the_first_batch_is_the_one_that_is_scored(networks):
         np.testing.assert_allclose(
             network.batches.scores[0], network.signatures[END, "spatial"].mean, atol=2e-6, equal_nan=True
         )
-
-
-def test_the_suite_takes_them(decade):
-    signatures = one_seed(decade)
-    table = statistics(signatures)
-    assert list(table["model"]) == [name for name, seeds in decade.items() if 0 in seeds]
-    first = next(iter(signatures.values()))
-    assert dtw(first.mean, first.mean) == 0
 
 
 def test_a_course_goes_from_the_start_to_the_trained_network(networks):

@@ -10,19 +10,16 @@ import pytest
 
 from affscore.suite.tables import Table
 from affscore_book.decade import figures
-from affscore_book.decade.collection import END, START, course, load_decade
+from affscore_book.decade.collection import END, load_decade
 from affscore_book.decade.variance import difference_table
 
 DECADE = load_decade(Path(__file__).parents[2] / "book" / "data" / "decade")
 TOLD = Table.from_rows([{"network": name, "start": 0.2, "ceiling": 0.7} for name in ("vgg11", "swin")])
-COURSES = {name: course(DECADE[name][0]) for name in ("alexnet", "vgg11_bn")}
 TREE = np.array([[0.0, 1, 8, 8], [1, 0, 8, 8], [8, 8, 0, 2], [8, 8, 2, 0]])
 DRAWN = {
     figures.plot_decade: (DECADE,),
-    figures.plot_states: ([DECADE["alexnet"][0], DECADE["vgg11_bn"][0]], [START, END]),
     figures.plot_differences: (difference_table(DECADE),),
     figures.plot_beginnings: (TOLD,),
-    figures.plot_courses: (COURSES,),
     figures.plot_raw: ([DECADE[name][0] for name in ("resnet18", "mobilenet_v3", "alexnet")],),
     figures.plot_skips: (DECADE,),
     figures.plot_tasks: (TREE, ["labels", "labels", "simclr", "simclr"]),
@@ -63,12 +60,6 @@ def test_differences_are_sorted_and_stand_beside_their_names():
     names = [tick.get_text() for tick in axes.get_yticklabels()]
     dots = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
     np.testing.assert_allclose(dots, [table.row(name)["difference"] for name in names])
-
-
-def test_courses_end_at_the_trained_scores():
-    panel = draw(figures.plot_courses).axes[0]
-    ends = [line.get_ydata()[-1] for line in panel.lines]
-    np.testing.assert_allclose(ends, DECADE["alexnet"][0].signatures[END, "spatial"].mean)
 
 
 def test_skips_have_a_line_each_and_a_mark_for_each_block():

@@ -20,7 +20,6 @@ from affscore_book.kit.stored import read_results
 
 __all__ = [
     "END", "START", "CallClouds", "Course", "Trained", "course", "load_clouds", "load_decade", "network_table",
-    "one_seed",
 ]  # fmt: skip
 
 #: States of a network: its start, whose batch norm, if it has one, was set by the training images; and its end.
@@ -133,13 +132,6 @@ def load_decade(folder: str | os.PathLike[str]) -> dict[str, dict[int, Trained]]
     for network in networks:
         found.setdefault(network.name, {})[network.seed] = network
     return found
-
-
-def one_seed(
-    decade: Mapping[str, Mapping[int, Trained]], state: str = END, pool: str = "spatial", seed: int = 0
-) -> dict[str, Signature]:
-    """The signatures of one seed in one state by network's name, as :mod:`affscore.suite` takes them."""
-    return {name: seeds[seed].signatures[state, pool] for name, seeds in decade.items() if seed in seeds}
 
 
 def network_table(decade: Mapping[str, Mapping[int, Trained]]) -> Table:

@@ -13,13 +13,10 @@ from scipy.spatial.distance import squareform
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore.suite.comparable import sequence
 from affscore.suite.tables import Table
-from affscore_book.decade.collection import END, Course, Trained
+from affscore_book.decade.collection import END, Trained
 from affscore_book.imagenet_signatures.trained import places
 
-__all__ = [
-    "plot_beginnings", "plot_courses", "plot_decade", "plot_differences", "plot_raw",
-    "plot_skips", "plot_states", "plot_tasks",
-]  # fmt: skip
+__all__ = ["plot_beginnings", "plot_decade", "plot_differences", "plot_raw", "plot_skips", "plot_tasks"]
 
 ERAS = {2012: BLUE, 2014: GREEN, 2015: ORANGE, 2018: PURPLE, 2020: VERMILION}
 LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (INK, "P"), ("#7a5c00", "X"))
@@ -75,20 +72,6 @@ def plot_raw(networks: Sequence[Trained], pool: str = "spatial") -> None:
     figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
     figure.supxlabel("activation call", fontsize=15)
     figure.supylabel("affinity score", fontsize=15)
-
-
-@styled
-def plot_states(networks: Sequence[Trained], states: Sequence[str], pool: str = "spatial") -> None:
-    """The signatures of networks, a panel each, in these states."""
-    figure, axes = panels(len(networks), height=1.2 + 1.7 * len(networks), sharey=True)
-    for panel, network in zip(axes, networks, strict=True):
-        for state, (colour, mark) in zip(states, LOOKS, strict=False):
-            scores = network.signatures[state, pool].mean
-            panel.plot(np.arange(1, len(scores) + 1), scores, mark + "-", color=colour, markersize=5, label=state)
-        panel.set_title(network.name, fontsize=13, loc="left")
-        panel.set(ylabel="score")
-    axes[-1].set(xlabel="activation call")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
 
 
 @styled
@@ -154,21 +137,3 @@ def plot_beginnings(table: Table) -> None:
     axes.invert_yaxis()
     axes.set(xlabel="share of a trained signature that it tells", xlim=(-0.02, 1.02))
     axes.legend(loc="lower center", bbox_to_anchor=(0.35, 1.0), ncols=2, frameon=False)
-
-
-@styled
-def plot_courses(courses: Mapping[str, Course]) -> None:
-    """Scores along the training, a panel a network; early calls are dark, late ones bright."""
-    columns = 2
-    rows = -(-len(courses) // columns)
-    figure, axes = panels(rows, columns, height=0.9 + 2.3 * rows, sharex=True, sharey=True)
-    for panel, (name, found) in zip(axes, courses.items(), strict=False):
-        colours = plt.get_cmap("viridis")(np.linspace(0, 0.92, found.scores.shape[1]))
-        for scores, colour in zip(found.scores.T, colours, strict=True):
-            panel.plot(found.steps + 1, scores, color=colour, linewidth=1.4)
-        panel.set(xscale="log")
-        panel.set_title(name, fontsize=13)
-    for panel in axes[len(courses) :]:
-        panel.set_axis_off()
-    figure.supxlabel("steps of the training + 1", fontsize=15)
-    figure.supylabel("affinity score", fontsize=15)

@@ -46,7 +46,7 @@ class HistoryChart(ComputedWidget):
     statistic
         ``"mean"``, ``"median"``, ``"min"``, ``"max"``, ``"range"`` or ``"std"`` of the scores of its calls.
     view
-        ``"trained"`` or ``"start"``, by the pool over positions, or with ``", trailing"``, by that of the source's code.
+        ``"trained"`` or ``"start"``, by the pool over positions; with ``", trailing"`` by that of the source's code.
     """
 
     networks = traitlets.List(traitlets.Dict()).tag(sync=True)
