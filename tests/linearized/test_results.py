@@ -91,6 +91,19 @@ def test_the_gap_is_the_area_between_any_two_curves(seed):
     assert study.gap("plain")[0] == pytest.approx((ours[0] - ours[1]).mean(), abs=0.05)
 
 
+def test_networks_are_compared_where_both_are_and_only_their_late_runs(known):
+    """The other network reaches NAPL 2 to 1; it lies 3 points lower at 2 and 5 points lower from 1.5 on."""
+    other = [
+        record((0, 0), 0.87, kept=2),
+        record((1, 1), 0.84, start="late", strength=0.1),
+        record((2, 2), 0.83, start="late", strength=0.2),
+        *sweep("early", [0.1, 0.1, 0.1]),
+    ]
+    study = LinearizedRuns(known.settings | {"mlp": known.settings["plain"]}, known.runs | {"mlp": other})
+    assert study.above("plain", "mlp") == {0: pytest.approx(0.5 * 4 + 0.5 * 5)}
+    assert study.above("mlp", "plain") == {0: pytest.approx(-4.5)}
+
+
 @pytest.mark.parametrize(
     ("accuracies", "share"),
     [([0.89, 0.88, 0.58], 0.25), ([0.9, 0.88, 0.58], 0.375), ([0.9, 0.9, 0.88], 0.75), ([0.91, 0.9, 0.9], 1.0)],

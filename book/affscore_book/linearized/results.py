@@ -139,15 +139,17 @@ class LinearizedRuns:
         Between runs the accuracy is interpolated in a straight line. The run without a prior belongs to both, so
         the range ends at the NAPL of the whole network.
         """
-        found = {}
-        for seed in self.seeds(network, task):
-            one, other = (self.curve(network, seed, task, start) for start in (first, "early"))
-            low, high = max(one[0][0], other[0][0]), min(one[0][-1], other[0][-1])
-            knots = np.unique(np.concatenate([one[0], other[0], [low, high]]))
-            knots = knots[(knots >= low) & (knots <= high)]
-            difference = np.interp(knots, *one) - np.interp(knots, *other)
-            found[seed] = float(trapezoid(difference, knots) / (high - low)) if high > low else math.nan
-        return found
+        return {
+            seed: _height(*(self.curve(network, seed, task, start) for start in (first, "early")))
+            for seed in self.seeds(network, task)
+        }
+
+    def above(self, network: str, other: str) -> dict[int, float]:
+        """By seed: how many points ``network`` lies above ``other``, the mean over the NAPL that both reach.
+
+        As :meth:`gap`, with the late runs of two networks; those of one seed begin with different weights.
+        """
+        return {seed: _height(self.curve(network, seed), self.curve(other, seed)) for seed in self.seeds(network)}
 
     def error(self, network: str, task: str = "base") -> dict[int, float]:
         """By seed: test errors of the network without a prior, in per cent of the images."""
@@ -240,6 +242,15 @@ class LinearizedRuns:
         records = self.select(network, start="late")
         scores = [score for record in records for layer in record["before"].values() for score in layer["score"]]
         return float(np.mean([score is None for score in scores]))
+
+
+def _height(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray]) -> float:
+    """How far a curve lies above another, the mean over the places that both reach; NaN if there are none."""
+    low, high = max(one[0][0], other[0][0]), min(one[0][-1], other[0][-1])
+    knots = np.unique(np.concatenate([one[0], other[0], [low, high]]))
+    knots = knots[(knots >= low) & (knots <= high)]
+    difference = np.interp(knots, *one) - np.interp(knots, *other)
+    return float(trapezoid(difference, knots) / (high - low)) if high > low else math.nan
 
 
 def _core(record: Mapping[str, Any]) -> tuple[float, float]:
