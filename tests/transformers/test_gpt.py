@@ -1,4 +1,4 @@
-"""The byte decoder: nothing flows back in time, attention is what it says, and every activation is seen as it is named."""
+"""The byte decoder: nothing flows back in time, attention is the textbook's, and every activation is seen and named."""
 
 from __future__ import annotations
 

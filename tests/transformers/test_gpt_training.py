@@ -1,4 +1,4 @@
-"""Bytes and windows, trainings that are stopped and go on with the same bits, and the script that makes what is stored."""
+"""Bytes and windows, trainings that are stopped and go on with the same bits, and the script that makes the files."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class SwiGLU(nn.Module):
 
 
 #: By the name of the activation, what makes the two-layer network of a block, given its width.
-MLPS: dict[str, Callable[[int], nn.Module]] = {
+MLPS: dict[str, Callable[[int], TwoLayers | SwiGLU]] = {
     "gelu": lambda width: TwoLayers(width, functional.gelu),
     "relu": lambda width: TwoLayers(width, functional.relu),
     "silu": lambda width: TwoLayers(width, functional.silu),
@@ -141,11 +141,12 @@ class ByteGPT(nn.Module):
         one_of("activation", activation, MLPS)
         super().__init__()
         self.bytes = nn.Embedding(BYTES, width)
-        self.blocks = nn.Sequential(*(Block(width, HEADS, activation, norm) for _ in range(blocks)))
+        made = [Block(width, HEADS, activation, norm) for _ in range(blocks)]
+        self.blocks = nn.Sequential(*made)
         self.norm = nn.LayerNorm(width) if norm else nn.Identity()
         self.head = nn.Linear(width, BYTES)
         with torch.no_grad():  # what is added to the stream shrinks with the number of additions, as in GPT-2
-            for block in self.blocks:
+            for block in made:
                 for last in (block.attention.out, block.mlp.down):
                     last.weight /= math.sqrt(2 * blocks)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -62,26 +64,21 @@ Gpts = Mapping[str, Mapping[int, TrainedGpt]]
 
 
 def _read(result: Path, signatures: Path) -> TrainedGpt:
-    about, content = (read_results(file, dict, SCRIPT) for file in (result, signatures))
+    about = read_results(result, lambda found: {key: found[key] for key in ("seed", "parameters", "minutes")}, SCRIPT)
 
-    def build(content: dict) -> TrainedGpt:
-        states = dict(sorted(content["states"].items(), key=lambda item: int(item[0])))
-        calls = len(content["calls"]["spatial"])
+    def build(content: dict[str, Any]) -> TrainedGpt:
+        states = {int(step): state for step, state in content["states"].items()}
+        missing = [[math.nan] * len(content["calls"]["spatial"])]
         scores = {
             pool: np.array([
-                np.mean(np.array(state[pool]["scores"], dtype=np.float64), axis=0) if pool in state
-                else np.full(calls, np.nan) for state in states.values()
+                np.array(state.get(pool, {"scores": missing})["scores"], dtype=np.float64).mean(axis=0)
+                for state in states.values()
             ]) for pool in GPT_POOLS
         }  # fmt: skip
-        return TrainedGpt(
-            **{key: about[key] for key in ("name", "seed", "parameters", "minutes")},
-            steps=np.array(list(map(int, states))),
-            bits=np.array([state["bits"] for state in states.values()]),
-            scores=scores,
-        )
+        bits = np.array([state["bits"] for state in states.values()])
+        return TrainedGpt(content["network"], **about, steps=np.array(list(states)), bits=bits, scores=scores)
 
-    about["name"] = about.pop("network")
-    return build(content)
+    return read_results(signatures, build, SCRIPT)
 
 
 def load_gpts(folder: str | os.PathLike[str]) -> dict[str, dict[int, TrainedGpt]]:

@@ -1,0 +1,95 @@
+"""The stored byte decoders: complete, as the script writes them, and the kept weights still do what was stored."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from affscore_book.transformers.gpt import GPTS
+from affscore_book.transformers.gpt_results import GPT_POOLS, again_gpt, gpt_table, load_gpts
+from affscore_book.transformers.gpt_training import GPT_MOMENTS, GPT_STEPS
+
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "gpt"
+STORED = load_gpts(FOLDER)
+NETWORKS = [network for seeds in STORED.values() for network in seeds.values()]
+
+
+@pytest.fixture
+def copy(tmp_path) -> Path:
+    """The stored files of one network, to be damaged."""
+    for folder in ("results", "signatures"):
+        (tmp_path / folder).mkdir()
+        shutil.copy(FOLDER / folder / "gelu-0.json", tmp_path / folder)
+    return tmp_path
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: f"{network.name} {network.seed}")
+def test_every_network_learned_and_has_scores_at_its_start_and_end(network):
+    assert network.bits[0] > 7.5 and network.bits[-1] < 3  # pairs of bytes alone give 3.4
+    assert network.steps[0] == 0 and network.steps[-1] == GPT_STEPS
+    assert network.steps.tolist() == ([0, *GPT_MOMENTS] if network.seed == 0 else [0, GPT_STEPS])
+    for pool in GPT_POOLS:
+        scores = network.scores[pool]
+        assert scores.shape == (len(network.steps), 4)
+        ends = scores[[0, -1]]
+        assert ((ends > 0) & (ends <= 1)).all()
+        assert np.isnan(scores[1:-1]).all() == (pool in ("last", "tokens") or network.seed > 0)
+    assert network.mean("last", 0) == pytest.approx(network.scores["last"][0].mean())
+
+
+def test_every_stored_file_is_of_its_name_and_keeps_its_bits_in_half_precision():
+    files = sorted((FOLDER / "results").glob("*.json"))
+    texts = set()
+    for file in files:
+        result = json.loads(file.read_text(encoding="utf-8"))
+        assert file.stem == f"{result['network']}-{result['seed']}".replace(" ", "-")
+        assert result["bits_stored"] == pytest.approx(result["bits"], abs=0.005)
+        assert len(result["history"]) == GPT_STEPS / 100 and result["history"][-1]["loss"] < 2
+        texts.add(result["sha256"])
+    assert len(texts) == 1  # all were trained on one text
+    assert len((FOLDER / "held_out.txt").read_bytes()) == pytest.approx(result["bytes"] / 10, abs=1)
+
+
+def test_what_is_stored_is_small():
+    kept = [file for file in FOLDER.rglob("*") if file.is_file() and "work" not in file.parts]
+    assert sum(file.stat().st_size for file in kept) < 1.5e6
+
+
+def test_the_stored_weights_give_the_stored_scores():
+    assert again_gpt(FOLDER, STORED) == (
+        "Measured again: the 4 calls of the network with gelu, on 512 windows. All agree."
+    )
+    network = STORED["gelu"][0]
+    wrong = replace(network, scores={"spatial": network.scores["spatial"] + 0.01})
+    with pytest.raises(ValueError, match=r"gelu: a score is 0\.01"):
+        again_gpt(FOLDER, {"gelu": {0: wrong}})
+
+
+def test_one_table_row_is_the_mean_over_the_seeds():
+    table = gpt_table(STORED)
+    assert table["network"] == [name for name in GPTS if name in STORED]
+    row, seeds = table.rows()[0], STORED["gelu"].values()
+    assert row["seeds"] == len(seeds)
+    assert row["bits"] == pytest.approx(np.mean([network.bits[-1] for network in seeds]))
+    assert row["trailing, start"] == pytest.approx(np.mean([network.scores["trailing"][0] for network in seeds]))
+
+
+def test_missing_and_damaged_files_are_named(copy, tmp_path):
+    assert load_gpts(copy)["gelu"][0].bits[-1] == STORED["gelu"][0].bits[-1]
+    with pytest.raises(FileNotFoundError, match=r"has no signatures; book/data/transformers/gpt/make\.py writes them"):
+        load_gpts(tmp_path / "nowhere")
+    file = copy / "signatures" / "gelu-0.json"
+    content = json.loads(file.read_text())
+    del content["states"]["0"]["bits"]
+    for text in (json.dumps(content), file.read_text()[:1000]):
+        file.write_text(text)
+        with pytest.raises(ValueError, match=r"gelu-0\.json is not a complete file of book/data/transformers/gpt"):
+            load_gpts(copy)
+    (copy / "results" / "gelu-0.json").unlink()
+    with pytest.raises(FileNotFoundError, match="results"):
+        load_gpts(copy)
