@@ -66,8 +66,9 @@ def test_a_measure_that_copies_the_score_is_found(share, verdict):
                 signature.companions[measure] = (copy if measure == "norm" else other)[None]
             for measure in ("sparsity_before", "sparsity_after"):
                 signature.companions[measure] = noise(measure + name, seed)[None]
-    (claim,) = relations.other_measure_claims(networks)
+    claim, squared = relations.other_measure_claims(networks)
     assert claim.verdict == verdict and (share < 0.5 or "norm" in claim.what)
+    assert "R2" in squared.what and squared.verdict == "agrees"
 
 
 @pytest.mark.parametrize("seed", range(3))

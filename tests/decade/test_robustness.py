@@ -102,6 +102,12 @@ def test_tasks_that_a_tree_finds_and_tasks_that_it_does_not():
     assert [row.verdict for row in mixed[:2]] == ["disagrees", "failed"]
 
 
+@pytest.mark.parametrize(("between", "verdict"), [(0.001, "agrees"), (0.1, "disagrees")])
+def test_how_far_another_task_is(between, verdict):
+    row = robustness.task_claims(tasks(between, 0.002), draws=10)[3]
+    assert row.verdict == verdict and row.ours == pytest.approx(math.sqrt(2) * between, rel=0.5, abs=0.003)
+
+
 @pytest.mark.parametrize(("size", "verdict"), [(0.001, "agrees"), (3.0, "disagrees")])
 def test_one_level_for_all_tasks(size, verdict):
     assert robustness.task_claims(tasks(size, size), draws=10)[2].verdict == verdict

@@ -22,17 +22,9 @@ from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, leaving_out, student_interval
 
 __all__ = [
-    "PLAIN",
-    "after_additions",
-    "architectures",
-    "beginning_claims",
-    "depth_claims",
-    "history_claims",
-    "modes_claims",
-    "residual_claims",
-    "statistic",
-    "trend_claims",
-    "vit_claims",
+    "ABOVE", "BELOW", "PLAIN", "STABLE", "VITS", "after_additions", "architectures", "beginning_claims",
+    "claim_row", "common_seeds", "depth_claims", "distance", "history_claims", "modes_claims", "over_seeds",
+    "residual_claims", "statistic", "trend_claims", "vit_claims",
 ]  # fmt: skip
 
 Decade = Mapping[str, Mapping[int, Trained]]
@@ -66,18 +58,18 @@ def _means(decade: Decade, of: Callable[[np.ndarray], float], pool: str = "spati
     }
 
 
-def _seeds(names: Iterable[str], decade: Decade) -> list[int]:
+def common_seeds(names: Iterable[str], decade: Decade) -> list[int]:
     """Seeds that all these networks have."""
     return sorted(set.intersection(*(set(decade[name]) for name in names)))
 
 
-def _over_seeds(names: Sequence[str], decade: Decade, gap: Callable[[Mapping[str, Trained]], float]) -> Interval:
+def over_seeds(names: Sequence[str], decade: Decade, gap: Callable[[Mapping[str, Trained]], float]) -> Interval:
     """A number of several networks of one seed: mean and Student's interval over the seeds that all have."""
-    found = [gap({name: decade[name][seed] for name in names}) for seed in _seeds(names, decade)]
+    found = [gap({name: decade[name][seed] for name in names}) for seed in common_seeds(names, decade)]
     return student_interval(found)
 
 
-def _row(
+def claim_row(
     what: str, place: str, theirs: str, found: Interval, accept: tuple[float, float], kind: str = "source"
 ) -> Claim:
     """A claim with its interval; ``place`` begins with ours for a hypothesis of this book."""
@@ -91,16 +83,20 @@ def _rank(pairs: np.ndarray) -> Interval:
     return Interval(mean, max(low, -1.0), min(high, 1.0))
 
 
+def distance(one: Trained, other: Trained) -> float:
+    """Dynamic time warping of two trained signatures, as in the source's Figure 5 B."""
+    return dtw(*(sequence(each.signatures[END, "spatial"]) for each in (one, other)))
+
+
 def _from_alexnet(decade: Decade, name: str, seed: int) -> float:
-    """DTW distance of two networks of one seed."""
-    return dtw(*(sequence(decade[each][seed].signatures[END, "spatial"]) for each in ("alexnet", name)))
+    return distance(decade["alexnet"][seed], decade[name][seed])
 
 
 def history_claims(decade: Decade) -> list[Claim]:
     """Figure 5, A and B: a decade of rising linearity, GoogLeNet's range, EfficientNet's skewness, the U-turn."""
     years = {name: next(iter(seeds.values())).year for name, seeds in decade.items()}
     level = _means(decade, np.mean)
-    far = {name: float(np.mean([_from_alexnet(decade, name, seed) for seed in _seeds(("alexnet", name), decade)]))
+    far = {name: float(np.mean([_from_alexnet(decade, name, seed) for seed in common_seeds(("alexnet", name), decade)]))
            for name in level}  # fmt: skip
     early = [name for name in level if years[name] < 2020]
     later = [name for name in far if name != "alexnet" and years[name] <= 2020]
@@ -113,19 +109,19 @@ def history_claims(decade: Decade) -> list[Claim]:
     turn = student_interval([
         np.mean([_from_alexnet(decade, name, seed) for name in RETURNING])
         - np.mean([_from_alexnet(decade, name, seed) for name in far if 2016 <= years[name] <= 2020])
-        for seed in _seeds(architectures(decade), decade)
+        for seed in common_seeds(architectures(decade), decade)
     ])  # fmt: skip
     return [
-        _row("rank correlation of year and mean score, to 2019", "Figure 5 A", "rising",
+        claim_row("rank correlation of year and mean score, to 2019", "Figure 5 A", "rising",
              _rank(np.array([(years[name], level[name]) for name in early])), ABOVE),
-        _row("GoogLeNet's range less the widest of AlexNet and VGG", "Figure 5 A", "above 0",
-             _over_seeds(everyone, decade, wider), ABOVE),
-        _row("skewness of EfficientNet's scores", "section 4", "strong negative",
-             _over_seeds(["efficientnet"], decade, lambda n: statistic(stats.skew, n["efficientnet"])),
+        claim_row("GoogLeNet's range less the widest of AlexNet and VGG", "Figure 5 A", "above 0",
+             over_seeds(everyone, decade, wider), ABOVE),
+        claim_row("skewness of EfficientNet's scores", "section 4", "strong negative",
+             over_seeds(["efficientnet"], decade, lambda n: statistic(stats.skew, n["efficientnet"])),
              (-math.inf, -0.5)),
-        _row("rank correlation of year and distance from AlexNet, to 2020", "Figure 5 B", "rising",
+        claim_row("rank correlation of year and distance from AlexNet, to 2020", "Figure 5 B", "rising",
              _rank(np.array([(years[name], far[name]) for name in later])), ABOVE),
-        _row("distance from AlexNet: Swin and ConvNeXt less those of 2016 to 2020", "Figure 5 B", "below 0", turn,
+        claim_row("distance from AlexNet: Swin and ConvNeXt less those of 2016 to 2020", "Figure 5 B", "below 0", turn,
              BELOW),
     ]  # fmt: skip
 
@@ -170,7 +166,7 @@ def vit_claims(decade: Decade) -> list[Claim]:
             return max(level[name] for name in VITS) - min(v for name, v in level.items() if name not in VITS)
 
         what = f"mean score: the higher ViT less the lowest other network, {pool} pool"
-        rows.append(_row(what, "section 1", "below 0", _over_seeds(names, decade, below), BELOW))
+        rows.append(claim_row(what, "section 1", "below 0", over_seeds(names, decade, below), BELOW))
     return rows
 
 
@@ -181,8 +177,8 @@ def modes_claims(decade: Decade) -> list[Claim]:
         found = [one_mode(sequence(each.signatures[END, "spatial"])) < 0.05 for each in seeds.values()]
         parts[name.startswith("resnet")].append(float(np.mean(found)))
     return [
-        _row("part of the ResNets with two modes", "section 4", "all", student_interval(parts[True]), (0.95, 1)),
-        _row(
+        claim_row("part of the ResNets with two modes", "section 4", "all", student_interval(parts[True]), (0.95, 1)),
+        claim_row(
             "part of the other networks with two modes", "section 4", "none", student_interval(parts[False]), (-1, 0.1)
         ),
     ]
@@ -208,14 +204,14 @@ def residual_claims(decade: Decade) -> list[Claim]:
         return after_additions(network.signatures[END, "spatial"])[1]
 
     return [
-        _row("score after the addition, ResNet18", "Figure 7", "close to 1",
-             _over_seeds(["resnet18"], decade, lambda n: last(n["resnet18"])), (0.95, 1.0)),
-        _row("after the addition less inside the block, ResNet18", "Figure 7", "above 0",
-             _over_seeds(["resnet18"], decade, gap), ABOVE),
-        _row("that gap, with skips less without", "Figure 7", "above 0",
-             _over_seeds(both, decade, lambda n: gap(n) - gap(n, both[1])), ABOVE),
-        _row("score after the addition, ResNet34 less ResNet10", "Figure 15", "above 0: it approaches 1",
-             _over_seeds(depths, decade, lambda n: last(n["resnet34"]) - last(n["resnet10"])), ABOVE),
+        claim_row("score after the addition, ResNet18", "Figure 7", "close to 1",
+             over_seeds(["resnet18"], decade, lambda n: last(n["resnet18"])), (0.95, 1.0)),
+        claim_row("after the addition less inside the block, ResNet18", "Figure 7", "above 0",
+             over_seeds(["resnet18"], decade, gap), ABOVE),
+        claim_row("that gap, with skips less without", "Figure 7", "above 0",
+             over_seeds(both, decade, lambda n: gap(n) - gap(n, both[1])), ABOVE),
+        claim_row("score after the addition, ResNet34 less ResNet10", "Figure 15", "above 0: it approaches 1",
+             over_seeds(depths, decade, lambda n: last(n["resnet34"]) - last(n["resnet10"])), ABOVE),
     ]  # fmt: skip
 
 
@@ -223,22 +219,22 @@ def depth_claims(decade: Decade) -> list[Claim]:
     """Appendix D: VGG beside AlexNet and at three depths, DenseNet beside ResNet, ViT's two sizes of patches."""
 
     def level(of: str, to: str) -> Interval:
-        return _over_seeds([of, to], decade, lambda n: statistic(np.mean, n[of]) - statistic(np.mean, n[to]))
+        return over_seeds([of, to], decade, lambda n: statistic(np.mean, n[of]) - statistic(np.mean, n[to]))
 
     def slope(name: str) -> Interval:
         def rank(networks: Mapping[str, Trained]) -> float:
             scores = networks[name].signatures[END, "trailing"].mean
             return float(stats.spearmanr(np.arange(len(scores)), scores).statistic)
 
-        return _over_seeds([name], decade, rank)
+        return over_seeds([name], decade, rank)
 
     deep = level("vgg16", "vgg11")
     return [
-        _row("mean score, VGG11 less AlexNet", "Figure 12", "slightly below 0", level("vgg11", "alexnet"), BELOW),
-        _row("mean score, DenseNet40 less ResNet34", "Figure 12", "slightly below 0", level("densenet40", "resnet34"),
-             BELOW),
-        _row("mean score, VGG16 less VGG11", "Figure 14", "no change", deep, (-STABLE, STABLE)),
-        _row("rank correlation of depth and score, ViT with small patches", "Figure 13", "rising", slope("vit_4"),
+        claim_row("mean score, VGG11 less AlexNet", "Figure 12", "slightly below 0", level("vgg11", "alexnet"), BELOW),
+        claim_row("mean score, DenseNet40 less ResNet34", "Figure 12", "slightly below 0",
+                  level("densenet40", "resnet34"), BELOW),
+        claim_row("mean score, VGG16 less VGG11", "Figure 14", "no change", deep, (-STABLE, STABLE)),
+        claim_row("rank correlation of depth and score, ViT with small patches", "Figure 13", "rising", slope("vit_4"),
              ABOVE),
     ]  # fmt: skip
 
@@ -255,11 +251,11 @@ def beginning_claims(decade: Decade) -> list[Claim]:
 
     one = ["vgg16"]
     return [
-        _row("rank correlation of call and score, VGG16 before training", "Figure 11", "increasing",
-             _over_seeds(one, decade, rising), (0.8, 1.0)),
-        _row("last score, VGG16 before training", "Figure 11", "almost perfectly linear",
-             _over_seeds(one, decade, lambda n: float(raw(n["vgg16"])[-1])), (0.95, 1.0)),
-        _row("mean score, trained VGG16 less its start", "Figure 11", "below 0",
-             _over_seeds(one, decade, lambda n: statistic(np.mean, n["vgg16"]) - float(np.nanmean(raw(n["vgg16"])))),
+        claim_row("rank correlation of call and score, VGG16 before training", "Figure 11", "increasing",
+             over_seeds(one, decade, rising), (0.8, 1.0)),
+        claim_row("last score, VGG16 before training", "Figure 11", "almost perfectly linear",
+             over_seeds(one, decade, lambda n: float(raw(n["vgg16"])[-1])), (0.95, 1.0)),
+        claim_row("mean score, trained VGG16 less its start", "Appendix C, training", "below 0",
+             over_seeds(one, decade, lambda n: statistic(np.mean, n["vgg16"]) - float(np.nanmean(raw(n["vgg16"])))),
              BELOW),
     ]  # fmt: skip

@@ -184,6 +184,16 @@ def purity(distances: np.ndarray, labels: list[str]) -> float:
     return float(sum(counts) / len(labels))
 
 
+def _taught_otherwise(groups: Mapping[str, list[Trained]]) -> Claim:
+    """Appendix G: how far a signature learned without labels is from one learned with them, one number a task."""
+    scores = {task: [each.signatures[END, "spatial"].mean for each in networks] for task, networks in groups.items()}
+    supervised = scores.pop("labels")
+    means = [np.mean([_rms(one, other) for one in supervised for other in rows]) for rows in scores.values()]
+    found = student_interval(means)
+    return Claim("between labels and another task, mean over the tasks", "CVPR 2025, Appendix G", "almost unchanged",
+                 found.mean, (-math.inf, math.sqrt(2) * STABLE), interval=found[1:])  # fmt: skip
+
+
 def task_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
     """Figure 19 and Table 3: one architecture, five tasks. Does a tree find the tasks? Is the level one?"""
     groups = taught(decade)
@@ -200,4 +210,5 @@ def task_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
               kind="own"),
         Claim("std of the mean scores over the networks", "CVPR 2025, Table 3", "0.04", spread.mean, (0, 0.04),
               interval=spread[1:]),
+        _taught_otherwise(groups),
     ]  # fmt: skip

@@ -1,0 +1,88 @@
+"""Rows on single signatures agree with a decade that is as the source says, and disagree with its contrary."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from planted import decade
+
+from affscore_book.decade import raw
+from affscore_book.decade.claims import PLAIN
+from affscore_book.decade.collection import END
+from affscore_book.decade.networks import SETTINGS
+
+CALLS = 13
+UP = np.linspace(0, 1, CALLS)
+
+
+def noise(name: str, seed: int, size: float = 0.002) -> np.ndarray:
+    return size * np.random.default_rng([sum(map(ord, name)), seed]).normal(size=CALLS)
+
+
+def top(name: str) -> float:
+    return 0.9 + 0.01 * (SETTINGS[name].year - 2014)
+
+
+def as_they_say(name: str, seed: int) -> np.ndarray:
+    scores = 0.5 + (top(name) - 0.5) * UP
+    if name in PLAIN:
+        scores = 0.6 + 0.02 * PLAIN.index(name) * UP
+    elif name == "googlenet":
+        scores = 0.6 + 0.3 * UP
+    elif name == "inception_v3":
+        scores = 0.5 + 0.45 * UP
+    elif name == "swin":
+        scores = 0.6 + 0.01 * UP
+    elif name == "convnext":
+        scores = 0.6 + 0.06 * UP
+        scores[-1] = 0.95
+    elif name.startswith("vit"):
+        scores = 0.05 + 0.02 * UP
+    return scores + noise(name, seed)
+
+
+def contrary(name: str, seed: int) -> np.ndarray:
+    """Wide stacks, maxima that fall, Swin and ConvNeXt far from all, ViTs in the middle."""
+    scores = 0.5 + (0.45 - 0.02 * (SETTINGS[name].year - 2012)) * UP
+    if name in PLAIN:
+        scores = 0.2 + (0.79 - 0.02 * PLAIN.index(name)) * (UP > 0 if name == "alexnet" else UP)
+    elif name == "googlenet":
+        scores = 0.3 + 0.65 * UP
+        scores[-1] = 0.99
+    elif name in ("swin", "convnext"):
+        scores = 0.03 + 0.01 * UP
+    return scores + noise(name, seed)
+
+
+def planted(scores, between: float, told: float):
+    """``between`` is added to the transitions; accuracy falls or rises with the range, as ``told`` says."""
+    networks = decade(scores)
+    for name in networks:
+        for seed, each in networks[name].items():
+            found = each.signatures[END, "spatial"]
+            if name.startswith("densenet"):
+                found.calls[:] = [
+                    replace(call, module="features.transition1" if i % 4 == 3 else "features.denselayer1")
+                    for i, call in enumerate(found.calls)
+                ]
+                found.scores[:, 3::4] = found.scores.mean() + between
+            networks[name][seed] = replace(each, accuracy=0.9 + told * float(np.ptp(found.mean)))
+    return networks
+
+
+@pytest.mark.parametrize("claims", [raw.spread_claims, raw.likeness_claims], ids=lambda claims: claims.__name__)
+def test_both_ways(claims):
+    rows = claims(planted(as_they_say, 0.1, 0.05))
+    assert {row.what: row.verdict for row in rows if row.verdict != "agrees"} == {}
+    assert all(row.seen and row.interval for row in rows)
+    wrong = {row.what: row.verdict for row in claims(planted(contrary, -0.1, -0.05))}
+    assert {what: verdict for what, verdict in wrong.items() if verdict != "disagrees"} == {}
+
+
+def test_transitions_beside_dense_layers():
+    networks = planted(as_they_say, 0.07, 0.05)
+    network = networks["densenet40"][0]
+    scores = network.signatures[END, "spatial"].mean
+    assert raw.transition_gap(network) == pytest.approx(scores[3::4].mean() - np.delete(scores, [3, 7, 11]).mean())
