@@ -30,12 +30,12 @@ def test_every_figure_names_its_axes_and_its_marks(name):
     assert figure.legends and figure.legends[0].get_texts()
 
 
-def test_a_course_is_that_of_every_call():
+def test_a_course_is_that_of_every_call_by_both_pools():
     for panel, (name, seeds) in zip(draw("plot_gpt_courses").axes, GPTS.items(), strict=False):
         assert panel.get_title(loc="left") == name
-        drawn = np.array([line.get_ydata() for line in panel.lines])
-        np.testing.assert_allclose(drawn[:4], seeds[0].scores["spatial"].T)
-        np.testing.assert_allclose(drawn[4], seeds[0].bits / 8)
+        drawn = [line.get_ydata() for line in panel.lines]
+        expected = [*seeds[0].scores["spatial"].T, *seeds[0].scores["trailing"].T, seeds[0].bits / 8]
+        np.testing.assert_allclose(drawn, expected)
 
 
 def test_pools_stand_at_the_trained_means_and_every_seed_is_there():

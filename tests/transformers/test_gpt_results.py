@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from affscore_book.transformers.gpt import GPTS
-from affscore_book.transformers.gpt_results import GPT_POOLS, again_gpt, gpt_table, load_gpts
+from affscore_book.transformers.gpt_results import GPT_POOLS, again_gpt, gpt_inputs, gpt_table, load_gpts
 from affscore_book.transformers.gpt_training import GPT_MOMENTS, GPT_STEPS
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "gpt"
@@ -70,9 +70,19 @@ def test_the_stored_weights_give_the_stored_scores():
         again_gpt(FOLDER, {"gelu": {0: wrong}})
 
 
+def test_training_moves_the_inputs_to_where_gelu_is_flat():
+    rows = gpt_inputs(FOLDER).rows()
+    assert [(row["state"], row["block"]) for row in rows] == [(s, b) for s in ("start", "trained") for b in range(1, 5)]
+    for row in rows[:4]:  # linear layers of PyTorch's own start: variance 1/3 of what comes in, which is normalised
+        assert abs(row["mean"]) < 0.05 and row["above 0"] == pytest.approx(0.5, abs=0.03)
+        assert row["spread"] == pytest.approx(3**-0.5, abs=0.1)
+    for row in rows[4:]:
+        assert row["mean"] < -0.5 and row["above 0"] < 0.3 and row["spread"] > 0.6
+
+
 def test_one_table_row_is_the_mean_over_the_seeds():
     table = gpt_table(STORED)
-    assert table["network"] == [name for name in GPTS if name in STORED]
+    assert list(table["network"]) == [name for name in GPTS if name in STORED]
     row, seeds = table.rows()[0], STORED["gelu"].values()
     assert row["seeds"] == len(seeds)
     assert row["bits"] == pytest.approx(np.mean([network.bits[-1] for network in seeds]))

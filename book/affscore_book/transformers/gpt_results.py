@@ -11,21 +11,25 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from affscore.engine import signature
 from affscore.suite.tables import Table
+from affscore_book.kit.features import layer_outputs
 from affscore_book.kit.stored import read_results
 from affscore_book.kit.training import load_weights
-from affscore_book.transformers.gpt import GPTS, build_gpt
+from affscore_book.transformers.gpt import GPTS, ByteGPT, build_gpt
 from affscore_book.transformers.gpt_training import cut_windows
 
-__all__ = ["GPT_POOLS", "Gpts", "TrainedGpt", "again_gpt", "gpt_table", "load_gpts"]
+__all__ = ["GPT_POOLS", "Gpts", "TrainedGpt", "again_gpt", "gpt_inputs", "gpt_table", "load_gpts"]
 
 SCRIPT = "book/data/transformers/gpt/make.py"
 #: The pools that the start and the end were measured by; the first two also along the training.
 GPT_POOLS = ("spatial", "trailing", "last", "tokens")
 #: How far a score may lie from the stored one: the last bits of a network differ between machines.
 CLOSE = 1e-3
+#: The network whose weights are kept, of seed 0.
+KEPT = "gelu"
 
 
 @dataclass(frozen=True)
@@ -121,21 +125,44 @@ def gpt_table(gpts: Gpts) -> Table:
     return Table.from_rows(rows, digits=3)
 
 
-def again_gpt(folder: str | os.PathLike[str], gpts: Gpts, name: str = "gelu", seed: int = 0) -> str:
-    """Measure the stored weights again on the stored windows, by the spatial pool; a sentence on what agrees.
+def _kept(folder: str | os.PathLike[str], windows: int) -> tuple[ByteGPT, Tensor]:
+    """The network whose weights are kept, and bytes of the stored windows for it, int64 (windows, 128)."""
+    network = build_gpt(KEPT)
+    load_weights(network, Path(folder) / "weights" / f"{KEPT}-0.safetensors")
+    text = torch.tensor(list((Path(folder) / "held_out.txt").read_bytes()))
+    return network, cut_windows(text, windows)[:, :-1]
+
+
+def gpt_inputs(folder: str | os.PathLike[str]) -> Table:
+    """What the activations of the kept network (GELU, seed 0) are given, at its start and trained, on 64 windows.
+
+    A row a block and state: the mean of all inputs, the spread of a channel (mean of the standard deviations over
+    tokens), and the share of inputs above 0.
+    """
+    trained, seen = _kept(folder, 64)
+    rows = []
+    for state, network in (("start", build_gpt(KEPT)), ("trained", trained)):
+        given = layer_outputs(network, [f"blocks.{block}.mlp.up" for block in range(len(network.blocks))], seen)
+        for block, values in enumerate(given.values(), start=1):
+            spread = values.flatten(0, 1).std(dim=0).mean().item()
+            row = {"state": state, "block": block, "mean": values.mean().item(), "spread": spread}
+            rows.append(row | {"above 0": (values > 0).double().mean().item()})
+    return Table.from_rows(rows, digits=2)
+
+
+def again_gpt(folder: str | os.PathLike[str], gpts: Gpts) -> str:
+    """Measure the kept weights again on the stored windows, by the spatial pool; a sentence on what agrees.
 
     Raises
     ------
     FileNotFoundError
-        If there are no weights of that network.
+        If there are no weights.
     ValueError
         If a score lies farther than .001 from the stored one.
     """
-    network = build_gpt(name)
-    load_weights(network, Path(folder) / "weights" / f"{name}-{seed}.safetensors".replace(" ", "-"))
-    text = torch.tensor(list((Path(folder) / "held_out.txt").read_bytes()))
-    found = signature(network, [cut_windows(text, 512)[:, :-1]], micro_batch=64).scores[0]
-    away = float(np.abs(found - gpts[name][seed].scores["spatial"][-1]).max())
+    network, seen = _kept(folder, 512)
+    found = signature(network, [seen], micro_batch=64).scores[0]
+    away = float(np.abs(found - gpts[KEPT][0].scores["spatial"][-1]).max())
     if not away <= CLOSE:
-        raise ValueError(f"{name}: a score is {away:.4f} from the stored one; it should be at most {CLOSE}.")
-    return f"Measured again: the {len(found)} calls of the network with {name}, on 512 windows. All agree."
+        raise ValueError(f"{KEPT}: a score is {away:.4f} from the stored one; it should be at most {CLOSE}.")
+    return f"Measured again: the {len(found)} calls of the network with {KEPT}, on {len(seen)} windows. All agree."
