@@ -216,6 +216,8 @@ def test_late_beats_early_in_the_stored_runs_by_about_a_quarter_on_an_easy_task_
     above, gaps, errors = (0, math.inf), {}, {}
     for network in study.runs:
         assert over_seeds("gap", "-", "> 0", study.gap(network), above).verdict == "agrees"
+    skips = over_seeds("skips", "-", "> 0", study.above("residual", "plain"), above, kind="own")
+    assert skips.verdict == "undecided" and skips.ours > 0
     for task in ("three classes", "base", "less data"):
         gaps[task], errors[task] = study.gap("mlp", task), study.error("mlp", task)
     part = {seed: gap / gaps["base"][seed] for seed, gap in gaps["three classes"].items()}
