@@ -8,10 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from affscore_book.transformers import measured
 from affscore_book.transformers.laws import layer_score
-from affscore_book.transformers.measured import Job, LayerInputs, MiniLMScores, load_minilm_scores
+from affscore_book.transformers.measured import (
+    Job,
+    LayerInputs,
+    MiniLMScores,
+    again_minilm,
+    load_minilm_scores,
+    nearest_table,
+)
+from affscore_book.transformers.minilm import PAIRS
 
-FILE = Path(__file__).parents[2] / "book" / "data" / "transformers" / "minilm" / "scores.json"
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"
+FILE = FOLDER / "minilm" / "scores.json"
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +80,18 @@ def test_damaged_files_are_refused(tmp_path):
     (tmp_path / "cut.json").write_text(FILE.read_text(encoding="utf-8")[:5000], encoding="utf-8")
     with pytest.raises(ValueError, match="is not a complete file"):
         load_minilm_scores(tmp_path / "cut.json")
+
+
+def test_the_stored_scores_are_measured_again(stored, monkeypatch):
+    assert again_minilm(FOLDER, stored) is None
+    off = {name: [value + 0.002 for value in row] for name, row in stored.scores.items()}
+    other = MiniLMScores(off, stored.twins, stored.layers, stored.positions)
+    with pytest.raises(ValueError, match=r"off by 0\.0020; they should be those"):
+        again_minilm(FOLDER, other)
+    monkeypatch.setattr(measured, "minilm_folder", lambda: None)
+    assert again_minilm(FOLDER, other) is None
+
+
+def test_the_nearest_sentence_is_the_one_of_the_same_meaning():
+    table = nearest_table(FILE.with_name("sentences.json"))
+    assert [(row["sentence"], row["nearest of six"]) for row in table.rows()] == [*PAIRS]

@@ -12,6 +12,7 @@ from affscore.tracing import trace
 from affscore_book.transformers import minilm
 from affscore_book.transformers.minilm import (
     LAYERS,
+    PAIRS,
     all_one_length,
     embeddings,
     gelu_pairs,
@@ -23,15 +24,6 @@ from affscore_book.transformers.minilm import (
 from affscore_book.transformers.texts import kind_of_text
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"
-#: Two sentences of one meaning each, hardly sharing a word.
-PAIRS = [
-    ("The cat sleeps on the sofa.", "A kitten is napping on the couch."),
-    ("Shares fell sharply on Monday.", "The stock market lost much of its value."),
-    ("She cooked dinner for her friends.", "A meal was prepared by her for the guests."),
-    ("The train to Berlin is late.", "There is a delay on the railway."),
-    ("A loop repeats its body many times.", "This statement runs the same block again and again."),
-    ("It rains heavily in the mountains.", "The weather up in the hills is very wet."),
-]
 FIRST, SECOND = zip(*PAIRS, strict=True)
 
 

@@ -104,15 +104,19 @@ def plot_gelu_inputs(scores: MiniLMScores, shown: Sequence[int] = (1, 3, 5)) -> 
 
 
 @styled
-def plot_laws(scores: MiniLMScores, weights: str = "trained") -> None:
-    """The measured scores beside those of the laws of each channel, and of a straight line in the call's place."""
+def plot_laws(scores: MiniLMScores, levels: Sequence[float]) -> None:
+    """The trained scores beside those of the laws of each channel, and of a straight line in the call's place.
+
+    ``levels`` are the bends of 8,192 tokens, 1 less which is their paired score.
+    """
     figure, (axes,) = panels(height=5)
-    layers = scores.layers[f"{weights} 0"]
+    layers = scores.layers["trained 0"]
     for label, values, (colour, mark), dash in (
         ("straight line (twin)", scores.twins[Job().name], (INK, "v"), ":"),
-        ("measured", scores.of(weights=weights), LOOKS[0], "-"),
-        ("each channel alone", [layer_score(layer) for layer in layers], LOOKS[2], "--"),
-        ("its mean and spread", [score_from_means_and_spreads(layer) for layer in layers], LOOKS[1], "--"),
+        ("measured, 512 texts", scores.of(), LOOKS[0], "-"),
+        ("measured, 8,192 tokens", 1 - np.asarray(levels), LOOKS[3], "-"),
+        ("laws of the channels", [layer_score(layer) for layer in layers], LOOKS[2], "--"),
+        ("means and spreads", [score_from_means_and_spreads(layer) for layer in layers], LOOKS[1], "--"),
     ):
         axes.plot(NUMBERS, values, mark + dash, color=colour, markersize=7, label=label)
     _layers(axes)

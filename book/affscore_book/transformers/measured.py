@@ -10,10 +10,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from affscore import signature
+from affscore.suite.tables import Table
 from affscore_book.kit.stored import read_results
-from affscore_book.transformers.minilm import LAYERS
+from affscore_book.transformers.minilm import LAYERS, PAIRS, all_one_length, load_minilm, minilm_folder
+from affscore_book.transformers.texts import TEXTS, kind_of_text
 
-__all__ = ["BATCHES", "LENGTHS", "SCRIPT", "START_SEEDS", "Job", "LayerInputs", "MiniLMScores", "load_minilm_scores"]
+__all__ = [
+    "BATCHES",
+    "LENGTHS",
+    "SCRIPT",
+    "START_SEEDS",
+    "Job",
+    "LayerInputs",
+    "MiniLMScores",
+    "again_minilm",
+    "load_minilm_scores",
+    "nearest_table",
+]
 
 SCRIPT = "book/data/transformers/minilm/make.py"
 #: Tokens of a text, the two special ones counted; most is measured at the second.
@@ -146,3 +160,38 @@ def load_minilm_scores(path: str | os.PathLike[str]) -> MiniLMScores:
 def _layer(row: dict[str, Any]) -> LayerInputs:
     arrays: dict[str, Any] = {key: np.array(value) for key, value in row.items() if key != "sparsity"}
     return LayerInputs(sparsity=float(row["sparsity"]), **arrays)
+
+
+def again_minilm(folder: str | os.PathLike[str], scores: MiniLMScores) -> None:
+    """Measure the first batch again where MiniLM is installed; elsewhere do nothing.
+
+    Parameters
+    ----------
+    folder
+        That of the texts.
+
+    Raises
+    ------
+    ValueError
+        If a score is not the stored one to 0.001.
+    """
+    if minilm_folder() is None:
+        return
+    network = load_minilm()
+    ids = all_one_length(kind_of_text("english", folder), 32, network.tokens)["input_ids"][: TEXTS // BATCHES]
+    found, stored = signature(network.model, [{"input_ids": ids}]).mean, scores.of(batch="0")
+    if (off := float(np.abs(found - stored).max())) > 1e-3:
+        raise ValueError(f"scores are off by {off:.4f}; they should be those that {SCRIPT} stored, to 0.001.")
+
+
+def nearest_table(path: str | os.PathLike[str]) -> Table:
+    """For each first sentence of the pairs the nearest second one, with the cosine, from ``sentences.json``."""
+
+    def build(content: dict[str, Any]) -> Table:
+        cosines = np.array(content["pairs"]).reshape(len(PAIRS), len(PAIRS))
+        return Table.from_rows([
+            {"sentence": first, "nearest of six": PAIRS[int(row.argmax())][1], "cosine": round(float(row.max()), 2)}
+            for (first, _), row in zip(PAIRS, cosines, strict=True)
+        ])  # fmt: skip
+
+    return read_results(path, build, SCRIPT)

@@ -1,0 +1,108 @@
+"""Every figure on MiniLM draws what is stored, with names on its axes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from affscore_book.transformers import figures
+from affscore_book.transformers.bends import SENTENCES, load_sentences
+from affscore_book.transformers.claims import attention_effect
+from affscore_book.transformers.laws import score_from_means_and_spreads
+from affscore_book.transformers.measured import load_minilm_scores
+
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "minilm"
+SCORES = load_minilm_scores(FOLDER / "scores.json")
+FOUND, LEVELS = load_sentences(FOLDER / "sentences.json")
+DRAWN = {
+    figures.plot_attention: (SCORES,),
+    figures.plot_gelu_inputs: (SCORES,),
+    figures.plot_kinds_of_text: (SCORES,),
+    figures.plot_laws: (SCORES, LEVELS),
+    figures.plot_pools: (SCORES,),
+    figures.plot_starts: (SCORES,),
+    figures.plot_token_bends: (FOUND[SENTENCES[0]], LEVELS),
+    figures.plot_what_pools_keep: (),
+}
+
+
+def draw(function):
+    assert function(*DRAWN[function]) is None
+    figure = plt.gcf()
+    figure.draw_without_rendering()
+    plt.close(figure)
+    return figure
+
+
+def line(axes, label):
+    return next(each for each in axes.lines if each.get_label() == label)
+
+
+@pytest.mark.parametrize("function", DRAWN, ids=lambda function: function.__name__)
+def test_every_figure_names_its_axes(function):
+    panels = [axes for axes in draw(function).axes if axes.get_label() != "<colorbar>"]
+    assert all(panel.get_xlabel() or panel.get_title(loc="left") for panel in panels)
+    assert any(panel.get_ylabel() or panel.get_title(loc="left") for panel in panels)
+    assert {function.__name__ for function in DRAWN} == set(figures.__all__)
+
+
+@pytest.mark.parametrize("pool", ["spatial", "trailing", "first", "tokens"])
+def test_pools_are_means_of_batches(pool):
+    (axes,) = draw(figures.plot_pools).axes
+    np.testing.assert_allclose(line(axes, pool).get_ydata(), SCORES.batches(pool=pool).mean(axis=0))
+
+
+def test_starts_are_those_of_the_weights_and_the_pool():
+    for axes, pool in zip(draw(figures.plot_starts).axes, ("spatial", "trailing"), strict=True):
+        np.testing.assert_allclose(line(axes, "trained").get_ydata(), SCORES.of(pool=pool))
+        for weights in ("random", "rearranged"):
+            expected = SCORES.starts(weights, pool=pool).mean(axis=0)
+            np.testing.assert_allclose(line(axes, weights).get_ydata(), expected)
+
+
+def test_histograms_are_densities_of_the_named_layers():
+    for axes, number in zip(draw(figures.plot_gelu_inputs).axes, (1, 3, 5), strict=True):
+        assert axes.get_title(loc="left") == f"layer {number}"
+        for patch, weights in zip(axes.patches, ("trained", "random"), strict=True):
+            values, edges, _ = patch.get_data()
+            assert (values * np.diff(edges)).sum() == pytest.approx(1, abs=1e-3)
+            np.testing.assert_allclose(values * np.diff(edges), SCORES.layers[f"{weights} 0"][number - 1].shares)
+
+
+def test_laws_stand_beside_what_was_measured():
+    (axes,) = draw(figures.plot_laws).axes
+    np.testing.assert_allclose(line(axes, "measured, 8,192 tokens").get_ydata(), 1 - LEVELS)
+    expected = [score_from_means_and_spreads(layer) for layer in SCORES.layers["trained 0"]]
+    np.testing.assert_allclose(line(axes, "means and spreads").get_ydata(), expected)
+
+
+def test_attention_has_a_dot_for_every_batch_and_start():
+    (axes,) = draw(figures.plot_attention).axes
+    dots = [each.get_ydata() for each in axes.lines if each.get_marker() in ("o", "s")]
+    expected = [*attention_effect(SCORES), *attention_effect(SCORES, trained=False)]
+    np.testing.assert_allclose(dots, expected)
+
+
+def test_kinds_of_text_have_a_line_each():
+    axes = draw(figures.plot_kinds_of_text).axes[1]
+    expected = [SCORES.batches(kind="code", length=n, pool="trailing").mean() for n in (8, 32, 96)]
+    np.testing.assert_allclose(line(axes, "code").get_ydata(), expected)
+
+
+def test_token_bends_are_less_those_of_all_tokens():
+    axes = draw(figures.plot_token_bends).axes[0]
+    sentence = FOUND[SENTENCES[0]]["as written"]
+    np.testing.assert_allclose(axes.images[0].get_array(), sentence.bends - LEVELS[:, None])
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == sentence.tokens
+
+
+def test_pools_leave_averages():
+    panels = draw(figures.plot_what_pools_keep).axes
+    spatial, trailing, first, tokens = (np.ma.filled(panel.images[0].get_array(), np.nan) for panel in panels)
+    np.testing.assert_allclose(spatial[0], tokens.mean(axis=0))
+    np.testing.assert_allclose(trailing[:, 0], tokens.mean(axis=1))
+    np.testing.assert_allclose(first[0], tokens[0])
+    assert np.isnan(first[1:]).all()

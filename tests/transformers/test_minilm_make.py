@@ -1,0 +1,56 @@
+"""The script that measured MiniLM: what it writes is what is stored, and what is there is not measured again."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from affscore_book.transformers.measured import Job, load_minilm_scores
+
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"
+
+
+@pytest.fixture(scope="module")
+def make():
+    spec = importlib.util.spec_from_file_location("minilm_make", FOLDER / "minilm" / "make.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_signature_is_measured_as_it_is_stored_and_only_once(make, tmp_path, capsys):
+    for name in ("paragraphs.txt", "code.txt"):
+        shutil.copy(FOLDER / name, tmp_path)
+    out = tmp_path / "minilm"
+    out.mkdir()
+    make.main(["scores", "--smoke", "--out", str(out)])
+    content = json.loads((out / "scores.json").read_text(encoding="utf-8"))
+    job = Job(length=8, batch="0")
+    assert list(content["scores"]) == [job.name]
+    assert content["scores"][job.name] == pytest.approx(load_minilm_scores(FOLDER / "minilm" / "scores.json").of(
+        length=8, batch="0"), abs=1e-3)  # fmt: skip
+    capsys.readouterr()
+    make.main(["scores", "--smoke", "--out", str(out)])
+    assert capsys.readouterr().out == ""
+    content["settings"]["seed"] = 1
+    (out / "scores.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(SystemExit, match="other settings"):
+        make.main(["scores", "--smoke", "--out", str(out)])
+
+
+def test_every_job_is_stored(make):
+    stored = load_minilm_scores(FOLDER / "minilm" / "scores.json")
+    assert Counter(job.name for job in set(make.jobs())) == Counter(stored.scores)
+
+
+def test_texts_are_made_of_the_running_python(make, tmp_path):
+    (tmp_path / "minilm").mkdir()
+    make.main(["texts", "--out", str(tmp_path / "minilm")])
+    for name in ("paragraphs.txt", "code.txt"):
+        lines = (tmp_path / name).read_text(encoding="utf-8").splitlines()
+        assert len(lines) == len(set(lines)) == 512
