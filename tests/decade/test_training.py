@@ -18,6 +18,7 @@ from striped import stripes
 from torch import nn
 
 from affscore_book.decade import training
+from affscore_book.decade.collection import load_clouds
 from affscore_book.decade.networks import SETTINGS, build
 from affscore_book.decade.pretext import PRETEXTS
 from affscore_book.decade.training import (
@@ -238,6 +239,12 @@ def test_the_script_trains_what_is_missing_and_measures_it(script, data, tmp_pat
     script.main(["list", "--out", str(tmp_path), "--only", "vgg11_bn", "swin", "--seeds", "0"])
     lines = capsys.readouterr().out.splitlines()
     assert "BELOW THE FLOOR, signatures" in lines[0] and lines[1].endswith("missing")
+    script.main(["clouds", *options])
+    clouds = load_clouds(tmp_path)["vgg11_bn"]
+    assert len(clouds.moments) == len(states) - 1 and 0 <= clouds.call < len(calls)  # all but the raw start
+    assert all(len(each["outputs"]) == len(each["image"]) == 2 * 40 for each in clouds.moments)
+    ends = clouds.moments[0]["outputs"], clouds.moments[-1]["outputs"]
+    assert ends[0] != ends[1]
 
 
 def test_the_script_measures_other_batches(script, data, tmp_path, monkeypatch):
