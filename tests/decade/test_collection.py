@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from affscore_book.decade.collection import END, START, course, load_decade, network_table
+from affscore_book.decade.collection import END, START, course, load_clouds, load_decade, network_table
 from affscore_book.decade.networks import SETTINGS
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "decade"
@@ -95,3 +95,18 @@ def test_a_damaged_or_missing_file_is_named(tmp_path, damage):
     file.unlink()
     with pytest.raises(FileNotFoundError):
         load_decade(tmp_path)
+
+
+def test_clouds_come_back_with_the_moments_of_the_course_and_damaged_ones_do_not(decade, tmp_path):
+    for name, found in load_clouds(FOLDER).items():
+        steps = course(decade[name][0]).steps
+        assert len(found.moments) == len(steps) and 0 <= found.call < len(
+            decade[name][0].signatures[END, "spatial"].calls
+        )
+    with pytest.raises(FileNotFoundError, match="has no clouds"):
+        load_clouds(tmp_path)
+    file = tmp_path / "clouds" / "vgg11.json"
+    file.parent.mkdir()
+    file.write_text('{"call": 1, "moments": [')
+    with pytest.raises(ValueError, match=r"vgg11\.json is not a complete file"):
+        load_clouds(tmp_path)
