@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import gc
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -140,6 +141,7 @@ def measure(files: Files, windows: Tensor) -> None:
             batches = [seen[i :: len(seen) // 4] for i in range(TOKEN_BATCHES)] if pool == "tokens" else [seen]
             wanted = companions and pool == "spatial"
             found = signature(network, batches, pool=pool, companions=wanted, micro_batch=64)
+            gc.collect()  # what watched a pass holds its tensors in circles; without this it takes gigabytes
             taken = {"scores": found.scores.tolist()}
             taken |= {name: values.tolist() for name, values in found.companions.items()}
             states[state][pool] = rounded(taken)
