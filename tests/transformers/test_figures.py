@@ -81,9 +81,13 @@ def test_laws_stand_beside_what_was_measured():
 
 def test_attention_has_a_dot_for_every_batch_and_start():
     (axes,) = draw(figures.plot_attention).axes
-    dots = [each.get_ydata() for each in axes.lines if each.get_marker() in ("o", "s")]
-    expected = [*attention_effect(SCORES), *attention_effect(SCORES, trained=False)]
-    np.testing.assert_allclose(dots, expected)
+    dots = [each.get_ydata() for each in axes.lines if each.get_marker() in ("o", "^", "s")]
+    expected = [
+        attention_effect(SCORES),
+        attention_effect(SCORES, pool="tokens"),
+        attention_effect(SCORES, trained=False),
+    ]
+    np.testing.assert_allclose(dots, np.concatenate(expected))
 
 
 def test_kinds_of_text_have_a_line_each():

@@ -126,17 +126,18 @@ def plot_laws(scores: MiniLMScores, levels: Sequence[float]) -> None:
 @styled
 def plot_attention(scores: MiniLMScores) -> None:
     """How much each layer's score changes when its own attention is taken out: every batch, every random start."""
-    figure, (axes,) = panels(height=4.4)
-    for trained, label, (colour, mark), shift in (
-        (True, "trained", LOOKS[0], -0.1), (False, "random weights", LOOKS[1], 0.1),
+    figure, (axes,) = panels(height=4.6)
+    for trained, pool, label, (colour, mark), shift in (
+        (True, "spatial", "spatial", LOOKS[0], -0.15), (True, "tokens", "tokens", LOOKS[2], 0.0),
+        (False, "spatial", "spatial, random weights", LOOKS[1], 0.15),
     ):  # fmt: skip
-        effect = attention_effect(scores, trained)
+        effect = attention_effect(scores, trained, pool)
         for i, row in enumerate(effect):
             axes.plot(NUMBERS + shift, row, mark, color=colour, alpha=0.5, label="" if i else label)
-        axes.plot(NUMBERS + shift, effect.mean(axis=0), "_", color=colour, markersize=18, markeredgewidth=2.5)
+        axes.plot(NUMBERS + shift, effect.mean(axis=0), "_", color=colour, markersize=16, markeredgewidth=2.5)
     axes.axhline(0, color=INK, linewidth=1)
     axes.set(xlabel="layer", ylabel="score without attention,\nless with it", xticks=NUMBERS)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
 
 
 @styled
