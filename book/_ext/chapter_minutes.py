@@ -1,8 +1,8 @@
 """Sphinx extension: how long a chapter takes, counted while the book is built.
 
-In a notebook the line on its run time points to the introduction. On the page it says how long reading, the exercises
-and a run take: 100 words a minute and a minute a figure or table outside solutions and folded cells, the minutes that
-the exercises state, and the seconds that ``.ci/execute.py`` measured last.
+In a notebook the line on its run time points to the introduction. On the page it says how long reading, what is folded,
+the exercises and a run take: 100 words a minute, a minute a figure or table outside solutions and folded cells, the
+minutes that the exercises state, and the seconds that ``.ci/execute.py`` measured last.
 """
 
 import csv
@@ -31,10 +31,18 @@ def to_look_at(output: dict) -> bool:
     return bool(PICTURES & set(data)) or "<table" in "".join(data.get("text/html", ""))
 
 
-def minutes(cells: list[dict]) -> tuple[int, int]:
-    """Minutes to read a notebook without its solutions, and to solve its exercises as they state it."""
+def is_folded(cell: dict) -> bool:
+    """Whether a text is a box that readers open if they like."""
+    return kind_and_label(cell)[0] == "folded" or "folded" in cell["metadata"].get("tags", [])
+
+
+def minutes(cells: list[dict]) -> tuple[int, int, int]:
+    """Minutes to read a notebook without its solutions, to read what is folded, and to solve its exercises."""
     shown = [cell for cell in cells if kind_and_label(cell)[0] != "solution"]
-    texts = ["".join(cell["source"]) for cell in shown if cell["cell_type"] == "markdown"]
+    texts, boxes = (
+        ["".join(cell["source"]) for cell in shown if cell["cell_type"] == "markdown" and is_folded(cell) == folded]
+        for folded in (False, True)
+    )
     looks = sum(
         to_look_at(output)
         for cell in shown
@@ -42,7 +50,8 @@ def minutes(cells: list[dict]) -> tuple[int, int]:
         for output in cell.get("outputs", [])
     )
     exercises = sum(int(number) for text in texts for number in re.findall(r"\*.*?of 5, (\d+) minutes\.\*", text))
-    return round(sum(map(words, texts)) / WORDS_A_MINUTE + MINUTES_TO_LOOK * looks), exercises
+    reading, folded = (sum(map(words, part)) / WORDS_A_MINUTE for part in (texts, boxes))
+    return round(reading + MINUTES_TO_LOOK * looks), round(folded), exercises
 
 
 def seconds(folder: Path) -> dict[str, str]:
@@ -59,9 +68,9 @@ def read(app: Sphinx, docname: str, source: list[str]) -> None:
     first = content["cells"][0]
     text = "".join(first["source"])
     title = text.splitlines()[0].removeprefix("# ")
-    reading, exercises = minutes(content["cells"])
-    time = f"**Time:** about {reading} minutes to read"
-    time += f" and {exercises} for the exercises" if exercises else ""
+    reading, folded, exercises = minutes(content["cells"])
+    parts = [f"{folded} for what is folded"] * bool(folded) + [f"{exercises} for the exercises"] * bool(exercises)
+    time = f"**Time:** about {reading} minutes to read" + "".join(f", {part}" for part in parts)
     run = seconds(path.parent).get(title)
     if run is None or not PLACE.search(text):
         raise ExtensionError(f"{docname}: its first cell, or run_times.csv, does not say how long a run takes.")

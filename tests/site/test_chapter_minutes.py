@@ -25,11 +25,16 @@ def test_formulas_count_once_and_addresses_never(text, count):
 def test_solutions_are_not_read_and_exercises_count_what_they_state():
     long = "word " * 1500
     base = planted()["cells"]  # one figure
-    reading, exercises = chapter_minutes.minutes(base)
-    assert (reading, exercises) == (1, 0)
+    assert chapter_minutes.minutes(base) == (1, 0, 0)
     assert chapter_minutes.minutes([*base, markdown(long), EXERCISE])[0] == 16
     with_solution = [*base, EXERCISE, SOLUTION, markdown(long, "solution:half"), EXERCISE | {"id": "twice"}]
-    assert chapter_minutes.minutes(with_solution) == (1, 10)
+    assert chapter_minutes.minutes(with_solution) == (1, 0, 10)
+
+
+def test_what_is_folded_is_counted_by_itself():
+    long = "word " * 700
+    cells = [*planted()["cells"], markdown(long, "folded"), markdown(long, "proof"), markdown(long, "proof", "folded")]
+    assert chapter_minutes.minutes(cells) == (8, 14, 0)
 
 
 def test_a_table_takes_as_long_as_a_figure_and_a_folded_cell_none():
@@ -43,9 +48,8 @@ def test_a_table_takes_as_long_as_a_figure_and_a_folded_cell_none():
 @pytest.mark.parametrize("page", NOTEBOOKS)
 def test_the_page_says_what_the_chapter_takes(site, page):
     shown = re.sub(r"<[^>]+>", "", (site / f"{page}.html").read_text(encoding="utf-8"))
-    found = re.search(
-        r"Time: about (\d+) minutes to read and (\d+) for the exercises; every cell runs in (\d+) s", shown
-    )
+    parts = r"read,(?: \d+ for what is folded,)? (\d+) for the exercises; every cell runs in (\d+) s"
+    found = re.search(r"Time: about (\d+) minutes to " + parts, shown)
     assert found, "the exercises, the reading or the run have no minutes"
     reading, exercises, _ = map(int, found.groups())
     assert reading <= 60 and exercises > 0
