@@ -16,7 +16,7 @@ from affscore_book.transformers.measured import load_minilm_scores
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "minilm"
 SCORES = load_minilm_scores(FOLDER / "scores.json")
-FOUND, LEVELS = load_sentences(FOLDER / "sentences.json")
+FOUND, LEVELS, HELD_OUT = load_sentences(FOLDER / "sentences.json")
 DRAWN = {
     figures.plot_attention: (SCORES,),
     figures.plot_gelu_inputs: (SCORES,),
@@ -24,7 +24,7 @@ DRAWN = {
     figures.plot_laws: (SCORES, LEVELS),
     figures.plot_pools: (SCORES,),
     figures.plot_starts: (SCORES,),
-    figures.plot_token_bends: (FOUND[SENTENCES[0]], LEVELS),
+    figures.plot_token_bends: (FOUND[SENTENCES[0]], HELD_OUT),
     figures.plot_what_pools_keep: (),
 }
 
@@ -99,7 +99,7 @@ def test_kinds_of_text_have_a_line_each():
 def test_token_bends_are_less_those_of_all_tokens():
     axes = draw(figures.plot_token_bends).axes[0]
     sentence = FOUND[SENTENCES[0]]["as written"]
-    np.testing.assert_allclose(axes.images[0].get_array(), sentence.bends - LEVELS[:, None])
+    np.testing.assert_allclose(axes.images[0].get_array(), sentence.bends - HELD_OUT[:, None])
     assert [tick.get_text() for tick in axes.get_xticklabels()] == sentence.tokens
 
 

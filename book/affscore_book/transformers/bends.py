@@ -26,7 +26,17 @@ from affscore_book.kit.checking import one_of
 from affscore_book.kit.stored import read_results
 from affscore_book.transformers.minilm import MiniLM, gelu_pairs
 
-__all__ = ["ORDERS", "SENTENCES", "LayerMap", "Sentence", "fit_layer", "in_order", "load_sentences", "sentence_bends"]
+__all__ = [
+    "ORDERS",
+    "SENTENCES",
+    "LayerMap",
+    "Sentence",
+    "StoredBends",
+    "fit_layer",
+    "in_order",
+    "load_sentences",
+    "sentence_bends",
+]
 
 ORDERS = ("as written", "shuffled", "reversed")
 SENTENCES = (
@@ -104,10 +114,28 @@ class Sentence:
     bends: NDArray[np.float64]
 
 
-def load_sentences(path: str | os.PathLike[str]) -> tuple[dict[str, dict[str, Sentence]], NDArray[np.float64]]:
-    """The stored bends by sentence and order, and the bend of all tokens of the texts in each layer, float64 (6,)."""
+class StoredBends(NamedTuple):
+    """What was measured of tokens.
 
-    def build(content: dict[str, Any]) -> tuple[dict[str, dict[str, Sentence]], NDArray[np.float64]]:
+    Attributes
+    ----------
+    sentences
+        By sentence and order.
+    levels
+        The bend, as a root mean square, of the tokens that the maps were fitted to: float64 (6,).
+    held_out
+        The same of as many tokens of other texts, float64 (6,): with what other sentences are to be compared.
+    """
+
+    sentences: dict[str, dict[str, Sentence]]
+    levels: NDArray[np.float64]
+    held_out: NDArray[np.float64]
+
+
+def load_sentences(path: str | os.PathLike[str]) -> StoredBends:
+    """The stored bends; errors as :func:`affscore_book.kit.stored.read_results`."""
+
+    def build(content: dict[str, Any]) -> StoredBends:
         found = {
             text: {order: Sentence(row["tokens"], np.array(row["bends"], np.float64)) for order, row in orders.items()}
             for text, orders in content["sentences"].items()
@@ -116,6 +144,6 @@ def load_sentences(path: str | os.PathLike[str]) -> tuple[dict[str, dict[str, Se
             for each in orders.values():
                 if each.bends.shape != (len(content["levels"]), len(each.tokens)):
                     raise ValueError(f"bends has shape {each.bends.shape} for {len(each.tokens)} tokens")
-        return found, np.array(content["levels"])
+        return StoredBends(found, np.array(content["levels"]), np.array(content["held_out"]))
 
     return read_results(path, build, "book/data/transformers/minilm/make.py")

@@ -160,7 +160,7 @@ def plot_kinds_of_text(scores: MiniLMScores) -> None:
 
 @styled
 def plot_token_bends(orders: Mapping[str, Sentence], levels: Sequence[float]) -> None:
-    """The bends of a sentence's tokens in every layer, less that of all tokens: darker is more than usual."""
+    """The bends of a sentence's tokens in every layer, less the ``levels`` of other texts, (6,)."""
     figure, axes = panels(len(orders), 1, height=0.8 + 2.3 * len(orders))
     image = None
     for panel, (order, sentence) in zip(axes, orders.items(), strict=True):
@@ -173,4 +173,4 @@ def plot_token_bends(orders: Mapping[str, Sentence], levels: Sequence[float]) ->
         panel.set_yticks(range(LAYERS), [str(n) for n in NUMBERS], fontsize=11)
         panel.set(ylabel="layer")
     if image is not None:
-        figure.colorbar(image, ax=axes, label="bend, less that of all tokens", shrink=0.6)
+        figure.colorbar(image, ax=axes, label="bend, less that of other texts", shrink=0.6)

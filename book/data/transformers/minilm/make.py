@@ -198,13 +198,18 @@ def write_scores(out: Path, smoke: bool) -> None:
 def write_sentences(out: Path, smoke: bool) -> None:
     """The map of each layer, from the tokens of half the texts, and the bends of a few sentences in three orders."""
     network = load_minilm()
-    ids = batch_of(Job(), network, out)["input_ids"][: 4 if smoke else TEXTS // 2]
-    parts = [gelu_pairs(network.model, {"input_ids": part}) for part in ids.split(PART)]
-    maps = []
+    ids = batch_of(Job(), network, out)["input_ids"]
+    half = 4 if smoke else TEXTS // 2
+    parts = [[gelu_pairs(network.model, {"input_ids": part}) for part in side.split(PART)]
+             for side in (ids[:half], ids[half : 2 * half])]  # fmt: skip
+    maps, held_out = [], []
     for layer in range(LAYERS):
-        before, after = (torch.cat([part[layer][side].flatten(0, 1) for part in parts]) for side in (0, 1))
-        maps.append(fit_layer(before, after))
-        print("layer", layer, f"{maps[-1].level:.3f}", flush=True)
+        fitted, others = (
+            [torch.cat([part[layer][side].flatten(0, 1) for part in which]) for side in (0, 1)] for which in parts
+        )
+        maps.append(fit_layer(*fitted))
+        held_out.append(float(maps[-1].bends(*others).square().mean().sqrt()))
+        print("layer", layer, f"{maps[-1].level:.3f}", f"{held_out[-1]:.3f}", flush=True)
     found: dict[str, Any] = {}
     for sentence in SENTENCES:
         found[sentence] = {}
@@ -213,7 +218,8 @@ def write_sentences(out: Path, smoke: bool) -> None:
             found[sentence][order] = {"tokens": tokens, "bends": np.round(bends, 4).tolist()}
     first, second = zip(*PAIRS, strict=True)
     cosines = embeddings(network, first) @ embeddings(network, second).T
-    content = {"levels": rounded([each.level for each in maps]), "sentences": found, "pairs": rounded(cosines.tolist())}
+    levels = {"levels": rounded([each.level for each in maps]), "held_out": rounded(held_out)}
+    content = levels | {"sentences": found, "pairs": rounded(cosines.tolist())}
     store_results(out / "sentences.json", content | {"made_with": versions()})
 
 
