@@ -23,7 +23,7 @@ DRAWN = {
     figures.plot_kinds_of_text: (SCORES,),
     figures.plot_laws: (SCORES, LEVELS),
     figures.plot_pools: (SCORES,),
-    figures.plot_starts: (SCORES,),
+    figures.plot_minilm_weights: (SCORES,),
     figures.plot_token_bends: (FOUND[SENTENCES[0]], HELD_OUT),
     figures.plot_what_pools_keep: (),
 }
@@ -56,7 +56,7 @@ def test_pools_are_means_of_batches(pool):
 
 
 def test_starts_are_those_of_the_weights_and_the_pool():
-    for axes, pool in zip(draw(figures.plot_starts).axes, ("spatial", "trailing"), strict=True):
+    for axes, pool in zip(draw(figures.plot_minilm_weights).axes, ("spatial", "trailing"), strict=True):
         np.testing.assert_allclose(line(axes, "trained").get_ydata(), SCORES.of(pool=pool))
         for weights in ("random", "rearranged"):
             expected = SCORES.starts(weights, pool=pool).mean(axis=0)

@@ -11,7 +11,7 @@ from affscore.pooling import pool
 from affscore_book.activations.laws import score_curve
 from affscore_book.transformers.laws import (
     channel_laws,
-    layer_inputs,
+    inputs_of_layer,
     layer_score,
     score_from_correlations,
     score_from_means_and_spreads,
@@ -59,7 +59,7 @@ def test_channels_apart_add_up_also_after_an_average_over_tokens(seed, tokens):
 def test_a_layer_of_normal_inputs_is_explained_by_means_and_spreads(seed):
     generator = torch.Generator().manual_seed(seed)
     before = torch.linspace(-3, 1, 12) + torch.linspace(0.2, 2, 12) * torch.randn(50_000, 12, generator=generator)
-    layer = layer_inputs(before, torch.nn.functional.gelu(before), EDGES)
+    layer = inputs_of_layer(before, torch.nn.functional.gelu(before), EDGES)
     assert layer.shares.sum() == pytest.approx(1)
     assert score_from_means_and_spreads(layer) == pytest.approx(layer_score(layer), abs=0.01)
     assert layer.sparsity == pytest.approx((torch.nn.functional.gelu(before).abs() <= 1e-3).double().mean().item())
@@ -67,7 +67,7 @@ def test_a_layer_of_normal_inputs_is_explained_by_means_and_spreads(seed):
 
 def test_heavy_tails_are_not_explained_by_means_and_spreads():
     before = torch.randn(50_000, 12, generator=torch.Generator().manual_seed(0)).double() ** 3 - 1
-    layer = layer_inputs(before, torch.nn.functional.gelu(before), EDGES)
+    layer = inputs_of_layer(before, torch.nn.functional.gelu(before), EDGES)
     assert abs(score_from_means_and_spreads(layer) - layer_score(layer)) > 0.03
 
 

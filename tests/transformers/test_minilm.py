@@ -12,7 +12,7 @@ from affscore.tracing import trace
 from affscore_book.transformers import minilm
 from affscore_book.transformers.minilm import (
     LAYERS,
-    PAIRS,
+    LIKE_PAIRS,
     all_one_length,
     embeddings,
     gelu_pairs,
@@ -24,7 +24,7 @@ from affscore_book.transformers.minilm import (
 from affscore_book.transformers.texts import kind_of_text
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"
-FIRST, SECOND = zip(*PAIRS, strict=True)
+FIRST, SECOND = zip(*LIKE_PAIRS, strict=True)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def rank_of_partners(network) -> list[int]:
 
 def test_every_sentence_is_nearest_to_the_one_of_its_meaning(trained):
     places = embeddings(trained, [*FIRST, *SECOND])
-    number = len(PAIRS)
+    number = len(LIKE_PAIRS)
     assert [nearest(places, i) for i in range(2 * number)] == [(i + number) % (2 * number) for i in range(2 * number)]
     assert rank_of_partners(trained) == [0] * number
 

@@ -18,8 +18,14 @@ from affscore_book.transformers.minilm import LAYERS
 from affscore_book.transformers.texts import TEXT_KINDS
 
 __all__ = [
-    "plot_attention", "plot_gelu_inputs", "plot_kinds_of_text", "plot_laws", "plot_pools", "plot_starts",
-    "plot_token_bends", "plot_what_pools_keep",
+    "plot_attention",
+    "plot_gelu_inputs",
+    "plot_kinds_of_text",
+    "plot_laws",
+    "plot_minilm_weights",
+    "plot_pools",
+    "plot_token_bends",
+    "plot_what_pools_keep",
 ]  # fmt: skip
 
 NUMBERS = np.arange(1, LAYERS + 1)
@@ -74,7 +80,7 @@ def plot_pools(scores: MiniLMScores) -> None:
 
 
 @styled
-def plot_starts(scores: MiniLMScores) -> None:
+def plot_minilm_weights(scores: MiniLMScores) -> None:
     """Trained, random and rearranged weights, by two pools: the three seeds of each are a band."""
     figure, axes = panels(1, 2, height=4.6, sharey=True)
     for panel, pool in zip(axes, ("spatial", "trailing"), strict=True):

@@ -25,7 +25,7 @@ from affscore_book.transformers.measured import LayerInputs
 
 __all__ = [
     "channel_laws",
-    "layer_inputs",
+    "inputs_of_layer",
     "layer_score",
     "score_from_correlations",
     "score_from_means_and_spreads",
@@ -101,7 +101,7 @@ def score_of_positions(before: Tensor, after: Tensor) -> float:
     return score_from_correlations(correlations, (y**2).mean(axis=0)[alive])
 
 
-def layer_inputs(before: Tensor, after: Tensor, edges: NDArray[np.float64]) -> LayerInputs:
+def inputs_of_layer(before: Tensor, after: Tensor, edges: NDArray[np.float64]) -> LayerInputs:
     """The law of each channel, from the inputs and outputs of a layer's GELU, (tokens, channels) each."""
     x, y = before.double().numpy(), after.double().numpy()
     means, spreads = x.mean(axis=0), x.std(axis=0)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from affscore import signature
 from affscore.suite.tables import Table
 from affscore_book.kit.stored import read_results
-from affscore_book.transformers.minilm import LAYERS, PAIRS, all_one_length, load_minilm, minilm_folder
+from affscore_book.transformers.minilm import LAYERS, LIKE_PAIRS, all_one_length, load_minilm, minilm_folder
 from affscore_book.transformers.texts import TEXTS, kind_of_text
 
 __all__ = [
@@ -188,10 +188,10 @@ def nearest_table(path: str | os.PathLike[str]) -> Table:
     """For each first sentence of the pairs the nearest second one, with the cosine, from ``sentences.json``."""
 
     def build(content: dict[str, Any]) -> Table:
-        cosines = np.array(content["pairs"]).reshape(len(PAIRS), len(PAIRS))
+        cosines = np.array(content["pairs"]).reshape(len(LIKE_PAIRS), len(LIKE_PAIRS))
         return Table.from_rows([
-            {"sentence": first, "nearest of six": PAIRS[int(row.argmax())][1], "cosine": round(float(row.max()), 2)}
-            for (first, _), row in zip(PAIRS, cosines, strict=True)
+            {"sentence": first, "nearest of six": LIKE_PAIRS[row.argmax()][1], "cosine": round(float(row.max()), 2)}
+            for (first, _), row in zip(LIKE_PAIRS, cosines, strict=True)
         ])  # fmt: skip
 
     return read_results(path, build, SCRIPT)

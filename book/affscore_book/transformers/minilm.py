@@ -20,15 +20,25 @@ from affscore.zoo.text import Tokens
 from affscore_book.kit.checking import one_of, whole
 
 __all__ = [
-    "LAYERS", "MINILM_WEIGHTS", "PAIRS", "MiniLM", "all_one_length", "embeddings", "gelu_pairs", "load_minilm",
-    "minilm_folder", "nearest", "random_tokens", "without_attention",
+    "LAYERS",
+    "LIKE_PAIRS",
+    "MINILM_WEIGHTS",
+    "MiniLM",
+    "all_one_length",
+    "embeddings",
+    "gelu_pairs",
+    "load_minilm",
+    "minilm_folder",
+    "nearest",
+    "random_tokens",
+    "without_attention",
 ]  # fmt: skip
 
 #: What the weights may be: as trained, drawn anew, or the trained numbers in another order within each tensor.
 MINILM_WEIGHTS = ("trained", "random", "rearranged")
 LAYERS = 6
 #: Two sentences of one meaning each, which share hardly a word.
-PAIRS = (
+LIKE_PAIRS = (
     ("The cat sleeps on the sofa.", "A kitten is napping on the couch."),
     ("Shares fell sharply on Monday.", "The stock market lost much of its value."),
     ("She cooked dinner for her friends.", "A meal was prepared by her for the guests."),

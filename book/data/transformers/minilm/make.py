@@ -28,11 +28,11 @@ from affscore import signature
 from affscore.engine import versions
 from affscore_book.kit.stored import open_results, store_results
 from affscore_book.transformers.bends import ORDERS, SENTENCES, fit_layer, in_order, sentence_bends
-from affscore_book.transformers.laws import layer_inputs, score_of_positions
+from affscore_book.transformers.laws import inputs_of_layer, score_of_positions
 from affscore_book.transformers.measured import BATCHES, LENGTHS, START_SEEDS, Job
 from affscore_book.transformers.minilm import (
     LAYERS,
-    PAIRS,
+    LIKE_PAIRS,
     MiniLM,
     all_one_length,
     embeddings,
@@ -148,7 +148,7 @@ def layers_of(network: MiniLM, out: Path) -> tuple[list[dict[str, Any]], list[fl
     found, positions = [], []
     for layer in range(LAYERS):
         before, after = (torch.cat([part[layer][side] for part in parts]) for side in (0, 1))
-        row = asdict(layer_inputs(before.flatten(0, 1), after.flatten(0, 1), EDGES))
+        row = asdict(inputs_of_layer(before.flatten(0, 1), after.flatten(0, 1), EDGES))
         found.append({key: v.tolist() if isinstance(v, np.ndarray) else v for key, v in row.items()})
         positions.append(score_of_positions(before, after))
     return found, positions
@@ -216,7 +216,7 @@ def write_sentences(out: Path, smoke: bool) -> None:
         for order in ORDERS:
             tokens, bends = sentence_bends(network, maps, in_order(sentence, order))
             found[sentence][order] = {"tokens": tokens, "bends": np.round(bends, 4).tolist()}
-    first, second = zip(*PAIRS, strict=True)
+    first, second = zip(*LIKE_PAIRS, strict=True)
     cosines = embeddings(network, first) @ embeddings(network, second).T
     levels = {"levels": rounded([each.level for each in maps]), "held_out": rounded(held_out)}
     content = levels | {"sentences": found, "pairs": rounded(cosines.tolist())}
