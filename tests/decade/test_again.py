@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from affscore_book.decade.again import check_stored, load_network
+from affscore_book.decade.again import check_stored, stored_network
 from affscore_book.decade.collection import load_decade
 from affscore_book.decade.training import colour_data
 
@@ -37,4 +37,4 @@ def test_a_wrong_number_is_found(stored):
 
 def test_weights_that_are_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
-        load_network(tmp_path, "alexnet")
+        stored_network(tmp_path, "alexnet")

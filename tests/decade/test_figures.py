@@ -21,7 +21,7 @@ DRAWN = {
     figures.plot_differences: (difference_table(DECADE),),
     figures.plot_beginnings: (TOLD,),
     figures.plot_raw: ([DECADE[name][0] for name in ("resnet18", "mobilenet_v3", "alexnet")],),
-    figures.plot_skips: (DECADE,),
+    figures.plot_without_skips: (DECADE,),
     figures.plot_tasks: (TREE, ["labels", "labels", "simclr", "simclr"]),
 }
 
@@ -63,7 +63,7 @@ def test_differences_are_sorted_and_stand_beside_their_names():
 
 
 def test_skips_have_a_line_each_and_a_mark_for_each_block():
-    (axes,) = draw(figures.plot_skips).axes
+    (axes,) = draw(figures.plot_without_skips).axes
     lines = [line for line in axes.lines if len(line.get_xdata()) > 2]
     for line, name in zip(lines, ("resnet18", "resnet18_no_skips"), strict=True):
         scores = [each.signatures[END, "spatial"].mean for each in DECADE[name].values()]

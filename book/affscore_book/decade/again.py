@@ -14,7 +14,7 @@ from affscore_book.decade.collection import END, Trained
 from affscore_book.decade.networks import build
 from affscore_book.kit.training import ImageData, accuracy, load_weights
 
-__all__ = ["IMAGES", "check_stored", "load_network"]
+__all__ = ["IMAGES", "check_stored", "stored_network"]
 
 #: Stored signatures are of the first 512 validation images.
 IMAGES = 512
@@ -22,7 +22,7 @@ IMAGES = 512
 CLOSE = 1e-3
 
 
-def load_network(folder: str | os.PathLike[str], name: str) -> nn.Module:
+def stored_network(folder: str | os.PathLike[str], name: str) -> nn.Module:
     """The trained network of the first seed, in evaluation mode on the CPU; its weights were stored in half precision.
 
     Parameters
@@ -56,12 +56,12 @@ def check_stored(
     signatures, accuracies = list(signatures), list(accuracies)
     images = data.standardise(data.validation.images[:IMAGES])
     for name in signatures:
-        own = signature(load_network(folder, name), [images]).scores[0]
+        own = signature(stored_network(folder, name), [images]).scores[0]
         away = float(np.nanmax(np.abs(own - decade[name][0].signatures[END, "spatial"].mean)))
         if not away <= CLOSE:
             raise ValueError(f"{name}: a score is {away:.4f} from the stored one; it should be at most {CLOSE}.")
     for name in accuracies:
-        away = abs(accuracy(load_network(folder, name), data, data.test) - decade[name][0].accuracy)
+        away = abs(accuracy(stored_network(folder, name), data, data.test) - decade[name][0].accuracy)
         if not away <= CLOSE:
             raise ValueError(f"{name}: the accuracy is {away:.4f} from the stored one; it should be at most {CLOSE}.")
     what = f"the signature of {' and '.join(signatures)}, the accuracy of {' and '.join(accuracies)}"

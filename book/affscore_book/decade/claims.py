@@ -22,9 +22,25 @@ from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, leaving_out, student_interval
 
 __all__ = [
-    "ABOVE", "BELOW", "PLAIN", "STABLE", "VITS", "after_additions", "architectures", "beginning_claims",
-    "claim_row", "common_seeds", "depth_claims", "distance", "history_claims", "modes_claims", "over_seeds",
-    "residual_claims", "statistic", "trend_claims", "vit_claims",
+    "ABOVE",
+    "BELOW",
+    "PLAIN",
+    "STABLE",
+    "VITS",
+    "after_additions",
+    "architectures",
+    "beginning_claims",
+    "claim_row",
+    "common_seeds",
+    "depth_claims",
+    "distance",
+    "history_claims",
+    "modes_claims",
+    "residual_claims",
+    "seed_by_seed",
+    "statistic",
+    "trend_claims",
+    "vit_claims",
 ]  # fmt: skip
 
 Decade = Mapping[str, Mapping[int, Trained]]
@@ -63,7 +79,7 @@ def common_seeds(names: Iterable[str], decade: Decade) -> list[int]:
     return sorted(set.intersection(*(set(decade[name]) for name in names)))
 
 
-def over_seeds(names: Sequence[str], decade: Decade, gap: Callable[[Mapping[str, Trained]], float]) -> Interval:
+def seed_by_seed(names: Sequence[str], decade: Decade, gap: Callable[[Mapping[str, Trained]], float]) -> Interval:
     """A number of several networks of one seed: mean and Student's interval over the seeds that all have."""
     found = [gap({name: decade[name][seed] for name in names}) for seed in common_seeds(names, decade)]
     return student_interval(found)
@@ -115,9 +131,9 @@ def history_claims(decade: Decade) -> list[Claim]:
         claim_row("rank correlation of year and mean score, to 2019", "Figure 5 A", "rising",
              _rank(np.array([(years[name], level[name]) for name in early])), ABOVE),
         claim_row("GoogLeNet's range less the widest of AlexNet and VGG", "Figure 5 A", "above 0",
-             over_seeds(everyone, decade, wider), ABOVE),
+             seed_by_seed(everyone, decade, wider), ABOVE),
         claim_row("skewness of EfficientNet's scores", "section 4", "strong negative",
-             over_seeds(["efficientnet"], decade, lambda n: statistic(stats.skew, n["efficientnet"])),
+             seed_by_seed(["efficientnet"], decade, lambda n: statistic(stats.skew, n["efficientnet"])),
              (-math.inf, -0.5)),
         claim_row("rank correlation of year and distance from AlexNet, to 2020", "Figure 5 B", "rising",
              _rank(np.array([(years[name], far[name]) for name in later])), ABOVE),
@@ -166,7 +182,7 @@ def vit_claims(decade: Decade) -> list[Claim]:
             return max(level[name] for name in VITS) - min(v for name, v in level.items() if name not in VITS)
 
         what = f"mean score: the higher ViT less the lowest other network, {pool} pool"
-        rows.append(claim_row(what, "section 1", "below 0", over_seeds(names, decade, below), BELOW))
+        rows.append(claim_row(what, "section 1", "below 0", seed_by_seed(names, decade, below), BELOW))
     return rows
 
 
@@ -205,13 +221,13 @@ def residual_claims(decade: Decade) -> list[Claim]:
 
     return [
         claim_row("score after the addition, ResNet18", "Figure 7", "close to 1",
-             over_seeds(["resnet18"], decade, lambda n: last(n["resnet18"])), (0.95, 1.0)),
+             seed_by_seed(["resnet18"], decade, lambda n: last(n["resnet18"])), (0.95, 1.0)),
         claim_row("after the addition less inside the block, ResNet18", "Figure 7", "above 0",
-             over_seeds(["resnet18"], decade, gap), ABOVE),
+             seed_by_seed(["resnet18"], decade, gap), ABOVE),
         claim_row("that gap, with skips less without", "Figure 7", "above 0",
-             over_seeds(both, decade, lambda n: gap(n) - gap(n, both[1])), ABOVE),
+             seed_by_seed(both, decade, lambda n: gap(n) - gap(n, both[1])), ABOVE),
         claim_row("score after the addition, ResNet34 less ResNet10", "Figure 15", "above 0: it approaches 1",
-             over_seeds(depths, decade, lambda n: last(n["resnet34"]) - last(n["resnet10"])), ABOVE),
+             seed_by_seed(depths, decade, lambda n: last(n["resnet34"]) - last(n["resnet10"])), ABOVE),
     ]  # fmt: skip
 
 
@@ -219,14 +235,14 @@ def depth_claims(decade: Decade) -> list[Claim]:
     """Appendix D: VGG beside AlexNet and at three depths, DenseNet beside ResNet, ViT's two sizes of patches."""
 
     def level(of: str, to: str) -> Interval:
-        return over_seeds([of, to], decade, lambda n: statistic(np.mean, n[of]) - statistic(np.mean, n[to]))
+        return seed_by_seed([of, to], decade, lambda n: statistic(np.mean, n[of]) - statistic(np.mean, n[to]))
 
     def slope(name: str) -> Interval:
         def rank(networks: Mapping[str, Trained]) -> float:
             scores = networks[name].signatures[END, "trailing"].mean
             return float(stats.spearmanr(np.arange(len(scores)), scores).statistic)
 
-        return over_seeds([name], decade, rank)
+        return seed_by_seed([name], decade, rank)
 
     deep = level("vgg16", "vgg11")
     return [
@@ -252,10 +268,10 @@ def beginning_claims(decade: Decade) -> list[Claim]:
     one = ["vgg16"]
     return [
         claim_row("rank correlation of call and score, VGG16 before training", "Figure 11", "increasing",
-             over_seeds(one, decade, rising), (0.8, 1.0)),
+             seed_by_seed(one, decade, rising), (0.8, 1.0)),
         claim_row("last score, VGG16 before training", "Figure 11", "almost perfectly linear",
-             over_seeds(one, decade, lambda n: float(raw(n["vgg16"])[-1])), (0.95, 1.0)),
+             seed_by_seed(one, decade, lambda n: float(raw(n["vgg16"])[-1])), (0.95, 1.0)),
         claim_row("mean score, trained VGG16 less its start", "Appendix C, training", "below 0",
-             over_seeds(one, decade, lambda n: statistic(np.mean, n["vgg16"]) - float(np.nanmean(raw(n["vgg16"])))),
+             seed_by_seed(one, decade, lambda n: statistic(np.mean, n["vgg16"]) - float(np.nanmean(raw(n["vgg16"])))),
              BELOW),
     ]  # fmt: skip

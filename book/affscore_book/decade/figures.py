@@ -16,7 +16,7 @@ from affscore.suite.tables import Table
 from affscore_book.decade.collection import END, Trained
 from affscore_book.imagenet_signatures.trained import places
 
-__all__ = ["plot_beginnings", "plot_decade", "plot_differences", "plot_raw", "plot_skips", "plot_tasks"]
+__all__ = ["plot_beginnings", "plot_decade", "plot_differences", "plot_raw", "plot_tasks", "plot_without_skips"]
 
 ERAS = {2012: BLUE, 2014: GREEN, 2015: ORANGE, 2018: PURPLE, 2020: VERMILION}
 LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (INK, "P"), ("#7a5c00", "X"))
@@ -75,7 +75,7 @@ def plot_raw(networks: Sequence[Trained], pool: str = "spatial") -> None:
 
 
 @styled
-def plot_skips(decade: Mapping[str, Mapping[int, Trained]]) -> None:
+def plot_without_skips(decade: Mapping[str, Mapping[int, Trained]]) -> None:
     """The trained signature of ResNet18 with and without its skips: means over the seeds, bands from least to most.
 
     Dotted lines mark the last call of each block, which follows the addition where there is one.

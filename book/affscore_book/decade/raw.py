@@ -19,7 +19,7 @@ from affscore_book.decade.claims import (
     claim_row,
     common_seeds,
     distance,
-    over_seeds,
+    seed_by_seed,
     statistic,
 )  # fmt: skip
 from affscore_book.decade.collection import END, Trained
@@ -71,26 +71,26 @@ def spread_claims(decade: Decade) -> list[Claim]:
         return Interval(mean, max(low, -1.0), min(high, 1.0))
 
     def of(name: str, take: object) -> Interval:
-        return over_seeds([name], decade, lambda n: statistic(take, n[name]))  # type: ignore[arg-type]
+        return seed_by_seed([name], decade, lambda n: statistic(take, n[name]))  # type: ignore[arg-type]
 
     return _seen([
         claim_row("largest range of AlexNet and VGG less the median one", "section 4", "below 0: very low",
-                  over_seeds(names, decade, widest), BELOW),
+                  seed_by_seed(names, decade, widest), BELOW),
         claim_row("rank correlation of year and largest score, to 2019", "section 4, maximum and average", "rising",
                   rank(highest), ABOVE),
         claim_row("rank correlation of range and accuracy, pre-residual", "section 4, pre-residual models", "rising",
                   rank(pairs), ABOVE),
         claim_row("largest score after ResNets, the least of five", "section 4, after ResNets", "rather high",
-                  over_seeds(AFTER, decade, lambda n: min(statistic(np.max, each) for each in n.values())),
+                  seed_by_seed(AFTER, decade, lambda n: min(statistic(np.max, each) for each in n.values())),
                   (0.9, 1.0)),
         claim_row("std of AlexNet's scores", "Appendix D, AlexNet", "stable", of("alexnet", np.std), (0.0, 0.05)),
         claim_row("GoogLeNet's least score", "Appendix D, GoogLeNet", "0.6", of("googlenet", np.min), (0.55, 0.65)),
         claim_row("GoogLeNet's largest score", "Appendix D, GoogLeNet", "0.9", of("googlenet", np.max), (0.85, 0.95)),
         claim_row("largest score, Inception less GoogLeNet", "Appendix D, Inception v3", "above 0",
-                  over_seeds(["inception_v3", "googlenet"], decade, lambda n: statistic(np.max, n["inception_v3"])
+                  seed_by_seed(["inception_v3", "googlenet"], decade, lambda n: statistic(np.max, n["inception_v3"])
                              - statistic(np.max, n["googlenet"])), ABOVE),
         claim_row("DenseNet40, transitions less dense layers", "Appendix D, DenseNet", "above 0: linearizers",
-                  over_seeds(["densenet40"], decade, lambda n: transition_gap(n["densenet40"])), ABOVE),
+                  seed_by_seed(["densenet40"], decade, lambda n: transition_gap(n["densenet40"])), ABOVE),
     ])  # fmt: skip
 
 
