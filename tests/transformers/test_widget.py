@@ -52,7 +52,7 @@ def test_what_it_says_of_a_layer():
     each = PLANTED["second one"]["reversed"]
     row = each.bends[1].round(3)
     told = f"most: {each.tokens[row.argmax()]} ({row.max():.3f}), least: {each.tokens[row.argmin()]} ({row.min():.3f})"
-    assert told in widget.fallback() and f"Bend in layer 2: {widget.score():.3f}" in widget.fallback()
+    assert told in widget.fallback() and f"Bend {widget.score():.3f} in layer 2" in widget.fallback()
     assert repr(widget) == "TokenBends(2 sentences, selected='second one', order='reversed', layer=2)"
 
 

@@ -56,12 +56,12 @@ function render({ model, el }) {
   const high = most(sentences);
   const legend = [["bound-curve", "other texts"]];
   const left = figure.panel({
-    label: "The bend of the sentence in each layer", xlim: [0, levels.length + 1], ylim: [0, high], xlabel: "layer",
+    label: "The bend of the sentence in each layer", xlim: [0, levels.length + 1], ylim: [0, high], xlabel: "layer", ylabel: "bend",
     height: 320, legend: [["score-curve", "sentence"], ...legend],
   });
   const [level, curve, dot] = [left.line("bound-curve"), left.line("score-curve"), left.dots("score-dot", 6)];
   const right = figure.panel({
-    label: "The bend of each token in the chosen layer", xlim: [0, 2], ylim: [-0.45 * high, high], xlabel: "token",
+    label: "The bend of each token in the chosen layer", xlim: [0, 2], ylim: [-0.45 * high, high], xlabel: "token", ylabel: "bend",
     height: 320, legend,
   });
   const [flat, stems, heads, write] = [
@@ -84,7 +84,7 @@ function render({ model, el }) {
     stems(row.flatMap((_, i) => [i + 1, i + 1, NaN]), row.flatMap((bend) => [0, bend, NaN]));
     heads(row.map((_, i) => i + 1), row);
     write(shown.tokens);
-    return { score, text: describe(shown, at), headline: `Bend in layer ${at + 1}: ${format(score, 3)}` };
+    return { score, text: describe(shown, at), headline: `Bend ${format(score, 3)} in layer ${at + 1}` };
   });
 }
 

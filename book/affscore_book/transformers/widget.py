@@ -62,8 +62,9 @@ class TokenBends(ComputedWidget):
         rows = shown["bends"] if shown else []
         most = _most(self.sentences)
         left = Panel(
-            label="The bend of the sentence in each layer", xlim=(0, len(rows) + 1), ylim=(0, most), xlabel="layer",
-            height=320, legend=[("score-curve", "sentence"), ("bound-curve", "other texts")],
+            label="The bend of the sentence in each layer", xlim=(0, len(rows) + 1), ylim=(0, most),
+            xlabel="layer", ylabel="bend", height=320,
+            legend=[("score-curve", "sentence"), ("bound-curve", "other texts")],
         )  # fmt: skip
         left.line("bound-curve", range(1, len(rows) + 1), self.levels[: len(rows)])
         left.line("score-curve", range(1, len(rows) + 1), [_together(row) for row in rows])
@@ -75,7 +76,7 @@ class TokenBends(ComputedWidget):
         row, tokens = shown["bends"][at], shown["tokens"]
         right = Panel(
             label=f"The bend of each token in layer {at + 1}", xlim=(0, len(row) + 1), ylim=(-0.45 * most, most),
-            xlabel="token", height=320, legend=[("bound-curve", "other texts")],
+            xlabel="token", ylabel="bend", height=320, legend=[("bound-curve", "other texts")],
         )  # fmt: skip
         right.line("bound-curve", [0, len(row) + 1], [self.levels[at]] * 2)
         for place, (token, bend) in enumerate(zip(tokens, row, strict=True), start=1):
@@ -121,7 +122,7 @@ def _most(sentences: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _headline(bend: float, at: int) -> str:
-    return "There is no bend." if math.isnan(bend) else f"Bend in layer {at + 1}: {bend:.3f}"
+    return "There is no bend." if math.isnan(bend) else f"Bend {bend:.3f} in layer {at + 1}"
 
 
 def _text(shown: Mapping[str, Any], at: int) -> str:
