@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from affscore.files import replacing
 from affscore_book.kit.batch_norm import set_batch_norm
+from affscore_book.kit.run_files import read_checkpoint, write_checkpoint
 from affscore_book.kit.training import ImageData, accuracy, augment, image_data
 
 __all__ = [
@@ -141,15 +140,7 @@ def fit_recipe(
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=epochs * steps)
     parts: dict[str, Any] = {"network": network, "optimizer": optimizer, "schedule": schedule}
     settings = asdict(recipe) | {"epochs": epochs, "seed": seed, "steps": steps}
-    file = None if checkpoint is None else Path(checkpoint)
-    history: list[dict[str, float]] = []
-    if file is not None and file.exists():
-        state: dict[str, Any] = torch.load(file, weights_only=True)
-        if state["settings"] != settings:
-            raise ValueError(f"checkpoint: {file} belongs to a run with {state['settings']}; this one has {settings}.")
-        for name, part in parts.items():
-            part.load_state_dict(state[name])
-        history = state["history"]
+    history = read_checkpoint(checkpoint, parts, settings)
     for epoch in range(len(history), epochs):
         words = np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)
         generator = torch.Generator().manual_seed(int(words[0] >> 1))
@@ -177,12 +168,7 @@ def fit_recipe(
         if loss is None:
             history[-1]["validation"] = accuracy(network, data, data.validation)
         history[-1]["seconds"] = time.process_time() - clock
-        if file is not None:
-            with replacing(file) as beside:
-                torch.save(
-                    {name: part.state_dict() for name, part in parts.items()}
-                    | {"history": history, "settings": settings}, beside,
-                )  # fmt: skip
+        write_checkpoint(checkpoint, parts, settings, history)
         if after_epoch is not None:
             after_epoch(history[-1])
     network.eval()

@@ -13,7 +13,7 @@ import scipy
 from affscore.engine import versions
 from affscore.files import replacing
 
-__all__ = ["open_results", "read_results", "store_results"]
+__all__ = ["open_results", "read_results", "rounded", "store_results"]
 
 T = TypeVar("T")
 
@@ -64,6 +64,16 @@ def open_results(file: Path, settings: dict[str, Any], **empty: Any) -> dict[str
             raise SystemExit(f"{file.name} has other settings than this script; remove it to start anew.")
     results["made_with"] = versions() | {"scipy": scipy.__version__, "device": "cpu, one thread"}
     return results
+
+
+def rounded(values: Any) -> Any:
+    """What JSON can hold of lists and dictionaries of numbers: floats to six digits after the point, NaN as None.
+
+    >>> rounded({"score": [0.12345678, float("nan")], "calls": 2})
+    {'score': [0.123457, None], 'calls': 2}
+    """
+    text = json.dumps(values)
+    return json.loads(text, parse_float=lambda digits: round(float(digits), 6), parse_constant=lambda _: None)
 
 
 def store_results(file: Path, results: dict[str, Any], indent: int | None = None) -> None:

@@ -12,7 +12,6 @@ import pydoc_data.topics
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from affscore.files import replacing
 from affscore_book.kit.checking import whole
 from affscore_book.kit.features import evaluating
+from affscore_book.kit.run_files import read_checkpoint, write_checkpoint
 from affscore_book.transformers.gpt import CONTEXT
 
 __all__ = [
@@ -154,15 +153,7 @@ def fit_gpt(
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
     parts: dict[str, Any] = {"network": network, "optimizer": optimizer, "schedule": schedule}
     settings = asdict(recipe) | {"steps": steps, "seed": seed, "bytes": len(text)}
-    file = None if checkpoint is None else Path(checkpoint)
-    history: list[dict[str, float]] = []
-    if file is not None and file.exists():
-        state: dict[str, Any] = torch.load(file, weights_only=True)
-        if state["settings"] != settings:
-            raise ValueError(f"checkpoint: {file} belongs to a run with {state['settings']}; this one has {settings}.")
-        for name, part in parts.items():
-            part.load_state_dict(state[name])
-        history = state["history"]
+    history = read_checkpoint(checkpoint, parts, settings)
     windows = text.unfold(0, CONTEXT + 1, 1)
     network.train()
     for first in range(STRETCH * len(history), steps, STRETCH):
@@ -182,11 +173,6 @@ def fit_gpt(
         if not math.isfinite(total):
             raise ValueError(f"the loss of steps {first + 1} to {last} is not finite; try a smaller learning_rate.")
         history.append({"loss": total / (last - first), "seconds": time.process_time() - clock})
-        if file is not None:
-            with replacing(file) as beside:
-                torch.save(
-                    {name: part.state_dict() for name, part in parts.items()}
-                    | {"history": history, "settings": settings}, beside,
-                )  # fmt: skip
+        write_checkpoint(checkpoint, parts, settings, history)
     network.eval()
     return history

@@ -17,12 +17,10 @@ two processes may share the work. A seed is that of start weights and training. 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -48,7 +46,8 @@ from affscore_book.decade.training import (
     measure_norm,
     snapshot_steps,
 )  # fmt: skip
-from affscore_book.kit.stored import open_results, store_results
+from affscore_book.kit.run_files import RunFiles
+from affscore_book.kit.stored import open_results, rounded, store_results
 from affscore_book.kit.training import accuracy, load_weights, save_weights
 
 FOLDER = Path(__file__).parent
@@ -69,35 +68,12 @@ TAUGHT = "resnet18"
 NAMES = (*SETTINGS, *(f"{TAUGHT} {task}" for task in PRETEXTS))
 
 
-class Files:
-    """Where everything of one network and seed lies."""
+class Files(RunFiles):
+    """Where everything of one network and seed lies; a name may end in the task that it is taught by."""
 
     def __init__(self, out: Path, name: str, seed: int) -> None:
-        self.name, self.seed = name, seed
+        super().__init__(out, name, seed, kept=seed == 0)
         self.setting, _, self.task = name.partition(" ")
-        stem = f"{name}-{seed}".replace(" ", "-")
-        self.work = out / "work" / stem
-        self.result = out / "results" / f"{stem}.json"
-        self.signatures = out / "signatures" / f"{stem}.json"
-        self.weights = out / ("work" if seed else "weights") / f"{stem}.safetensors"
-        self.checkpoint = self.work.with_suffix(".checkpoint")
-        for file in (self.work, self.result, self.signatures, self.weights):
-            file.parent.mkdir(parents=True, exist_ok=True)
-
-    def snapshot(self, step: int) -> Path:
-        """Weights after a step of the training."""
-        return self.work.with_name(f"{self.work.name}-step{step}.safetensors")
-
-    @contextmanager
-    def claimed(self) -> Iterator[bool]:
-        """Whether no other process works on this one; the lock goes with the process, however that ends."""
-        with self.work.with_suffix(".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
 
 
 def jobs(arguments: argparse.Namespace) -> list[Files]:
@@ -108,12 +84,6 @@ def jobs(arguments: argparse.Namespace) -> list[Files]:
         for name in arguments.only or NAMES
         if seed < MANY_SEEDS.get(name, SEEDS)
     ]
-
-
-def rounded(values: Any) -> Any:
-    """Floats to six digits after the point, NaN to None."""
-    text = json.dumps(values)
-    return json.loads(text, parse_float=lambda digits: round(float(digits), 6), parse_constant=lambda _: None)
 
 
 def try_recipes(data: ColourData, arguments: argparse.Namespace) -> None:

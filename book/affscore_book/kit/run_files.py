@@ -1,0 +1,92 @@
+"""Where a script that trains networks keeps what belongs to one network and seed, and the state it goes on from."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from affscore.files import replacing
+
+__all__ = ["RunFiles", "read_checkpoint", "write_checkpoint"]
+
+
+class RunFiles:
+    """The files of one network and seed; their folders are made.
+
+    Parameters
+    ----------
+    out
+        Folder of the script: ``results``, ``signatures`` and ``weights`` are kept with the project, ``work`` is not.
+    name, seed
+        Of the network. A blank in the name becomes a dash in the names of files.
+    kept
+        Whether the weights are kept with the project.
+    """
+
+    def __init__(self, out: Path, name: str, seed: int, kept: bool) -> None:
+        self.name, self.seed = name, seed
+        stem = f"{name}-{seed}".replace(" ", "-")
+        self.work = out / "work" / stem
+        self.result = out / "results" / f"{stem}.json"
+        self.signatures = out / "signatures" / f"{stem}.json"
+        self.weights = out / ("weights" if kept else "work") / f"{stem}.safetensors"
+        self.checkpoint = self.work.with_suffix(".checkpoint")
+        for file in (self.work, self.result, self.signatures, self.weights):
+            file.parent.mkdir(parents=True, exist_ok=True)
+
+    def snapshot(self, step: int) -> Path:
+        """Weights after a step of the training."""
+        return self.work.with_name(f"{self.work.name}-step{step}.safetensors")
+
+    @contextmanager
+    def claimed(self) -> Iterator[bool]:
+        """Whether no other process works on this one; the lock goes with the process, however that ends."""
+        with self.work.with_suffix(".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+
+def read_checkpoint(
+    file: str | os.PathLike[str] | None, parts: Mapping[str, Any], settings: Mapping[str, Any]
+) -> list[dict[str, float]]:
+    """Fill network, optimiser and schedule with what :func:`write_checkpoint` kept of them; returns the history.
+
+    It is empty, and nothing is filled, where ``file`` is None or not there.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint belongs to a run with other settings.
+    """
+    if file is None or not Path(file).exists():
+        return []
+    state: dict[str, Any] = torch.load(file, weights_only=True)
+    if state["settings"] != settings:
+        raise ValueError(f"checkpoint: {file} belongs to a run with {state['settings']}; this one has {settings}.")
+    for name, part in parts.items():
+        part.load_state_dict(state[name])
+    return list(state["history"])
+
+
+def write_checkpoint(
+    file: str | os.PathLike[str] | None,
+    parts: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    history: list[dict[str, float]],
+) -> None:
+    """Keep the states of ``parts``; the file is complete or as it was before. Nothing happens where it is None."""
+    if file is None:
+        return
+    state = {name: part.state_dict() for name, part in parts.items()}
+    with replacing(Path(file)) as beside:
+        torch.save(state | {"history": history, "settings": dict(settings)}, beside)
