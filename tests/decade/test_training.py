@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import importlib.util
 import json
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scripts import load_script
 from striped import stripes
 from torch import nn
 
@@ -198,11 +198,7 @@ def test_the_rule_takes_the_largest_mean_and_of_equals_the_first():
 
 @pytest.fixture(scope="module")
 def script() -> Any:
-    spec = importlib.util.spec_from_file_location("make_decade", FOLDER / "make.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(FOLDER / "make.py")
 
 
 def test_the_script_trains_what_is_missing_and_measures_it(script, data, tmp_path, capsys, monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scripts import load_script
 from striped import stripes
 
 from affscore_book.kit.networks import mlp
@@ -129,10 +129,7 @@ def test_tasks_are_made_as_they_say():
 
 
 def test_the_script_trains_stores_and_does_nothing_twice(tmp_path, capsys):
-    spec = importlib.util.spec_from_file_location("linearized_script", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = load_script(SCRIPT)
 
     def printed() -> list[str]:
         script.main(["--smoke", "--epochs", "4", "--out", str(tmp_path)])

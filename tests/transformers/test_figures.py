@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from affscore_book.transformers import figures
-from affscore_book.transformers.bends import SENTENCES, load_sentences
+from affscore_book.transformers.bends import load_sentences
 from affscore_book.transformers.claims import attention_effect
 from affscore_book.transformers.laws import score_from_means_and_spreads
 from affscore_book.transformers.measured import load_minilm_scores
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "minilm"
 SCORES = load_minilm_scores(FOLDER / "scores.json")
-FOUND, LEVELS, HELD_OUT = load_sentences(FOLDER / "sentences.json")
+LEVELS = load_sentences(FOLDER / "sentences.json").levels
 DRAWN = {
     figures.plot_attention: (SCORES,),
     figures.plot_gelu_inputs: (SCORES,),
@@ -24,7 +24,6 @@ DRAWN = {
     figures.plot_laws: (SCORES, LEVELS),
     figures.plot_pools: (SCORES,),
     figures.plot_minilm_weights: (SCORES,),
-    figures.plot_token_bends: (FOUND[SENTENCES[0]], HELD_OUT),
     figures.plot_what_pools_keep: (),
 }
 
@@ -94,13 +93,6 @@ def test_kinds_of_text_have_a_line_each():
     axes = draw(figures.plot_kinds_of_text).axes[1]
     expected = [SCORES.batches(kind="code", length=n, pool="trailing").mean() for n in (8, 32, 96)]
     np.testing.assert_allclose(line(axes, "code").get_ydata(), expected)
-
-
-def test_token_bends_are_less_those_of_all_tokens():
-    axes = draw(figures.plot_token_bends).axes[0]
-    sentence = FOUND[SENTENCES[0]]["as written"]
-    np.testing.assert_allclose(axes.images[0].get_array(), sentence.bends - HELD_OUT[:, None])
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == sentence.tokens
 
 
 def test_pools_leave_averages():

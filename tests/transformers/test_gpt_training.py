@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import pydoc_data.topics
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scripts import load_script
 from torch import nn
 
 from affscore_book.kit.training import load_weights
@@ -181,11 +181,7 @@ def test_moments_are_evenly_spaced_in_the_logarithm():
 
 @pytest.fixture(scope="module")
 def script() -> Any:
-    spec = importlib.util.spec_from_file_location("make_gpt", FOLDER / "make.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(FOLDER / "make.py")
 
 
 def test_the_script_trains_what_is_missing_and_measures_it(script, tmp_path, capsys):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 from pathlib import Path
 
 import pytest
+from scripts import load_script
 
 from affscore_book.transformers.measured import Job, load_minilm_scores
 
@@ -16,10 +16,7 @@ FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"
 
 @pytest.fixture(scope="module")
 def make():
-    spec = importlib.util.spec_from_file_location("minilm_make", FOLDER / "minilm" / "make.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(FOLDER / "minilm" / "make.py")
 
 
 def test_a_signature_is_measured_as_it_is_stored_and_only_once(make, tmp_path, capsys):

@@ -1,11 +1,11 @@
 """The script: it goes on where it stopped, a network that fails stops no other, and a wrong count is found."""
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
 
 import pytest
+from scripts import load_script
 
 SCRIPT = Path(__file__).resolve().parents[2] / "book" / "data" / "verified_models" / "make.py"
 SMALL = ["transformers/BERT", "transformers/Swin v2"]
@@ -14,10 +14,7 @@ SMALL = ["transformers/BERT", "transformers/Swin v2"]
 @pytest.fixture(scope="module")
 def script():
     """book/data/verified_models/make.py as a module."""
-    spec = importlib.util.spec_from_file_location("verified_models_script", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(SCRIPT)
 
 
 @pytest.fixture

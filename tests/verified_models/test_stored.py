@@ -1,10 +1,10 @@
 """What is stored of the verified models: complete, shown on the page as it is, and the same when measured again."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
+from scripts import load_script
 
 from affscore_book.verified_models.networks import network_names
 from affscore_book.verified_models.page import agrees, render
@@ -45,7 +45,5 @@ def test_the_page_is_what_the_script_renders(results):
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_measured_again_is_as_stored(name):
-    spec = importlib.util.spec_from_file_location("verified_models_script", FOLDER / "make.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = load_script(FOLDER / "make.py")
     assert script.check(script.FILE, [name]) == []

@@ -93,7 +93,7 @@ def claim_row(
     return Claim(what, source, theirs, found.mean, accept, interval=found[1:], kind=kind)
 
 
-def _rank(pairs: np.ndarray) -> Interval:
+def rank_correlation(pairs: np.ndarray) -> Interval:
     """Rank correlation of two columns, one architecture left out at a time, cut to -1 to 1."""
     mean, low, high = leaving_out(lambda kept: float(stats.spearmanr(*pairs[kept].T).statistic), len(pairs))
     return Interval(mean, max(low, -1.0), min(high, 1.0))
@@ -129,14 +129,14 @@ def history_claims(decade: Decade) -> list[Claim]:
     ])  # fmt: skip
     return [
         claim_row("rank correlation of year and mean score, to 2019", "Figure 5 A", "rising",
-             _rank(np.array([(years[name], level[name]) for name in early])), ABOVE),
+             rank_correlation(np.array([(years[name], level[name]) for name in early])), ABOVE),
         claim_row("GoogLeNet's range less the widest of AlexNet and VGG", "Figure 5 A", "above 0",
              seed_by_seed(everyone, decade, wider), ABOVE),
         claim_row("skewness of EfficientNet's scores", "section 4", "strong negative",
              seed_by_seed(["efficientnet"], decade, lambda n: statistic(stats.skew, n["efficientnet"])),
              (-math.inf, -0.5)),
         claim_row("rank correlation of year and distance from AlexNet, to 2020", "Figure 5 B", "rising",
-             _rank(np.array([(years[name], far[name]) for name in later])), ABOVE),
+             rank_correlation(np.array([(years[name], far[name]) for name in later])), ABOVE),
         claim_row("distance from AlexNet: Swin and ConvNeXt less those of 2016 to 2020", "Figure 5 B", "below 0", turn,
              BELOW),
     ]  # fmt: skip
@@ -162,7 +162,7 @@ def trend_claims(decade: Decade) -> list[Claim]:
     def gain(kept: np.ndarray) -> float:
         return float(stats.spearmanr(*trained[kept].T).statistic - stats.spearmanr(*start[kept].T).statistic)
 
-    made, plain = leaving_out(gain, len(trained)), _rank(columns(gates=False))
+    made, plain = leaving_out(gain, len(trained)), rank_correlation(columns(gates=False))
     what, ours = "rank correlation of year and mean score, to 2019: ", "ours, of Figure 5 A"
     return [
         Claim(what + "trained less before training", ours, "above 0", made.mean, ABOVE, interval=made[1:], kind="own",

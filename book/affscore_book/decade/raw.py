@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from scipy import stats
 
 from affscore_book.decade.claims import (
     ABOVE,
@@ -19,12 +18,13 @@ from affscore_book.decade.claims import (
     claim_row,
     common_seeds,
     distance,
+    rank_correlation,
     seed_by_seed,
     statistic,
 )  # fmt: skip
 from affscore_book.decade.collection import END, Trained
 from affscore_book.kit.claims import Claim
-from affscore_book.kit.statistics import Interval, leaving_out, student_interval
+from affscore_book.kit.statistics import Interval, student_interval
 
 __all__ = ["likeness_claims", "spread_claims", "transition_gap"]
 
@@ -66,10 +66,6 @@ def spread_claims(decade: Decade) -> list[Claim]:
     highest = np.array([pair for pair in map(over_years, names) if pair[0] < 2020])
     pairs = np.array([with_accuracy(name) for name in PRE_RESIDUAL])
 
-    def rank(columns: np.ndarray) -> Interval:
-        mean, low, high = leaving_out(lambda kept: float(stats.spearmanr(*columns[kept].T).statistic), len(columns))
-        return Interval(mean, max(low, -1.0), min(high, 1.0))
-
     def of(name: str, take: object) -> Interval:
         return seed_by_seed([name], decade, lambda n: statistic(take, n[name]))  # type: ignore[arg-type]
 
@@ -77,9 +73,9 @@ def spread_claims(decade: Decade) -> list[Claim]:
         claim_row("largest range of AlexNet and VGG less the median one", "section 4", "below 0: very low",
                   seed_by_seed(names, decade, widest), BELOW),
         claim_row("rank correlation of year and largest score, to 2019", "section 4, maximum and average", "rising",
-                  rank(highest), ABOVE),
+                  rank_correlation(highest), ABOVE),
         claim_row("rank correlation of range and accuracy, pre-residual", "section 4, pre-residual models", "rising",
-                  rank(pairs), ABOVE),
+                  rank_correlation(pairs), ABOVE),
         claim_row("largest score after ResNets, the least of five", "section 4, after ResNets", "rather high",
                   seed_by_seed(AFTER, decade, lambda n: min(statistic(np.max, each) for each in n.values())),
                   (0.9, 1.0)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,7 +10,6 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from affscore.plots import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
-from affscore_book.transformers.bends import Sentence
 from affscore_book.transformers.claims import attention_effect
 from affscore_book.transformers.laws import layer_score, score_from_means_and_spreads
 from affscore_book.transformers.measured import LENGTHS, Job, MiniLMScores
@@ -24,7 +23,6 @@ __all__ = [
     "plot_laws",
     "plot_minilm_weights",
     "plot_pools",
-    "plot_token_bends",
     "plot_what_pools_keep",
 ]  # fmt: skip
 
@@ -95,7 +93,7 @@ def plot_minilm_weights(scores: MiniLMScores) -> None:
 
 @styled
 def plot_gelu_inputs(scores: MiniLMScores, shown: Sequence[int] = (1, 3, 5)) -> None:
-    """What the GELUs of some layers, from 1, take in: shares of all numbers, with GELU itself above."""
+    """What the GELUs of some layers, from 1, take in: densities over all tokens and channels."""
     figure, axes = panels(len(shown), 1, height=1.6 + 1.7 * len(shown), sharex=True)
     for panel, number in zip(axes, shown, strict=True):
         for weights, (colour, _) in zip(("trained", "random"), LOOKS, strict=False):
@@ -162,21 +160,3 @@ def plot_kinds_of_text(scores: MiniLMScores) -> None:
     axes[0].set(ylabel="mean affinity score")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False,
                   columnspacing=1, handlelength=1.4)  # fmt: skip
-
-
-@styled
-def plot_token_bends(orders: Mapping[str, Sentence], levels: Sequence[float]) -> None:
-    """The bends of a sentence's tokens in every layer, less the ``levels`` of other texts, (6,)."""
-    figure, axes = panels(len(orders), 1, height=0.8 + 2.3 * len(orders))
-    image = None
-    for panel, (order, sentence) in zip(axes, orders.items(), strict=True):
-        image = panel.imshow(sentence.bends - np.asarray(levels)[:, None], cmap="PuOr", vmin=-0.3, vmax=0.3,
-                             aspect="auto", origin="lower")  # fmt: skip
-        panel.grid(False)
-        panel.set_title(order, loc="left")
-        panel.set_xticks(range(len(sentence.tokens)), sentence.tokens, rotation=60, fontsize=11, ha="right",
-                         rotation_mode="anchor")  # fmt: skip
-        panel.set_yticks(range(LAYERS), [str(n) for n in NUMBERS], fontsize=11)
-        panel.set(ylabel="layer")
-    if image is not None:
-        figure.colorbar(image, ax=axes, label="bend, less that of other texts", shrink=0.6)

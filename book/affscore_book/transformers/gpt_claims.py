@@ -17,29 +17,9 @@ from affscore_book.transformers.gpt import MLPS
 from affscore_book.transformers.gpt_results import GPT_POOLS, Gpts, TrainedGpt
 
 __all__ = [
-    "GPT_QUOTES", "gpt_bits_claims", "gpt_depth_claims", "gpt_level_claims", "gpt_norm_claims", "gpt_pool_claims",
+    "gpt_bits_claims", "gpt_depth_claims", "gpt_level_claims", "gpt_norm_claims", "gpt_pool_claims",
     "gpt_training_claims",
 ]  # fmt: skip
-
-#: The source's words (Bouniot et al., CVPR 2025), by their place.
-GPT_QUOTES = {
-    "section 1": "Vision transformers changed this pattern drastically and are the most non-linear architectures among "
-    "all landmark ones",
-    "section 4": "After the arrival of the transformers, the observed trend is to increase either the median or the "
-    "minimum values of the non-linearity. This suggests a fundamental shift in the implicit bias that the transformers "
-    "carry.",
-    "Figure 8, GELU": "the arrival of transformers popularized Gaussian Error Linear Unit (GELU) which is now commonly "
-    "used in many large language models including GPTs",
-    "Figure 8, width": "the non-linearity of Sigmoid and GELU is maintained in a wide range, while for ReLU it is "
-    "rather narrow",
-    "Figure 8, SiLU": "We can also see a distinct pattern of more modern activation functions, such as SiLU and "
-    "HardSwish having a stronger non-linearity pattern in large subdomains.",
-    "appendix D, depth": "for 16x16 size a model is more non-linear in the early layers, while gradually becoming more "
-    "and more linear later, while 32x32 patch size leads to a plateau in the hidden layers of MLP blocks, with a steep "
-    "change toward linearity only in the final layer",
-    "appendix D, attention": "We hypothesize that attention modules in ViT act as a focusing lens and output the "
-    "embeddings in the domain where the activation function is the most non-linear.",
-}
 
 BELOW, ABOVE = (-math.inf, 0.0), (0.0, math.inf)
 #: Two rankings of five networks agree if at most two neighbours have changed places.

@@ -111,8 +111,8 @@ def load_gpts(folder: str | os.PathLike[str]) -> dict[str, dict[int, TrainedGpt]
 
 
 def gpt_table(gpts: Gpts) -> Table:
-    """All networks, means over their seeds: thousand parameters, seeds, minutes of one core, bits per byte, and the
-    mean score at the start and at the end by the spatial and by the trailing pool."""
+    """All networks, means over their seeds: thousand parameters, seeds, bits per byte, and the mean score at
+    the start and at the end by the spatial and by the trailing pool."""
     rows = []
     for name, seeds in gpts.items():
         networks = list(seeds.values())

@@ -218,11 +218,12 @@ def measure_clouds(data: ColourData, arguments: argparse.Namespace) -> None:
         before, after = (trained.signatures[state, "spatial"].mean for state in (START, END))
         call = int(np.nanargmax(np.abs(after - before)))
         network = build(name)
+        normed = any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
         moments = []
         for step in [0, *sorted(int(state.split()[1]) for state in trained.validation if state.startswith("step "))]:
             if step:
                 load_weights(network, files.snapshot(step))
-            if any(isinstance(module, nn.BatchNorm2d) for module in network.modules()):
+            if normed:
                 measure_norm(network, data)
             moments.append(clouds_of_call(network, images, call))
         load_weights(network, files.weights)
