@@ -22,7 +22,7 @@ def stored():
 @pytest.mark.parametrize("name", ["alexnet", "vgg11_bn"])
 def test_what_is_stored_agrees(stored, name):
     said = check_stored(FOLDER, *stored, [name], [name])
-    assert said == f"Measured again: the signature of {name}, the accuracy of {name}. All agree."
+    assert said == f"Measured again and equal:\nthe signature of {name}, the accuracy of {name}."
 
 
 def test_a_wrong_number_is_found(stored):

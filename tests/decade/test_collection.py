@@ -75,9 +75,9 @@ def test_the_table_of_networks(decade):
         assert row["accuracy"] == pytest.approx(np.mean(accuracies)) and row["seeds"] == len(seeds)
         if len(seeds) > 1:
             half = stats.t.ppf(0.975, len(seeds) - 1) * np.std(accuracies, ddof=1) / math.sqrt(len(seeds))
-            assert row["high"] - row["accuracy"] == pytest.approx(half)
+            assert row["±"] == pytest.approx(half)
         else:
-            assert math.isnan(row["low"])
+            assert math.isnan(row["±"])
 
 
 @pytest.mark.parametrize("damage", ["results", "signatures"])

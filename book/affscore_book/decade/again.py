@@ -65,4 +65,4 @@ def check_stored(
         if not away <= CLOSE:
             raise ValueError(f"{name}: the accuracy is {away:.4f} from the stored one; it should be at most {CLOSE}.")
     what = f"the signature of {' and '.join(signatures)}, the accuracy of {' and '.join(accuracies)}"
-    return f"Measured again: {what}. All agree."
+    return f"Measured again and equal:\n{what}."

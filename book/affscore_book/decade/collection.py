@@ -135,8 +135,8 @@ def load_decade(folder: str | os.PathLike[str]) -> dict[str, dict[int, Trained]]
 
 
 def network_table(decade: Mapping[str, Mapping[int, Trained]]) -> Table:
-    """All networks: name; year; thousand parameters; calls; seeds; minutes a training; accuracy, the mean over the
-    seeds, with low and high of Student's interval (NaN for one seed)."""
+    """All networks: name; year; thousand parameters; calls; seeds; minutes a training, rounded; accuracy, the mean over
+    the seeds, plus or minus half of Student's interval (NaN for one seed)."""
     rows = []
     for name, seeds in decade.items():
         first, accuracies = next(iter(seeds.values())), [each.accuracy for each in seeds.values()]
@@ -144,8 +144,8 @@ def network_table(decade: Mapping[str, Mapping[int, Trained]]) -> Table:
         rows.append(
             {"network": name, "year": first.year, "thousand parameters": round(first.parameters / 1000)}
             | {"calls": len(first.signatures[END, "spatial"].calls), "seeds": len(seeds)}
-            | {"minutes": float(np.mean([each.minutes for each in seeds.values()]))}
-            | {"accuracy": mean, "low": low, "high": high}
+            | {"minutes": round(np.mean([each.minutes for each in seeds.values()]))}
+            | {"accuracy": mean, "±": (high - low) / 2}
         )
     return Table.from_rows(rows, digits=3)
 
