@@ -15,10 +15,12 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help env book lab lint test gpu execute lock set-repository clean
+.PHONY: help env book student solutions lab lint test gpu execute lock set-repository clean
 
 help:
 	@echo "make book             install what building needs (pages.lock), build the pages from the stored outputs"
+	@echo "make student          the book without its solutions, as a folder to push (URL=https://github.com/OWNER/NAME)"
+	@echo "make solutions        the book with its solutions, in the same form"
 	@echo "make env              install everything: the exact versions of requirements.lock, in .venv"
 	@echo "make lab              the notebooks in JupyterLab"
 	@echo "make test             linters, types, the book, tests, doctests and notebooks"
@@ -57,6 +59,15 @@ $(VENV)/.installed: pyproject.toml $(VENV)/.locked
 book: $(VENV)/.pages
 	$(BIN)/jupyter-book build . --all -W --keep-going
 	@echo "Open the book: file://$(CURDIR)/$(SITE)/index.html"
+
+# Editions for a course: a folder to push as a repository of its own, with its pages in docs/.
+student solutions: $(VENV)/.pages
+	$(BIN)/python .ci/edition.py $@ "$(URL)"
+	rm -rf _build/$@-pages
+	$(BIN)/jupyter-book build _build/$@ --path-output _build/$@-pages -W --keep-going
+	mv _build/$@-pages/_build/html _build/$@/docs
+	touch _build/$@/docs/.nojekyll
+	@echo "Open its pages: file://$(CURDIR)/_build/$@/docs/index.html"
 
 lab: env
 	$(BIN)/jupyter lab book

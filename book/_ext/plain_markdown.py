@@ -18,8 +18,6 @@ tag                     what the Markdown cell holds            what the page sh
 Links go to the published book (``html_baseurl``), since those open from everywhere. They become references within
 this build: ``glossary.html#term-WORD`` a glossary word, ``bibliography.html#KEY`` a citation (``[Name (2025)](...)``
 in the sentence, ``[Name, 2025](...)`` in brackets), ``PAGE.html#LABEL`` and ``PAGE.html`` a link to a label or a page.
-
-With ``hide_solutions: true`` the cells of solutions go before the page is read, and from the notebooks for download.
 """
 
 import json
@@ -94,13 +92,6 @@ def with_directives(cells: list[dict]) -> Iterator[dict]:
             yield from group
 
 
-def without_solutions(notebook: str) -> str:
-    """The JSON of a notebook without the cells of its solutions."""
-    content = json.loads(notebook)
-    content["cells"] = [cell for cell in content["cells"] if kind_and_label(cell)[0] != "solution"]
-    return json.dumps(content)
-
-
 def glossary_words(text: str) -> dict[str, str]:
     """Maps the anchor of each word of a glossary to the word: ``{"term-affine-map": "affine map"}``."""
     block = re.search(r"^`{3,}\{glossary\}\n(.*?)^`{3,}$", text, re.DOTALL | re.MULTILINE)
@@ -155,8 +146,7 @@ def look_around(app: Sphinx) -> None:
 def read(app: Sphinx, docname: str, source: list[str]) -> None:
     if not app.env.doc2path(docname).endswith(".ipynb"):
         return
-    text = without_solutions(source[0]) if app.config.hide_solutions else source[0]
-    content = json.loads(text)
+    content = json.loads(source[0])
     try:
         cells = list(with_directives(content["cells"]))
         for cell in cells:
@@ -168,15 +158,7 @@ def read(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = json.dumps(content | {"cells": cells})
 
 
-def hide_from_downloads(app: Sphinx, exception: Exception | None) -> None:
-    """The notebooks that the pages offer for download are copies of the sources."""
-    if app.config.hide_solutions and exception is None:
-        for path in (Path(app.outdir) / "_sources").rglob("*.ipynb"):
-            path.write_text(without_solutions(path.read_text(encoding="utf-8")), encoding="utf-8")
-
-
 def setup(app: Sphinx) -> dict:
     app.connect("builder-inited", look_around)
     app.connect("source-read", read)
-    app.connect("build-finished", hide_from_downloads)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

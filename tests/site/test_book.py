@@ -1,18 +1,7 @@
-"""Plain Markdown becomes directives; a book without solutions holds none, on its pages and in its downloads."""
-
-import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
+"""Plain Markdown becomes directives."""
 
 import plain_markdown
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
-
 
 BASE = "https://example.org/book-of/"
 PAGES = {"theory": "theory.ipynb", "glossary": "glossary.md", "bibliography": "bibliography.md"}
@@ -94,38 +83,3 @@ def test_a_citation_in_the_sentence():
 def test_a_link_to_what_is_not_there_is_an_error(address):
     with pytest.raises(ValueError, match=r"theories|term-afine"):
         plain_markdown.linked(f"[a]({BASE}{address})", BASE, PAGES, {"term-affine-map": "affine map"}, {})
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_only_the_solutions_go(path):
-    before = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    after = json.loads(plain_markdown.without_solutions(path.read_text(encoding="utf-8")))["cells"]
-    gone = [cell for cell in before if cell not in after]
-    assert gone and all(plain_markdown.kind_and_label(cell)[0] == "solution" for cell in gone)
-    assert not any("solution:" in json.dumps(cell["metadata"]) for cell in after)
-
-
-def test_the_book_builds_without_solutions_and_without_torch(tmp_path):
-    # The pages come from stored outputs: whoever only builds them has neither package (make book).
-    stubs = tmp_path / "stubs"
-    for name in ("affscore", "torch", "anywidget", "matplotlib"):
-        (stubs / name).mkdir(parents=True)
-        (stubs / name / "__init__.py").write_text(f"raise SystemExit('building the pages imports {name}')\n")
-    for name in ("_config.yml", "_toc.yml", "book"):  # the pages need no package
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, tmp_path / name)
-    config = (tmp_path / "_config.yml").read_text()
-    assert config.count("    language: en\n") == 1
-    (tmp_path / "_config.yml").write_text(
-        config.replace("    language: en\n", "    language: en\n    hide_solutions: true\n")
-    )
-    command = [Path(sys.executable).with_name("jupyter-book"), "build", str(tmp_path), "-W", "--keep-going"]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(stubs)})
-    assert done.returncode == 0, done.stdout + done.stderr
-    site = tmp_path / "_build" / "html"
-    for path in NOTEBOOKS:
-        page = (site / "book" / f"{path.stem}.html").read_text(encoding="utf-8")
-        shown = (ROOT / "_build" / "html" / "book" / f"{path.stem}.html").read_text(encoding="utf-8")
-        assert "Solution to" in shown and "Solution to" not in page
-        (download,) = site.glob(f"_sources/book/{path.stem}.ipynb")
-        assert "solution:" not in download.read_text(encoding="utf-8")

@@ -1,0 +1,140 @@
+"""The student edition holds no solution, on its pages, in its notebooks or in its search, and points to itself."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import edition
+import pytest
+import repository
+from sphinx.search import js_index
+from sphinx.search.en import SearchEnglish
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
+OTHER = "https://github.com/some" + "one/course.9"  # in two pieces, or this file would hold a stale mention itself
+WORD = re.compile(r"[a-z]{4,}")
+
+
+def cell(source: str, *tags: str, kind: str = "markdown") -> dict:
+    return {"cell_type": kind, "source": source, "metadata": {"tags": list(tags)}}
+
+
+def cells_of(path: Path) -> list[dict]:
+    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_only_the_solutions_go_and_only_the_name_comes(path):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    before, after = notebook["cells"], edition.for_students(notebook)["cells"]
+    assert [cell for cell in before if cell not in after] == [
+        cell for cell in before if edition.tags_of(cell, "solution")
+    ]
+    (place,) = (index for index, cell in enumerate(after) if cell not in before)
+    assert edition.tags_of(after[place + 1], "exercise") and "student(" in after[place]["source"]
+
+
+def test_text_and_contents_lose_what_is_for_teachers():
+    assert edition.without_section("# A\n\n## B\nb\n## C\n\n### D\nc\n", "C") == "# A\n\n## B\nb\n"
+    with pytest.raises(ValueError, match="no section '## E'"):
+        edition.without_section("# A\n", "E")
+    contents = {"parts": [{"chapters": [{"file": "a"}, {"file": "b", "sections": [{"file": "c"}]}]}]}
+    assert edition.without_files(contents, ("a", "c")) == {"parts": [{"chapters": [{"file": "b", "sections": []}]}]}
+
+
+@pytest.mark.parametrize(("kind", "url"), [("teacher", OTHER), ("student", "https://example.org/course")])
+def test_an_edition_that_cannot_be_changes_nothing(kind, url, tmp_path):
+    with pytest.raises(ValueError, match="should"):
+        edition.make_edition(kind, url, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def student(tmp_path_factory) -> Path:
+    """The student edition with its pages in docs/, built where importing torch or either package would fail."""
+    folder, stubs, pages = (tmp_path_factory.mktemp(name) for name in ("student", "stubs", "pages"))
+    (folder / ".git").mkdir()
+    (folder / "gone.md").touch()
+    assert edition.make_edition("student", OTHER, folder) == OTHER
+    for name in ("affscore", "torch", "anywidget", "matplotlib"):
+        (stubs / name).mkdir()
+        (stubs / name / "__init__.py").write_text(f"raise SystemExit('building the pages imports {name}')\n")
+    command = [
+        Path(sys.executable).with_name("jupyter-book"),
+        "build",
+        folder,
+        "--path-output",
+        pages,
+        "-W",
+        "--keep-going",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(stubs)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    (pages / "_build" / "html").rename(folder / "docs")
+    return folder
+
+
+def test_no_solution_is_in_the_pages_and_notebooks(student):
+    texts = [
+        path.read_text(encoding="utf-8") for path in (*student.glob("*"), *student.glob("book/*")) if path.is_file()
+    ]
+    texts += [
+        path.read_text(encoding="utf-8") for path in student.glob("docs/**/*.*") if path.suffix in (".html", ".ipynb")
+    ]
+    assert any("Not yet." in text for text in texts)
+    assert not any(sign in text for text in texts for sign in ("solution:", "Solution to", "#### Solution", "Right: "))
+    everything = "\n".join(texts)
+    lines = {
+        line.strip()
+        for path in NOTEBOOKS
+        for cell in cells_of(path)
+        if edition.tags_of(cell, "solution")
+        for line in "".join(cell["source"]).splitlines()
+    }
+    taught = {line.strip() for path in NOTEBOOKS for cell in edition.for_students(json.loads(path.read_text()))["cells"]
+              for line in "".join(cell["source"]).splitlines()}  # fmt: skip
+    assert not [line for line in lines - taught if len(line) > 30 and line in everything]
+
+
+def test_no_word_of_the_solutions_alone_can_be_searched(student):
+    stem = SearchEnglish({}).stem
+
+    def words(text: str) -> set[str]:
+        return set(map(stem, WORD.findall(text.lower().replace("\\n", " "))))
+
+    solutions = "\n".join(
+        "".join(cell["source"]) for path in NOTEBOOKS for cell in cells_of(path) if edition.tags_of(cell, "solution")
+    )
+    sources = [*student.glob("book/*.*"), *student.glob("book/data/claims/*.json")]
+    betraying = words(solutions).difference(*(words(path.read_text(encoding="utf-8")) for path in sources))
+    book, ours = (
+        js_index.loads((folder / "searchindex.js").read_text(encoding="utf-8"))["terms"].keys()
+        for folder in (ROOT / "_build" / "html", student / "docs")
+    )
+    assert betraying & book and not betraying & ours
+
+
+def test_it_points_to_itself_and_says_where_it_comes_from(student):
+    owner, name = repository.parse_address(OTHER)
+    (book_owner, book_name) = repository.read_address()
+    page = (student / "docs" / "book" / "theory.html").read_text(encoding="utf-8")
+    assert f"colab.research.google.com/github/{owner}/{name}/blob/main/book/theory.ipynb" in page
+    assert f"https://github.com/{owner}/{name}/issues" in page
+    stale = [path.name for path in student.rglob("*.*") if path.suffix in repository.SUFFIXES | {".html"}
+             if f"{book_owner}/{book_name}" in path.read_text(encoding="utf-8")]  # fmt: skip
+    assert sorted(stale) == ["CITATION.cff", "README.md"]
+    assert "teach" not in (student / "docs" / "book" / "intro.html").read_text(encoding="utf-8").lower()
+    assert (student / ".git").is_dir() and not (student / "gone.md").exists()
+
+
+def test_the_solutions_edition_has_them_and_another_address(tmp_path):
+    assert edition.make_edition("solutions", "", tmp_path).endswith("-solutions")
+    copies = sorted((tmp_path / "book").glob("*.ipynb"))
+    assert [path.read_text().count('"solution:') for path in copies] == [
+        path.read_text().count('"solution:') for path in NOTEBOOKS
+    ]
+    assert repository.read_address(tmp_path)[1].endswith("-solutions")
