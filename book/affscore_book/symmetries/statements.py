@@ -1,0 +1,111 @@
+"""What the paper prints about intertwiners and about measures of similarity, statement by statement.
+
+Source: Godfrey, Brown, Emerson, Kvinge, "On the Symmetries of Deep Learning Models and their Internal
+Representations", NeurIPS 2022, lemmas 3.1, 5.1, E.7, E.10, E.12, definitions 5.2 and 5.3, remarks 5.5 and E.6,
+figures 26 to 28.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from affscore.suite.tables import Table
+from affscore_book.activations.catalogue import CATALOGUE
+from affscore_book.kit.claims import Claim, near
+from affscore_book.kit.networks import myrtle, resnet20
+from affscore_book.similarity.kernels import cka
+from affscore_book.similarity.procrustes import procrustes
+from affscore_book.symmetries.lemmas import aligned_draws, ignored_draws, least_eigenvalue, slope_gap, unit_values
+from affscore_book.symmetries.table import defect, intertwiner
+
+__all__ = ["lemma_table", "measure_claims", "size_claims"]
+
+DRAWS = (10, 10)
+P_NORMS = (1.5, 3, 4, 8)
+MEASURES = {
+    "Procrustes as printed": lambda x, y: procrustes(x, y, centred=False, null=0).value,
+    "Procrustes centred": lambda x, y: procrustes(x, y, null=0).value,
+    "G_ReLU-CKA": lambda x, y: cka(x, y, "max", null=0).value,
+}
+
+
+def lemma_table() -> Table:
+    """Five lemmas on every activation of the catalogue, against groups that were derived otherwise.
+
+    Columns: checked, the lemma; cases; right, how many of them.
+    """
+    units = {(name, n): unit_values(name, n) for name in CATALOGUE for n in range(2, 7)}
+    singular = sorted({name for (name, _), (_, invertible) in units.items() if not invertible})
+    cycle = torch.eye(4, dtype=torch.float64).roll(1, 0)
+    formula, products, permuted, slopes = [], [], [], []
+    for name, sigma in CATALOGUE.items():
+        group = intertwiner(name)
+        a, b = group.sample(4, 2), group.sample(4, 3)
+        if name not in singular:
+            unit = sigma(torch.eye(4, dtype=torch.float64))
+            formula.append(torch.allclose(sigma(a) @ unit.inverse(), group.phi(a)))
+        products.append(torch.allclose(group.phi(a @ b), group.phi(a) @ group.phi(b)))
+        # exp overflows beyond 700, and infinity less infinity is no zero
+        permuted.append(group.contains(cycle) and defect(name, cycle, cycle, reach=10.0) == 0)
+        slopes.append(slope_gap(name, a, group.phi(a)) < 1e-10)
+    checks = {
+        "Lemma E.7: two numbers tell whether sigma(I) is invertible": [one == other for one, other in units.values()],
+        "Lemma 3.1: its formula gives our phi": formula,
+        "Lemma 3.1: phi(A B) = phi(A) phi(B)": products,
+        "Lemma E.10: a permutation passes as itself": permuted,
+        "Lemma E.12: slopes obey the rule": slopes,
+    }
+    rows = [{"checked": name, "cases": len(right), "right": sum(right)} for name, right in checks.items()]
+    return Table.from_rows(rows, notes=[f"sigma(I) is singular for: {', '.join(singular)}."])
+
+
+def measure_claims() -> list[Claim]:
+    """Lemma 5.1, definitions 5.2 and 5.3, remarks 5.5 and E.6: measures that a layer's symmetries should not change."""
+    generator = torch.Generator().manual_seed(0)
+    independent = torch.randn(10, 2, 50, 4, generator=generator, dtype=torch.float64)
+    bounded = sum(0 <= MEASURES["G_ReLU-CKA"](x, y) <= 1 for x, y in independent)
+    outside = torch.linspace(1, 3, 50)  # functions that are 0 here: does x -> k x keep them?
+    kept = sum(bool(((1 - k * outside).clamp(min=0) == 0).all()) for k in (2, 0.5))
+    positive = sum(least_eigenvalue(p) >= 0 for p in P_NORMS)
+    twins = ("Procrustes as printed", "Procrustes centred")
+    return [
+        *(Claim(f"{name}: ignores shifts too, of 10 draws", "Symmetries, Lemma 5.1", "all",
+                ignored_draws(MEASURES[name], translations=True), DRAWS) for name in twins),
+        *(Claim(f"{name}: 1 for Y = XA + 1v, of 10 draws", "Symmetries, Definition 5.2", "all",
+                aligned_draws(MEASURES[name]), DRAWS) for name in twins),
+        Claim("G_ReLU-CKA: 1 for Y = XA + 1v, of 10 draws", "Symmetries, Definition 5.3", "all",
+              aligned_draws(MEASURES["G_ReLU-CKA"]), DRAWS),
+        Claim("G_ReLU-CKA of independent features: in [0, 1], of 10 draws", "Symmetries, Definition 5.3", "all",
+              bounded, DRAWS),
+        Claim("kernels of other norms with no negative eigenvalue, of p = 1.5, 3, 4, 8",
+              "Symmetries, Remark 5.5, other norms", "all, suspected", positive, (4, 4)),
+        Claim("x to 2x, and back: both keep the functions that are 0 outside [-1, 1]", "Symmetries, Remark E.6", "both",
+              kept, (2, 2)),
+    ]  # fmt: skip
+
+
+def size_claims() -> list[Claim]:
+    """Numbers of parameters (Figures 26 to 28). The paper has biases before batch norm, and without it in the first
+    layer only."""
+    from torchvision.models import resnet18
+
+    with torch.device("meta"):
+        deep = resnet18(num_classes=10)
+        deep.conv1 = nn.Conv2d(3, 64, 3, bias=False)
+        sizes = [
+            sum(parameter.numel() for parameter in network.parameters())
+            for network in (myrtle(), myrtle(norm=False), resnet20(), deep)
+        ]
+    sizes[0] += 64 + 128 + 256 + 512
+    sizes[1] -= 128 + 256 + 512 + 10
+    printed = [
+        ("Myrtle CNN", "Figure 26", 1_558_026),
+        ("Myrtle CNN without norm", "Figure 26", 1_555_200),
+        ("ResNet20", "Figure 27", 269_722),
+        ("ResNet18 (torchvision's)", "Figure 28", 11_173_962),
+    ]
+    return [
+        Claim(f"{name}: parameters", f"Symmetries, {figure}", f"{theirs:,}", ours, near(theirs, 0))
+        for (name, figure, theirs), ours in zip(printed, sizes, strict=True)
+    ]
