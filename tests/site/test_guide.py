@@ -1,0 +1,94 @@
+"""The teacher's guide: minutes, exercises and the map come from the notebooks, whatever is in them."""
+
+import re
+
+import guide
+import pytest
+from myst_parser.mdit_to_docutils.base import default_slugify
+from test_notebooks import NOTEBOOKS, ROOT, markdown
+
+CHAPTERS = guide.read_chapters(ROOT / "book", [page.removeprefix("book/") for page in NOTEBOOKS])
+
+
+def exercise(label: str, importance: int, minutes: int) -> dict:
+    text = f"### Exercise: Title of {label}\n\n*Easy, importance {importance} of 5, {minutes} minutes.* Do it."
+    return markdown(text, f"exercise:{label}")
+
+
+def chapter(*cells: dict, prerequisites: str = "none.") -> guide.Chapter:
+    head = f"# One: two\n\n**Prerequisites:** {prerequisites}\n\n**Run time:** soon."
+    return guide.Chapter("one", [markdown(head), *cells])
+
+
+def test_sections_share_out_the_cells():
+    one = chapter(markdown("## First\na\n## Second\nb"), exercise("half", 3, 5))
+    assert list(one.sections) == ["", "First", "Second"]
+    assert ["".join(cell["source"]) for cell in one.sections["First"]] == ["a\n"]
+    assert [cell["metadata"].get("tags") for cell in one.sections["Second"]] == [None, ["exercise:half"]]
+
+
+def test_core_exercises_are_those_than_which_none_is_more_important():
+    one = chapter(exercise("a", 3, 5), exercise("b", 4, 6), exercise("c", 4, 7))
+    assert [each.label for each in one.core()] == ["b", "c"]
+    assert chapter().core() == []
+
+
+@pytest.mark.parametrize(
+    ("line", "needed"),
+    [
+        ("[One](https://x/book/one.html), in particular groups.", {"one": True}),
+        ("[One](https://x/book/one.html). [Two](https://x/book/two.html) helps.", {"one": True, "two": False}),
+        ("algebra; for the last section, [one](https://x/book/one.html).", {"one": False}),
+        ("the theorem of [one](https://x/book/one.html), which is repeated below.", {"one": False}),
+        ("algebra.", {}),
+    ],
+)
+def test_the_line_on_prerequisites_is_read(line, needed):
+    assert chapter(prerequisites=line).prerequisites() == needed
+
+
+def test_what_a_longer_way_implies_is_not_drawn():
+    edges = {"a": {}, "b": {"a": True}, "c": {"a": True, "b": False}}
+    assert guide.reduced(edges) == {"a": {}, "b": {"a": True}, "c": {"b": False}}
+
+
+def test_chapters_stand_right_of_what_they_stand_on_and_lines_pass_between():
+    edges = {"a": {}, "b": {}, "c": {"b": True}, "d": {"a": True, "c": True}}
+    column, ways = guide.ways(edges)
+    assert [column[name] for name in "abcd"] == [0, 0, 1, 2]
+    assert [len(ways[edge]) for edge in (("b", "c"), ("a", "d"))] == [2, 3]
+    at = guide.places(column, ways)
+    assert len(set(at.values())) == len(at) == 5
+
+
+def test_the_minutes_of_a_syllabus_add_up():
+    book = {"one": chapter(markdown("## Long\n" + "word " * 700), markdown("## Short\n" + "word " * 200),
+                           exercise("half", 3, 5))}  # fmt: skip
+    sessions = [{"title": "A", "read": {"one": ["Long"]}, "do": ["half"]}, {"title": "B", "read": {"one": ["Short"]}}]
+    rows = [re.findall(r"\d+", row.split("|", 3)[3]) for row in guide.syllabus_lines(sessions, book)[2:]]
+    assert [(row[0], row[-1]) for row in rows] == [("7", "5"), ("2", "0"), ("9", "5")]
+
+
+@pytest.mark.parametrize(
+    "session", [{"read": {"two": "all"}}, {"read": {"one": ["Gone"]}}, {"read": {"one": "all"}, "do": ["gone"]}]
+)
+def test_a_syllabus_of_what_is_not_there_is_an_error(session):
+    with pytest.raises(KeyError):
+        guide.syllabus_lines([{"title": "A"} | session], {"one": chapter()})
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_sections_are_linked_as_myst_names_them(name):
+    for heading in CHAPTERS[name].sections:
+        assert guide.slug(heading) == default_slugify(heading)
+
+
+def test_the_page_has_every_chapter_in_its_map_and_every_exercise_in_its_table(site):
+    page = (site / "book" / "teaching.html").read_text(encoding="utf-8")
+    drawn, table = re.search(r"<svg .*?</svg>", page, re.DOTALL)[0], re.search(r"<table.*?</table>", page, re.DOTALL)[0]
+    assert sorted(re.findall(r'<a href="(\w+)\.html">', drawn)) == sorted(CHAPTERS)
+    for name, each in CHAPTERS.items():
+        assert each.prerequisites() or name in ("first_signature", "theory")
+        assert len(each.exercises) >= 4 and all(
+            table.count(f'href="{name}.html#{label}"') == 1 for label in each.exercises
+        )

@@ -1,0 +1,76 @@
+"""The decks of slides: figures out of the notebooks, links that lead somewhere, keys that turn the slides."""
+
+import re
+
+import pytest
+from test_notebooks import ROOT, output, planted
+
+import slides
+
+DECKS = sorted(path.stem for path in (ROOT / "book" / "slides").glob("*.md"))
+
+
+def notebook(*sources: str) -> dict:
+    cells = [planted(source=source, outputs=[output({"text/plain": "1 < 2"})])["cells"][1] for source in sources]
+    return {"cells": cells}
+
+
+def test_a_cell_is_found_by_its_text():
+    assert slides.cell_with(notebook("plot(x)", "plot(y)"), "plot(y)")["source"] == "plot(y)"
+    for text in ("plot(", "draw("):
+        with pytest.raises(ValueError, match="there should be one"):
+            slides.cell_with(notebook("plot(x)", "plot(y)"), text)
+
+
+def test_outputs_become_pictures_and_text():
+    data = {"image/png": "QUJD\n", "text/plain": "<Figure>"}
+    cell = planted(outputs=[output(data), output({"text/plain": "1 < 2"})])["cells"][1]
+    cell["metadata"] = {"mystnb": {"image": {"alt": 'A "b"'}}}
+    picture, text = slides.shown(cell)
+    assert 'src="data:image/png;base64,QUJD"' in picture and 'alt="A &quot;b&quot;"' in picture
+    assert "1 &lt; 2" in text
+
+
+def test_a_deck_has_slides_notes_and_formulas(tmp_path):
+    found = list(slides.slides("# A < B\n\n> Say it.\n\n---\n\n## C\n\n$a < b$ and\n\n$$c$$", tmp_path))
+    assert len(found) == 2 and "<aside>" in found[0] and r"\(a &lt; b\)" in found[1] and r"\[c\]" in found[1]
+    assert "<title>A &lt; B</title>" in slides.deck("# A < B", "<title>[title]</title>", tmp_path)
+
+
+@pytest.mark.parametrize("deck", DECKS)
+def test_every_link_and_file_of_a_deck_is_there(site, deck):
+    page = (site / "slides" / f"{deck}.html").read_text(encoding="utf-8")
+    links = [link for link in re.findall(r'(?:href|src)="([^"]+)"', page) if not link.startswith("data:")]
+    assert len(links) > 4 and page.count("<figure>") > 5 and 'alt=""' not in page
+    for link in links:
+        file, _, anchor = link.partition("#")
+        path = (site / "slides" / file).resolve()
+        assert path.is_file(), link
+        assert not anchor or f'id="{anchor}"' in path.read_text(encoding="utf-8"), link
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("deck", DECKS)
+def test_keys_turn_the_slides_and_a_slider_keeps_its_own(site, chromium, deck):
+    page = chromium.new_page(viewport={"width": 1280, "height": 720})
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((site / "slides" / f"{deck}.html").as_uri())
+    page.wait_for_selector(".affscore-widget svg, .affscore-widget canvas")
+    count = page.locator("section").count()
+    page.keyboard.press("PageDown")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("location.hash === '#3'")
+    page.keyboard.press("n")
+    assert page.locator("aside").first.evaluate("note => getComputedStyle(note).display") == "block"
+    page.keyboard.press("End")
+    page.wait_for_function(f"location.hash === '#{count}'")
+    page.locator("input[type=range]").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("location.hash") == f"#{count}"
+    page.keyboard.press("Home")  # the slider's own
+    page.keyboard.press("PageUp")
+    page.wait_for_function(f"location.hash !== '#{count}'")
+    fits = "[...document.querySelectorAll('section')].every((slide) => slide.offsetHeight <= innerHeight + 1)"
+    assert page.evaluate(fits) and errors == []
+    page.close()
