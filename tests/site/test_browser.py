@@ -188,13 +188,15 @@ def test_a_formula_without_a_brace_is_seen(chromium, server, page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_page_fits_a_phone(chromium, server, page):
+def test_page_fits_a_phone_and_large_letters(chromium, server, page):
     with opened(chromium, server, page, **PHONE) as (tab, _):
         settle(tab)
-        assert tab.evaluate("document.documentElement.scrollWidth") <= 360
         for figure in figures(tab):
             small = figure.evaluate(SMALL_TEXT)
             assert small == [], f"too small to read: {small}"
+        for width in (360, 320, 640):  # a phone, and a window of 1280 pixels at a zoom of 400 and of 200 %
+            tab.set_viewport_size({"width": width, "height": 740})
+            assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
 # Texts of the pictures that are shown with letters less than 10 pixels high, at the size the picture has now.
