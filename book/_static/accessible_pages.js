@@ -7,5 +7,5 @@ const stops = new ResizeObserver((entries) => {
 });
 addEventListener("load", async () => {
   await window.MathJax?.startup?.promise;
-  for (const box of document.querySelectorAll("div.highlight pre, div.math mjx-container")) stops.observe(box);
+  for (const box of document.querySelectorAll("pre, div.math mjx-container")) stops.observe(box);
 });
