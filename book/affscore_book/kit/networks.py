@@ -163,10 +163,12 @@ def resnet(
     return nn.Sequential(layers | _head(nn.AdaptiveAvgPool2d(1), inputs))
 
 
-def mlp(width: int = 64, depth: int = 4, *, classes: int = 10, side: int = 32) -> nn.Sequential:
+def mlp(
+    width: int = 64, depth: int = 4, *, classes: int = 10, side: int = 32, slope: float = 0.0
+) -> nn.Sequential:  # fmt: skip
     """A multilayer perceptron: ``depth`` hidden layers of ``width`` units with batch norm, and a linear layer.
 
-    Takes (n, 1, side, side) float32; activations are ``relu1`` to ``relu`` and the depth.
+    Takes (n, 1, side, side) float32; activations are ``relu1`` to ``relu`` and the depth, of the given negative slope.
 
     >>> activation_layers(mlp(depth=3))
     ['relu1', 'relu2', 'relu3']
@@ -175,7 +177,7 @@ def mlp(width: int = 64, depth: int = 4, *, classes: int = 10, side: int = 32) -
     inputs = side**2
     for i in range(1, depth + 1):
         layers[f"linear{i}"], layers[f"norm{i}"] = nn.Linear(inputs, width, bias=False), nn.BatchNorm1d(width)
-        layers[f"relu{i}"] = nn.ReLU()
+        layers[f"relu{i}"] = _activation(slope)
         inputs = width
     layers["linear"] = nn.Linear(inputs, classes)
     return nn.Sequential(layers)

@@ -15,6 +15,7 @@ import numpy as np
 
 from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, leaving_out, over_pairs, student_interval
+from affscore_book.stitching.controls import Controls
 from affscore_book.stitching.stitched import inside_block
 from affscore_book.stitching.study import StitchingStudy
 
@@ -22,6 +23,7 @@ __all__ = [
     "blocks",
     "blocks_more",
     "bridge",
+    "controls",
     "leaky_slopes",
     "networks",
     "ranking",
@@ -211,3 +213,27 @@ def bridge(study: StitchingStudy, kind: str) -> list[Claim]:
     """Our hypothesis that linear activations are the harder to permute."""
     what = f"{kind}: rank correlation of score and penalty"
     return [_claim(what, "ours, last section", "at least 0.3", study.rank_correlation(kind), (0.3, INF), kind="own")]
+
+
+def controls(found: Controls) -> list[Claim]:
+    """Learned full stitches from features that no network trained on the task has made. "Well" is at most the 2.5
+    points of "nearly" in :func:`networks`; a stitch from noise without clusters has to fail."""
+    ours = "ours, after Smith et al. (2025)"
+    another = found.lost["another seed"].mean(0)
+
+    def row(what: str, theirs: str, values: np.ndarray, accept: tuple[float, float], **more: Any) -> Claim:
+        return _claim(what, more.pop("source", ours), theirs, student_interval(values), accept, **more)
+
+    return [
+        row("clustered noise: points lost, last activation", "successful", found.lost["clustered noise"][-1], (-INF, 2.5),
+            source="Smith et al. (2025)"),
+        row("noise without clusters: least loss of any layer, points", "fails", found.lost["noise"].min(0), (50.0, INF),
+            kind="own"),
+        *(row(f"{kind}: points lost beyond another seed, mean over layers", "below 2.5",
+              found.lost[kind].mean(0) - another, (-INF, 2.5), kind="own")
+          for kind in ("other task", "shuffled labels", "untrained")),
+        *(row(f"variance explained backwards, another seed less {kind}", "above 0",
+              (found.backwards["another seed"] - found.backwards[kind]).mean(0), MORE, kind="own",
+              source="ours, after Athanasiadis et al. (2026)")
+          for kind in ("clustered noise", "other task", "shuffled labels", "untrained")),
+    ]  # fmt: skip
