@@ -109,10 +109,18 @@ def site() -> Path:
 # that start their own (notebooks) could not.
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A headless browser (playwright.sync_api.Browser) that can reach no other host."""
+    """A headless browser (playwright.sync_api.Browser) that can reach no other host.
+
+    With AFFSCORE_BROWSER=firefox it is Playwright's own Firefox, which can.
+    """
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
+        if os.environ.get("AFFSCORE_BROWSER") == "firefox":
+            browser = playwright.firefox.launch()
+            yield browser
+            browser.close()
+            return
         browser = playwright.chromium.launch(
             executable_path=find_chromium(),
             args=[

@@ -34,6 +34,8 @@ if "google.colab" in sys.modules:
     %cd -q ~/affscore/book
     !{sys.executable} -m pip install -qq --root-user-action ignore "..[{extras}]"
     print("The book's package is installed.")""".replace("URL", CONFIG["repository"]["url"])
+if CONFIG["repository"]["branch"] != "main":  # a released edition installs itself
+    COLAB = COLAB.replace("--depth 1", f"--depth 1 --branch {CONFIG['repository']['branch']}")
 
 # What myst-nb, nbval, .ci/execute.py and the rule on definitions read; plain_markdown reads the others.
 TAGS = {

@@ -15,16 +15,28 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 def weaknesses(text: str) -> list[str]:
-    """What a workflow lacks: read-only permissions at its top, bash with pipefail, a time limit for every job."""
+    """What a workflow lacks: read-only permissions at its top, bash with pipefail, a time limit for every job.
+
+    And one that publishes has to wait for the tests.
+    """
     workflow = yaml.safe_load(text)
     found = []
+    if "actions/deploy-pages" in text:
+        starts = workflow[True]  # YAML reads the key `on` as true
+        asks = all("conclusion == 'success'" in job["if"] for job in workflow["jobs"].values() if "needs" not in job)
+        if set(starts) != {"workflow_run", "workflow_dispatch"} or "Test" not in starts["workflow_run"]["workflows"]:
+            found.append("it publishes without waiting for the tests")
+        elif not asks:
+            found.append("it publishes although the tests failed")
     if workflow.get("permissions") != {"contents": "read"}:
         found.append("permissions at the top are not 'contents: read' alone")
-    runs = any("run" in step for job in workflow["jobs"].values() for step in job["steps"])
+    runs = any("run" in step for job in workflow["jobs"].values() for step in job.get("steps", []))
     if runs and workflow.get("defaults", {}).get("run", {}).get("shell") != "bash":
         found.append("the default shell is not bash, so a failure inside a pipe is lost")
     jobs = workflow["jobs"].items()
-    return found + [f"the job {name} has no time limit" for name, job in jobs if "timeout-minutes" not in job]
+    return found + [
+        f"the job {name} has no time limit" for name, job in jobs if not {"timeout-minutes", "uses"} & set(job)
+    ]
 
 
 def actionlint(path: Path):
@@ -49,6 +61,19 @@ def test_workflow_is_strict(path):
 )
 def test_a_weakened_workflow_is_found(old, new):
     text = (ROOT / ".github" / "workflows" / "gpu.yml").read_text()
+    assert old in text and len(weaknesses(text.replace(old, new, 1))) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  workflow_run:\n", "  push:\n  workflow_run:\n"),
+        ("[Test, Release]", "[Release]"),
+        (".conclusion ==", ".conclusion !="),
+    ],
+)
+def test_publishing_before_the_tests_is_found(old, new):
+    text = (ROOT / ".github" / "workflows" / "pages.yml").read_text()
     assert old in text and len(weaknesses(text.replace(old, new, 1))) == 1
 
 
