@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from affscore_book.stitching import claims
+from affscore_book.stitching.controls import FIRST_HALVES, Controls
+from affscore_book.stitching.merging import ALIGNMENTS, Averages
 from affscore_book.stitching.stitched import inside_block
 from affscore_book.stitching.study import StitchingStudy, load_stitching
 
@@ -165,15 +168,40 @@ def test_the_bridge_holds_where_score_and_penalty_rise_together(sign, expected):
     assert verdicts(claims.bridge(found, "plain20")) == [expected]
 
 
-@pytest.mark.parametrize(("step", "expected"), [((0.1, 0.02), ["held"] * 2), ((0.02, 0.1), ["failed"] * 2)])
-def test_signatures_are_judged_by_the_step_between_the_groups(step, expected):
-    """The first activation lies in no block and does not count."""
-    scores = {
-        f"{kind}_{i}": {layer: 0.8 - 5 * (layer == "relu") - size * inside_block(layer) for layer in RESNET}
-        for kind, size in zip(("resnet20", "plain20"), step, strict=True)
-        for i in range(4)
-    }
-    assert verdicts(claims.signatures(study(scores=scores))) == expected
+def controlled(lost, backwards=None):
+    """Four layers and four second halves; ``lost`` and ``backwards`` by the first half, 0 where it is not named."""
+    tables = {kind: np.full((4, 4), float(lost.get(kind, 0.0))) + np.eye(4) / 100 for kind in FIRST_HALVES}
+    back = {kind: np.full((4, 4), (backwards or {}).get(kind, 0.0)) + np.eye(4) / 100 for kind in FIRST_HALVES}
+    return Controls(MYRTLE, tables, tables, back, back)
+
+
+@pytest.mark.parametrize(
+    ("lost", "backwards", "expected"),
+    [
+        ({"noise": 80}, {"another seed": 0.5}, ["agrees"] + ["held"] * 8),
+        ({"clustered noise": 9, "noise": 9, "other task": 9, "shuffled labels": 9, "untrained": 9},
+         {"another seed": -0.5}, ["disagrees"] + ["failed"] * 8),
+    ],
+)  # fmt: skip
+def test_controls_are_judged_by_what_they_lose(lost, backwards, expected):
+    assert verdicts(claims.controls(controlled(lost, backwards))) == expected
+
+
+def averages(relu, linear, untrained):
+    """Six networks of which each pair loses what is given, by alignment."""
+    above = np.where(np.triu(np.ones((6, 6)), 1) > 0, np.add.outer(np.arange(6), np.arange(6)) / 1000, np.nan)
+    lost = {name: {kind: above * 1 + points[kind] for kind in ALIGNMENTS}
+            for name, points in (("ReLU", relu), ("linear", linear))}  # fmt: skip
+    plain = {"ReLU": {"permutation": np.full(6, untrained) + np.arange(6) / 100}}
+    return Averages({}, lost, lost, lost, plain)
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_merging_is_judged_by_what_each_group_saves(holds):
+    relu = dict(zip(ALIGNMENTS, (40, 3, 2, 9, 9) if holds else (3, 4, 5, 1, 1), strict=True))
+    linear = dict.fromkeys(ALIGNMENTS, 0.0 if holds else 3.0)
+    found = verdicts(claims.merging(averages(relu, linear, 20.0 if holds else 1.0)))
+    assert found == ["held" if holds else "failed"] * 6
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +212,7 @@ def stored():
 def test_every_claim_with_a_number_has_an_interval_over_networks(stored):
     several = [
         claims.networks(stored), claims.ranking(stored), claims.search(stored), claims.blocks(stored),
-        claims.blocks_more(stored), claims.signatures(stored), claims.bridge(stored, "plain20"), claims.leaky_slopes(),
+        claims.blocks_more(stored), claims.bridge(stored, "plain20"), claims.leaky_slopes(),
     ]  # fmt: skip
     for row in (row for rows in several for row in rows):
         assert row.verdict == "not run here" or row.interval is not None, row.what

@@ -6,16 +6,22 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from affscore_book.kit.statistics import over_pairs
 from affscore_book.stitching import figures
+from affscore_book.stitching.controls import load_controls
+from affscore_book.stitching.merging import ALIGNMENTS, load_averages
 from affscore_book.stitching.stitched import inside_block
 from affscore_book.stitching.study import load_stitching
 
 pytestmark = pytest.mark.usefixtures("figures_closed")
 
 
+DATA = Path(__file__).parents[2] / "book" / "data" / "stitching"
+
+
 @pytest.fixture(scope="module")
 def study():
-    return load_stitching(Path(__file__).parents[2] / "book" / "data" / "stitching" / "study.json")
+    return load_stitching(DATA / "study.json")
 
 
 def lines(axes):
@@ -46,7 +52,20 @@ def test_the_bridge_tells_the_insides_of_blocks_apart(study):
     assert outside[0] == study.penalty("resnet20", "relu", "g_relu").mean
 
 
-def test_shortcut_signatures_are_means_over_networks(study):
-    figures.plot_shortcut_signatures(study)
-    for line, kind in zip(lines(plt.gcf().axes[0]), ("resnet20", "plain20"), strict=True):
-        np.testing.assert_allclose(line, np.nanmean(study.layer_scores(kind), axis=0))
+def test_controls_are_means_over_second_halves():
+    found = load_controls(DATA / "control.json")
+    figures.plot_controls(found)
+    shown = lines(plt.gca())
+    for lost in found.lost.values():
+        assert any(len(line) == 4 and np.allclose(line, lost.mean(1)) for line in shown)
+
+
+def test_averages_are_means_over_pairs():
+    found = load_averages(DATA / "merge.json")
+    figures.plot_averages(found)
+    above, below = (lines(axes) for axes in plt.gcf().axes)
+    for name in found.accuracy:
+        wanted = [over_pairs(found.lost[name][kind]).mean for kind in ALIGNMENTS[1:]]
+        assert any(len(line) == 4 and np.allclose(line, wanted) for line in above)
+        wanted = [found.untrained[name][kind].mean() for kind in ALIGNMENTS[1:]]
+        assert any(len(line) == 4 and np.allclose(line, wanted) for line in below)

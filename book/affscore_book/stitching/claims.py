@@ -16,6 +16,7 @@ import numpy as np
 from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, leaving_out, over_pairs, student_interval
 from affscore_book.stitching.controls import Controls
+from affscore_book.stitching.merging import Averages
 from affscore_book.stitching.stitched import inside_block
 from affscore_book.stitching.study import StitchingStudy
 
@@ -25,11 +26,11 @@ __all__ = [
     "bridge",
     "controls",
     "leaky_slopes",
+    "merging",
     "networks",
     "ranking",
     "search",
     "shortcut_share",
-    "signatures",
 ]
 
 INF = math.inf
@@ -195,20 +196,6 @@ def leaky_slopes() -> list[Claim]:
     ]
 
 
-def signatures(study: StitchingStudy) -> list[Claim]:
-    """Affinity scores after additions less those inside blocks, with shortcuts and without; intervals over networks."""
-    found = {}
-    for kind in ("resnet20", "plain20"):
-        scores = study.layer_scores(kind)[:, 1:]
-        found[kind] = student_interval(scores[:, 1::2].mean(1) - scores[:, ::2].mean(1))
-    source, own = "ours, of CVPR 2025 Figure 7", {"kind": "own", "seen": True}
-    return [
-        _claim("shortcuts: score after additions less inside", source, "at least 0.05", found["resnet20"], (0.05, INF),
-               **own),
-        _claim("none: the same difference", source, "within 0.05", found["plain20"], (-0.05, 0.05), **own),
-    ]  # fmt: skip
-
-
 def bridge(study: StitchingStudy, kind: str) -> list[Claim]:
     """Our hypothesis that linear activations are the harder to permute."""
     what = f"{kind}: rank correlation of score and penalty"
@@ -225,8 +212,8 @@ def controls(found: Controls) -> list[Claim]:
         return _claim(what, more.pop("source", ours), theirs, student_interval(values), accept, **more)
 
     return [
-        row("clustered noise: points lost, last activation", "successful", found.lost["clustered noise"][-1], (-INF, 2.5),
-            source="Smith et al. (2025)"),
+        row("clustered noise: points lost, last activation", "successful", found.lost["clustered noise"][-1],
+            (-INF, 2.5), source="Smith et al. (2025)"),
         row("noise without clusters: least loss of any layer, points", "fails", found.lost["noise"].min(0), (50.0, INF),
             kind="own"),
         *(row(f"{kind}: points lost beyond another seed, mean over layers", "below 2.5",
@@ -236,4 +223,28 @@ def controls(found: Controls) -> list[Claim]:
               (found.backwards["another seed"] - found.backwards[kind]).mean(0), MORE, kind="own",
               source="ours, after Athanasiadis et al. (2026)")
           for kind in ("clustered noise", "other task", "shuffled labels", "untrained")),
+    ]  # fmt: skip
+
+
+def merging(found: Averages) -> list[Claim]:
+    """The group of the activation decides what may be averaged: what larger groups save. After a look at one pair."""
+    ours, own = "ours, after Theus et al. (2025)", {"kind": "own", "seen": True}
+
+    def saved(name: str, one: str, other: str) -> Interval:
+        return over_pairs(found.lost[name][one] - found.lost[name][other])
+
+    planted = student_interval(found.untrained["ReLU"]["permutation"])
+    return [
+        _claim("ReLU: points that permuting saves, beside nothing", ours, "above 0",
+               saved("ReLU", "nothing", "permutation"), MORE, **own),
+        _claim("ReLU: points that scales save, beside permuting", ours, "above 0",
+               saved("ReLU", "permutation", "G_ReLU"), MORE, **own),
+        _claim("ReLU: points that a rotation, no symmetry of ReLU, saves beside G_ReLU", ours, "below 0",
+               saved("ReLU", "G_ReLU", "orthogonal"), (-INF, 0.0), **own),
+        _claim("linear: points lost after a rotation", ours, "at most 0.5",
+               over_pairs(found.lost["linear"]["orthogonal"]), (-INF, 0.5), **own),
+        _claim("linear: points lost after any invertible matrix", ours, "at most 0.5",
+               over_pairs(found.lost["linear"]["invertible"]), (-INF, 0.5), **own),
+        _claim("ReLU, second network untrained: points lost after permuting", ours, "at least 5: it must fail", planted,
+               (5.0, INF), **own),
     ]  # fmt: skip

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from affscore_book.kit.batch_norm import set_batch_norm
 from affscore_book.kit.networks import myrtle
-from affscore_book.kit.training import ImageData, Images, fit
 from affscore_book.kit.stored import read_results
+from affscore_book.kit.training import ImageData, Images, fit
 from affscore_book.stitching.moments import Moments, explained, least_squares
 
 __all__ = [

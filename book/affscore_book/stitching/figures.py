@@ -6,16 +6,20 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
+from affscore_book.kit.statistics import over_pairs, student_interval
+from affscore_book.stitching.controls import Controls
+from affscore_book.stitching.merging import ALIGNMENTS, Averages
 from affscore_book.stitching.stitched import inside_block
 from affscore_book.stitching.study import StitchingStudy
 
 __all__ = [
     "plot_alpha",
+    "plot_averages",
     "plot_blocks",
     "plot_bridge",
+    "plot_controls",
     "plot_penalties",
     "plot_planted",
-    "plot_shortcut_signatures",
     "plot_shortcuts",
 ]
 
@@ -131,27 +135,6 @@ def plot_planted(study: StitchingStudy) -> None:
 
 
 @styled
-def plot_shortcut_signatures(study: StitchingStudy) -> None:
-    """Figure 7 of the affinity-score paper: the signatures with and without shortcuts, and their distributions.
-
-    Lines are means over networks, bands go from the lowest to the highest network.
-    """
-    _, (along, across) = panels(1, 2, height=4.6, sharey=True, width_ratios=(3, 1))
-    for (kind, title), colour, mark in zip(TITLES.items(), (BLUE, VERMILION), "os", strict=True):
-        scores = study.layer_scores(kind)
-        at = np.arange(1, scores.shape[1] + 1)
-        mean = np.nanmean(scores, axis=0)
-        along.fill_between(at, np.nanmin(scores, 0), np.nanmax(scores, 0), color=colour, alpha=0.2, linewidth=0)
-        along.plot(at, mean, f"{mark}-", color=colour, markersize=6, linewidth=1.5, label=title)
-        found, bins = scores[np.isfinite(scores)], np.linspace(0.6, 1, 17).tolist()
-        across.hist(found, bins, orientation="horizontal", color=colour, alpha=0.45)
-    along.set(xlabel="activation, in order", ylabel="affinity score", xticks=at[::3])
-    across.set(xlabel="activations")
-    across.xaxis.set_major_locator(MaxNLocator(2, integer=True))
-    _legend(along, columns=2)
-
-
-@styled
 def plot_bridge(study: StitchingStudy) -> None:
     """Affinity score and penalty of G_ReLU stitches of every activation; filled marks lie outside residual blocks."""
     figure, axes = panels(1, 2, height=4.4, sharey=True)
@@ -166,3 +149,35 @@ def plot_bridge(study: StitchingStudy) -> None:
         panel.xaxis.set_major_locator(MaxNLocator(3))
     axes[0].set_ylabel("penalty (points)")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+
+
+@styled
+def plot_controls(found: Controls) -> None:
+    """What learned full stitches lose, at each layer, by where the features come from."""
+    looks = zip(found.lost, (BLUE, ORANGE, PURPLE, GREEN, VERMILION, INK), "o^svDx", strict=True)
+    at = np.arange(1, len(found.layers) + 1)
+    _, (axes,) = panels(height=5.2)
+    for offset, (kind, colour, mark) in zip(np.linspace(-0.2, 0.2, len(found.lost)), looks, strict=True):
+        _line(axes, at + offset, [student_interval(row) for row in found.lost[kind]], colour, mark, kind)
+    axes.set_xticks(at, found.layers)
+    axes.set(xlabel="stitched after", ylabel="points below the second network")
+    _legend(axes, 2)
+
+
+@styled
+def plot_averages(found: Averages) -> None:
+    """What the average of two networks loses, by alignment; below, the average with an untrained network."""
+    shown, at = ALIGNMENTS[1:], np.arange(len(ALIGNMENTS) - 1)
+    _, axes = panels(2, height=7.0)
+    looks = list(zip(found.lost, (VERMILION, PURPLE, BLUE), "Dso", (-0.12, 0.0, 0.12), strict=True))
+    for name, colour, mark, offset in looks:
+        _line(axes[0], at + offset, [over_pairs(found.lost[name][kind]) for kind in shown], colour, mark, name, " ")
+        untrained = [student_interval(found.untrained[name][kind]) for kind in shown]
+        _line(axes[1], at + offset, untrained, colour, mark, name, " ")
+    _legend(axes[0])
+    for panel, title in zip(axes, ("two trained networks", "one of them untrained"), strict=True):
+        panel.set_title(title, loc="left", pad=34 if panel is axes[0] else 6)
+        panel.set_xticks(at, [kind.replace("G_ReLU", LOOKS["g_relu"][2]) for kind in shown])
+        panel.set_ylabel("points lost")
+        panel.axhline(0, color=INK, linewidth=1)
+    axes[1].set_xlabel("what was done to the second before the average")
