@@ -21,7 +21,7 @@ KINDS = ("student", "solutions")
 # What the pages, the notebooks on Colab and those in JupyterLab need.
 FOLDERS = ("affscore", "book")
 FILES = (
-    "_config.yml", "_toc.yml", "pyproject.toml", "requirements.txt",
+    "_config.yml", "_toc.yml", "pyproject.toml", "requirements.txt", "requirements.lock",
     "LICENSE", "LICENSE-TEXT", "NOTICE", "CITATION.cff", ".gitignore",
 )  # fmt: skip
 FOR_TEACHERS = ("book/teaching",)

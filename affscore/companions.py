@@ -147,7 +147,8 @@ def linear_twin(before: Any, after: Any) -> Tensor:
     """The inputs, each channel moved and scaled to the mean and the variance of that channel of the outputs.
 
     These are the outputs that a layer would give whose channels are straight lines, rising or flat. With few samples
-    and shrinkage they score below 1, so a call is non-linear if it scores below its twin by more than chance.
+    and shrinkage they score below 1, so a call is non-linear if it scores below its twin by more than chance. The
+    book's chapter ``theory`` says how to read it.
 
     Parameters
     ----------

@@ -46,6 +46,8 @@ def signature(
 ) -> Signature:
     """The non-linearity signature of a network: the affinity score of every activation call, batch by batch.
 
+    The book's chapter ``first_signature`` explains it, ``imagenet_signatures`` what it averages over.
+
     Parameters
     ----------
     model

@@ -251,6 +251,8 @@ def _weights(centred: Tensor, d: int, covariance: str) -> tuple[Tensor, Tensor, 
 def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor:
     """The affinity score of ``y`` with respect to ``x`` (equation 5 of the paper).
 
+    The book's chapter ``theory`` explains it, ``blind_spots`` what it does not see.
+
     Parameters
     ----------
     x, y
@@ -295,11 +297,11 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor
 
 @on_one_thread
 def paired_affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor:
-    """The paired variant: 1 - sqrt(mean |T(x_i) - y_i|^2 / (2 tr S_Y)), in [1 - sqrt(2), 1] without shrinkage.
+    """The paired variant: ``1 - sqrt(mean |T(x_i) - y_i|^2 / (2 tr S_Y))``, in [1 - sqrt(2), 1] without shrinkage.
 
     It compares each ``T(x_i)`` with its own output instead of with the best partner, so it is never above
-    :func:`affinity_score`, and it does see the pairing. It is not what the paper defines. Arguments, result and
-    errors are those of :func:`affinity_score`.
+    :func:`affinity_score`, and it does see the pairing. It is not what the paper defines. The book's chapter
+    ``blind_spots`` explains it. Arguments, result and errors are those of :func:`affinity_score`.
 
     >>> import torch
     >>> x = torch.randn(500, generator=torch.Generator().manual_seed(0))        # (500,)
@@ -314,6 +316,8 @@ def paired_affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") ->
 @on_one_thread
 def wasserstein2(x: Any, y: Any) -> Tensor:
     """The 2-Wasserstein distance between the empirical measures of ``x`` and ``y``, with uniform weights.
+
+    The book's chapter ``theory`` explains it.
 
     Parameters
     ----------
@@ -330,6 +334,8 @@ def wasserstein2(x: Any, y: Any) -> Tensor:
     ValueError, TypeError
         As :func:`affinity_score`.
 
+    Examples
+    --------
     >>> round(wasserstein2([0.0, 1.0], [3.0, 2.0]).item(), 12)       # sorted: 0 -> 2, 1 -> 3
     2.0
     """
@@ -362,15 +368,16 @@ def shrinkage(x: Any) -> Tensor:
 class AffineMap:
     """The affine optimal transport map ``T(v) = A (v - mean_x) + mean_y`` fitted by :func:`affine_map`.
 
+    ``A`` is symmetric positive semi-definite. It is stored as a multiple of the identity plus a matrix of rank at
+    most 2 n, so that products never need a (d, d) matrix. The map is a constant: gradients flow to its argument.
+    The book's chapter ``theory`` derives it.
+
     Attributes
     ----------
     mean_x, mean_y
         Means of the two samples, float64, shape (d,).
     offset
         ``mean_y - A mean_x``, float64, shape (d,): ``T(v) = A v + offset``.
-
-    ``A`` is symmetric positive semi-definite. It is stored as a multiple of the identity plus a matrix of rank at
-    most 2 n, so that products never need a (d, d) matrix. The map is a constant: gradients flow to its argument.
     """
 
     def __init__(self, mean_x: Tensor, mean_y: Tensor, factor: Tensor, basis: Tensor | None, outside: Tensor):
@@ -411,7 +418,7 @@ class AffineMap:
 def affine_map(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> AffineMap:
     """The affine optimal transport map between the normal approximations of ``x`` and ``y`` (Theorem 3.3).
 
-    Arguments and errors are those of :func:`affinity_score`. Where ``x``
+    The book's chapter ``theory`` derives it. Arguments and errors are those of :func:`affinity_score`. Where ``x``
     does not vary in some direction and nothing is shrunk, the map is the limit for a vanishing ridge on its covariance,
     restricted to the rank of ``x``: ``T(x)`` then keeps only as much of the spread of ``y`` as ``x`` can reach.
 

@@ -47,7 +47,10 @@ SCHEMA = "affscore.signature/1"
 
 
 class SignatureError(ValueError):
-    """A batch could not be scored. ``finished`` is the Signature of the batches before it, or None."""
+    """A batch could not be scored. ``finished`` is the Signature of the batches before it, or None.
+
+    The book's chapter ``first_signature`` says what a network and its batches have to be.
+    """
 
     def __init__(self, message: str, finished: Signature | None = None) -> None:
         super().__init__(message)
@@ -91,6 +94,8 @@ class Interrupted(KeyboardInterrupt):
 @dataclass(eq=False)
 class Signature:
     """Scores of every activation call, with what is needed to know where they come from.
+
+    The book's chapter ``first_signature`` shows how to read one.
 
     Attributes
     ----------

@@ -297,6 +297,8 @@ def trace(
 ) -> Iterator[Trace]:
     """Record every activation call of ``model`` in the block.
 
+    The book's chapter ``imagenet_signatures`` says why hooks do not do.
+
     Parameters
     ----------
     model

@@ -72,6 +72,8 @@ def load_dataset(
 ) -> Batches:
     """Batches of a data set, shuffled by ``seed``, ready for a network.
 
+    The book's chapter ``first_signature`` begins with ``photographs``.
+
     Parameters
     ----------
     name
