@@ -24,7 +24,7 @@ FILES = (
     "_config.yml", "_toc.yml", "pyproject.toml", "requirements.txt", "requirements.lock",
     "LICENSE", "LICENSE-TEXT", "NOTICE", "CITATION.cff", ".gitignore",
 )  # fmt: skip
-FOR_TEACHERS = ("book/teaching",)
+FOR_TEACHERS = ("book/teaching.md", "book/slides/*.md")
 NAME_CELL = """\
 from affscore_book.course.variants import student
 
@@ -73,7 +73,7 @@ def without_section(text: str, title: str) -> str:
     return rest.rstrip() + "\n"
 
 
-def without_files(contents: object, files: tuple[str, ...]) -> object:
+def without_files(contents: object, files: set[str]) -> object:
     """A table of contents without the entries of these files."""
     if isinstance(contents, list):
         return [without_files(e, files) for e in contents if not (isinstance(e, dict) and e.get("file") in files)]
@@ -119,11 +119,12 @@ def strip(target: Path) -> None:
     for path in (target / "book").glob("*.ipynb"):
         notebook = for_students(json.loads(path.read_text(encoding="utf-8")))
         path.write_text(json.dumps(notebook, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    for page in FOR_TEACHERS:
-        for path in target.glob(f"{page}.*"):
-            path.unlink()
+    gone = [path for pattern in FOR_TEACHERS for path in target.glob(pattern)]
+    for path in gone:
+        path.unlink()
     contents = target / "_toc.yml"
-    rest = without_files(yaml.safe_load(contents.read_text(encoding="utf-8")), FOR_TEACHERS)
+    pages = {path.relative_to(target).with_suffix("").as_posix() for path in gone}
+    rest = without_files(yaml.safe_load(contents.read_text(encoding="utf-8")), pages)
     contents.write_text(yaml.safe_dump(rest, sort_keys=False, allow_unicode=True), encoding="utf-8")
     intro = target / "book" / "intro.md"
     intro.write_text(without_section(intro.read_text(encoding="utf-8"), "Teach from it"), encoding="utf-8")

@@ -20,6 +20,9 @@ def test_exercises_accept_right_answers_only(capsys):
     wide = brentq(lambda std: std / math.sqrt(math.expm1(std**2)) - 0.19, 1, 5)
     assert check(capsys, lambda: exercises.check_tail(wide)) and not check(capsys, lambda: exercises.check_tail(0.0))
     assert not any(check(capsys, lambda f=factor: exercises.check_tail(f * wide)) for factor in (0.95, 1.05))
+    narrow = brentq(lambda std: std / math.sqrt(math.expm1(std**2)) - 0.36, 1, 5)  # where the tail scores 0.2
+    assert check(capsys, lambda: exercises.check_tail(narrow, 0.2))
+    assert not check(capsys, lambda: exercises.check_tail(wide, 0.2))
     crossing = brentq(lambda std: (score_curve("tanh", 0, std) - score_curve("relu", 0, std)).item(), 1, 20)
     assert check(capsys, lambda: exercises.check_crossing(crossing))
     assert not check(capsys, lambda: exercises.check_crossing(1.05 * crossing))

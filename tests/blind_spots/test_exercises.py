@@ -37,11 +37,23 @@ DARK = {"a": "shuffled", "b": "non-linear", "c": "dead", "d": "turn", "e": "PSD-
         ("check_dark", (DARK,), "Right"),
         ("check_dark", (DARK | {"a": "PSD-affine", "e": "shuffled"},), "Not yet: 2 of 5"),
         ("check_dark", ({},), "Not yet: 5 of 5"),
+        ("check_dark", (dict(zip("abcde", reversed(DARK.values()), strict=True)), 119), "Right"),
+        ("check_dark", (DARK, 119), "Not yet: 4 of 5"),
     ],
 )
 def test_checks_know_right_from_wrong(capsys, check, arguments, start):
     getattr(exercises, check)(*arguments)
     assert capsys.readouterr().out.startswith(start)
+
+
+def test_a_number_changes_the_order_of_the_layers_and_nothing_else():
+    layers, turned = (exercises.layers_in_the_dark(number) for number in (0, 119))
+    for name, other in zip("abcde", "edcba", strict=True):
+        np.testing.assert_array_equal(layers[name], turned[other])
+
+
+def test_another_seed_gives_other_strangers():
+    assert not (exercises.call_and_strangers(1)[0] == X).any()
 
 
 def test_three_measures_tell_the_layers_in_the_dark_apart_and_no_two_do():

@@ -23,6 +23,7 @@ FACTOR = np.std([0.5, 0.9, 0.7]) / np.std([0.8, 0.9, 0.7])
 RIGHT = {
     "without the first": lambda: exercises.check_without_first(FACTOR, LOUD, QUIET),
     "dead centre": lambda: exercises.check_dead_centre(-2.0),
+    "dead centre of a wider interval": lambda: exercises.check_dead_centre(-3.0, 6),
     "score one": lambda: exercises.check_score_one(X, X @ MIXING - 4),
     "dead network": lambda: exercises.check_dead_network(nn.Sequential(nn.ReLU(), Flip(), nn.ReLU())),
 }
@@ -31,6 +32,7 @@ WRONG = {
     "upside down": lambda: exercises.check_without_first(1 / FACTOR, LOUD, QUIET),
     "some inputs positive": lambda: exercises.check_dead_centre(-1.0),
     "not the largest": lambda: exercises.check_dead_centre(-3.0),
+    "not of this width": lambda: exercises.check_dead_centre(-2.0, 6),
     "not affine": lambda: exercises.check_score_one(X, np.maximum(X, 0)),
     "channel by channel": lambda: exercises.check_score_one(X, X * np.array([1, 2, 3]) + 1),
     "one channel alone": lambda: exercises.check_score_one(X, X @ np.array([[2, 1, 0], [1, 2, 0], [0, 0, 1]])),

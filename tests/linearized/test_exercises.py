@@ -43,6 +43,8 @@ CASES = [
     (exercises.check_count, (25,), "Right: "),
     (exercises.check_count, (24,), "24 channels do not suffice"),
     (exercises.check_count, (26,), "26 is not the least"),
+    (exercises.check_count, (34, 128), "34 channels do not suffice"),
+    (exercises.check_count, (35, 128), "Right: "),
     (exercises.check_count, (65,), "whole number from 0 to 64"),
 ]
 

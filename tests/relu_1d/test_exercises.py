@@ -8,12 +8,16 @@ from affscore_book.relu_1d import exercises
 
 RIGHT = {
     "half": lambda: exercises.check_half(0.30347),
+    "another score": lambda: exercises.check_half(1.0, 1.0),
     "step": lambda: exercises.check_step(1 - (1 - (2 / math.pi) ** 0.5) ** 0.5),
     "blame": lambda: exercises.check_blame(0.9214),
     "digits": lambda: exercises.check_digits(1e-20 * math.sqrt((1 / 4 - 1 / (2 * math.pi)) / 2)),
+    "another exponent": lambda: exercises.check_digits(1e-24 * math.sqrt((1 / 4 - 1 / (2 * math.pi)) / 2), 24),
 }
 WRONG = {
     "half": lambda: exercises.check_half(0.25),
+    "half for another score": lambda: exercises.check_half(0.30347, 0.6),
+    "digits for another exponent": lambda: exercises.check_digits(2.13e-21, 19),
     "no share": lambda: exercises.check_half(0.0),
     "step": lambda: exercises.check_step((2 / math.pi) ** 0.5),
     "blame, the other part": lambda: exercises.check_blame(0.0786),

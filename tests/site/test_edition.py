@@ -43,7 +43,7 @@ def test_text_and_contents_lose_what_is_for_teachers():
     with pytest.raises(ValueError, match="no section '## E'"):
         edition.without_section("# A\n", "E")
     contents = {"parts": [{"chapters": [{"file": "a"}, {"file": "b", "sections": [{"file": "c"}]}]}]}
-    assert edition.without_files(contents, ("a", "c")) == {"parts": [{"chapters": [{"file": "b", "sections": []}]}]}
+    assert edition.without_files(contents, {"a", "c"}) == {"parts": [{"chapters": [{"file": "b", "sections": []}]}]}
 
 
 @pytest.mark.parametrize(("kind", "url"), [("teacher", OTHER), ("student", "https://example.org/course")])
@@ -127,6 +127,7 @@ def test_it_points_to_itself_and_says_where_it_comes_from(student):
     stale = [path.name for path in student.rglob("*.*") if path.suffix in repository.SUFFIXES | {".html"}
              if f"{book_owner}/{book_name}" in path.read_text(encoding="utf-8")]  # fmt: skip
     assert sorted(stale) == ["CITATION.cff", "README.md"]
+    assert not [path for name in ("teaching*", "lecture*", "week*") for path in student.rglob(name)]
     assert "teach" not in (student / "docs" / "book" / "intro.html").read_text(encoding="utf-8").lower()
     assert (student / ".git").is_dir() and not (student / "gone.md").exists()
 

@@ -17,6 +17,8 @@ def said(capsys, check, *arguments):
 
 def test_exercises_accept_right_answers_and_explain_wrong_ones(capsys):
     assert said(capsys, exercises.check_function, lambda x: x.abs() ** 3).startswith("Right")
+    assert said(capsys, exercises.check_function, torch.square, 2).startswith("Right")
+    assert said(capsys, exercises.check_function, torch.square, 3).startswith("Not yet")
     assert "odd" not in said(capsys, exercises.check_function, lambda x: x**3)
     assert said(capsys, exercises.check_function, torch.relu).startswith("Not yet: its group is 'positive scalings")
     assert "cannot be told" in said(capsys, exercises.check_function, torch.sqrt)

@@ -18,6 +18,14 @@ X, Y = exercises.layer_in_question()
 SCORE, TWIN, IMAGE = (affinity_score(X, z).item() for z in (Y, linear_twin(X, Y), affine_map(X, Y)(X)))
 
 
+@pytest.mark.parametrize("seed", [7, 8, 99])
+def test_any_layer_in_question_lacks_what_its_twin_lacks(seed):
+    x, y = exercises.layer_in_question(seed)
+    plain, twin = affinity_score(x, y).item(), affinity_score(x, linear_twin(x, y)).item()
+    assert plain < 0.7 and (1 - twin) / (1 - plain) > 0.85
+    assert (x == X).all() == (seed == 7)
+
+
 @pytest.mark.parametrize(
     ("check", "arguments", "start"),
     [

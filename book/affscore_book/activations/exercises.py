@@ -13,12 +13,12 @@ from affscore_book.activations.sweeps import sample_score
 from affscore_book.kit.checks import report
 
 
-def check_tail(std: float) -> None:
-    """Is ``std`` the standard deviation from which on the sigmoid's tail scores less than 0.1, to 1 %?"""
+def check_tail(std: float, low: float = 0.1) -> None:
+    """Is ``std`` the standard deviation from which on the sigmoid's tail scores less than ``low``, to 1 %?"""
     if not std > 0:
         return report("act-exponential", False, "", "a standard deviation is positive.")
     narrower, here, wider = (score_curve("exponential", 0.0, std * factor).item() for factor in (0.99, 1, 1.01))
-    if not narrower > 0.1 > wider:
+    if not narrower > low > wider:
         return report("act-exponential", False, "", f"at {std:g} the tail scores {here:.3f}.")
     report("act-exponential", True, "the reading depends on how wide the widest input of the sweep is.", "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,9 @@ def check_mirror(x: Any, matrix: Any) -> None:
     report("blind-spots-mirror", score < 0.2, f"R2 is {r_squared(x, x @ matrix):.0f}, and the score {score:.2f}.", hint)
 
 
-def call_and_strangers() -> tuple[Any, Any, list[Any]]:
+def call_and_strangers(seed: int = 0) -> tuple[Any, Any, list[Any]]:
     """Inputs and outputs of ReLU, each (256, 8), and its outputs for ten other batches of the same law."""
-    batches = np.random.default_rng(0).normal(size=(11, 256, 8))
+    batches = np.random.default_rng(seed).normal(size=(11, 256, 8))
     return batches[0], np.maximum(batches[0], 0), list(np.maximum(batches[1:], 0))
 
 
@@ -58,11 +59,11 @@ def check_null(null: float, x: Any, y: Any, others: Any) -> None:
     report("blind-spots-null", bool(min(abs(null - mean) for mean in means) < TOLERANCE), praise, hint)
 
 
-_DARK = {"a": "shuffled", "b": "non-linear", "c": "dead", "d": "turn", "e": "PSD-affine"}
+_KINDS = list(permutations(("shuffled", "non-linear", "dead", "turn", "PSD-affine")))
 
 
-def layers_in_the_dark() -> dict[str, tuple[Any, Any]]:
-    """Five pairs of inputs and outputs, each of shape (300, 2), by name."""
+def layers_in_the_dark(number: int = 0) -> dict[str, tuple[Any, Any]]:
+    """Five pairs of inputs and outputs, each of shape (300, 2), by name: in one of 120 orders."""
     rng = np.random.default_rng(5)
     x = rng.exponential(size=(300, 2))
     image = fixed_image(x)
@@ -73,12 +74,12 @@ def layers_in_the_dark() -> dict[str, tuple[Any, Any]]:
         "turn": x @ np.array([[0.6, 0.8], [-0.8, 0.6]]),
         "PSD-affine": image,
     }
-    return {name: (x, outputs[kind]) for name, kind in _DARK.items()}
+    return {name: (x, outputs[kind]) for name, kind in zip("abcde", _KINDS[number], strict=True)}
 
 
-def check_dark(answer: Any) -> None:
+def check_dark(answer: Any, number: int = 0) -> None:
     """Does ``answer`` name the kind of each of :func:`layers_in_the_dark`?"""
-    wrong = [name for name, kind in _DARK.items() if answer.get(name) != kind]
+    wrong = [name for name, kind in zip("abcde", _KINDS[number], strict=True) if answer.get(name) != kind]
     hint = (
         f"{len(wrong)} of 5 are not what you say. The score, the paired score and R2 together tell all of them apart."
     )

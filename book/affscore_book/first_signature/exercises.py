@@ -14,11 +14,11 @@ from affscore.score import affinity_score
 from affscore_book.kit.checks import report
 
 
-def check_dead_centre(centre: float) -> None:
-    """Is ``centre`` the largest centre of an interval of width 4 on which ReLU is constant?"""
+def check_dead_centre(centre: float, width: float = 4) -> None:
+    """Is ``centre`` the largest centre of an interval of this width on which ReLU is constant?"""
 
     def score(middle: float) -> float:
-        x = np.linspace(middle - 2, middle + 2, 401)
+        x = np.linspace(middle - width / 2, middle + width / 2, 401)
         return affinity_score(x, np.maximum(x, 0)).item()
 
     if not math.isnan(score(centre)):

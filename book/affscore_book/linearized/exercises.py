@@ -39,15 +39,17 @@ def check_strength(value: float) -> None:
     report("linearized-strength", abs(value - right) < 0.005, "the tightest place is a = 2/3.", hint)
 
 
-def check_count(count: int) -> None:
-    """The least number of linear channels of 64 with which the group has at least ten times ReLU's dimension."""
-    if count != int(count) or not 0 <= count <= 64:
-        return report("linearized-dimension", False, "", f"{count} should be a whole number from 0 to 64.")
-    enough, one_less = (symmetry_dimension([1.0] * m + [0.0] * (64 - m)) >= 640 for m in (count, max(count - 1, 0)))
+def check_count(count: int, channels: int = 64) -> None:
+    """The least number of linear channels with which the group has at least ten times ReLU's dimension."""
+    if count != int(count) or not 0 <= count <= channels:
+        return report("linearized-dimension", False, "", f"{count} should be a whole number from 0 to {channels}.")
+    enough, one_less = (
+        symmetry_dimension([1.0] * m + [0.0] * (channels - m)) >= 10 * channels for m in (count, max(count - 1, 0))
+    )
     report(
         "linearized-dimension",
         enough and not one_less,
-        "m (m - 1) has to reach 9 times 64.",
+        f"m (m - 1) has to reach 9 times {channels}.",
         f"one channel less is enough, too: {count} is not the least."
         if enough
         else f"{count} channels do not suffice.",

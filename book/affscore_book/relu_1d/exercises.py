@@ -6,14 +6,14 @@ from affscore_book.kit.checks import report
 from affscore_book.relu_1d.exact import gaussian_input, uniform_input
 
 
-def check_half(share: float) -> None:
-    """Is ``share`` the share of positive inputs for which ReLU scores 1/2 on a uniform input?"""
+def check_half(share: float, wanted: float = 0.5) -> None:
+    """Is ``share`` the share of positive inputs for which ReLU has the score ``wanted`` on a uniform input?"""
     if not 0 < share <= 1:
         return report(
             "relu-1d-half", False, "", f"{share} is no share of positive inputs;\nit should be above 0 and at most 1."
         )
     score = uniform_input(share - 1, share).score.item()
-    if not abs(score - 0.5) < 5e-4:
+    if not abs(score - wanted) < 5e-4:
         return report("relu-1d-half", False, "", f"with this share the score is {score:.3f}.")
     report("relu-1d-half", True, "whatever the width of the range: only the share counts.", "")
 
@@ -38,10 +38,10 @@ def check_blame(part: float) -> None:
     report("relu-1d-blame", True, "nearly all of it, as for the uniform ranges.", "")
 
 
-def check_digits(distance: float) -> None:
-    """Is ``distance`` 1 minus the score of LeakyReLU with slope 1 - 1e-20 for a standard normal input, to 1 %?"""
+def check_digits(distance: float, exponent: int = 20) -> None:
+    """Is ``distance`` 1 minus the score of LeakyReLU with slope 1 - 10^-exponent for a normal input, to 1 %?"""
     # The distance is proportional to 1 - slope; at slope 1 - 1e-3 it can be computed.
-    exact = 1e-17 * gaussian_input(0.0, 1.0, "leaky_relu", slope=1 - 1e-3).deficit.item()
+    exact = 10.0 ** (3 - exponent) * gaussian_input(0.0, 1.0, "leaky_relu", slope=1 - 1e-3).deficit.item()
     if not abs(distance / exact - 1) < 1e-2:
         hint = "E_c = (1 - c) E is far below B_c, which is\nnearly 1. So 1 - r^2 is E_c^2."
         return report("relu-1d-digits", False, "", hint)

@@ -16,15 +16,15 @@ from affscore_book.symmetries.groups import Monomial
 from affscore_book.symmetries.layers import hidden_layers
 
 
-def check_function(function: Any) -> None:
-    """Does a function have every lambda, negative ones too, with phi(lambda) = abs(lambda)^3?"""
+def check_function(function: Any, degree: int = 3) -> None:
+    """Does a function have every lambda, negative ones too, with phi(lambda) = abs(lambda)^degree?"""
     finding = find_intertwiner(function)
     if finding.group is None:
         return report("symmetries-function", False, "", f"its group cannot be told: {finding.reason}")
     report(
         "symmetries-function",
-        finding.group == Monomial("positive", flip=1, degree=3),
-        "an even function, homogeneous of degree 3.",
+        finding.group == Monomial("positive", flip=1, degree=degree),
+        f"an even function, homogeneous of degree {degree}.",
         f"its group is '{finding.group.description}', with phi: {finding.group.phi_description}.",
     )
 

@@ -62,9 +62,9 @@ def check_copies(number: int, places: Any) -> None:
     report("theory-copies", here < 0.1 and (number == 1 or before >= 0.1), praise, hint)
 
 
-def layer_in_question() -> tuple[Any, Any]:
+def layer_in_question(seed: int = 7) -> tuple[Any, Any]:
     """Inputs and outputs, each of shape (64, 256), of a layer that is far from a score of 1."""
-    x = layer_inputs(64, 256, seed=7)
+    x = layer_inputs(64, 256, seed=seed)
     return x, np.maximum(x, 0) * np.linspace(0.1, 2, 256)
 
 

@@ -1,0 +1,5 @@
+import sys
+
+from affscore_book.course.verify import main
+
+sys.exit(main())

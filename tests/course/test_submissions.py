@@ -1,0 +1,112 @@
+"""What a submission answers: found by tag or title, whatever the student did to the cells around it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from affscore_book.course.submissions import (
+    Cell,
+    Chapter,
+    answers,
+    chapter_of,
+    name_of,
+    read_cells,
+    starter,
+)
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
+
+
+def markdown(source: str, *tags: str) -> Cell:
+    return Cell("markdown", source, tags)
+
+
+def code(source: str, *tags: str) -> Cell:
+    return Cell("code", source, tags)
+
+
+HALF = [markdown("### Exercise: Half\n\nHow?", "exercise:half"), code("my_x = 0\nexercises.check_half(my_x)")]
+TWICE = [markdown("### Exercise: Twice\n\nHow?", "exercise:twice"), code("my_x = 0\nexercises.check_twice(my_x)")]
+SOLUTION = [markdown("#### Solution", "solution:half"), code("exercises.check_half(2)", "solution:half")]
+NOTEBOOK = [markdown("# Title"), code("import math"), *HALF, *SOLUTION, *TWICE, markdown("## End"), code("1")]
+
+
+def written(path: Path, cells: list[Cell]) -> Path:
+    content = [{"cell_type": c.kind, "source": c.source, "metadata": {"tags": list(c.tags)}} for c in cells]
+    path.write_text(json.dumps({"cells": content}))
+    return path
+
+
+@pytest.fixture
+def chapter(tmp_path) -> Chapter:
+    return Chapter(written(tmp_path / "short.ipynb", NOTEBOOK))
+
+
+def test_a_chapter_has_its_own_code_and_its_starters_and_no_solution(chapter):
+    assert chapter.steps == [("", "import math"), ("half", HALF[1].source), ("twice", TWICE[1].source), ("", "1")]
+    assert chapter.labels == ["half", "twice"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_starter_of_the_book_asks_for_a_name_and_checks_it(path):
+    chapter = Chapter(path)
+    tags = {tag for cell in read_cells(path) for tag in cell.tags if tag.startswith("exercise:")}
+    assert {f"exercise:{label}" for label in chapter.labels} == tags
+    for label, source in chapter.steps:
+        if label:
+            parts = starter(source)
+            assert parts.names and all(name in parts.check for name in parts.names)
+            assert "my_" not in parts.setup
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda cell: cell,
+        lambda cell: cell._replace(tags=()),
+        lambda cell: cell._replace(source=cell.source.replace("Twice", "Two times")),
+    ],
+    ids=["tag and title", "title", "tag"],
+)
+def test_answers_are_found(chapter, change):
+    mine = [*HALF[:1], code("my_x = 1"), change(TWICE[0]), markdown("# My thoughts"), code("a = 2"), code("my_x = a")]
+    found = answers([NOTEBOOK[0], *mine, *NOTEBOOK[-2:]], chapter)
+    assert found == {"half": ["my_x = 1"], "twice": ["a = 2", "my_x = a"]}
+
+
+def test_solutions_that_are_handed_in_are_no_answers(chapter):
+    assert answers([*HALF[:1], *SOLUTION], chapter) == {"half": []}
+
+
+def test_the_chapter_is_the_one_with_most_of_the_exercises(chapter, tmp_path):
+    other = Chapter(written(tmp_path / "other.ipynb", [markdown("# Other"), *HALF]))
+    assert chapter_of(NOTEBOOK, [other, chapter]) is chapter
+    with pytest.raises(ValueError, match="no exercise of the book"):
+        chapter_of([markdown("# Half")], [chapter])
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [('student("Ada")  # your name', "Ada"), ("%matplotlib inline\nstudent( 'Zoë' )", "Zoë"), ("# student('no')", "")],
+)
+def test_the_name_is_read_and_not_run(source, name):
+    assert name_of([code(source), code("1")]) == name
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b'{"cells": 3}', b'{"cells": [{}]}', b'{"cells": ["a"]}',
+                                     b"[" * 100_000])  # fmt: skip
+def test_a_file_that_is_no_notebook_is_refused(content, tmp_path):
+    path = tmp_path / "a.ipynb"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"a\.ipynb is not a notebook"):
+        read_cells(path)
+
+
+def test_a_starter_comes_apart():
+    parts = starter("import numpy as np\nx, y = 1, 2\nmy_a, my_b = 0, 0\ndef my_f(x):\n    return x\n"
+                    "print(x)\nexercises.check_all(\n    my_a, my_b, my_f, x)\n")  # fmt: skip
+    assert parts.setup == "import numpy as np\nx, y = (1, 2)\nprint(x)"
+    assert parts.names == ("my_a", "my_b", "my_f")
+    assert parts.check == "exercises.check_all(my_a, my_b, my_f, x)"

@@ -1,0 +1,104 @@
+"""Submitted notebooks are judged one by one: right and wrong answers, broken files, and names."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import edition
+import pytest
+
+from affscore_book.course import verify as command
+from affscore_book.course.submissions import Chapter
+from affscore_book.course.verify import COLUMNS, grade, main, run_apart
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+CHAPTERS = [Chapter(path) for path in sorted(BOOK.glob("*.ipynb"))]
+LABELS = ["relu-1d-half", "relu-1d-step", "relu-1d-blame", "relu-1d-digits"]
+
+
+def handed_in(path: Path, answers: dict[str, str], name: str = "", without: str = "") -> Path:
+    """The student's notebook of a chapter with answers in place of starters, and without one exercise."""
+    notebook = edition.for_students(json.loads((BOOK / "relu_1d.ipynb").read_text(encoding="utf-8")))
+    cells, label = [], ""
+    for cell in notebook["cells"]:
+        label = next(iter(edition.tags_of(cell, "exercise")), label)
+        if cell["cell_type"] == "code" and label in answers:
+            cell = cell | {"source": answers[label]}
+        if cell["cell_type"] == "code" and cell.get("id") == "your-name":
+            cell = cell | {"source": "".join(cell["source"]).replace('""', f'"{name}"')}
+        cells += [cell] if label != without else []
+    path.write_text(json.dumps(notebook | {"cells": cells}), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory) -> list[dict[str, str]]:
+    """A notebook with a right answer without its check, a wrong one with its own check, a loop, and nothing."""
+    answers = {
+        "relu-1d-half": "from scipy.optimize import brentq\n"
+        "my_share = brentq(lambda p: p * (3 - 2 * p) ** 2 / (4 - 3 * p) - (1 - (1 - wanted) ** 2) ** 2, 0, 1)",
+        "relu-1d-step": "exercises.check_step = lambda score: print('Right')\n"
+        "my_score = 0\nexercises.check_step(my_score)",
+        "relu-1d-blame": "while True:\n    pass",
+    }  # fmt: skip
+    path = tmp_path_factory.mktemp("verify") / "ada.ipynb"
+    return grade(handed_in(path, answers, name="Ada", without="relu-1d-digits"), CHAPTERS, seconds=10)
+
+
+def test_right_wrong_stopped_and_missing_are_told_apart(rows):
+    assert [row["exercise"] for row in rows] == LABELS
+    assert [row["verdict"] for row in rows] == ["right", "wrong", "stopped", "missing"]
+    assert {(row["file"], row["student"], row["chapter"]) for row in rows} == {("ada.ipynb", "Ada", "relu_1d")}
+
+
+def test_an_answer_meets_copies_of_the_book_and_another_home(tmp_path, monkeypatch):
+    answer = """
+import os, shutil
+from pathlib import Path
+assert Path("data", "a.txt").exists()
+shutil.rmtree("data")
+Path("~", "left-behind").expanduser().touch()
+my_share = 0.3034703884"""
+    check = {"names": ["my_share"], "check": "exercises.check_half(my_share)"}
+    own = {"setup": "from affscore_book.relu_1d import exercises"}
+    plan = {"student": "", "seconds": 10, "steps": [own, own | check | {"label": "half", "answer": [answer]}]}
+    for name in ("affscore", "book/affscore_book"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).symlink_to(BOOK.parent / name)
+    (tmp_path / "book" / "data").mkdir()
+    (tmp_path / "book" / "data" / "a.txt").touch()
+    monkeypatch.setattr(command, "BOOK", tmp_path / "book")
+    assert run_apart(plan)["half"][0] == "right"
+    assert (tmp_path / "book" / "data" / "a.txt").exists()
+    assert not Path("~", "left-behind").expanduser().exists()
+
+
+def test_unchanged_starters_and_broken_files_are_not_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "run_apart", None)
+    handed_in(tmp_path / "b.ipynb", {})
+    (tmp_path / "c.ipynb").write_text("%PDF")
+    (tmp_path / "d.ipynb").write_text('{"cells": []}')
+    out = tmp_path / "out.csv"
+    assert main(["verify", str(tmp_path), str(tmp_path / "e.ipynb"), "--out", str(out)]) == 0
+    with out.open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert tuple(table[0]) == COLUMNS
+    assert [(row["file"][0], row["verdict"]) for row in table] == [
+        *[("b", "unchanged")] * 4, ("c", "unreadable"), ("d", "unreadable"), ("e", "unreadable")
+    ]  # fmt: skip
+
+
+def test_without_the_notebooks_of_the_book_it_says_what_it_needs(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(command, "BOOK", tmp_path)
+    with pytest.raises(SystemExit):
+        main(["verify", str(tmp_path), "--out", str(tmp_path / "out.csv")])
+    assert "a clone of the book" in capsys.readouterr().err
+
+
+def test_importing_it_imports_no_torch():
+    program = (
+        "import sys, affscore_book.course.verify, affscore_book.course.variants\nassert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
