@@ -1,0 +1,80 @@
+"""The best pair of layers, beside what the best pair is where there is nothing to find.
+
+Reference: Gröger, Wen, Brbić, "Revisiting the Platonic Representation Hypothesis: An Aristotelian View", ICML 2026,
+algorithm 2: one order of the images for all layers, and the maximum over all pairs of layers for each order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from affscore_book.kit.checking import whole
+from affscore_book.similarity.kernels import cka_map
+
+__all__ = ["BestPair", "best_pair"]
+
+
+class BestPair(NamedTuple):
+    """The largest CKA of any pair of layers, and its null.
+
+    Attributes
+    ----------
+    value
+        The largest of all pairs.
+    threshold
+        What the largest stays below in 95 % of random orders of the second network's images, the true one counted.
+    single
+        The same for one pair of layers, the median over all pairs: what a search does not take into account.
+    p_value
+        The part of the orders, the true one counted, whose largest is no smaller than ``value``.
+    """
+
+    value: float
+    threshold: float
+    single: float
+    p_value: float
+
+
+def best_pair(grams_x: Sequence[Any], grams_y: Sequence[Any], *, orders: int = 199, seed: int = 0) -> BestPair:
+    """The best pair of layers of two networks, calibrated for the search among all pairs.
+
+    Parameters
+    ----------
+    grams_x, grams_y
+        As in :func:`affscore_book.similarity.kernels.cka_map`: a Gram matrix (n, n) a layer, of the same samples.
+    orders, seed
+        How many random orders of the samples, and of their draw.
+
+    Raises
+    ------
+    ValueError
+        As :func:`~affscore_book.similarity.kernels.cka_map`, or if ``orders`` is below 19, which no 95 % can have.
+
+    >>> from affscore_book.similarity.kernels import gram
+    >>> features = torch.randn(2, 3, 30, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> x, y = ([gram(layer, "linear") for layer in network] for network in features)
+    >>> found = best_pair(x, y)
+    >>> found.value < found.threshold, found.single < found.threshold, best_pair(x, x).p_value
+    (True, True, 0.005)
+    """
+    whole("orders", orders, 19)
+    true = cka_map(grams_x, grams_y)
+    random = np.random.default_rng(seed)
+    maps = [true]
+    for _ in range(orders):
+        order = torch.from_numpy(random.permutation(len(grams_y[0])))
+        maps.append(cka_map(grams_x, [torch.as_tensor(k)[order][:, order] for k in grams_y]))
+    values = np.array(maps)
+    at = math.ceil(0.95 * (orders + 1)) - 1
+    largest = values.max(axis=(1, 2))
+    return BestPair(
+        float(largest[0]),
+        float(np.sort(largest)[at]),
+        float(np.median(np.sort(values, axis=0)[at])),
+        float((largest >= largest[0]).mean()),
+    )
