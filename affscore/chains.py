@@ -90,7 +90,12 @@ class Link:
 
     def __post_init__(self) -> None:
         self.depth: int = self.above.depth + 1 if self.above else 0
-        self.root: Link = self.above.root if self.above else self
+        self._root: Link | None = self.above.root if self.above else None  # a root that held itself would never go
+
+    @property
+    def root(self) -> Link:
+        """The first link of the chain."""
+        return self._root or self
 
     @property
     def core(self) -> Link:
@@ -317,20 +322,19 @@ def _named(start: Link, end: Link) -> tuple[str, bool] | None:
 
 def _computed(end: Link, start: Link) -> Tensor | None:
     """The end of a chain as a function of its start, on the grid; None where parameters of other shapes take part."""
-    known = {start: _GRID}
-
-    def value(link: Link) -> Tensor:
-        if link not in known:
-            args, kwargs = tree_map(lambda x: value(x).clone() if isinstance(x, Link) else x, link.args)
-            out = link.func.overloadpacket(*args, **kwargs)
-            known[link] = out[0] if isinstance(out, tuple) else out
-        return known[link]
-
     try:
-        values = value(end)
+        values = _value(end, {start: _GRID})
     except (RuntimeError, TypeError):
         return None
     return values if values.shape == _GRID.shape else None
+
+
+def _value(link: Link, known: dict[Link, Tensor]) -> Tensor:
+    if link not in known:
+        args, kwargs = tree_map(lambda x: _value(x, known).clone() if isinstance(x, Link) else x, link.args)
+        out = link.func.overloadpacket(*args, **kwargs)
+        known[link] = out[0] if isinstance(out, tuple) else out
+    return known[link]
 
 
 def _affinely_equal(values: Tensor, known: Tensor) -> bool:

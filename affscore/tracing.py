@@ -238,6 +238,10 @@ class _Watcher(TorchDispatchMode):
         if unknown := sorted(self.axes.keys() - names):
             raise ValueError(f"channel_axis names {unknown[0]!r}, which is no call of this network.")
 
+    def forget(self) -> None:
+        """Let go of what was kept. The chains hold this watcher's own method: their tensors would outlive the pass."""
+        del self.chains, self.channels
+
     def settle(self, found: Trace, name: str, ordinal: int, span: Span) -> None:
         """Add a call to the observations, or to the excluded ones with the reason."""
         start, end = (link.seen.get(span.end.shape) for link in (span.start, span.end))
@@ -354,9 +358,12 @@ def trace(
 
     handles = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]
     try:
-        with watcher:
-            yield result
+        try:
+            with watcher:
+                yield result
+        finally:
+            for handle in handles:
+                handle.remove()
+        watcher.result(result)
     finally:
-        for handle in handles:
-            handle.remove()
-    watcher.result(result)
+        watcher.forget()

@@ -1,6 +1,8 @@
 """Tracing changes nothing and misses nothing."""
 
-from contextlib import contextmanager
+import gc
+import weakref
+from contextlib import contextmanager, suppress
 
 import pytest
 import torch
@@ -350,3 +352,34 @@ def test_several_inputs_by_name_and_outputs_in_a_mapping():
     assert result["joint"][1] == "kept" and torch.equal(result["text"][0], text.tanh())
     assert [o.call.name for o in found.observations] == [":relu[0]", ":tanh[0]"]
     torch.testing.assert_close(found.observations[1].after, text.tanh())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_nothing_waits_for_the_garbage_collector(fails):
+    """What a pass kept goes with its result; a long run would fill the memory between two collections."""
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), Square(), nn.Linear(8, 8), nn.GELU())
+    kept = []
+
+    def keep(module, inputs, output):
+        kept.append(weakref.ref(output))
+        if fails and module is model[4]:
+            raise RuntimeError("stopped")
+
+    for module in model:
+        module.register_forward_hook(keep)
+    gc.collect()
+    gc.disable()
+    try:
+        with suppress(RuntimeError), torch.no_grad(), trace(model, batch=5) as found:
+            model(torch.randn(5, 4))
+        observed = [weakref.ref(each.before) for each in found.observations]
+        assert len(kept) == 5 and bool(observed) is not fails
+        del found
+        assert [ref() for ref in kept + observed] == [None] * len(kept + observed)
+    finally:
+        gc.enable()
+
+
+class Square(nn.Module):
+    def forward(self, x):
+        return x.relu() * x.relu()
