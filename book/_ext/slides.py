@@ -79,13 +79,13 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html":
         return
     book, target = Path(app.srcdir) / "book", Path(app.outdir) / "slides"
-    target.mkdir(exist_ok=True)
     template = (book / "slides" / "deck.html").read_text(encoding="utf-8")
     for path in sorted((book / "slides").glob("*.md")):
         try:
             page = deck(path.read_text(encoding="utf-8"), template, book)
         except (OSError, ValueError) as error:
             raise ExtensionError(f"{path.name}: {error}") from error
+        target.mkdir(exist_ok=True)
         (target / f"{path.stem}.html").write_text(page, encoding="utf-8")
 
 
