@@ -42,11 +42,12 @@ ANSWERS = {
 }  # fmt: skip
 
 
-def run(folder: Path, answers: dict[str, list[str]], check: str = "exercises.check_half(my_share)", own: str = OWN):
-    """(label, verdict, detail) of each line that the program writes."""
-    parts = starter(f"assert x == 3\nmy_share = 0.0\n{check}")._asdict()
-    steps = [{"setup": own}] + [{"label": label, "answer": answer} | parts for label, answer in answers.items()]
-    plan = {"student": "", "seconds": 8, "steps": steps}
+def run(folder: Path, *students: dict[str, list[str]], own: str = OWN) -> list[tuple]:
+    """(number, label, verdict, detail) of each line that the program writes, for the answers of students."""
+    parts = starter("assert x == 3\nmy_share = 0.0\nexercises.check_half(my_share)")._asdict()
+    labels = dict.fromkeys(label for answers in students for label in answers)
+    steps = [{"label": "", "setup": own}, *({"label": label} | parts for label in labels)]
+    plan = {"students": [("", answers) for answers in students], "seconds": 8, "steps": steps}
     done = subprocess.run(
         [sys.executable, "-m", rerun.__name__], input=json.dumps(plan), cwd=folder, capture_output=True, text=True,
         env=os.environ | {"PYTHONPATH": f"{BOOK.parent}:{BOOK}", "HOME": str(folder), "MPLBACKEND": "agg"}, check=True,
@@ -61,7 +62,7 @@ def verdicts(tmp_path_factory) -> dict[str, str]:
     (folder / "data" / "numbers.txt").write_text("12")
     found = run(folder, {label: answer for label, (answer, _) in ANSWERS.items()})
     assert (folder / "data" / "numbers.txt").read_text() == "12"
-    return {label: verdict for label, verdict, _ in found}
+    return {label: verdict for _, label, verdict, _ in found}
 
 
 @pytest.mark.parametrize("label", ANSWERS)
@@ -70,10 +71,13 @@ def test_the_verdict_on_an_answer(verdicts, label):
 
 
 def test_a_chapter_that_fails_says_so(tmp_path):
-    ((label, verdict, detail),) = run(tmp_path, {"half": [RIGHT]}, own="1 / 0")
-    assert (label, verdict) == ("", "error") and "ZeroDivisionError" in detail
+    ((number, label, verdict, detail),) = run(tmp_path, {"half": [RIGHT]}, own="1 / 0")
+    assert (number, label, verdict) == (-1, "", "error") and "ZeroDivisionError" in detail
 
 
-def test_the_detail_is_what_the_check_says(tmp_path):
-    ((_, _, detail),) = run(tmp_path, {"half": [WRONG]})
-    assert detail.startswith("Not yet: with this share the score is")
+def test_students_do_not_meet(tmp_path):
+    """One after the other, each without what the others made; the detail is what the check says."""
+    first, second, third = {"half": [RIGHT, "share = 0.3"]}, {"half": ["my_share = share"]}, {"half": [WRONG]}
+    found = run(tmp_path, first, second, third)
+    assert [(number, verdict) for number, _, verdict, _ in found] == [(0, "right"), (1, "error"), (2, "wrong")]
+    assert found[2][3].startswith("Not yet: with this share the score is")

@@ -11,7 +11,7 @@ import pytest
 
 from affscore_book.course import verify as command
 from affscore_book.course.submissions import Chapter
-from affscore_book.course.verify import COLUMNS, grade, main, run_apart
+from affscore_book.course.verify import Row, grade, main, run_apart
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 CHAPTERS = [Chapter(path) for path in sorted(BOOK.glob("*.ipynb"))]
@@ -34,23 +34,32 @@ def handed_in(path: Path, answers: dict[str, str], name: str = "", without: str 
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory) -> list[dict[str, str]]:
-    """A notebook with a right answer without its check, a wrong one with its own check, a loop, and nothing."""
-    answers = {
+def rows(tmp_path_factory) -> list[Row]:
+    """Ada: a right answer without its check, a wrong one with its own, a loop, and nothing. Bob ends what runs him."""
+    ada = {
         "relu-1d-half": "from scipy.optimize import brentq\n"
         "my_share = brentq(lambda p: p * (3 - 2 * p) ** 2 / (4 - 3 * p) - (1 - (1 - wanted) ** 2) ** 2, 0, 1)",
         "relu-1d-step": "exercises.check_step = lambda score: print('Right')\n"
         "my_score = 0\nexercises.check_step(my_score)",
         "relu-1d-blame": "while True:\n    pass",
     }  # fmt: skip
-    path = tmp_path_factory.mktemp("verify") / "ada.ipynb"
-    return grade(handed_in(path, answers, name="Ada", without="relu-1d-digits"), CHAPTERS, seconds=10)
+    bob = {
+        "relu-1d-half": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)",
+        "relu-1d-blame": "my_part = 0.92",
+    }
+    folder = tmp_path_factory.mktemp("verify")
+    paths = handed_in(folder / "ada.ipynb", ada, "Ada", without="relu-1d-digits"), handed_in(folder / "bob.ipynb", bob)
+    return list(grade(paths, CHAPTERS, seconds=10))
 
 
 def test_right_wrong_stopped_and_missing_are_told_apart(rows):
-    assert [row["exercise"] for row in rows] == LABELS
-    assert [row["verdict"] for row in rows] == ["right", "wrong", "stopped", "missing"]
-    assert {(row["file"], row["student"], row["chapter"]) for row in rows} == {("ada.ipynb", "Ada", "relu_1d")}
+    assert [row.exercise for row in rows] == LABELS * 2
+    assert [row.verdict for row in rows[:4]] == ["right", "wrong", "stopped", "missing"]
+    assert {row[:3] for row in rows[:4]} == {("ada.ipynb", "Ada", "relu_1d")}
+
+
+def test_an_answer_that_ends_the_run_costs_the_others_nothing(rows):
+    assert [row.verdict for row in rows[4:]] == ["error", "unchanged", "right", "unchanged"]
 
 
 def test_an_answer_meets_copies_of_the_book_and_another_home(tmp_path, monkeypatch):
@@ -62,15 +71,15 @@ shutil.rmtree("data")
 Path("~", "left-behind").expanduser().touch()
 my_share = 0.3034703884"""
     check = {"names": ["my_share"], "check": "exercises.check_half(my_share)"}
-    own = {"setup": "from affscore_book.relu_1d import exercises"}
-    plan = {"student": "", "seconds": 10, "steps": [own, own | check | {"label": "half", "answer": [answer]}]}
+    step = {"label": "half", "setup": "from affscore_book.relu_1d import exercises"} | check
     for name in ("affscore", "book/affscore_book"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).symlink_to(BOOK.parent / name)
     (tmp_path / "book" / "data").mkdir()
     (tmp_path / "book" / "data" / "a.txt").touch()
     monkeypatch.setattr(command, "BOOK", tmp_path / "book")
-    assert run_apart(plan)["half"][0] == "right"
+    found = run_apart({"seconds": 10, "steps": [step], "students": [("", {"half": [answer]})]})
+    assert found[0, "half"][0] == "right"
     assert (tmp_path / "book" / "data" / "a.txt").exists()
     assert not Path("~", "left-behind").expanduser().exists()
 
@@ -84,9 +93,9 @@ def test_unchanged_starters_and_broken_files_are_not_run(tmp_path, monkeypatch):
     assert main(["verify", str(tmp_path), str(tmp_path / "e.ipynb"), "--out", str(out)]) == 0
     with out.open(newline="") as file:
         table = list(csv.DictReader(file))
-    assert tuple(table[0]) == COLUMNS
+    assert tuple(table[0]) == Row._fields
     assert [(row["file"][0], row["verdict"]) for row in table] == [
-        *[("b", "unchanged")] * 4, ("c", "unreadable"), ("d", "unreadable"), ("e", "unreadable")
+        ("c", "unreadable"), ("d", "unreadable"), ("e", "unreadable"), *[("b", "unchanged")] * 4
     ]  # fmt: skip
 
 

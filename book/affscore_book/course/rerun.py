@@ -1,9 +1,9 @@
-"""The program that runs a chapter and a student's answers to its exercises; ``verify`` starts it for each notebook.
+"""The program that runs a chapter and students' answers to its exercises; ``verify`` starts it.
 
-It reads from standard input what to run and writes a line of JSON for each exercise: its label, a verdict, a detail.
-The chapter's own code runs here. Each answer runs in a process forked from here, in a folder of its own, and is killed
-when its time is over, so that no answer meets what another one broke. The check, and all that it is given but the
-answer, come from the book's notebook and not from the submission.
+It reads from standard input what to run and writes a line of JSON for each answer: whose it is, the exercise's label,
+a verdict, a detail. The chapter's own code runs here, once. Each answer runs in a process forked from here, in a folder
+of its own, and is killed when its time is over, so that no answer meets what another one broke. The check, and all that
+it is given but the answer, come from the book's notebook and not from the submission.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
@@ -42,20 +43,20 @@ def main() -> None:
     results = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     shell = _Shell.instance(config=Config({"HistoryManager": {"enabled": False}}))
-    student(plan["student"])
     checks.hint_after(0)
-    finished: list[str] = []
+    finished: dict[int, list[str]] = defaultdict(list)
     for step in plan["steps"]:
         if error := _error(shell, step["setup"]):
-            print(json.dumps(("", "error", f"the chapter's own code fails: {error}")), file=results, flush=True)
+            print(json.dumps((-1, "", "error", f"the chapter's own code fails: {error}")), file=results, flush=True)
             return
-        if step.get("answer"):
-            verdict, detail = _in_a_fork(partial(_judge, shell, step, []), plan["seconds"])
-            if verdict == "error" and finished:  # perhaps it needs what an earlier answer made
-                verdict, detail = _in_a_fork(partial(_judge, shell, step, finished), plan["seconds"])
-            print(json.dumps((step["label"], verdict, detail)), file=results, flush=True)
-            if verdict in ("right", "wrong"):
-                finished += step["answer"]
+        for number, (name, answers) in enumerate(plan["students"]):
+            if answer := answers.get(step["label"]):
+                judge = partial(_judge, shell, step, name, answer)
+                verdict, detail = _in_a_fork(judge, plan["seconds"])
+                if verdict == "error" and finished[number]:  # perhaps it needs what an earlier answer made
+                    verdict, detail = _in_a_fork(partial(judge, finished[number]), plan["seconds"])
+                print(json.dumps((number, step["label"], verdict, detail)), file=results, flush=True)
+                finished[number] += answer if verdict in ("right", "wrong") else []
 
 
 def _error(shell: InteractiveShell, code: str) -> str:
@@ -91,30 +92,34 @@ def _work(work: Callable[[], Verdict], folder: str, answer: Connection) -> None:
     answer.send(work())
 
 
-def _judge(shell: InteractiveShell, step: dict[str, Any], before: list[str]) -> Verdict:
-    """Run an answer, after the code ``before``, and the book's check of it."""
+def _judge(
+    shell: InteractiveShell, step: dict[str, Any], name: str, answer: list[str], before: Sequence[str] = ()
+) -> Verdict:
+    """Run a student's answer, after the code ``before``, and the book's check of it."""
+    student(name)
+    shell.run_cell(step["setup"], silent=True)  # again, with the student's numbers
     given = dict(shell.user_ns)
-    modules = {name: module for name, module in sys.modules.items() if name.startswith("affscore")}
-    contents = {name: dict(vars(module)) for name, module in modules.items()}
+    modules = {module: content for module, content in sys.modules.items() if module.startswith("affscore")}
+    contents = {module: dict(vars(content)) for module, content in modules.items()}
     for code in before:
         shell.run_cell(code, silent=True)
-    for name in step["names"]:
-        shell.user_ns.pop(name, None)
-    errors = [error for code in step["answer"] if (error := _error(shell, code))]
-    missing = [name for name in step["names"] if name not in shell.user_ns]
+    for wanted in step["names"]:
+        shell.user_ns.pop(wanted, None)
+    errors = [error for code in answer if (error := _error(shell, code))]
+    missing = [wanted for wanted in step["names"] if wanted not in shell.user_ns]
     if missing:
         return "error", (errors or [f"there is no {missing[0]}."])[0]
 
     # Whatever the answer did to the book's modules is undone before they check it.
     sys.modules.update(modules)
-    for name, module in modules.items():
-        vars(module).clear()
-        vars(module).update(contents[name])
+    for module, content in modules.items():
+        vars(content).clear()
+        vars(content).update(contents[module])
     checks.verdicts.clear()
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said):
-            exec(step["check"], given | {name: shell.user_ns[name] for name in step["names"]})
+            exec(step["check"], given | {wanted: shell.user_ns[wanted] for wanted in step["names"]})
     except Exception as error:
         return "error", f"{type(error).__name__}: {error}"
     right = bool(checks.verdicts) and all(checks.verdicts.values())

@@ -17,60 +17,82 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from affscore_book.course.submissions import Chapter, answers, chapter_of, name_of, read_cells, starter
+from affscore_book.course.submissions import Cell, Chapter, answers, chapter_of, name_of, read_cells, starter
 
-__all__ = ["grade", "run_apart"]
+__all__ = ["Row", "grade", "run_apart"]
 
 BOOK = Path(__file__).resolve().parents[2]
-COLUMNS = ("file", "student", "chapter", "exercise", "verdict", "detail")
 CHAPTER_SECONDS = 900
 
+Answers = dict[str, list[str]]
+Verdict = tuple[str, str]
 
-def grade(path: Path, chapters: Sequence[Chapter], seconds: float = 60) -> list[dict[str, str]]:
-    """The verdict on each exercise of a submitted notebook, as rows with the keys of ``COLUMNS``.
+
+class Row(NamedTuple):
+    """A row of the table."""
+
+    file: str
+    student: str
+    chapter: str
+    exercise: str
+    verdict: str
+    detail: str
+
+
+def grade(paths: Iterable[Path], chapters: Sequence[Chapter], seconds: float = 60) -> Iterator[Row]:
+    """The verdict on each exercise of submitted notebooks: one chapter after the other.
 
     A verdict is "right", "wrong", "error" (no answer came, or the check could not read it), "stopped" (an answer ran
     longer than ``seconds``), "unchanged" (the starter as it was handed out), "missing" (the exercise is not there) or
     "unreadable" (the file is no notebook, or none of the book's).
     """
-    row = dict.fromkeys(COLUMNS, "") | {"file": path.name}
-    try:
-        cells = read_cells(path)
-        chapter = chapter_of(cells, chapters)
-    except ValueError as error:
-        return [row | {"verdict": "unreadable", "detail": str(error)}]
-    given = answers(cells, chapter)
-    row |= {"student": name_of(cells), "chapter": chapter.name}
-    verdicts, steps = dict[str, tuple[str, str]](), list[dict[str, Any]]()
-    for label, code in chapter.steps:
-        if not label:
-            steps.append({"setup": code})
-            continue
-        parts = starter(code)
-        if label not in given:
-            verdicts[label] = "missing", ""
-        elif "\n".join(given[label]).split() == code.split():
-            verdicts[label] = "unchanged", ""
-        answer = [] if label in verdicts else given[label]
-        steps.append({"label": label, "answer": answer} | parts._asdict())
-    if len(verdicts) < len(chapter.labels):
-        found = run_apart({"student": row["student"], "seconds": seconds, "steps": steps})
-        failed = found.pop("", ("error", "the run ended before it."))
-        verdicts |= {label: found.get(label, failed) for label in chapter.labels if label not in verdicts}
-    return [
-        row | {"exercise": label, "verdict": verdicts[label][0], "detail": " ".join(verdicts[label][1].split())[:300]}
-        for label in chapter.labels
+    submitted: dict[Chapter, list[tuple[str, list[Cell]]]] = {}
+    for path in paths:
+        try:
+            cells = read_cells(path)
+            submitted.setdefault(chapter_of(cells, chapters), []).append((path.name, cells))
+        except ValueError as error:
+            yield Row(path.name, "", "", "", "unreadable", str(error))
+    for chapter, notebooks in submitted.items():
+        given = [(name_of(cells), answers(cells, chapter)) for _, cells in notebooks]
+        verdicts = judged(chapter, given, seconds)
+        for number, (file, _) in enumerate(notebooks):
+            for label in chapter.labels:
+                verdict, detail = verdicts[number, label]
+                yield Row(file, given[number][0], chapter.name, label, verdict, " ".join(detail.split())[:300])
+
+
+def judged(chapter: Chapter, given: Sequence[tuple[str, Answers]], seconds: float) -> dict[tuple[int, str], Verdict]:
+    """The verdicts on the answers (name, code by label) to one chapter, by number and label."""
+    verdicts: dict[tuple[int, str], Verdict] = {}
+    for number, (_, found) in enumerate(given):
+        for label, code in chapter.steps:
+            if label and label not in found:
+                verdicts[number, label] = "missing", ""
+            elif label and "\n".join(found[label]).split() == code.split():
+                verdicts[number, label] = "unchanged", ""
+    steps = [
+        {"label": label, "setup": code} | (starter(code)._asdict() if label else {}) for label, code in chapter.steps
     ]
+    # An answer may end the whole run, or break its folder. What comes after it is run again, without it.
+    while left := [(n, label) for label in chapter.labels for n in range(len(given)) if (n, label) not in verdicts]:
+        students = [(name, {label: found[label] for label in found if (number, label) in left})
+                    for number, (name, found) in enumerate(given)]  # fmt: skip
+        new = run_apart({"seconds": seconds, "steps": steps, "students": students})
+        if failed := new.pop((-1, ""), None):
+            new = dict.fromkeys(left, failed) | new
+        verdicts |= new or {left[0]: ("error", "the run ended with it.")}
+    return verdicts
 
 
-def run_apart(plan: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """Maps labels to (verdict, detail), from a process in a temporary copy of the book that is not left running."""
+def run_apart(plan: dict[str, Any]) -> dict[tuple[int, str], Verdict]:
+    """Verdicts by number and label, from a process in a temporary copy of the book that is not left running."""
     ignored = shutil.ignore_patterns("__pycache__", "*.ipynb", "_static", ".*")
-    answered = sum(bool(step.get("answer")) for step in plan["steps"])
+    limit = CHAPTER_SECONDS + 2 * plan["seconds"] * sum(len(answers) for _, answers in plan["students"])
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         for source in (BOOK.parent / "affscore", BOOK):
             shutil.copytree(source, Path(folder, source.name), ignore=ignored)
@@ -88,13 +110,14 @@ def run_apart(plan: dict[str, Any]) -> dict[str, tuple[str, str]]:
             start_new_session=True,
         )
         try:
-            text = process.communicate(json.dumps(plan), timeout=CHAPTER_SECONDS + answered * plan["seconds"])[0]
+            text = process.communicate(json.dumps(plan), timeout=limit)[0]
         except subprocess.TimeoutExpired:
             _end(process.pid)
             text = process.communicate()[0]
         finally:
             _end(process.pid)
-    return {label: (verdict, detail) for label, verdict, detail in map(json.loads, text.splitlines())}
+    lines = map(json.loads, text.splitlines())
+    return {(number, label): (verdict, detail) for number, label, verdict, detail in lines}
 
 
 def _end(group: int) -> None:
@@ -122,11 +145,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not chapters:
         top.error(f"{BOOK} has no notebooks; verify works in a clone of the book, not in an installed package.")
     with options.out.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-        table = csv.DictWriter(file, COLUMNS)
-        table.writeheader()
-        for path in _notebooks(options.notebooks):
-            rows = grade(path, chapters, options.seconds)
-            table.writerows(rows)
+        table = csv.writer(file)
+        table.writerow(Row._fields)
+        for row in grade(_notebooks(options.notebooks), chapters, options.seconds):
+            table.writerow(row)
             file.flush()
-            print(f"{path}: {sum(row['verdict'] == 'right' for row in rows)} of {len(rows)} right")
+            print(*row[:5], sep="  ")
     return 0
