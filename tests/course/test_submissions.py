@@ -104,6 +104,12 @@ def test_a_file_that_is_no_notebook_is_refused(content, tmp_path):
         read_cells(path)
 
 
+def test_half_a_character_is_replaced(tmp_path):
+    path = tmp_path / "a.ipynb"
+    written(path, [code('student("\ud83d")')])
+    assert name_of(read_cells(path)) == "?"
+
+
 def test_a_starter_comes_apart():
     parts = starter("import numpy as np\nx, y = 1, 2\nmy_a, my_b = 0, 0\ndef my_f(x):\n    return x\n"
                     "print(x)\nexercises.check_all(\n    my_a, my_b, my_f, x)\n")  # fmt: skip

@@ -37,7 +37,11 @@ def read_cells(path: Path) -> list[Cell]:
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         return [
-            Cell(cell["cell_type"], "".join(cell["source"]), tuple(cell.get("metadata", {}).get("tags", ())))
+            Cell(
+                cell["cell_type"],
+                "".join(cell["source"]).encode(errors="replace").decode(),  # half a character is no text
+                tuple(map(str, cell.get("metadata", {}).get("tags", ()))),
+            )
             for cell in cells
         ]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

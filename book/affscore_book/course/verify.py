@@ -54,9 +54,9 @@ def grade(paths: Iterable[Path], chapters: Sequence[Chapter], seconds: float = 6
     for path in paths:
         try:
             cells = read_cells(path)
-            submitted.setdefault(chapter_of(cells, chapters), []).append((path.name, cells))
+            submitted.setdefault(chapter_of(cells, chapters), []).append((str(path), cells))
         except ValueError as error:
-            yield Row(path.name, "", "", "", "unreadable", str(error))
+            yield Row(str(path), "", "", "", "unreadable", str(error))
     for chapter, notebooks in submitted.items():
         given = [(name_of(cells), answers(cells, chapter)) for _, cells in notebooks]
         verdicts = judged(chapter, given, seconds)
@@ -71,7 +71,7 @@ def judged(chapter: Chapter, given: Sequence[tuple[str, Answers]], seconds: floa
     verdicts: dict[tuple[int, str], Verdict] = {}
     for number, (_, found) in enumerate(given):
         for label, code in chapter.steps:
-            if label and label not in found:
+            if label and not found.get(label):
                 verdicts[number, label] = "missing", ""
             elif label and "\n".join(found[label]).split() == code.split():
                 verdicts[number, label] = "unchanged", ""
@@ -92,7 +92,7 @@ def judged(chapter: Chapter, given: Sequence[tuple[str, Answers]], seconds: floa
 def run_apart(plan: dict[str, Any]) -> dict[tuple[int, str], Verdict]:
     """Verdicts by number and label, from a process in a temporary copy of the book that is not left running."""
     ignored = shutil.ignore_patterns("__pycache__", "*.ipynb", "_static", ".*")
-    limit = CHAPTER_SECONDS + 2 * plan["seconds"] * sum(len(answers) for _, answers in plan["students"])
+    limit = CHAPTER_SECONDS + 2 * plan["seconds"] * sum(len(given) for _, given in plan["students"])
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         for source in (BOOK.parent / "affscore", BOOK):
             shutil.copytree(source, Path(folder, source.name), ignore=ignored)
