@@ -29,6 +29,8 @@ from sphinx.application import Sphinx
 RATING = re.compile(r"\*(?P<level>\w+), importance (?P<importance>\d) of 5, (?P<minutes>\d+) minutes\.\*")
 PREREQUISITES = re.compile(r"^\*\*Prerequisites:\*\*(.*?)(?=^\*\*Run time|\Z)", re.DOTALL | re.MULTILINE)
 PAGE = re.compile(r"/book/(\w+)\.html")
+#: Marks an exercise whose numbers change with the student's name.
+OWN_NUMBERS = " ◆"
 #: A sentence with one of these says that a chapter helps, or that what is needed of it is repeated.
 SOFT = re.compile(r"\b(helps?|example|trust|repeated|last section)\b")
 
@@ -39,9 +41,10 @@ class Exercise:
     title: str
     importance: int
     minutes: int
+    own_numbers: bool
 
     def __str__(self) -> str:
-        return f"{{ref}}`{self.title} <{self.label}>` ({self.minutes})"
+        return f"{{ref}}`{self.title} <{self.label}>` ({self.minutes}{OWN_NUMBERS * self.own_numbers})"
 
 
 @dataclass
@@ -67,11 +70,12 @@ class Chapter:
     def exercises(self) -> dict[str, Exercise]:
         """By label."""
         found = {}
-        for cell in self.cells:
+        for cell, answer in pairwise(self.cells):
             kind, label = kind_and_label(cell)
             text = "".join(cell["source"]).strip()
             if kind == "exercise" and (match := EXERCISE.fullmatch(text)) and (rating := RATING.search(text)):
-                found[label] = Exercise(label, match["title"], int(rating["importance"]), int(rating["minutes"]))
+                own = "= variant(" in "".join(answer["source"])
+                found[label] = Exercise(label, match["title"], int(rating["importance"]), int(rating["minutes"]), own)
         return found
 
     def core(self) -> list[Exercise]:

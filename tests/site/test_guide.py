@@ -17,20 +17,25 @@ def exercise(label: str, importance: int, minutes: int) -> dict:
 
 def chapter(*cells: dict, prerequisites: str = "none.") -> guide.Chapter:
     head = f"# One: two\n\n**Prerequisites:** {prerequisites}\n\n**Run time:** soon."
-    return guide.Chapter("one", [markdown(head), *cells])
+    return guide.Chapter("one", [markdown(head), *cells, markdown("The code of this chapter.")])
 
 
 def test_sections_share_out_the_cells():
     one = chapter(markdown("## First\na\n## Second\nb"), exercise("half", 3, 5))
     assert list(one.sections) == ["", "First", "Second"]
     assert ["".join(cell["source"]) for cell in one.sections["First"]] == ["a\n"]
-    assert [cell["metadata"].get("tags") for cell in one.sections["Second"]] == [None, ["exercise:half"]]
+    assert [cell["metadata"].get("tags") for cell in one.sections["Second"]] == [None, ["exercise:half"], None]
 
 
 def test_core_exercises_are_those_than_which_none_is_more_important():
     one = chapter(exercise("a", 3, 5), exercise("b", 4, 6), exercise("c", 4, 7))
     assert [each.label for each in one.core()] == ["b", "c"]
     assert chapter().core() == []
+
+
+def test_exercises_with_numbers_of_their_own_are_marked():
+    cells = [exercise("a", 3, 5), markdown("seed = variant('seed', 0, [1])"), exercise("b", 3, 5), markdown("seed = 0")]
+    assert [guide.OWN_NUMBERS in str(each) for each in chapter(*cells).exercises.values()] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -92,3 +97,10 @@ def test_the_page_has_every_chapter_in_its_map_and_every_exercise_in_its_table(s
         assert len(each.exercises) >= 4 and all(
             table.count(f'href="{name}.html#{label}"') == 1 for label in each.exercises
         )
+
+
+def test_questions_for_discussion_are_of_chapters():
+    text = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
+    boxes = re.findall(r"^```\{admonition\} (.+)\n:class: dropdown\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert len(boxes) > 10 and {title for title, _ in boxes} <= {each.short_title for each in CHAPTERS.values()}
+    assert all(2 <= len(re.findall(r"^\*\*", box, re.MULTILINE)) <= 3 for _, box in boxes)
