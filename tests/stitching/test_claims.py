@@ -35,7 +35,7 @@ def planted(kind, layers, stitch, points, fit="closed form", spread=0.0, **more)
 
 
 def study(*parts, scores=None):
-    kinds = ("myrtle", "resnet20", "plain20")
+    kinds = ("myrtle", "resnet20", "plain20", "resnet20_without_last_relu")
     settings = {
         "dataset": "none",
         "residual_layers": ["relu", "block2.relu1", "block2.relu2", "block5.relu1"],
@@ -202,6 +202,17 @@ def test_merging_is_judged_by_what_each_group_saves(holds):
     linear = dict.fromkeys(ALIGNMENTS, 0.0 if holds else 3.0)
     found = verdicts(claims.merging(averages(relu, linear, 20.0 if holds else 1.0)))
     assert found == ["held" if holds else "failed"] * 6
+
+
+@pytest.mark.parametrize(("points", "expected"), [((30, 2), ["agrees"] * 2), ((4, 9), ["disagrees"] * 2)])
+def test_a_permutation_costs_more_where_no_relu_follows(points, expected):
+    parts = []
+    for kind, extra in zip(("resnet20_without_last_relu", "resnet20"), points, strict=True):
+        for stitch, cost in (("full", 3.0), ("g_relu", 3.0 + extra)):
+            parts.append(
+                planted(kind, RESNET, stitch, lambda layer, cost=cost: cost * (not inside_block(layer)), spread=0.1)
+            )
+    assert verdicts(claims.without_relu(study(*parts))) == expected
 
 
 @pytest.fixture(scope="module")

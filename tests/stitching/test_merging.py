@@ -9,7 +9,17 @@ import torch
 from scripts import load_script
 
 from affscore_book.kit.networks import mlp
-from affscore_book.stitching.merging import ALIGNMENTS, Dense, aligned, aligning, averaged, dense, repaired
+from affscore_book.stitching.merging import (
+    ALIGNMENTS,
+    Dense,
+    aligned,
+    aligning,
+    average_table,
+    averaged,
+    dense,
+    load_averages,
+    repaired,
+)
 from affscore_book.symmetries.groups import GeneralLinear, Monomial
 
 SCRIPT = Path(__file__).parents[2] / "book" / "data" / "stitching" / "merge.py"
@@ -126,3 +136,15 @@ def test_the_script_runs_and_goes_on(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     load_script(SCRIPT).main()
     assert capsys.readouterr().out.startswith("slope 0.5") and "0.5" in json.loads(out.read_text())["slopes"]
+
+
+def test_the_stored_averages_are_read_as_they_are():
+    found = load_averages(SCRIPT.with_suffix(".json"))
+    stored = json.loads(SCRIPT.with_suffix(".json").read_text())["slopes"]["1"]
+    pair, accuracy = stored["pairs"][3], stored["accuracy"]
+    one, other = pair["one"], pair["other"]
+    mean = (accuracy[one] + accuracy[other]) / 2
+    assert found.lost["linear"]["orthogonal"][one, other] == pytest.approx(100 * (mean - pair["orthogonal"]["merged"]))
+    assert found.moved["linear"]["nothing"][one, other] == 0
+    rows = {(row["activation"], row["before the average"]): row for row in average_table(found).rows()}
+    assert float(rows["ReLU", "nothing"]["lost"]) > 10 * float(rows["ReLU", "permutation"]["lost"])

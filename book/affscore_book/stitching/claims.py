@@ -31,6 +31,7 @@ __all__ = [
     "ranking",
     "search",
     "shortcut_share",
+    "without_relu",
 ]
 
 INF = math.inf
@@ -182,6 +183,23 @@ def blocks_more(study: StitchingStudy) -> list[Claim]:
               needs="trained ResNet18s of full width, on CIFAR-10"),
         Claim("vision transformer: G_ReLU is costly", "Symmetries, Figure 12", "large", None, None,
               needs="trained compact convolutional transformers"),
+    ]  # fmt: skip
+
+
+def without_relu(study: StitchingStudy) -> list[Claim]:
+    """Figure 12, of vision transformers, where blocks do not end in an activation: there nothing singles out the
+    channels, so a permutation should cost more beyond the full stitch than where a ReLU follows the addition."""
+    outside = [name for name in _parts(study)[1] if name != "relu"]
+
+    def gaps(kind: str) -> np.ndarray:
+        return (study.tables(kind, outside, "g_relu") - study.tables(kind, outside, "full")).mean(0)
+
+    without, between = gaps("resnet20_without_last_relu"), gaps("resnet20")
+    found = over_pairs(without - between)
+    return [
+        _claim("no ReLU after additions: G_ReLU beyond the full stitch, points", "Symmetries, Figure 12", "large",
+               over_pairs(without), (10.0, INF)),
+        _claim("the same, less that with ReLU", "Symmetries, Figure 12", "above 0", found, MORE),
     ]  # fmt: skip
 
 

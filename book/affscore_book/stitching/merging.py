@@ -20,12 +20,14 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
+from affscore.suite.tables import Table
 from affscore_book.kit.checking import one_of
 from affscore_book.kit.stored import read_results
 from affscore_book.symmetries.norms import fold_norm
 
 __all__ = [
-    "ALIGNMENTS", "Averages", "Dense", "aligned", "aligning", "averaged", "dense", "load_averages", "repaired",
+    "ALIGNMENTS", "Averages", "Dense", "aligned", "aligning", "average_table", "averaged", "dense", "load_averages",
+    "repaired",
 ]  # fmt: skip
 
 #: What may be done to one network before the average, from nothing to everything.
@@ -203,6 +205,20 @@ class Averages(NamedTuple):
     repaired: dict[str, dict[str, np.ndarray]]
     moved: dict[str, dict[str, np.ndarray]]
     untrained: dict[str, dict[str, np.ndarray]]
+
+
+def average_table(found: Averages) -> Table:
+    """Mean points lost, by activation and alignment: by the average, by it with statistics set anew, by the second
+    network alone, and by the average with an untrained one."""
+    columns = {"lost": found.lost, "statistics anew": found.repaired, "the second alone": found.moved,
+               "one untrained": found.untrained}  # fmt: skip
+    rows = [
+        {"activation": name, "before the average": kind}
+        | {label: f"{round(float(np.nanmean(part[name][kind])), 1) + 0.0:.1f}" for label, part in columns.items()}
+        for name in found.lost
+        for kind in found.lost[name]
+    ]
+    return Table.from_rows(rows)
 
 
 def load_averages(path: str | os.PathLike[str]) -> Averages:

@@ -319,6 +319,8 @@ def tasks(study: Study, all_pairs: bool) -> Iterator[tuple[str, Callable[[], lis
         yield task("learned", learned, pair, SETTINGS["residual_layers"], residual_kinds["learned"])
     for slope in SLOPES:
         yield task("closed", closed, pairs(f"resnet20_slope{slope:g}", [(0, 1)])[0], ["g_relu"])
+    for pair in pairs("resnet20_without_last_relu", CYCLE):
+        yield task("closed", closed, pair, residual_kinds["closed"])
     for part, function in (("alpha", alphas), ("lasso", lasso)):
         for pair in pairs("myrtle", CYCLE):
             yield task(part, function, pair)
