@@ -101,6 +101,6 @@ def test_the_page_has_every_chapter_in_its_map_and_every_exercise_in_its_table(s
 
 def test_questions_for_discussion_are_of_chapters():
     text = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
-    boxes = re.findall(r"^```\{admonition\} (.+)\n:class: dropdown\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    boxes = re.findall(r"^```\{admonition\} ([^\n]+)\n:class: dropdown\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert len(boxes) > 10 and {title for title, _ in boxes} <= {each.short_title for each in CHAPTERS.values()}
     assert all(2 <= len(re.findall(r"^\*\*", box, re.MULTILINE)) <= 3 for _, box in boxes)
