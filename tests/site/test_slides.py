@@ -40,6 +40,7 @@ def test_a_deck_has_slides_notes_and_formulas(tmp_path):
 @pytest.mark.parametrize("deck", DECKS)
 def test_every_link_and_file_of_a_deck_is_there(site, deck):
     page = (site / "slides" / f"{deck}.html").read_text(encoding="utf-8")
+    assert f'href="../slides/{deck}.html"' in (site / "book" / "teaching.html").read_text(encoding="utf-8")
     links = [link for link in re.findall(r'(?:href|src)="([^"]+)"', page) if not link.startswith("data:")]
     assert len(links) > 4 and page.count("<figure>") > 5 and 'alt=""' not in page
     for link in links:
