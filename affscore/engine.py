@@ -63,7 +63,7 @@ def signature(
     provenance
         Facts to store with the result, such as the names of weights and data.
     **settings
-        Those of :class:`affscore.engine.Settings`: ``pool``, ``covariance``, ``companions``, ``micro_batch``,
+        Those of :class:`affscore.settings.Settings`: ``pool``, ``covariance``, ``companions``, ``micro_batch``,
         ``precision``, ``channels_last``, ``scoring``, ``channel_axis``.
 
     Returns

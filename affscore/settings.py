@@ -22,6 +22,8 @@ SCORINGS = ("host", "device")
 class Settings:
     """How a network is measured.
 
+    The book's chapter ``imagenet_signatures`` shows what hangs on it.
+
     Attributes
     ----------
     pool
