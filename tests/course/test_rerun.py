@@ -14,11 +14,12 @@ from affscore_book.course.submissions import starter
 BOOK = Path(__file__).resolve().parents[2] / "book"
 OWN = "from affscore_book.relu_1d import exercises\nx = 3"
 RIGHT, WRONG = "my_share = 0.3034703884", "my_share = 0.5"
+PASS = "from affscore_book.kit.checks import report\ndef passing(*given):\n    report('half', True, '', '')"
 # What a student may hand in, and the verdict on it.
 ANSWERS = {
     "right": ([RIGHT], "right"),
     "in steps": (["share = 3.034703884", "my_share = share / 10"], "right"),
-    "magic": ([f"%matplotlib inline\n!true\n{RIGHT}"], "right"),
+    "magic": ([f"%time\n!true\n{RIGHT}"], "right"),
     "wrong": ([WRONG], "wrong"),
     "nonsense": (["my_share = 'a third'"], "error"),
     "an error after the answer": ([RIGHT, "1 / 0"], "right"),
@@ -33,51 +34,52 @@ ANSWERS = {
     "files are deleted": ([f"import shutil\nshutil.rmtree('data')\n{RIGHT}"], "right"),
     "files are there again": ([f"open('data/numbers.txt', 'r+').write('7')\n{RIGHT}"], "right"),
     "no file was changed": ([f"assert open('data/numbers.txt').read() == '12'\n{RIGHT}"], "right"),
-    "another check": ([f"{WRONG}\nexercises.check_half = lambda share: print('Right: yes.')"], "wrong"),
-    "another name for it": ([f"{WRONG}\nclass exercises:\n    check_half = print"], "wrong"),
-    "another report": ([f"{WRONG}\nexercises.report = lambda *a: print('Right: yes.')"], "wrong"),
+    "another check": ([f"{WRONG}\n{PASS}\nexercises.check_half = passing"], "wrong"),
+    "no check": ([f"{RIGHT}\nexercises.check_half = None"], "right"),
+    "another name for it": ([f"{WRONG}\n{PASS}\nclass exercises:\n    check_half = passing"], "wrong"),
+    "no name for it": ([f"{RIGHT}\ndel exercises"], "right"),
+    "another report": ([f"{WRONG}\n{PASS}\nexercises.report = passing"], "wrong"),
     "another module": ([f"{WRONG}\nimport sys\nsys.modules['affscore_book.kit.checks'] = None"], "wrong"),
     "another verdict": ([f"{WRONG}\nfrom affscore_book.kit.checks import verdicts\nverdicts['a'] = True"], "wrong"),
     "another x": ([f"{RIGHT}\nx = 4"], "right"),
 }  # fmt: skip
 
 
-def run(folder: Path, *students: dict[str, list[str]], own: str = OWN) -> list[tuple]:
-    """(number, label, verdict, detail) of each line that the program writes, for the answers of students."""
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory) -> dict[tuple[int, str], tuple[str, str]]:
+    """(verdict, detail) by number and label of what the program writes for three students; then the chapter fails."""
+    folder = tmp_path_factory.mktemp("rerun")
+    (folder / "data").mkdir()
+    (folder / "data" / "numbers.txt").write_text("12")
     parts = starter("assert x == 3\nmy_share = 0.0\nexercises.check_half(my_share)")._asdict()
-    labels = dict.fromkeys(label for answers in students for label in answers)
-    steps = [{"label": "", "setup": own}, *({"label": label} | parts for label in labels)]
-    plan = {"students": [("", answers) for answers in students], "seconds": 8, "steps": steps}
+    first = {label: answer for label, (answer, _) in ANSWERS.items()}
+    students = [("", first), ("", {"what an earlier answer made": ["my_share = share / 10"]}), ("", {"wrong": [WRONG]})]
+    own, end = ({"label": "", "setup": code} for code in (f"%matplotlib inline\n{OWN}", "1 / 0"))
+    plan = {"students": students, "seconds": 12, "steps": [own, *({"label": label} | parts for label in ANSWERS), end]}
     done = subprocess.run(
         [sys.executable, "-m", rerun.__name__], input=json.dumps(plan), cwd=folder, capture_output=True, text=True,
         env=os.environ | {"PYTHONPATH": f"{BOOK.parent}:{BOOK}", "HOME": str(folder), "MPLBACKEND": "agg"}, check=True,
     )  # fmt: skip
-    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
-
-
-@pytest.fixture(scope="module")
-def verdicts(tmp_path_factory) -> dict[str, str]:
-    folder = tmp_path_factory.mktemp("rerun")
-    (folder / "data").mkdir()
-    (folder / "data" / "numbers.txt").write_text("12")
-    found = run(folder, {label: answer for label, (answer, _) in ANSWERS.items()})
     assert (folder / "data" / "numbers.txt").read_text() == "12"
-    return {label: verdict for _, label, verdict, _ in found}
+    return {
+        (number, label): (verdict, detail)
+        for number, label, verdict, detail in map(json.loads, done.stdout.splitlines())
+    }
 
 
 @pytest.mark.parametrize("label", ANSWERS)
-def test_the_verdict_on_an_answer(verdicts, label):
-    assert verdicts[label] == ANSWERS[label][1]
+def test_the_verdict_on_an_answer(lines, label):
+    assert lines[0, label][0] == ANSWERS[label][1]
 
 
-def test_a_chapter_that_fails_says_so(tmp_path):
-    ((number, label, verdict, detail),) = run(tmp_path, {"half": [RIGHT]}, own="1 / 0")
-    assert (number, label, verdict) == (-1, "", "error") and "ZeroDivisionError" in detail
+def test_a_student_has_nothing_of_another(lines):
+    assert lines[1, "what an earlier answer made"][0] == "error"
 
 
-def test_students_do_not_meet(tmp_path):
-    """One after the other, each without what the others made; the detail is what the check says."""
-    first, second, third = {"half": [RIGHT, "share = 0.3"]}, {"half": ["my_share = share"]}, {"half": [WRONG]}
-    found = run(tmp_path, first, second, third)
-    assert [(number, verdict) for number, _, verdict, _ in found] == [(0, "right"), (1, "error"), (2, "wrong")]
-    assert found[2][3].startswith("Not yet: with this share the score is")
+def test_the_detail_is_what_the_check_says(lines):
+    assert lines[2, "wrong"][1].startswith("Not yet: with this share the score is")
+
+
+def test_a_chapter_that_fails_says_so(lines):
+    verdict, detail = lines[-1, ""]
+    assert verdict == "error" and "ZeroDivisionError" in detail
