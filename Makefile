@@ -7,6 +7,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 SITE := _build/html
+PDF ?= _build/book.pdf
 # Two test processes: the tests of one file, and the cells of one notebook, stay in order in one of them.
 PYTEST_FLAGS ?= -n 2 --dist loadscope
 
@@ -15,10 +16,11 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help env book student solutions lab lint test gpu execute lock set-repository clean
+.PHONY: help env book pdf student solutions lab lint test gpu execute lock set-repository clean
 
 help:
 	@echo "make book             install what building needs (pages.lock), build the pages from the stored outputs"
+	@echo "make pdf              the book as one PDF, _build/book.pdf (OF=_build/student/docs PDF=student.pdf for an edition)"
 	@echo "make student          the book without its solutions, as a folder to push (URL=https://github.com/OWNER/NAME)"
 	@echo "make solutions        the book with its solutions, in the same form"
 	@echo "make env              install everything: the exact versions of requirements.lock, in .venv"
@@ -59,6 +61,14 @@ $(VENV)/.installed: pyproject.toml $(VENV)/.locked
 book: $(VENV)/.pages
 	$(BIN)/jupyter-book build . --all -W --keep-going
 	@echo "Open the book: file://$(CURDIR)/$(SITE)/index.html"
+
+# Printed by Chromium; with OF=FOLDER not the book, but the pages that lie there.
+pdf: $(VENV)/.pdf $(if $(OF),,book)
+	PYTHONPATH=book $(BIN)/python -m affscore_book.course.pdf $(or $(OF),$(SITE)) $(PDF)
+
+$(VENV)/.pdf: requirements.lock $(VENV)/.pages
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock playwright pypdf
+	@touch $@
 
 # Editions for a course: a folder to push as a repository of its own, with its pages in docs/.
 student solutions: $(VENV)/.pages

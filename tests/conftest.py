@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,15 +19,10 @@ import pytest
 import torch
 from built_site import SITE
 
+from affscore_book.course.pdf import find_chromium
 from affscore_book.kit.checks import hint_after
 
 NO_BROWSER = "no Chromium or Chrome was found"
-
-
-def find_chromium() -> str | None:
-    """Path of a Chromium or Chrome on this machine; AFFSCORE_CHROMIUM names one explicitly."""
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-    return os.environ.get("AFFSCORE_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
 
 # ------------------------------------------------------------------------------------------ what did not run

@@ -22,4 +22,5 @@ def setup(app: Sphinx) -> dict:
     # Late, so that every other extension has added its scripts by then.
     app.connect("html-page-context", drop_thebe, priority=900)
     app.add_css_file("affscore_book.css")
+    app.add_css_file("print.css", media="print")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

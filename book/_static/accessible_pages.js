@@ -5,6 +5,17 @@ const stops = new ResizeObserver((entries) => {
     else target.removeAttribute("tabindex");
   }
 });
+// Paper is white, also for who reads by night.
+const root = document.documentElement;
+let theme;
+addEventListener("beforeprint", () => {
+  theme = root.dataset.theme;
+  root.dataset.theme = "light";
+});
+addEventListener("afterprint", () => {
+  root.dataset.theme = theme;
+});
+
 addEventListener("load", async () => {
   await window.MathJax?.startup?.promise;
   for (const box of document.querySelectorAll("pre, div.math mjx-container")) stops.observe(box);

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.browser
 AXE = Path(__file__).resolve().parents[2] / ".ci" / "node_modules" / "axe-core" / "axe.min.js"
 NAMES = {
     "intro",
+    "api",
     "teaching",
     "first_signature",
     "theory",
@@ -172,3 +173,18 @@ def test_nothing_moves_for_who_asks_for_no_motion(tab):
         assert tab.evaluate(MOVING) != [], "the check can fail"
     finally:
         tab.emulate_media(reduced_motion="reduce")
+
+
+# ------------------------------------------------------------------------------------------------------- paper
+
+
+def test_a_dark_page_is_printed_light_and_stays_dark(tab):
+    visit(tab, "search.html")
+    tab.evaluate(
+        """() => {
+            document.documentElement.dataset.theme = "dark";
+            addEventListener("beforeprint", () => { window.printed = document.documentElement.dataset.theme; });
+        }"""
+    )
+    tab.pdf()
+    assert tab.evaluate("[window.printed, document.documentElement.dataset.theme]") == ["light", "dark"]
