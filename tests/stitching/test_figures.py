@@ -8,7 +8,7 @@ import pytest
 
 from affscore_book.kit.statistics import over_pairs
 from affscore_book.stitching import figures
-from affscore_book.stitching.controls import load_controls
+from affscore_book.stitching.controls import FIRST_HALVES, Controls
 from affscore_book.stitching.merging import ALIGNMENTS, load_averages
 from affscore_book.stitching.stitched import inside_block
 from affscore_book.stitching.study import load_stitching
@@ -53,7 +53,9 @@ def test_the_bridge_tells_the_insides_of_blocks_apart(study):
 
 
 def test_controls_are_means_over_second_halves():
-    found = load_controls(DATA / "control.json")
+    random = np.random.default_rng(0)
+    tables = {kind: random.uniform(0, 80, (4, 4)) for kind in FIRST_HALVES}
+    found = Controls([f"relu{i}" for i in range(1, 5)], tables, tables, tables, tables)
     figures.plot_controls(found)
     shown = lines(plt.gca())
     for lost in found.lost.values():
