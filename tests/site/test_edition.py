@@ -109,7 +109,9 @@ def test_no_word_of_the_solutions_alone_can_be_searched(student):
     solutions = "\n".join(
         "".join(cell["source"]) for path in NOTEBOOKS for cell in cells_of(path) if edition.tags_of(cell, "solution")
     )
-    sources = [*student.glob("book/*.*"), *student.glob("book/data/claims/*.json")]
+    sources = [
+        path for glob in ("book/*.*", "book/data/claims/*.json", "affscore/**/*.py") for path in student.glob(glob)
+    ]
     betraying = words(solutions).difference(*(words(path.read_text(encoding="utf-8")) for path in sources))
     book, ours = (
         js_index.loads((folder / "searchindex.js").read_text(encoding="utf-8"))["terms"].keys()
