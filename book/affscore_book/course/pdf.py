@@ -194,7 +194,7 @@ def print_pdf(site: Path, document: str) -> bytes:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": TEXT_WIDTH, "height": 1000})
-        page.set_default_timeout(300_000)
+        page.set_default_timeout(0)  # a busy machine takes minutes
         page.emulate_media(media="print", color_scheme="light")
         page.route(ORIGIN + "**", answer)
         page.goto(ORIGIN + "book/pdf.html", wait_until="load")
