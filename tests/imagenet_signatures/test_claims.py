@@ -13,6 +13,7 @@ from made_signatures import made
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures import claims as module
 from affscore_book.imagenet_signatures.claims import (
+    landmark_claims,
     measure_claims,
     own_claims,
     pool_claims,
@@ -20,7 +21,6 @@ from affscore_book.imagenet_signatures.claims import (
     skip_claims,
     stability_claims,
     start_claims,
-    untrained_claims,
 )
 from affscore_book.imagenet_signatures.finding import before_training
 from affscore_book.kit.statistics import Interval
@@ -92,16 +92,16 @@ def test_deeper_resnets_have_to_come_closer_to_1():
         for i, name in enumerate(names):
             signature = networks[name]
             rows[name] = dataclasses.replace(signature, scores=signature.scores * 0 + 0.5 + step * i)
-        return next(claim for claim in untrained_claims(networks | rows) if "depth" in claim.what)
+        return next(claim for claim in landmark_claims(networks | rows) if "depth" in claim.what)
 
-    assert row(0.1).verdict == "there before training" and row(-0.1).verdict == "not there before training"
+    assert row(0.1).verdict == "agrees" and row(-0.1).verdict == "disagrees"
     few = {name: each for name, each in networks.items() if name not in names[:3]}
-    assert next(claim for claim in untrained_claims(few) if "depth" in claim.what).verdict == "not run here"
+    assert next(claim for claim in landmark_claims(few) if "depth" in claim.what).verdict == "not run here"
 
 
 def test_every_row_says_that_its_rule_came_after_a_look():
     networks = before_training(FOLDER)
-    rows = [*untrained_claims(networks), *start_claims(networks["vgg16"]), *stability_claims(FOLDER)]
+    rows = [*landmark_claims(networks), *start_claims(networks["vgg16"]), *stability_claims(FOLDER)]
     rows += [*own_claims(FOLDER, networks), *pool_claims({"spatial": networks})]
     assert all(claim.seen for claim in rows)
 
@@ -127,13 +127,3 @@ def test_rank_intervals_shrink_and_stay_inside():
     few, many = rank_interval(0.6, 7), rank_interval(0.6, 70)
     assert -1 < few.low < many.low < 0.6 < many.high < few.high < 1
     assert math.isclose(math.atanh(few.high) - math.atanh(0.6), 1.96 * math.sqrt(1.06 / 4), rel_tol=1e-3)
-
-
-def test_claims_about_networks_at_hand_take_their_kind():
-    """With random weights a row never says that the paper agrees or disagrees."""
-    networks = before_training(FOLDER)
-    for kind, words in {"untrained": "before training", "source": "agrees"}.items():
-        found = untrained_claims(networks, kind)
-        assert {claim.kind for claim in found} == {kind}
-        assert all(claim.verdict.endswith((words, "undecided", "disagrees"[:9] if kind == "source" else words))
-                   for claim in found)  # fmt: skip

@@ -8,7 +8,13 @@ import torch
 from scripts import load_script
 
 from affscore_book.kit.training import Images, image_data
-from affscore_book.stitching.controls import FIRST_HALVES, bottom_network, noise_features, quarter_turns, shares
+from affscore_book.stitching.controls import (
+    FIRST_HALVES,
+    bottom_network,
+    explained_both_ways,
+    noise_features,
+    quarter_turns,
+)
 
 SCRIPT = Path(__file__).parents[2] / "book" / "data" / "stitching" / "control.py"
 
@@ -39,10 +45,10 @@ def test_noise_knows_the_class_in_clusters_and_not_without(seed):
 def test_shares_go_one_way_where_one_side_knows_less():
     x = torch.rand(200, 6, 3, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     y = x[:, :2] + x[:, 2:4]
-    forwards, backwards = shares(x[:100], y[:100], x[100:], y[100:])
+    forwards, backwards = explained_both_ways(x[:100], y[:100], x[100:], y[100:])
     assert forwards == pytest.approx(1) and backwards < 0.6
     unrelated = torch.rand(x.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    assert max(shares(x[:100], unrelated[:100], x[100:], unrelated[100:])) < 0.05
+    assert max(explained_both_ways(x[:100], unrelated[:100], x[100:], unrelated[100:])) < 0.05
 
 
 def test_an_unknown_control_is_refused():

@@ -22,7 +22,7 @@ def test_a_wrong_group_is_seen(monkeypatch):
 
 
 def test_measures_are_judged_as_a_closed_form_says():
-    rows = {row.what: row for row in statements.measure_claims()}
+    rows = {row.what: row for row in statements.similarity_claims()}
     shifts = "ignores shifts too, of 10 draws"
     assert rows[f"Procrustes as printed: {shifts}"].ours == 0 and rows[f"Procrustes centred: {shifts}"].ours == 10
     # In three dimensions exp(-|x - y|_p) is positive definite for p up to 2, and for no larger p.
@@ -34,7 +34,7 @@ def test_a_measure_that_sees_everything_keeps_nothing(monkeypatch):
     monkeypatch.setattr(
         statements, "MEASURES", dict.fromkeys(statements.MEASURES, lambda x, y: float(torch.sum(x * y)))
     )
-    assert [row.ours for row in statements.measure_claims()[:5]] == [0] * 5
+    assert [row.ours for row in statements.similarity_claims()[:5]] == [0] * 5
 
 
 @pytest.mark.parametrize("row", statements.size_claims(), ids=lambda row: row.what)

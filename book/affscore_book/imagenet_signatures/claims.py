@@ -36,8 +36,8 @@ from affscore_book.kit.claims import Claim as AnyClaim
 from affscore_book.kit.statistics import Interval, over_pairs
 
 __all__ = [
-    "measure_claims", "own_claims", "pool_claims", "skip_claims", "stability_claims", "start_claims",
-    "untrained_claims",
+    "landmark_claims", "measure_claims", "own_claims", "pool_claims", "skip_claims", "stability_claims",
+    "start_claims",
 ]  # fmt: skip
 
 #: A claim whose rule was set after a look at the numbers.
@@ -171,8 +171,8 @@ def rank_interval(correlation: float, count: int, level: float = 0.95) -> Interv
     return Interval(correlation, math.tanh(z - half), math.tanh(z + half))
 
 
-def untrained_claims(networks: Mapping[str, Signature], kind: str = "untrained") -> list[AnyClaim]:
-    """The paper's sentences about its trained networks, asked of the networks at hand; ``kind`` as for Claim."""
+def landmark_claims(networks: Mapping[str, Signature]) -> list[AnyClaim]:
+    """The paper's sentences about its trained networks, asked of as many of those as are at hand."""
     spread = dict(zip(networks, statistics(dict(networks))["spread"], strict=True))
     low = max(spread[name] for name in networks if name.startswith(("alexnet", "vgg")))
     years = history(dict(networks))
@@ -190,7 +190,7 @@ def untrained_claims(networks: Mapping[str, Signature], kind: str = "untrained")
             for name in sorted(resnets, key=_depth)
         ]
         depth = Claim(nearer, "CVPR 2025, Figure 15", "approaches 1 for deeper networks",
-                      stats.spearmanr(np.arange(len(ends)), ends).statistic, (0.9, math.inf), kind=kind)  # fmt: skip
+                      stats.spearmanr(np.arange(len(ends)), ends).statistic, (0.9, math.inf))  # fmt: skip
     else:
         depth = Claim(nearer, "CVPR 2025, Figure 15", "approaches 1 for deeper networks", None, None,
                       needs="three ResNets or more")  # fmt: skip
@@ -199,10 +199,10 @@ def untrained_claims(networks: Mapping[str, Signature], kind: str = "untrained")
     row = counted(correlations, strongest, UNTRAINED).row("families")
     return [
         Claim("largest spread of AlexNet, VGG less the median spread", "CVPR 2025, section 4", "below 0",
-              low - float(np.median(list(spread.values()))), (-math.inf, 0), kind=kind),
+              low - float(np.median(list(spread.values()))), (-math.inf, 0)),
         Claim("rank correlation of year and median score, families to 2019", "CVPR 2025, Figure 5 A", "rising",
-              rising.mean, (0, math.inf), interval=rising[1:], kind=kind),
+              rising.mean, (0, math.inf), interval=rising[1:]),
         depth,
         Claim(f"strongest mean correlation ({strongest})", "CVPR 2025, Table 2", "-0.44 (norm)", row["mean"],
-              (-STRONG, STRONG), interval=(row["low"], row["high"]), kind=kind),
+              (-STRONG, STRONG), interval=(row["low"], row["high"])),
     ]  # fmt: skip

@@ -20,7 +20,13 @@ from affscore_book.kit.training import ImageData, Images, fit
 from affscore_book.stitching.moments import Moments, explained, least_squares
 
 __all__ = [
-    "FIRST_HALVES", "Controls", "bottom_network", "load_controls", "noise_features", "quarter_turns", "shares",
+    "FIRST_HALVES",
+    "Controls",
+    "bottom_network",
+    "explained_both_ways",
+    "load_controls",
+    "noise_features",
+    "quarter_turns",
 ]  # fmt: skip
 
 #: Where the features come from that are stitched into a trained network, most alike first.
@@ -31,7 +37,7 @@ class Controls(NamedTuple):
     """The stored controls: by the first half, arrays (layers, second halves).
 
     ``lost`` is in points of the second network's accuracy, by a stitch learned from the closed form; ``closed`` by the
-    closed form itself. ``forwards`` and ``backwards`` are those of :func:`shares`.
+    closed form itself. ``forwards`` and ``backwards`` are those of :func:`explained_both_ways`.
     """
 
     layers: list[str]
@@ -124,13 +130,13 @@ def noise_features(labels: Tensor, shape: tuple[int, ...], seed: int, *, draw: i
     return noise.relu()
 
 
-def shares(x: Tensor, y: Tensor, x_new: Tensor, y_new: Tensor) -> tuple[float, float]:
+def explained_both_ways(x: Tensor, y: Tensor, x_new: Tensor, y_new: Tensor) -> tuple[float, float]:
     """Forwards and backwards: the shares of variance that linear stitches explain, of y from x and of x from y.
 
     All (n, channels, H, W); fitted on the first pair, counted on the second. 1 is all; below 0 is worse than the mean.
 
     >>> x = torch.rand(50, 4, 2, 2, generator=torch.Generator().manual_seed(0))
-    >>> forwards, backwards = shares(x, x[:, :2], x, x[:, :2])
+    >>> forwards, backwards = explained_both_ways(x, x[:, :2], x, x[:, :2])
     >>> round(forwards, 6), backwards < 0.9
     (1.0, True)
     """

@@ -19,7 +19,7 @@ from affscore_book.similarity.procrustes import procrustes
 from affscore_book.symmetries.lemmas import aligned_draws, ignored_draws, least_eigenvalue, slope_gap, unit_values
 from affscore_book.symmetries.table import defect, intertwiner
 
-__all__ = ["lemma_table", "measure_claims", "size_claims"]
+__all__ = ["lemma_table", "similarity_claims", "size_claims"]
 
 DRAWS = (10, 10)
 P_NORMS = (1.5, 3, 4, 8)
@@ -60,7 +60,7 @@ def lemma_table() -> Table:
     return Table.from_rows(rows, notes=[f"sigma(I) is singular for: {', '.join(singular)}."])
 
 
-def measure_claims() -> list[Claim]:
+def similarity_claims() -> list[Claim]:
     """Lemma 5.1, definitions 5.2 and 5.3, remarks 5.5 and E.6: measures that a layer's symmetries should not change."""
     generator = torch.Generator().manual_seed(0)
     independent = torch.randn(10, 2, 50, 4, generator=generator, dtype=torch.float64)

@@ -23,7 +23,7 @@ from torch import Tensor
 from affscore_book.kit.networks import activation_layers, load_network
 from affscore_book.kit.stored import open_results, rounded, store_results
 from affscore_book.kit.training import ImageData, image_data
-from affscore_book.stitching.controls import FIRST_HALVES, bottom_network, noise_features, shares
+from affscore_book.stitching.controls import FIRST_HALVES, bottom_network, explained_both_ways, noise_features
 from affscore_book.stitching.learning import accuracy_of, learn, reestimate
 from affscore_book.stitching.maps import stitch_layer
 from affscore_book.stitching.moments import Moments
@@ -80,7 +80,7 @@ def measure(seed: int, data: ImageData) -> list[dict[str, Any]]:
                 for name, one in ready.items():
                     right[name] += accuracy_of(one, State(arrived), part.labels) * len(part.labels)
             new, new_own = (torch.cat(parts) for parts in zip(*kept, strict=True))
-            forwards, backwards = shares(value, own, new, new_own)
+            forwards, backwards = explained_both_ways(value, own, new, new_own)
             records.append(
                 {"top": seed, "first": kind, "layer": layer, "accuracy": about["accuracy"]}
                 | {name: round(count) / len(tests.labels) for name, count in right.items()}
