@@ -203,7 +203,7 @@ def test_page_fits_a_phone_and_large_letters(chromium, server, page):
 SMALL_TEXT = """figure => [...figure.querySelectorAll("svg text")].filter(text => {
   const svg = text.ownerSVGElement;
   const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-  return text.textContent && parseFloat(getComputedStyle(text).fontSize) * scale < 10;
+  return scale && text.textContent && parseFloat(getComputedStyle(text).fontSize) * scale < 10;
 }).map(text => text.textContent)"""
 
 

@@ -81,7 +81,7 @@ function render({ model, el }) {
   return figure.onDraw(() => {
     const state = Object.fromEntries(figure.traits.map((trait) => [trait, model.get(trait)]));
     const { score } = evaluate(state);
-    const shown = Number.isNaN(score) ? "is not defined" : format(score, 2);
+    const shown = Number.isNaN(score) ? "is not defined" : format(score, 3);
     const headline = `Rank correlation with the year ${shown}, to 2019`;
     if (!networks.length) return { score, headline, text: "There is no network to show." };
     const values = networks.map((network) => network.values[state.view][state.statistic]);

@@ -270,7 +270,7 @@ def _places(networks: Sequence[Mapping[str, Any]]) -> list[float]:
 
 
 def _correlation(value: float) -> str:
-    shown = "is not defined" if math.isnan(value) else f"{value:.2f}".replace("-", "\u2212")
+    shown = "is not defined" if math.isnan(value) else f"{value:.3f}".replace("-", "\u2212")
     return f"Rank correlation with the year {shown}, to 2019"
 
 
