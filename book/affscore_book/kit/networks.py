@@ -33,7 +33,9 @@ def _convolution(inputs: int, outputs: int, stride: int, norm: bool) -> list[nn.
     return [layer, nn.BatchNorm2d(outputs)] if norm else [layer]
 
 
-def myrtle(width: int = 64, *, channels: int = 3, slope: float = 0.0, norm: bool = True) -> nn.Sequential:
+def myrtle(
+    width: int = 64, *, channels: int = 3, slope: float = 0.0, norm: bool = True, constant: bool = False
+) -> nn.Sequential:
     """The Myrtle CNN: four 3 x 3 convolutions of width, 2, 4 and 8 times width, then one linear layer.
 
     Parameters
@@ -46,6 +48,8 @@ def myrtle(width: int = 64, *, channels: int = 3, slope: float = 0.0, norm: bool
         Negative slope of the activations: 0 is ReLU, 1 the identity.
     norm
         Batch norm after every convolution; without it the convolutions have biases.
+    constant
+        All four convolutions have ``width`` output channels, as in the paper's appendix D.8.
 
     Returns
     -------
@@ -62,7 +66,8 @@ def myrtle(width: int = 64, *, channels: int = 3, slope: float = 0.0, norm: bool
     """
     layers: OrderedDict[str, nn.Module] = OrderedDict()
     inputs = channels
-    for i, outputs in enumerate((width, 2 * width, 4 * width, 8 * width), start=1):
+    for i in range(1, 5):
+        outputs = width if constant else width * 2 ** (i - 1)
         for name, module in zip(("conv", "norm"), _convolution(inputs, outputs, 1, norm), strict=False):
             layers[f"{name}{i}"] = module
         layers[f"relu{i}"] = _activation(slope)
