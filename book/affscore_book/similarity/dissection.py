@@ -32,7 +32,7 @@ from torch.nn import functional
 from affscore_book.kit.checking import between, one_of, square_matrix
 from affscore_book.similarity.concepts import Concepts
 
-__all__ = ["Dissection", "Rotation", "dissect", "rotation_curve"]
+__all__ = ["Dissection", "Rotation", "dissect", "dissect_rotated", "rotation_curve"]
 
 
 class Rotation:
@@ -196,6 +196,24 @@ def _sized(maps: Tensor, size: torch.Size) -> Tensor:
     return functional.interpolate(maps, size=size, mode="bilinear", align_corners=False)
 
 
+def dissect_rotated(
+    features: Tensor, concepts: Concepts, rotation: Rotation, alpha: float, **options: Any
+) -> Dissection:
+    """:func:`dissect` of the units of ``rotation.power(alpha)`` times the channels, with its ``options``.
+
+    >>> from affscore_book.similarity.concepts import generated_concepts
+    >>> concepts = generated_concepts(50)
+    >>> quarter = Rotation([[0.0, -1.0], [1.0, 0.0]])
+    >>> maps = concepts.masks[:, [2, 9]].float()                                 # (50, 2, 32, 32)
+    >>> dissect_rotated(maps, concepts, quarter, 0.0, quantile=0.2).labels
+    ['blue', 'diagonals']
+    >>> dissect_rotated(maps, concepts, quarter, -1.0, quantile=0.2).labels[0]   # the first is the second now
+    'diagonals'
+    """
+    q = torch.from_numpy(rotation.power(alpha)).to(features)
+    return dissect(torch.einsum("ij,njhw->nihw", q, features), concepts, **options)
+
+
 def rotation_curve(
     features: Tensor,
     concepts: Concepts,
@@ -235,7 +253,5 @@ def rotation_curve(
             if alpha == 0 and draw:  # the basis of single units is the same in every draw
                 result[draw, at] = result[0, at]
                 continue
-            q = torch.from_numpy(rotation.power(alpha)).to(features)
-            turned = torch.einsum("ij,njhw->nihw", q, features)
-            result[draw, at] = dissect(turned, concepts, **options).fraction
+            result[draw, at] = dissect_rotated(features, concepts, rotation, alpha, **options).fraction
     return result

@@ -86,7 +86,7 @@ class SimilarityStudy:
         return {
             (name, at): {**curve, "fraction": np.array(curve["fraction"]), "chance": np.array(curve["chance"])}
             for name, sets in stored.items()
-            if name == prefix or (name.removeprefix(prefix).lstrip("_").isdigit() and name.startswith(prefix))
+            if _is_of(name, prefix)
             for layers in sets.values()
             for at, curve in layers.items()
             if layer in at
@@ -108,6 +108,38 @@ class SimilarityStudy:
         """:meth:`curves` in the basis of single units minus at alpha = 1, (networks,)."""
         curves = self.curves(prefix, layer=layer, top_of=top_of)
         return curves[:, 0] - curves[:, -1]
+
+    def inside_rises(self, prefix: str, *, top_of: str = "map") -> np.ndarray:
+        """The first convolution of a block: interpretable fraction at alpha = 1 minus at 0, as :meth:`drops`."""
+        stored = [layers for name, layers in self._content["inside"][top_of].items() if _is_of(name, prefix)]
+        ends = np.array([[np.mean(fraction, axis=0) for fraction in layers.values()] for layers in stored])
+        return (ends[:, :, 1] - ends[:, :, 0]).mean(1)
+
+    def categories(self, prefix: str, *, top_of: str = "map") -> dict[str, np.ndarray]:
+        """Interpretable units by the category of their best concept, as shares of all, at alpha = 0, 1/2 and 1.
+
+        Category -> (networks, alphas), means over layers; one rotation.
+        """
+        stored = [layers for name, layers in self._content["units"][top_of].items() if _is_of(name, prefix)]
+        names = dict.fromkeys(
+            name for layers in stored for steps in layers.values() for step in steps for name in step["shares"]
+        )
+        return {
+            name: np.array([
+                np.mean([[step["shares"].get(name, 0.0) for step in steps] for steps in layers.values()], axis=0)
+                for layers in stored
+            ])
+            for name in names
+        }  # fmt: skip
+
+    def best_units(self, name: str, layer: str, *, top_of: str = "map") -> list[list[tuple[int, str, float]]]:
+        """The two best units of a layer of one network at alpha = 0, 1/2 and 1: number, concept and IoU of each."""
+        return [[tuple(unit) for unit in step["best"]] for step in self._content["units"][top_of][name][layer]]
+
+
+def _is_of(name: str, prefix: str) -> bool:
+    """Whether a network's name is the prefix, or the prefix and a seed."""
+    return name == prefix or (name.startswith(prefix) and name.removeprefix(prefix).lstrip("_").isdigit())
 
 
 def load_similarity(path: str | os.PathLike[str]) -> SimilarityStudy:

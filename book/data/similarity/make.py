@@ -1,21 +1,25 @@
 """The stored results of the chapter on similarity and dissection: writes study.json beside this file.
 
-    OMP_NUM_THREADS=1 python book/data/similarity/make.py
+    OMP_NUM_THREADS=1 python book/data/similarity/make.py            # goes on where it stopped
+    python book/data/similarity/make.py --smoke --out FOLDER/study.json
 
-*   ``procrustes``: Table 2 and Figure 9, for all pairs of networks of a kind, every layer, three measures, each with
-    the mean over random orders of the images.
-*   ``cka``: Figures 2 and 5, the maps between all layers, for three kernels (Laplace's for the Myrtle CNN only), and
-    the same maps for a random order of the images of the second network.
+*   ``procrustes``: Tables 2 and 4 and Figure 9, for all pairs of networks of a kind, every layer, up to three
+    measures, each with the mean over random orders of the images.
+*   ``cka``: Figures 2, 5 and 16, the maps between all layers, for up to three kernels (Laplace's for the Myrtle CNN
+    only), and the same maps for a random order of the images of the second network.
 *   ``dissection``: Figure 3, the fraction of interpretable units under rotations Q^alpha, and ``dissection_pixels``,
     the same with thresholds of the interpolated maps (see ``dissect``).
+*   ``units``: Figures 18 and 20 to 25, for both thresholds: the categories of interpretable units and the best units.
+*   ``inside``: Figure 19, for both thresholds: the fraction in the first convolutions of blocks, at alpha = 0 and 1.
 
-The networks are those of ``networks.py``, the images the first ones of Fashion-MNIST's test set. About twenty
-minutes on one core. The file is written after every step; a run that was stopped goes on, and networks that were
-trained later are taken up by the next run.
+The networks are those of ``networks.py``, the images the first ones of Fashion-MNIST's test set. About half an hour
+on one core. The file is written after every step; a run that was stopped goes on, and networks that were trained
+later are taken up by the next run.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import time
 from collections.abc import Callable
@@ -31,17 +35,25 @@ from affscore_book.kit.networks import activation_layers, load_network
 from affscore_book.kit.stored import open_results, store_results
 from affscore_book.kit.training import image_data
 from affscore_book.similarity.concepts import Concepts, generated_concepts, labelled_concepts
-from affscore_book.similarity.dissection import rotation_curve
+from affscore_book.similarity.dissection import Rotation, dissect_rotated, rotation_curve
 from affscore_book.similarity.kernels import cka_map, gram
 from affscore_book.similarity.procrustes import procrustes
 
-FILE = Path(__file__).with_name("study.json")
-FOLDER = FILE.parents[1] / "networks"
+FOLDER = Path(__file__).parent
+NETWORKS = FOLDER.parent / "networks"
 SETTINGS: dict[str, Any] = {
     "data": "fashion-mnist, first images of the test set",
-    "kinds": {"myrtle": ["linear", "max", "laplace"], "resnet20": ["linear", "max"]},
+    "kinds": {
+        "myrtle": ["linear", "max", "laplace"],
+        "resnet20": ["linear", "max"],
+        "myrtle_constant_width": ["linear", "max"],
+    },
     "seeds": 4,
-    "measures": {"myrtle": ["relu", "orthogonal", "relu_uncentred"], "resnet20": ["relu", "orthogonal"]},
+    "measures": {
+        "myrtle": ["relu", "orthogonal", "relu_uncentred"],
+        "resnet20": ["relu", "orthogonal"],
+        "myrtle_constant_width": ["relu", "orthogonal"],
+    },
     # The time of a kernel grows with the square of the images; Laplace's takes most.
     "images": {"procrustes": 1000, "linear": 1000, "max": 1000, "laplace": 500},
     "null": 2,
@@ -50,8 +62,30 @@ SETTINGS: dict[str, Any] = {
         "alphas": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0],
         "draws": 3,
         "images": 1000,
+        "kinds": ["resnet20", "resnet20_without_last_relu"],
         "residual": ["block3.relu2", "block6.relu2", "block9.relu2"],
+        "inside": ["block3.a.0", "block6.a.0", "block9.a.0"],
+        "shown": [0.0, 0.5, 1.0],
         "lite": {"side": 64, "blocks": [1, 3, 5], "images": 200},
+    },
+}
+SMOKE: dict[str, Any] = {
+    "data": "smoke",
+    "kinds": {"myrtle": ["linear"]},
+    "seeds": 2,
+    "measures": {"myrtle": ["relu"]},
+    "images": {"procrustes": 20, "linear": 20},
+    "null": 1,
+    "dissection": {
+        "top_of": ["map", "pixels"],
+        "alphas": [0.0, 1.0],
+        "draws": 1,
+        "images": 50,
+        "kinds": ["resnet20"],
+        "residual": ["block9.relu2"],
+        "inside": ["block9.a.0"],
+        "shown": [0.0, 1.0],
+        "lite": {"side": 64, "blocks": [], "images": 1},
     },
 }
 MEASURES: dict[str, dict[str, Any]] = {
@@ -60,23 +94,25 @@ MEASURES: dict[str, dict[str, Any]] = {
     "orthogonal": {"group": "orthogonal"},
 }
 GARMENTS = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
+PART = {"map": "dissection", "pixels": "dissection_pixels"}
+Save = Callable[[], None]
 
 
 def rounded(values: Any) -> Any:
     return np.round(np.asarray(values, dtype=np.float64), 5).tolist()
 
 
-def similarities(result: dict[str, Any], save: Callable[[], None]) -> None:
+def similarities(result: dict[str, Any], save: Save) -> None:
     """Procrustes and CKA between trained networks."""
-    data = image_data("fashion-mnist")
+    data, settings = image_data("fashion-mnist"), result["settings"]
 
     def first(what: str) -> torch.Tensor:
-        return data.standardise(data.test.images[: SETTINGS["images"][what]])
+        return data.standardise(data.test.images[: settings["images"][what]])
 
     some = first("procrustes")
-    for kind, kernels in SETTINGS["kinds"].items():
-        seeds = [seed for seed in range(SETTINGS["seeds"]) if (FOLDER / f"{kind}_{seed}.safetensors").exists()]
-        networks = [load_network(FOLDER / f"{kind}_{seed}.safetensors")[0] for seed in seeds]
+    for kind, kernels in settings["kinds"].items():
+        seeds = [seed for seed in range(settings["seeds"]) if (NETWORKS / f"{kind}_{seed}.safetensors").exists()]
+        networks = [load_network(NETWORKS / f"{kind}_{seed}.safetensors")[0] for seed in seeds]
         layers = activation_layers(networks[0])
         result["layers"][kind] = layers
         pairs = {f"{a}-{b}": (seeds.index(a), seeds.index(b)) for a, b in itertools.combinations(seeds, 2)}
@@ -87,8 +123,8 @@ def similarities(result: dict[str, Any], save: Callable[[], None]) -> None:
                 for pair in missing:
                     a, b = (outputs[index] for index in pairs[pair])
                     found = {
-                        name: procrustes(a, b, null=SETTINGS["null"], **MEASURES[name])
-                        for name in SETTINGS["measures"][kind]
+                        name: procrustes(a, b, null=settings["null"], **MEASURES[name])
+                        for name in settings["measures"][kind]
                     }
                     done[pair] = {name: rounded([each.value, each.null_mean]) for name, each in found.items()}
                     done[pair]["dead"] = [len(found["relu"].dead_x), len(found["relu"].dead_y)]
@@ -111,61 +147,107 @@ def similarities(result: dict[str, Any], save: Callable[[], None]) -> None:
             save()
 
 
-def dissections(result: dict[str, Any], save: Callable[[], None], top_of: str) -> None:
-    """Fractions of interpretable units over alpha, and what is left for the masks of other images."""
-    settings = SETTINGS["dissection"]
-    stored = result["dissection" if top_of == "map" else "dissection_pixels"]
-
-    def measure(name: str, layer: str, features: torch.Tensor, concepts: Concepts, of: str) -> None:
-        alphas, draws = settings["alphas"], settings["draws"]
-        chance = rotation_curve(features, concepts, (0.0, 1.0), draws=1, shuffled=True, top_of=top_of)
-        stored.setdefault(name, {}).setdefault(of, {})[layer] = {
-            "units": features.shape[1],
-            "fraction": rounded(rotation_curve(features, concepts, alphas, draws=draws, top_of=top_of)),
-            "chance": rounded(chance),
-        }
-        save()
-
-    data = image_data("fashion-mnist")
+def residual_networks(result: dict[str, Any], save: Save) -> None:
+    """The parts of dissection for the ResNet20s, network by network."""
+    settings, data = result["settings"]["dissection"], image_data("fashion-mnist")
     n = settings["images"]
     garments = labelled_concepts(data.test.images[:n], data.test.labels[:n], GARMENTS)
-    for kind, seeds in (("resnet20", 4), ("resnet20_without_last_relu", 2)):
-        for name in (f"{kind}_{seed}" for seed in range(seeds)):
-            missing = [layer for layer in settings["residual"] if layer not in stored.get(name, {}).get("garments", {})]
-            if missing and (FOLDER / f"{name}.safetensors").exists():
-                network, _ = load_network(FOLDER / f"{name}.safetensors")
-                features = layer_outputs(network, missing, data.standardise(garments.images))
-                for layer in missing:
-                    measure(name, layer, features[layer], garments, "garments")
-    name, lite = "efficientnet_lite0", settings["lite"]
+    images = data.standardise(garments.images)
+    seeds = range(result["settings"]["seeds"])
+    for name in (f"{kind}_{seed}" for kind in settings["kinds"] for seed in seeds):
+        if not (NETWORKS / f"{name}.safetensors").exists():
+            continue
+        network, _ = load_network(NETWORKS / f"{name}.safetensors")
+        for layer, top_of in itertools.product(settings["residual"], settings["top_of"]):
+            curves = result[PART[top_of]].setdefault(name, {}).setdefault("garments", {})
+            units = result["units"].setdefault(top_of, {}).setdefault(name, {})
+            if layer not in curves:
+                curves[layer] = curve(layer_outputs(network, [layer], images)[layer], garments, settings, top_of)
+                save()
+            if layer not in units:
+                features = layer_outputs(network, [layer], images)[layer]
+                units[layer] = [shown(features, garments, alpha, top_of) for alpha in settings["shown"]]
+                save()
+        for layer, top_of in itertools.product(settings["inside"], settings["top_of"]):
+            done = result["inside"].setdefault(top_of, {}).setdefault(name, {})
+            if layer not in done:
+                features = layer_outputs(network, [layer], images)[layer]
+                ends = rotation_curve(features, garments, (0.0, 1.0), draws=settings["draws"], top_of=top_of)
+                done[layer] = rounded(ends)
+                save()
+
+
+def curve(features: torch.Tensor, concepts: Concepts, settings: dict[str, Any], top_of: str) -> dict[str, Any]:
+    """The fraction of interpretable units over alpha, and what is left for the masks of other images."""
+    alphas, draws = settings["alphas"], settings["draws"]
+    return {
+        "units": features.shape[1],
+        "fraction": rounded(rotation_curve(features, concepts, alphas, draws=draws, top_of=top_of)),
+        "chance": rounded(
+            rotation_curve(features, concepts, (0.0, 1.0), draws=1, shuffled=True, top_of=top_of),
+        ),
+    }
+
+
+def shown(features: torch.Tensor, concepts: Concepts, alpha: float, top_of: str) -> dict[str, Any]:
+    """After one rotation: the share of the units whose best concept is of each category, and the two best units."""
+    found = dissect_rotated(features, concepts, Rotation.random(features.shape[1], 0), alpha, top_of=top_of)
+    of = dict(zip(concepts.names, concepts.categories, strict=True))
+    named = [of[label] for label in found.labels if label is not None]
+    best = found.best.argsort()[::-1][:2]
+    return {
+        "shares": {category: round(named.count(category) / len(found.iou), 5) for category in dict.fromkeys(named)},
+        "best": [
+            [int(unit), concepts.names[found.iou[unit].argmax()], round(float(found.best[unit]), 5)] for unit in best
+        ],
+    }
+
+
+def lite_network(result: dict[str, Any], save: Save, top_of: str) -> None:
+    """Curves of EfficientNet-Lite0, activated channels and linear outputs of some blocks, on generated concepts."""
+    settings, name = result["settings"]["dissection"], "efficientnet_lite0"
+    lite, stored = settings["lite"], result[PART[top_of]]
+    if len(stored.get(name, {}).get("generated", {})) == 2 * len(lite["blocks"]):
+        return
     concepts = generated_concepts(lite["images"], side=lite["side"])
-    if len(stored.get(name, {}).get("generated", {})) < 2 * len(lite["blocks"]):
-        # TensorFlow's preprocessing without its crop: values (v - 127) / 128.
-        images = (concepts.images.float() - 127) / 128
-        small = Concepts(concepts.images, concepts.masks[:, :, ::2, ::2], concepts.names, concepts.categories)
-        network = load_model(name).model
-        for block in lite["blocks"]:
-            # Outputs of a block have no activation; those of its last ReLU6 are made from the batch norm before it.
-            outputs = layer_outputs(network, [f"_blocks.{block}._bn1", f"_blocks.{block}"], images, batch_size=50)
-            measure(name, f"block {block}, activated", outputs[f"_blocks.{block}._bn1"].clamp(0, 6), small, "generated")
-            measure(name, f"block {block}, linear output", outputs[f"_blocks.{block}"], small, "generated")
+    # TensorFlow's preprocessing without its crop: values (v - 127) / 128.
+    images = (concepts.images.float() - 127) / 128
+    small = Concepts(concepts.images, concepts.masks[:, :, ::2, ::2], concepts.names, concepts.categories)
+    network = load_model(name).model
+    for block in lite["blocks"]:
+        # Outputs of a block have no activation; those of its last ReLU6 are made from the batch norm before it.
+        outputs = layer_outputs(network, [f"_blocks.{block}._bn1", f"_blocks.{block}"], images, batch_size=50)
+        for what, features in (
+            ("activated", outputs[f"_blocks.{block}._bn1"].clamp(0, 6)),
+            ("linear output", outputs[f"_blocks.{block}"]),
+        ):
+            found = stored.setdefault(name, {}).setdefault("generated", {})
+            found[f"block {block}, {what}"] = curve(features, small, settings, top_of)
+            save()
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=FOLDER / "study.json")
+    parser.add_argument("--smoke", action="store_true", help="seconds: few images, two networks of two kinds")
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    result = open_results(FILE, SETTINGS, layers={}, procrustes={}, cka={}, dissection={}, dissection_pixels={})
+    parts: dict[str, Any] = {"layers": {}, "procrustes": {}, "cka": {}, "inside": {}, "units": {}}
+    settings = SMOKE if arguments.smoke else SETTINGS
+    result = open_results(arguments.out, settings, **parts, **{part: {} for part in PART.values()})
     last = time.process_time()
 
     def save() -> None:
         nonlocal last
         now = time.process_time()
         result["seconds"], last = round(result["seconds"] + now - last, 1), now
-        store_results(FILE, result)
+        store_results(arguments.out, result)
         print(f"stored after {result['seconds']:.0f} s of processor time", flush=True)
 
+    residual_networks(result, save)
+    for top_of in settings["dissection"]["top_of"]:
+        lite_network(result, save, top_of)
     similarities(result, save)
-    for top_of in SETTINGS["dissection"]["top_of"]:
-        dissections(result, save, top_of)
 
 
 if __name__ == "__main__":

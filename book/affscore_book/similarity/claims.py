@@ -1,0 +1,137 @@
+"""What the source claims about width, depth and single units, beside what the stored networks say: one list a table.
+
+The networks are small and trained on Fashion-MNIST. Intervals are over networks: the jackknife where pairs share them
+(:meth:`affscore_book.similarity.study.SimilarityStudy.over_networks`), Student's for one kind of network, and Welch's
+for the difference of two.
+
+Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, sections 5 and 6, appendices D.8 and F ("Symmetries").
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from affscore_book.kit.claims import Claim
+from affscore_book.kit.statistics import Interval, student_interval
+from affscore_book.similarity.study import SimilarityStudy
+
+__all__ = ["constant_width", "same_depth", "single_units"]
+
+INF = math.inf
+MORE = (0.0, INF)
+WITH, WITHOUT = "resnet20", "resnet20_without_last_relu"
+
+
+def _claim(what: str, source: str, theirs: str, found: Interval, accept: tuple[float, float], **more: Any) -> Claim:
+    return Claim(what, source, theirs, found.mean, accept, interval=found[1:], **more)
+
+
+def decay(study: SimilarityStudy, kind: str, kernel: str) -> Interval:
+    """CKA of the same layer in two networks: at the first activation minus at the last."""
+    along = study.diagonal(kind, kernel)
+    return study.over_networks(along[:, 0] - along[:, -1])
+
+
+def decays_faster(study: SimilarityStudy, kind: str) -> Interval:
+    """The decay of the max kernel's CKA minus that of linear CKA."""
+    linear, relu = (study.diagonal(kind, kernel) for kernel in ("linear", "max"))
+    return study.over_networks((relu[:, 0] - relu[:, -1]) - (linear[:, 0] - linear[:, -1]))
+
+
+def constant_width(study: SimilarityStudy) -> list[Claim]:
+    """Myrtle CNNs of 32 channels throughout: if the decay with depth came from growing width, it would be gone.
+
+    The rules are those of the networks whose width grows: falls, rises and orders are above 0, of heights above the
+    null for Procrustes, and "faster" is by 0.05.
+    """
+    kind = "myrtle_constant_width"
+    figure, table = "Symmetries, Figure 16", "Symmetries, Table 4"
+    height = {
+        group: study.procrustes(kind, group)[..., 0] - study.procrustes(kind, group)[..., 1]
+        for group in ("relu", "orthogonal")
+    }
+    rows = [
+        _claim("constant width: G_ReLU-CKA falls with depth, by", figure, "yes", decay(study, kind, "max"), MORE),
+        _claim("constant width: G_ReLU-CKA decays faster, by", figure, "yes", decays_faster(study, kind), (0.05, INF)),
+    ]
+    for group, name in (("relu", "G_ReLU"), ("orthogonal", "orthogonal")):
+        falls, rises = (height[group][:, at] - height[group][:, 2] for at in (0, 3))
+        for what, values in (("falls to relu3", falls), ("rises at relu4", rises)):
+            row = f"constant width: {name}-Procrustes {what}, by"
+            rows.append(_claim(row, table, "as in Table 2", study.over_networks(values), MORE))
+    below = study.over_networks((height["orthogonal"] - height["relu"]).mean(1))
+    rows.append(_claim("constant width: G_ReLU below orthogonal, by", table, "as in Table 2", below, MORE))
+    needs = "CIFAR-10, 512 channels throughout, and the paper's null"
+    rows.append(Claim("the two numbers of Table 4 that can be read", table, ".5691, .5409", None, None, needs=needs))
+    return rows
+
+
+def same_depth(study: SimilarityStudy) -> list[Claim]:
+    """Section 5: the same depth is more similar, early layers highly, later ones less.
+
+    "Highly" is a CKA of at least 0.9, and "more similar" the mean over the same layer minus that over other pairs.
+    """
+    rows = []
+    for kind, name, figure in (("myrtle", "Myrtle", "Figure 5"), ("resnet20", "ResNet20", "Figure 2")):
+        source = f"Symmetries, {figure}"
+        contrast = {}
+        for kernel, measure in (("linear", "linear"), ("max", "G_ReLU")):
+            maps, along = study.maps(kind, kernel), study.diagonal(kind, kernel)
+            layers = maps.shape[1]
+            others = (maps.sum((1, 2)) - along.sum(1)) / (layers * (layers - 1))
+            rows += [
+                _claim(f"{name}, {measure}-CKA: same depth more similar, by", source, "yes",
+                       study.over_networks(along.mean(1) - others), MORE, seen=True),
+                _claim(f"{name}, {measure}-CKA: at the first activation", source, "highly similar",
+                       study.over_networks(along[:, 0]), (0.9, INF), seen=True),
+            ]  # fmt: skip
+            contrast[kernel] = along.mean(1) - (maps[:, 0, -1] + maps[:, -1, 0]) / 2
+        rows += [
+            _claim(f"{name}, G_ReLU-CKA: last activation less similar than first, by", source, "yes",
+                   decay(study, kind, "max"), MORE, seen=True),
+            _claim(f"{name}: early against late layers, less pronounced by G_ReLU-CKA, by", source, "yes",
+                   study.over_networks(contrast["linear"] - contrast["max"]), MORE, seen=True),
+        ]  # fmt: skip
+    return rows
+
+
+def single_units(study: SimilarityStudy, top_of: str = "map") -> list[Claim]:
+    """Dissection of ResNet20s with the ReLU after the addition and without, by one of the two cuts.
+
+    "Falls" is by at least 0.05, "does not fall" by at most that, "far fewer" by at least 0.1 of all units, and a
+    category dominates with half of the interpretable units or more.
+    """
+    cut = f"top of the {top_of}"
+    falls, stays = (student_interval(study.drops(kind, top_of=top_of)) for kind in (WITH, WITHOUT))
+    start = {kind: study.curves(kind, top_of=top_of)[:, 0] for kind in (WITH, WITHOUT)}
+    drops = {kind: study.drops(kind, top_of=top_of) for kind in (WITH, WITHOUT)}
+    shares = {name: values[:, 0] for name, values in study.categories(WITH, top_of=top_of).items()}
+    named = np.sum(list(shares.values()), axis=0)
+    objects = student_interval(shares.get("object", np.zeros(len(named))) / named)
+    figure = "Symmetries, Figure 3"
+    rows = [
+        _claim(f"ReLU: falls, by ({cut})", figure, "yes", falls, (0.05, INF), seen=True),
+        _claim(f"no ReLU: does not fall, by ({cut})", figure, "yes", stays, (-INF, 0.05), seen=True),
+        _claim(f"falls more with ReLU than without, by ({cut})", figure, "yes",
+               _difference(drops[WITH], drops[WITHOUT]), MORE, seen=True),
+        _claim(f"no ReLU: fewer interpretable units, by ({cut})", "Symmetries, section 6", "far fewer",
+               _difference(start[WITH], start[WITHOUT]), (0.1, INF), seen=True),
+        _claim(f"ReLU: share of object concepts ({cut})", "Symmetries, Figure 18", "dominated", objects, (0.5, INF),
+               seen=True),
+    ]  # fmt: skip
+    for kind, name in ((WITH, "ReLU"), (WITHOUT, "no ReLU")):
+        rises = student_interval(study.inside_rises(kind, top_of=top_of))
+        rows.append(
+            _claim(f"{name}: inside blocks rises, by ({cut})", "Symmetries, Figure 19", "increases", rises, MORE)
+        )
+    return rows
+
+
+def _difference(first: np.ndarray, second: np.ndarray) -> Interval:
+    """The mean of one kind of network minus that of another, with Welch's 95 % interval; one value a network."""
+    found = stats.ttest_ind(first, second, equal_var=False).confidence_interval()
+    return Interval(float(first.mean() - second.mean()), float(found.low), float(found.high))
