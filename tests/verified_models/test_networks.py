@@ -1,5 +1,8 @@
 """The networks that are verified: all of torchvision's, many of the others, random but alive."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -11,7 +14,6 @@ from affscore_book.verified_models.networks import (
     network_names,
     output_of,
     settle,
-    without_initialisation,
 )
 
 NAMES = network_names()
@@ -73,11 +75,16 @@ def test_settling_gives_batch_norms_the_statistics_of_the_batch():
     torch.testing.assert_close(out.mean(0), torch.zeros(4), atol=1e-5, rtol=0)
 
 
-def test_nothing_is_initialised_in_the_block_alone():
-    layer = nn.Linear(3, 3)
-    with without_initialisation():
-        kept = layer.weight.clone()
-        layer.reset_parameters()
-        assert torch.equal(layer.weight, kept)
-    layer.reset_parameters()
-    assert not torch.equal(layer.weight, kept)
+def test_building_a_network_leaves_the_fillers_of_a_library_alone():
+    """transformers keeps what it finds in torch.nn.init as it is first imported, which may be for a network of ours."""
+    script = """
+import sys
+from affscore_book.verified_models.networks import network_and_batch
+assert "transformers" not in sys.modules
+network_and_batch("transformers/BERT")
+from transformers import BertConfig, BertModel
+model = BertModel(BertConfig(vocab_size=50, num_hidden_layers=1, hidden_size=96, num_attention_heads=2))
+print(round(model.encoder.layer[0].intermediate.dense.weight.std().item(), 3))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300)
+    assert ran.stdout.split()[-1] == "0.02"

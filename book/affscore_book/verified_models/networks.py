@@ -6,17 +6,14 @@ architecture allows. Networks of torchvision and timm are as wide and deep as th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
 
 from affscore_book.kit.batch_norm import set_batch_norm
 
-__all__ = ["BATCH", "fill", "network_and_batch", "network_names", "output_of", "settle", "without_initialisation"]
+__all__ = ["BATCH", "fill", "network_and_batch", "network_names", "output_of", "settle"]
 
 #: Samples in a batch: a length that no axis of these networks has which could be taken for the batch.
 BATCH = 6
@@ -151,13 +148,12 @@ def network_names() -> list[str]:
 def network_and_batch(name: str) -> tuple[nn.Module, Any]:
     """A network of :func:`network_names`, in evaluation mode on the CPU, and a batch: a tensor or arguments by name."""
     library, _, short = name.partition("/")
-    with without_initialisation():
-        if library == "transformers":
-            model, size = _hugging_face(short)
-            draws: list[Any] = [_named_inputs(model, size, seed) for seed in (0, 1)]
-        else:
-            model, size = (_torchvision if library == "torchvision" else _timm)(short)
-            draws = [_normal((BATCH, 3, size, size), seed) for seed in (0, 1)]
+    if library == "transformers":
+        model, size = _hugging_face(short)
+        draws: list[Any] = [_named_inputs(model, size, seed) for seed in (0, 1)]
+    else:
+        model, size = (_torchvision if library == "torchvision" else _timm)(short)
+        draws = [_normal((BATCH, 3, size, size), seed) for seed in (0, 1)]
     return settle(fill(model), draws[0]), draws[1]
 
 
@@ -205,15 +201,6 @@ def _named_inputs(model: Any, size: int, seed: int) -> dict[str, Tensor]:
 
 def _normal(shape: tuple[int, ...], seed: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-
-
-@contextmanager
-def without_initialisation() -> Iterator[None]:
-    """Building a network costs nothing but its memory; :func:`fill` follows."""
-    fillers = [name for name in dir(nn.init) if name.endswith("_") and not name.startswith("_")]
-    idle: dict[str, Any] = {name: lambda tensor, *_, **__: tensor for name in fillers}
-    with patch.multiple(nn.init, **idle):
-        yield
 
 
 @torch.no_grad()
