@@ -12,6 +12,7 @@ from affscore_book.stitching.controls import (
     FIRST_HALVES,
     bottom_network,
     explained_both_ways,
+    load_controls,
     noise_features,
     quarter_turns,
 )
@@ -75,6 +76,12 @@ def test_the_script_runs_and_goes_on(tmp_path, monkeypatch, capsys):
     for record in records:
         if record["first"] == "noise":  # a planted failure: nothing to stitch
             assert record["learned"] < 0.4 and max(record["forwards"], record["backwards"]) < 0.05
+    # The stitch that learns is not the one in closed form, whose accuracy is stored beside it.
+    assert any(record["closed"] != record["learned"] for record in records)
+    read = load_controls(out)
+    assert read.layers == ["relu1", "relu2", "relu3", "relu4"]
+    for table in (read.lost, read.closed, read.forwards, read.backwards):
+        assert list(table) == list(FIRST_HALVES) and all(values.shape == (4, 1) for values in table.values())
     capsys.readouterr()
     load_script(SCRIPT).main()
     assert capsys.readouterr().out == ""

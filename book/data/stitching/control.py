@@ -12,6 +12,7 @@ is written after every second half, and a run that was stopped goes on there.
 from __future__ import annotations
 
 import argparse
+import copy
 import dataclasses
 import time
 from pathlib import Path
@@ -66,7 +67,7 @@ def measure(seed: int, data: ImageData) -> list[dict[str, Any]]:
             value = features(kind, network, layer, train, labels, own, seed, draw=1000 + seed)
             some = slice(0, counts["moments"])
             closed = stitch_layer("full", Moments.of(value[some], own[some]))
-            stitched = {"closed": Stitched(top, top, layer, closed), "learned": Stitched(top, top, layer, closed)}
+            stitched = {name: Stitched(top, top, layer, copy.deepcopy(closed)) for name in ("closed", "learned")}
             learn(stitched["learned"], State(value), labels, **SETTINGS["learn"])
             again = State(value[: counts["reestimate"]])
             ready = {name: reestimate(one, again) for name, one in stitched.items()}
