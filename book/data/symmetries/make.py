@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument(
         "--networks",
         nargs="*",
-        default=[*(f"myrtle_{seed}" for seed in range(4)), "myrtle_without_norm_0", "myrtle_without_norm_1"],
+        default=[f"{kind}_{seed}" for kind in ("myrtle", "myrtle_without_norm") for seed in range(4)],
     )
     parser.add_argument("--images", type=int, default=1024, help="training images for the later layers")
     parser.add_argument("--test", type=int, default=1000, help="test images")
