@@ -32,6 +32,7 @@ def test_myrtle_has_the_papers_shapes():
     assert sides(myrtle()) == [(64, 32), (128, 32), (256, 16), (512, 8)]
     products = 9 * (3 * 64 * 32**2 + 64 * 128 * 32**2 + 128 * 256 * 16**2 + 256 * 512 * 8**2)
     assert products / 1e6 == pytest.approx(228.3, abs=0.1)
+    assert sides(myrtle(8, constant=True)) == [(8, 32), (8, 32), (8, 16), (8, 8)]
 
 
 def test_resnet20_has_the_papers_shapes():

@@ -65,10 +65,11 @@ def study(kinds=None, dissected=None):
 )
 def test_a_decay_that_stays_at_constant_width_is_no_artifact(relu, spread, expected):
     heights = {"relu": [0.3, 0.2, 0.1, 0.2], "orthogonal": [0.5, 0.4, 0.3, 0.2]}
-    kind = similar(4, {"linear": [0.9] * 4, "max": relu}, spread=0.0, heights=heights)
+    kind = similar(4, {"linear": [0.95, 0.9, 0.9, 0.85], "max": relu}, spread=0.0, heights=heights)
     kind[2]["max"] = similar(4, {"max": relu}, spread=spread)[2]["max"]
     rows = claims.constant_width(study({WIDE: kind}))
     assert [row.verdict for row in rows[:2]] == expected
+    assert [row.ours for row in rows[:2]] == pytest.approx([relu[0] - relu[3], relu[0] - relu[3] - 0.1])
     shape = {row.what.removeprefix("constant width: "): row for row in rows[2:]}
     assert shape["G_ReLU-Procrustes falls to relu3, by"].ours == pytest.approx(0.2)
     assert shape["G_ReLU-Procrustes rises at relu4, by"].verdict == "agrees"

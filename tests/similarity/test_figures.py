@@ -31,6 +31,15 @@ def test_maps_are_symmetric_means(study):
     np.testing.assert_allclose(shown, (mean + mean.T) / 2)
 
 
+def test_decay_is_the_diagonal_of_each_kernel(study):
+    figures.plot_decay(study, {"myrtle": "growing", "resnet20": "ResNet20"})
+    axes = plt.gcf().axes
+    for panel, kind in zip(axes, ("myrtle", "resnet20"), strict=True):
+        for line, kernel in zip(panel.lines, ("linear", "max"), strict=True):
+            np.testing.assert_allclose(line.get_ydata(), study.diagonal(kind, kernel).mean(0))
+    assert [panel.get_title() for panel in axes] == ["growing", "ResNet20"]
+
+
 @pytest.mark.parametrize(("panel", "top_of"), [(0, "map"), (1, "pixels")])
 def test_rotation_curves_are_means_over_networks_for_each_cut(study, panel, top_of):
     figures.plot_rotation_curves(study, {"plain": {"prefix": "resnet20"}})

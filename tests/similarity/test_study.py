@@ -3,18 +3,23 @@
 import itertools
 import json
 import math
+import runpy
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
 from affscore_book.kit.statistics import student_interval
+from affscore_book.similarity import claims
 from affscore_book.similarity.study import load_similarity
 
 KINDS = ("resnet20", "resnet20_without_last_relu")
 
-STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "similarity" / "study.json"
+DATA = Path(__file__).resolve().parents[2] / "book" / "data" / "similarity"
+STORED = DATA / "study.json"
 
 
 def test_stored_results_are_strict_json_with_possible_values():
@@ -76,11 +81,11 @@ def test_drops_are_those_of_single_networks():
         curves = study.dissection(f"resnet20_{at}").values()
         fractions = np.mean([curve["fraction"].mean(0) for curve in curves], axis=0)
         assert drop == pytest.approx(fractions[0] - fractions[-1])
-    assert len(study.drops("resnet20_without_last_relu")) == 2
+    assert len(study.drops("resnet20_without_last_relu")) == 4
 
 
 def test_the_verdicts_of_the_chapter():
-    """What the chapter calls undecided is: no interval over networks decides whether rotating units loses any."""
+    """No interval over networks decides whether rotating units loses any; width does not explain the decay."""
     study = load_similarity(STORED)
     inside = {
         kernel: study.over_networks(study.outside_minus_inside("resnet20", study.diagonal("resnet20", kernel)))
@@ -90,8 +95,52 @@ def test_the_verdicts_of_the_chapter():
     for top_of in ("map", "pixels"):
         falls, stays = (student_interval(study.drops(kind, top_of=top_of)) for kind in KINDS)
         assert falls.low < 0.05 < falls.high and stays.low < 0.05 < stays.high
+    assert [row.verdict for row in claims.constant_width(study)[:2]] == ["agrees", "agrees"]
     assert study.drops("efficientnet_lite0", layer="activated")[0] > 0
     assert study.drops("efficientnet_lite0", layer="activated", top_of="pixels")[0] < 0
+
+
+@pytest.mark.parametrize("top_of", ["map", "pixels"])
+def test_units_are_counted_once_by_category(top_of):
+    """At alpha = 0 the shares of the categories add up to the fraction of interpretable units, network by network."""
+    study = load_similarity(STORED)
+    for kind in KINDS:
+        shares = study.categories(kind, top_of=top_of)
+        assert set(shares) <= {"object", "level", "edge", "part"}
+        total = np.sum(list(shares.values()), axis=0)
+        assert total.shape == (4, 3)
+        np.testing.assert_allclose(total[:, 0], study.curves(kind, top_of=top_of)[:, 0], atol=1e-4)
+        for layer in study.settings["dissection"]["residual"]:
+            for first, second in study.best_units(f"{kind}_0", layer, top_of=top_of):
+                assert first[0] != second[0] and 1 > first[2] >= second[2] > 0
+        assert study.inside_rises(kind, top_of=top_of).shape == (4,)
+
+
+def test_the_script_measures_in_small_and_goes_on(tmp_path, monkeypatch, capsys):
+    """The stored study's script in small; a second call goes on from the file and repeats nothing."""
+    out = tmp_path / "study.json"
+
+    def run():
+        monkeypatch.setattr(sys, "argv", ["make.py", "--smoke", "--out", str(out)])
+        runpy.run_path(str(DATA / "make.py"), run_name="__main__")
+        return capsys.readouterr().out.count("stored")
+
+    threads = torch.get_num_threads()
+    try:
+        assert run() > 4 and run() == 0
+        content = json.loads(out.read_text(encoding="utf-8"))
+        del content["inside"]["map"]["resnet20_1"]
+        out.write_text(json.dumps(content), encoding="utf-8")
+        assert run() == 1
+    finally:
+        torch.set_num_threads(threads)
+    study = load_similarity(out)
+    assert study.procrustes("myrtle", "relu").shape == (1, 4, 2)
+    for top_of in ("map", "pixels"):
+        total = np.sum(list(study.categories("resnet20", top_of=top_of).values()), axis=0)
+        np.testing.assert_allclose(total, study.curves("resnet20", top_of=top_of), atol=1e-4)  # both of one rotation
+        ends = [np.diff(study._content["inside"][top_of][f"resnet20_{seed}"]["block9.a.0"][0])[0] for seed in (0, 1)]
+        np.testing.assert_allclose(study.inside_rises("resnet20", top_of=top_of), ends, atol=1e-9)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"settings": 1', "\xff"])

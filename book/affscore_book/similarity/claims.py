@@ -1,4 +1,4 @@
-"""What the source claims about width, depth and single units, beside what the stored networks say: one list a table.
+"""What the source claims about depth, width and single units, beside what the stored networks say: one list a table.
 
 The networks are small and trained on Fashion-MNIST. Intervals are over networks: the jackknife where pairs share them
 (:meth:`affscore_book.similarity.study.SimilarityStudy.over_networks`), Student's for one kind of network, and Welch's
@@ -19,7 +19,7 @@ from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.similarity.study import SimilarityStudy
 
-__all__ = ["constant_width", "same_depth", "single_units"]
+__all__ = ["constant_width", "same_depth", "single_units", "trained_pairs"]
 
 INF = math.inf
 MORE = (0.0, INF)
@@ -42,6 +42,49 @@ def decays_faster(study: SimilarityStudy, kind: str) -> Interval:
     return study.over_networks((relu[:, 0] - relu[:, -1]) - (linear[:, 0] - linear[:, -1]))
 
 
+def above_null(study: SimilarityStudy, kind: str) -> dict[str, np.ndarray]:
+    """Procrustes above its null by group, (pairs, layers)."""
+    return {
+        group: study.procrustes(kind, group)[..., 0] - study.procrustes(kind, group)[..., 1]
+        for group in ("relu", "orthogonal")
+    }
+
+
+def trained_pairs(study: SimilarityStudy) -> list[Claim]:
+    """Table 2 and Figures 2, 5 and 9: falls, rises and orders along depth, above the null; the first two are shown."""
+    section, table, seen = "Symmetries, section 5", "Symmetries, Table 2", {"seen": True}
+    height = above_null(study, "myrtle")
+    rows = [
+        _claim("ResNet20: G_ReLU-CKA decays faster, by", "Symmetries, Figure 2", "yes",
+               decays_faster(study, "resnet20"), (0.05, INF), **seen),
+        _claim("less similar inside blocks, linear CKA, by", "Symmetries, Figure 2", "yes",
+               _outside(study, study.diagonal("resnet20", "linear")), MORE, **seen),
+        Claim("the eight numbers of Table 2", table, "0.4432 to 0.7724", None, None,
+              needs="CIFAR-10, the published width, 50 epochs, and the paper's null"),
+        _claim("G_ReLU below orthogonal, by", section, "yes",
+               study.over_networks((height["orthogonal"] - height["relu"]).mean(1)), MORE, **seen),
+    ]  # fmt: skip
+    for group, name in (("relu", "G_ReLU"), ("orthogonal", "orthogonal")):
+        for what, at in (("falls to relu3", 0), ("rises at relu4", 3)):
+            found = study.over_networks(height[group][:, at] - height[group][:, 2])
+            rows.append(_claim(f"{what}, {name}, by", section, "yes", found, MORE, **seen))
+    rows += [
+        _claim("Myrtle: G_ReLU-CKA decays faster, by", "Symmetries, Figure 5", "yes",
+               decays_faster(study, "myrtle"), (0.05, INF), **seen),
+        _claim("less similar inside blocks, max CKA, by", "Symmetries, Figure 2", "yes",
+               _outside(study, study.diagonal("resnet20", "max")), MORE, **seen),
+    ]  # fmt: skip
+    for group, above in above_null(study, "resnet20").items():
+        for how, values in (("", study.procrustes("resnet20", group)[..., 0]), ("above the null, ", above)):
+            what = f"less similar inside blocks, Procrustes {group}, {how}by"
+            rows.append(_claim(what, "Symmetries, Figure 9", "yes", _outside(study, values), MORE, **seen))
+    return rows
+
+
+def _outside(study: SimilarityStudy, values: np.ndarray) -> Interval:
+    return study.over_networks(study.outside_minus_inside("resnet20", values))
+
+
 def constant_width(study: SimilarityStudy) -> list[Claim]:
     """Myrtle CNNs of 32 channels throughout: if the decay with depth came from growing width, it would be gone.
 
@@ -50,10 +93,7 @@ def constant_width(study: SimilarityStudy) -> list[Claim]:
     """
     kind = "myrtle_constant_width"
     figure, table = "Symmetries, Figure 16", "Symmetries, Table 4"
-    height = {
-        group: study.procrustes(kind, group)[..., 0] - study.procrustes(kind, group)[..., 1]
-        for group in ("relu", "orthogonal")
-    }
+    height = above_null(study, kind)
     rows = [
         _claim("constant width: G_ReLU-CKA falls with depth, by", figure, "yes", decay(study, kind, "max"), MORE),
         _claim("constant width: G_ReLU-CKA decays faster, by", figure, "yes", decays_faster(study, kind), (0.05, INF)),

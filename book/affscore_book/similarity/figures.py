@@ -17,6 +17,7 @@ from affscore_book.similarity.study import PAPER_TABLE_2, SimilarityStudy
 
 __all__ = [
     "plot_concepts",
+    "plot_decay",
     "plot_floor",
     "plot_maps",
     "plot_procrustes",
@@ -29,6 +30,7 @@ NAMES = {
     "relu_uncentred": "G_ReLU, not centred",
     "orthogonal": "orthogonal Procrustes",
 }
+KERNELS = {"linear": "linear", "max": "max (G_ReLU)", "laplace": "Laplace (G_ReLU)"}
 COLOUR = {"relu": VERMILION, "relu_uncentred": ORANGE, "orthogonal": BLUE}
 
 
@@ -126,7 +128,7 @@ def plot_maps(study: SimilarityStudy, kind: str, kernels: Sequence[str]) -> None
                 colour = "black" if value > 0.6 else "white"
                 panel.text(column, row, f"{value:.2f}".lstrip("0"), ha="center", va="center", fontsize=12, color=colour)
         panel.grid(False)
-        panel.set_title({"linear": "linear", "max": "max (G_ReLU)", "laplace": "Laplace (G_ReLU)"}[kernel], fontsize=14)
+        panel.set_title(KERNELS[kernel], fontsize=14)
         panel.set_xticks(places, names)
         panel.tick_params(axis="x", labelsize=11, rotation=0)
     axes[0].set_yticks(places, names)
@@ -134,6 +136,28 @@ def plot_maps(study: SimilarityStudy, kind: str, kernels: Sequence[str]) -> None
     figure.supxlabel(what, fontsize=14)
     axes[0].set_ylabel(what)
     figure.colorbar(shown, ax=axes, location="top", label="CKA", aspect=40, shrink=0.9)
+
+
+@styled
+def plot_decay(study: SimilarityStudy, kinds: dict[str, str]) -> None:
+    """CKA of the same layer in two networks along depth: mean and range over pairs, a panel for each kind of network.
+
+    ``kinds``: name of the kind -> title.
+    """
+    figure, axes = panels(1, len(kinds), height=3.9, sharey=True)
+    for panel, (kind, title) in zip(axes, kinds.items(), strict=True):
+        layers = study.layers(kind)
+        at = np.arange(len(layers))
+        for kernel, colour, mark in (("linear", BLUE, "^-"), ("max", VERMILION, "o-")):
+            values = study.diagonal(kind, kernel)
+            panel.fill_between(at, values.min(0), values.max(0), color=colour, alpha=0.25, linewidth=0)
+            panel.plot(at, values.mean(0), mark, color=colour, markersize=8, label=KERNELS[kernel])
+        places, names = _ticks(layers)
+        panel.set_xticks(places, [name.removeprefix("relu") for name in names])
+        panel.set_title(title, fontsize=14)
+    axes[0].set_ylabel("CKA, same activation")
+    figure.supxlabel("activation", fontsize=14)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
 
 
 @styled

@@ -24,7 +24,7 @@ class SimilarityStudy:
     """What ``book/data/similarity/make.py`` stored."""
 
     def __init__(self, content: dict[str, Any]):
-        for part in ("layers", "procrustes", "cka", "dissection", "dissection_pixels"):
+        for part in ("layers", "procrustes", "cka", "dissection", "dissection_pixels", "inside", "units"):
             content[part]  # a file without one of them is not of the script
         self.settings, self._content = content["settings"], content
 

@@ -33,7 +33,7 @@ from affscore.zoo.models import load_model
 from affscore_book.kit.features import layer_outputs
 from affscore_book.kit.networks import activation_layers, load_network
 from affscore_book.kit.stored import open_results, store_results
-from affscore_book.kit.training import image_data
+from affscore_book.kit.training import ImageData, image_data
 from affscore_book.similarity.concepts import Concepts, generated_concepts, labelled_concepts
 from affscore_book.similarity.dissection import Rotation, dissect_rotated, rotation_curve
 from affscore_book.similarity.kernels import cka_map, gram
@@ -102,9 +102,9 @@ def rounded(values: Any) -> Any:
     return np.round(np.asarray(values, dtype=np.float64), 5).tolist()
 
 
-def similarities(result: dict[str, Any], save: Save) -> None:
+def similarities(result: dict[str, Any], save: Save, data: ImageData) -> None:
     """Procrustes and CKA between trained networks."""
-    data, settings = image_data("fashion-mnist"), result["settings"]
+    settings = result["settings"]
 
     def first(what: str) -> torch.Tensor:
         return data.standardise(data.test.images[: settings["images"][what]])
@@ -112,6 +112,8 @@ def similarities(result: dict[str, Any], save: Save) -> None:
     some = first("procrustes")
     for kind, kernels in settings["kinds"].items():
         seeds = [seed for seed in range(settings["seeds"]) if (NETWORKS / f"{kind}_{seed}.safetensors").exists()]
+        if len(seeds) < settings["seeds"]:
+            continue
         networks = [load_network(NETWORKS / f"{kind}_{seed}.safetensors")[0] for seed in seeds]
         layers = activation_layers(networks[0])
         result["layers"][kind] = layers
@@ -147,9 +149,9 @@ def similarities(result: dict[str, Any], save: Save) -> None:
             save()
 
 
-def residual_networks(result: dict[str, Any], save: Save) -> None:
+def residual_networks(result: dict[str, Any], save: Save, data: ImageData) -> None:
     """The parts of dissection for the ResNet20s, network by network."""
-    settings, data = result["settings"]["dissection"], image_data("fashion-mnist")
+    settings = result["settings"]["dissection"]
     n = settings["images"]
     garments = labelled_concepts(data.test.images[:n], data.test.labels[:n], GARMENTS)
     images = data.standardise(garments.images)
@@ -244,10 +246,11 @@ def main() -> None:
         store_results(arguments.out, result)
         print(f"stored after {result['seconds']:.0f} s of processor time", flush=True)
 
-    residual_networks(result, save)
+    data = image_data("fashion-mnist")
+    residual_networks(result, save, data)
     for top_of in settings["dissection"]["top_of"]:
         lite_network(result, save, top_of)
-    similarities(result, save)
+    similarities(result, save, data)
 
 
 if __name__ == "__main__":
