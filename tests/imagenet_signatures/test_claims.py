@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +11,9 @@ from made_signatures import made
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures import claims as module
 from affscore_book.imagenet_signatures.claims import (
-    landmark_claims,
     measure_claims,
     own_claims,
     pool_claims,
-    rank_interval,
     skip_claims,
     stability_claims,
     start_claims,
@@ -83,25 +79,9 @@ def test_stability_is_judged_network_by_network(monkeypatch):
     assert {claim.kind for claim in rows if "myrtle" in claim.what or "std" in claim.what} == {"source"}
 
 
-def test_deeper_resnets_have_to_come_closer_to_1():
-    networks = before_training(FOLDER)
-    names = [f"resnet{depth}" for depth in (18, 34, 50, 101, 152)]
-
-    def row(step):
-        rows = {}
-        for i, name in enumerate(names):
-            signature = networks[name]
-            rows[name] = dataclasses.replace(signature, scores=signature.scores * 0 + 0.5 + step * i)
-        return next(claim for claim in landmark_claims(networks | rows) if "depth" in claim.what)
-
-    assert row(0.1).verdict == "agrees" and row(-0.1).verdict == "disagrees"
-    few = {name: each for name, each in networks.items() if name not in names[:3]}
-    assert next(claim for claim in landmark_claims(few) if "depth" in claim.what).verdict == "not run here"
-
-
 def test_every_row_says_that_its_rule_came_after_a_look():
     networks = before_training(FOLDER)
-    rows = [*landmark_claims(networks), *start_claims(networks["vgg16"]), *stability_claims(FOLDER)]
+    rows = [*start_claims(networks["vgg16"]), *stability_claims(FOLDER)]
     rows += [*own_claims(FOLDER, networks), *pool_claims({"spatial": networks})]
     assert all(claim.seen for claim in rows)
 
@@ -121,9 +101,3 @@ def test_our_own_hypotheses_can_fail(monkeypatch, block_network):
     start[:] = [0.5, 0.9, 0.6, 0.95, 0.7, 0.9]
     networks = {"resnet18": block_network(start), "resnet34": block_network(np.add(start, 0.01))}
     assert verdicts(own_claims(FOLDER, networks))[:2] == ["failed", "failed"]
-
-
-def test_rank_intervals_shrink_and_stay_inside():
-    few, many = rank_interval(0.6, 7), rank_interval(0.6, 70)
-    assert -1 < few.low < many.low < 0.6 < many.high < few.high < 1
-    assert math.isclose(math.atanh(few.high) - math.atanh(0.6), 1.96 * math.sqrt(1.06 / 4), rel_tol=1e-3)

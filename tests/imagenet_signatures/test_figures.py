@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
-from made_signatures import made, random_scores
+from made_signatures import made, published, random_scores
 
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures import figures
 from affscore_book.imagenet_signatures.explained import Comparison
+from affscore_book.imagenet_signatures.full_results import Results
 from affscore_book.imagenet_signatures.paper import table_2
 
 
@@ -30,6 +31,21 @@ def test_every_figure_says_whose_weights_it_shows(block_network):
         named = ("random", "trained", "paper's 32")
         assert any(word in text for text in texts for word in named), draw.__name__
         plt.close(figure)
+
+
+def test_the_papers_history_is_drawn_by_pool_and_only_from_results():
+    plt.close("all")
+    figures.plot_paper(None)
+    assert not plt.get_fignums()
+    pools = {pool: {name: published(name, rows, "AlexNet_Weights.IMAGENET1K_V1") for name in ("vgg11", "alexnet")}
+             for pool, rows in (("spatial", [0.5, 0.6]), ("trailing", [0.7, 0.9]))}  # fmt: skip
+    for pool, median in (("spatial", 0.55), ("trailing", 0.8)):
+        figures.plot_paper(Results("imagenette", pools, {}, {}), pool)
+        panel = plt.gcf().axes[0]
+        assert [text.get_text() for text in panel.get_yticklabels()] == ["alexnet  12", "vgg11  14"]
+        dots = [line.get_xdata()[0] for line in panel.lines if line.get_marker() == "o"]
+        np.testing.assert_allclose(dots, median)
+        plt.close("all")
 
 
 def test_a_share_of_an_untrained_network_is_full_and_of_a_trained_one_hollow():

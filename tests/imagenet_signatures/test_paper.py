@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 
 import numpy as np
@@ -14,12 +13,9 @@ from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.paper import (
     AVERAGES,
     BEGINNINGS,
-    DEVIATIONS,
     FAMILY_MEASURES,
     HEADINGS,
-    SLIDE_STDS,
     TABLE_2,
-    not_run_here,
     table_1_claims,
     table_2,
     the_paper_against_itself,
@@ -43,14 +39,6 @@ def test_table_1_asks_whether_the_measure_named_is_the_strongest_of_either_sign(
     turned = Table({name: [-each for each in table[name]] if name == "entropy" else list(table[name]) for name in
                     ("model", *columns, "sparsity", "R2", "R2 held out", *numbers)})  # fmt: skip
     assert table_1_claims(turned, {"VGGs": "vgg11"}, "source", "here")[0].verdict == "disagrees"  # the other sign
-
-
-def test_what_is_not_run_here_says_what_it_needs_and_where_it_stands():
-    rows = not_run_here()
-    assert {claim.verdict for claim in rows} == {"not run here"} and len({claim.what for claim in rows}) == len(rows)
-    assert all(claim.needs and re.match(r"(CVPR 2025|slides), ", claim.source) for claim in rows)
-    for quoted in (FAMILY_MEASURES, SLIDE_STDS, DEVIATIONS):
-        assert all(any(name in claim.what for claim in rows) for name in quoted)
 
 
 def test_the_paper_is_compared_with_its_own_rows():

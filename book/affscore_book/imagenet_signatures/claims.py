@@ -16,7 +16,6 @@ import numpy as np
 from scipy import stats
 
 from affscore.signature import Signature
-from affscore.suite.compare import companion_correlations, history, statistics
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.channels import channel_gap
 from affscore_book.imagenet_signatures.explained import family_gap, scores, shares
@@ -24,20 +23,17 @@ from affscore_book.imagenet_signatures.finding import SMALL, seeds
 from affscore_book.imagenet_signatures.paper import MEASURES
 from affscore_book.imagenet_signatures.trained import (
     TRAINED,
-    UNTRAINED,
     counted,
-    places,
     seed_table,
     size_intervals,
     skip_gap,
     strongest_measure,
 )
 from affscore_book.kit.claims import Claim as AnyClaim
-from affscore_book.kit.statistics import Interval, over_pairs
+from affscore_book.kit.statistics import over_pairs
 
 __all__ = [
-    "landmark_claims", "measure_claims", "own_claims", "pool_claims", "skip_claims", "stability_claims",
-    "start_claims",
+    "measure_claims", "own_claims", "pool_claims", "skip_claims", "stability_claims", "start_claims",
 ]  # fmt: skip
 
 #: A claim whose rule was set after a look at the numbers.
@@ -152,57 +148,5 @@ def own_claims(folder: str | os.PathLike[str], networks: Mapping[str, Signature]
     ]  # fmt: skip
 
 
-def _depth(name: str) -> int:
-    return int(name.removeprefix("resnet"))
-
-
 def _resnets(networks: Mapping[str, Signature]) -> dict[str, Signature]:
     return {name: each for name, each in networks.items() if name.startswith("resnet")}
-
-
-def rank_interval(correlation: float, count: int, level: float = 0.95) -> Interval:
-    """A rank correlation of ``count`` pairs with its interval by Fisher's z, variance 1.06 / (count - 3).
-
-    >>> [round(end, 2) for end in rank_interval(0.0, 28)]
-    [0.0, -0.38, 0.38]
-    """
-    half = float(stats.norm.ppf((1 + level) / 2)) * math.sqrt(1.06 / (count - 3))
-    z = math.atanh(correlation)
-    return Interval(correlation, math.tanh(z - half), math.tanh(z + half))
-
-
-def landmark_claims(networks: Mapping[str, Signature]) -> list[AnyClaim]:
-    """The paper's sentences about its trained networks, asked of as many of those as are at hand."""
-    spread = dict(zip(networks, statistics(dict(networks))["spread"], strict=True))
-    low = max(spread[name] for name in networks if name.startswith(("alexnet", "vgg")))
-    years = history(dict(networks))
-    families: dict[str, list[tuple[float, float]]] = {}
-    for row in years.rows():
-        if row["year"] is not None and row["year"] < 2020:
-            families.setdefault(row["family"], []).append((row["year"], row["median"]))
-    means = np.array([np.mean(rows, axis=0) for rows in families.values()])
-    rising = rank_interval(float(stats.spearmanr(*means.T).statistic), len(means))
-    resnets = _resnets(networks)
-    nearer = "rank correlation of depth and score after the additions, ResNets"
-    if len(resnets) > 2:
-        ends = [
-            resnets[name].mean[places(resnets[name])["last in its block"]].mean()
-            for name in sorted(resnets, key=_depth)
-        ]
-        depth = Claim(nearer, "CVPR 2025, Figure 15", "approaches 1 for deeper networks",
-                      stats.spearmanr(np.arange(len(ends)), ends).statistic, (0.9, math.inf))  # fmt: skip
-    else:
-        depth = Claim(nearer, "CVPR 2025, Figure 15", "approaches 1 for deeper networks", None, None,
-                      needs="three ResNets or more")  # fmt: skip
-    correlations = companion_correlations(dict(networks))
-    strongest = strongest_measure(correlations, MEASURES, UNTRAINED)
-    row = counted(correlations, strongest, UNTRAINED).row("families")
-    return [
-        Claim("largest spread of AlexNet, VGG less the median spread", "CVPR 2025, section 4", "below 0",
-              low - float(np.median(list(spread.values()))), (-math.inf, 0)),
-        Claim("rank correlation of year and median score, families to 2019", "CVPR 2025, Figure 5 A", "rising",
-              rising.mean, (0, math.inf), interval=rising[1:]),
-        depth,
-        Claim(f"strongest mean correlation ({strongest})", "CVPR 2025, Table 2", "-0.44 (norm)", row["mean"],
-              (-STRONG, STRONG), interval=(row["low"], row["high"])),
-    ]  # fmt: skip

@@ -12,11 +12,14 @@ from matplotlib.lines import Line2D
 
 from affscore.plots import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
 from affscore.signature import Signature
+from affscore.suite.compare import history
+from affscore.suite.figures import plot_history
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.explained import Comparison
+from affscore_book.imagenet_signatures.full_results import Results
 from affscore_book.imagenet_signatures.trained import TRAINED, places, zeros_of
 
-__all__ = ["plot_measures", "plot_shares", "plot_skips", "plot_trained"]
+__all__ = ["plot_measures", "plot_paper", "plot_shares", "plot_skips", "plot_trained"]
 
 
 def _curve(panel, signature: Signature, colour: str, label: str, mark: str = "o-") -> None:
@@ -116,3 +119,9 @@ def plot_measures(paper: Table, trained: Table, measures: Sequence[str]) -> None
     panel.grid(axis="x", visible=False)
     panel.set(ylabel="correlation with the score", ylim=(-1.05, 1.05), xlim=(-0.5, len(measures) - 0.45))
     panel.legend(loc="lower center", bbox_to_anchor=(0.47, 1.0), ncols=3, frameon=False, handletextpad=0.1)
+
+
+def plot_paper(results: Results | None, pool: str = "spatial") -> None:
+    """The paper's Figure 5 A from the results of a full run; nothing where there are none."""
+    if results is not None:
+        plot_history(history(dict(results.signatures[pool])))

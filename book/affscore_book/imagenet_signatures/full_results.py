@@ -1,0 +1,242 @@
+"""Results of the full run: the packed file, what is checked before it is installed, and the installed form.
+
+A packed file is a zip with ``NETWORK.POOL.json`` for each signature (``trailing`` only where that pool is another
+one) and ``manifest.json``, which says what made them and holds a checksum of each. It is installed as one JSON file a
+data set, ``full/imagenette.json``, with means and standard deviations over the batches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from torchvision.models import get_model_weights
+
+from affscore.calls import Call
+from affscore.companions import MEASURES
+from affscore.signature import Signature
+from affscore.suite.suites import PAPER, WEIGHTS
+from affscore.zoo.datasets import EXPECTED
+from affscore_book.imagenet_signatures.finding import before_training
+from affscore_book.kit.stored import read_results, rounded, store_results
+
+__all__ = [
+    "BATCH_SIZE",
+    "MANIFEST",
+    "SCHEMA",
+    "Results",
+    "checked_results",
+    "entry",
+    "install",
+    "other_pool",
+    "read_full",
+]
+
+BATCH_SIZE = 512
+DATA = ("imagenet", "imagenette")  # of which the first is shown, if it is there
+MANIFEST, SCHEMA = "manifest.json", "affscore.results/1"
+SCRIPT = "make results"
+
+
+class Results(NamedTuple):
+    """Signatures of pretrained networks by pool and network, one row each: the mean over the batches.
+
+    ``std`` is each network's standard deviation over the batches, mean over the calls (spatial pool).
+    """
+
+    data: str
+    signatures: Mapping[str, Mapping[str, Signature]]
+    std: Mapping[str, float]
+    manifest: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        networks, about = self.signatures["spatial"], self.manifest
+        batches = max(each["batches"] for each in about["files"].values())
+        return (
+            f"{len(networks)} of {len(PAPER)} pretrained networks on {self.data}, {batches} batches of {BATCH_SIZE}, "
+            f"by {about['device']}"
+        )
+
+
+def other_pool(signature: Signature) -> bool:
+    """Whether the pool ``trailing`` averages over other axes than ``spatial``, somewhere in this network."""
+    return any(call.channel_axis != 1 for call in signature.calls)
+
+
+def entry(data: bytes, signature: Signature) -> dict[str, Any]:
+    """What the manifest says of a file: its checksum, that of the weights, and what was measured."""
+    return {
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "weights_sha256": signature.provenance["weights"]["sha256"],
+        "batches": len(signature.batch_sizes),
+        "images": sum(signature.batch_sizes),
+    }
+
+
+def checked_results(
+    file: str | os.PathLike[str], folder: str | os.PathLike[str]
+) -> tuple[dict[str, Any], dict[str, Signature]]:
+    """The manifest and the signatures, by the names of their files, of a packed file.
+
+    ``folder`` is that of the stored signatures: the networks before training say which calls there should be.
+
+    Raises
+    ------
+    ValueError
+        If anything is not as the full run writes it, naming the first thing.
+    OSError
+        If there is no such file.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            contents = {name: archive.read(name) for name in archive.namelist()}
+        manifest = json.loads(contents.pop(MANIFEST))
+        found, listed = _signatures(contents), manifest["files"]
+        _require(manifest["schema"] == SCHEMA, f"its schema is {manifest['schema']!r}; it should be {SCHEMA!r}")
+        _require(listed.keys() == found.keys(), "the manifest lists other files than are there")
+        _require(bool(found), "it holds no signature")
+        starts = {"spatial": before_training(folder), "trailing": before_training(folder, pool="trailing")}
+        for name, signature in found.items():
+            network, pool, _ = name.split(".")
+            is_there = entry(contents[name], signature)
+            different = [key for key, value in is_there.items() if listed[name].get(key) != value]
+            _require(not different, f"{name} has another {', '.join(different)} than the manifest says")
+            _right(name, signature, manifest["dataset"], starts[pool][network])
+            both = pool == "trailing" or not other_pool(signature) or f"{network}.trailing.json" in found
+            _require(both, f"{network} lacks the pool trailing")
+            _require(pool == "spatial" or f"{network}.spatial.json" in found, f"{network} lacks the pool spatial")
+    except OSError:
+        raise
+    except (zipfile.BadZipFile, LookupError, TypeError, AttributeError, ValueError) as error:
+        reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
+        raise ValueError(f"file: {file} is not installed: {reason}.") from error
+    return manifest, found
+
+
+def _require(sound: bool, text: str) -> None:
+    if not sound:
+        raise ValueError(text)
+
+
+def _signatures(contents: Mapping[str, bytes]) -> dict[str, Signature]:
+    """The signatures in a packed file, read as signatures are; ValueError names what is none."""
+    known = {f"{network}.{pool}.json" for network in PAPER for pool in ("spatial", "trailing")}
+    found = {}
+    with tempfile.TemporaryDirectory() as place:
+        for name, data in contents.items():
+            _require(name in known, f"{name!r} does not belong there")
+            path = Path(place, name)
+            path.write_bytes(data)
+            try:
+                found[name] = Signature.load(path)
+            except ValueError as error:
+                raise ValueError(str(error).replace(str(path), name)) from error
+    return found
+
+
+def _right(name: str, signature: Signature, dataset: Mapping[str, Any], start: Signature) -> None:
+    """Raise ValueError unless a signature has the settings, the data, the weights and the calls of the full run."""
+    network, pool, _ = name.split(".")
+    about = signature.provenance
+    weights = get_model_weights(network)[WEIGHTS.get(network, "IMAGENET1K_V1")]
+    data, asked = about["data"], about["request"]
+    count = EXPECTED.get(dataset["dataset"], 0)
+    wanted = {
+        "pool": (signature.pool, pool),
+        "covariance": (signature.covariance, "ledoit_wolf"),
+        "precision": (about["precision"], "full"),
+        "companion measures": (list(signature.companions), list(MEASURES) if pool == "spatial" else []),
+        "model": (about["model"], network),
+        "weights": (about["weights"]["source"], weights.url),
+        "data set": (asked["dataset"], dataset),
+        "number of images": (data["images"], count),
+        "batch size": (asked["batch_size"], BATCH_SIZE),
+        "seed": (asked["seed"], 0),
+        "number of batches": (len(signature.batch_sizes), count // BATCH_SIZE),
+        "images in its batches": (sum(signature.batch_sizes), count // BATCH_SIZE * BATCH_SIZE - len(data["skipped"])),
+        "number of calls": (len(signature.calls), len(start.calls)),
+    }
+    for what, (there, right) in wanted.items():
+        _require(there == right, f"{name}: its {what} is {there!r}; it should be {right!r}")
+    digits = weights.url.rpartition("-")[2].partition(".")[0]
+    _require(about["weights"]["sha256"].startswith(digits), f"{name}: its weights are not torchvision's {weights}")
+    for call, built in zip(signature.calls, start.calls, strict=True):
+        # Of the shape only the channels: the size of the pictures belongs to the weights.
+        same = call.name == built.name and (pool == "trailing" or _channels(call) == _channels(built))
+        _require(same, f"{name}: its call {call.name} is not {built.name} of torchvision's architecture")
+
+
+def _channels(call: Call) -> int:
+    return call.shape[call.channel_axis - 1]
+
+
+def install(file: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
+    """Check a packed file and write ``full/DATA.json`` in ``folder``, all of it or nothing; returns that path.
+
+    Raises as :func:`checked_results`.
+    """
+    manifest, found = checked_results(file, folder)
+    target = Path(folder) / "full" / f"{manifest['dataset']['dataset']}.json"
+    target.parent.mkdir(exist_ok=True)
+    store_results(target, {"manifest": manifest, "signatures": {name: _means(each) for name, each in found.items()}})
+    return target
+
+
+def _means(signature: Signature) -> dict[str, Any]:
+    about, taken = signature.provenance, signature.companions.items()
+    kept = {"model": about["model"], "weights": about["weights"], "data": about["data"]}
+    return {
+        "calls": [asdict(call) for call in signature.calls],
+        "provenance": kept,
+        **rounded({
+            "mean": signature.mean.tolist(),
+            "std": signature.std.tolist(),
+            "companions": {name: np.ma.masked_invalid(rows).mean(axis=0).filled(math.nan).tolist()
+                           for name, rows in taken},
+        }),
+    }  # fmt: skip
+
+
+def read_full(folder: str | os.PathLike[str]) -> Results | None:
+    """The installed results, of ImageNet if they are there, else of Imagenette; None if there are none.
+
+    Raises ValueError if the file is damaged.
+    """
+    files = [Path(folder) / "full" / f"{data}.json" for data in DATA]
+    if not (there := [file for file in files if file.exists()]):
+        return None
+    return read_results(there[0], _results, SCRIPT)
+
+
+def _results(content: Mapping[str, Any]) -> Results:
+    signatures: dict[str, dict[str, Signature]] = {"spatial": {}, "trailing": {}}
+    std = {}
+    for name, stored in content["signatures"].items():
+        network, pool, _ = name.split(".")
+        row = np.array(stored["mean"], dtype=np.float64)  # None becomes NaN
+        found = Signature(
+            [Call(**call | {"shape": tuple(call["shape"])}) for call in stored["calls"]],
+            row[None],
+            pool=pool,
+            batch_sizes=[BATCH_SIZE],
+            provenance=stored["provenance"],
+            companions={key: np.array(values, dtype=np.float64)[None] for key, values in stored["companions"].items()},
+        )
+        signatures[pool][network] = found
+        if pool == "spatial":
+            std[network] = float(np.nanmean(np.array(stored["std"], dtype=np.float64)))
+    order = [name for name in PAPER if name in signatures["spatial"]]
+    spatial = {name: signatures["spatial"][name] for name in order}
+    # Where both pools average over the same axes, the one signature serves as both.
+    trailing = {name: signatures["trailing"].get(name, replace(spatial[name], pool="trailing")) for name in order}
+    manifest = content["manifest"]
+    return Results(manifest["dataset"]["dataset"], {"spatial": spatial, "trailing": trailing}, std, manifest)

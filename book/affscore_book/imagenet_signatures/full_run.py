@@ -1,0 +1,253 @@
+"""The paper's 36 pretrained networks on Imagenette or ImageNet, in pieces: each goes on where the last one stopped.
+
+    python -m affscore_book.imagenet_signatures.full_run measure imagenette FOLDER --minutes 300
+    python -m affscore_book.imagenet_signatures.full_run pack FOLDER imagenette.zip
+    python -m affscore_book.imagenet_signatures.full_run install imagenette.zip
+
+The folder holds one run of ``affscore suite`` a pool. The workflow ``gpu.yml`` and the notebook ``full_run`` call these
+commands, and ``make results`` the last one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal as signals
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torchvision.models import get_model_weights
+
+from affscore import signature
+from affscore.files import replacing
+from affscore.settings import Settings
+from affscore.signature import Signature
+from affscore.suite.architectures import facts
+from affscore.suite.suites import PAPER, REPRESENTATIVES, WEIGHTS, estimate, measure_speed, run_suite
+from affscore.suite.tables import Table
+from affscore.zoo.datasets import EXPECTED, fingerprint
+from affscore_book.imagenet_signatures.finding import before_training
+from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, MANIFEST, SCHEMA, entry, install, other_pool
+from affscore_book.kit.device import best_device
+from affscore_book.kit.stored import store_results
+
+__all__ = ["cost", "measure_all", "pack", "time_limit"]
+
+SECONDS = "seconds.json"  # in the folder of a run: of each network, what its finished pieces took
+WIDTHS = (64, 1024, 4096)
+
+
+def in_order() -> list[str]:
+    """The paper's networks, cheap ones first, so that a run which is stopped leaves something to use."""
+    return sorted(PAPER, key=lambda name: facts(name, WEIGHTS.get(name)).gflops or 0.0)
+
+
+@contextmanager
+def time_limit(minutes: float | None) -> Iterator[None]:
+    """Interrupt what runs inside after so many minutes, as Ctrl+C does; None for no limit."""
+    before = signals.signal(signals.SIGALRM, signals.default_int_handler)
+    signals.setitimer(signals.ITIMER_REAL, 60 * minutes if minutes else 0)
+    try:
+        yield
+    finally:
+        signals.setitimer(signals.ITIMER_REAL, 0)
+        signals.signal(signals.SIGALRM, before)
+
+
+def measure_all(
+    data: str,
+    out: Path,
+    *,
+    minutes: float | None = None,
+    root: str | None = None,
+    workers: int = 0,
+    restart: bool = False,
+) -> list[str]:
+    """Measure what is missing in ``out``, for so many minutes; returns a sentence for each network that failed.
+
+    Batches of 512 with all companion measures by the pool ``spatial``; by ``trailing`` too, without them, where that
+    averages over other axes. ``restart`` begins networks anew that are not finished. A piece that is over, or
+    interrupted, is no failure: what it finished is kept.
+    """
+    fingerprint(data, root)  # the pictures are downloaded outside the limit
+    failures = []
+    try:
+        with time_limit(minutes):
+            for name in in_order():
+                for pool in ("spatial", "trailing"):
+                    file = out / pool / f"{name}.json"
+                    if pool == "trailing" and not _differs(out / "spatial" / f"{name}.json"):
+                        continue
+                    settings = Settings(companions=pool == "spatial", pool=pool, micro_batch=32)
+                    with _timed(out, file):
+                        failures += run_suite(
+                            [name], file.parent, dataset=data, root=root, batch_size=BATCH_SIZE, device=best_device(),
+                            settings=settings, loading={"workers": workers}, restart=restart and not file.exists(),
+                        )  # fmt: skip
+    except KeyboardInterrupt as end:
+        print(f"The time of this piece is over: {end}", file=sys.stderr)
+    return [f"{failure.model}: {failure.reason}" for failure in failures]
+
+
+def _differs(spatial: Path) -> bool:
+    return spatial.exists() and other_pool(Signature.load(spatial))
+
+
+@contextmanager
+def _timed(out: Path, file: Path) -> Iterator[None]:
+    """Add what a network took in this piece to :data:`SECONDS`; a piece that is killed leaves no trace there."""
+
+    def batches() -> int:
+        return len(list((file.parent / "records" / file.stem).glob("batch-*.json")))
+
+    start, before = time.perf_counter(), batches()
+    try:
+        yield
+    finally:
+        if (done := batches() - before) > 0:
+            took = _seconds(out)
+            old = took.get(f"{file.stem}.{file.parent.name}.json", {"seconds": 0.0, "batches": 0})
+            new = {"seconds": round(old["seconds"] + time.perf_counter() - start, 1), "batches": old["batches"] + done}
+            store_results(out / SECONDS, took | {f"{file.stem}.{file.parent.name}.json": new})
+
+
+def _seconds(out: Path) -> dict[str, Any]:
+    path = out / SECONDS
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def pack(out: Path, file: Path) -> list[str]:
+    """Put the finished signatures of a run and their manifest into one zip; returns the networks that are missing.
+
+    Raises FileNotFoundError if no network is finished in both pools.
+    """
+    contents: dict[str, bytes] = {}
+    files: dict[str, Any] = {}
+    missing, took = [], _seconds(out)
+    for name in in_order():
+        there = [out / "spatial" / f"{name}.json"]
+        there += [out / "trailing" / f"{name}.json"] if _differs(there[0]) else []
+        if not all(path.exists() for path in there):
+            missing.append(name)
+            continue
+        for path in there:
+            found, target = Signature.load(path), f"{name}.{path.parent.name}.json"
+            contents[target] = path.read_bytes()
+            files[target] = entry(contents[target], found) | _speed(took.get(target))
+    if not files:
+        raise FileNotFoundError(f"out: no network is finished in {out}.")
+    about = found.provenance
+    manifest = {
+        "schema": SCHEMA,
+        "dataset": about["request"]["dataset"],
+        "device": about["device"],
+        "driver": driver(),
+        "versions": about["versions"],
+        "files": files,
+    }
+    contents[MANIFEST] = json.dumps(manifest, indent=1).encode() + b"\n"
+    with replacing(file) as beside, zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as archive:
+        for target, data in contents.items():
+            archive.writestr(target, data)
+    return missing
+
+
+def _speed(took: dict[str, Any] | None) -> dict[str, Any]:
+    """Seconds and images per second of the pieces that were not killed, and how many batches these did."""
+    if not took:
+        return {}
+    rate = took["batches"] * BATCH_SIZE / took["seconds"]
+    return {"timed_batches": took["batches"], "seconds": took["seconds"], "images_per_second": round(rate, 2)}
+
+
+def driver() -> str | None:
+    """The version of NVIDIA's driver; None where there is none."""
+    try:
+        asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return None
+
+
+def cost(data: str = "imagenette", folder: str = "data/imagenet_signatures") -> Table:
+    """The hours that the full run takes here: forward passes, and scores, which run beside them.
+
+    Forward passes are timed for one network of each family (on a processor, for one), scores for a few widths on one
+    thread; the calls and their widths are those of the stored networks before training.
+    """
+    device = best_device()
+    speed = measure_speed(REPRESENTATIVES if device.type == "cuda" else ["resnet18"], device=device, images=8)
+    batches = EXPECTED[data] // BATCH_SIZE
+    forward = estimate(speed, images=batches * BATCH_SIZE)["hours"][-1]
+    widths = [call.shape[call.channel_axis - 1] for each in before_training(folder).values() for call in each.calls]
+    scores = batches * np.interp(np.log(widths), np.log(WIDTHS), [_score_seconds(width) for width in WIDTHS]).sum()
+    name = torch.cuda.get_device_name() if device.type == "cuda" else "processor"
+    rows = [
+        (f"forward passes ({name})", forward),
+        ("scores and companions (one thread of the processor)", float(scores) / 3600),
+    ]
+    size = sum(get_model_weights(name)[_weights(name)].meta["_file_size"] for name in PAPER) / 1000
+    notes = [
+        f"{len(PAPER)} networks, {batches} batches of {BATCH_SIZE} pictures; {size:.0f} GB of weights to download."
+    ]
+    return Table({"what": [what for what, _ in rows], "hours": [hours for _, hours in rows]}, digits=1, notes=notes)
+
+
+def _weights(name: str) -> str:
+    return WEIGHTS.get(name, "IMAGENET1K_V1")
+
+
+def _score_seconds(width: int) -> float:
+    """What one call of this many channels costs, its companion measures with it."""
+    x = torch.randn(BATCH_SIZE, width, generator=torch.Generator().manual_seed(0))
+    start = time.perf_counter()
+    signature(torch.nn.ReLU(), [x], companions=True)
+    return time.perf_counter() - start
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; exit status 1 if a network failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True, dest="command")
+    run = commands.add_parser("measure")
+    run.add_argument("data", choices=("imagenette", "imagenet"))
+    run.add_argument("out", type=Path)
+    run.add_argument("--minutes", type=float, help="of this piece (default: until all is done)")
+    run.add_argument("--root", help="folder of the pictures; Imagenette is downloaded")
+    run.add_argument("--workers", type=int, default=0, help="processes that read pictures")
+    run.add_argument("--restart", action="store_true", help="begin networks anew that are not finished")
+    packing = commands.add_parser("pack")
+    packing.add_argument("out", type=Path)
+    packing.add_argument("file", type=Path)
+    installing = commands.add_parser("install")
+    installing.add_argument("file", type=Path)
+    installing.add_argument("--folder", type=Path, default=Path("book/data/imagenet_signatures"))
+    options = parser.parse_args(arguments)
+    if options.command == "measure":
+        failures = measure_all(options.data, options.out, minutes=options.minutes, root=options.root,
+                           workers=options.workers, restart=options.restart)  # fmt: skip
+        for failure in failures:
+            print(f"Failed: {failure}")
+        return 1 if failures else 0
+    try:
+        if options.command == "pack":
+            missing = pack(options.out, options.file)
+            print(f"{len(PAPER) - len(missing)} of {len(PAPER)} networks are in {options.file}.")
+        else:
+            print(f"Installed: {install(options.file, options.folder)}")
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

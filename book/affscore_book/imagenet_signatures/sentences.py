@@ -1,0 +1,190 @@
+"""The paper's sentences about its own pretrained networks: rule, what measures it, and which networks that takes.
+
+Until the results of a full run are installed (:mod:`affscore_book.imagenet_signatures.full_results`) each is "not run
+here". No number of these networks was known when the rules were written, but for those that the paper prints.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from affscore.suite.architectures import facts
+from affscore.suite.comparable import sequence
+from affscore.suite.compare import accuracy_correlations, companion_correlations, history, statistics
+from affscore.suite.distances import dtw
+from affscore.suite.suites import PAPER
+from affscore_book.imagenet_signatures.explained import family_gap
+from affscore_book.imagenet_signatures.full_results import Results
+from affscore_book.imagenet_signatures.paper import (
+    BEGINNINGS,
+    DEVIATIONS,
+    FAMILY_MEASURES,
+    HEADINGS,
+    MEASURES,
+    SLIDE_STDS,
+    table_1_claims,
+)
+from affscore_book.imagenet_signatures.trained import UNTRAINED, counted, places, strongest_measure
+from affscore_book.kit.claims import Claim, near
+from affscore_book.kit.statistics import Interval
+
+__all__ = ["paper_claims", "rank_interval"]
+
+#: A mean correlation of this size would be strong. The largest in the paper's Table 2 is 0.44.
+STRONG = 0.5
+BELOW, ABOVE = (-math.inf, 0.0), (0.0, math.inf)
+RUN = "pretrained: the notebook full_run, then make results"
+RESNETS = tuple(name for name in PAPER if name.startswith("resnet"))
+PLAIN = tuple(name for name in PAPER if name.startswith(("alexnet", "vgg")))
+
+
+class Sentence(NamedTuple):
+    """One sentence: ``measure`` gives our number or an interval from the results, if they have the ``networks``."""
+
+    what: str
+    place: str
+    theirs: str | float
+    accept: tuple[float, float]
+    measure: Callable[[Results], float | Interval]
+    networks: Sequence[str] = PAPER
+
+
+def rank_interval(correlation: float, count: int, level: float = 0.95) -> Interval:
+    """A rank correlation of ``count`` pairs with its interval by Fisher's z, variance 1.06 / (count - 3).
+
+    >>> [round(end, 2) for end in rank_interval(0.0, 28)]
+    [0.0, -0.38, 0.38]
+    """
+    half = float(stats.norm.ppf((1 + level) / 2)) * math.sqrt(1.06 / (count - 3))
+    z = math.atanh(np.clip(correlation, -1 + 1e-9, 1 - 1e-9))
+    return Interval(correlation, min(correlation, math.tanh(z - half)), max(correlation, math.tanh(z + half)))
+
+
+def _vit_gap(pool: str) -> Callable[[Results], Interval]:
+    return lambda results: family_gap(results.signatures[pool], "ViT")[1]
+
+
+def _years(results: Results) -> Interval:
+    """Of the families until 2019, each the mean over its networks."""
+    families: dict[str, list[tuple[float, float]]] = {}
+    for row in history(dict(results.signatures["spatial"])).rows():
+        if row["year"] < 2020:
+            families.setdefault(row["family"], []).append((row["year"], row["median"]))
+    means = np.array([np.mean(rows, axis=0) for rows in families.values()])
+    return rank_interval(float(stats.spearmanr(*means.T).statistic), len(means))
+
+
+def _spread(results: Results) -> float:
+    networks = results.signatures["spatial"]
+    spread = dict(zip(networks, statistics(dict(networks))["spread"], strict=True))
+    return max(spread[name] for name in PLAIN) - float(np.median(list(spread.values())))
+
+
+def _alexnet_and_swin(results: Results) -> float:
+    """The distance of AlexNet to Swin-B less the median of its distances to the others, by the code's pool."""
+    scores = {name: sequence(each) for name, each in results.signatures["trailing"].items()}
+    others = [dtw(scores["alexnet"], scores[name]) for name in scores if name not in ("alexnet", "swin_b")]
+    return dtw(scores["alexnet"], scores["swin_b"]) - float(np.median(others))
+
+
+def _told_best(results: Results) -> float:
+    """In what part of the groups of architectures a statistic of the scores tells the accuracy best."""
+    groups = accuracy_correlations(dict(results.signatures["trailing"])).rows()[:-1]
+    return float(np.mean([row["strongest"] not in ("parameters", "GFLOPS", "depth") for row in groups]))
+
+
+def _least_and_accuracy(results: Results) -> float:
+    return float(accuracy_correlations(dict(results.signatures["trailing"])).row("ViT")["min"])
+
+
+def _deeper(results: Results) -> float:
+    ends = []
+    for name in sorted(RESNETS, key=lambda name: facts(name).depth or 0):
+        found = results.signatures["spatial"][name]
+        ends.append(found.mean[places(found)["last in its block"]].mean())
+    return float(stats.spearmanr(np.arange(len(ends)), ends).statistic)
+
+
+def _strongest(results: Results) -> Interval:
+    """By families."""
+    correlations = companion_correlations(dict(results.signatures["spatial"]))
+    row = counted(correlations, strongest_measure(correlations, MEASURES, UNTRAINED), UNTRAINED).row("families")
+    return Interval(row["mean"], row["low"], row["high"])
+
+
+def _std(name: str) -> Callable[[Results], float]:
+    return lambda results: results.std[name]
+
+
+def _sentences() -> list[Sentence]:
+    paper, slides = "CVPR 2025, ", "slides, "
+    vits = tuple(name for name in PAPER if name.startswith("vit"))
+    stds = [(name, name.replace("convnext", "convnext_base"), std) for name, std in SLIDE_STDS.items()]
+    return [
+        *(Sentence(f"ViT less the lowest other family: {pool} pool", paper + "section 1", "below 0", BELOW,
+                   _vit_gap(pool)) for pool in ("trailing", "spatial")),
+        Sentence("rank correlation of year and median score, families to 2019", paper + "Figure 5 A", "rising", ABOVE,
+                 _years),
+        Sentence("largest spread of AlexNet, VGG less the median spread", paper + "section 4", "below 0", BELOW,
+                 _spread),
+        Sentence("distance of AlexNet to Swin-B less the median distance", paper + "Figure 5 C", "below 0", BELOW,
+                 _alexnet_and_swin),
+        Sentence("part of the groups where the scores tell accuracy best", paper + "Figure 6", "often", (0.5, 1.0),
+                 _told_best),
+        Sentence("ViTs: correlation of least score and accuracy", slides + "Correlation with Accuracy", -0.96,
+                 near(-0.96, 0.1), _least_and_accuracy, vits),
+        Sentence("rank correlation of depth and score after the additions, ResNets", paper + "Figure 15",
+                 "approaches 1 for deeper networks", (0.9, math.inf), _deeper, RESNETS),
+        Sentence("strongest mean correlation with another measure", paper + "Table 2", "-0.44 (norm)",
+                 (-STRONG, STRONG), _strongest),
+        *(Sentence(f"std over batches, {name}", slides + "titles of the histograms", f"{std:.3f}", near(std, 0.005),
+                   _std(network), (network,)) for name, network, std in stds),
+    ]  # fmt: skip
+
+
+def _missing(networks: Sequence[str], results: Results) -> str:
+    """In words, which networks the results lack; "" if they have them all."""
+    missing = [name for name in networks if name not in results.signatures["spatial"]]
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return f"{missing[0]}{more} in the results too" if missing else ""
+
+
+def _claim(sentence: Sentence, results: Results | None) -> Claim:
+    what, source, theirs, accept, measure, networks = sentence
+    if results is None:
+        each = networks[0] if len(networks) == 1 else f"{len(networks)} networks"
+        return Claim(what, source, theirs, None, None, f"{each}, {RUN}")
+    if missing := _missing(networks, results):
+        return Claim(what, source, theirs, None, None, missing)
+    found = measure(results)
+    mean, interval = (found.mean, found[1:]) if isinstance(found, Interval) else (found, None)
+    return Claim(f"{what} ({results.data})", source, theirs, mean, accept, interval=interval)
+
+
+def paper_claims(results: Results | None) -> list[Claim]:
+    """What the paper says of its pretrained networks, with our numbers where a full run's results are installed."""
+    claims = [_claim(sentence, results) for sentence in _sentences()]
+    correlations = companion_correlations(dict(results.signatures["spatial"])) if results else None
+    for family, (measure, value) in FAMILY_MEASURES.items():
+        start = BEGINNINGS[family]
+        members = [name for name in PAPER if name.startswith(start)]
+        if results and correlations and not _missing(members, results):
+            claims += table_1_claims(correlations, {family: start}, "source", results.data)
+            continue
+        what, needs = f"{family}: {HEADINGS[measure]} is the strongest measure", f"{len(members)} networks, {RUN}"
+        claims.append(Claim(what, "CVPR 2025, Table 1", f"yes, {value:.2f}", None, None,
+                            _missing(members, results) if results else needs))  # fmt: skip
+    never = [
+        ("only ResNets bimodal", "CVPR 2025, section 4", "yes", "the paper's bandwidth"),
+        ("traditional: correlation with accuracy", "slides, Correlation with Accuracy", "0.755",
+         "which statistic of the scores it is of"),
+        ("self-supervised ResNet50s cluster", "CVPR 2025, Figure 19", "yes", "17 ResNet50s trained in other ways"),
+        *((f"distance to {name}", "slides, Deviations between datasets", f"{mean} ± {std}",
+           f"36 trained networks: affscore suite paper --dataset {name}") for name, (mean, std) in DEVIATIONS.items()),
+    ]  # fmt: skip
+    return claims + [Claim(what, source, theirs, None, None, needs) for what, source, theirs, needs in never]

@@ -1,0 +1,217 @@
+"""What is installed is what a full run packs; a planted error is refused in a sentence, and nothing is installed."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from torchvision.models import get_model_weights
+
+from affscore import Signature
+from affscore.companions import MEASURES
+from affscore_book.imagenet_signatures import full_results
+from affscore_book.imagenet_signatures.finding import before_training
+from affscore_book.imagenet_signatures.full_results import (
+    MANIFEST,
+    SCHEMA,
+    checked_results,
+    entry,
+    install,
+    other_pool,
+    read_full,
+)
+
+FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
+PICTURES = {"dataset": "imagenette", "source": "image files", "images": 3925, "sha256": "5" * 64}
+NETWORKS = ("mnasnet0_5", "swin_t")
+
+
+@pytest.fixture(scope="module")
+def starts():
+    return {pool: before_training(FOLDER, pool=pool) for pool in ("spatial", "trailing")}
+
+
+def as_measured(start: Signature, network: str, pool: str) -> Signature:
+    """A stored signature as if a full run had given it: seven batches of 512."""
+    weights = get_model_weights(network).IMAGENET1K_V1
+    digits = weights.url.rpartition("-")[2].removesuffix(".pth")
+    about = {
+        "model": network,
+        "weights": {"source": weights.url, "weights": str(weights), "sha256": digits.ljust(64, "0")},
+        "request": {"dataset": PICTURES, "batch_size": 512, "seed": 0},
+        "data": PICTURES | {"skipped": []},
+        "precision": "full",
+        "device": "a GPU",
+    }
+    rows = start.scores[0] + 0.001 * np.arange(-3, 4)[:, None]
+    measures = (
+        {name: np.tile(start.companions.get(name, start.scores)[0], (7, 1)) for name in MEASURES}
+        if pool == "spatial"
+        else {}
+    )
+    return Signature(start.calls, rows, pool=pool, batch_sizes=[512] * 7, provenance=about, companions=measures)
+
+
+@pytest.fixture
+def contents(starts, tmp_path):
+    """The files of a sound packed file."""
+    found = {}
+    for network in NETWORKS:
+        for pool in ("spatial", "trailing") if other_pool(starts["spatial"][network]) else ("spatial",):
+            path = tmp_path / f"{network}.{pool}.json"
+            as_measured(starts[pool][network], network, pool).save(path)
+            found[path.name] = path.read_bytes()
+    return found
+
+
+def packed(contents: dict[str, bytes], file: Path, **changes) -> Path:
+    """Write them with a manifest that fits, but for the changes."""
+    files = {}
+    for name, data in contents.items():
+        if name in {f"{network}.{pool}.json" for network in NETWORKS for pool in ("spatial", "trailing")}:
+            try:
+                file.with_suffix(".json").write_bytes(data)
+                files[name] = entry(data, Signature.load(file.with_suffix(".json")))
+            except ValueError:
+                files[name] = {}
+    manifest = {"schema": SCHEMA, "dataset": PICTURES, "device": "a GPU", "files": files} | changes
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in {**contents, MANIFEST: json.dumps(manifest).encode()}.items():
+            archive.writestr(name, data)
+    return file
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, starts):
+    """A folder to install to; the networks before training are those of the book."""
+    monkeypatch.setattr(full_results, "before_training", lambda folder, pool="spatial": starts[pool])
+    folder = tmp_path / "place"
+    folder.mkdir()
+    return folder
+
+
+def test_a_sound_file_is_installed_and_read_back(contents, place, starts, tmp_path):
+    assert read_full(place) is None
+    path = install(packed(contents, tmp_path / "x.zip"), place)
+    assert path == place / "full" / "imagenette.json"
+    results = read_full(place)
+    assert repr(results) == "2 of 36 pretrained networks on imagenette, 7 batches of 512, by a GPU"
+    for pool, networks in results.signatures.items():
+        assert list(networks) == list(NETWORKS)
+        for name, found in networks.items():
+            kept = starts[pool][name]
+            np.testing.assert_allclose(found.mean, kept.scores[0], atol=1e-6)
+            assert found.calls == kept.calls
+    assert results.std["swin_t"] == pytest.approx(0.002, abs=1e-6)  # of seven numbers in steps of 0.001
+    for name, values in results.signatures["spatial"]["swin_t"].companions.items():
+        start = starts["spatial"]["swin_t"]
+        np.testing.assert_allclose(values[0], start.companions.get(name, start.scores)[0], atol=1e-6)
+
+
+def test_imagenet_is_shown_before_imagenette(contents, place, tmp_path):
+    path = install(packed(contents, tmp_path / "x.zip"), place)
+    text = path.read_text().replace("imagenette", "imagenet")
+    path.with_name("imagenet.json").write_text(text)
+    assert read_full(place).data == "imagenet"
+
+
+def edited(change):
+    """Change the JSON of one signature."""
+
+    def plant(contents):
+        content = json.loads(contents["mnasnet0_5.spatial.json"])
+        change(content)
+        contents["mnasnet0_5.spatial.json"] = json.dumps(content).encode()
+
+    return plant
+
+
+def cut(contents):
+    contents["swin_t.spatial.json"] = contents["swin_t.spatial.json"][:-300]
+
+
+def other_network(contents):
+    contents["mnasnet0_5.spatial.json"] = contents["swin_t.spatial.json"]
+
+
+def wider(content):
+    content["calls"][3]["shape"][0] *= 2
+
+
+def fewer_calls(content):
+    for rows in (content["scores"], *content["companions"].values()):
+        for row in rows:
+            row.pop()
+    content["calls"].pop()
+
+
+def fewer_batches(content):
+    for rows in (content["scores"], content["batch_sizes"], *content["companions"].values()):
+        rows.pop()
+
+
+def smaller_batches(content):
+    content["batch_sizes"] = [64] * 7
+    content["provenance"]["request"]["batch_size"] = 64
+
+
+@pytest.mark.parametrize(
+    ("plant", "message"),
+    [
+        (cut, "swin_t.spatial.json is not complete JSON"),
+        (other_network, "model is 'swin_t'; it should be 'mnasnet0_5'"),
+        (edited(wider), "is not .* of torchvision's architecture"),
+        (edited(fewer_calls), "number of calls is 34; it should be 35"),
+        (edited(fewer_batches), "number of batches is 6; it should be 7"),
+        (edited(smaller_batches), "batch size is 64; it should be 512"),
+        (edited(lambda content: content["batch_sizes"].__setitem__(2, 500)), "images in its batches is 3572"),
+        (edited(lambda content: content.update(covariance="empirical")), "covariance is 'empirical'"),
+        (edited(lambda content: content["companions"].pop("cka")), "companion measures is"),
+        (edited(lambda content: content["provenance"]["weights"].update(sha256="0" * 64)), "not torchvision's"),
+        (edited(lambda content: content["provenance"]["weights"].update(source="mine.pth")), "weights is 'mine.pth'"),
+        (edited(lambda content: content["provenance"]["request"].update(dataset={})), "data set is {}"),
+        (edited(lambda content: content["provenance"].pop("precision")), "it lacks 'precision'"),
+        (lambda contents: contents.update({"../evil.py": b"1"}), "'../evil.py' does not belong there"),
+        (lambda contents: contents.pop("swin_t.trailing.json"), "swin_t lacks the pool trailing"),
+        (lambda contents: contents.pop("swin_t.spatial.json"), "swin_t lacks the pool spatial"),
+        (dict.clear, "holds no signature"),
+    ],
+)
+def test_a_planted_error_is_refused_and_nothing_is_installed(contents, place, tmp_path, plant, message):
+    plant(contents)
+    file = packed(contents, tmp_path / "x.zip")
+    with pytest.raises(ValueError, match=message) as error:
+        install(file, place)
+    assert "\n" not in str(error.value) and str(error.value).endswith(".")
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"files": {}}, "lists other files"),
+        ({"schema": "x"}, "schema is 'x'"),
+        ({"dataset": {"dataset": "photographs"}}, "data set is"),
+    ],
+)
+def test_a_manifest_that_does_not_fit_is_refused(contents, place, tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        checked_results(packed(contents, tmp_path / "x.zip", **changes), place)
+
+
+def test_another_checksum_and_no_zip_are_refused(contents, place, tmp_path):
+    file = packed(contents, tmp_path / "x.zip")
+    with zipfile.ZipFile(file) as archive:
+        manifest = json.loads(archive.read(MANIFEST))
+    manifest["files"]["swin_t.spatial.json"]["sha256"] = "0" * 64
+    with pytest.raises(ValueError, match=r"swin_t.spatial.json has another sha256"):
+        install(packed(contents, file, files=manifest["files"]), place)
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(ValueError, match="is not installed: File is not a zip file"):
+        install(file, place)
+    with pytest.raises(FileNotFoundError):
+        install(tmp_path / "nowhere.zip", place)
+    assert list(place.iterdir()) == []
