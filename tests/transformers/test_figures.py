@@ -20,7 +20,6 @@ LEVELS = load_sentences(FOLDER / "sentences.json").levels
 DRAWN = {
     figures.plot_attention: (SCORES,),
     figures.plot_gelu_inputs: (SCORES,),
-    figures.plot_kinds_of_text: (SCORES,),
     figures.plot_laws: (SCORES, LEVELS),
     figures.plot_pools: (SCORES,),
     figures.plot_minilm_weights: (SCORES,),
@@ -48,10 +47,16 @@ def test_every_figure_names_its_axes(function):
     assert {function.__name__ for function in DRAWN} == set(figures.__all__)
 
 
-@pytest.mark.parametrize("pool", ["spatial", "trailing", "first", "tokens"])
-def test_pools_are_means_of_batches(pool):
+@pytest.mark.parametrize("pool", ["spatial", "trailing", "first"])
+def test_pools_are_those_of_all_texts(pool):
     (axes,) = draw(figures.plot_pools).axes
-    np.testing.assert_allclose(line(axes, pool).get_ydata(), SCORES.batches(pool=pool).mean(axis=0))
+    np.testing.assert_allclose(line(axes, pool).get_ydata(), SCORES.of(pool=pool))
+
+
+@pytest.mark.parametrize(("function", "label"), [(figures.plot_pools, "tokens"), (figures.plot_laws, "512 tokens")])
+def test_tokens_are_a_mean_of_batches_of_as_many_samples(function, label):
+    (axes,) = draw(function).axes
+    np.testing.assert_allclose(line(axes, label).get_ydata(), SCORES.batches(pool="tokens").mean(axis=0))
 
 
 def test_starts_are_those_of_the_weights_and_the_pool():
@@ -73,9 +78,10 @@ def test_histograms_are_densities_of_the_named_layers():
 
 def test_laws_stand_beside_what_was_measured():
     (axes,) = draw(figures.plot_laws).axes
-    np.testing.assert_allclose(line(axes, "measured, 8,192 tokens").get_ydata(), 1 - LEVELS)
+    np.testing.assert_allclose(line(axes, "512 texts, averaged").get_ydata(), SCORES.of())
+    np.testing.assert_allclose(line(axes, "8,192 tokens, paired").get_ydata(), 1 - LEVELS)
     expected = [score_from_means_and_spreads(layer) for layer in SCORES.layers["trained 0"]]
-    np.testing.assert_allclose(line(axes, "means and spreads").get_ydata(), expected)
+    np.testing.assert_allclose(line(axes, "formula").get_ydata(), expected)
 
 
 def test_attention_has_a_dot_for_every_batch_and_start():
@@ -87,12 +93,6 @@ def test_attention_has_a_dot_for_every_batch_and_start():
         attention_effect(SCORES, trained=False),
     ]
     np.testing.assert_allclose(dots, np.concatenate(expected))
-
-
-def test_kinds_of_text_have_a_line_each():
-    axes = draw(figures.plot_kinds_of_text).axes[1]
-    expected = [SCORES.batches(kind="code", length=n, pool="trailing").mean() for n in (8, 32, 96)]
-    np.testing.assert_allclose(line(axes, "code").get_ydata(), expected)
 
 
 def test_pools_leave_averages():

@@ -30,12 +30,16 @@ def test_every_figure_names_its_axes_and_its_marks(name):
     assert figure.legends and figure.legends[0].get_texts()
 
 
-def test_a_course_is_that_of_every_call_by_both_pools():
-    for panel, (name, seeds) in zip(draw("plot_gpt_courses").axes, GPTS.items(), strict=False):
-        assert panel.get_title(loc="left") == name
+@pytest.mark.parametrize("name", ["gelu", "relu without norm"])
+def test_a_course_is_that_of_every_call_by_both_pools(name):
+    figures.plot_gpt_courses(GPTS, name)
+    panels = plt.gcf().axes
+    plt.close()
+    network = GPTS[name][0]
+    for panel, pool in zip(panels, ("spatial", "trailing"), strict=True):
+        assert panel.get_title(loc="left") == f"{pool} pool"
         drawn = [line.get_ydata() for line in panel.lines]
-        expected = [*seeds[0].scores["spatial"].T, *seeds[0].scores["trailing"].T, seeds[0].bits / 8]
-        np.testing.assert_allclose(drawn, expected)
+        np.testing.assert_allclose(drawn, [*network.scores[pool].T, network.bits / 8])
 
 
 def test_pools_stand_at_the_trained_means_and_every_seed_is_there():
@@ -45,11 +49,3 @@ def test_pools_stand_at_the_trained_means_and_every_seed_is_there():
     assert len(filled) == len(expected)
     for line, means in zip(filled, expected, strict=True):
         np.testing.assert_allclose(line.get_xdata(), means)
-
-
-def test_bits_stand_over_the_means_of_their_pool():
-    for panel, pool in zip(draw("plot_gpt_bits").axes, ("spatial", "trailing"), strict=True):
-        for line, (name, seeds) in zip(panel.lines, GPTS.items(), strict=True):
-            assert line.get_label() == name
-            np.testing.assert_allclose(line.get_xdata(), [network.mean(pool) for network in seeds.values()])
-            np.testing.assert_allclose(line.get_ydata(), [network.bits[-1] for network in seeds.values()])

@@ -84,7 +84,7 @@ def test_one_table_row_is_the_mean_over_the_seeds():
     table = gpt_table(STORED)
     assert list(table["network"]) == [name for name in GPTS if name in STORED]
     row, seeds = table.rows()[0], STORED["gelu"].values()
-    assert row["seeds"] == len(seeds)
+    assert row["thousand parameters"] == round(next(iter(seeds)).parameters / 1000)
     assert row["bits"] == pytest.approx(np.mean([network.bits[-1] for network in seeds]))
     assert row["trailing, start"] == pytest.approx(np.mean([network.scores["trailing"][0] for network in seeds]))
 

@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 
 from affscore.plots import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
 from affscore_book.transformers.claims import attention_effect
-from affscore_book.transformers.laws import layer_score, score_from_means_and_spreads
-from affscore_book.transformers.measured import LENGTHS, Job, MiniLMScores
+from affscore_book.transformers.laws import score_from_means_and_spreads
+from affscore_book.transformers.measured import MiniLMScores
 from affscore_book.transformers.minilm import LAYERS
-from affscore_book.transformers.texts import TEXT_KINDS
 
 __all__ = [
     "plot_attention",
     "plot_gelu_inputs",
-    "plot_kinds_of_text",
     "plot_laws",
     "plot_minilm_weights",
     "plot_pools",
@@ -69,10 +67,10 @@ def plot_what_pools_keep() -> None:
 
 @styled
 def plot_pools(scores: MiniLMScores) -> None:
-    """The trained signature by four pools: means of four batches, bands from least to most."""
+    """The trained signature by four pools, of 512 samples each: the texts, or four times 512 tokens and their mean."""
     figure, (axes,) = panels(height=4.8)
     for pool, look in zip(("spatial", "first", "tokens", "trailing"), LOOKS, strict=True):
-        _lines(axes, scores.batches(pool=pool), pool, look)
+        _lines(axes, scores.batches(pool=pool) if pool == "tokens" else scores.of(pool=pool)[None], pool, look)
     _layers(axes)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
 
@@ -109,20 +107,19 @@ def plot_gelu_inputs(scores: MiniLMScores, shown: Sequence[int] = (1, 3, 5)) -> 
 
 @styled
 def plot_laws(scores: MiniLMScores, levels: Sequence[float]) -> None:
-    """The trained scores beside those of the laws of each channel, and of a straight line in the call's place.
+    """From the scores of texts, step by step, to those of the means and spreads of single channels.
 
-    ``levels`` are the bends of 8,192 tokens, 1 less which is their paired score.
+    ``levels`` are the bends of 8,192 tokens, 1 less which is their paired score without shrinkage.
     """
     figure, (axes,) = panels(height=5)
-    layers = scores.layers["trained 0"]
-    for label, values, (colour, mark), dash in (
-        ("straight line (twin)", scores.twins[Job().name], (INK, "v"), ":"),
-        ("measured, 512 texts", scores.of(), LOOKS[0], "-"),
-        ("measured, 8,192 tokens", 1 - np.asarray(levels), LOOKS[3], "-"),
-        ("laws of the channels", [layer_score(layer) for layer in layers], LOOKS[2], "--"),
-        ("means and spreads", [score_from_means_and_spreads(layer) for layer in layers], LOOKS[1], "--"),
+    formula = [score_from_means_and_spreads(layer) for layer in scores.layers["trained 0"]]
+    for label, values, look, dash in (
+        ("512 texts, averaged", scores.of(), LOOKS[0], "-"),
+        ("512 tokens", scores.batches(pool="tokens").mean(axis=0), LOOKS[2], "-"),
+        ("8,192 tokens, paired", 1 - np.asarray(levels), LOOKS[3], "-"),
+        ("formula", formula, LOOKS[1], "--"),
     ):
-        axes.plot(NUMBERS, values, mark + dash, color=colour, markersize=7, label=label)
+        _lines(axes, np.asarray(values)[None], label, look, dash)
     _layers(axes)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
 
@@ -142,21 +139,3 @@ def plot_attention(scores: MiniLMScores) -> None:
     axes.axhline(0, color=INK, linewidth=1)
     axes.set(xlabel="layer", ylabel="score without attention,\nless with it", xticks=NUMBERS)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
-
-
-@styled
-def plot_kinds_of_text(scores: MiniLMScores) -> None:
-    """The mean score of the six layers for four kinds of text and three lengths: a dot for each batch."""
-    figure, axes = panels(1, 2, height=4.6, sharey=True)
-    for panel, pool in zip(axes, ("spatial", "trailing"), strict=True):
-        for place, (kind, (colour, mark)) in enumerate(zip(TEXT_KINDS, LOOKS, strict=True)):
-            means = np.array([scores.batches(kind=kind, length=n, pool=pool).mean(axis=1) for n in LENGTHS])
-            across = np.arange(len(LENGTHS)) + 0.12 * (place - 1.5)
-            panel.plot(across, means, mark, color=colour, alpha=0.45, markersize=6)
-            panel.plot(across, means.mean(axis=1), "-", color=colour, label=kind)
-        panel.set_xticks(range(len(LENGTHS)), [str(n) for n in LENGTHS])
-        panel.set_title(f"{pool} pool", loc="left")
-        panel.set(xlabel="tokens of a text")
-    axes[0].set(ylabel="mean affinity score")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False,
-                  columnspacing=1, handlelength=1.4)  # fmt: skip

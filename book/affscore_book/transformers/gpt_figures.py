@@ -5,38 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
 
-from affscore.plots import BLUE, GREEN, ORANGE, PURPLE, VERMILION, panels, styled
+from affscore.plots import BLUE, GREEN, PURPLE, VERMILION, panels, styled
 from affscore_book.transformers.gpt_results import GPT_POOLS, Gpts, TrainedGpt
 
-__all__ = ["plot_gpt_bits", "plot_gpt_courses", "plot_gpt_pools"]
+__all__ = ["plot_gpt_courses", "plot_gpt_pools"]
 
 POOLS = dict(zip(GPT_POOLS, ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D")), strict=True))
 
 
 @styled
-def plot_gpt_courses(gpts: Gpts, seed: int = 0) -> None:
-    """The scores of the four calls along the training of one seed, by the spatial and the trailing pool, a panel a
-    network; bits per byte are grey."""
-    networks = {name: seeds[seed] for name, seeds in gpts.items() if seed in seeds}
-    rows = -(-len(networks) // 2)
-    figure, axes = panels(rows, 2, height=1.3 + 1.7 * rows, sharex=True, sharey=True)
-    for panel, (name, network) in zip(axes, networks.items(), strict=False):
-        for pool in GPT_POOLS[:2]:
-            for call, scores in enumerate(network.scores[pool].T):
-                label = f"{pool} pool" if not call else None
-                panel.plot(network.steps + 1, scores, color=POOLS[pool][0], linewidth=1.3, label=label)
-        panel.plot(network.steps + 1, network.bits / 8, "--", color="#999999", label="bits per byte / 8")
-        panel.set_title(name, fontsize=13, loc="left")
-        panel.set(xscale="log", ylim=(0.15, 1.1))
-    for panel in axes[len(networks) :]:
-        panel.set_axis_off()
-    for panel in axes[max(len(networks) - 2, 0) : len(networks)]:
-        panel.xaxis.set_tick_params(labelbottom=True)
-    figure.supxlabel("steps of the training + 1", fontsize=15)
-    figure.supylabel("affinity score of each call", fontsize=15)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False, fontsize=12)
+def plot_gpt_courses(gpts: Gpts, name: str = "gelu", seed: int = 0) -> None:
+    """The scores of the calls of one network along its training, by the spatial and by the trailing pool, a panel a
+    pool; bits per byte are grey."""
+    network = gpts[name][seed]
+    figure, axes = panels(1, 2, height=4.4, sharey=True)
+    for panel, pool in zip(axes, GPT_POOLS[:2], strict=True):
+        for call, scores in enumerate(network.scores[pool].T):
+            label = None if call else "score of a call"
+            panel.plot(network.steps + 1, scores, color=POOLS[pool][0], label=label)
+        panel.plot(network.steps + 1, network.bits / 8, "--", color="#777777", label="bits per byte / 8")
+        panel.set_title(f"{pool} pool", loc="left")
+        panel.set(xscale="log", xlabel="steps of the training + 1", ylim=(0.15, 1.1))
+    axes[0].set_ylabel("affinity score")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
 
 
 def _means(seeds: Mapping[int, TrainedGpt], pool: str, moment: int) -> np.ndarray:
@@ -59,20 +51,3 @@ def plot_gpt_pools(gpts: Gpts) -> None:
     axes.invert_yaxis()
     axes.set(xlabel="mean score, start (hollow) and trained", xlim=(0, 1))
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
-
-
-@styled
-def plot_gpt_bits(gpts: Gpts) -> None:
-    """Bits per byte on held-out text beside the mean score, by the spatial and the trailing pool; a dot a seed."""
-    figure, axes = panels(1, 2, height=4.6, sharey=True)
-    looks = zip((BLUE, VERMILION, GREEN, PURPLE, ORANGE, BLUE, VERMILION), "os^Dvos", strict=True)
-    for (name, seeds), (colour, mark) in zip(gpts.items(), looks, strict=False):
-        fill = "white" if name.endswith("without norm") else colour
-        for panel, pool in zip(axes, GPT_POOLS, strict=False):
-            bits = [network.bits[-1] for network in seeds.values()]
-            panel.plot(_means(seeds, pool, -1), bits, mark, color=fill, markeredgecolor=colour, label=name)
-            panel.set(xlabel=f"mean score,\n{pool} pool")
-    for panel in axes:
-        panel.xaxis.set_major_locator(MaxNLocator(4))
-    axes[0].set(ylabel="bits per byte")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False, fontsize=11)

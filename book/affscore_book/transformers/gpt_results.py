@@ -111,12 +111,12 @@ def load_gpts(folder: str | os.PathLike[str]) -> dict[str, dict[int, TrainedGpt]
 
 
 def gpt_table(gpts: Gpts) -> Table:
-    """All networks, means over their seeds: thousand parameters, seeds, bits per byte, and the mean score at
+    """All networks, means over their seeds: thousand parameters, bits per byte, and the mean score at
     the start and at the end by the spatial and by the trailing pool."""
     rows = []
     for name, seeds in gpts.items():
         networks = list(seeds.values())
-        row = {"network": name, "thousand parameters": round(networks[0].parameters / 1000), "seeds": len(networks)}
+        row = {"network": name, "thousand parameters": round(networks[0].parameters / 1000)}
         row["bits"] = float(np.mean([each.bits[-1] for each in networks]))
         for pool in GPT_POOLS[:2]:
             for moment, state in ((0, "start"), (-1, "trained")):
