@@ -15,7 +15,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["centre", "check_pair", "check_samples", "exponent", "largest_magnitude", "on_one_thread", "one_thread"]
+__all__ = [
+    "centre",
+    "check_pair",
+    "check_samples",
+    "exponent",
+    "largest_magnitude",
+    "on_one_thread",
+    "one_thread",
+    "power_of_two",
+]
 
 _DTYPES = (
     torch.float64, torch.float32, torch.float16, torch.bfloat16,
@@ -95,14 +104,22 @@ def check_pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 def largest_magnitude(value: Tensor) -> Tensor:
     """The largest magnitude in each column."""
-    low, high = value.detach().aminmax(dim=0)
-    return torch.maximum(-low, high)
+    value = value.detach()
+    return torch.maximum(-value.amin(dim=0), value.amax(dim=0))  # a tenth of the time of aminmax(dim=0)
 
 
 def exponent(largest: Tensor) -> Tensor:
-    """The exponent of the power of two just above the largest magnitude: dividing by that power is exact."""
+    """The exponent of the power of two just above the largest magnitude: dividing by that power is exact.
+
+    At most 1000 either way, so that the power and its inverse are floating-point numbers.
+    """
     top = largest.max()
-    return torch.where(top > 0, torch.frexp(top).exponent, 0)
+    return torch.where(top > 0, torch.frexp(top).exponent.clamp(-1000, 1000), 0)
+
+
+def power_of_two(exponent: Tensor) -> Tensor:
+    """As a float64 number: a product with it takes a tenth of the time of ``torch.ldexp``, and is as exact."""
+    return torch.ldexp(torch.ones((), dtype=torch.float64, device=exponent.device), exponent)
 
 
 def centre(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -118,15 +135,15 @@ def centre(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     wide = value.to(torch.float64)
     largest = largest_magnitude(wide)
     outer = exponent(largest)
-    wide = torch.ldexp(wide, -outer)
-    mean = wide.mean(dim=0)
-    centred = wide - mean
+    centred = wide * power_of_two(-outer)
+    mean = centred.mean(dim=0)
+    centred -= mean
     # The first mean of data far from 0 is itself rounded; the second pass removes what that leaves.
     rest = centred.mean(dim=0)
-    centred = centred - rest
+    centred -= rest
     spread = largest_magnitude(centred)
-    constant = spread <= rounding * torch.ldexp(largest, -outer)
+    constant = spread <= rounding * power_of_two(-outer) * largest
     if bool(constant.any()):
         centred = centred.masked_fill(constant, 0.0)
     inner = exponent(spread)
-    return torch.ldexp(centred, -inner), torch.ldexp(mean + rest, outer), outer + inner
+    return centred * power_of_two(-inner), (mean + rest) * power_of_two(outer), outer + inner

@@ -23,15 +23,22 @@ Ledoit and Wolf, "A well-conditioned estimator for large-dimensional covariance 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from affscore.samples import centre, check_pair, check_samples, exponent, largest_magnitude, on_one_thread
+from affscore.coupling import partners
+from affscore.samples import (
+    centre,
+    check_pair,
+    check_samples,
+    exponent,
+    largest_magnitude,
+    on_one_thread,
+    power_of_two,
+)  # fmt: skip
 
 __all__ = [
     "COVARIANCES",
@@ -73,29 +80,39 @@ def shrinkage_from(norms: Tensor, product: Tensor, d: int) -> Tensor:
 
 
 def _coordinates(x: Tensor, y: Tensor, basis: bool) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Both clouds in an orthonormal basis of their joint span where that is smaller than d, and that basis.
+    """Both clouds in an orthonormal basis of their joint span where that is no larger than d, and that basis.
 
-    The basis may be held constant in a derivative: the score does not change to first order when a sample leaves
-    the span, by reflection symmetry.
+    Its first n vectors span y: the other coordinates of y are 0. The basis may be held constant in a derivative: the
+    score does not change to first order when a sample leaves the span, by reflection symmetry.
     """
-    n, d = x.shape
-    if d <= 2 * n:
+    n = len(x)
+    if x.shape[1] < 2 * n:
         return x, y, None
-    joint = torch.cat([x, y])
+    joint = torch.cat([y, x])
     if basis or joint.requires_grad:
         q = torch.linalg.qr(joint.detach().T).Q
         coordinates = joint @ q
-        return coordinates[:n], coordinates[n:], q
-    coordinates = torch.linalg.qr(joint.T, mode="r").R.T
-    return coordinates[:n], coordinates[n:], None
+    else:
+        q, coordinates = None, torch.geqrf(joint.T)[0].T[:, : 2 * n].tril()  # R, transposed
+    return coordinates[n:], coordinates[:n], q
 
 
-def _root(centred: Tensor, weight: Tensor, ridge: Tensor, product: Tensor | None) -> Tensor:
-    """R with R^T R = weight * centred^T centred + ridge * I, with at most k rows; ``product`` is needed for a ridge."""
-    k = centred.shape[1]
-    rows = weight.sqrt() * centred
-    if product is not None and ridge > 0:
-        covariance = weight * product
+class _Cloud(NamedTuple):
+    """Centred samples (n, k) with covariance ``weight * samples^T samples + ridge * I``; that product for an output."""
+
+    samples: Tensor
+    weight: Tensor
+    ridge: Tensor
+    product: Tensor | None = None  # of the coordinates that are not 0
+
+
+def _root(cloud: _Cloud) -> Tensor:
+    """R with R^T R = S, with at most k rows."""
+    samples, weight, ridge, product = cloud
+    k = samples.shape[1]
+    rows = weight.sqrt() * samples
+    if ridge > 0:
+        covariance = weight * (samples.T @ samples if product is None else product)
         if ridge > _SAFE_TO_SQUARE * covariance.diagonal().sum():
             covariance.diagonal().add_(ridge)
             return torch.linalg.cholesky(covariance, upper=True)
@@ -103,17 +120,34 @@ def _root(centred: Tensor, weight: Tensor, ridge: Tensor, product: Tensor | None
     return torch.linalg.qr(rows, mode="r").R if rows.shape[0] > k else rows
 
 
-def _map_factor(root_x: Tensor, root_y: Tensor) -> tuple[Tensor, Tensor]:
+def _map_factor(x: _Cloud, y: _Cloud) -> tuple[Tensor, Tensor]:
     """Z (k, r) and sigma (r,) with A = Z Z^T and Z^T S_X Z = diag(sigma); r is the numerical rank."""
-    core = root_y @ root_x.T
-    squares, left = torch.linalg.eigh(core @ core.T)
+    if y.product is not None and y.ridge > 0:
+        y = y._replace(samples=y.samples[:, : len(y.product)])
+    root, rest = _root(y), y.ridge.sqrt()
+
+    def times(root: Tensor, matrix: Tensor) -> Tensor:
+        """R_Y matrix, where R_Y is the root and, for coordinates in which y is 0, ``rest * I``."""
+        k = root.shape[1]
+        return torch.cat([root @ matrix[:k], rest * matrix[k:]]) if k < len(matrix) else root @ matrix
+
+    if x.ridge > 0:  # R_Y S_X R_Y^T, without a root of S_X
+        half = times(root, x.samples.T)
+        square = x.weight * half @ half.T
+        square[: len(root), : len(root)] += x.ridge * root @ root.T
+        square.diagonal()[len(root) :] += x.ridge * y.ridge
+    else:
+        core = times(root, _root(x).T)
+        square = core @ core.T
+    squares, left = torch.linalg.eigh(square)
     if squares[0] > _SAFE_TO_SQUARE * squares[-1]:
         sigma = squares.sqrt()
     else:
+        core = times(root, _root(x).T)
         left, sigma, _ = torch.linalg.svd(core, full_matrices=False)
         keep = sigma > max(core.shape) * _EPS * sigma[0]
         left, sigma = left[:, keep], sigma[keep]
-    return root_y.T @ (left / sigma.sqrt()), sigma
+    return times(root.T, left / sigma.sqrt()), sigma
 
 
 class _AffineImage(torch.autograd.Function):
@@ -130,20 +164,11 @@ class _AffineImage(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any,
-        x: Tensor,
-        weight_x: Tensor,
-        ridge_x: Tensor,
-        product_x: Tensor | None,
-        y: Tensor,
-        weight_y: Tensor,
-        ridge_y: Tensor,
-        product_y: Tensor | None,
-    ) -> Tensor:
-        z, sigma = _map_factor(_root(x, weight_x, ridge_x, product_x), _root(y, weight_y, ridge_y, product_y))
-        ctx.save_for_backward(x, weight_x, ridge_x, y, weight_y, ridge_y, z, sigma)
-        return (x @ z) @ z.T
+    def forward(ctx: Any, *parts: Any) -> Tensor:
+        x, y = _Cloud(*parts[:4]), _Cloud(*parts[4:])
+        z, sigma = _map_factor(x, y)
+        ctx.save_for_backward(*x[:3], *y[:3], z, sigma)
+        return (x.samples @ z) @ z.T
 
     @staticmethod
     @once_differentiable
@@ -185,33 +210,6 @@ def _through_polar_factor(
     return weight * g_y, u @ vg + weight * g_x
 
 
-def _match(source: Tensor, target: Tensor) -> Tensor:
-    """The optimal assignment: target[result[i]] is the partner of source[i]."""
-    with torch.no_grad():
-        if source.shape[1] == 1:
-            partner = torch.empty(source.shape[0], dtype=torch.long, device=source.device)
-            partner[source[:, 0].argsort()] = target[:, 0].argsort()
-            return partner
-        return torch.from_numpy(optimal_partners(squared_distances(source, target).cpu().numpy())).to(source.device)
-
-
-def squared_distances(source: Tensor, target: Tensor) -> Tensor:
-    """Between all rows of two clouds, (n, n); up to rounding, so perhaps a little below 0."""
-    return source.square().sum(1)[:, None] + target.square().sum(1) - 2 * source @ target.T
-
-
-def optimal_partners(cost: np.ndarray) -> np.ndarray:
-    """The column assigned to each row, at the least total cost; overwrites the costs."""
-    nearest = cost.argmin(axis=1)
-    # If every row's cheapest column is a different one, nothing can be cheaper.
-    if len(np.unique(nearest)) == len(nearest):
-        return nearest
-    # Potentials that leave the optimum alone and give the solver a head start, the more the earlier the layer.
-    cost -= cost.min(axis=0)
-    cost -= cost.min(axis=1, keepdims=True)
-    return linear_sum_assignment(cost)[1]
-
-
 def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
     _check_covariance(covariance)
     x, y = check_pair(x, y)
@@ -222,8 +220,9 @@ def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
         # Undefined: 0 / 0. The sums keep the result attached to the graph, with zero gradients.
         return (x.sum() + y.sum()) * 0 + float("nan")
     x, y, _ = _coordinates(x, y, basis=False)
-    image = _AffineImage.apply(*_weights(x, d, covariance), *_weights(y, d, covariance))
-    return one_minus_root(image - (y if paired else y[_match(image, y)]), spread)
+    cloud_x, cloud_y = _clouds(x, y, d, covariance)
+    image = _AffineImage.apply(*cloud_x, *cloud_y)
+    return one_minus_root(image - (y if paired else y[partners(image, y)]), spread)
 
 
 def one_minus_root(residual: Tensor, spread: Tensor) -> Tensor:
@@ -233,18 +232,21 @@ def one_minus_root(residual: Tensor, spread: Tensor) -> Tensor:
     return 1 - torch.where(ratio > 0, torch.where(ratio > 0, ratio, 1.0).sqrt(), 0.0)
 
 
-def _weights(centred: Tensor, d: int, covariance: str) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """(centred, weight, ridge, product): the covariance is weight * product + ridge * I, product centred^T centred.
-
-    The product is left out where there is no shrinkage: covariances are then better not formed.
-    """
-    n = centred.shape[0]
+def _clouds(x: Tensor, y: Tensor, d: int, covariance: str) -> tuple[_Cloud, _Cloud]:
+    """Both clouds, centred and in :func:`_coordinates`, with their covariances in d dimensions."""
+    n, k = x.shape
     if covariance == "empirical":
-        return centred, centred.new_full((), 1 / n), centred.new_zeros(()), None
-    product = centred.T @ centred
-    norms = centred.square().sum(dim=1)
-    s = shrinkage_from(norms, product, d)
-    return centred, (1 - s) / n, s * norms.sum() / (n * d), product.detach()
+        weight, ridge = x.new_full((), 1 / n), x.new_zeros(())
+        return _Cloud(x, weight, ridge), _Cloud(y, weight, ridge)
+
+    def shrunk(samples: Tensor, product: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        norms = samples.square().sum(dim=1)
+        s = shrinkage_from(norms, product, d)
+        return samples, (1 - s) / n, s * norms.sum() / (n * d)
+
+    leading = y[:, :n] if k == 2 * n else y
+    product = leading.T @ leading
+    return _Cloud(*shrunk(x, x @ x.T if n < k else x.T @ x)), _Cloud(*shrunk(y, product), product.detach())
 
 
 @on_one_thread
@@ -345,7 +347,7 @@ def wasserstein2(x: Any, y: Any) -> Tensor:
     x, y = torch.ldexp(x, -scale), torch.ldexp(y, -scale)
     middle = (x.detach().mean(dim=0) + y.detach().mean(dim=0)) / 2
     x, y = x - middle, y - middle
-    square = (x - y[_match(x, y)]).square().sum() / len(x)
+    square = (x - y[partners(x, y)]).square().sum() / len(x)
     root = torch.where(square > 0, torch.where(square > 0, square, 1.0).sqrt(), 0.0)
     return torch.ldexp(root, scale)
 
@@ -437,12 +439,12 @@ def affine_map(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> AffineMap:
     x, mean_x, exponent_x = centre(x)
     y, mean_y, exponent_y = centre(y)
     x, y, basis = _coordinates(x, y, basis=True)
-    parts_x, parts_y = _weights(x, d, covariance), _weights(y, d, covariance)
-    ridge_x, ridge_y = parts_x[2], parts_y[2]
+    cloud_x, cloud_y = _clouds(x, y, d, covariance)
+    ridge_x, ridge_y = cloud_x.ridge, cloud_y.ridge
     outside = torch.where(ridge_x > 0, (ridge_y / torch.where(ridge_x > 0, ridge_x, 1.0)).sqrt(), 0.0)
     if bool(x.any()) and bool(y.any()):
-        factor = _map_factor(_root(*parts_x), _root(*parts_y))[0]
+        factor, _ = _map_factor(cloud_x, cloud_y)
     else:
         factor = x.new_zeros((x.shape[1], 0))
-    scale = torch.ldexp(torch.ones_like(outside), exponent_y - exponent_x)
+    scale = power_of_two(exponent_y - exponent_x)
     return AffineMap(mean_x, mean_y, factor * scale.sqrt(), basis, outside * scale)

@@ -30,8 +30,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from affscore.coupling import optimal_partners, squared_distances
 from affscore.samples import centre, check_pair, on_one_thread
-from affscore.score import affinity_score, one_minus_root, optimal_partners, shrinkage_from, squared_distances
+from affscore.score import affinity_score, one_minus_root, shrinkage_from
 
 __all__ = ["affinity_scores", "scales"]
 

@@ -1,0 +1,37 @@
+"""Exact optimal transport between two clouds of n samples with equal weights: an assignment."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+__all__ = ["partners"]
+
+
+def partners(source: Tensor, target: Tensor) -> Tensor:
+    """The optimal assignment: target[result[i]] is the partner of source[i]."""
+    with torch.no_grad():
+        if source.shape[1] == 1:
+            partner = torch.empty(source.shape[0], dtype=torch.long, device=source.device)
+            partner[source[:, 0].argsort()] = target[:, 0].argsort()
+            return partner
+        return torch.from_numpy(optimal_partners(squared_distances(source, target).cpu().numpy())).to(source.device)
+
+
+def squared_distances(source: Tensor, target: Tensor) -> Tensor:
+    """Between all rows of two clouds, (n, n); up to rounding, so perhaps a little below 0."""
+    return source.square().sum(1)[:, None] + target.square().sum(1) - 2 * source @ target.T
+
+
+def optimal_partners(cost: np.ndarray) -> np.ndarray:
+    """The column assigned to each row, at the least total cost; overwrites the costs."""
+    nearest = cost.argmin(axis=1)
+    # If every row's cheapest column is a different one, nothing can be cheaper.
+    if len(np.unique(nearest)) == len(nearest):
+        return nearest
+    # Potentials that leave the optimum alone and give the solver a head start, the more the earlier the layer.
+    cost -= cost.min(axis=0)
+    cost -= cost.min(axis=1, keepdims=True)
+    return linear_sum_assignment(cost)[1]
