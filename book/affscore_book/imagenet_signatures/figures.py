@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.lines import Line2D
 
@@ -125,3 +126,4 @@ def plot_paper(results: Results | None, pool: str = "spatial") -> None:
     """The paper's Figure 5 A from the results of a full run; nothing where there are none."""
     if results is not None:
         plot_history(history(dict(results.signatures[pool])))
+        plt.gcf().axes[0].set_title(f"pool {pool}", fontsize=13)
