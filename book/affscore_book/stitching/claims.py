@@ -223,23 +223,22 @@ def bridge(study: StitchingStudy, kind: str) -> list[Claim]:
 def controls(found: Controls) -> list[Claim]:
     """Learned full stitches from features that no network trained on the task has made. "Well" is at most the 2.5
     points of "nearly" in :func:`networks`; a stitch from noise without clusters has to fail."""
-    ours = "ours, after Smith et al. (2025)"
+    smith, athanasiadis = ("ours, after Smith et al. (2025)", "ours, after Athanasiadis et al. (2026)")
     another = found.lost["another seed"].mean(0)
 
-    def row(what: str, theirs: str, values: np.ndarray, accept: tuple[float, float], **more: Any) -> Claim:
-        return _claim(what, more.pop("source", ours), theirs, student_interval(values), accept, **more)
+    def row(what: str, source: str, theirs: str, values: np.ndarray, accept: tuple[float, float]) -> Claim:
+        return _claim(what, source, theirs, student_interval(values), accept, kind="own")
 
     return [
-        row("clustered noise: points lost, last activation", "successful", found.lost["clustered noise"][-1],
-            (-INF, 2.5), source="Smith et al. (2025)"),
-        row("noise without clusters: least loss of any layer, points", "fails", found.lost["noise"].min(0), (50.0, INF),
-            kind="own"),
-        *(row(f"{kind}: points lost beyond another seed, mean over layers", "below 2.5",
-              found.lost[kind].mean(0) - another, (-INF, 2.5), kind="own")
+        row("clustered noise: points lost, last activation", smith, "successful", found.lost["clustered noise"][-1],
+            (-INF, 2.5)),
+        row("noise without clusters: least loss of any layer, points", smith, "fails", found.lost["noise"].min(0),
+            (50.0, INF)),
+        *(row(f"{kind}: points lost beyond another seed, mean over layers", smith, "below 2.5",
+              found.lost[kind].mean(0) - another, (-INF, 2.5))
           for kind in ("other task", "shuffled labels", "untrained")),
-        *(row(f"variance explained backwards, another seed less {kind}", "above 0",
-              (found.backwards["another seed"] - found.backwards[kind]).mean(0), MORE, kind="own",
-              source="ours, after Athanasiadis et al. (2026)")
+        *(row(f"variance explained backwards, another seed less {kind}", athanasiadis, "above 0",
+              (found.backwards["another seed"] - found.backwards[kind]).mean(0), MORE)
           for kind in ("clustered noise", "other task", "shuffled labels", "untrained")),
     ]  # fmt: skip
 

@@ -153,11 +153,13 @@ def plot_bridge(study: StitchingStudy) -> None:
 
 @styled
 def plot_controls(found: Controls) -> None:
-    """What learned full stitches lose, at each layer, by where the features come from."""
-    looks = zip(found.lost, (BLUE, ORANGE, PURPLE, GREEN, VERMILION, INK), "o^svDx", strict=True)
+    """What learned full stitches lose, at each layer, by where the features come from; without plain noise, which loses
+    all."""
+    shown = [kind for kind in found.lost if kind != "noise"]
+    looks = zip(shown, (BLUE, ORANGE, PURPLE, GREEN, VERMILION), "o^svD", strict=True)
     at = np.arange(1, len(found.layers) + 1)
     _, (axes,) = panels(height=5.2)
-    for offset, (kind, colour, mark) in zip(np.linspace(-0.2, 0.2, len(found.lost)), looks, strict=True):
+    for offset, (kind, colour, mark) in zip(np.linspace(-0.2, 0.2, len(shown)), looks, strict=True):
         _line(axes, at + offset, [student_interval(row) for row in found.lost[kind]], colour, mark, kind)
     axes.set_xticks(at, found.layers)
     axes.set(xlabel="stitched after", ylabel="points below the second network")
