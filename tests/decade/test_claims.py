@@ -144,11 +144,13 @@ def test_dead_calls_are_left_out():
 
 
 def test_a_rise_that_training_makes_and_one_that_was_there_before():
-    made, plain = claims.trend_claims(decade(as_they_say, start=finish))
-    assert made.verdict == plain.verdict == "held" and made.seen and made.kind == "own"
-    made, _ = claims.trend_claims(
-        decade(as_they_say, start=lambda name, seed: 0.5 + RISING[name] + noise(name, seed, 1e-3))
-    )
+    def rising(name: str, seed: int) -> np.ndarray:
+        return 0.5 + RISING[name] + noise(name, seed, 1e-3)
+
+    found = claims.trend_claims(decade(rising, start=finish))
+    assert [each.verdict for each in found] == ["held"] * 5, found
+    assert all(each.seen and each.kind == "own" for each in found)
+    made, *_ = claims.trend_claims(decade(as_they_say, start=rising))
     assert made.ours < 0 and made.verdict == "failed"
 
 
@@ -163,5 +165,16 @@ def test_a_rise_of_the_gates_alone_is_found():
         for each in seeds.values():
             for found in each.signatures.values():
                 found.calls[::2] = [replace(call, gate=True) for call in found.calls[::2]]
-    made, plain = claims.trend_claims(networks)
-    assert made.verdict == "held" and plain.verdict != "held" and abs(plain.ours) < 0.5
+    made, family, plain, *normed = claims.trend_claims(networks)
+    assert made.verdict == family.verdict == "held" and plain.verdict != "held" and abs(plain.ours) < 0.5
+    assert all(each.verdict != "held" for each in normed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_copies_of_a_network_are_one_family(seed):
+    pairs = np.random.default_rng(seed).standard_normal((7, 2)) + np.arange(7)[:, None] / 3
+    alone = claims.rank_correlation(pairs)
+    copied = claims.rank_correlation(np.repeat(pairs, 3, axis=0), np.repeat(list("abcdefg"), 3))
+    np.testing.assert_allclose(copied, alone, rtol=0, atol=1e-12)
+    careless = claims.rank_correlation(np.repeat(pairs, 3, axis=0))
+    assert careless.mean == pytest.approx(alone.mean) and careless.low > alone.low

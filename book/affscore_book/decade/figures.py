@@ -130,10 +130,17 @@ def plot_beginnings(table: Table) -> None:
     _, (axes,) = panels(height=1.4 + 0.36 * len(rows))
     for place, row in enumerate(rows):
         axes.plot([row["start"], row["ceiling"]], [place, place], color="#bbbbbb")
-        axes.plot(row["start"], place, "o", color=BLUE, markersize=8, label="the start" if not place else None)
-        axes.plot(row["ceiling"], place, "s", color=VERMILION, markersize=8,
-                  label="another trained seed" if not place else None)  # fmt: skip
+        axes.plot(
+            row["ceiling"],
+            place,
+            "s",
+            color=VERMILION,
+            markersize=7,
+            label="another trained seed" if not place else None,
+        )
+        axes.plot(row["start"], place, "o", color=BLUE, markersize=11, markerfacecolor="none", markeredgewidth=2,
+                  label="the start" if not place else None)  # fmt: skip
     axes.set_yticks(range(len(rows)), [row["network"] for row in rows], fontsize=12)
     axes.invert_yaxis()
-    axes.set(xlabel="share of a trained signature that it tells", xlim=(-0.02, 1.02))
+    axes.set(xlabel="squared correlation with a trained signature", xlim=(-0.02, 1.02))
     axes.legend(loc="lower center", bbox_to_anchor=(0.35, 1.0), ncols=2, frameon=False)

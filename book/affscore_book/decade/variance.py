@@ -170,8 +170,8 @@ def movers(courses: Mapping[str, Course]) -> Table:
     for name, found in courses.items():
         steps = moved_half(found)
         known = steps[~np.isnan(steps)]
-        first, median, last = np.quantile(known, [0, 0.5, 1]) if len(known) else [math.nan] * 3
-        row = {"network": name, "calls": len(steps), "moved": len(known), "first": float(first)}
-        row |= {"median": float(median), "last": float(last)}
+        row = {"network": name, "calls": len(steps), "moved": len(known)}
+        for what, share in (("first", 0.0), ("median", 0.5), ("last", 1.0)):
+            row[what] = round(np.quantile(known, share)) if len(known) else math.nan
         rows.append(row | {"with depth": spearman_of_depth(steps)})
     return Table.from_rows(rows)
