@@ -74,6 +74,6 @@ def test_keys_turn_the_slides_and_a_slider_keeps_its_own(site, chromium, deck):
     page.wait_for_function(f"location.hash !== '#{count}'")
     fits = "[...document.querySelectorAll('section')].every((slide) => slide.offsetHeight <= innerHeight + 1)"
     assert page.evaluate(fits) and errors == []
-    wide = "[...document.querySelectorAll('pre, mjx-container')].filter((part) => part.scrollWidth > part.clientWidth + 1)"
-    assert page.evaluate(f"{wide}.map((part) => part.closest('section').id)") == []
+    wide = "[...document.querySelectorAll('pre, mjx-container')].filter((e) => e.scrollWidth > e.clientWidth + 1)"
+    assert page.evaluate(f"{wide}.map((e) => e.closest('section').id)") == []
     page.close()
