@@ -105,12 +105,13 @@ class Chapter:
 
 
 def read_chapters(folder: Path, order: list[str]) -> dict[str, Chapter]:
-    """The chapters by name, in the order of the contents."""
-    return {
-        name: Chapter(name, json.loads((folder / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"])
+    """The chapters by name, in the order of the contents: notebooks with exercises."""
+    notebooks = (
+        Chapter(name, json.loads((folder / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"])
         for name in order
         if (folder / f"{name}.ipynb").exists()
-    }
+    )
+    return {each.name: each for each in notebooks if each.exercises}
 
 
 # ----------------------------------------------------------------------------------------------- the tables

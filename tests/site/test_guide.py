@@ -5,6 +5,7 @@ import re
 import guide
 import pytest
 from myst_parser.mdit_to_docutils.base import default_slugify
+from test_notebooks import CHAPTERS as PAGES
 from test_notebooks import NOTEBOOKS, ROOT, markdown
 
 CHAPTERS = guide.read_chapters(ROOT / "book", [page.removeprefix("book/") for page in NOTEBOOKS])
@@ -92,6 +93,7 @@ def test_the_page_has_every_chapter_in_its_map_and_every_exercise_in_its_table(s
     page = (site / "book" / "teaching.html").read_text(encoding="utf-8")
     drawn, table = re.search(r"<svg .*?</svg>", page, re.DOTALL)[0], re.search(r"<table.*?</table>", page, re.DOTALL)[0]
     assert sorted(re.findall(r'<a href="(\w+)\.html">', drawn)) == sorted(CHAPTERS)
+    assert [f"book/{name}" for name in CHAPTERS] == PAGES
     for name, each in CHAPTERS.items():
         assert each.prerequisites() or name in ("first_signature", "theory")
         assert len(each.exercises) >= 4 and all(

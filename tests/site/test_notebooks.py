@@ -55,8 +55,11 @@ def toc_files(entry) -> Iterator[str]:
             yield from toc_files(value)
 
 
-PAGES = list(toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text())))
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
+PAGES = list(toc_files(TOC))
 NOTEBOOKS = [page for page in PAGES if (ROOT / f"{page}.ipynb").exists()]
+# The numbered pages; the other notebooks are for looking up, and have no exercises.
+CHAPTERS = [page for part in TOC["parts"] if part.get("numbered") for page in toc_files(part)]
 
 
 def code_cells(notebook) -> list[tuple[int, dict]]:
