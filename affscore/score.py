@@ -131,19 +131,19 @@ def _map_factor(x: _Cloud, y: _Cloud) -> tuple[Tensor, Tensor]:
         k = root.shape[1]
         return torch.cat([root @ matrix[:k], rest * matrix[k:]]) if k < len(matrix) else root @ matrix
 
-    if x.ridge > 0:  # R_Y S_X R_Y^T, without a root of S_X
+    core = None if x.ridge > 0 else times(root, _root(x).T)
+    if core is None:  # R_Y S_X R_Y^T, without a root of S_X
         half = times(root, x.samples.T)
         square = x.weight * half @ half.T
         square[: len(root), : len(root)] += x.ridge * root @ root.T
         square.diagonal()[len(root) :] += x.ridge * y.ridge
     else:
-        core = times(root, _root(x).T)
         square = core @ core.T
     squares, left = torch.linalg.eigh(square)
     if squares[0] > _SAFE_TO_SQUARE * squares[-1]:
         sigma = squares.sqrt()
     else:
-        core = times(root, _root(x).T)
+        core = times(root, _root(x).T) if core is None else core
         left, sigma, _ = torch.linalg.svd(core, full_matrices=False)
         keep = sigma > max(core.shape) * _EPS * sigma[0]
         left, sigma = left[:, keep], sigma[keep]

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from affscore_book.kit.claims import CLAIMS_MIME, Claim, ClaimTable, near, verdict
+from affscore_book.kit.statistics import student_interval
 
 
 @pytest.mark.parametrize(
@@ -128,3 +129,11 @@ def test_an_interval_holds_its_number():
     for interval in [(0.3, 0.4), (math.nan, 0.4)]:
         with pytest.raises(ValueError, match="should hold ours"):
             Claim("gap", "paper", "> 0", 0.2, (0.0, 0.5), interval=interval)
+
+
+def test_a_claim_over_repetitions_has_their_mean_and_interval():
+    found = student_interval([0.2, 0.4, 0.3])
+    claim = Claim.over("w", "paper, Figure 1", "above 0", found, (0.0, 1.0), kind="own", seen=True)
+    wanted = Claim("w", "paper, Figure 1", "above 0", found.mean, (0.0, 1.0), interval=(found.low, found.high),
+                   kind="own", seen=True)  # fmt: skip
+    assert claim == wanted

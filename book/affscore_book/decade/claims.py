@@ -92,7 +92,7 @@ def claim_row(
 ) -> Claim:
     """A claim with its interval; ``place`` begins with ours for a hypothesis of this book."""
     source = place if place.startswith(("ours", "slides")) else PAPER + place
-    return Claim(what, source, theirs, found.mean, accept, interval=found[1:], kind=kind)
+    return Claim.over(what, source, theirs, found, accept, kind=kind)
 
 
 def cut(found: Interval) -> Interval:
@@ -186,8 +186,8 @@ def trend_claims(decade: Decade) -> list[Claim]:
         "the same, a family left out at a time": rank_correlation(plain[normed], families[normed]),
     }
     return [
-        Claim(f"rank correlation of year and mean score, to 2019: {what}", "ours, of Figure 5 A", "above 0", each.mean,
-              ABOVE, interval=each[1:], kind="own", seen=True)
+        Claim.over(f"rank correlation of year and mean score, to 2019: {what}", "ours, of Figure 5 A", "above 0", each,
+                   ABOVE, kind="own", seen=True)
         for what, each in found.items()
     ]  # fmt: skip
 

@@ -130,14 +130,8 @@ def plot_beginnings(table: Table) -> None:
     _, (axes,) = panels(height=1.4 + 0.36 * len(rows))
     for place, row in enumerate(rows):
         axes.plot([row["start"], row["ceiling"]], [place, place], color="#bbbbbb")
-        axes.plot(
-            row["ceiling"],
-            place,
-            "s",
-            color=VERMILION,
-            markersize=7,
-            label="another trained seed" if not place else None,
-        )
+        axes.plot(row["ceiling"], place, "s", color=VERMILION, markersize=7,
+                  label="another trained seed" if not place else None)  # fmt: skip
         axes.plot(row["start"], place, "o", color=BLUE, markersize=11, markerfacecolor="none", markeredgewidth=2,
                   label="the start" if not place else None)  # fmt: skip
     axes.set_yticks(range(len(rows)), [row["network"] for row in rows], fontsize=12)

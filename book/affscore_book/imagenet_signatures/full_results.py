@@ -26,6 +26,7 @@ from affscore.companions import MEASURES
 from affscore.signature import Signature
 from affscore.suite.suites import PAPER, WEIGHTS
 from affscore.zoo.datasets import EXPECTED
+from affscore.zoo.models import DEFAULT_WEIGHTS
 from affscore_book.imagenet_signatures.finding import before_training
 from affscore_book.kit.stored import read_results, rounded, store_results
 
@@ -38,6 +39,7 @@ __all__ = [
     "entry",
     "install",
     "other_pool",
+    "pretrained",
     "read_full",
 ]
 
@@ -65,6 +67,11 @@ class Results(NamedTuple):
             f"{len(networks)} of {len(PAPER)} pretrained networks on {self.data}, {batches} batches of {BATCH_SIZE}, "
             f"by {about['device']}"
         )
+
+
+def pretrained(network: str) -> Any:
+    """The set of torchvision's weights that the full run takes."""
+    return get_model_weights(network)[WEIGHTS.get(network, DEFAULT_WEIGHTS)]
 
 
 def other_pool(signature: Signature) -> bool:
@@ -147,7 +154,7 @@ def _right(name: str, signature: Signature, dataset: Mapping[str, Any], start: S
     """Raise ValueError unless a signature has the settings, the data, the weights and the calls of the full run."""
     network, pool, _ = name.split(".")
     about = signature.provenance
-    weights = get_model_weights(network)[WEIGHTS.get(network, "IMAGENET1K_V1")]
+    weights = pretrained(network)
     data, asked = about["data"], about["request"]
     count = EXPECTED.get(dataset["dataset"], 0)
     wanted = {

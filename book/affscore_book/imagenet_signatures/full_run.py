@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torchvision.models import get_model_weights
 
 from affscore import signature
 from affscore.files import replacing
@@ -35,7 +34,15 @@ from affscore.suite.suites import PAPER, REPRESENTATIVES, WEIGHTS, estimate, mea
 from affscore.suite.tables import Table
 from affscore.zoo.datasets import EXPECTED, fingerprint
 from affscore_book.imagenet_signatures.finding import before_training
-from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, MANIFEST, SCHEMA, entry, install, other_pool
+from affscore_book.imagenet_signatures.full_results import (
+    BATCH_SIZE,
+    MANIFEST,
+    SCHEMA,
+    entry,
+    install,
+    other_pool,
+    pretrained,
+)
 from affscore_book.kit.device import best_device
 from affscore_book.kit.stored import store_results
 
@@ -194,15 +201,11 @@ def cost(data: str = "imagenette", folder: str = "data/imagenet_signatures") -> 
         (f"forward passes ({name})", forward),
         ("scores and companions (one thread of the processor)", float(scores) / 3600),
     ]
-    size = sum(get_model_weights(name)[_weights(name)].meta["_file_size"] for name in PAPER) / 1000
+    size = sum(pretrained(name).meta["_file_size"] for name in PAPER) / 1000
     notes = [
         f"{len(PAPER)} networks, {batches} batches of {BATCH_SIZE} pictures; {size:.0f} GB of weights to download."
     ]
     return Table({"what": [what for what, _ in rows], "hours": [hours for _, hours in rows]}, digits=1, notes=notes)
-
-
-def _weights(name: str) -> str:
-    return WEIGHTS.get(name, "IMAGENET1K_V1")
 
 
 def _score_seconds(width: int) -> float:

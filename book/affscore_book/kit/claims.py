@@ -13,6 +13,7 @@ from typing import Any
 
 from affscore.suite.tables import Table
 from affscore_book.kit.checking import one_of
+from affscore_book.kit.statistics import Interval
 
 __all__ = ["CLAIMS_MIME", "Claim", "ClaimTable", "near", "verdict"]
 
@@ -94,6 +95,13 @@ class Claim:
     interval: tuple[float, float] | None = None
     kind: str = "source"
     seen: bool = False
+
+    @classmethod
+    def over(
+        cls, what: str, source: str, theirs: str | float, found: Interval, accept: tuple[float, float], **more: Any
+    ) -> Claim:
+        """A claim on a mean over repetitions, with its interval; ``more`` are other attributes."""
+        return cls(what, source, theirs, found.mean, accept, interval=found[1:], **more)
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, _WORDS)

@@ -10,7 +10,6 @@ Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, sections 5 and 6, appe
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -24,10 +23,6 @@ __all__ = ["constant_width", "same_depth", "single_units", "trained_pairs"]
 INF = math.inf
 MORE = (0.0, INF)
 WITH, WITHOUT = "resnet20", "resnet20_without_last_relu"
-
-
-def _claim(what: str, source: str, theirs: str, found: Interval, accept: tuple[float, float], **more: Any) -> Claim:
-    return Claim(what, source, theirs, found.mean, accept, interval=found[1:], **more)
 
 
 def decay(study: SimilarityStudy, kind: str, kernel: str) -> Interval:
@@ -55,29 +50,29 @@ def trained_pairs(study: SimilarityStudy) -> list[Claim]:
     section, table, seen = "Symmetries, section 5", "Symmetries, Table 2", {"seen": True}
     height = above_null(study, "myrtle")
     rows = [
-        _claim("ResNet20: G_ReLU-CKA decays faster, by", "Symmetries, Figure 2", "yes",
+        Claim.over("ResNet20: G_ReLU-CKA decays faster, by", "Symmetries, Figure 2", "yes",
                decays_faster(study, "resnet20"), (0.05, INF), **seen),
-        _claim("less similar inside blocks, linear CKA, by", "Symmetries, Figure 2", "yes",
+        Claim.over("less similar inside blocks, linear CKA, by", "Symmetries, Figure 2", "yes",
                _outside(study, study.diagonal("resnet20", "linear")), MORE, **seen),
         Claim("the eight numbers of Table 2", table, "0.4432 to 0.7724", None, None,
               needs="CIFAR-10, the published width, 50 epochs, and the paper's null"),
-        _claim("G_ReLU below orthogonal, by", section, "yes",
+        Claim.over("G_ReLU below orthogonal, by", section, "yes",
                study.over_networks((height["orthogonal"] - height["relu"]).mean(1)), MORE, **seen),
     ]  # fmt: skip
     for group, name in (("relu", "G_ReLU"), ("orthogonal", "orthogonal")):
         for what, at in (("falls to relu3", 0), ("rises at relu4", 3)):
             found = study.over_networks(height[group][:, at] - height[group][:, 2])
-            rows.append(_claim(f"{what}, {name}, by", section, "yes", found, MORE, **seen))
+            rows.append(Claim.over(f"{what}, {name}, by", section, "yes", found, MORE, **seen))
     rows += [
-        _claim("Myrtle: G_ReLU-CKA decays faster, by", "Symmetries, Figure 5", "yes",
+        Claim.over("Myrtle: G_ReLU-CKA decays faster, by", "Symmetries, Figure 5", "yes",
                decays_faster(study, "myrtle"), (0.05, INF), **seen),
-        _claim("less similar inside blocks, max CKA, by", "Symmetries, Figure 2", "yes",
+        Claim.over("less similar inside blocks, max CKA, by", "Symmetries, Figure 2", "yes",
                _outside(study, study.diagonal("resnet20", "max")), MORE, **seen),
     ]  # fmt: skip
     for group, above in above_null(study, "resnet20").items():
         for how, values in (("", study.procrustes("resnet20", group)[..., 0]), ("above the null, ", above)):
             what = f"less similar inside blocks, Procrustes {group}, {how}by"
-            rows.append(_claim(what, "Symmetries, Figure 9", "yes", _outside(study, values), MORE, **seen))
+            rows.append(Claim.over(what, "Symmetries, Figure 9", "yes", _outside(study, values), MORE, **seen))
     return rows
 
 
@@ -95,16 +90,18 @@ def constant_width(study: SimilarityStudy) -> list[Claim]:
     figure, table = "Symmetries, Figure 16", "Symmetries, Table 4"
     height = above_null(study, kind)
     rows = [
-        _claim("constant width: G_ReLU-CKA falls with depth, by", figure, "yes", decay(study, kind, "max"), MORE),
-        _claim("constant width: G_ReLU-CKA decays faster, by", figure, "yes", decays_faster(study, kind), (0.05, INF)),
+        Claim.over("constant width: G_ReLU-CKA falls with depth, by", figure, "yes", decay(study, kind, "max"), MORE),
+        Claim.over(
+            "constant width: G_ReLU-CKA decays faster, by", figure, "yes", decays_faster(study, kind), (0.05, INF)
+        ),
     ]
     for group, name in (("relu", "G_ReLU"), ("orthogonal", "orthogonal")):
         falls, rises = (height[group][:, at] - height[group][:, 2] for at in (0, 3))
         for what, values in (("falls to relu3", falls), ("rises at relu4", rises)):
             row = f"constant width: {name}-Procrustes {what}, by"
-            rows.append(_claim(row, table, "as in Table 2", study.over_networks(values), MORE))
+            rows.append(Claim.over(row, table, "as in Table 2", study.over_networks(values), MORE))
     below = study.over_networks((height["orthogonal"] - height["relu"]).mean(1))
-    rows.append(_claim("constant width: G_ReLU below orthogonal, by", table, "as in Table 2", below, MORE))
+    rows.append(Claim.over("constant width: G_ReLU below orthogonal, by", table, "as in Table 2", below, MORE))
     needs = "CIFAR-10, 512 channels throughout, and the paper's null"
     rows.append(Claim("the two numbers of Table 4 that can be read", table, ".5691, .5409", None, None, needs=needs))
     return rows
@@ -124,16 +121,16 @@ def same_depth(study: SimilarityStudy) -> list[Claim]:
             layers = maps.shape[1]
             others = (maps.sum((1, 2)) - along.sum(1)) / (layers * (layers - 1))
             rows += [
-                _claim(f"{name}, {measure}-CKA: same depth more similar, by", source, "yes",
+                Claim.over(f"{name}, {measure}-CKA: same depth more similar, by", source, "yes",
                        study.over_networks(along.mean(1) - others), MORE, seen=True),
-                _claim(f"{name}, {measure}-CKA: at the first activation", source, "highly similar",
+                Claim.over(f"{name}, {measure}-CKA: at the first activation", source, "highly similar",
                        study.over_networks(along[:, 0]), (0.9, INF), seen=True),
             ]  # fmt: skip
             contrast[kernel] = along.mean(1) - (maps[:, 0, -1] + maps[:, -1, 0]) / 2
         rows += [
-            _claim(f"{name}, G_ReLU-CKA: last activation less similar than first, by", source, "yes",
+            Claim.over(f"{name}, G_ReLU-CKA: last activation less similar than first, by", source, "yes",
                    decay(study, kind, "max"), MORE, seen=True),
-            _claim(f"{name}: early against late layers, less pronounced by G_ReLU-CKA, by", source, "yes",
+            Claim.over(f"{name}: early against late layers, less pronounced by G_ReLU-CKA, by", source, "yes",
                    study.over_networks(contrast["linear"] - contrast["max"]), MORE, seen=True),
         ]  # fmt: skip
     return rows
@@ -154,19 +151,19 @@ def single_units(study: SimilarityStudy, top_of: str = "map") -> list[Claim]:
     objects = student_interval(shares.get("object", np.zeros(len(named))) / named)
     figure = "Symmetries, Figure 3"
     rows = [
-        _claim(f"ReLU: falls, by ({cut})", figure, "yes", falls, (0.05, INF), seen=True),
-        _claim(f"no ReLU: does not fall, by ({cut})", figure, "yes", stays, (-INF, 0.05), seen=True),
-        _claim(f"falls more with ReLU than without, by ({cut})", figure, "yes",
+        Claim.over(f"ReLU: falls, by ({cut})", figure, "yes", falls, (0.05, INF), seen=True),
+        Claim.over(f"no ReLU: does not fall, by ({cut})", figure, "yes", stays, (-INF, 0.05), seen=True),
+        Claim.over(f"falls more with ReLU than without, by ({cut})", figure, "yes",
                _difference(drops[WITH], drops[WITHOUT]), MORE, seen=True),
-        _claim(f"no ReLU: fewer interpretable units, by ({cut})", "Symmetries, section 6", "far fewer",
+        Claim.over(f"no ReLU: fewer interpretable units, by ({cut})", "Symmetries, section 6", "far fewer",
                _difference(start[WITH], start[WITHOUT]), (0.1, INF), seen=True),
-        _claim(f"ReLU: share of object concepts ({cut})", "Symmetries, Figure 18", "dominated", objects, (0.5, INF),
+        Claim.over(f"ReLU: share of object concepts ({cut})", "Symmetries, Figure 18", "dominated", objects, (0.5, INF),
                seen=True),
     ]  # fmt: skip
     for kind, name in ((WITH, "ReLU"), (WITHOUT, "no ReLU")):
         rises = student_interval(study.inside_rises(kind, top_of=top_of))
         rows.append(
-            _claim(f"{name}: inside blocks rises, by ({cut})", "Symmetries, Figure 19", "increases", rises, MORE)
+            Claim.over(f"{name}: inside blocks rises, by ({cut})", "Symmetries, Figure 19", "increases", rises, MORE)
         )
     return rows
 

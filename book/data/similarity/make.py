@@ -20,6 +20,7 @@ later are taken up by the next run.
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import time
 from collections.abc import Callable
@@ -160,21 +161,24 @@ def residual_networks(result: dict[str, Any], save: Save, data: ImageData) -> No
         if not (NETWORKS / f"{name}.safetensors").exists():
             continue
         network, _ = load_network(NETWORKS / f"{name}.safetensors")
+
+        @functools.lru_cache(maxsize=1)  # one layer's features serve both cuts, and curves and units
+        def features_of(layer: str, network: Any = network) -> torch.Tensor:
+            return layer_outputs(network, [layer], images)[layer]
+
         for layer, top_of in itertools.product(settings["residual"], settings["top_of"]):
             curves = result[PART[top_of]].setdefault(name, {}).setdefault("garments", {})
             units = result["units"].setdefault(top_of, {}).setdefault(name, {})
             if layer not in curves:
-                curves[layer] = curve(layer_outputs(network, [layer], images)[layer], garments, settings, top_of)
+                curves[layer] = curve(features_of(layer), garments, settings, top_of)
                 save()
             if layer not in units:
-                features = layer_outputs(network, [layer], images)[layer]
-                units[layer] = [shown(features, garments, alpha, top_of) for alpha in settings["shown"]]
+                units[layer] = [shown(features_of(layer), garments, alpha, top_of) for alpha in settings["shown"]]
                 save()
         for layer, top_of in itertools.product(settings["inside"], settings["top_of"]):
             done = result["inside"].setdefault(top_of, {}).setdefault(name, {})
             if layer not in done:
-                features = layer_outputs(network, [layer], images)[layer]
-                ends = rotation_curve(features, garments, (0.0, 1.0), draws=settings["draws"], top_of=top_of)
+                ends = rotation_curve(features_of(layer), garments, (0.0, 1.0), draws=settings["draws"], top_of=top_of)
                 done[layer] = rounded(ends)
                 save()
 
