@@ -32,6 +32,7 @@ Kornblith et al., "Similarity of neural network representations revisited", ICML
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,7 +61,6 @@ MEASURES = (
 #: Those that need the activations before pooling; :func:`affscore.signature` takes them while the network runs.
 UNPOOLED = ("sparsity_before", "sparsity_after")
 
-NAN = float("nan")
 # Regressions leave out the directions in which the inputs vary less than this, relative to the largest. Its square is
 # still far above the rounding of a Gram matrix.
 _LEAST = 1e-6
@@ -182,7 +182,7 @@ def linear_twin(before: Any, after: Any) -> Tensor:
 def _cka(x: Tensor, y: Tensor) -> float:
     """|Y^T X|^2 / (|X^T X| |Y^T Y|) in Frobenius norms, for centred samples, over the smaller of n and d."""
     if not bool(x.any()) or not bool(y.any()):
-        return NAN
+        return math.nan
     n, d = x.shape
     if d <= n:
         cross, own_x, own_y = (y.T @ x).square().sum(), x.T @ x, y.T @ y
@@ -196,7 +196,7 @@ def _entropy(value: Tensor) -> float:
     """Mean over the rows of H + log d. Equal values share one bin, whatever its width: then H = 0."""
     n, d = value.shape
     if d == 1:
-        return NAN
+        return math.nan
     value = value.to(torch.float64)
     low, high = value.aminmax(dim=1, keepdim=True)
     # Halves, because the difference of two large values may overflow.
@@ -204,12 +204,9 @@ def _entropy(value: Tensor) -> float:
     place = (value / 2 - low / 2) / torch.where(width > 0, width, 1.0)
     bins = (place * d).long().clamp_(max=d - 1)
     bins += torch.arange(n, device=value.device)[:, None] * d
-    counts = torch.bincount(bins.flatten(), minlength=n * d)
-    # sum over bins of c log c, with the logarithms of 0 .. d from a table; 0 log 0 = 0.
-    integers = torch.arange(d + 1, dtype=torch.float64, device=value.device)
-    table = torch.special.xlogy(integers, integers)
-    h = torch.log(integers[-1]) - table[counts].sum() / (n * d)
-    return (h + torch.log(integers[-1])).item()
+    counts = torch.bincount(bins.flatten(), minlength=n * d).double()
+    h = math.log(d) - torch.special.xlogy(counts, counts).sum().item() / (n * d)
+    return h + math.log(d)
 
 
 def _norm(x: Tensor, y: Tensor) -> tuple[float, float]:
@@ -227,7 +224,7 @@ def _r2(x: Tensor, y: Tensor) -> tuple[float, float]:
     """
     x, y = x[:, x.any(dim=0)], y[:, y.any(dim=0)]
     if not y.shape[1]:
-        return NAN, NAN
+        return math.nan, math.nan
     residual, own = _residuals(x, y)
     total = y.square().sum(dim=0)
     inside = 1 - residual.square().sum(dim=0) / total

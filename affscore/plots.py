@@ -5,9 +5,9 @@ All are drawn 6 inches wide with large type on white paper, so that they can be 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -36,23 +36,18 @@ _STYLE: dict[Any, Any] = {
     "figure.dpi": 100,
 }
 
-P = ParamSpec("P")
-R = TypeVar("R")
+
+@contextmanager
+def _style() -> Iterator[None]:
+    with plt.rc_context(_STYLE):
+        yield
+        interactive = plt.isinteractive()
+    # The first figure starts the backend, and Jupyter's turns interactive mode on; the context would undo that.
+    plt.interactive(interactive)
 
 
-def styled(draw: Callable[P, R]) -> Callable[P, R]:
-    """Draw in the book's style, whatever the reader's settings are."""
-
-    @functools.wraps(draw)
-    def in_style(*args: P.args, **kwargs: P.kwargs) -> R:
-        with plt.rc_context(_STYLE):
-            result = draw(*args, **kwargs)
-            interactive = plt.isinteractive()
-        # The first figure starts the backend, and Jupyter's turns interactive mode on; the context would undo that.
-        plt.interactive(interactive)
-        return result
-
-    return in_style
+#: Decorates a function so that it draws in the book's style, whatever the reader's settings are.
+styled = _style()
 
 
 def panels(rows: int = 1, columns: int = 1, *, height: float = 4.2, **options: Any) -> tuple[Figure, list[Axes]]:

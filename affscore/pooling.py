@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -100,16 +99,8 @@ def sparsity(tensor: Tensor, mask: Tensor | None = None, along: int | None = Non
     """
     if mask is not None and along is not None:
         tensor = tensor.movedim(along, 1)[mask]
-    if tensor.device.type != "cpu" or tensor.dtype not in (torch.float32, torch.float64):
-        return torch.count_nonzero(tensor.abs() <= ZERO).double() / tensor.numel()
-    # In pieces that stay in the cache, in the order of memory, and without a new array for each: eight times faster,
-    # which benchmarks/signature.py shows as half of the cost of all companions.
-    order = sorted(range(tensor.ndim), key=tensor.stride, reverse=True)
-    flat = tensor.detach().permute(order).reshape(-1).numpy()
-    size, zero = np.empty(min(PIECE, len(flat)), flat.dtype), np.empty(min(PIECE, len(flat)), bool)
-    count = 0
-    for start in range(0, len(flat), PIECE):
-        piece = flat[start : start + PIECE]
-        small = np.less_equal(np.abs(piece, out=size[: len(piece)]), ZERO, out=zero[: len(piece)])
-        count += int(np.count_nonzero(small))
-    return torch.tensor(count / tensor.numel(), dtype=torch.float64)
+    pieces: Sequence[Tensor] = [tensor]
+    if tensor.device.type == "cpu":  # in pieces that stay in the cache, in the order of memory: several times faster
+        order = sorted(range(tensor.ndim), key=tensor.stride, reverse=True)
+        pieces = tensor.permute(order).flatten().split(PIECE)
+    return torch.stack([torch.count_nonzero(piece.abs() <= ZERO) for piece in pieces]).sum().double() / tensor.numel()
