@@ -9,38 +9,67 @@ activation that a network spells out in arithmetic (``x * torch.sigmoid(x)``) is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-__all__ = ["ACTIVATIONS", "FUSED", "Activation", "Call", "Excluded", "Observation", "Trace", "Undecided"]
+__all__ = [
+    "ACTIVATIONS", "FUSED", "Activation", "Call", "Excluded", "Observation", "Operator", "Trace", "Undecided",
+    "tensors_in",
+]  # fmt: skip
 
 aten = torch.ops.aten
 
 
-def _argument(args: Sequence[Any], kwargs: dict[str, Any], place: int, name: str, default: Any) -> Any:
-    return args[place] if len(args) > place else kwargs.get(name, default)
+def tensors_in(args: Iterable[Any]) -> Iterator[Tensor]:
+    """The tensors among the arguments of an operator, those in lists too."""
+    for argument in args:
+        if isinstance(argument, Tensor):
+            yield argument
+        elif isinstance(argument, list | tuple):
+            yield from (item for item in argument if isinstance(item, Tensor))
 
 
-def _name_hardtanh(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    low, high = _argument(args, kwargs, 1, "min_val", -1), _argument(args, kwargs, 2, "max_val", 1)
-    return "relu6" if (low, high) == (0, 6) else "hardtanh"
+class Operator:
+    """An operator that a network runs, and what it is given. In place or not it has the same ``name``."""
+
+    def __init__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self.func, self.args, self.kwargs = func, args, kwargs
+        self.name: str = func.overloadpacket.__name__.rstrip("_")
+        self.inputs = list(tensors_in([*args, *kwargs.values()]))
+        self.writes: bool = func._schema.is_mutable  # into one of them
+
+    def argument(self, name: str) -> Any:
+        """An argument by its name, or its default; None if there is none of this name."""
+        for place, argument in enumerate(self.func._schema.arguments):
+            if argument.name == name:
+                return self.args[place] if place < len(self.args) else self.kwargs.get(name, argument.default_value)
+        return None
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether it works entry by entry; of some PyTorch does not say so."""
+        return torch.Tag.pointwise in self.func.tags or self.name in ("hardswish", "where", "pow", "square")
 
 
-def _name_elu(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+def _name_hardtanh(operator: Operator) -> str:
+    return "relu6" if (operator.argument("min_val"), operator.argument("max_val")) == (0, 6) else "hardtanh"
+
+
+def _name_elu(operator: Operator) -> str:
     """SELU and CELU reach the kernel of ELU with other constants."""
-    if _argument(args, kwargs, 2, "scale", 1) != 1:
+    if operator.argument("scale") != 1:
         return "selu"
-    return "celu" if _argument(args, kwargs, 3, "input_scale", 1) != 1 else "elu"
+    return "celu" if operator.argument("input_scale") != 1 else "elu"
 
 
 class Activation(NamedTuple):
     """What the registry knows of one operator: its name (or how the arguments name it) and if it is a gate."""
 
-    name: str | Callable[[Sequence[Any], dict[str, Any]], str]
+    name: str | Callable[[Operator], str]
     gate: bool = False
 
 

@@ -28,7 +28,8 @@ from torch.nn import functional as F
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
-from affscore.channels import VIEWS, operator_name, tensors_in
+from affscore.calls import Operator, tensors_in
+from affscore.channels import VIEWS
 
 __all__ = ["KNOWN", "Chains", "Link", "Span"]
 
@@ -59,7 +60,6 @@ _GRID = torch.cat([torch.linspace(-9, 9, 901), torch.tensor([-200.0, -40, -15, 1
 _SUMS = ("add", "sub", "rsub")
 _SCALINGS = ("mul", "div", "neg")
 _COPIES = ("clone", "detach", "_to_copy")
-_ELEMENTWISE = ("hardswish", "where", "pow", "square")  # also where PyTorch has no tag that says so
 
 
 @dataclass(eq=False)
@@ -67,12 +67,14 @@ class Link:
     """A tensor of a chain, without the tensor: how it came to be and what was seen of it.
 
     ``func`` and ``args`` are the operator and what it took in, with links in place of tensors; a root has none.
+    ``name`` is that of the registry, or else the operator's.
     ``above`` is the last link that all paths from the root pass before this one. ``scaled`` is the link of which this
     one is an affine function, where that is none of the root. ``seen`` is by shape: views are no other links.
     """
 
     func: Any = None
     args: Any = None
+    name: str = ""
     above: Link | None = None
     scaled: Link | None = None
     affine: bool = True  # as a function of the root
@@ -121,11 +123,12 @@ class Span(NamedTuple):
 
 
 class Step(NamedTuple):
-    """An operator before it runs: the tensors that depend on the data, their links, and its name in the registry."""
+    """An operator before it runs: its name in the registry, the tensors that depend on the data, and their links."""
 
+    operator: Operator
+    activation: tuple[str, bool] | None
     operands: list[Tensor]
     links: list[Link]
-    activation: tuple[str, bool] | None
 
 
 class Chains:
@@ -165,43 +168,44 @@ class Chains:
             if self._link(value) is each:
                 each.seen[value.shape] = self.look(value)
 
-    def before(self, func: Any, args: Any, kwargs: Any, activation: tuple[str, bool] | None) -> Step:
+    def before(self, operator: Operator, activation: tuple[str, bool] | None) -> Step:
         """Look at what an operator takes in, where that may be where an activation starts."""
-        given = [*args, *(value for name, value in kwargs.items() if name != "out")]
-        operands = [t for t in tensors_in(given) if t.ndim and not self.constant(t)]
+        out = operator.kwargs.get("out")
+        operands = [t for t in operator.inputs if t is not out and t.ndim and not self.constant(t)]
         if activation:
-            operands = [args[0]]
-        step = Step(operands, list(map(self._link, operands)), activation)
-        if activation or (_elementwise(func) and _alike(step) and not _keeps_affine(func, args, step)):
-            for tensor, link in zip(step.operands, step.links, strict=True):
+            operands = [operator.args[0]]
+        step = Step(operator, activation, operands, list(map(self._link, operands)))
+        if activation or (operator.elementwise and _alike(step) and not _keeps_affine(step)):
+            for tensor, link in zip(operands, step.links, strict=True):
                 if activation or link.affine:
                     self._see(tensor)
         return step
 
-    def after(self, step: Step, func: Any, args: Any, kwargs: Any, out: Any, module: str, place: int) -> None:
+    def after(self, step: Step, out: Any, module: str, place: int) -> None:
         """Link the output of an operator to what it took in, or note that it is outside the chain."""
         out = out[0] if step.activation and isinstance(out, tuple) else out
-        if func._schema.is_mutable:
+        if step.operator.writes:
             self._written.update(result.untyped_storage()._cdata for result in tensors_in([out]))
         links = list(dict.fromkeys(step.links))
-        if len(links) == 1 and isinstance(out, Tensor) and _same(func, step.operands[0], out):
+        if len(links) == 1 and isinstance(out, Tensor) and _same(step.operator, step.operands[0], out):
             self._set(out, links[0])
             return
         for link in links:
             link.taken = True
+        goes_on = (step.activation or step.operator.elementwise) and _alike(step)
         real = all(t.is_floating_point() or t.dtype == torch.bool for t in step.operands)
-        goes_on = real and _alike(step) and isinstance(out, Tensor) and out.shape == step.operands[0].shape
-        if not goes_on or not (step.activation or _elementwise(func)):
+        if not (goes_on and real and isinstance(out, Tensor) and out.shape == step.operands[0].shape):
             self.leave(links)
             return
         if step.activation:
             links[0].core.begun = True
-        keeps = not step.activation and _keeps_affine(func, args, step)
+        keeps = _keeps_affine(step)
         link = Link(
-            func,
-            self._inputs(step, args, kwargs),
+            step.operator.func.overloadpacket,
+            _inputs(step),
+            step.activation[0] if step.activation else step.operator.name,
             above=reduce(_last_common, links),
-            scaled=links[0].core if keeps and len(links) == 1 and not links[0].affine else None,
+            scaled=links[0].core if keeps and not links[0].affine else None,
             affine=keeps and all(link.affine for link in links),
             real=out.is_floating_point(),
             activation=step.activation,
@@ -222,21 +226,11 @@ class Chains:
             link = each if isinstance(each, Link) else self._link(each)
             link.core.left = True
 
-    def _inputs(self, step: Step, args: Any, kwargs: Any) -> Any:
-        """The arguments of an operator without any tensor that depends on the data."""
-        held = {id(tensor): link for tensor, link in zip(step.operands, step.links, strict=True)}
-
-        def kept(value: Any) -> Any:
-            keep = not isinstance(value, Tensor) or value.numel() == 1
-            return held.get(id(value), value if keep else None)
-
-        return tree_map(kept, (args, {name: value for name, value in kwargs.items() if name != "out"}))
-
-    def spans(self) -> list[Span]:
-        """The activations that the pass was made of, in order."""
+    def spans(self) -> Iterable[Span]:
+        """The activations that the pass was made of."""
         for link in reversed(self._bent):
             if not link.taken:
-                link.core.left = True
+                self.leave([link])
             if link.left and not link.real:  # a comparison is no end, but what it compares may be one
                 self.leave(_inputs_of(link))
         ends = [x for x in self._bent if x.left and x.real and not x.scaled and (x.active or x.seen)]
@@ -250,11 +244,7 @@ class Chains:
                 found[end] = Span(start, end, *named)
                 if not start.affine and start.core not in found:
                     ends.append(start.core)
-        return sorted(found.values(), key=lambda span: span.end.place)
-
-
-def _elementwise(func: Any) -> bool:
-    return torch.Tag.pointwise in func.tags or operator_name(func) in _ELEMENTWISE
+        return found.values()
 
 
 def _alike(step: Step) -> bool:
@@ -262,22 +252,34 @@ def _alike(step: Step) -> bool:
     return len({link.root for link in step.links}) == len({t.shape for t in step.operands}) == 1
 
 
-def _same(func: Any, x: Tensor, out: Tensor) -> bool:
+def _same(operator: Operator, x: Tensor, out: Tensor) -> bool:
     """Whether an operator gave its input again: a copy, or a view that keeps the order of the entries."""
-    if func._schema.is_mutable or not (x.is_floating_point() and out.is_floating_point()):
+    if operator.writes or not (x.is_floating_point() and out.is_floating_point()):
         return False
-    if operator_name(func) in (*_COPIES, *VIEWS):
+    if operator.name in (*_COPIES, *VIEWS):
         return True
-    same = out.dtype == x.dtype and out.shape == x.shape and out.stride() == x.stride()
-    return same and out.data_ptr() == x.data_ptr() != 0
+    return out.shape == x.shape and out.stride() == x.stride() and out.data_ptr() == x.data_ptr() != 0
 
 
-def _keeps_affine(func: Any, args: Any, step: Step) -> bool:
+def _keeps_affine(step: Step) -> bool:
     """Whether what an operator gives is an affine function of what it takes in."""
-    if operator_name(func) in _SUMS:
+    name = step.operator.name
+    if name in _SUMS:
         return len(set(step.links)) == 1 or all(link.affine for link in step.links)
-    divides = operator_name(func) == "div" and step.operands[0] is not args[0]
-    return operator_name(func) in _SCALINGS and len(step.operands) == 1 and not divides
+    divides = name == "div" and step.operands[0] is not step.operator.args[0]
+    return name in _SCALINGS and len(step.operands) == 1 and not divides
+
+
+def _inputs(step: Step) -> Any:
+    """The arguments of an operator with links in place of tensors, and of the other tensors only single numbers."""
+    held = {id(tensor): link for tensor, link in zip(step.operands, step.links, strict=True)}
+
+    def kept(value: Any) -> Any:
+        keep = not isinstance(value, Tensor) or value.numel() == 1
+        return held.get(id(value), value if keep else None)
+
+    kwargs = {name: value for name, value in step.operator.kwargs.items() if name != "out"}
+    return tree_map(kept, (step.operator.args, kwargs))
 
 
 def _last_common(a: Link, b: Link) -> Link:
@@ -302,7 +304,7 @@ def _between(start: Link, end: Link) -> list[Link]:
         fresh = [each for each in _inputs_of(link) if each is not start and each not in found]
         found.update(fresh)
         waiting.extend(fresh)
-    return sorted((x for x in found if not x.affine and not x.scaled and x is not start.core), key=lambda x: x.place)
+    return sorted((x for x in found if not x.affine and not x.scaled), key=lambda x: x.place)
 
 
 def _named(start: Link, end: Link) -> tuple[str, bool] | None:
@@ -316,8 +318,7 @@ def _named(start: Link, end: Link) -> tuple[str, bool] | None:
             return name, name in _GATES
     if not any(link.activation for link in bends):
         return None
-    names = (link.activation[0] if link.activation else operator_name(link.func) for link in bends)
-    return f"elementwise[{', '.join(names)}]", False
+    return f"elementwise[{', '.join(link.name for link in bends)}]", False
 
 
 def _computed(end: Link, start: Link) -> Tensor | None:
@@ -332,7 +333,7 @@ def _computed(end: Link, start: Link) -> Tensor | None:
 def _value(link: Link, known: dict[Link, Tensor]) -> Tensor:
     if link not in known:
         args, kwargs = tree_map(lambda x: _value(x, known).clone() if isinstance(x, Link) else x, link.args)
-        out = link.func.overloadpacket(*args, **kwargs)
+        out = link.func(*args, **kwargs)
         known[link] = out[0] if isinstance(out, tuple) else out
     return known[link]
 

@@ -16,14 +16,15 @@ matrix that is not learned, as that of a graph, adds nothing: what it mixes stay
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-__all__ = ["VIEWS", "Channels", "operator_name", "tensors_in"]
+from affscore.calls import Operator, tensors_in
+
+__all__ = ["VIEWS", "Channels"]
 
 Axis = tuple[tuple[int, str], ...]
 Layout = tuple[Axis, ...]
@@ -57,20 +58,6 @@ _BY_INDEX = {
     "gather", "index_select", "index", "index_add", "index_copy", "scatter", "scatter_add", "scatter_reduce",
     "grid_sampler_2d", "grid_sampler_3d", "masked_scatter", "index_put", "max_unpool2d", "max_unpool3d",
 }  # fmt: skip
-
-
-def tensors_in(args: Iterable[Any]) -> Iterator[Tensor]:
-    """The tensors among the arguments of an operator, those in lists too."""
-    for argument in args:
-        if isinstance(argument, Tensor):
-            yield argument
-        elif isinstance(argument, list | tuple):
-            yield from (item for item in argument if isinstance(item, Tensor))
-
-
-def operator_name(func: Any) -> str:
-    """The name of an operator, the same in place or not."""
-    return func.overloadpacket.__name__.rstrip("_")
 
 
 def _axis(length: int, label: str) -> Axis:
@@ -143,12 +130,12 @@ def _agreed(layouts: Sequence[Layout], shape: Sequence[int]) -> Layout | None:
     return tuple(result)
 
 
-def _option(func: Any, args: Sequence[Any], kwargs: dict[str, Any], name: str) -> Any:
-    """An argument of an operator by its name, or None."""
-    for place, argument in enumerate(func._schema.arguments):
-        if argument.name == name:
-            return args[place] if place < len(args) else kwargs.get(name, argument.default_value)
-    return None
+def _made(source: Layout | None, shape: Sequence[int], axis: int) -> Layout:
+    """A layer's output: its channels on ``axis``, and on the others what its input had there."""
+    if source is None or len(source) != len(shape):
+        source = (_axis(shape[0], "~"), *((),) * (len(shape) - 1))
+    rest = [_resized(_sharing(each), n) for each, n in zip(source, shape, strict=True)]
+    return (*rest[:axis], _axis(shape[axis], "C"), *rest[axis + 1 :])
 
 
 class Channels:
@@ -177,10 +164,6 @@ class Channels:
         first = "N" if tensor.shape[0] == self.batch else "~"
         return (_axis(tensor.shape[0], first), *(_axis(length, ".") for length in tensor.shape[1:]))
 
-    def features_last(self, tensor: Tensor, source: Tensor) -> None:
-        """Say that the features of ``tensor`` are its last axis and its other axes those of ``source``."""
-        self._layouts[tensor] = self._made(self.layout(source), tensor.shape, tensor.ndim - 1)
-
     def find(self, tensor: Tensor) -> tuple[int | None, str]:
         """The axis of the channels, or None and the reason."""
         layout = self.layout(tensor)
@@ -188,82 +171,68 @@ class Channels:
         wide = [d for d in range(1, tensor.ndim) if tensor.shape[d] > 1]
         if layout is not None and len(held) == 1 and _label(layout[held[0]]) == "C":
             return held[0], ""
-        shape = f"its input of shape {tuple(tensor.shape)}"
+        what = f"its input of shape {tuple(tensor.shape)}"
         if [tensor.shape[d] for d in wide] == [self.tokens]:
-            return (
-                None,
-                f"whether channels or tokens lie along axis {wide[0]} of {shape} cannot be told; channel_axis can",
-            )
+            along = f"axis {wide[0]} of {what}"
+            return None, f"whether channels or tokens lie along {along} cannot be told; channel_axis can"
         if len(wide) < 2:  # a vector: nothing to average over
             return (wide or [1])[0], ""
         if not held:
-            return None, f"no layer says which axis of {shape} holds the channels; channel_axis can"
+            return None, f"no layer says which axis of {what} holds the channels; channel_axis can"
         where = f"axes {', '.join(map(str, held))}" if len(held) > 1 else f"axis {held[0]}, with more"
-        return None, f"a reshape or a sum left the channels of {shape} on {where}; channel_axis can say what to keep"
+        return None, f"a reshape or a sum left the channels of {what} on {where}; channel_axis can say what to keep"
 
     def batch_elsewhere(self, tensor: Tensor) -> bool:
         """Whether something else than the batch is known to lie along the first axis."""
         labels = "".join(label for axis in (self.layout(tensor) or ())[:1] for _, label in axis)
         return bool(labels) and not set(labels) & set("N~?")
 
-    def follow(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> None:
+    def follow(self, operator: Operator, out: Any) -> None:
         """Note the layouts of what an operator gave."""
-        name = operator_name(func)
         for place, result in enumerate(tensors_in([out])):
-            layout = self._of(name, func, args, kwargs, result) if not place or name in _MANY else None
-            if layout is not None and len(layout) != result.ndim:
-                layout = None
-            self._layouts[result] = layout
+            followed = not place or operator.name in _MANY
+            self._layouts[result] = self._of(operator, tuple(result.shape)) if followed else None
 
-    def _made(self, source: Layout | None, shape: Sequence[int], axis: int) -> Layout:
-        """A layer's output: its channels on ``axis``, and on the others what its input had there."""
-        if source is None or len(source) != len(shape):
-            source = (_axis(shape[0], "~"), *((),) * (len(shape) - 1))
-        rest = [_resized(_sharing(each), n) for each, n in zip(source, shape, strict=True)]
-        return (*rest[:axis], _axis(shape[axis], "C"), *rest[axis + 1 :])
-
-    def _of(self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Tensor) -> Layout | None:
-        shape, operands = tuple(result.shape), list(tensors_in([*args, *kwargs.values()]))
+    def _of(self, operator: Operator, shape: tuple[int, ...]) -> Layout | None:
+        """The layout of what an operator gave."""
+        name, args, operands = operator.name, operator.args, operator.inputs
         if not operands or name in _UNKNOWN:
             return None
         old = self.layout(operands[0])
         if name in _CONVOLUTIONS:
-            return self._made(old, shape, 1)
+            return _made(old, shape, 1)
         if name in _CHANNEL_NORMS:
             # Instance norm folds the batch into this axis.
             folded = old is not None and "N" in str(old[1])
-            return old if folded else self._made(old, shape, 1)
+            return old if folded else _made(old, shape, 1)
         if name in _LAYER_NORMS:
             known = old is not None and any(_label(axis) == "C" for axis in old)
-            return old if known or len(args[1]) > 1 else self._made(old, shape, len(shape) - 1)
+            return old if known or len(args[1]) > 1 else _made(old, shape, len(shape) - 1)
         if name == "linear" or name in _FEATURES_LAST:
-            return self._made(old, shape, len(shape) - 1)
+            return _made(old, shape, len(shape) - 1)
         if name == "embedding":
             indices = self.layout(args[1]) or tuple(_axis(length, ".") for length in shape[:-1])
             return (*map(_sharing, indices), _axis(shape[-1], "C"))
         if name in _ATTENTION:
             value = self.layout(args[2])
-            if value is None:
-                return self._made(old, shape, len(shape) - 1)
-            return (*(old or (*value[:-2], _axis(shape[-2], ".")))[: len(shape) - 1], value[-1])
+            return value and (*(old or (*value[:-2], _axis(shape[-2], ".")))[: len(shape) - 1], value[-1])
         if name in _PRODUCTS:
             a, b = args[_PRODUCTS[name] :][:2]
             return self._product(a, b, shape)
         layouts = [layout for each in operands if (layout := self.layout(each)) is not None]
         if name == "stack":
-            place = (_option(func, args, kwargs, "dim") or 0) % len(shape)
+            place = operator.argument("dim") % len(shape)
             joined = _agreed(layouts, shape[:place] + shape[place + 1 :])
             return joined and (*joined[:place], _axis(shape[place], "."), *joined[place:])
-        if torch.Tag.pointwise in func.tags or name in ("cat", "copy", "_prelu_kernel", "hardswish"):
+        if operator.elementwise or name in ("cat", "copy", "_prelu_kernel"):
             return _agreed(layouts, shape)
         if old is None or not (name in _BY_INDEX or all(map(self.fixed, operands[1:]))):
             return None
-        return self._moved(name, func, args, kwargs, old, shape)
+        return self._moved(operator, old, shape)
 
-    def _moved(
-        self, name: str, func: Any, args: Sequence[Any], kwargs: dict[str, Any], old: Layout, shape: tuple[int, ...]
-    ) -> Layout | None:
+    def _moved(self, operator: Operator, old: Layout, shape: tuple[int, ...]) -> Layout | None:
         """The layout after an operator on one tensor."""
+        name, args = operator.name, operator.args
         if name == "permute":
             return tuple(old[d] for d in args[1])
         if name in ("transpose", "t"):
@@ -281,7 +250,7 @@ class Channels:
             return None
         if len(shape) == len(old):
             return tuple(_resized(axis, n) for axis, n in zip(old, shape, strict=True))
-        dims = _option(func, args, kwargs, "dim")
+        dims = operator.argument("dim")
         if dims is None:
             return None
         gone = {d % len(old) for d in ([dims] if isinstance(dims, int) else dims)}

@@ -6,10 +6,9 @@ squares neither overflow nor vanish.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +21,6 @@ __all__ = [
     "exponent",
     "largest_magnitude",
     "on_one_thread",
-    "one_thread",
     "power_of_two",
 ]
 
@@ -32,12 +30,9 @@ _DTYPES = (
 )  # fmt: skip
 _UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def _one_thread() -> Iterator[None]:
     """Run the block's CPU linear algebra on one thread, so that its bits do not depend on the caller's settings."""
     before = torch.get_num_threads()
     if before == 1:
@@ -50,15 +45,8 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that runs in :func:`one_thread`."""
-
-    @functools.wraps(function)
-    def pinned(*args: P.args, **kwargs: P.kwargs) -> R:
-        with one_thread():
-            return function(*args, **kwargs)
-
-    return pinned
+#: Decorates a function so that it runs on one thread.
+on_one_thread = _one_thread()
 
 
 def check_samples(value: Any, name: str) -> Tensor:

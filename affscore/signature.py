@@ -189,7 +189,7 @@ class Signature:
 
     def _over_batches(self, statistic: Any) -> np.ndarray:
         result = np.full(len(self.calls), np.nan)
-        alive = ~self.dead.all(axis=0) if len(self.scores) else np.zeros(len(self.calls), dtype=bool)
+        alive = ~self.dead.all(axis=0)
         result[alive] = statistic(self.scores[:, alive], axis=0)
         return result
 

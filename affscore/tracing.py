@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -37,9 +37,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from affscore.calls import ACTIVATIONS, FUSED, Call, Excluded, Observation, Trace, Undecided
+from affscore.calls import ACTIVATIONS, FUSED, Call, Excluded, Observation, Operator, Trace, Undecided, tensors_in
 from affscore.chains import Chains, Span
-from affscore.channels import Channels, tensors_in
+from affscore.channels import Channels
 from affscore.pooling import POOLS, pool, sparsity, token_axis
 
 __all__ = ["check_traceable", "trace"]
@@ -81,13 +81,12 @@ class _Pooled(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """What is kept of a tensor, by the axis of its channels, or why nothing is."""
+    """What is kept of a tensor, by the axis of its channels, or why nothing is; None where no axis would do."""
 
     shape: tuple[int, ...]
     axis: int | None
-    pooled: Mapping[int, _Pooled | str]
+    pooled: Mapping[int, _Pooled | str] | None
     reason: str
-    undecided: bool
 
 
 class _Fixed:
@@ -113,24 +112,24 @@ class _Fixed:
     def _overwritten(self, tensor: Tensor) -> bool:
         return bool(self.written) and tensor.untyped_storage()._cdata in self.written
 
-    def follow(self, func: Any, inputs: Sequence[Tensor], out: Any, fixed: bool) -> None:
+    def follow(self, operator: Operator, out: Any, fixed: bool) -> None:
         """Note what an operator gave; ``fixed`` says that all it took in is fixed."""
         if fixed:
             for result in tensors_in([out]):
-                self.learned[result] = any(self.learned[each] for each in inputs)
-        elif self._from_nothing(func, inputs):
+                self.learned[result] = any(self.learned[each] for each in operator.inputs)
+        elif self._from_nothing(operator):
             for result in tensors_in([out]):
                 self.made[result] = True
-        elif func._schema.is_mutable:
+        elif operator.writes:
             # Perhaps through a view: every tensor on this storage depends on the batch from now on.
             for result in filter(self.constant, tensors_in([out])):
                 storage = result.untyped_storage()
                 self.written[storage._cdata] = storage
 
-    def _from_nothing(self, func: Any, inputs: Sequence[Tensor]) -> bool:
-        name = func.overloadpacket.__name__
-        blank = name.endswith("_like") or name.startswith("new_") or all(map(self.constant, inputs))
-        return blank and torch.Tag.nondeterministic_seeded not in func.tags
+    def _from_nothing(self, operator: Operator) -> bool:
+        name = operator.name
+        blank = name.endswith("_like") or name.startswith("new_") or all(map(self.constant, operator.inputs))
+        return blank and torch.Tag.nondeterministic_seeded not in operator.func.tags
 
 
 def _plain(args: Iterable[Any]) -> bool:
@@ -160,9 +159,10 @@ class _Watcher(TorchDispatchMode):
         if torch._C._current_graph_task_id() != -1:  # a backward pass inside the forward one, for instance for forces
             return func(*args, **kwargs)
         self.place += 1
-        plain = _plain([*args, *kwargs.values()])
+        operator = Operator(func, args, kwargs)
+        plain = _plain(operator.inputs)
         if activation := ACTIVATIONS.get(packet):
-            name = activation.name if isinstance(activation.name, str) else activation.name(args, kwargs)
+            name = activation.name if isinstance(activation.name, str) else activation.name(operator)
             known = name, activation.gate
             what = f"its input of shape {tuple(args[0].shape)}" if plain else "its input"
             if not plain or not args[0].is_floating_point():
@@ -170,27 +170,27 @@ class _Watcher(TorchDispatchMode):
                 known = None
             elif self.fixed(args[0]):
                 self.hide(name, f"{what} comes from parameters and buffers alone, not from the batch")
-        out = self.run(func, args, kwargs, known) if plain else func(*args, **kwargs)
+        out = self.run(operator, known) if plain else func(*args, **kwargs)
         if packet is aten._transformer_encoder_layer_fwd and plain:
             name, x = _encoder_layer(*args, **kwargs)
-            self.channels.features_last(x, args[0])
-            self.run(getattr(aten, name).default, (x,), {}, (name, False))
+            self.channels.follow(operator, x)
+            self.run(Operator(getattr(aten, name).default, (x,), {}), (name, False))
         elif packet not in ACTIVATIONS and FUSED.fullmatch(packet.__name__):
             self.hide(packet.__name__, "a fused kernel hides its activations")
         return out
 
-    def run(self, func: Any, args: Any, kwargs: Any, activation: tuple[str, bool] | None) -> Any:
+    def run(self, operator: Operator, activation: tuple[str, bool] | None) -> Any:
         """Run an operator and follow what it does."""
-        inputs = list(tensors_in([*args, *kwargs.values()]))
+        inputs = operator.inputs
         fixed = bool(inputs) and all(map(self.fixed, inputs))
-        step = None if fixed else self.chains.before(func, args, kwargs, activation)
-        out = func(*args, **kwargs)
-        self.fixed.follow(func, inputs, out, fixed)
+        step = None if fixed else self.chains.before(operator, activation)
+        out = operator.func(*operator.args, **operator.kwargs)
+        self.fixed.follow(operator, out, fixed)
         if self.unmasked and any(each in self.unmasked for each in inputs):
             self.unmasked.update(dict.fromkeys(tensors_in([out]), True))
         if step is not None and _plain([out]):
-            self.channels.follow(func, args, kwargs, out)
-            self.chains.after(step, func, args, kwargs, out, self.path[-1], self.place)
+            self.channels.follow(operator, out)
+            self.chains.after(step, out, self.path[-1], self.place)
         return out
 
     def hide(self, function: str, reason: str) -> None:
@@ -204,13 +204,11 @@ class _Watcher(TorchDispatchMode):
         elif not x.numel():
             reason = f"its input of shape {shape} is empty"
         if reason:
-            return _Look(shape, None, {}, reason, undecided=False)
-        axis = -1 if self.kind == "trailing" else None
-        if axis is None:
-            axis, reason = self.channels.find(x)
+            return _Look(shape, None, None, reason)
+        axis, reason = (-1, "") if self.kind == "trailing" else self.channels.find(x)
         # Calls have their names at the end, so until then it is not known whose axis the caller says.
         kept = range(1, x.ndim) if self.axes and axis != -1 else [] if axis is None else [axis]
-        return _Look(shape, axis, {each: self.pooled(x, each) for each in kept}, reason, undecided=True)
+        return _Look(shape, axis, {each: self.pooled(x, each) for each in kept}, reason)
 
     def pooled(self, x: Tensor, axis: int) -> _Pooled | str:
         """What is kept of a tensor whose channels lie along ``axis``, or why nothing is."""
@@ -238,10 +236,6 @@ class _Watcher(TorchDispatchMode):
         if unknown := sorted(self.axes.keys() - names):
             raise ValueError(f"channel_axis names {unknown[0]!r}, which is no call of this network.")
 
-    def forget(self) -> None:
-        """Let go of what was kept. The chains hold this watcher's own method: their tensors would outlive the pass."""
-        del self.chains, self.channels
-
     def settle(self, found: Trace, name: str, ordinal: int, span: Span) -> None:
         """Add a call to the observations, or to the excluded ones with the reason."""
         start, end = (link.seen.get(span.end.shape) for link in (span.start, span.end))
@@ -250,8 +244,11 @@ class _Watcher(TorchDispatchMode):
             found.excluded.append(Undecided(name, reason))
             return
         axis = self.axes.get(name, start.axis)
-        if axis is None or (start.reason and not start.undecided):
-            found.excluded.append((Undecided if start.undecided else Excluded)(name, start.reason))
+        if start.pooled is None or end.pooled is None:
+            found.excluded.append(Excluded(name, start.reason or end.reason))
+            return
+        if axis is None:
+            found.excluded.append(Undecided(name, start.reason))
             return
         if axis not in start.pooled:
             axes = f"1 to {len(start.shape) - 1}"
@@ -341,7 +338,6 @@ def trace(
     check_traceable(model)
     names = {id(module): name for name, module in reversed(list(model.named_modules(remove_duplicate=False)))}
     path, result, thread = [""], Trace(), threading.get_ident()
-
     watcher = _Watcher(path, _Fixed(model), batch, pool, sparsity, channel_axis or {}, mask, unmasked)
 
     # Hooks for all modules rather than on each one: a hook on a module would switch its fused kernels off. They see
@@ -356,14 +352,11 @@ def trace(
             if len(path) == 1:  # the network's output
                 watcher.chains.leave(x for x in tree_leaves(out) if isinstance(x, Tensor) and _plain([x]))
 
-    handles = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]
+    before, after = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
     try:
-        try:
-            with watcher:
-                yield result
-        finally:
-            for handle in handles:
-                handle.remove()
+        with before, after, watcher:
+            yield result
         watcher.result(result)
     finally:
-        watcher.forget()
+        # The chains hold the watcher's own method: their tensors would outlive the pass.
+        del watcher.chains, watcher.channels

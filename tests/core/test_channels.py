@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from affscore import signature
-from affscore.calls import Undecided
+from affscore.calls import Operator, Undecided
 from affscore.channels import Channels
 from affscore.tracing import trace
 
@@ -207,7 +207,7 @@ def test_random_moves_against_numbered_channels(seed):
     class Follow(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             out = func(*args, **(kwargs or {}))
-            channels.follow(func, args, kwargs or {}, out)
+            channels.follow(Operator(func, args, kwargs or {}), out)
             kept.append(out)
             return out
 
@@ -338,27 +338,6 @@ def test_sequences_first_are_excluded_also_when_they_are_as_long_as_the_batch():
         model(x)
     assert not found.observations and [e.name for e in found.excluded] == ["layers.0.activation:gelu[0]"]
     assert "no batch axis" in found.excluded[0].reason and not isinstance(found.excluded[0], Undecided)
-
-
-class Moves(nn.Module):
-    """Permutations, transposes, splits and joins between the layer that makes channels and the activation."""
-
-    def forward(self, x):
-        x = F.conv2d(x, torch.ones(6, 3, 1, 1))
-        a = torch.relu(x.permute(0, 2, 3, 1))
-        b = torch.relu(x.flatten(2).transpose(1, 2))
-        c = torch.relu(torch.cat(x.chunk(2, dim=1), dim=1).unsqueeze(1))
-        d = torch.relu(x.mean(dim=(2, 3)))
-        e = torch.relu(x.roll(1, dims=2)[:, :, 1:])
-        return a.sum() + b.sum() + c.sum() + d.sum() + e.sum()
-
-
-def test_the_channel_axis_is_followed_through_moves():
-    model = Moves()
-    with torch.no_grad(), trace(model, 5) as found:
-        model(torch.randn(5, 3, 4, 4))
-    assert [o.call.channel_axis for o in found.observations] == [3, 2, 2, 1, 1]
-    assert all(o.before.shape == (5, 6) for o in found.observations)
 
 
 def test_channels_are_followed_through_a_batch_folded_into_frames():

@@ -84,4 +84,5 @@ def test_what_failed_is_a_sentence_with_its_batch():
         "In batch 3, the device is out of memory (no room); choose a smaller micro_batch."
     )
     assert sentence(ValueError("batch 3 is a str."), 3) == "batch 3 is a str."
+    assert sentence(OSError("disk gone"), 3) == "In batch 3, disk gone"
     assert sentence(KeyError("k"), 3) == "In batch 3, KeyError: 'k'"
