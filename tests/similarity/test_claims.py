@@ -10,7 +10,8 @@ from affscore_book.similarity import claims
 from affscore_book.similarity.study import SimilarityStudy
 
 PAIRS = [f"{a}-{b}" for a, b in itertools.combinations(range(4), 2)]
-WIDE, WITH, WITHOUT = "myrtle_constant_width", "resnet20", "resnet20_without_last_relu"
+WIDTHS = {"constant width": "myrtle_constant_width", "double width": "myrtle_double_width"}
+WITH, WITHOUT = "resnet20", "resnet20_without_last_relu"
 
 
 def similar(layers, diagonal, *, away=0.5, spread=0.0, heights=None):
@@ -63,19 +64,22 @@ def study(kinds=None, dissected=None):
         ([0.9, 0.8, 0.7, 0.8], 0.2, ["undecided", "undecided"]),
     ],
 )
-def test_a_decay_that_stays_at_constant_width_is_no_artifact(relu, spread, expected):
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_decay_that_stays_at_another_width_is_no_artifact(relu, spread, expected, width):
     heights = {"relu": [0.3, 0.2, 0.1, 0.2], "orthogonal": [0.5, 0.4, 0.3, 0.2]}
     kind = similar(4, {"linear": [0.95, 0.9, 0.9, 0.85], "max": relu}, spread=0.0, heights=heights)
     kind[2]["max"] = similar(4, {"max": relu}, spread=spread)[2]["max"]
-    rows = claims.constant_width(study({WIDE: kind}))
-    assert [row.verdict for row in rows[:2]] == expected
-    assert [row.ours for row in rows[:2]] == pytest.approx([relu[0] - relu[3], relu[0] - relu[3] - 0.1])
-    shape = {row.what.removeprefix("constant width: "): row for row in rows[2:]}
-    assert shape["G_ReLU-Procrustes falls to relu3, by"].ours == pytest.approx(0.2)
-    assert shape["G_ReLU-Procrustes rises at relu4, by"].verdict == "agrees"
-    assert shape["orthogonal-Procrustes rises at relu4, by"].ours == pytest.approx(-0.1)
-    assert shape["orthogonal-Procrustes rises at relu4, by"].verdict == "disagrees"
-    assert shape["G_ReLU below orthogonal, by"].ours == pytest.approx((0.2 + 0.2 + 0.2 + 0.0) / 4)
+    flat = similar(4, {"linear": [0.9] * 4, "max": [0.9] * 4}, heights=dict.fromkeys(heights, [0.1] * 4))
+    rows = claims.other_widths(study({name: kind if what == width else flat for what, name in WIDTHS.items()}))
+    found = {row.what.removeprefix(f"{width}: "): row for row in rows if row.what.startswith(width)}
+    first = [found[f"G_ReLU-CKA {what}, by"] for what in ("falls with depth", "decays faster")]
+    assert [row.verdict for row in first] == expected
+    assert [row.ours for row in first] == pytest.approx([relu[0] - relu[3], relu[0] - relu[3] - 0.1])
+    assert found["G_ReLU-Procrustes falls to relu3, by"].ours == pytest.approx(0.2)
+    assert found["G_ReLU-Procrustes rises at relu4, by"].verdict == "agrees"
+    assert found["orthogonal-Procrustes rises at relu4, by"].ours == pytest.approx(-0.1)
+    assert found["orthogonal-Procrustes rises at relu4, by"].verdict == "disagrees"
+    assert found["G_ReLU below orthogonal, by"].ours == pytest.approx((0.2 + 0.2 + 0.2 + 0.0) / 4)
     assert rows[-1].verdict == "not run here"
 
 

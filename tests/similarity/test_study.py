@@ -95,7 +95,7 @@ def test_the_verdicts_of_the_chapter():
     for top_of in ("map", "pixels"):
         falls, stays = (student_interval(study.drops(kind, top_of=top_of)) for kind in KINDS)
         assert falls.low < 0.05 < falls.high and stays.low < 0.05 < stays.high
-    assert [row.verdict for row in claims.constant_width(study)[:2]] == ["agrees", "agrees"]
+    assert [row.verdict for row in claims.other_widths(study)[:2]] == ["agrees", "agrees"]
     assert study.drops("efficientnet_lite0", layer="activated")[0] > 0
     assert study.drops("efficientnet_lite0", layer="activated", top_of="pixels")[0] < 0
 

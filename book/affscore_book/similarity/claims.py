@@ -18,7 +18,7 @@ from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.similarity.study import SimilarityStudy
 
-__all__ = ["constant_width", "same_depth", "single_units", "trained_pairs"]
+__all__ = ["other_widths", "same_depth", "single_units", "trained_pairs"]
 
 INF = math.inf
 MORE = (0.0, INF)
@@ -80,31 +80,36 @@ def _outside(study: SimilarityStudy, values: np.ndarray) -> Interval:
     return study.over_networks(study.outside_minus_inside("resnet20", values))
 
 
-def constant_width(study: SimilarityStudy) -> list[Claim]:
+def other_widths(study: SimilarityStudy) -> list[Claim]:
     """Myrtle CNNs of 32 channels throughout: if the decay with depth came from growing width, it would be gone.
 
-    The rules are those of the networks whose width grows: falls, rises and orders are above 0, of heights above the
-    null for Procrustes, and "faster" is by 0.05.
+    Those of double width ask the same the other way. The rules are those of the networks of our usual width: falls,
+    rises and orders are above 0, of heights above the null for Procrustes, and "faster" is by 0.05.
     """
-    kind = "myrtle_constant_width"
-    figure, table = "Symmetries, Figure 16", "Symmetries, Table 4"
-    height = above_null(study, kind)
-    rows = [
-        Claim.over("constant width: G_ReLU-CKA falls with depth, by", figure, "yes", decay(study, kind, "max"), MORE),
-        Claim.over(
-            "constant width: G_ReLU-CKA decays faster, by", figure, "yes", decays_faster(study, kind), (0.05, INF)
-        ),
-    ]
-    for group, name in (("relu", "G_ReLU"), ("orthogonal", "orthogonal")):
-        falls, rises = (height[group][:, at] - height[group][:, 2] for at in (0, 3))
-        for what, values in (("falls to relu3", falls), ("rises at relu4", rises)):
-            row = f"constant width: {name}-Procrustes {what}, by"
-            rows.append(Claim.over(row, table, "as in Table 2", study.over_networks(values), MORE))
-    below = study.over_networks((height["orthogonal"] - height["relu"]).mean(1))
-    rows.append(Claim.over("constant width: G_ReLU below orthogonal, by", table, "as in Table 2", below, MORE))
+    rows = []
+    for kind, name, figure, table in (
+        ("myrtle_constant_width", "constant width", "Symmetries, Figure 16", "Symmetries, Table 4"),
+        ("myrtle_double_width", "double width", "ours: double width", "ours: double width"),
+    ):
+        height = above_null(study, kind)
+        found = {
+            "G_ReLU-CKA falls with depth": (decay(study, kind, "max"), MORE),
+            "G_ReLU-CKA decays faster": (decays_faster(study, kind), (0.05, INF)),
+        }
+        rows += [Claim.over(f"{name}: {what}, by", figure, "yes", *values) for what, values in found.items()]
+        shape = {
+            f"{group}-Procrustes {what}": height[key][:, at] - height[key][:, 2]
+            for key, group in (("relu", "G_ReLU"), ("orthogonal", "orthogonal"))
+            for what, at in (("falls to relu3", 0), ("rises at relu4", 3))
+        }
+        shape["G_ReLU below orthogonal"] = (height["orthogonal"] - height["relu"]).mean(1)
+        rows += [
+            Claim.over(f"{name}: {what}, by", table, "as in Table 2", study.over_networks(values), MORE)
+            for what, values in shape.items()
+        ]
     needs = "CIFAR-10, 512 channels throughout, and the paper's null"
-    rows.append(Claim("the two numbers of Table 4 that can be read", table, ".5691, .5409", None, None, needs=needs))
-    return rows
+    what = "the two numbers of Table 4 that can be read"
+    return [*rows, Claim(what, "Symmetries, Table 4", ".5691, .5409", None, None, needs=needs)]
 
 
 def same_depth(study: SimilarityStudy) -> list[Claim]:

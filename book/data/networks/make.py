@@ -33,6 +33,7 @@ KINDS: dict[str, tuple[str, dict[str, object], range]] = {
     "plain20": ("resnet20", {"residual": False}, range(4)),
     "myrtle_without_norm": ("myrtle", {"norm": False}, range(4)),
     "myrtle_constant_width": ("myrtle", {"width": 32, "constant": True}, range(4)),
+    "myrtle_double_width": ("myrtle", {"width": 32}, range(4)),
     "resnet20_without_last_relu": ("resnet20", {"last_relu": False}, range(4)),
     **{f"resnet20_slope{slope:g}": ("resnet20", {"slope": slope}, range(2)) for slope in SLOPES},
 }

@@ -48,12 +48,14 @@ SETTINGS: dict[str, Any] = {
         "myrtle": ["linear", "max", "laplace"],
         "resnet20": ["linear", "max"],
         "myrtle_constant_width": ["linear", "max"],
+        "myrtle_double_width": ["linear", "max"],
     },
     "seeds": 4,
     "measures": {
         "myrtle": ["relu", "orthogonal", "relu_uncentred"],
         "resnet20": ["relu", "orthogonal"],
         "myrtle_constant_width": ["relu", "orthogonal"],
+        "myrtle_double_width": ["relu", "orthogonal"],
     },
     # The time of a kernel grows with the square of the images; Laplace's takes most.
     "images": {"procrustes": 1000, "linear": 1000, "max": 1000, "laplace": 500},
