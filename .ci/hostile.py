@@ -92,7 +92,7 @@ FINDINGS: dict[str, dict[str, str]] = {
     "held: numerics against sixty digits, and gradients": {
         "core/test_score.py": "equals_the_oracle hard_data gradient invariances planted_error proven_bound",
     },
-    "held: bits of the network's output": {"zoo/test_every_model.py": "resnet18 swin_t vit_b_32 timm hugging"},
+    "held: bits of the network's output": {"zoo/test_every_model.py": "resnet18 swin_t vit_b_32 timm transformers"},
 }
 
 

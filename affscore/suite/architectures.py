@@ -18,7 +18,7 @@ from affscore.zoo.models import usual_weights
 from affscore.zoo.weights import require
 
 __all__ = [
-    "FAMILIES", "GROUPS", "KINDS", "Facts", "Family", "facts", "model_name", "printable", "short_names", "weights_kind",
+    "FAMILIES", "GROUPS", "Facts", "Family", "facts", "model_name", "printable", "short_names", "weights_kind",
 ]  # fmt: skip
 
 
@@ -35,9 +35,6 @@ class Family(NamedTuple):
     year: int
     depths: Mapping[str, int]
 
-
-#: What :func:`weights_kind` may return.
-KINDS = ("pretrained", "random", "unknown")
 
 #: Groups of architectures, named as in Figure 6 of the paper.
 GROUPS = ("Pre-residual", "Residual", "NAS-based", "ViT", "Post-ViT", "other")

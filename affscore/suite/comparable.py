@@ -103,14 +103,14 @@ def collect(signatures: Signatures, *, least: int = 1, without: str = "") -> dic
     return dict(signatures)
 
 
-def sequence(signature: Signature, *, gates: bool = True) -> Floats:
+def sequence(signature: Signature) -> Floats:
     """The scores of a signature in execution order, averaged over batches, without dead calls; shape (calls,).
 
-    ``gates=False`` leaves the sigmoid gates out as well. Raises ValueError if no call is left.
+    Raises ValueError if no call is left.
     """
-    mean = signature.mean[[gates or not call.gate for call in signature.calls]]
-    alive = mean[~np.isnan(mean)]
+    alive = signature.mean[~np.isnan(signature.mean)]
     if not len(alive):
-        what = "has no activation call" if not len(mean) else f"has {len(mean)} activation calls, all dead"
+        calls = len(signature.calls)
+        what = f"has {calls} activation calls, all dead" if calls else "has no activation call"
         raise ValueError(f"the signature of {model_name(signature)} {what}; there is nothing to compare.")
     return alive

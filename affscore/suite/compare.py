@@ -60,16 +60,16 @@ def statistics(signatures: Signatures) -> Table:
     return Table.from_rows(rows, digits=3)
 
 
-def history(signatures: Signatures, *, gates: bool = True) -> Table:
+def history(signatures: Signatures) -> Table:
     """Smallest, median and largest score of each network, by year (Figure 5 A).
 
     Columns: model, weights, family, group, year, accuracy (ImageNet-1k top-1 in percent, of the published weights),
     min, median, max. Sorted by year, then family, then number of parameters. Networks that are not in
-    :data:`FAMILIES` have no year and come last. ``gates=False`` leaves the sigmoid gates out.
+    :data:`FAMILIES` have no year and come last.
     """
     families, rows, order = [*FAMILIES, "other"], [], []
     for name, signature in collect(signatures).items():
-        known, values = facts(signature), _statistics(sequence(signature, gates=gates))
+        known, values = facts(signature), _statistics(sequence(signature))
         row = {"model": name, "weights": weights_kind(signature)}
         row |= {key: getattr(known, key) for key in ("family", "group", "year", "accuracy")}
         rows.append(row | {key: values[key] for key in ("min", "median", "max")})

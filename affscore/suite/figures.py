@@ -25,7 +25,7 @@ from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, pan
 from affscore.signature import Signature
 from affscore.suite.architectures import GROUPS, facts, weights_kind
 from affscore.suite.compare import PREDICTORS, batch_size_table, density_curves, peaks
-from affscore.suite.distances import groups, matrix, tree
+from affscore.suite.distances import groups, leaves, matrix, tree
 from affscore.suite.tables import Table
 
 __all__ = [
@@ -92,11 +92,11 @@ def plot_signatures(signatures: Mapping[str, Signature]) -> None:
         place = np.arange(1, len(mean) + 1)
         panel.fill_between(place, mean - std, mean + std, color=_colour(kind), alpha=0.25, linewidth=0)
         panel.plot(place, mean, ".-" if len(mean) < 60 else "-", color=_colour(kind), linewidth=1.2, markersize=4)
-        mixed = len(set(kinds)) > 1 and kind != "pretrained"
-        panel.set_title(name, fontsize=SMALL, pad=3, fontstyle="italic" if mixed else "normal")
+        panel.set_title(name, fontsize=SMALL, pad=3)
         panel.tick_params(labelsize=11)
         panel.locator_params(axis="x", nbins=3, integer=True)
-    for panel in axes[len(signatures) :]:
+    _italics([panel.title for panel in axes[: len(kinds)]], kinds)
+    for panel in axes[len(kinds) :]:
         panel.set_visible(False)
     figure.supxlabel("activation call", fontsize=14)
     figure.supylabel("affinity score", fontsize=14)
@@ -104,10 +104,9 @@ def plot_signatures(signatures: Mapping[str, Signature]) -> None:
 
 
 @styled
-def plot_distances(distances: Table, order: Sequence[str] | None = None) -> None:
-    """The matrix of distances; ``order`` is that of the names, by default the given one (Figures 5 B and 16)."""
-    names = distances.columns["model"]
-    order = names if order is None else order
+def plot_distances(distances: Table) -> None:
+    """The matrix of distances, the networks in the order of the tree's leaves (Figures 5 B and 16)."""
+    names, order = distances.columns["model"], leaves(distances)
     index, n = [names.index(name) for name in order], len(order)
     kinds = [distances.columns["weights"][i] for i in index]
     figure, (axes,) = panels(height=_height(n, 1.5) if n > 14 else max(3.2, 0.36 * n + 1.2))

@@ -33,12 +33,11 @@ except ImportError:  # Windows has no such locks: there, nothing keeps two proce
     fcntl = None  # type: ignore[assignment]
 
 __all__ = [
-    "AGAIN", "Batch", "RecordError", "Run", "check_signature", "differences", "held", "merge", "names", "os_error",
+    "Batch", "RecordError", "Run", "check_signature", "differences", "held", "merge", "names", "one_run", "os_error",
     "progress_of", "read_batches", "run_of", "set_aside", "signature_of", "some", "write_batch",
 ]  # fmt: skip
 
 SCHEMA = "affscore.batch/1"
-AGAIN = "With --restart it is renamed and measured anew."
 #: What the bits of a result depend on; what a batch gave, and the images that it had to do without.
 Run = Mapping[str, Any]
 Batch = tuple[BatchResult, list[dict[str, str]]]
@@ -62,6 +61,13 @@ def os_error(number: int | None, text: str) -> OSError:
     error = OSError(text)
     error.errno = number
     return error
+
+
+def one_run(path: Path, what: str, different: list[str]) -> None:
+    """Raise RecordError if there are differences: ``path`` is the record or the signature of another run."""
+    if different:
+        todo = "With --restart it is renamed and measured anew."
+        raise RecordError(f"{path} is the {what} of another run: {'; '.join(different)}. {todo}")
 
 
 @contextmanager
@@ -100,7 +106,7 @@ def write_batch(folder: Path, name: str, run: Run, result: BatchResult, skipped:
     content = {"schema": SCHEMA, "run": run, "batch": batch | {"skipped": skipped}}
     _batch(content)  # what is written can be read
     if os.path.lexists(path):
-        _same_run(path, _content(path)["run"], run)
+        one_run(path, "record", differences(_content(path)["run"], run))
     with _named(f"the record {path} cannot be written"), replacing(path) as beside, open(beside, "wb") as file:
         file.write(_bytes(content))
         file.flush()
@@ -148,15 +154,10 @@ def _batch(content: dict[str, Any]) -> Batch:
     return BatchResult(index, size, one.calls, one.excluded, one.scores[0].tolist(), values), skipped
 
 
-def _same_run(path: Path, there: Run, here: Run) -> None:
-    if different := differences(there, here):
-        raise RecordError(f"{path} is the record of another run: {'; '.join(different)}. {AGAIN}")
-
-
 def check_signature(path: Path, run: Run) -> None:
     """Raise RecordError if there is a signature that is not that of this run."""
-    if path.exists() and (different := differences(run_of(Signature.load(path)), run)):
-        raise RecordError(f"{path} is the signature of another run: {'; '.join(different)}. {AGAIN}")
+    if path.exists():
+        one_run(path, "signature", differences(run_of(Signature.load(path)), run))
 
 
 @contextmanager
@@ -203,7 +204,7 @@ def read_batches(folder: Path, name: str, run: Run | None = None) -> tuple[Run |
         try:
             content = _content(path)
             run = content["run"] if run is None else run
-            _same_run(path, content["run"], run)
+            one_run(path, "record", differences(content["run"], run))
             result, skipped = _batch(content)
             calls = [call.name for call in result.calls]
             first = first or calls

@@ -246,8 +246,7 @@ _PARTS: dict[str, tuple[str, Callable[[Any], Table] | None, Callable[[Any, Any],
     "history": ("Smallest, median and largest score by year", compare.history, lambda _, t: figures.plot_history(t)),
     "densities": ("Densities of the scores", compare.densities, lambda found, _: figures.plot_densities(found)),
     "distances": (
-        "DTW distances", lambda found: found.distances,
-        lambda _, table: figures.plot_distances(table, distances.leaves(table)),
+        "DTW distances", lambda found: found.distances, lambda _, table: figures.plot_distances(table),
     ),
     "clusters": (
         "Clusters", lambda found: distances.clusters(found.distances),

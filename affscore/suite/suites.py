@@ -28,7 +28,7 @@ from affscore.settings import Settings
 from affscore.signature import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.ranks import Ranks
-from affscore.suite.records import AGAIN, RecordError, differences, set_aside
+from affscore.suite.records import RecordError, differences, one_run, set_aside
 from affscore.suite.runs import file_name, in_words, run
 from affscore.suite.tables import Table
 from affscore.zoo.datasets import fingerprint, load_dataset
@@ -190,8 +190,7 @@ def _finished(path: Path, model: str, request: dict[str, Any], weights: str | os
     own = weights_fingerprint(model, weights, request["seed"])
     different = differences(asked, request)
     different += differences({key: there["weights"].get(key) for key in own}, own, "weights")
-    if different:
-        raise RecordError(f"{path} is the signature of another run: {'; '.join(different)}. {AGAIN}")
+    one_run(path, "signature", different)
     return f"weights ({in_words(own)}), data ({in_words(request['dataset'])}), settings"
 
 

@@ -1,7 +1,20 @@
 """Small commands, and what an error on standard error looks like."""
 
+from affscore.cli.main import main
+
 NET = ["signature", "squeezenet1_1", "--weights", "random"]
 NOISE = [*NET, "--dataset", "random", "--batch-size", "8"]
+
+
+def refused(arguments, capsys):
+    """The sentence with which the command refuses these arguments."""
+    try:
+        status = main(arguments)
+    except SystemExit as leaving:  # argparse leaves by itself
+        status = leaving.code
+    out, err = capsys.readouterr()
+    assert status == 2 and out == ""
+    return one_sentence(err)
 
 
 def one_sentence(text):

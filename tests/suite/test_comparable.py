@@ -76,4 +76,4 @@ def test_a_network_without_live_calls_is_named():
     with pytest.raises(ValueError, match="signature of deadnet has 2 activation calls, all dead"):
         distances(dead)
     with pytest.raises(ValueError, match="signature of network has no activation call"):
-        sequence(made([[0.5]], gates=[0]), gates=False)
+        sequence(made([[]]))

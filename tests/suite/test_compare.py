@@ -49,11 +49,6 @@ def test_history_runs_from_alexnet_to_today_and_strangers_come_last():
     np.testing.assert_allclose([row["min"], row["median"], row["max"]], [scores.min(), np.median(scores), scores.max()])
 
 
-def test_history_leaves_gates_out_if_asked():
-    signatures = {"net": made([0.2, 0.5, 0.9], gates=[0])}
-    assert history(signatures)["min"][0] == 0.2 and history(signatures, gates=False)["min"][0] == 0.5
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_densities_are_sums_of_gaussians_with_scotts_bandwidth(seed):
     rows = random_scores(seed, 1, 30)

@@ -76,7 +76,6 @@ def test_distances_are_those_of_the_means_of_live_calls():
     np.testing.assert_allclose(sequence(made(one)), alive, rtol=1e-14)
     expected = programme(np.array(alive), two.mean(axis=0))
     np.testing.assert_allclose(matrix(found), [[0, expected], [expected, 0]], rtol=1e-12)
-    np.testing.assert_allclose(sequence(made(two, gates=[0]), gates=False), two.mean(axis=0)[1:], rtol=1e-14)
 
 
 def euclidean(points):

@@ -10,7 +10,9 @@ from affscore.companions import MEASURES
 from affscore.suite import figures
 from affscore.suite.architectures import FAMILIES, weights_kind
 from affscore.suite.compare import accuracy_correlations, companion_correlations, history
-from affscore.suite.distances import deviations, distances, leaves, mds_map
+from affscore.suite.distances import deviations, distances, mds_map
+
+pytestmark = pytest.mark.usefixtures("figures_closed")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,7 @@ def texts(figure):
 
 FIGURES = {
     "signatures": lambda s: figures.plot_signatures(s),
-    "distances": lambda s: figures.plot_distances(distances(s), leaves(distances(s))),
+    "distances": lambda s: figures.plot_distances(distances(s)),
     "dendrogram": lambda s: figures.plot_dendrogram(distances(s)),
     "map": lambda s: figures.plot_map(mds_map(distances(s)), s),
     "densities": lambda s: figures.plot_densities(s),
@@ -49,15 +51,11 @@ def test_every_figure_names_random_weights_and_is_legible_on_a_phone(name, thirt
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         FIGURES[name](thirty_three)
-        figure = plt.gcf()
-        shown = texts(figure)
-    try:
-        assert figure.get_figwidth() == 6.0
-        assert any("random" in text.get_text() for text in shown)
-        # 6 inches become 360 pixels, so one point becomes 60 / 72 pixels.
-        assert min(text.get_fontsize() for text in shown) * 60 / 72 >= 8.7
-    finally:
-        plt.close(figure)
+        shown = texts(plt.gcf())
+    assert plt.gcf().get_figwidth() == 6.0
+    assert any("random" in text.get_text() for text in shown)
+    # 6 inches become 360 pixels, so one point becomes 60 / 72 pixels.
+    assert min(text.get_fontsize() for text in shown) * 60 / 72 >= 8.7
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -67,19 +65,11 @@ def test_figures_of_trained_networks_say_nothing_of_random_weights(name, thirty_
         for n, s in list(thirty_three.items())[:6]
     }
     FIGURES[name](trained)
-    figure = plt.gcf()
-    try:
-        assert not any("random" in text.get_text() or "italics" in text.get_text() for text in texts(figure))
-    finally:
-        plt.close(figure)
+    assert not any("random" in text.get_text() or "italics" in text.get_text() for text in texts(plt.gcf()))
 
 
 def test_the_figure_of_batch_sizes_shows_each_size():
     runs = [made(random_scores(size, 2, 9), size=size) for size in (512, 64, 128)]
     figures.plot_batch_sizes(runs)
-    figure = plt.gcf()
-    try:
-        found = [text.get_text() for text in texts(figure)]
-        assert {"64", "128", "512", "change from 512", "weights not recorded"} <= set(found)
-    finally:
-        plt.close(figure)
+    found = {text.get_text() for text in texts(plt.gcf())}
+    assert {"64", "128", "512", "change from 512", "weights not recorded"} <= found

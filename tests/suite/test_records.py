@@ -100,7 +100,7 @@ def test_another_run_is_refused_by_name(tmp_path):
         merge(tmp_path, "net")
     assert str(caught.value).endswith(
         "batch-00001.json is the record of another run: batches is 4 there and 3 here; "
-        f"covariance is 'empirical' there and 'ledoit_wolf' here. {records.AGAIN}"
+        "covariance is 'empirical' there and 'ledoit_wolf' here. With --restart it is renamed and measured anew."
     )
 
 

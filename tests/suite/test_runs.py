@@ -41,24 +41,27 @@ def whole(tmp_path_factory):
     return folder
 
 
-class Failing(list):
-    """Batches, one of which cannot be had."""
+class Meddled(list):
+    """Batches; before one of them is had, something else is done."""
 
-    def __init__(self, batches, at, error):
+    def __init__(self, batches, at, meddle):
         super().__init__(batches)
-        self.at, self.error = at, error
+        self.at, self.meddle = at, meddle
 
     def __getitem__(self, k):
         if k == self.at:
-            raise self.error
+            self.meddle()
         return super().__getitem__(k)
 
 
-def stopped(folder, at, error=None, **options):
+def stopped(folder, at, error=OSError, **options):
     """Run until batch ``at``, which fails; gives the error."""
-    batches = Failing(data(), at, error or OSError("planted"))
+
+    def fail():
+        raise error("planted")
+
     with pytest.raises((RunError, KeyboardInterrupt)) as caught:
-        runs.run(network(), batches, folder, "small", settings=SETTINGS, **options)
+        runs.run(network(), Meddled(data(), at, fail), folder, "small", settings=SETTINGS, **options)
     return caught.value
 
 
@@ -145,19 +148,6 @@ def test_data_of_the_same_names_and_sizes_are_other_data(tmp_path, finished):
     assert files(tmp_path) == before
 
 
-class Meddled(list):
-    """Batches; while one is read, something else is done."""
-
-    def __init__(self, batches, at, meddle):
-        super().__init__(batches)
-        self.at, self.meddle = at, meddle
-
-    def __getitem__(self, k):
-        if k == self.at:
-            self.meddle()
-        return super().__getitem__(k)
-
-
 def test_a_run_in_progress_is_not_begun_anew(whole, tmp_path):
     refused = []
 
@@ -218,7 +208,7 @@ def test_failed_batch_keeps_those_before_it(whole, tmp_path, at):
 
 
 def test_interruption_by_the_keyboard_keeps_what_is_finished(whole, tmp_path):
-    error = stopped(tmp_path, 6, KeyboardInterrupt())
+    error = stopped(tmp_path, 6, KeyboardInterrupt)
     assert isinstance(error, KeyboardInterrupt) and str(error).startswith("interrupted. ")
     done, _ = progress_of(tmp_path, "small")
     assert 6 - 2 <= done <= 6 and f"{done} of {BATCHES} batches are kept" in str(error)

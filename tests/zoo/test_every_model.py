@@ -1,176 +1,20 @@
-"""Tracing every network there is: all classification models of torchvision, and some of timm and Hugging Face.
+"""Tracing real networks: their output keeps its bits, no call is missed, and channels are where the papers put them.
 
-Most are those of the page on verified models: random but alive, and given images as small as can be.
+The networks are those of the page on verified models: random but alive, and given images as small as can be. All
+of them are counted every week (``book/data/verified_models/make.py --check``), a sample in tests/verified_models.
 """
-
-import ast
-import inspect
-import textwrap
 
 import pytest
 import torch
-import torchvision
-from torch import nn
-from torch.overrides import TorchFunctionMode
 
-from affscore import signature, tracing
 from affscore.tracing import trace
-from affscore.zoo.models import available_models
-from affscore_book.verified_models.networks import network_and_batch
+from affscore_book.verified_models.counting import count_activations
+from affscore_book.verified_models.networks import network_and_batch, output_of
 
-MODELS = [name for name in available_models() if not name.startswith("efficientnet_lite")]
-BATCH = 3
+BATCH = 3  # a table of vit_relpos is as long
 
-
-def network(name):
-    """A network of the page on verified models and three images for it."""
-    model, x = network_and_batch(name)
-    return model, x[:BATCH]
-
-
-def images(size, seed=1):
-    return torch.randn(BATCH, 3, size, size, generator=torch.Generator().manual_seed(seed))
-
-
-# -------------------------------------------------------------------------------------- independent counting
-
-
-class CountFunctions(TorchFunctionMode):
-    """An independent record: a torch-function mode sees every call of an activation function by its Python name.
-
-    It works above dispatch, so it shares nothing with the tracer. It is fit for counting, although it may change the
-    output in the last bits, because it switches the fused attention kernels off.
-    """
-
-    NAMES = " relu relu6 hardtanh gelu silu hardswish hardsigmoid sigmoid tanh leaky_relu elu mish softplus selu prelu "
-
-    def __init__(self):
-        super().__init__()
-        self.names = []
-        self.depth = 0
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        # F.relu6 calls hardtanh and so on: the outermost name counts, what it calls does not.
-        name = getattr(func, "__name__", "?").removesuffix("_")
-        hit = f" {name} " in self.NAMES and not self.depth
-        if hit:
-            self.names.append("relu6" if name == "hardtanh" else name)  # torchvision has no other hardtanh
-        self.depth += hit
-        try:
-            with self if hit else torch._C.DisableTorchFunction():
-                return func(*args, **(kwargs or {}))
-        finally:
-            self.depth -= hit
-
-
-def in_order(found):
-    """Names of the functions seen, and how many were excluded."""
-    return [o.call.function for o in found.observations], [item.name for item in found.excluded]
-
-
-def test_the_counter_shares_no_code_with_the_package():
-    tree = ast.parse(textwrap.dedent(inspect.getsource(CountFunctions)))
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    assert not names & (set(dir(tracing)) - {"torch"})
-
-
-def test_the_counter_counts_what_it_should():
-    """Modules, functionals, methods and in-place calls, each once."""
-    f = nn.functional
-    x = torch.randn(3, 4)
-    with CountFunctions() as counter:
-        nn.ReLU6()(f.silu(nn.ReLU(inplace=True)(x)).tanh().sigmoid_())
-        f.relu6(torch.relu_(f.gelu(x)))
-        nn.SELU()(x), torch.softmax(x, 1), nn.PReLU()(x), f.hardswish(x, inplace=True)
-    assert counter.names == [
-        "relu", "silu", "tanh", "sigmoid", "relu6", "gelu", "relu", "relu6", "selu", "prelu", "hardswish",
-    ]  # fmt: skip
-
-
-# ----------------------------------------------------------------------------------------------- the tests
-
-
-def classifier(model):
-    """The last layer with weights; its input is what transfer learning calls the features."""
-    last = [module for module in model.modules() if isinstance(module, nn.Linear | nn.Conv2d)][-1]
-    assert getattr(last, "out_features", None) == 1000 or last.out_channels == 1000
-    return last
-
-
-def features_and_output(model, x):
-    kept = []
-    handle = classifier(model).register_forward_pre_hook(lambda _, args: kept.append(args[0].clone()))
-    try:
-        output = model(x)
-    finally:
-        handle.remove()
-    return kept[0], output
-
-
-@torch.no_grad()
-def check(name, device="cpu"):
-    model, x = (each.to(device) for each in network(f"torchvision/{name}"))
-    features, bare = features_and_output(model, x)
-    for value in (features, bare):
-        assert torch.isfinite(value).all()
-        assert value.var(dim=0).max() > 0, "constants would pass"
-        assert value.std(dim=0).max() > 1e-4 * value.abs().max(), "nearly constants would pass"
-    with trace(model, BATCH) as found:
-        traced_features, traced = features_and_output(model, x)
-    assert torch.equal(features, traced_features) and torch.equal(bare, traced)
-    with CountFunctions() as counter:
-        model.to("meta")(x.to("meta"))  # counting needs no numbers
-    seen, excluded = in_order(found)
-    assert len(set(o.call.name for o in found.observations) | set(excluded)) == len(counter.names) > 0
-    if not excluded:
-        assert seen == counter.names
-    # Only the second Swin makes calls on tables, two a block: the network of its position biases and its scale.
-    blocks = {"swin_v2_t": 12, "swin_v2_s": 24, "swin_v2_b": 24}.get(name, 0)
-    assert len(excluded) == 2 * blocks
-    for o in found.observations:
-        assert o.before.shape == o.after.shape == (BATCH, o.call.shape[o.call.channel_axis - 1])
-        assert o.before.is_cuda == (device != "cpu")
-
-
-class TestFirstHalf:
-    """Two classes, so that two test processes share the models."""
-
-    @pytest.mark.parametrize("name", MODELS[::2])
-    def test_nothing_changes_and_nothing_is_missed(self, name):
-        check(name)
-
-
-class TestSecondHalf:
-    @pytest.mark.parametrize("name", MODELS[1::2])
-    def test_nothing_changes_and_nothing_is_missed(self, name):
-        check(name)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small", "vit_b_32", "swin_t", "swin_v2_t", "convnext_tiny"])
-def test_nothing_changes_and_nothing_is_missed_on_the_gpu(name):
-    check(name, "cuda")
-
-
-def test_every_classification_model_is_here():
-    """Counted against torchvision's list of builders, without the package's own."""
-    builders = {
-        name for name in vars(torchvision.models) if name.islower() and callable(vars(torchvision.models)[name])
-    }
-    assert set(MODELS) == builders - {
-        "get_model",
-        "get_model_builder",
-        "get_model_weights",
-        "get_weight",
-        "list_models",
-    }
-    assert len(MODELS) == len(set(MODELS)) >= 80
-
-
-# ----------------------------------------------------------------------------------------- where channels are
-
-# By hand, from the papers and torchvision's definitions: channels of the call's input and the axis that holds them.
-CHANNELS = {
+# By hand, from the papers and the libraries' definitions: channels of the call's input and the axis that holds them.
+TORCHVISION = {
     "alexnet": {"features.1:relu[0]": (64, 1), "features.4:relu[0]": (192, 1), "classifier.5:relu[0]": (4096, 1)},
     "vgg11": {"features.1:relu[0]": (64, 1), "features.19:relu[0]": (512, 1), "classifier.1:relu[0]": (4096, 1)},
     "googlenet": {"conv1:relu[0]": (64, 1), "inception3a.branch3.0:relu[0]": (16, 1),
@@ -207,111 +51,61 @@ CHANNELS = {
                  "classifier.4:tanh[0]": (512, 1)},
     "convnext_tiny": {"features.1.0.block.4:gelu[0]": (4 * 96, 3), "features.7.2.block.4:gelu[0]": (4 * 768, 3)},
 }  # fmt: skip
+OTHERS = {
+    "timm/convnextv2_atto": {"stages.0.blocks.0.mlp.act:gelu[0]": (4 * 40, 1)},
+    "timm/mixer_s32_224": {"blocks.0.mlp_tokens.act:gelu[0]": (256, 2), "blocks.7.mlp_channels.act:gelu[0]": (2048, 2)},
+    "timm/vit_relpos_small_patch16_224": {f"blocks.{i}.mlp.act:gelu[0]": (4 * 384, 2) for i in (0, 11)},
+    "transformers/BERT": {"encoder.layer.1.intermediate.intermediate_act_fn:gelu[0]": (48, 2),
+                          "pooler.activation:tanh[0]": (32, 1)},
+    "transformers/ConvNeXt": {f"encoder.stages.{i}.layers.0.act:gelu[0]": (4 * 8 * (i + 1), 3) for i in range(4)},
+    "transformers/GPT-2": {f"h.{i}.mlp.act:gelu[0]": (4 * 32, 2) for i in (0, 1)},
+    "transformers/T5": {"encoder.block.0.layer.1.DenseReluDense.act:relu[0]": (48, 2),
+                        "decoder.block.1.layer.2.DenseReluDense.act:relu[0]": (48, 2)},
+    "transformers/ViT": {"layers.0.mlp.activation_fn:gelu[0]": (48, 2), "pooler.activation:tanh[0]": (32, 1)},
+}  # fmt: skip
+CHANNELS = {f"torchvision/{name}": calls for name, calls in TORCHVISION.items()} | OTHERS
+#: Calls on tables of position biases alone: of the second Swin also on its scale.
+EXCLUDED = {"torchvision/swin_v2_t": 2 * 12, "timm/vit_relpos_small_patch16_224": 12}
+
+
+def network(name, device="cpu"):
+    """The network and its first samples; and the output, in which every sample says something else."""
+    model, inputs = network_and_batch(name)
+    if isinstance(inputs, torch.Tensor):
+        inputs = inputs[:BATCH].to(device)
+    else:
+        inputs = {key: value[:BATCH].to(device) for key, value in inputs.items()}
+    bare = values(output_of(model.to(device), inputs))
+    assert torch.isfinite(bare).all() and bare.std(dim=0).max() > 1e-4 * bare.abs().max()
+    return model, inputs, bare
+
+
+def values(output):
+    return output if isinstance(output, torch.Tensor) else output.last_hidden_state
 
 
 @pytest.mark.parametrize("name", CHANNELS)
 @torch.no_grad()
-def test_channels_are_on_the_axis_written_here(name):
-    model, x = network(f"torchvision/{name}")
+def test_channels_are_on_the_axis_written_here_and_no_call_is_missed(name):
+    model, inputs, bare = network(name)
     with trace(model, BATCH) as found:
-        model(x)
+        assert torch.equal(values(output_of(model, inputs)), bare)
     calls = {o.call.name: o.call for o in found.observations}
-    assert {
-        key: (calls[key].shape[calls[key].channel_axis - 1], calls[key].channel_axis) for key in CHANNELS[name]
-    } == (CHANNELS[name])
-
-
-# ------------------------------------------------------------------------------------- timm and Hugging Face
-
-# Name, and calls on tables of parameters. With batches of 3, the table of vit_relpos is 3 long as well.
-TIMM = [
-    ("vit_tiny_patch16_224", 0), ("convnext_atto", 0), ("convnextv2_atto", 0), ("mixer_s32_224", 0),
-    ("tf_efficientnet_lite0", 0), ("swinv2_tiny_window8_256", 24), ("vit_relpos_small_patch16_224", 12),
-    ("eva02_tiny_patch14_224", 0), ("nf_resnet26", 0), ("xcit_nano_12_p16_224", 0),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "tables"), TIMM)
-@torch.no_grad()
-def test_networks_of_timm(name, tables):
-    model, x = network(f"timm/{name}")
-    bare = model(x)
-    assert bare.std(dim=0).max() > 1e-4 * bare.abs().max()
-    with trace(model, BATCH) as found:
-        assert torch.equal(model(x), bare)
-    with CountFunctions() as counter:
-        model(x)
-    seen, excluded = in_order(found)
-    assert len(excluded) == tables and len(seen) + tables == len(counter.names)
-    assert tables or seen == counter.names
+    where = {key: (calls[key].shape[calls[key].channel_axis - 1], calls[key].channel_axis) for key in CHANNELS[name]}
+    assert where == CHANNELS[name]
+    assert all(o.before.shape == o.after.shape for o in found.observations)
+    counted, seen = count_activations(model, inputs), [o.call.function for o in found.observations]
+    assert len(found.excluded) == len(counted) - len(seen) == EXCLUDED.get(name, 0)
+    assert found.excluded or seen == counted  # and in this order
     assert all("parameters and buffers alone" in item.reason for item in found.excluded)
 
 
-SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
-
-
-def words():
-    """Three sentences of up to seven words, the first with padding."""
-    mask = torch.ones(BATCH, 7, dtype=torch.long)
-    mask[0, 4:] = 0
-    numbers = torch.randint(0, 50, (BATCH, 7), generator=torch.Generator().manual_seed(0))
-    return {"input_ids": numbers, "attention_mask": mask}
-
-
-def bert(transformers):
-    return transformers.BertModel(transformers.BertConfig(vocab_size=50, **SMALL)), words()
-
-
-def gpt2(transformers):
-    config = transformers.GPT2Config(
-        vocab_size=50, n_positions=16, n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=1
-    )
-    return transformers.GPT2Model(config), words()
-
-
-def t5(transformers):
-    config = transformers.T5Config(vocab_size=50, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4)
-    return transformers.T5Model(config), words() | {"decoder_input_ids": words()["input_ids"].flip(1)}
-
-
-def vit(transformers):
-    return transformers.ViTModel(transformers.ViTConfig(image_size=32, patch_size=8, **SMALL)), {
-        "pixel_values": images(32)
-    }
-
-
-def convnext(transformers):
-    config = transformers.ConvNextConfig(hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1])
-    return transformers.ConvNextModel(config), {"pixel_values": images(32)}
-
-
-# Activation calls and the shapes of their inputs. GPT-2 writes its GELU in arithmetic around a tanh, which is counted.
-HUGGING_FACE = [
-    (bert, ["gelu", "gelu", "tanh"], [(7, 48), (7, 48), (32,)]),
-    (gpt2, ["gelu", "gelu"], [(7, 128), (7, 128)]),
-    (t5, ["relu"] * 4, [(7, 48)] * 4),
-    (vit, ["gelu", "gelu", "tanh"], [(17, 48), (17, 48), (32,)]),
-    (convnext, ["gelu"] * 4, [(8, 8, 32), (4, 4, 64), (2, 2, 96), (1, 1, 128)]),
-]
-
-
-@pytest.mark.parametrize(("make", "functions", "shapes"), HUGGING_FACE)
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small", "vit_b_32", "swin_t", "swin_v2_t", "convnext_tiny"])
 @torch.no_grad()
-def test_networks_of_hugging_face(make, functions, shapes):
-    """Inputs by name, and an output that is an object with fields; features are always the last axis here."""
-    import transformers
-
-    torch.manual_seed(0)
-    model, inputs = make(transformers)
-    bare = model.eval()(**inputs).last_hidden_state
-    assert bare.std(dim=0).max() > 1e-3
+def test_on_the_gpu_the_output_keeps_its_bits_too(name):
+    model, inputs, bare = network(f"torchvision/{name}", "cuda")
     with trace(model, BATCH) as found:
-        assert torch.equal(model(**inputs).last_hidden_state, bare)
-    with CountFunctions() as counter:
-        model(**inputs)
-    assert [o.call.function for o in found.observations] == functions
-    assert counter.names == (["tanh"] * 2 if make is gpt2 else functions)
-    assert [o.call.shape for o in found.observations] == shapes
-    assert all(o.call.channel_axis == len(o.call.shape) for o in found.observations) and not found.excluded
-    result = signature(model, [inputs])
-    assert result.scores.shape == (1, len(functions))
+        assert torch.equal(model(inputs), bare)
+    assert len(found.observations) + len(found.excluded) == len(count_activations(model, inputs)) > 0
+    assert all(o.before.is_cuda for o in found.observations)
