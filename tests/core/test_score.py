@@ -57,7 +57,7 @@ def agrees(ours, theirs, tolerance=1e-8):
 
 @both
 @seeds
-@pytest.mark.parametrize(("n", "d"), [(2, 1), (3, 2), (40, 3), (200, 17), (20, 30), (20, 50), (16, 33), (30, 200), (64, 64)])
+@pytest.mark.parametrize(("n", "d"), [(2, 1), (3, 2), (40, 3), (200, 17), (20, 30), (16, 33), (30, 200), (64, 64)])
 def test_score_equals_the_oracle(n, d, seed, covariance):
     rng = np.random.default_rng([seed, n, d])
     x = cloud(rng, n, d)

@@ -7,11 +7,12 @@
     OMP_NUM_THREADS=1 python book/data/decade/make.py clouds                # of one call of each, along the training
     python book/data/decade/make.py list                                    # what is there, with minutes and accuracy
 
-``results`` holds one file a network and seed, ``weights`` the first seed in half precision, ``signatures`` what those
-weights (rounded as they are stored) give, ``further`` what six of them give on other batches, ``clouds`` what one call
-of each does to 48 images. ``work``, which is not kept with the project, holds checkpoints, snapshots (that ``clouds``
-needs) and the weights of the other seeds. A stopped training goes on after its last epoch and ends with the same bits;
-two processes may share the work. A seed is that of start weights and training. Fashion-MNIST: Zalando SE, MIT licence.
+``results`` holds one file a network and seed, ``weights`` the first seed in half precision (of those taught by labels),
+``signatures`` what those weights (rounded as they are stored) give, ``further`` what six of them give on other batches,
+``clouds`` what one call of each does to 48 images. ``work``, which is not kept with the project, holds checkpoints,
+snapshots (that ``clouds`` needs) and the weights of the others. A stopped training goes on after its last epoch and
+ends with the same bits; two processes may share the work. A seed is that of start weights and training. Fashion-
+MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Files(RunFiles):
     """Where everything of one network and seed lies; a name may end in the task that it is taught by."""
 
     def __init__(self, out: Path, name: str, seed: int) -> None:
-        super().__init__(out, name, seed, kept=seed == 0)
+        super().__init__(out, name, seed, kept=seed == 0 and name in SETTINGS)
         self.setting, _, self.task = name.partition(" ")
 
 
