@@ -256,10 +256,12 @@ class Channels:
         gone = {d % len(old) for d in ([dims] if isinstance(dims, int) else dims)}
         return tuple(axis for d, axis in enumerate(old) if d not in gone)
 
-    def _product(self, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Layout:
+    def _product(self, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Layout | None:
         """Of a matrix product. The columns of a weight on the right, and the rows of one on the left, are channels."""
         left, right = self.layout(a), self.layout(b)
-        weight = (left is None and self.fixed(a) and not self.fixed(b)), right is None
+        if any(layout is None and not self.fixed(factor) for factor, layout in ((a, left), (b, right))):
+            return None
+        weight = (left is None and not self.fixed(b)), right is None
         rows = left[-2] if left else _axis(shape[-2], "~" if len(shape) == 2 else ".")
         columns = right[-1] if right else _axis(shape[-1], "C")
         if weight[0] and self.learned.get(a):

@@ -264,6 +264,8 @@ def scattered(x, layer):
 NOT_KNOWN = {
     "scattered by index": (Then(scattered, nn.Linear(D, D)), 3),
     "distances": (Then(lambda x, a: torch.cdist(a(x), x), nn.Linear(D, D)), 3),
+    "product with distances": (Then(lambda x, a: a(x) @ torch.cdist(x, x), nn.Linear(D, D)), 3),
+    "distances on the left": (Then(lambda x, a: torch.cdist(x, x) @ a(x), nn.Linear(D, D)), 3),
 }
 
 
