@@ -89,7 +89,7 @@ def other_widths(study: SimilarityStudy) -> list[Claim]:
     rows = []
     for kind, name, figure, table in (
         ("myrtle_constant_width", "constant width", "Symmetries, Figure 16", "Symmetries, Table 4"),
-        ("myrtle_double_width", "double width", "ours: double width", "ours: double width"),
+        ("myrtle_double_width", "double width", "ours, of Figure 16", "ours, of Table 4"),
     ):
         height = above_null(study, kind)
         found = {
