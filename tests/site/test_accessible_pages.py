@@ -175,6 +175,22 @@ def test_nothing_moves_for_who_asks_for_no_motion(tab):
         tab.emulate_media(reduced_motion="reduce")
 
 
+@pytest.mark.parametrize(("theme", "pale"), [("light", False), ("dark", False), ("without our styles", True)])
+def test_tables_have_no_pale_frame(tab, theme, pale):
+    """The theme's ground for pictures is not for tables; without our style sheet it would be."""
+    visit(tab, "book/first_signature.html")
+    grounds = tab.evaluate(
+        """theme => {
+            document.documentElement.dataset.theme = theme === "light" ? "light" : "dark";
+            if (theme === "without our styles") document.querySelector("link[href*=affscore_book]").remove();
+            const tables = [...document.querySelectorAll(".cell_output .text_html:has(table)")];
+            return tables.map(table => getComputedStyle(table).backgroundColor);
+        }""",
+        theme,
+    )
+    assert grounds and [ground != "rgba(0, 0, 0, 0)" for ground in grounds] == [pale] * len(grounds)
+
+
 # ------------------------------------------------------------------------------------------------------- paper
 
 
