@@ -277,7 +277,7 @@ def test_a_network_is_taught_without_labels_and_judged_by_its_last_layer(script,
     result = json.loads((tmp_path / "results" / "resnet18-rotation-0.json").read_text())
     assert (result["network"], result["family"]) == (name, "without labels")
     network = build("resnet18", seed=5)
-    load_weights(network, tmp_path / "weights" / "resnet18-rotation-0.safetensors")
+    load_weights(network, tmp_path / "work" / "resnet18-rotation-0.safetensors")
     assert accuracy(network, data, data.test) == result["accuracy_stored"]
 
 
