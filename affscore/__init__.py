@@ -2,8 +2,9 @@
 
 from importlib.metadata import version
 
+from affscore.affine import AffineMap, affine_map
 from affscore.engine import signature
-from affscore.score import AffineMap, affine_map, affinity_score, paired_affinity_score, wasserstein2
+from affscore.score import affinity_score, paired_affinity_score, wasserstein2
 from affscore.signature import Signature, SignatureError
 
 __version__ = version("affscore")

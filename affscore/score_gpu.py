@@ -30,9 +30,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from affscore.affine import shrinkage_from
 from affscore.coupling import optimal_partners, squared_distances
 from affscore.samples import centre, check_pair, on_one_thread
-from affscore.score import affinity_score, one_minus_root, shrinkage_from
+from affscore.score import affinity_score, one_minus_root
 
 __all__ = ["affinity_scores", "scales"]
 

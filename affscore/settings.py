@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from affscore.affine import COVARIANCES
 from affscore.arguments import whole_number
 from affscore.companions import UNPOOLED, check_names
 from affscore.pooling import POOLS
-from affscore.score import COVARIANCES
 
 __all__ = ["PRECISIONS", "SCORINGS", "Settings"]
 

@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from affscore.affine import COVARIANCES
 from affscore.calls import Call, Excluded
 from affscore.companions import check_names
 from affscore.files import replacing
 from affscore.pooling import POOLS
-from affscore.score import COVARIANCES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,9 @@ import argparse
 
 import torch
 
+from affscore.affine import COVARIANCES
 from affscore.companions import MEASURES
 from affscore.pooling import POOLS
-from affscore.score import COVARIANCES
 from affscore.settings import PRECISIONS, SCORINGS, Settings
 from affscore.zoo.datasets import NAMES
 

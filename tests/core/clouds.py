@@ -26,3 +26,10 @@ def hard_pair(rng, x, case):
     elif case == "mixed scales":
         x, y = 1e-12 * x, 1e12 * y
     return x, y
+
+
+def root(matrix, power, cut):
+    """A power of a symmetric matrix, without eigenvalues below that fraction of the largest."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    keep = values > cut * values[-1]
+    return (vectors[:, keep] * values[keep] ** power) @ vectors[:, keep].T

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from affscore import affinity_score, wasserstein2
-from affscore.score import shrinkage
+from affscore.affine import shrinkage
 from affscore_book.theory import measures
 
 seeds = pytest.mark.parametrize("seed", range(3))

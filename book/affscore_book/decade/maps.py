@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from affscore.affine import affine_map
 from affscore.forward import evaluating
-from affscore.score import affine_map, affinity_score
+from affscore.score import affinity_score
 from affscore.tracing import trace
 from affscore_book.kit.features import features
 

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from affscore.affine import affine_map
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
-from affscore.score import affine_map, affinity_score, wasserstein2
+from affscore.score import affinity_score, wasserstein2
 from affscore_book.relu_1d.exact import gaussian_input, uniform_input
 
 __all__ = [

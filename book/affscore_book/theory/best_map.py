@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from affscore.score import affine_map, wasserstein2
+from affscore.affine import affine_map
+from affscore.score import wasserstein2
 from affscore_book.theory.measures import optimal_partners
 
 __all__ = ["distances_left", "regression_image", "searched_distance"]

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from affscore.affine import affine_map, shrinkage
 from affscore.companions import linear_twin
-from affscore.score import affine_map, affinity_score, shrinkage
+from affscore.score import affinity_score
 from affscore_book.kit.checks import report
 from affscore_book.theory.finite import layer_inputs
 

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
+from affscore.affine import affine_map
 from affscore.plots import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
-from affscore.score import affine_map
 from affscore_book.theory.finite import Reading
 from affscore_book.theory.measures import form_one, optimal_partners, root
 

@@ -9,7 +9,8 @@ import numpy as np
 import traitlets
 from numpy.typing import NDArray
 
-from affscore.score import affine_map, affinity_score, wasserstein2
+from affscore.affine import affine_map
+from affscore.score import affinity_score, wasserstein2
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.kit.affinity1d import CHOICES
 from affscore_book.kit.picture import LOOKS, Panel, picture, readout

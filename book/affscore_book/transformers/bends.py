@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from affscore.score import AffineMap, affine_map
+from affscore.affine import AffineMap, affine_map
 from affscore_book.kit.checking import one_of
 from affscore_book.kit.stored import read_results
 from affscore_book.transformers.minilm import MiniLM, gelu_pairs
