@@ -15,11 +15,9 @@ from affscore_book.imagenet_signatures.claims import (
     own_claims,
     pool_claims,
     skip_claims,
-    stability_claims,
     start_claims,
 )
 from affscore_book.imagenet_signatures.finding import before_training
-from affscore_book.kit.statistics import Interval
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 
@@ -64,25 +62,9 @@ def test_the_start_of_vgg16_can_disagree():
     assert verdicts(start_claims(made(np.linspace(0.9, 0.5, 15)))) == ["disagrees", "disagrees"]
 
 
-def test_stability_is_judged_network_by_network(monkeypatch):
-    steady, shaky = Interval(0.01, 0.008, 0.012), Interval(0.05, 0.04, 0.06)
-    sizes = {"myrtle": (steady, shaky), "resnet20": (shaky, steady), "plain20": (steady, steady)}
-    seeds = Table({"network": list(sizes), "apart": [0.024, 0.03, 0.05], "low": [0.021, 0.01, 0.04],
-                   "high": [0.027, 0.05, 0.06]})  # fmt: skip
-    monkeypatch.setattr(module, "size_intervals", lambda folder: sizes)
-    monkeypatch.setattr(module, "seed_table", lambda folder: seeds)
-    rows = stability_claims(FOLDER)
-    assert verdicts(rows) == [
-        "agrees", "disagrees", "agrees", "disagrees", "held", "held", "agrees", "undecided", "failed",
-    ]  # fmt: skip
-    # Of sizes and seeds the source speaks for a plain stack only.
-    assert {claim.kind for claim in rows if "myrtle" in claim.what or "std" in claim.what} == {"source"}
-
-
 def test_every_row_says_that_its_rule_came_after_a_look():
     networks = before_training(FOLDER)
-    rows = [*start_claims(networks["vgg16"]), *stability_claims(FOLDER)]
-    rows += [*own_claims(FOLDER, networks), *pool_claims({"spatial": networks})]
+    rows = [*start_claims(networks["vgg16"]), *own_claims(FOLDER, networks), *pool_claims({"spatial": networks})]
     assert all(claim.seen for claim in rows)
 
 

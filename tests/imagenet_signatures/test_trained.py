@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_signatures import made
-from scipy import stats
 
 from affscore.calls import Call
 from affscore.signature import Signature
@@ -19,9 +17,6 @@ from affscore_book.imagenet_signatures.trained import (
     UNTRAINED,
     counted,
     places,
-    seed_table,
-    size_intervals,
-    size_table,
     skip_gap,
     skip_table,
     strongest_measure,
@@ -82,35 +77,3 @@ def test_correlations_are_of_each_network_alone():
         each = found[row["model"]]
         expected = np.corrcoef(each.mean, each.companions["cka"].mean(axis=0))[0, 1]
         assert row["CKA"] == pytest.approx(expected)
-
-
-def store(folder, name, weights, data, size, rows):
-    signature = made(rows, size=size, data={"dataset": data}, pools_agree=True)
-    signature.save(folder / f"{name}.{weights}.{data}.{size}.spatial.json")
-
-
-def test_seeds_are_compared_in_pairs_and_training_with_the_own_start(tmp_path):
-    for name in module.SMALL:
-        for seed, shift in enumerate((0.0, 0.1, 0.3)):
-            store(tmp_path, name, f"fashion-mnist{seed}", "fashion-mnist", 512, [0.2 + shift, 0.4 + shift])
-            store(tmp_path, name, f"calibrated{seed}", "fashion-mnist", 512, [0.4 + shift, 0.6 + shift])
-    for row in seed_table(tmp_path).rows():
-        assert row["apart"] == pytest.approx((0.1 + 0.2 + 0.3) / 3) and row["training"] == pytest.approx(0.2)
-        # Without one seed after the other one pair is left: .2, .3 and .1, whose mean is that of all pairs.
-        half = stats.t.ppf(0.975, 2) * math.sqrt(2 / 3 * (0.1**2 + 0.1**2))
-        assert row["low"] == 0 and row["high"] == pytest.approx(0.2 + half)  # no distance is below 0
-
-
-def test_batch_sizes_are_compared_with_the_largest(tmp_path):
-    """Planted: smaller batches score .03 higher in one of two calls; batches of 512 differ by .02 or .04."""
-    for name in module.SMALL:
-        for seed in range(2):
-            for size, rows in {
-                128: [[0.53, 0.6]] * 4, 512: [[0.49 - 0.01 * seed, 0.6], [0.51 + 0.01 * seed, 0.6]], 1024: [[0.5, 0.6]],
-            }.items():  # fmt: skip
-                store(tmp_path, name, f"fashion-mnist{seed}", "fashion-mnist-4096", size, rows)
-    for row in size_table(tmp_path).rows():
-        assert row["change"] == pytest.approx(0.03 / math.sqrt(2)) and row["higher"] == 0.5
-        assert row["std over batches"] == pytest.approx((0.01 + 0.02) / 2 / 2)
-    std, change = size_intervals(tmp_path)["myrtle"]
-    assert std == pytest.approx(student_interval([0.005, 0.01])) and change.low == pytest.approx(change.high)

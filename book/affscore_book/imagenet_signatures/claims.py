@@ -19,13 +19,11 @@ from affscore.signature import Signature
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.channels import channel_gap
 from affscore_book.imagenet_signatures.explained import family_gap, scores, shares
-from affscore_book.imagenet_signatures.finding import SMALL, seeds
+from affscore_book.imagenet_signatures.finding import seeds
 from affscore_book.imagenet_signatures.paper import MEASURES
 from affscore_book.imagenet_signatures.trained import (
     TRAINED,
     counted,
-    seed_table,
-    size_intervals,
     skip_gap,
     strongest_measure,
 )
@@ -33,13 +31,11 @@ from affscore_book.kit.claims import Claim as AnyClaim
 from affscore_book.kit.statistics import over_pairs
 
 __all__ = [
-    "measure_claims", "own_claims", "pool_claims", "skip_claims", "stability_claims", "start_claims",
+    "measure_claims", "own_claims", "pool_claims", "skip_claims", "start_claims",
 ]  # fmt: skip
 
 #: A claim whose rule was set after a look at the numbers.
 Claim = partial(AnyClaim, seen=True)
-#: The largest standard deviation over batches on the slides: what moves a score by less is called stable here.
-STABLE = 0.020
 #: A mean correlation of this size would be strong. The largest in the paper's Table 2 is 0.44.
 STRONG = 0.5
 
@@ -99,32 +95,6 @@ def start_claims(vgg16: Signature) -> list[AnyClaim]:
         Claim(f"last score, {where}", "CVPR 2025, Figure 11", "almost perfectly linear", vgg16.mean[-1],
               (0.95, math.inf)),
     ]  # fmt: skip
-
-
-def stability_claims(folder: str | os.PathLike[str]) -> list[AnyClaim]:
-    """Batches, batch sizes and seeds of the small trained networks.
-
-    Of batch size and seed the paper speaks for a VGG16, so only the Myrtle CNN, a plain stack too, tests its sentence.
-    """
-    rows, within = [], (-math.inf, STABLE)
-    asked = {name: ("CVPR 2025, Figure 10", "source") for name in SMALL if name == "myrtle"}
-    ours = ("ours, of Figure 10", "own")
-    by_size, by_seed = size_intervals(folder), seed_table(folder)
-    for name in SMALL:
-        std, _ = by_size[name]
-        rows.append(Claim(f"std over batches of 512, {name}", "slides, titles of the histograms", "at most 0.020",
-                          std.mean, within, interval=std[1:]))  # fmt: skip
-    for name in SMALL:
-        _, change = by_size[name]
-        source, kind = asked.get(name, ours)
-        rows.append(Claim(f"change from 1024 to 128 images, {name}", source, "robust",
-                          change.mean, within, interval=change[1:], kind=kind))  # fmt: skip
-    for name in SMALL:
-        row, both = by_seed.row(name), (-math.inf, math.sqrt(2) * STABLE)  # both seeds scatter
-        source, kind = asked.get(name, ours)
-        rows.append(Claim(f"between two seeds, {name}", source, "robust",
-                          row["apart"], both, interval=(row["low"], row["high"]), kind=kind))  # fmt: skip
-    return rows
 
 
 def own_claims(folder: str | os.PathLike[str], networks: Mapping[str, Signature]) -> list[AnyClaim]:

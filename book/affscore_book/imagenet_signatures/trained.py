@@ -1,4 +1,4 @@
-"""What the trained networks of the book say of the paper's sentences: on skips, seeds, batches and measures.
+"""What the trained networks of the book say of the paper's sentences: on skips and measures.
 
 Where several seeds of an architecture are trained, means have Student's interval over the seeds. That interval speaks
 of more seeds of the same architecture; for a sentence about architectures :func:`counted` counts architectures.
@@ -15,14 +15,14 @@ import numpy as np
 
 from affscore.signature import Signature
 from affscore.suite.architectures import facts
-from affscore.suite.compare import batch_size_table, companion_correlations
+from affscore.suite.compare import companion_correlations
 from affscore.suite.tables import Table
-from affscore_book.imagenet_signatures.finding import SMALL, seeds, trained_networks
-from affscore_book.kit.statistics import Interval, over_pairs, student_interval
+from affscore_book.imagenet_signatures.finding import trained_networks
+from affscore_book.kit.statistics import Interval, student_interval
 
 __all__ = [
-    "TRAINED", "UNTRAINED", "counted", "places", "seed_table", "size_intervals", "size_table", "skip_gap", "skip_table",
-    "strongest_measure", "trained_correlations", "zeros_of",
+    "TRAINED", "UNTRAINED", "counted", "places", "skip_gap", "skip_table", "strongest_measure",
+    "trained_correlations", "zeros_of",
 ]  # fmt: skip
 
 
@@ -65,66 +65,6 @@ def skip_gap(signatures: Mapping[Any, Signature]) -> Interval:
         inside, last = places(each).values()
         gaps.append(each.mean[last].mean() - each.mean[inside].mean())
     return student_interval(gaps)
-
-
-def seed_table(folder: str | os.PathLike[str]) -> Table:
-    """How far the signatures of two seeds of one network lie apart: root mean square over the calls, mean over pairs.
-
-    Columns: network; seeds; apart, with low and high of the interval (one network left out at a time);
-    training, the same distance from a trained network to its own start with batch norm set.
-    """
-    rows = []
-    for name in SMALL:
-        trained, starts = seeds(folder, name, "fashion-mnist"), seeds(folder, name, "calibrated")
-        values = np.array([each.mean for each in trained.values()])
-        apart = np.sqrt(((values[:, None] - values) ** 2).mean(axis=-1))
-        np.fill_diagonal(apart, np.nan)
-        found = over_pairs(apart)
-        moved = [math.sqrt(((trained[i].mean - starts[i].mean) ** 2).mean()) for i in trained]
-        row = {
-            "network": name,
-            "seeds": len(trained),
-            "apart": found.mean,
-            "low": max(0.0, found.low),
-            "high": found.high,
-        }
-        rows.append(row | {"training": float(np.mean(moved))})
-    return Table.from_rows(rows, digits=3)
-
-
-def _by_size(folder: str | os.PathLike[str], network: str, sizes: tuple[int, ...]) -> Table:
-    """For each seed of a small network its standard deviation over batches of 512, and what the batch size changes."""
-    runs = [seeds(folder, network, "fashion-mnist", data="fashion-mnist-4096", images=size) for size in sizes]
-    rows = []
-    for seed in runs[0]:
-        table = batch_size_table([run[seed] for run in runs])
-        std, change = float(table["batch_std"][sizes.index(512)]), float(table["rms change"][0])
-        higher = float(np.mean(runs[0][seed].mean > runs[-1][seed].mean))
-        rows.append({"seed": seed, "std over batches": std, "change": change, "higher": higher})
-    return Table.from_rows(rows)
-
-
-def size_table(folder: str | os.PathLike[str], sizes: tuple[int, ...] = (128, 512, 1024)) -> Table:
-    """What batches do to each small trained network, on the same 4096 test images in batches of each of ``sizes``.
-
-    A row a network, means over its seeds. Columns: network; std over batches, of 512, mean over the calls; change,
-    root mean square over the calls, of the score from the largest batches to the smallest; higher, the part of the
-    calls whose score is higher in the smallest.
-    """
-    rows = []
-    for name in SMALL:
-        found = _by_size(folder, name, sizes)
-        keys = ("std over batches", "change", "higher")
-        rows.append({"network": name} | {key: float(found[key].mean()) for key in keys})
-    return Table.from_rows(rows, digits=3)
-
-
-def size_intervals(
-    folder: str | os.PathLike[str], sizes: tuple[int, ...] = (128, 512, 1024)
-) -> dict[str, tuple[Interval, Interval]]:
-    """By network, the first two columns of :func:`size_table` with Student's interval over the seeds."""
-    every = {name: _by_size(folder, name, sizes) for name in SMALL}
-    return {name: (student_interval(t["std over batches"]), student_interval(t["change"])) for name, t in every.items()}
 
 
 #: What may be counted as one result of a trained network: by its name, which group it belongs to.

@@ -16,8 +16,7 @@ Four kinds of weights, told apart by the file's name and by ``provenance["pretra
 - ``calibrated0``: the Lites, and the paper's architectures with batch norm, at the same initialisation, after one
   pass that sets the statistics of batch norm to those of the photographs;
 - ``fashion-mnist0``, ...: the small networks of ``book/data/networks``, trained on Fashion-MNIST (MIT, Zalando SE), on
-  the first 512 of its test images, and on 4096 of them in batches of several sizes (called ``fashion-mnist-4096``);
-  ``calibrated0`` of these are the same networks before training.
+  the first 512 of its test images; ``calibrated0`` of these are the same networks before training.
 
 A file is called NETWORK.WEIGHTS.DATA.IMAGES_IN_A_BATCH.POOL.json.
 
@@ -57,10 +56,9 @@ COMPANIONS = (64, 128)  # batch sizes whose files hold the companion measures
 PART = 32  # images in one forward pass; divides every batch size
 #: The cheapest of the paper's architectures: two batches.
 LIGHT = ("alexnet", "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3", "resnet18", "vit_b_32")
-#: Networks of book/data/networks, the seeds they were trained with, and the batch sizes to compare on 4096 images.
+#: Networks of book/data/networks, and the seeds they were trained with.
 SMALL = ("myrtle", "resnet20", "plain20")
 SEEDS = range(4)
-SIZES = (128, 512, 1024)
 KEPT = 50  # channels drawn of a call; the trailing pool makes as many numbers of ViT-B/32
 DRAWS = 5  # of these channels, whose scores are averaged
 
@@ -230,31 +228,6 @@ def run_small(kind: str, seed: int, out: Path) -> None:
         print(target.name, flush=True)
 
 
-def run_sizes(kind: str, seed: int, out: Path) -> None:
-    """A trained network of book/data/networks on 4096 test images, in batches of each of SIZES."""
-    data = image_data("fashion-mnist")
-    images = data.standardise(data.test.images[:4096])
-    for size in SIZES:
-        target = out / f"{kind}.fashion-mnist{seed}.fashion-mnist-4096.{size}.spatial.json"
-        if target.exists():
-            continue
-        network, about = load_network(FOLDER.parent / "networks" / f"{kind}_{seed}.safetensors")
-        facts = {
-            "model": kind,
-            "pretrained": True,
-            "weights": f"trained on Fashion-MNIST for {about['epochs']} epochs, test accuracy {about['accuracy']:.3f}, "
-            f"seed {about['seed']}",
-            "options": about["options"],
-            "data": {
-                "dataset": "fashion-mnist-4096", "images": "the first 4096 test images", "licence": about["licence"],
-            },
-            "pools_agree": True,
-            "script": "book/data/imagenet_signatures/make.py",
-        }  # fmt: skip
-        signature(network, list(images.split(size)), provenance=facts).save(target)
-        print(target.name, flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the signatures")
@@ -277,7 +250,6 @@ def main() -> None:
     if not (arguments.only or arguments.smoke):
         for kind, seed in itertools.product(SMALL, SEEDS):
             run_small(kind, seed, arguments.out)
-            run_sizes(kind, seed, arguments.out)
     for job in todo:
         run(job, arguments.out)
 
