@@ -86,8 +86,9 @@ def test_other_pictures_are_a_row_of_the_ladder():
     assert give(networks["vgg11"][0]) == []
 
 
-def tasks(between: float, within: float):
-    found = {}
+def tasks(between: float, within: float, foreign: float = 0.1):
+    others = ("alexnet", "vgg11", "vgg13", "vgg16", "convnext")
+    found = {name: {0: network(name, 0, 0.7 + noise(50 + i, foreign))} for i, name in enumerate(others)}
     for t, name in enumerate(("resnet18", "resnet18 rotation", "resnet18 simclr", "resnet18 autoencoder")):
         found[name] = {s: network(name, s, 0.7 + noise(t, between) + noise(100 * t + s, within))
                        for s in range(3 if t else 9)}  # fmt: skip
@@ -106,6 +107,11 @@ def test_tasks_that_a_tree_finds_and_tasks_that_it_does_not():
 def test_how_far_another_task_is(between, verdict):
     row = robustness.task_claims(tasks(between, 0.002), draws=10)[3]
     assert row.verdict == verdict and row.ours == pytest.approx(math.sqrt(2) * between, rel=0.5, abs=0.003)
+
+
+@pytest.mark.parametrize(("foreign", "verdict"), [(0.3, "held"), (0.03, "failed")])
+def test_another_task_beside_another_architecture(foreign, verdict):
+    assert robustness.task_claims(tasks(0.1, 0.002, foreign), draws=10)[4].verdict == verdict
 
 
 @pytest.mark.parametrize(("size", "verdict"), [(0.001, "agrees"), (3.0, "disagrees")])

@@ -98,10 +98,11 @@ def plot_without_skips(decade: Mapping[str, Mapping[int, Trained]]) -> None:
 @styled
 def plot_tasks(distances: np.ndarray, labels: Sequence[str]) -> None:
     """A tree of signatures, average linkage of ``distances`` (n, n); leaves name what was trained for."""
-    _, (axes,) = panels(height=1.4 + 0.36 * len(labels))
-    tree = dendrogram(linkage(squareform(distances), "average"), orientation="left", labels=labels, ax=axes,
+    _, (axes,) = panels(height=1.4 + 0.28 * len(labels))
+    names = [task.replace("_", " ") for task in labels]
+    tree = dendrogram(linkage(squareform(distances), "average"), orientation="left", labels=names, ax=axes,
                       color_threshold=0, above_threshold_color=INK)  # fmt: skip
-    colours = {task: LOOKS[i % len(LOOKS)][0] for i, task in enumerate(dict.fromkeys(labels))}
+    colours = {task: LOOKS[i % len(LOOKS)][0] for i, task in enumerate(dict.fromkeys(names))}
     for tick, task in zip(axes.get_yticklabels(), tree["ivl"], strict=True):
         tick.set(color=colours[task], fontsize=12)
     axes.grid(visible=False)
