@@ -104,7 +104,7 @@ def plot_tasks(distances: np.ndarray, labels: Sequence[str]) -> None:
                       color_threshold=0, above_threshold_color=INK)  # fmt: skip
     colours = {task: LOOKS[i % len(LOOKS)][0] for i, task in enumerate(dict.fromkeys(names))}
     for tick, task in zip(axes.get_yticklabels(), tree["ivl"], strict=True):
-        tick.set(color=colours[task], fontsize=12)
+        tick.set(color=colours[task], fontsize=14)
     axes.grid(visible=False)
     axes.set(xlabel="DTW distance of signatures")
 
