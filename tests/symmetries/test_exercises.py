@@ -49,10 +49,10 @@ def test_only_a_bend_that_the_detector_misses_fools_it(capsys, function, answer)
     assert said(capsys, exercises.check_fool, function).startswith(answer)
 
 
-def test_a_bootstrap_of_two_values_reaches_from_one_to_the_other(capsys):
-    values = np.array([2.6, 1.44])
+def test_a_bootstrap_of_few_values_is_told_from_students_interval(capsys):
+    values = np.array([2.6, 1.44, 1.48, 1.96])
     for seed in range(20):
-        means = np.random.default_rng(seed).choice(values, size=(1000, 2)).mean(1)
+        means = np.random.default_rng(seed).choice(values, size=(1000, 4)).mean(1)
         assert said(capsys, exercises.check_bootstrap, values, np.quantile(means, [0.025, 0.975])).startswith("Right")
-    for wrong in ((0.0, 1.0), values, [1.44], student_interval(values)[1:]):
+    for wrong in ((0.0, 1.0), values[:2], [1.44], student_interval(values)[1:]):
         assert said(capsys, exercises.check_bootstrap, values, wrong).startswith("Not yet")
