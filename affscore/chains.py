@@ -59,7 +59,7 @@ _GRID = torch.cat([torch.linspace(-9, 9, 901), torch.tensor([-200.0, -40, -15, 1
 
 _SUMS = ("add", "sub", "rsub")
 _SCALINGS = ("mul", "div", "neg")
-_COPIES = ("clone", "detach", "_to_copy")
+_COPIES = ("clone", "_to_copy")
 
 
 @dataclass(eq=False)
@@ -176,9 +176,8 @@ class Chains:
             operands = [operator.args[0]]
         step = Step(operator, activation, operands, list(map(self._link, operands)))
         if activation or (operator.elementwise and _alike(step) and not _keeps_affine(step)):
-            for tensor, link in zip(operands, step.links, strict=True):
-                if activation or link.affine:
-                    self._see(tensor)
+            for tensor in operands:
+                self._see(tensor)
         return step
 
     def after(self, step: Step, out: Any, module: str, place: int) -> None:
@@ -233,7 +232,7 @@ class Chains:
                 self.leave([link])
             if link.left and not link.real:  # a comparison is no end, but what it compares may be one
                 self.leave(_inputs_of(link))
-        ends = [x for x in self._bent if x.left and x.real and not x.scaled and (x.active or x.seen)]
+        ends = [x for x in self._bent if x.left and x.real and (x.active or x.seen)]
         found: dict[Link, Span] = {}
         while ends:
             end = ends.pop()

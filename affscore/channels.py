@@ -29,14 +29,10 @@ __all__ = ["VIEWS", "Channels"]
 Axis = tuple[tuple[int, str], ...]
 Layout = tuple[Axis, ...]
 
-_CONVOLUTIONS = {
-    "convolution", "_convolution", "conv1d", "conv2d", "conv3d", "convolution_overrideable", "cudnn_convolution",
-    "deform_conv2d",
-}  # fmt: skip
+_CONVOLUTIONS = {"convolution", "_convolution", "convolution_overrideable", "cudnn_convolution", "deform_conv2d"}
 _CHANNEL_NORMS = {  # on axis 1, and where they find them nothing moves
-    "batch_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit",
-    "_native_batch_norm_legit_no_training", "_batch_norm_with_update", "_batch_norm_no_update",
-    "group_norm", "native_group_norm",
+    "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit",
+    "_native_batch_norm_legit_no_training", "_batch_norm_with_update", "_batch_norm_no_update", "native_group_norm",
 }  # fmt: skip
 _LAYER_NORMS = {"layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm"}
 _ATTENTION = {
@@ -235,9 +231,10 @@ class Channels:
         name, args = operator.name, operator.args
         if name == "permute":
             return tuple(old[d] for d in args[1])
-        if name in ("transpose", "t"):
+        turned = name == "rot90" and operator.argument("k") % 2
+        if name in ("transpose", "t") or turned:
             order = list(range(len(old)))
-            a, b = args[1:3] if name == "transpose" else (0, -1)
+            a, b = operator.argument("dims") if turned else args[1:3] if name == "transpose" else (0, -1)
             order[a], order[b] = order[b], order[a]
             return tuple(old[d] for d in order)
         if name in VIEWS:

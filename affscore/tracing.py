@@ -45,6 +45,7 @@ from affscore.pooling import POOLS, pool, sparsity, token_axis
 __all__ = ["check_traceable", "trace"]
 
 aten = torch.ops.aten
+_PARTS = torch._C.DispatchKey.CompositeImplicitAutograd  # of operators that are made of others
 
 
 def _encoder_layer(
@@ -158,9 +159,13 @@ class _Watcher(TorchDispatchMode):
         kwargs, packet, known = kwargs or {}, func.overloadpacket, None
         if torch._C._current_graph_task_id() != -1:  # a backward pass inside the forward one, for instance for forces
             return func(*args, **kwargs)
-        self.place += 1
         operator = Operator(func, args, kwargs)
         plain = _plain(operator.inputs)
+        whole = not plain or packet in ACTIVATIONS or packet is aten.linear  # it has kernels of its own
+        if not whole and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), _PARTS):
+            with self:  # only in inference mode they come here in one piece
+                return func._op_dk(_PARTS, *args, **kwargs)
+        self.place += 1
         if activation := ACTIVATIONS.get(packet):
             name = activation.name if isinstance(activation.name, str) else activation.name(operator)
             known = name, activation.gate

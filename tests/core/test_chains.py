@@ -85,6 +85,24 @@ SPELLED = {
     "relu with a ceiling": ("elementwise[relu, clamp]", lambda x: F.relu(x).clamp(max=10), None),
     "a gated tanh of one tensor": ("elementwise[tanh, sigmoid, mul]", lambda x: x.tanh() * x.sigmoid(), None),
     "residual": ("elementwise[tanh, add]", lambda x: x + x.tanh(), None),
+    "relu6": ("relu6", lambda x: F.relu(x).clamp(max=6), F.relu6),
+    "elu": ("elu", lambda x: torch.where(x > 0, x, torch.exp(x) - 1), F.elu),
+    "selu": ("selu", lambda x: torch.where(x > 0, x, 1.6732632423543772 * (torch.exp(x) - 1)), F.selu),
+    "softsign": ("softsign", lambda x: x / (1 + x.abs()), F.softsign),
+    "tanhshrink": ("tanhshrink", lambda x: x - x.tanh(), F.tanhshrink),
+    "tanh": ("tanh", lambda x: (x.exp() - (-x).exp()) / (x.exp() + (-x).exp()), torch.tanh),
+    "sigmoid": ("sigmoid", lambda x: x.exp() / (1 + x.exp()), torch.sigmoid),
+    "hard sigmoid": ("hardsigmoid", lambda x: F.relu(x + 3) - F.relu(x - 3), F.hardsigmoid),
+    "through all of it": ("silu", lambda x: x * torch.sigmoid(x[:]), F.silu),
+    "into another tensor": ("silu", lambda x: torch.mul(x, torch.sigmoid(x), out=x.flip(1)), F.silu),
+    "a slope that is a tensor": ("quick_gelu", lambda x: x * torch.sigmoid(torch.tensor(1.702) * x), None),
+    "a slope with axes": ("elementwise[sigmoid, mul]", lambda x: x * torch.sigmoid(torch.ones(1, 1) * x), F.silu),
+    "a slope of the data": ("elementwise[sigmoid, mul]", lambda x: x * torch.sigmoid(x / x.std()), None),
+    "mirrored silu": ("elementwise[sigmoid, mul]", lambda x: -x * x.sigmoid(), None),
+    "relu6 cubed": ("elementwise[relu6, pow]", lambda x: F.relu6(x) ** 3, None),
+    "logsigmoid squared": ("elementwise[logsigmoid, pow]", lambda x: F.logsigmoid(x) ** 2, None),
+    "a quotient": ("elementwise[div, tanh]", lambda x: torch.tanh(torch.ones(D) / x), None),
+    "compared inside": ("elementwise[relu, gt, mul]", lambda x: (lambda r: r * (r > 1))(F.relu(x)), None),
 }  # fmt: skip
 
 
@@ -99,7 +117,8 @@ def test_a_chain_is_one_call_with_its_values_and_its_name(name):
         with trace(model, N) as found:
             assert torch.equal(model(x), bare)
     (seen,) = found.observations
-    assert (seen.call.name, seen.call.gate) == (f":{function}[0]", False) and not found.excluded
+    assert (seen.call.name, seen.call.gate) == (f":{function}[0]", function.endswith("sigmoid"))
+    assert not found.excluded
     torch.testing.assert_close(seen.before, before, check_dtype=False)
     torch.testing.assert_close(affinity_score(seen.before, seen.after), affinity_score(before, after))
     if native is not None:
@@ -131,6 +150,19 @@ def test_a_chain_is_one_call_with_its_values_and_its_name(name):
         (lambda x: (x * torch.sigmoid(x)) > 0, [":silu[0]"]),
         (lambda x: F.relu(x).long(), [":relu[0]"]),
         (lambda x: torch.sigmoid(torch.fft.rfft(x).abs()), [":sigmoid[0]"]),
+        (lambda x: F.prelu(x, x.mean(0)), [":prelu[0]"]),  # slopes of the data
+        (lambda x: torch.frexp(F.relu(x))[1], [":relu[0]"]),  # two outputs
+        (lambda x: F.relu(x[:, :1]) ** torch.arange(1.0, D + 1), [":relu[0]"]),  # wider than it was
+        (lambda x: F.relu(x)[:, :2].square(), [":relu[0]"]),  # a part, which begins where the whole does
+        (lambda x: (lambda h: h.mT * torch.sigmoid(h))(x[:, :, None] * torch.ones(D)), [":sigmoid[0]"]),
+        (
+            lambda x: torch.cat([F.relu(x - 3), F.relu(3 - x), F.relu(-x), F.relu(x + 2 * x)]),
+            [":relu[0]", ":relu[1]", ":relu[2]", ":relu[3]"],
+        ),
+        (
+            lambda x: (lambda t: t.flip(1) + (lambda h: h / (1 + torch.exp(-h)))(3 * t + 1))(x.tanh()),
+            [":tanh[0]", ":silu[0]"],
+        ),
     ],
 )
 def test_what_is_no_chain_stays_what_it_is(function, names):

@@ -147,6 +147,12 @@ LAYOUTS = {
     "rolled, flipped, sorted": ([conv(), Then(lambda x: x.roll(1, 2).flip(-1).sort(2)[0].cumsum(-1))], 3, 1),
     "repeated channels": ([conv(), Then(lambda x: x.repeat(1, 2, 1))], 3, 1),
     "chosen channels": ([conv(), Then(lambda x: x[:, torch.tensor([0, 2, 3])])], 3, 1),
+    "rotated, channels to the last axis": ([conv(), Then(lambda x: torch.rot90(x, 1, (1, 2)))], 3, 2),
+    "positions rotated": ([conv(2), Then(lambda x: torch.rot90(x, 1, (2, 3)).rot90(2, (1, 2)))], 4, 1),
+    "moved to the last axis": ([conv(), Then(lambda x: x.movedim(1, 2))], 3, 2),
+    "einsum, channels to the last axis": ([conv(), Then(lambda x: torch.einsum("ncl,oc->nlo", x, W))], 3, 2),
+    "linear, batch norm over tokens": ([nn.Linear(D, D), nn.BatchNorm1d(D)], 3, 1),
+    "a vector": ([nn.Identity()], 2, 1),
     "positions in their first half": ([conv(), Then(lambda x: x.split(3, dim=2)[0])], 3, 1),
 }  # fmt: skip
 
@@ -157,15 +163,16 @@ def by_hand(x, axis):
     return x.numpy().mean(axis=others) if others else x.numpy()
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])  # which take operators apart differently
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_channels_are_on_the_axis_written_by_hand(layout):
+def test_channels_are_on_the_axis_written_by_hand(layout, mode):
     layers, ndim, axis = LAYOUTS[layout]
     torch.manual_seed(0)
     model = nn.Sequential(*layers, nn.ReLU()).eval()
     model.register_parameter("weight", W)
     kept, x = [], torch.randn(N, *[D] * (ndim - 1))
     model[-1].register_forward_hook(lambda _, args, out: kept.extend([args[0].clone(), out.clone()]))
-    with torch.no_grad(), trace(model, N) as found:
+    with mode(), trace(model, N) as found:
         model(x)
     observation = found.observations[-1]
     assert observation.call.channel_axis == axis
@@ -265,6 +272,8 @@ NOT_KNOWN = {
     "scattered by index": (Then(scattered, nn.Linear(D, D)), 3),
     "distances": (Then(lambda x, a: torch.cdist(a(x), x), nn.Linear(D, D)), 3),
     "product with distances": (Then(lambda x, a: a(x) @ torch.cdist(x, x), nn.Linear(D, D)), 3),
+    "read by two indices": (Then(lambda x, a: a(x)[:, torch.arange(D)[None], torch.arange(D)[:, None]], conv()), 3),
+    "normalised before any layer": (nn.LayerNorm([D, D]), 3),
     "distances on the left": (Then(lambda x, a: torch.cdist(x, x) @ a(x), nn.Linear(D, D)), 3),
 }
 
