@@ -29,6 +29,7 @@ __all__ = ["VIEWS", "Channels"]
 Axis = tuple[tuple[int, str], ...]
 Layout = tuple[Axis, ...]
 
+_LIBRARIES = ("aten", "torchvision")  # of operators of another one only the names are known
 _CONVOLUTIONS = {"convolution", "_convolution", "convolution_overrideable", "cudnn_convolution", "deform_conv2d"}
 _CHANNEL_NORMS = {  # on axis 1, and where they find them nothing moves
     "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit",
@@ -192,7 +193,7 @@ class Channels:
     def _of(self, operator: Operator, shape: tuple[int, ...]) -> Layout | None:
         """The layout of what an operator gave."""
         name, args, operands = operator.name, operator.args, operator.inputs
-        if not operands or name in _UNKNOWN:
+        if not operands or name in _UNKNOWN or operator.func.namespace not in _LIBRARIES:
             return None
         old = self.layout(operands[0])
         if name in _CONVOLUTIONS:

@@ -268,7 +268,13 @@ def scattered(x, layer):
     return canvas
 
 
+@torch.library.custom_op("another_library::turned", mutates_args=())
+def turned(x: torch.Tensor) -> torch.Tensor:
+    return x.transpose(1, 2).clone()
+
+
 NOT_KNOWN = {
+    "an operator of another library": (Then(lambda x, a: turned(a(x)), conv()), 3),
     "scattered by index": (Then(scattered, nn.Linear(D, D)), 3),
     "distances": (Then(lambda x, a: torch.cdist(a(x), x), nn.Linear(D, D)), 3),
     "product with distances": (Then(lambda x, a: a(x) @ torch.cdist(x, x), nn.Linear(D, D)), 3),
