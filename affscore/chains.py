@@ -237,12 +237,14 @@ class Chains:
         while ends:
             end = ends.pop()
             starts = [x for x in end.way if x.affine or (x.active and (x.core.left or x.core.begun))]
-            start = next((each for each in starts if end.shape in each.seen), starts[0])
-            named = _named(start, end)
-            if named:
-                found[end] = Span(start, end, *named)
-                if not start.affine and start.core not in found:
-                    ends.append(start.core)
+            seen = [x for x in starts if end.shape in x.seen] or starts[:1]
+            # 1 / (1 + exp(-x)) has no name as a function of -x, and one as a function of x.
+            for start in seen if seen[0].affine else seen[:1]:
+                if named := _named(start, end):
+                    found[end] = Span(start, end, *named)
+                    if not start.affine and start.core not in found:
+                        ends.append(start.core)
+                    break
         return found.values()
 
 

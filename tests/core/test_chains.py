@@ -92,6 +92,8 @@ SPELLED = {
     "tanhshrink": ("tanhshrink", lambda x: x - x.tanh(), F.tanhshrink),
     "tanh": ("tanh", lambda x: (x.exp() - (-x).exp()) / (x.exp() + (-x).exp()), torch.tanh),
     "sigmoid": ("sigmoid", lambda x: x.exp() / (1 + x.exp()), torch.sigmoid),
+    "sigmoid of a mirrored tensor": ("sigmoid", lambda x: 1 / (1 + torch.exp(-x)), torch.sigmoid),
+    "tanh of a mirrored tensor": ("tanh", lambda x: 2 / (1 + torch.exp(-2 * x)) - 1, torch.tanh),
     "hard sigmoid": ("hardsigmoid", lambda x: F.relu(x + 3) - F.relu(x - 3), F.hardsigmoid),
     "through all of it": ("silu", lambda x: x * torch.sigmoid(x[:]), F.silu),
     "into another tensor": ("silu", lambda x: torch.mul(x, torch.sigmoid(x), out=x.flip(1)), F.silu),
