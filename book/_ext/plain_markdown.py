@@ -13,6 +13,7 @@ tag                     what the Markdown cell holds            what the page sh
                                                                 ``proposition`` and ``corollary``
 ``proof``               ``*Proof.*``, then text                 a proof; with the tag ``folded`` a folded box
 ``folded``              ``**TITLE.**``, then text               a folded box (a tag on its own)
+``hide-cell``           code, after a first line ``# TITLE``    a folded cell with this title
 ======================  ======================================  ===========================================
 
 Links go to the published book (``html_baseurl``), since those open from everywhere. They become references within
@@ -73,6 +74,16 @@ def converted(kind: str, label: str, text: str, folded: bool) -> str:
     raise ValueError(f"a cell tagged {kind} has not the form of one: {text[:60]!r}.")
 
 
+def titled(cell: dict) -> dict:
+    """A folded code cell with its first line, a comment, as its title. Raises ValueError if there is none."""
+    first, _, code = "".join(cell["source"]).partition("\n")
+    if not first.startswith("# ") or not code:
+        raise ValueError(f"a folded cell should begin with a comment that is its title, not with {first!r}.")
+    prompts = dict.fromkeys(("code_prompt_show", "code_prompt_hide"), first[2:])
+    metadata = cell["metadata"] | {"mystnb": cell["metadata"].get("mystnb", {}) | prompts}
+    return cell | {"metadata": metadata, "source": code}
+
+
 def with_directives(cells: list[dict]) -> Iterator[dict]:
     """The cells with directives in place of tagged Markdown."""
     for (kind, label), group in groupby(cells, kind_and_label):
@@ -89,7 +100,8 @@ def with_directives(cells: list[dict]) -> Iterator[dict]:
                 folded = "folded" in cell["metadata"]["tags"]
                 yield cell | {"source": converted(kind, label, "".join(cell["source"]).strip(), folded)}
         else:
-            yield from group
+            for cell in group:
+                yield titled(cell) if "hide-cell" in cell["metadata"].get("tags", []) else cell
 
 
 def glossary_words(text: str) -> dict[str, str]:

@@ -37,11 +37,21 @@ def test_a_tagged_cell_becomes_its_directive(source, tags, page):
 @pytest.mark.parametrize(
     ("source", "tags"),
     [("Half", ["exercise:half"]), ("**Theorem.** Let.", ["lemma:l"]), ("Clear.", ["proof"]), ("By parts.", ["folded"]),
-     ("It is 2.", ["solution:half"])],
+     ("It is 2.", ["solution:half"]), ("y = 1\nz = 2", ["hide-cell"]), ("# A table", ["hide-cell"])],
 )  # fmt: skip
 def test_a_cell_without_the_form_of_its_tag_is_an_error(source, tags):
     with pytest.raises(ValueError, match=r"form of one|should begin"):
         list(plain_markdown.with_directives([cell(source, *tags)]))
+
+
+def test_the_first_line_of_a_folded_code_cell_is_its_title():
+    picture = {"tags": ["hide-cell"], "mystnb": {"image": {"alt": "A curve."}}}
+    (found,) = plain_markdown.with_directives(
+        [{"cell_type": "code", "source": "# A table\ny = 1", "metadata": picture}]
+    )
+    assert found["source"] == "y = 1" and found["metadata"]["mystnb"] == {
+        "image": {"alt": "A curve."}, "code_prompt_show": "A table", "code_prompt_hide": "A table",
+    }  # fmt: skip
 
 
 def test_a_solution_is_folded_from_its_heading_to_its_last_cell():
