@@ -42,7 +42,7 @@ _ATTENTION = {
     "_scaled_dot_product_fused_attention_overrideable",
 }  # fmt: skip
 _FEATURES_LAST = {"_native_multi_head_attention", "_transformer_encoder_layer_fwd", "mkldnn_rnn_layer", "_cudnn_rnn"}
-_PRODUCTS = {"mm": 0, "bmm": 0, "matmul": 0, "addmm": 1, "baddbmm": 1}  # where the first factor stands
+_PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # where the first factor stands
 #: Operators that give all entries in their order, in another shape.
 VIEWS = {
     "view", "_unsafe_view", "reshape", "_reshape_alias", "flatten", "unflatten", "squeeze", "unsqueeze",
@@ -122,15 +122,13 @@ def _agreed(layouts: Sequence[Layout], shape: Sequence[int]) -> Layout | None:
                 labels = {"~"}
             label = "N" if "N" in labels else labels.pop() if len(labels) == 1 else "?" if labels else "."
             result.append(_axis(length, label or "."))
-    if sum("N" in str(axis) for axis in result) > 1:  # constants may be as long as the batch: then it is not known
-        result = [tuple((n, "~" if label == "N" else label) for n, label in axis) for axis in result]
     return tuple(result)
 
 
-def _made(source: Layout | None, shape: Sequence[int], axis: int) -> Layout:
+def _made(source: Layout | None, shape: Sequence[int], axis: int) -> Layout | None:
     """A layer's output: its channels on ``axis``, and on the others what its input had there."""
     if source is None or len(source) != len(shape):
-        source = (_axis(shape[0], "~"), *((),) * (len(shape) - 1))
+        return None
     rest = [_resized(_sharing(each), n) for each, n in zip(source, shape, strict=True)]
     return (*rest[:axis], _axis(shape[axis], "C"), *rest[axis + 1 :])
 
@@ -240,10 +238,6 @@ class Channels:
             return tuple(old[d] for d in order)
         if name in VIEWS:
             return _reshaped(old, shape)
-        if name in ("expand", "repeat", "tile", "broadcast_to"):
-            new = [*((),) * (len(shape) - len(old)), *old]
-            new[0] = new[0] or _axis(shape[0], "~")
-            return tuple(_resized(axis, n) for axis, n in zip(new, shape, strict=True))
         if name == "index" and sum(isinstance(index, Tensor) for index in args[1]) > 1:
             return None
         if len(shape) == len(old):

@@ -153,6 +153,8 @@ LAYOUTS = {
     "einsum, channels to the last axis": ([conv(), Then(lambda x: torch.einsum("ncl,oc->nlo", x, W))], 3, 2),
     "linear, batch norm over tokens": ([nn.Linear(D, D), nn.BatchNorm1d(D)], 3, 1),
     "a vector": ([nn.Identity()], 2, 1),
+    "layer norm before any layer": ([nn.LayerNorm(D)], 3, 2),
+    "one channel, flattened": ([nn.Conv2d(D, 1, 1), nn.Flatten(2)], 4, 1),
     "positions in their first half": ([conv(), Then(lambda x: x.split(3, dim=2)[0])], 3, 1),
 }  # fmt: skip
 
@@ -280,6 +282,9 @@ NOT_KNOWN = {
     "product with distances": (Then(lambda x, a: a(x) @ torch.cdist(x, x), nn.Linear(D, D)), 3),
     "read by two indices": (Then(lambda x, a: a(x)[:, torch.arange(D)[None], torch.arange(D)[:, None]], conv()), 3),
     "normalised before any layer": (nn.LayerNorm([D, D]), 3),
+    "distances, then a layer": (Then(lambda x, a: a(torch.cdist(x, x)), nn.Linear(D, D)), 3),
+    "distances, then a convolution": (Then(lambda x, a: a(torch.cdist(x, x)), conv()), 3),
+    "one sample for all": (Then(lambda x, a: a(x[0]).expand(N, D, D), nn.Linear(D, D)), 3),
     "distances on the left": (Then(lambda x, a: torch.cdist(x, x) @ a(x), nn.Linear(D, D)), 3),
 }
 

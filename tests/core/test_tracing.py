@@ -97,8 +97,9 @@ def test_vectors_are_copied_not_referred_to():
 def test_nothing_unpooled_is_kept_alive():
     """After the pass the trace holds a few numbers per sample, not the feature maps."""
     model = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1), nn.ReLU())
+    x = torch.randn(4, 3, 32, 32)
     with torch.no_grad(), trace(model, 4) as found:
-        model(torch.randn(4, 3, 32, 32))
+        model(x)
     held = sum(t.untyped_storage().nbytes() for o in found.observations for t in (o.before, o.after))
     assert held == 2 * 2 * 4 * 16 * 4
 
