@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from torch import Tensor
@@ -79,8 +80,9 @@ def _resized(axis: Axis, length: int) -> Axis:
 
 
 def _reshaped(layout: Layout, shape: Sequence[int]) -> Layout | None:
-    """The factors in their order, dealt out to the axes of the new shape."""
-    factors = [factor for axis in layout for factor in axis]
+    """The factors in their order, those of one label joined, dealt out to the axes of the new shape."""
+    groups = groupby((factor for axis in layout for factor in axis), key=lambda factor: factor[1])
+    factors = [(math.prod(length for length, _ in group), label) for label, group in groups]
     result: list[Axis] = []
     for length in shape:
         axis: list[tuple[int, str]] = []
@@ -240,6 +242,11 @@ class Channels:
             return _reshaped(old, shape)
         if name == "index" and sum(isinstance(index, Tensor) for index in args[1]) > 1:
             return None
+        if name == "unfold":  # windows along an axis, and what lies in each of them last
+            along, size = args[1] % len(old), args[2]
+            old = (*old, _axis(size, _label(old[along]) or "."))
+        elif name == "im2col":
+            old = (old[0], (*old[1], *_axis(math.prod(args[1]), ".")), _axis(shape[2], "."))
         if len(shape) == len(old):
             return tuple(_resized(axis, n) for axis, n in zip(old, shape, strict=True))
         dims = operator.argument("dim")

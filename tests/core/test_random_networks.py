@@ -36,6 +36,8 @@ def moves(x, axis, other):
         yield lambda x: x.select(axis, 0)
         yield lambda x: x.narrow(axis, 0, (x.shape[axis] + 1) // 2)
         yield lambda x: torch.cat([x, x], axis)
+        if x.shape[axis] > 1 and x.ndim < 6:
+            yield lambda x: x.unfold(axis, 2, 1)
     if x.ndim > 2 and x.shape[-1] == x.shape[-2]:
         yield lambda x: x + x.mT
     if x.ndim in (3, 4):

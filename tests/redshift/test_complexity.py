@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from affscore_book.redshift.complexity import bend, dct_frequency, fourier_frequency
+from affscore_book.redshift.complexity import dct_frequency, fourier_frequency, unexplained_variance
 from affscore_book.redshift.networks import grid_points, image_of, random_network
 
 
@@ -58,17 +58,17 @@ def test_bend_is_what_a_linear_regression_leaves(shape):
     row, column = (axis.ravel() for axis in np.indices(shape))
     design = np.stack([np.ones_like(row), row, column], axis=1).astype(float)
     rest = image.ravel() - design @ np.linalg.lstsq(design, image.ravel(), rcond=None)[0]
-    assert bend(image) == pytest.approx(rest.var() / image.var(), rel=1e-10)
+    assert unexplained_variance(image) == pytest.approx(rest.var() / image.var(), rel=1e-10)
     plane = (design @ rng.normal(size=3)).reshape(shape)
-    assert bend(plane) == pytest.approx(0, abs=1e-12)
+    assert unexplained_variance(plane) == pytest.approx(0, abs=1e-12)
     # Power adds up: what a plane explains, and an even wave of which it explains nothing.
     wave = np.tile(np.cos(2 * np.pi * (np.arange(shape[1]) + 0.5) / shape[1]), (shape[0], 1))
     tilted = np.tile(np.arange(shape[0])[:, None], (1, shape[1])).astype(float)
     expected = wave.var() / (wave.var() + tilted.var())
-    assert bend(wave + tilted) == pytest.approx(expected, rel=1e-10)
+    assert unexplained_variance(wave + tilted) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("measure", [bend, fourier_frequency, dct_frequency])
+@pytest.mark.parametrize("measure", [unexplained_variance, fourier_frequency, dct_frequency])
 def test_measures_have_no_unit_and_are_undefined_on_constants(measure):
     image = image_of(random_network(seed=1), "tanh", grid=16)
     assert measure(image * 2**20 + 2**22) == pytest.approx(measure(image), rel=1e-6)

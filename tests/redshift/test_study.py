@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from affscore_book.redshift.complexity import bend, dct_frequency, fourier_frequency
+from affscore_book.redshift.complexity import dct_frequency, fourier_frequency, unexplained_variance
 from affscore_book.redshift.networks import PANELS, image_of, layer_scores, random_network
 from affscore_book.redshift.study import load_draws, measured, middle_draw, share_of_draws
 
@@ -69,9 +69,9 @@ def test_the_shift_lowers_relu_in_all_draws_and_does_not_raise_tanh_in_most():
 
 
 def test_tanhs_image_changes_more_than_relus_in_the_median_draw_but_not_by_fourier_nor_in_nearly_all_draws():
-    measures = {"fourier": fourier_frequency, "dct": dct_frequency, "bend": bend}
+    measures = {"fourier": fourier_frequency, "dct": dct_frequency, "unexplained": unexplained_variance}
     found = {key: measured(measures, key, 200) for key in ((0.0, s, a) for s in (1.0, 6.0) for a in ("relu", "tanh"))}
-    for name, verdict in (("fourier", "undecided"), ("dct", "agrees"), ("bend", "agrees")):
+    for name, verdict in (("fourier", "undecided"), ("dct", "agrees"), ("unexplained", "agrees")):
         relu, tanh = (found[0.0, 6.0, a][name] / found[0.0, 1.0, a][name] for a in ("relu", "tanh"))
         claim = middle_draw(name, "ours, here", "-", tanh / relu, (1, np.inf), seen=True)
         assert claim.verdict == verdict and claim.seen
@@ -79,12 +79,12 @@ def test_tanhs_image_changes_more_than_relus_in_the_median_draw_but_not_by_fouri
 
 
 def test_relus_image_is_unaffected_by_the_scale_at_a_measures_floor_only():
-    measures, near = {"dct": dct_frequency, "bend": bend}, (1 / 1.5, 1.5)
+    measures, near = {"dct": dct_frequency, "unexplained": unexplained_variance}, (1 / 1.5, 1.5)
     small, large = (measured(measures, (0.0, scale, "relu"), 60) for scale in (1.0, 6.0))
     claims = {
         name: middle_draw(name, "ours, here", "-", large[name] / small[name], near, kind="own") for name in measures
     }
-    assert (claims["dct"].verdict, claims["bend"].verdict) == ("held", "failed")
+    assert (claims["dct"].verdict, claims["unexplained"].verdict) == ("held", "failed")
 
 
 def test_the_study_is_strict_json():

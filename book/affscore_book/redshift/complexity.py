@@ -1,7 +1,7 @@
 """How complex an image is: by its frequencies, and by how far it is from a ramp.
 
 Source: Teney et al., "Neural redshift: random networks are not random functions", CVPR 2024 (complexity by Fourier).
-The cosine transform in place of Fourier's and the bend are ours.
+The cosine transform in place of Fourier's and the unexplained variance are ours.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.fft import dctn
 
-__all__ = ["bend", "dct_frequency", "fourier_frequency"]
+__all__ = ["dct_frequency", "fourier_frequency", "unexplained_variance"]
 
 
 def _image(image: Any) -> np.ndarray:
@@ -68,7 +68,7 @@ def dct_frequency(image: Any) -> float:
     return _weighted(power, np.hypot(*np.indices(power.shape)))
 
 
-def bend(image: Any) -> float:
+def unexplained_variance(image: Any) -> float:
     """The share of an image's variance that its best plane does not explain, 1 - R^2 of a linear regression.
 
     Brightness is regressed on the two coordinates of the pixels. 0 for a ramp in any direction and for nothing else,
@@ -77,8 +77,8 @@ def bend(image: Any) -> float:
     ``image`` has shape (rows, columns). NaN for a constant image. Raises ValueError for other shapes.
 
     >>> x = np.linspace(-1, 1, 9)
-    >>> round(bend(np.add.outer(3 * x, x)), 9), round(bend(np.add.outer(0 * x, x**2)), 9)
-    (0.0, 1.0)
+    >>> [round(unexplained_variance(image), 9) for image in (np.add.outer(3 * x, x), np.add.outer(0 * x, x**2))]
+    [0.0, 1.0]
     """
     pixels = _image(image)
     if not pixels.any():

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from affscore_book.kit.checks import report
-from affscore_book.redshift.complexity import bend, dct_frequency
+from affscore_book.redshift.complexity import dct_frequency, unexplained_variance
 from affscore_book.redshift.networks import Network, grid_points
 
 
@@ -46,16 +46,16 @@ def check_symmetry(before: Network, after: Network) -> None:
 
 
 def check_slow(image: Any) -> None:
-    """Is ``image`` near the floor of the cosine transform, below 1.5 half periods, and bent, more than 0.9 of it?"""
-    frequency, bent = dct_frequency(image), bend(image)
+    """Is ``image`` near the floor of the cosine transform, below 1.5, and more than 0.9 of it unexplained?"""
+    frequency, left = dct_frequency(image), unexplained_variance(image)
     if not frequency < 1.5:
         hint = f"its mean frequency by cosine transform is {frequency:.2f}; it should be below 1.5."
     else:
-        hint = f"its bend is {bent:.2f}. A slope is what a plane explains; which slow image has none, in any direction?"
+        hint = f"unexplained is {left:.2f}. A plane explains a slope; which slow image has none in any direction?"
     report(
         "redshift-slow",
-        bool(frequency < 1.5 and bent > 0.9),
-        f"mean frequency {frequency:.2f} and bend {bent:.2f}.",
+        bool(frequency < 1.5 and left > 0.9),
+        f"mean frequency {frequency:.2f} and unexplained variance {left:.2f}.",
         hint,
     )
 

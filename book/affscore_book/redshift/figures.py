@@ -10,7 +10,7 @@ from torch import Tensor
 
 from affscore.plots import BLUE, GREEN, INK, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.activations.catalogue import lookup
-from affscore_book.redshift.complexity import bend, dct_frequency, fourier_frequency
+from affscore_book.redshift.complexity import dct_frequency, fourier_frequency, unexplained_variance
 from affscore_book.redshift.networks import PANELS, PUBLISHED_SEED, grid_points, image_of, random_network
 from affscore_book.redshift.study import StoredDraws
 
@@ -109,7 +109,7 @@ def plot_saturation(activations: Sequence[str] = ("relu", "gelu", "tanh", "gauss
     """Three measures of random networks against the scale of their weights, median of forty paired draws."""
     scales = np.array([0.5, 1, 2, 3, 4, 5, 6])
     nets = [[random_network(scale=scale, seed=seed, draw="paired") for seed in range(40)] for scale in scales]
-    measures = fourier_frequency, dct_frequency, bend
+    measures = fourier_frequency, dct_frequency, unexplained_variance
     _, axes = panels(3, 1, height=10, sharex=True)
     for panel, measure in zip(axes, measures, strict=True):
         panel.axhline(measure(_RAMP), color=INK, linestyle=":", linewidth=1.5, label="a ramp")
@@ -120,7 +120,7 @@ def plot_saturation(activations: Sequence[str] = ("relu", "gelu", "tanh", "gauss
             panel.plot(scales, middles, mark, color=colour, markersize=7, label=lookup(activation).title)
     axes[0].set(ylabel="Fourier (of Nyquist)", ylim=(0, 0.6))
     axes[1].set(ylabel="cosine (half periods)", yscale="log")
-    axes[2].set(ylabel="bend (share of variance)", xlabel="scale of the weights")
+    axes[2].set(ylabel="unexplained variance (share)", xlabel="scale of the weights")
     axes[1].set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
     axes[1].minorticks_off()
     axes[0].legend(ncols=2)
