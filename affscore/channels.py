@@ -1,8 +1,8 @@
 """Which axis of an activation holds the channels: followed from the layer that made them, never guessed.
 
-A *layout* says for each axis of a tensor what lies along it: the samples of the batch (``N``), the channels of the
-last layer (``C``), positions that share that layer's weights (``.``), what cannot be told apart any more (``?``), or on
-the first axis what may be the batch or not (``~``).
+A *layout* says for each axis of a tensor what lies along it: the samples of the batch, or what may be them (``N``), the
+channels of the last layer (``C``), positions that share that layer's weights (``.``), or what cannot be told apart any
+more (``?``).
 A reshape may merge axes and split them again later, so an axis is written as its factors, each a length and a label:
 the windows of a Swin block lie on an axis ``((4, "N"), (49, "."))``, and the channels of a shuffled convolution on two
 axes ``((8, "C"),)`` and ``((3, "C"),)`` until they are one again.
@@ -71,7 +71,7 @@ def _label(axis: Axis) -> str | None:
 
 def _sharing(axis: Axis) -> Axis:
     """An axis of a layer's input: what lies along it shares the layer's weights, channels of the layer before too."""
-    return tuple((length, {"N": "N", "~": "~", "?": "~"}.get(label, ".")) for length, label in axis)
+    return tuple((length, "N" if label in "N?" else ".") for length, label in axis)
 
 
 def _resized(axis: Axis, length: int) -> Axis:
@@ -120,8 +120,6 @@ def _agreed(layouts: Sequence[Layout], shape: Sequence[int]) -> Layout | None:
         if len(set(axes)) == 1:
             result.append(_resized(axes[0], length))
         else:
-            if labels == {".", "~"}:
-                labels = {"~"}
             label = "N" if "N" in labels else labels.pop() if len(labels) == 1 else "?" if labels else "."
             result.append(_axis(length, label or "."))
     return tuple(result)
@@ -139,15 +137,14 @@ class Channels:
     """The layouts of the tensors of one forward pass.
 
     ``fixed`` tells tensors that do not depend on the batch, whose layout is nobody's business, and ``learned`` which
-    of these are parameters or made of them; ``batch`` is the number of samples, which lie along the first axis of what
-    the network is given.
-    ``tokens`` is the number of tokens where some may be padding.
+    of these are parameters or made of them; ``tokens`` is the number of tokens where some may be padding. Along the
+    first axis of what the network is given lie the samples.
     """
 
     def __init__(
-        self, fixed: Callable[[Tensor], bool], learned: Mapping[Tensor, bool], batch: int, tokens: int | None = None
+        self, fixed: Callable[[Tensor], bool], learned: Mapping[Tensor, bool], tokens: int | None = None
     ) -> None:
-        self.fixed, self.learned, self.batch, self.tokens = fixed, learned, batch, tokens
+        self.fixed, self.learned, self.tokens = fixed, learned, tokens
         self._layouts = WeakTensorKeyDictionary()
 
     def layout(self, tensor: Tensor) -> Layout | None:
@@ -158,8 +155,7 @@ class Channels:
             return layout if lengths == tuple(tensor.shape) else None  # another one was put into it
         if self.fixed(tensor) or not tensor.ndim:
             return None
-        first = "N" if tensor.shape[0] == self.batch else "~"
-        return (_axis(tensor.shape[0], first), *(_axis(length, ".") for length in tensor.shape[1:]))
+        return (_axis(tensor.shape[0], "N"), *(_axis(length, ".") for length in tensor.shape[1:]))
 
     def find(self, tensor: Tensor) -> tuple[int | None, str]:
         """The axis of the channels, or None and the reason."""
@@ -182,7 +178,7 @@ class Channels:
     def batch_elsewhere(self, tensor: Tensor) -> bool:
         """Whether something else than the batch is known to lie along the first axis."""
         labels = "".join(label for axis in (self.layout(tensor) or ())[:1] for _, label in axis)
-        return bool(labels) and not set(labels) & set("N~?")
+        return bool(labels) and not set(labels) & set("N?")
 
     def follow(self, operator: Operator, out: Any) -> None:
         """Note the layouts of what an operator gave."""
@@ -261,7 +257,7 @@ class Channels:
         if any(layout is None and not self.fixed(factor) for factor, layout in ((a, left), (b, right))):
             return None
         weight = (left is None and not self.fixed(b)), right is None
-        rows = left[-2] if left else _axis(shape[-2], "~" if len(shape) == 2 else ".")
+        rows = left[-2] if left else _axis(shape[-2], "N" if len(shape) == 2 else ".")
         columns = right[-1] if right else _axis(shape[-1], "C")
         if weight[0] and self.learned.get(a):
             rows, columns = _axis(shape[-2], "C"), _sharing(columns)

@@ -150,7 +150,7 @@ class _Watcher(TorchDispatchMode):
         self.kind, self.sparsity, self.axes = kind, sparsity, axes
         self.mask, self.unmasked = mask, WeakTensorKeyDictionary(dict.fromkeys(unmasked, True))
         self.tokens = int(mask.sum()) if mask is not None and sparsity else 0
-        self.channels = Channels(fixed, fixed.learned, batch, None if mask is None else mask.shape[1])
+        self.channels = Channels(fixed, fixed.learned, None if mask is None else mask.shape[1])
         self.chains = Chains(fixed.constant, self.look)
         self.hidden: list[tuple[int, str, str, str]] = []  # place, module, function, and why it is excluded
         self.place = 0

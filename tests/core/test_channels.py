@@ -69,6 +69,7 @@ class Graph(nn.Module):
         return self.mix(self.adjacency, x)
 
 
+TWO = torch.tensor(2.0)
 W = nn.Parameter(torch.randn(D, D, generator=torch.Generator().manual_seed(1)))
 
 # What comes before the activation, and which axis of it then holds the channels.
@@ -157,6 +158,8 @@ LAYOUTS = {
         [conv(), Then(lambda x: x.unflatten(2, (2, 3)).flatten(2).unflatten(2, (3, 2)).amax(3))], 3, 1),
     "overlapping windows": ([conv(2), Then(lambda x: x.unfold(2, 3, 1).unfold(3, 3, 1).mean((-1, -2)))], 4, 1),
     "columns of windows": ([conv(2), Then(lambda x: F.unfold(x, 2).unflatten(1, (D, 4)).flatten(2))], 4, 1),
+    "scaled by a number": ([conv(), Then(lambda x: x * TWO)], 3, 1),
+    "channels rotated, on the left": ([conv(), Graph(lambda a, x: a @ x)], 3, 1),
     "layer norm before any layer": ([nn.LayerNorm(D)], 3, 2),
     "one channel, flattened": ([nn.Conv2d(D, 1, 1), nn.Flatten(2)], 4, 1),
     "positions in their first half": ([conv(), Then(lambda x: x.split(3, dim=2)[0])], 3, 1),
@@ -215,7 +218,7 @@ def test_random_moves_against_numbered_channels(seed):
     layer, x = nn.Conv2d(2, D, 1), torch.randn(N, 2, 4, 2)
     nn.init.zeros_(layer.weight)
     layer.bias.data = torch.arange(1.0, D + 1)
-    kept, channels = [], Channels(lambda tensor: tensor is layer.weight or tensor is layer.bias, {}, N)
+    kept, channels = [], Channels(lambda tensor: tensor is layer.weight or tensor is layer.bias, {})
 
     class Follow(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -290,6 +293,8 @@ NOT_KNOWN = {
     "normalised before any layer": (nn.LayerNorm([D, D]), 3),
     "distances, then a layer": (Then(lambda x, a: a(torch.cdist(x, x)), nn.Linear(D, D)), 3),
     "distances, then a convolution": (Then(lambda x, a: a(torch.cdist(x, x)), conv()), 3),
+    "split across channels": (Then(lambda x, a: a(x)[..., :4].reshape(N, 4, D), conv()), 3),
+    "read as other numbers": (Then(lambda x, a: a(x).view(torch.float16).float(), conv()), 3),
     "one sample for all": (Then(lambda x, a: a(x[0]).expand(N, D, D), nn.Linear(D, D)), 3),
     "distances on the left": (Then(lambda x, a: torch.cdist(x, x) @ a(x), nn.Linear(D, D)), 3),
 }
