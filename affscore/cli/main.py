@@ -21,9 +21,12 @@ import torch
 
 from affscore.arguments import expanded
 from affscore.cli.options import add_measuring, device_of, settings_of
+from affscore.cli.suite import add_commands
 from affscore.engine import signature
 from affscore.files import destination
 from affscore.signature import Interrupted, Signature, SignatureError
+from affscore.zoo.datasets import check_name, load_dataset
+from affscore.zoo.models import load_model
 
 
 class _Parser(argparse.ArgumentParser):
@@ -40,8 +43,6 @@ def parser() -> argparse.ArgumentParser:
     >>> options.model, options.dataset, options.batch_size, options.batches
     ('resnet18', 'cifar10', 256, 3)
     """
-    from affscore.cli.suite import add_commands
-
     top = _Parser(prog="affscore", description="How non-linear is a neural network? Affinity scores and signatures.")
     commands = top.add_subparsers(required=True, metavar="command")
     one = commands.add_parser("signature", help="the affinity score of every activation call of a network")
@@ -51,7 +52,6 @@ def parser() -> argparse.ArgumentParser:
     )
     add_measuring(one, dataset="photographs", batch_size=256)
     one.add_argument("--output", metavar="FILE", help="write the signature with its provenance to this JSON file")
-    one.add_argument("--record", metavar="FOLDER", help="keep each finished batch there, and go on from it")
 
     add_commands(commands)
     return top
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for names of files that are no text
     try:
-        for name in {"output", "record", "out", "folder"} & vars(options).keys():
+        for name in {"output", "out", "folder"} & vars(options).keys():
             if (path := getattr(options, name)) is not None:
                 setattr(options, name, expanded(name, path))
         with _plain_warnings():
@@ -82,67 +82,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_signature(options: argparse.Namespace) -> int:
     """The command ``signature``."""
-    from affscore.suite.ranks import joined_ranks
-    from affscore.suite.runs import file_name, run
-    from affscore.zoo.datasets import check_name, load_dataset
-    from affscore.zoo.models import load_model
-    from affscore.zoo.weights import require
-
+    if (world := int(os.environ.get("WORLD_SIZE", "1"))) > 1:
+        raise ValueError(f"torchrun started {world} processes; it should be 1, or the command affscore suite --models.")
     if options.output:
         check_writable(options.output)
         check_writable(_partial(options.output))
-    if options.restart and not options.record:
-        raise ValueError("--restart is for runs with --record.")
-    settings = settings_of(options)
-    with joined_ranks() as ranks:
-        if ranks.world > 1 and not options.record:
-            raise ValueError("--record is needed where several processes share the work.")
-        device = device_of(options, ranks.own_device)
-        check_name(options.dataset)
-        with redirect_stdout(sys.stderr):  # downloads announce themselves
-            net = ranks.one_first(lambda: load_model(options.model, weights=options.weights, seed=options.seed))
-            batches = ranks.one_first(
-                lambda: load_dataset(
-                    options.dataset,
-                    preprocess=net.preprocess,
-                    batch_size=options.batch_size,
-                    batches=options.batches,
-                    seed=options.seed,
-                    root=options.root,
-                    workers=options.workers,
-                )
-            )
-        facts: dict[str, Any] = {"model": net.name, "weights": net.provenance}
-        if options.record:
-            with require("tqdm.auto").tqdm(
-                desc="batches", total=len(batches), disable=options.quiet or ranks.rank > 0
-            ) as bar:
-                result = run(
-                    net.model, batches, options.record, file_name(net.name),
-                    device=device, provenance=facts, restart=options.restart, ranks=ranks, progress=bar.update,
-                    settings=settings, say=None if options.quiet else lambda text: bar.write(text, file=sys.stderr),
-                )  # fmt: skip
-        else:
-            facts["data"] = batches.provenance
-            result = _unrecorded(net.model, batches, options, device=device, provenance=facts, **vars(settings))
-            result.provenance["data"] = batches.provenance  # now with the images that were skipped
-        if ranks.rank == 0:
-            # Print first: should the disk be full by now, the result is still on the screen.
-            try:
-                print(f"{result}\nWeights: {net.weights}. Data: {batches}.\n\n{result.table(digits=3)}")
-                for call in result.excluded:
-                    print(f"Excluded: {call.name}, because {call.reason}.")
-                for image in result.provenance["data"]["skipped"]:
-                    print(f"Skipped: {image['file']} ({image['reason']}).")
-            finally:  # whoever reads the standard output may have left
-                if options.output:
-                    result.save(options.output)
-                    print(f"Written to {options.output}.", file=sys.stderr)
+    settings, device = settings_of(options), device_of(options)
+    check_name(options.dataset)
+    with redirect_stdout(sys.stderr):  # downloads announce themselves
+        net = load_model(options.model, weights=options.weights, seed=options.seed)
+        batches = load_dataset(
+            options.dataset,
+            preprocess=net.preprocess,
+            batch_size=options.batch_size,
+            batches=options.batches,
+            seed=options.seed,
+            root=options.root,
+            workers=options.workers,
+        )
+    facts = {"model": net.name, "weights": net.provenance, "data": batches.provenance}
+    result = _measured(net.model, batches, options, device=device, provenance=facts, **vars(settings))
+    result.provenance["data"] = batches.provenance  # now with the images that were skipped
+    # Print first: should the disk be full by now, the result is still on the screen.
+    try:
+        print(f"{result}\nWeights: {net.weights}. Data: {batches}.\n\n{result.table(digits=3)}")
+        for call in result.excluded:
+            print(f"Excluded: {call.name}, because {call.reason}.")
+        for image in batches.skipped:
+            print(f"Skipped: {image['file']} ({image['reason']}).")
+    finally:  # whoever reads the standard output may have left
+        if options.output:
+            result.save(options.output)
+            print(f"Written to {options.output}.", file=sys.stderr)
     return 0
 
 
-def _unrecorded(model: torch.nn.Module, batches: Any, options: argparse.Namespace, **settings: Any) -> Signature:
-    """A signature without a record; if it cannot be finished, what there is goes beside the output."""
+def _measured(model: torch.nn.Module, batches: Any, options: argparse.Namespace, **settings: Any) -> Signature:
+    """The signature; if it cannot be finished, what there is goes beside the output."""
     try:
         return signature(model, batches, progress=not options.quiet, **settings)
     except (SignatureError, Interrupted) as error:

@@ -35,7 +35,6 @@ def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: in
     add("--scoring", choices=SCORINGS, default="host", help="where the scores are computed (default: host)")
     add("--micro-batch", type=int, default=32, help="samples in one forward pass (default: 32)")
     add("--device", help="cpu, cuda, cuda:1, ... (default: cuda if there is one, under torchrun one GPU a rank)")
-    add("--restart", action="store_true", help="begin anew; what is there from before is renamed, not deleted")
     add("--quiet", action="store_true", help="no progress bar")
 
 

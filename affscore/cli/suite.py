@@ -29,6 +29,7 @@ def add_commands(commands: Any) -> None:
     what.add_argument("--models", type=lambda text: text.split(","), metavar="A,B", help="these networks instead")
     add_measuring(many, dataset="imagenet", batch_size=512)
     many.add_argument("--out", metavar="FOLDER", help="where the signatures and their records go")
+    many.add_argument("--restart", action="store_true", help="begin anew; what was there is renamed, not deleted")
     many.add_argument("--estimate", action="store_true", help="only measure this device and print the hours it takes")
     many.add_argument("--images", type=int, default=50_000, help="images for --estimate (default: 50000)")
     many.add_argument("--processes", type=int, default=1, help="devices for --estimate (default: 1)")
@@ -69,12 +70,12 @@ def run_suite(options: argparse.Namespace) -> int:
         raise ValueError("--out is missing; it should be the folder for the signatures and their records.")
     check_name(options.dataset)
     with joined_ranks() as ranks:
+        device = device_of(options, ranks.local if ranks.world > 1 else None)
         failures = suites.run_suite(
             models, options.out, dataset=options.dataset, root=options.root, weights=options.weights,
             batch_size=options.batch_size, batches=options.batches, seed=options.seed,
-            loading={"workers": options.workers}, device=device_of(options, ranks.own_device),
-            restart=options.restart, ranks=ranks, progress=not options.quiet,
-            settings=settings_of(options),
+            loading={"workers": options.workers}, device=device, restart=options.restart, ranks=ranks,
+            progress=not options.quiet, settings=settings_of(options),
         )  # fmt: skip
         if ranks.rank == 0:
             print(f"{len(models) - len(failures)} of {len(models)} signatures are in {options.out}.")

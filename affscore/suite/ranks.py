@@ -32,11 +32,6 @@ class Ranks:
     world: int = 1
     local: int = 0
 
-    @property
-    def own_device(self) -> int | None:
-        """The number of the GPU that is this process's own; None where it is alone and may take the default."""
-        return self.local if self.world > 1 else None
-
     def gather(self, value: T) -> list[T]:
         """The values of all ranks, in the order of the ranks; every rank gets them and waits for them."""
         if self.world == 1:

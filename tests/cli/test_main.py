@@ -16,7 +16,6 @@ from small_hub import SENTENCES, text_folder
 
 import affscore
 from affscore.cli import main as cli
-from affscore.suite import runs
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 
@@ -112,10 +111,9 @@ def test_module_and_installed_command_start():
     ([*NOISE, "--output", "no/such/folder/a.json"], ["output", "no/such/folder"]),
     ([*NOISE, "--output", "."], ["output", "is a folder"]),
     ([*NOISE, "--output", ""], ["output", "''"]),
-    ([*NOISE, "--record", ""], ["record", "''"]),
     ([*NET, "--dataset", ""], ["dataset", "''"]),
     ([*NET, "--dataset", "imagenet", "--root", ""], ["root", "''"]),
-    *(([*NET, f"--{name}", "~nouser/x"], [name, "~nouser/x"]) for name in ("dataset", "weights", "output", "record")),
+    *(([*NET, f"--{name}", "~nouser/x"], [name, "~nouser/x"]) for name in ("dataset", "weights", "output")),
     ([*NET, "--dataset", "imagenet", "--root", "~nouser/x"], ["root", "~nouser/x"]),
     ([*NET, "--dataset", "imagenet", "--root", __file__], ["root", "is a file"]),
     ([*NOISE, "--seed", str(2**64)], ["seed", str(2**64)]),
@@ -140,7 +138,7 @@ def test_bad_output_is_refused_before_any_work(monkeypatch, tmp_path, output):
         (tmp_path / f"to {name}").symlink_to(target)
     (tmp_path / "circle").symlink_to("circle")
     before = set(tmp_path.iterdir())
-    monkeypatch.setattr("affscore.zoo.models.load_model", work)
+    monkeypatch.setattr(cli, "load_model", work)
     assert cli.main([*NOISE, "--output", str(tmp_path / output)]) == 2
     with pytest.raises(AssertionError, match="the work began"):  # with a good one it does begin
         cli.main([*NOISE, "--output", str(tmp_path / "a.json")])
@@ -211,7 +209,7 @@ def test_finished_batches_are_kept_when_a_later_one_fails(monkeypatch, tmp_path,
 
         return Spoiled(batches)
 
-    monkeypatch.setattr("affscore.zoo.datasets.load_dataset", spoiled)
+    monkeypatch.setattr(cli, "load_dataset", spoiled)
     assert cli.main([*NOISE, "--batches", "2", "--quiet", "--output", str(tmp_path / "a.json")]) == 2
     text = one_sentence(capsys.readouterr().err)
     assert "NaN" in text and "a.partial.json" in text
@@ -240,38 +238,6 @@ def test_a_bug_is_not_dressed_up_as_an_expected_error(monkeypatch):
     monkeypatch.setattr(cli, "signature", bug)
     with pytest.raises(ZeroDivisionError):
         cli.main(NOISE)
-
-
-def test_recorded_signature_goes_on_and_is_the_unrecorded_one(monkeypatch, tmp_path, capsys):
-    arguments = [*NOISE, "--batches", "3", "--companions", "norm,cka", "--micro-batch", "4", "--device", "cpu"]
-    arguments += ["--quiet"]
-    assert cli.main([*arguments, "--output", str(tmp_path / "plain.json")]) == 0
-    real = runs.batch_results
-
-    def two(model, batches, *more, **options):
-        for result, _ in zip(real(model, batches, *more, **options), range(2), strict=False):
-            yield result
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(runs, "batch_results", two)
-        capsys.readouterr()
-        assert cli.main([*arguments, "--record", str(tmp_path / "kept")]) == 130
-    err = capsys.readouterr().err
-    assert err.startswith("affscore: interrupted. 2 of 3 batches are kept in ") and len(err.splitlines()) == 1
-    assert cli.main(["status", str(tmp_path / "kept")]) == 0
-    assert capsys.readouterr().out == "squeezenet1_1  2 of 3 batches, signature not written\n"
-    assert cli.main([*arguments, "--record", str(tmp_path / "kept"), "--output", str(tmp_path / "copy.json")]) == 0
-    assert "26 activation calls, 3 batches" in capsys.readouterr().out
-    plain, kept = (affscore.Signature.load(tmp_path / name) for name in ("plain.json", "kept/squeezenet1_1.json"))
-    assert np.array_equal(plain.scores, kept.scores) and list(kept.companions) == ["cka", "norm"]
-    assert all(np.array_equal(plain.companions[name], kept.companions[name]) for name in ("cka", "norm"))
-    assert (tmp_path / "copy.json").read_bytes() == (tmp_path / "kept" / "squeezenet1_1.json").read_bytes()
-    # Other settings are refused, and begun anew on request.
-    text = refused([*arguments, "--record", str(tmp_path / "kept"), "--pool", "trailing"], capsys)
-    assert "pool is 'spatial' there and 'trailing' here" in text
-    assert cli.main([*arguments, "--record", str(tmp_path / "kept"), "--pool", "trailing", "--restart"]) == 0
-    assert (tmp_path / "kept" / "squeezenet1_1.json.old1").exists()
 
 
 def test_finished_batches_are_kept_when_the_keyboard_interrupts(monkeypatch, tmp_path, capsys):
@@ -317,14 +283,3 @@ def test_text_is_measured_by_its_tokens(text, pool, capsys):
     assert stored["pool"] == pool and [call["masked"] for call in stored["calls"]] == [True, True, False]
     assert stored["provenance"]["data"]["texts"] == 6 and stored["batch_sizes"] == [3, 3]
     assert np.array_equal(affscore.Signature.load("a.json").scores, expected.scores)
-
-
-def test_a_recorded_run_on_text_goes_on(text, capsys):
-    assert cli.main([*text, "--record", "run", "--output", "a.json"]) == 0
-    Path("run/records/hf-tiny/batch-00001.json").unlink()
-    Path("run/hf-tiny.json").unlink()
-    assert cli.main([*text, "--record", "run", "--output", "b.json"]) == 0
-    assert Path("a.json").read_bytes() == Path("b.json").read_bytes()
-    Path("lines.txt").write_text(SENTENCES.replace("cat", "dog"))
-    capsys.readouterr()
-    assert "provenance.data.sha256" in refused([*text, "--record", "run"], capsys)

@@ -15,7 +15,7 @@ import affscore
 from affscore.cli import main as cli
 from affscore.cli.suite import add_commands
 from affscore.settings import Settings
-from affscore.suite import suites
+from affscore.suite import runs, suites
 
 NOBODY = "~nobody_of_this_name/runs"
 SMALL = ["--weights", "random", "--dataset", "random", "--batch-size", "4", "--batches", "2", "--device", "cpu"]
@@ -66,24 +66,48 @@ def test_merging_does_not_replace_the_signature_of_another_run(tmp_path, capsys)
     assert (tmp_path / "small.json").read_bytes() == before
 
 
-@pytest.mark.parametrize(("command", "option", "said"), [
-    (["signature", "squeezenet1_1"], "--record", "same weights (sha256 "),
-    (["suite", "--models", "squeezenet1_1"], "--out", "same weights (seeded initialisation, seed 0), data (random)"),
-])  # fmt: skip
-def test_going_on_is_said_on_standard_error_unless_quiet(tmp_path, capsys, command, option, said):
-    arguments = [*command, *SMALL, option, str(tmp_path / "runs")]
+def test_going_on_is_said_on_standard_error_unless_quiet(tmp_path, capsys):
+    arguments = ["suite", "--models", "squeezenet1_1", *SMALL, "--out", str(tmp_path / "runs")]
+    said = "Finished before: same weights (seeded initialisation, seed 0), data (random)"
     for options, there in (([], False), ([], True), (["--quiet"], False)):
         assert cli.main([*arguments, *options]) == 0
         out, err = capsys.readouterr()
-        assert (f"Finished before: {said}" in err) == there and "Finished" not in out
+        assert (said in err) == there and "Finished" not in out
     assert err == ""
+
+
+def test_an_interrupted_suite_says_what_is_kept_and_goes_on(monkeypatch, tmp_path, capsys):
+    arguments = ["suite", "--models", "squeezenet1_1", *SMALL, "--quiet", "--out", str(tmp_path)]
+    real = runs.batch_results
+
+    def one(*given, **options):
+        yield next(real(*given, **options))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "batch_results", one)
+        assert cli.main(arguments) == 130
+    err = capsys.readouterr().err
+    assert err.startswith("affscore: interrupted. 1 of 2 batches are kept in ") and len(err.splitlines()) == 1
+    assert cli.main(["status", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "squeezenet1_1  1 of 2 batches, signature not written\n"
+    assert cli.main(arguments) == 0
+    # Other settings are refused, and begun anew on request.
+    assert cli.main([*arguments, "--pool", "trailing"]) == 1
+    assert "pool is 'spatial' there and 'trailing' here" in capsys.readouterr().out
+    assert cli.main([*arguments, "--pool", "trailing", "--restart"]) == 0
+    assert (tmp_path / "squeezenet1_1.json.old1").exists()
+
+
+def test_one_signature_is_for_one_process(monkeypatch, capsys):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert "torchrun started 2 processes; it should be 1" in refused(NOISE, capsys)
 
 
 def test_a_file_in_place_of_the_folder_is_named_and_kept(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("mine")
-    for arguments in (["suite", "--models", "squeezenet1_1", "--out"], ["signature", "squeezenet1_1", "--record"]):
-        assert "file" in refused([*arguments, "file", *SMALL, "--quiet"], capsys)
+    assert "file" in refused(["suite", "--models", "squeezenet1_1", "--out", "file", *SMALL, "--quiet"], capsys)
     for arguments in (["status", "file"], ["merge", "file"], ["report", "file", "--out", "x"]):
         assert "file" in refused(arguments, capsys)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
@@ -115,12 +139,10 @@ def test_estimate_command(capsys):
     (["suite", "--models", "", "--dataset", "random", "--out", "no"], ["there is no model ''"]),
     (["suite", "lites", "--dataset", "random", "--out", ""], ["out is ''"]),
     (["suite", "lites", "--dataset", "random", "--out", NOBODY], ["out is", NOBODY, "home folder"]),
-    ([*NOISE, "--record", NOBODY], ["record is", NOBODY, "home folder"]),
     (["status", NOBODY], ["folder is", NOBODY, "home folder"]),
     (["merge", ""], ["folder is ''"]),
     (["report", NOBODY, "--out", "x"], ["folder is", NOBODY, "home folder"]),
     (["report", ".", "--out", NOBODY], ["out is", NOBODY, "home folder"]),
-    ([*NOISE, "--restart"], ["--restart", "--record"]),
     ([*NOISE, "--precision", "half"], ["half", "bf16"]),
     (["status", "no/such/folder"], ["no/such/folder"]),
     (["merge", "no/such/folder"], ["no/such/folder"]),
