@@ -74,7 +74,7 @@ def run_suite(options: argparse.Namespace) -> int:
         failures = suites.run_suite(
             models, options.out, dataset=options.dataset, root=options.root, weights=options.weights,
             batch_size=options.batch_size, batches=options.batches, seed=options.seed,
-            loading={"workers": options.workers}, device=device, restart=options.restart, ranks=ranks,
+            workers=options.workers, device=device, restart=options.restart, ranks=ranks,
             progress=not options.quiet, settings=settings_of(options),
         )  # fmt: skip
         if ranks.rank == 0:

@@ -95,7 +95,7 @@ def run_suite(
     batch_size: int = 512,
     batches: int | None = None,
     seed: int = 0,
-    loading: Mapping[str, Any] | None = None,
+    workers: int = 0,
     settings: Settings | None = None,
     device: str | torch.device | None = None,
     restart: bool = False,
@@ -110,8 +110,8 @@ def run_suite(
     models, weights
         As for :func:`affscore.zoo.models.load_model`, the same weights for all; None for ``IMAGENET1K_V1``, or
         :data:`WEIGHTS`.
-    dataset, root, batch_size, batches, seed
-        As for :func:`affscore.zoo.datasets.load_dataset`; ``loading`` holds further options of it.
+    dataset, root, batch_size, batches, seed, workers
+        As for :func:`affscore.zoo.datasets.load_dataset`.
     settings, device, restart, ranks
         As for :func:`affscore.suite.runs.run`.
     progress
@@ -146,7 +146,7 @@ def run_suite(
         net = ranks.one_first(lambda: load_model(model, weights=chosen, seed=seed))
         try:
             data = ranks.one_first(
-                lambda: load_dataset(dataset, preprocess=net.preprocess, root=root, **options, **(loading or {}))
+                lambda: load_dataset(dataset, preprocess=net.preprocess, root=root, workers=workers, **options)
             )
         except (ValueError, OSError) as error:
             raise SuiteError(str(error)) from error

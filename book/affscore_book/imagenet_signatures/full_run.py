@@ -97,7 +97,7 @@ def measure_all(
                     with _timed(out, file):
                         failures += run_suite(
                             [name], file.parent, dataset=data, root=root, batch_size=BATCH_SIZE, device=best_device(),
-                            settings=settings, loading={"workers": workers}, restart=restart and not file.exists(),
+                            settings=settings, workers=workers, restart=restart and not file.exists(),
                         )  # fmt: skip
     except KeyboardInterrupt as end:
         print(f"The time of this piece is over: {end}", file=sys.stderr)
