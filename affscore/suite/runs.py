@@ -14,16 +14,15 @@ have another number. A folder of a run holds::
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import scipy
 import torch
@@ -35,16 +34,13 @@ from affscore.signature import Signature
 from affscore.suite import records
 from affscore.suite.ranks import Ranks, RunError
 from affscore.suite.records import RecordError
+from affscore.zoo.batches import Batches
 
 __all__ = ["file_name", "in_words", "run", "weights_checksum"]
 
 
-class Batches(Protocol):
-    """What a run needs of its data: any batch by its number. A list will do, and so will zoo.datasets.Batches."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, k: int, /) -> Any: ...
+#: What a run measures: any batch by its number.
+Data = Batches | Sequence[Any]
 
 
 def file_name(model: str) -> str:
@@ -82,11 +78,12 @@ def in_words(facts: Mapping[str, Any]) -> str:
 
 
 def _described(
-    model: nn.Module, batches: Batches, device: torch.device, settings: Settings, provenance: Mapping[str, Any]
+    model: nn.Module, batches: Data, device: torch.device, settings: Settings, provenance: Mapping[str, Any]
 ) -> dict[str, Any]:
     """All that the bits of a result may depend on. A run goes on only where all of it is the same."""
-    data = getattr(batches, "provenance", None)
-    if data is None:
+    if isinstance(batches, Batches):
+        data = batches.provenance
+    else:
         digest = hashlib.sha256()
         _feed(digest, "", next(_loaded(batches, [0], {})))
         data = {"first_batch_sha256": digest.hexdigest()}
@@ -110,7 +107,7 @@ def _described(
 
 def run(
     model: nn.Module,
-    batches: Batches,
+    batches: Data,
     folder: str | os.PathLike[str],
     name: str,
     *,
@@ -243,18 +240,21 @@ def _found(path: Path, here: records.Run, ranks: Ranks) -> dict[int, records.Bat
     return records.read_batches(path.parent, path.stem, here)[1]
 
 
-def _loaded(batches: Batches, numbers: list[int], skipped: dict[int, list[dict[str, str]]]) -> Iterator[Any]:
+def _loaded(batches: Data, numbers: list[int], skipped: dict[int, list[dict[str, str]]]) -> Iterator[Any]:
     """The batches with these numbers; notes the images that each had to do without."""
-    batches = copy.copy(batches)
-    if hasattr(batches, "skipped"):
-        batches.skipped = []  # of this run alone: an earlier one may have met the same images
-    source = iter(batches.select(numbers) if hasattr(batches, "select") else (batches[k] for k in numbers))
+    met: list[dict[str, str]] = []  # in this run alone: an earlier one may have met the same images
+    if isinstance(batches, Batches):
+        batches = batches.select(numbers)
+        batches.skipped = met
+        source = iter(batches)
+    else:
+        source = (batches[k] for k in numbers)
     for number in numbers:
-        before = len(getattr(batches, "skipped", ()))
+        before = len(met)
         try:
             batch = next(source)
         except (OSError, ValueError) as error:
             named = f"batch {number}" in str(error)
             raise OSError(str(error) if named else f"batch {number} cannot be read ({error}).") from error
-        skipped[number] = list(getattr(batches, "skipped", ())[before:])
+        skipped[number] = met[before:]
         yield batch
