@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ from affscore.signature import Signature
 from affscore.suite import compare, distances, figures
 from affscore.suite.architectures import facts, model_name, printable, short_names, weights_kind
 from affscore.suite.comparable import conditions, load_signatures, sequence
-from affscore.suite.tables import Table, in_markdown
+from affscore.suite.tables import Table
 
 __all__ = ["Report", "report"]
 
@@ -41,10 +40,9 @@ td, th { border-bottom: 1px solid #8884; padding: .2rem .6rem; }
 class Report:
     """What a report consists of.
 
-    In the folder ``out``, ``index.html`` and ``report.md`` hold everything; the ``figures`` and ``tables``, each table
-    as ``.md`` and as ``.csv``, lie beside them. ``signatures`` is how many were read; ``left_out`` has one sentence for
-    each thing that could not be made, ``unreadable`` one ``{"file": ..., "reason": ...}`` for each file that is not a
-    signature.
+    In the folder ``out``, ``index.html`` holds everything; the ``figures``, and the ``tables`` as ``.csv``, lie beside
+    it. ``signatures`` is how many were read; ``left_out`` has one sentence for each thing that could not be made,
+    ``unreadable`` one ``{"file": ..., "reason": ...}`` for each file that is not a signature.
     """
 
     out: Path
@@ -65,7 +63,7 @@ class Report:
 
 
 def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Report:
-    """Make every figure (PNG) and table (Markdown and CSV) that the signatures of a folder allow.
+    """Make every figure (PNG) and table (CSV) that the signatures of a folder allow.
 
     ``folder`` holds signatures as JSON files (:meth:`affscore.Signature.save`). ``out``, where to write, is made if it
     is not there; files of an earlier report are replaced.
@@ -102,20 +100,15 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Repor
             blocks += _part(section, name, result)
     if notes := repr(result).splitlines()[1:]:
         items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-        blocks += [_heading(2, "Notes"), ("\n".join(f"- {in_markdown(note)}" for note in notes), f"<ul>{items}</ul>")]
+        blocks += [_heading(2, "Notes"), f"<ul>{items}</ul>"]
     page = (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_STYLE}</style></head><body>\n" + "\n".join(block for _, block in blocks) + "\n</body></html>\n"
+        f"<style>{_STYLE}</style></head><body>\n" + "\n".join(blocks) + "\n</body></html>\n"
     )
-    for file, text in (("report.md", "\n".join(block for block, _ in blocks) + "\n"), ("index.html", page)):
-        with replacing(out / file) as beside:
-            beside.write_text(text, encoding="utf-8")
+    with replacing(out / "index.html") as beside:
+        beside.write_text(page, encoding="utf-8")
     return result
-
-
-#: A report is a list of these, each in Markdown and in HTML.
-Block = tuple[str, str]
 
 
 class Section(NamedTuple):
@@ -128,11 +121,11 @@ class Section(NamedTuple):
     parts: Sequence[str]
 
 
-def _heading(level: int, text: str) -> Block:
-    return f"{'#' * level} {in_markdown(text)}\n", f"<h{level}>{html.escape(text)}</h{level}>"
+def _heading(level: int, text: str) -> str:
+    return f"<h{level}>{html.escape(text)}</h{level}>"
 
 
-def _part(section: Section, name: str, result: Report) -> list[Block]:
+def _part(section: Section, name: str, result: Report) -> list[str]:
     """Make a figure or a table or both, and write their files; what cannot be made is noted."""
     (title, make, draw), base = _PARTS[name], f"{section.prefix}{name}"
     blocks = [_heading(3, title)]
@@ -143,8 +136,7 @@ def _part(section: Section, name: str, result: Report) -> list[Block]:
             draw(section.content, table)
             plt.gcf().savefig(result.out / f"{base}.png", dpi=150)
             result.figures.append(f"{base}.png")
-            image = f'<p><img src="{base}.png" alt="{html.escape(title)}"></p>'
-            blocks.append((f"![{in_markdown(title)}]({base}.png)\n", image))
+            blocks.append(f'<p><img src="{base}.png" alt="{html.escape(title)}"></p>')
     except (ValueError, ImportError) as error:
         where = f"{section.title}: " if section.prefix else ""
         result.left_out.append(f"{where}{title}, because {error}")
@@ -153,10 +145,9 @@ def _part(section: Section, name: str, result: Report) -> list[Block]:
         for number in set(plt.get_fignums()) - before:
             plt.close(number)
     if table is not None:
-        (result.out / f"{base}.md").write_text(table.markdown(), encoding="utf-8")
         (result.out / f"{base}.csv").write_text(table.csv(), encoding="utf-8")
         result.tables.append(base)
-        blocks.append((table.markdown(), table._repr_html_()))
+        blocks.append(table._repr_html_())
     return blocks
 
 
@@ -179,7 +170,7 @@ def _sections(found: Mapping[str, Signature]) -> list[Section]:
     sections, taken = [], Counter[str]()
     for title, members in settings.items():
         prefix = _prefix(title, taken) if len(settings) > 1 else ""
-        sections.append(Section(title, prefix, len(members), _Compared(short_names(members)), list(_PARTS)[:-2]))
+        sections.append(Section(title, prefix, len(members), short_names(members), list(_PARTS)[:-2]))
     for title, runs in by_data.items():
         reference = "imagenet" if "imagenet" in runs else next(iter(runs))
         several = [label for label in runs[reference] if sum(label in run for run in runs.values()) > 1]
@@ -213,18 +204,10 @@ def _prefix(text: str, taken: Counter[str]) -> str:
     return f"{words}-" if taken[words] == 1 else f"{words}-{taken[words]}-"
 
 
-class _Compared(dict[str, Signature]):
-    """The signatures of a section, whose distances several parts need."""
-
-    @cached_property
-    def distances(self) -> Table:
-        return distances.distances(self)
-
-
-def _map(signatures: _Compared) -> Table:
+def _map(signatures: Mapping[str, Signature]) -> Table:
     if len(signatures) < 3:
         raise ValueError(f"signatures holds {len(signatures)}; a map needs at least 3.")
-    return distances.mds_map(signatures.distances)
+    return distances.mds_map(distances.distances(signatures))
 
 
 def _accuracy(signatures: Mapping[str, Signature]) -> Table:
@@ -245,12 +228,10 @@ _PARTS: dict[str, tuple[str, Callable[[Any], Table] | None, Callable[[Any, Any],
     "statistics": ("Statistics of the scores", compare.statistics, None),
     "history": ("Smallest, median and largest score by year", compare.history, lambda _, t: figures.plot_history(t)),
     "densities": ("Densities of the scores", compare.densities, lambda found, _: figures.plot_densities(found)),
-    "distances": (
-        "DTW distances", lambda found: found.distances, lambda _, table: figures.plot_distances(table),
-    ),
+    "distances": ("DTW distances", distances.distances, lambda _, table: figures.plot_distances(table)),
     "clusters": (
-        "Clusters", lambda found: distances.clusters(found.distances),
-        lambda found, _: figures.plot_dendrogram(found.distances),
+        "Clusters", lambda found: distances.clusters(distances.distances(found)),
+        lambda found, _: figures.plot_dendrogram(distances.distances(found)),
     ),
     "map": ("Map of the networks", _map, lambda found, table: figures.plot_map(table, found)),
     "companions": (

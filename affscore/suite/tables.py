@@ -1,4 +1,4 @@
-"""A small table that prints as text and as HTML, and is written as Markdown and CSV."""
+"""A small table that prints as text and as HTML, and is written as CSV."""
 
 from __future__ import annotations
 
@@ -12,16 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Table", "in_markdown"]
-
-
-def in_markdown(text: str) -> str:
-    """``text`` on one line of a Markdown page: no HTML, and no code, link, formula or column begins or ends in it.
-
-    >>> print(in_markdown("a|b `c` <d>"))
-    a\\|b \\`c\\` &lt;d&gt;
-    """
-    return re.sub(r"([\\`*\[\]|$])", r"\\\1", html.escape(" ".join(text.split()), quote=False))
+__all__ = ["Table"]
 
 
 class Table:
@@ -117,14 +108,6 @@ class Table:
         rows = "".join(f"<tr>{line}</tr>\n" for line in lines)
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
         return f'<table class="table">\n{rows}</table>{notes}'
-
-    def markdown(self, *, plain: bool = True) -> str:
-        """The table in Markdown, numbers rounded. ``plain=False`` leaves formulas and other markup in texts."""
-        (head, *body), numeric = self._cells()
-        written = in_markdown if plain else lambda cell: cell.replace("|", "\\|")
-        rows = [map(written, head), ["---:" if right else "---" for right in numeric], *(map(written, r) for r in body)]
-        lines = [f"| {' | '.join(row)} |" for row in rows]
-        return "\n".join([*lines, *(f"\n{in_markdown(note)}" for note in self.notes)]) + "\n"
 
     def csv(self) -> str:
         """As comma-separated values: all digits of numbers, "" for undefined ones; a text that a spreadsheet would take

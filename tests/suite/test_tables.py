@@ -1,16 +1,14 @@
-"""Tables give the same numbers as text, HTML, Markdown and CSV."""
+"""Tables give the same numbers as text, HTML and CSV."""
 
 import csv
 import io
 import math
-import re
-from html import unescape
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from affscore.suite.tables import Table, in_markdown
+from affscore.suite.tables import Table
 
 
 def test_tables_give_the_same_numbers_in_every_form():
@@ -24,8 +22,6 @@ def test_tables_give_the_same_numbers_in_every_form():
     tree = ElementTree.fromstring(f"<div>{html}</div>")
     assert [cell.text for cell in tree.iter("td")] == ["a|b", "3", "0.123", "<c>", "-", "-"]
     assert [cell.text for cell in tree.iter("th")] == ["model", "n", "score"]
-    lines = table.markdown().splitlines()
-    assert lines[:3] == ["| model | n | score |", "| --- | ---: | ---: |", "| a\\|b | 3 | 0.123 |"]
     np.testing.assert_array_equal(table["n"], [3, math.nan])
 
 
@@ -47,29 +43,6 @@ def test_tables_from_rows_and_without_alignment():
         table._repr_html_().replace(' style="text-align: right"', "").replace(' style="text-align: left"', "")
         == plain._repr_html_()
     )
-
-
-def gfm_cells(line):
-    """The cells of a row as GitHub's Markdown splits it: at bars that no backslash stands before."""
-    return [cell.strip() for cell in re.split(r"(?<!\\)(?:\\\\)*\|", line)][1:-1]
-
-
-@pytest.mark.parametrize("text", ["a|b", "a\\|b", "||", "`code", "<script>alert(1)</script>", "&lt;", "![x](http://y)",
-                                  "a\nb", "| --- |", "$\\frac{$", "<!--", "*x*", "\u2028"])  # fmt: skip
-def test_texts_stay_one_cell_without_markup(text):
-    """Oracle for Markdown: taken back, the text is what it was."""
-    table = Table({text: [text, "b"], "n": [1.0, 2.0]}, notes=[text])
-    head, _, *rows, _, note = table.markdown().splitlines()
-    assert [len(gfm_cells(row)) for row in [head, *rows]] == [2, 2, 2]
-    for cell in (gfm_cells(head)[0], gfm_cells(rows[0])[0], note):
-        assert not re.search(r"(?<!\\)(?:\\\\)*[`*$|\[\]]|<", cell)
-        assert unescape(re.sub(r"\\(.)", r"\1", cell)) == " ".join(text.split())
-
-
-def test_formulas_of_tables_that_are_meant_as_markdown_stay():
-    table = Table({"formula": ["$|x|$", "`x`"]})
-    assert table.markdown(plain=False).splitlines()[2:] == ["| $\\|x\\|$ |", "| `x` |"]
-    assert table.markdown().splitlines()[3] == f"| {in_markdown('`x`')} |" == "| \\`x\\` |"
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n@x", "=cmd|' /C calc'!A0"])

@@ -36,7 +36,9 @@ class ActivationTable(Table):
     _repr_html_ = None  # type: ignore[assignment]
 
     def _repr_markdown_(self) -> str:
-        return self.markdown(plain=False).rstrip()
+        cells = [[cell.replace("|", r"\|") for cell in row] for row in zip(*self.columns.values(), strict=True)]
+        rows = [list(self.columns), ["---"] * len(self.columns), *cells]
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 class SummaryTable(Table):
