@@ -90,8 +90,7 @@ class Facts(NamedTuple):
 
     Family and group are ``"other"`` where the model is not in :data:`FAMILIES`; year and depth are as in
     :class:`Family`. ``parameters`` is their number, ``gflops`` 10^9 multiply-adds for one image, which torchvision
-    calls GFLOPS, ``accuracy`` ImageNet-1k's top-1 in percent. ``weights`` are the published ones that accuracy and
-    gflops belong to.
+    calls GFLOPS, ``accuracy`` ImageNet-1k's top-1 in percent.
     """
 
     model: str
@@ -102,7 +101,6 @@ class Facts(NamedTuple):
     parameters: int | None = None
     gflops: float | None = None
     accuracy: float | None = None
-    weights: str | None = None
 
 
 def facts(model: str | Signature, weights: str | None = None) -> Facts:
@@ -134,16 +132,14 @@ def facts(model: str | Signature, weights: str | None = None) -> Facts:
         return Facts(model)
     if model in _LITE:
         parameters, gflops, accuracy = _LITE[model]
-        weights = "ImageNet-1k (TensorFlow)"
     else:
         enum = require("torchvision.models").get_model_weights(model)
-        entry = enum[weights] if weights in enum.__members__ else usual_weights(enum)
-        weights, meta = entry.name, entry.meta
+        meta = (enum[weights] if weights in enum.__members__ else usual_weights(enum)).meta
         parameters, gflops, accuracy = meta["num_params"], meta["_ops"], meta["_metrics"]["ImageNet-1K"]["acc@1"]
         if math.isnan(accuracy):  # vgg16 has weights without a classifier
             accuracy = None
     family = FAMILIES[name]
-    return Facts(model, name, family.group, family.year, family.depths[model], parameters, gflops, accuracy, weights)
+    return Facts(model, name, family.group, family.year, family.depths[model], parameters, gflops, accuracy)
 
 
 def printable(text: str, most: int | None = None) -> str:
