@@ -1,8 +1,9 @@
 """Which signatures may be compared, and what of them is: the sequence of their scores.
 
 The functions of :mod:`affscore.suite.compare`, :mod:`affscore.suite.distances` and :mod:`affscore.suite.figures` take
-signatures as a mapping from a name to a :class:`affscore.Signature` or as a folder of their JSON files. Scores are
-comparable where pool, covariance, data and batch size agree; signatures that differ in one of them are refused.
+signatures as a mapping from a name to a :class:`affscore.Signature`, such as :func:`load_signatures` gives of a folder.
+Scores are comparable where pool, covariance, data and batch size agree; signatures that differ in one of them are
+refused.
 
 Scores are averaged over batches first. A call whose output never varied (a dead call) has no score and is left out.
 Sigmoid gates count, as in the paper.
@@ -23,7 +24,7 @@ from affscore.suite.architectures import model_name, printable, short_names
 
 __all__ = ["Floats", "Signatures", "collect", "conditions", "load_signatures", "sequence"]
 
-Signatures = Mapping[str, Signature] | str | os.PathLike[str]
+Signatures = Mapping[str, Signature]
 Floats = NDArray[np.float64]
 
 
@@ -40,22 +41,19 @@ def conditions(signature: Signature) -> dict[str, Any]:
     }
 
 
-def load_signatures(
-    folder: str | os.PathLike[str], unreadable: list[dict[str, str]] | None = None
-) -> dict[str, Signature]:
-    """The signatures in a folder, one JSON file each, in the order of their files' names.
+def load_signatures(folder: str | os.PathLike[str]) -> tuple[dict[str, Signature], list[dict[str, str]]]:
+    """The signatures in a folder, one JSON file each, in the order of their files' names; and the files that are none.
 
     The files are as :meth:`affscore.Signature.save` writes them. Signatures are named after their model where it is the
-    only one, otherwise by :func:`short_names`. The list ``unreadable`` receives one ``{"file": ..., "reason": ...}``
-    for each file that is not a signature; by default such a file is an error.
+    only one, otherwise by :func:`short_names`. Each file that is not a signature is a ``{"file": ..., "reason": ...}``.
 
-    Raises ValueError if there is no signature in the folder, or a file is not one; FileNotFoundError if there is no
-    such folder.
+    Raises ValueError if there is no signature in the folder; FileNotFoundError if there is no such folder.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"folder: there is no folder {folder}.")
     found: dict[str, Signature] = {}
+    unreadable = []
     paths = sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
     for path in paths:
         try:
@@ -63,12 +61,10 @@ def load_signatures(
                 raise ValueError(f"{path} is not a regular file.")
             found[printable(path.stem, 48)] = Signature.load(path)
         except (ValueError, OSError, OverflowError, MemoryError) as error:
-            if unreadable is None:
-                raise
             unreadable.append({"file": printable(path.name), "reason": printable(str(error))})
     if not found:
         raise ValueError(f"folder: {folder} holds no signature ({len(paths)} JSON files, none of which is one).")
-    return short_names(found)
+    return short_names(found), unreadable
 
 
 def collect(signatures: Signatures, *, least: int = 1, without: str = "") -> dict[str, Signature]:
@@ -77,12 +73,8 @@ def collect(signatures: Signatures, *, least: int = 1, without: str = "") -> dic
     ``without`` names the one of the :func:`conditions` that may differ. Raises TypeError or ValueError if it is
     something else; if there are too few, or they are not comparable.
     """
-    if isinstance(signatures, str | os.PathLike):
-        signatures = load_signatures(signatures)
     if not isinstance(signatures, Mapping):
-        raise TypeError(
-            f"signatures is a {type(signatures).__name__}; it should be a mapping from names to signatures or a folder."
-        )
+        raise TypeError(f"signatures is a {type(signatures).__name__}; it should be a mapping from names to them.")
     for name, signature in signatures.items():
         if not isinstance(signature, Signature):
             raise TypeError(f"signatures[{name!r}] is a {type(signature).__name__}; it should be a Signature.")

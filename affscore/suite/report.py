@@ -46,11 +46,11 @@ class Report:
     """
 
     out: Path
-    signatures: int = 0
+    signatures: int
+    unreadable: list[dict[str, str]]
     figures: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    unreadable: list[dict[str, str]] = field(default_factory=list)
 
     def __repr__(self) -> str:
         lines = [
@@ -76,9 +76,8 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Repor
         If there is no such folder, or ``out`` cannot be written.
     """
     out = Path(out)
-    result = Report(out)
-    found = load_signatures(folder, result.unreadable)
-    result.signatures = len(found)
+    found, unreadable = load_signatures(folder)
+    result = Report(out, len(found), unreadable)
     for name in list(found):
         try:
             sequence(found[name])
