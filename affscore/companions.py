@@ -87,7 +87,7 @@ def check_names(names: bool | Sequence[str]) -> tuple[str, ...]:
 @on_one_thread
 @torch.no_grad()
 def measure(
-    before: Any, after: Any, names: Sequence[str] | None = None, *, covariance: str = "ledoit_wolf"
+    before: Any, after: Any, names: bool | Sequence[str] = True, *, covariance: str = "ledoit_wolf"
 ) -> dict[str, float]:
     """The companion measures of one activation, from its pooled input and output.
 
@@ -96,7 +96,7 @@ def measure(
     before, after
         Arrays or tensors of the same shape (n, d) or (n,), n >= 2, of any real dtype. The work is done in float64.
     names
-        Some of :data:`MEASURES`, without the sparsities, which pooled values do not show. None means all those.
+        Some of :data:`MEASURES`, True for all. The sparsities are left out: pooled values do not show them.
     covariance
         Of ``twin``, as in :func:`affscore.affinity_score`.
 
@@ -108,7 +108,7 @@ def measure(
     Raises
     ------
     ValueError, TypeError
-        As :func:`affscore.affinity_score` for the samples, and for an unknown name or a sparsity.
+        As :func:`affscore.affinity_score` for the samples, and for an unknown name.
 
     Examples
     --------
@@ -119,13 +119,7 @@ def measure(
     >>> round(measure(x, 3 * x + 1)["r2_held_out"], 6)
     1.0
     """
-    chosen = check_names([name for name in MEASURES if name not in UNPOOLED] if names is None else names)
-    for name in chosen:
-        if name in UNPOOLED:
-            raise ValueError(
-                f"{name} is counted before pooling, so measure() cannot know it; "
-                "affscore.signature(..., companions=True) counts it while the network runs."
-            )
+    chosen = [name for name in check_names(names) if name not in UNPOOLED]
     x, y = check_pair(before, after)
     found: dict[str, float] = {}
     centred = [centre(value)[0] for value in (x, y)]

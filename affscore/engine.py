@@ -28,7 +28,7 @@ from affscore.settings import Settings
 from affscore.signature import BatchResult, Interrupted, Signature, SignatureError
 from affscore.tracing import check_traceable
 
-__all__ = ["Settings", "batch_results", "resolve_device", "signature", "versions"]
+__all__ = ["batch_results", "resolve_device", "signature", "versions"]
 
 #: How many batches may wait for their scores while the next one runs, by type of device. On a CPU the network needs
 #: the cores itself, and only loading overlaps with scoring.

@@ -44,16 +44,9 @@ def token_axis(shape: Sequence[int], axis: int, tokens: int | None = None) -> tu
 def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along: int | None = None) -> Tensor:
     """The samples in activations of shape (n, ...) whose channels lie along ``axis``.
 
-    =============  ===================================================================================
-    ``spatial``    (n, channels): the average over all axes but the batch and the channel axis
-    ``first``      (n, channels): the same at the first token, where some networks keep their class
-    ``last``       (n, channels): the same at the last token
-    ``tokens``     (positions of all samples, channels): each position of each sample is a sample of
-                   its own
-    ``trailing``   as the public reference code does: the average over the last axis of 3-dimensional
-                   and the last two of 4-dimensional tensors, wherever the channels are; the rest is
-                   flattened
-    =============  ===================================================================================
+    ``kind`` is a pool of :class:`affscore.settings.Settings`. The samples have shape (n, channels); of ``"tokens"``
+    (positions of all samples, channels). ``"trailing"`` averages over the last axis of 3-dimensional and the last two
+    of 4-dimensional tensors, wherever the channels are, and flattens the rest.
 
     ``mask``, bool (n, tokens), is False where the token is padding, which is in none of these; all but ``trailing``
     take it. ``along`` is the axis of the tokens (:func:`token_axis`); a vector has none. The result has the dtype

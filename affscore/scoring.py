@@ -149,8 +149,7 @@ def _measured(
     if settings.scoring == "host":
         _check_finite(observation)
         score = affinity_score(before, after, covariance=settings.covariance).item()
-    pooled = [name for name in settings.measures if name not in UNPOOLED]
-    found = measure(before, after, pooled, covariance=settings.covariance) if pooled else {}
+    found = measure(before, after, settings.measures, covariance=settings.covariance) if settings.measures else {}
     if observation.sparsity is not None:
         found |= dict(zip(UNPOOLED, (zeros.item() for zeros in observation.sparsity), strict=True))
     return score, found

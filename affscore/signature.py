@@ -262,7 +262,6 @@ class Signature:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the signature as JSON. The file is complete or not there."""
-        path = Path(path)
         content = {
             "schema": SCHEMA,
             "pool": self.pool,

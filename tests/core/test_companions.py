@@ -280,7 +280,7 @@ def test_names_come_in_the_order_of_the_table_and_each_alone_gives_the_same():
     assert list(everything) == POOLED == list(measure(x, y, POOLED[::-1]))
     for name in POOLED:
         assert measure(x, y, [name]) == {name: everything[name]}
-    assert measure(x, y, []) == {}
+    assert measure(x, y, []) == measure(x, y, UNPOOLED) == {}
 
 
 @pytest.mark.parametrize(
@@ -294,12 +294,6 @@ def test_names_come_in_the_order_of_the_table_and_each_alone_gives_the_same():
 def test_unknown_names_are_named(names, words):
     with pytest.raises(ValueError, match=words):
         check_names(names)
-
-
-def test_sparsity_needs_the_activations_before_pooling():
-    x, y = samples(20, 6)
-    with pytest.raises(ValueError, match=r"sparsity_after is counted before pooling.*companions=True"):
-        measure(x, y, ["sparsity_after"])
 
 
 @pytest.mark.parametrize(

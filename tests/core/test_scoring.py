@@ -11,8 +11,9 @@ from small_network import Free, images, network
 import affscore
 import affscore.engine
 from affscore import SignatureError, signature
-from affscore.engine import Settings, batch_results
+from affscore.engine import batch_results
 from affscore.scoring import sentence
+from affscore.settings import Settings
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 3])

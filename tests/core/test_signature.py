@@ -12,7 +12,8 @@ from torch import nn
 
 from affscore import Signature, signature
 from affscore.companions import MEASURES
-from affscore.engine import Settings, batch_results
+from affscore.engine import batch_results
+from affscore.settings import Settings
 from affscore.signature import SCHEMA
 
 
