@@ -80,8 +80,8 @@ def load_dataset(
         ``photographs`` (random crops of ten real photographs that install with scikit-image and scikit-learn),
         ``random`` (standard normal noise in the network's input space), the test or validation images of
         ``fashion-mnist``, ``cifar10``, ``cifar100``, ``imagenet`` or ``imagenette``, or a folder of images; for a
-        network of text ``text:FILE`` or ``text:FOLDER``, in which every line is a sample, or ``paragraphs:`` in its
-        place (:func:`affscore.zoo.text.read_texts`).
+        network of text ``text:FILE`` or ``text:FOLDER``, in which every line is a sample
+        (:func:`affscore.zoo.text.read_texts`).
     preprocess
         Maps a PIL image to a float32 tensor (3, H, W), or texts to tokens; the ``preprocess`` of a loaded model.
     batch_size
@@ -118,7 +118,7 @@ def load_dataset(
     """
     texts = bool(text_files(name))
     if isinstance(preprocess, Tokens) != texts:
-        wanted = "images: a name or a folder" if texts else "text: text:FILE or paragraphs:FILE"
+        wanted = "images: a name or a folder" if texts else "text: text:FILE or text:FOLDER"
         raise ValueError(f"dataset: {os.fspath(name)!r} is not what this network takes; it should be {wanted}.")
     if isinstance(preprocess, Tokens):
         lines, facts = read_texts(name)

@@ -1,4 +1,4 @@
-"""Text as data: the lines or the paragraphs of files, in the tokens of a network's own tokenizer."""
+"""Text as data: the lines of files, in the tokens of a network's own tokenizer."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from affscore.arguments import expanded
 
-__all__ = ["UNITS", "Tokens", "read_texts", "text_files"]
-
-#: What is one sample, by the beginning of the data's name: ``text:FILE``, ``paragraphs:FOLDER``.
-UNITS = {"text": "lines", "paragraphs": "paragraphs"}
+__all__ = ["Tokens", "read_texts", "text_files"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +68,7 @@ def text_files(name: str | os.PathLike[str]) -> list[Path]:
     FileNotFoundError: dataset: there is no file and no folder no/such/file.txt.
     """
     kind, _, place = str(name).partition(":")
-    if kind not in UNITS or not place:
+    if kind != "text" or not place:
         return []
     path = expanded("dataset", place)
     files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
@@ -83,7 +80,7 @@ def text_files(name: str | os.PathLike[str]) -> list[Path]:
 
 
 def read_texts(name: str | os.PathLike[str]) -> tuple[list[str], dict[str, Any]]:
-    """The samples in ``text:FILE_OR_FOLDER``, one a line, or ``paragraphs:FILE_OR_FOLDER``; and what identifies them.
+    """The samples in ``text:FILE`` or ``text:FOLDER``, one a line; and what identifies them.
 
     Files are UTF-8; blank lines are between samples and never one, and white space at the ends of a sample is none of
     it. Those of a folder and of the folders below it end with ``.txt`` and come in the order of their names.
@@ -95,7 +92,7 @@ def read_texts(name: str | os.PathLike[str]) -> tuple[list[str], dict[str, Any]]
     OSError
         If there is no such file, or it cannot be read.
     """
-    kind, _, place = str(name).partition(":")
+    place = str(name).partition(":")[2]
     texts: list[str] = []
     digest = hashlib.sha256()
     for path in text_files(name):
@@ -109,14 +106,8 @@ def read_texts(name: str | os.PathLike[str]) -> tuple[list[str], dict[str, Any]]
         if "\0" in text:
             raise ValueError(f"dataset: {path} is no text: it holds bytes that are 0.")
         digest.update(hashlib.sha256(data).digest())
-        pieces = text.split("\n") if kind == "text" else re.split(r"\n\s*\n", text)
-        texts += [piece.strip() for piece in pieces if piece.strip()]
+        texts += [line.strip() for line in text.split("\n") if line.strip()]
     if not texts:
         raise ValueError(f"dataset: {place} holds no text.")
     source = expanded("dataset", place).resolve().name
-    return texts, {
-        "dataset": source,
-        "source": f"{UNITS[kind]} of text",
-        "texts": len(texts),
-        "sha256": digest.hexdigest(),
-    }
+    return texts, {"dataset": source, "source": "lines of text", "texts": len(texts), "sha256": digest.hexdigest()}

@@ -25,11 +25,10 @@ def file(tmp_path):
     return path
 
 
-def test_a_line_or_a_paragraph_is_a_sample(tmp_path):
+def test_a_line_is_a_sample(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes("\ufeffone\r\n  two  \n\n \t\nthree\rfour äß\u2028five".encode())
     assert read_texts(f"text:{path}")[0] == ["one", "two", "three", "four äß\u2028five"]
-    assert read_texts(f"paragraphs:{path}")[0] == ["one\n  two", "three\nfour äß\u2028five"]
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"])).map(str.strip)))
@@ -60,7 +59,7 @@ def test_a_folder_is_read_in_the_order_of_names_and_known_by_its_content(tmp_pat
 ])  # fmt: skip
 def test_damaged_and_empty_files_are_sentences(tmp_path, content, words):
     (tmp_path / "a.txt").write_bytes(content)
-    for name in (f"text:{tmp_path / 'a.txt'}", f"paragraphs:{tmp_path / 'a.txt'}", f"text:{tmp_path}"):
+    for name in (f"text:{tmp_path / 'a.txt'}", f"text:{tmp_path}"):
         with pytest.raises(ValueError, match=words):
             read_texts(name)
 
@@ -71,7 +70,7 @@ def test_what_is_no_file_is_a_sentence(tmp_path):
         with pytest.raises(FileNotFoundError, match=f"there is no file and no folder .*{name}"):
             check_name(f"text:{tmp_path / name}")
     with pytest.raises(FileNotFoundError, match=r"holds no file whose name ends with \.txt"):
-        check_name(f"paragraphs:{tmp_path}")
+        check_name(f"text:{tmp_path}")
     assert text_files("imagenet") == text_files(tmp_path) == []
 
 
@@ -115,7 +114,6 @@ def test_batches_hold_every_text_once_in_an_order_of_the_seed(file, seed):
     ("random", {"preprocess": Tokens(tokenizer())}, "'random' is not what this network takes; it should be text"),
     ("text:FILE", {"preprocess": pixels}, "is not what this network takes; it should be images"),
     ("text:FILE", {"batch_size": 7}, r"lines\.txt has 6 texts, too few for 1 x 7"),
-    ("paragraphs:FILE", {"batch_size": 2}, r"has 1 texts, too few for 1 x 2"),
     ("text:FILE", {"batch_size": 1}, "batch_size is 1; it should be a whole number of at least 2"),
     ("text:FILE", {"workers": 2}, "workers is 2; it should be 0 for texts"),
 ])  # fmt: skip
