@@ -94,7 +94,7 @@ def coordinates(x: Tensor, y: Tensor, basis: bool = False) -> Coordinates:
         q = torch.linalg.qr(joint.detach().T).Q
         inside = joint @ q
     else:
-        q, inside = None, torch.geqrf(joint.T)[0].T[:, : 2 * n].tril()  # R, transposed
+        q, inside = None, torch.linalg.qr(joint.T, mode="r").R.T
     return Coordinates(inside[n:], inside[:n], n, q)
 
 
