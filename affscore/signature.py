@@ -300,7 +300,7 @@ class Signature:
             raise ValueError(f"{path} has schema {schema!r}; it should be {SCHEMA!r}.")
         try:
             return cls(**validated(content))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {error}.") from error
 
 

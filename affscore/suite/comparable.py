@@ -60,7 +60,7 @@ def load_signatures(folder: str | os.PathLike[str]) -> tuple[dict[str, Signature
             if not path.is_file():  # to open a FIFO would wait for its writer
                 raise ValueError(f"{path} is not a regular file.")
             found[printable(path.stem, 48)] = Signature.load(path)
-        except (ValueError, OSError, OverflowError, MemoryError) as error:
+        except (ValueError, OSError, MemoryError) as error:
             unreadable.append({"file": printable(path.name), "reason": printable(str(error))})
     if not found:
         raise ValueError(f"folder: {folder} holds no signature ({len(paths)} JSON files, none of which is one).")

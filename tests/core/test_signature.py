@@ -63,6 +63,7 @@ def test_a_truncated_file_is_a_clear_error(tmp_path, fraction):
         (lambda raw: raw["scores"][0].__setitem__(0, True), "scores holds True"),
         (lambda raw: raw["scores"][0].__setitem__(0, math.nan), "holds NaN, which is not JSON"),
         (lambda raw: raw["scores"][0].__setitem__(0, math.inf), "holds Infinity, which is not JSON"),
+        (lambda raw: raw["scores"][0].__setitem__(0, 10**400), "not a valid signature: OverflowError"),
         (lambda raw: raw["scores"][0].__setitem__(0, 1.01), "a score is above 1"),
         (lambda raw: raw["scores"][0].__setitem__(0, 7.5), "a score is above 1"),
         (lambda raw: raw.update(covariance="empirical", scores=[[-0.1] * 3] * 2), "without shrinkage is below 0"),
