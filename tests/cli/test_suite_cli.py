@@ -66,16 +66,6 @@ def test_merging_does_not_replace_the_signature_of_another_run(tmp_path, capsys)
     assert (tmp_path / "small.json").read_bytes() == before
 
 
-def test_going_on_is_said_on_standard_error_unless_quiet(tmp_path, capsys):
-    arguments = ["suite", "--models", "squeezenet1_1", *SMALL, "--out", str(tmp_path / "runs")]
-    said = "Finished before: same weights (seeded initialisation, seed 0), data (random)"
-    for options, there in (([], False), ([], True), (["--quiet"], False)):
-        assert cli.main([*arguments, *options]) == 0
-        out, err = capsys.readouterr()
-        assert (said in err) == there and "Finished" not in out
-    assert err == ""
-
-
 def test_an_interrupted_suite_says_what_is_kept_and_goes_on(monkeypatch, tmp_path, capsys):
     arguments = ["suite", "--models", "squeezenet1_1", *SMALL, "--quiet", "--out", str(tmp_path)]
     real = runs.batch_results
