@@ -32,23 +32,23 @@ from affscore.zoo.models import load_model
 
 def measure(options: argparse.Namespace) -> None:
     """What each of the processes does; rank 0 prints the seconds."""
-    with joined_ranks() as ranks:
-        name = "cpu" if options.device == "cpu" else f"cuda:{ranks.local}"
-        net = load_model(options.model, weights="random")
-        model = net.model.to(name)
-        shape = (options.batches, options.batch_size, 3, net.image_size, net.image_size)
-        images = torch.randn(shape[1:], generator=torch.Generator().manual_seed(0))
-        batches = [images * (1 + k / shape[0]) for k in range(shape[0])]
-        part = images[: options.micro_batch].to(name)
-        with torch.no_grad():
-            model(part)  # the first pass is slower than the others
-        ranks.gather(None)
-        begin = time.perf_counter()
-        settings = Settings(micro_batch=options.micro_batch)
-        run(model, batches, options.folder, "net", settings=settings, device=name, ranks=ranks)
-        if ranks.rank == 0:
-            where = torch.cuda.get_device_name(name) if options.device == "cuda" else "CPU"
-            print(json.dumps({"seconds": time.perf_counter() - begin, "where": where}))
+    ranks = joined_ranks()
+    name = "cpu" if options.device == "cpu" else f"cuda:{ranks.local}"
+    net = load_model(options.model, weights="random")
+    model = net.model.to(name)
+    shape = (options.batches, options.batch_size, 3, net.image_size, net.image_size)
+    images = torch.randn(shape[1:], generator=torch.Generator().manual_seed(0))
+    batches = [images * (1 + k / shape[0]) for k in range(shape[0])]
+    part = images[: options.micro_batch].to(name)
+    with torch.no_grad():
+        model(part)  # the first pass is slower than the others
+    ranks.gather(None)
+    begin = time.perf_counter()
+    settings = Settings(micro_batch=options.micro_batch)
+    run(model, batches, options.folder, "net", settings=settings, device=name, ranks=ranks)
+    if ranks.rank == 0:
+        where = torch.cuda.get_device_name(name) if options.device == "cuda" else "CPU"
+        print(json.dumps({"seconds": time.perf_counter() - begin, "where": where}))
 
 
 def launched(options: argparse.Namespace, processes: int, device: str, folder: Path) -> dict:

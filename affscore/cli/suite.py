@@ -69,18 +69,18 @@ def run_suite(options: argparse.Namespace) -> int:
     if options.out is None:
         raise ValueError("--out is missing; it should be the folder for the signatures and their records.")
     check_name(options.dataset)
-    with joined_ranks() as ranks:
-        device = device_of(options, ranks.local if ranks.world > 1 else None)
-        failures = suites.run_suite(
-            models, options.out, dataset=options.dataset, root=options.root, weights=options.weights,
-            batch_size=options.batch_size, batches=options.batches, seed=options.seed,
-            workers=options.workers, device=device, restart=options.restart, ranks=ranks,
-            progress=not options.quiet, settings=settings_of(options),
-        )  # fmt: skip
-        if ranks.rank == 0:
-            print(f"{len(models) - len(failures)} of {len(models)} signatures are in {options.out}.")
-            for failure in failures:
-                print(f"Failed: {failure.model}: {failure.reason}")
+    ranks = joined_ranks()
+    device = device_of(options, ranks.local if ranks.world > 1 else None)
+    failures = suites.run_suite(
+        models, options.out, dataset=options.dataset, root=options.root, weights=options.weights,
+        batch_size=options.batch_size, batches=options.batches, seed=options.seed,
+        workers=options.workers, device=device, restart=options.restart, ranks=ranks,
+        progress=not options.quiet, settings=settings_of(options),
+    )  # fmt: skip
+    if ranks.rank == 0:
+        print(f"{len(models) - len(failures)} of {len(models)} signatures are in {options.out}.")
+        for failure in failures:
+            print(f"Failed: {failure.model}: {failure.reason}")
     return 1 if failures else 0
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -66,16 +65,14 @@ class Ranks:
         return turns[ours]
 
 
-@contextmanager
-def joined_ranks() -> Iterator[Ranks]:
+def joined_ranks() -> Ranks:
     """The ranks that torchrun started, connected; a single one without torchrun."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        yield Ranks()
-        return
+        return Ranks()
     distributed = torch.distributed
-    # Joined once for all blocks of a process: a group that is made anew may meet addresses of the one before.
+    # Joined once in a process: a group that is made anew may meet addresses of the one before.
     if not distributed.is_initialized():
         # The ranks meet at the end of each network, and one may be far ahead; torchrun ends them all if one dies.
         distributed.init_process_group("gloo", timeout=timedelta(days=30))
     rank = distributed.get_rank()
-    yield Ranks(rank, distributed.get_world_size(), int(os.environ.get("LOCAL_RANK", rank)))
+    return Ranks(rank, distributed.get_world_size(), int(os.environ.get("LOCAL_RANK", rank)))

@@ -42,18 +42,18 @@ def spoiled(folder: Path, ranks: Ranks) -> str:
 
 def main(folder: Path) -> None:
     log: dict[str, object] = {}
-    with joined_ranks() as ranks:
-        log["ranks"] = [ranks.rank, ranks.world, ranks.local]
-        log["fresh"] = attempt(folder / "fresh", ranks)
-        log["resumed"] = attempt(folder / "resumed", ranks)
-        log["apart"] = attempt(folder / f"machine{ranks.rank}", ranks)
-        log["unlike"] = attempt(folder / "unlike", ranks, settings=Settings(precision=("full", "bf16")[ranks.rank]))
-        log["damaged"] = attempt(folder / f"damaged{ranks.rank}", ranks)
-        log["spoiled"] = spoiled(folder / "spoiled", ranks)
-        log["restarted"] = attempt(folder / "spoiled", ranks, restart=True)
-        turns = folder / "turns"
-        found = ranks.one_first(lambda: turns.exists() or turns.touch() or False)  # one makes it, the other finds it
-        log["first"] = ranks.gather(found)
+    ranks = joined_ranks()
+    log["ranks"] = [ranks.rank, ranks.world, ranks.local]
+    log["fresh"] = attempt(folder / "fresh", ranks)
+    log["resumed"] = attempt(folder / "resumed", ranks)
+    log["apart"] = attempt(folder / f"machine{ranks.rank}", ranks)
+    log["unlike"] = attempt(folder / "unlike", ranks, settings=Settings(precision=("full", "bf16")[ranks.rank]))
+    log["damaged"] = attempt(folder / f"damaged{ranks.rank}", ranks)
+    log["spoiled"] = spoiled(folder / "spoiled", ranks)
+    log["restarted"] = attempt(folder / "spoiled", ranks, restart=True)
+    turns = folder / "turns"
+    found = ranks.one_first(lambda: turns.exists() or turns.touch() or False)  # one makes it, the other finds it
+    log["first"] = ranks.gather(found)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         log["suite"] = cli.main([*SUITE, str(folder / "suite")])
     log["printed"] = printed.getvalue()
