@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from affscore import affinity_score
-from affscore.companions import MEASURES, UNPOOLED, check_names, linear_twin, measure
+from affscore.companions import MEASURES, UNPOOLED, linear_twin, measure
 from affscore.pooling import sparsity
 
 POOLED = [name for name in MEASURES if name not in UNPOOLED]
@@ -232,31 +232,9 @@ def test_names_come_in_the_order_of_the_table_and_each_alone_gives_the_same():
     assert measure(x, y, []) == measure(x, y, UNPOOLED) == {}
 
 
-@pytest.mark.parametrize(
-    ("names", "words"),
-    [
-        (["cka", "hsic"], "companions names 'hsic'; the measures are 'cka', 'entropy_change'"),
-        ("cka", "companions is 'cka'; it should be True, False or a list"),
-        (3, "companions is 3"),
-    ],
-)
-def test_unknown_names_are_named(names, words):
-    with pytest.raises(ValueError, match=words):
-        check_names(names)
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "words"),
-    [
-        (np.zeros((3, 2)), np.zeros((2, 2)), "they should be the same"),
-        (np.zeros((1, 2)), np.zeros((1, 2)), "n = 1 samples"),
-        (np.zeros((3, 2)), np.full((3, 2), np.nan), "y holds 6 values that are NaN"),
-        (np.full((3, 2), np.inf), np.zeros((3, 2)), "x holds 6 values that are NaN"),
-    ],
-)
-def test_bad_samples_are_named(x, y, words):
-    with pytest.raises(ValueError, match=words):
-        measure(x, y)
+def test_bad_samples_are_named():
+    with pytest.raises(ValueError, match=r"x has shape .* they should be the same"):
+        measure(np.zeros((3, 2)), np.zeros((2, 2)))
 
 
 def test_no_bit_depends_on_the_number_of_threads():

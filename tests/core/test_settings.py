@@ -40,6 +40,7 @@ def test_settings_are_frozen():
         ({"micro_batch": 1.5}, "micro_batch is 1.5"),
         ({"micro_batch": True}, "micro_batch is True"),
         ({"companions": "cka"}, "companions is 'cka'; it should be True, False or a list of names"),
+        ({"companions": 3}, "companions is 3; it should be True, False or a list of names"),
         ({"companions": ["hsic"]}, "companions names 'hsic'; the measures are 'cka'"),
         ({"scoring": "device", "covariance": "empirical"}, "covariance is 'empirical' with scoring 'device'"),
     ],

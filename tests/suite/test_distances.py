@@ -14,44 +14,12 @@ from affscore.suite.tables import Table
 SEEDS = range(5)
 
 
-def all_paths(a, b):
-    """The same as ``programme`` by trying every path."""
-
-    def best(i, j):
-        here = (a[i] - b[j]) ** 2
-        before = [best(*p) for p in ((i - 1, j), (i, j - 1), (i - 1, j - 1)) if min(p) >= 0]
-        return here + (min(before) if before else 0.0)
-
-    return math.sqrt(best(len(a) - 1, len(b) - 1))
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_dtw_is_the_least_cost_of_a_warping_path(seed):
     generator = np.random.default_rng(seed)
     n, m = generator.integers(1, 40, size=2)
     a, b = generator.normal(size=n), generator.normal(size=m)
     assert dtw(a, b) == pytest.approx(programme(a, b), rel=1e-12)
-    assert dtw(a[:5], b[:5]) == pytest.approx(all_paths(a[:5], b[:5]), rel=1e-12)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_dtw_is_symmetric_zero_on_itself_and_blind_to_repetition_and_direction(seed):
-    generator = np.random.default_rng(seed)
-    a, b = generator.normal(size=generator.integers(2, 30)), generator.normal(size=generator.integers(2, 30))
-    distance = dtw(a, b)
-    assert distance > 0
-    assert distance == pytest.approx(dtw(b, a), rel=1e-12)
-    assert distance == pytest.approx(dtw(a[::-1], b[::-1]), rel=1e-12)
-    assert distance == pytest.approx(dtw(a + 7, b + 7), rel=1e-9)
-    assert dtw(3 * a, 3 * b) == pytest.approx(3 * distance, rel=1e-12)
-    assert dtw(a, a) == 0.0
-    assert dtw(a, np.repeat(a, generator.integers(1, 4, size=len(a)))) == 0.0
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_dtw_is_never_above_the_distance_call_by_call(seed):
-    a, b = random_scores(seed, 2, 25)
-    assert dtw(a, b) <= np.linalg.norm(a - b) + 1e-12
 
 
 @pytest.mark.parametrize(
