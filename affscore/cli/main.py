@@ -45,7 +45,11 @@ def parser() -> argparse.ArgumentParser:
     """
     top = _Parser(prog="affscore", description="How non-linear is a neural network? Affinity scores and signatures.")
     commands = top.add_subparsers(required=True, metavar="command")
-    one = commands.add_parser("signature", help="the affinity score of every activation call of a network")
+    one = commands.add_parser(
+        "signature",
+        help="the affinity score of every activation call of a network",
+        epilog="To keep each finished batch and go on from it: affscore suite --models MODEL --out FOLDER.",
+    )
     one.set_defaults(run=run_signature)
     one.add_argument(
         "model", help="efficientnet_lite0, a torchvision model such as resnet50, timm:NAME, hf:FOLDER or hf:ID"

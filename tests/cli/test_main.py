@@ -84,7 +84,7 @@ def test_skipped_images_are_reported_and_stored(images, tmp_path, capsys):
 def test_module_and_installed_command_start():
     run = subprocess.run([sys.executable, "-m", "affscore", "signature", "--help"], capture_output=True, text=True)
     assert run.returncode == 0
-    for option in ("--dataset", "--batch-size", "--batches", "--device", "--pool", "--output", "--weights"):
+    for option in ("--dataset", "--batch-size", "--batches", "--device", "--output", "--weights", "suite --models"):
         assert option in run.stdout
     command = os.path.join(os.path.dirname(sys.executable), "affscore")
     run = subprocess.run([command, "signature", "resnet0"], capture_output=True, text=True)
