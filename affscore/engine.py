@@ -28,7 +28,7 @@ from affscore.settings import Settings
 from affscore.signature import BatchResult, Interrupted, Signature, SignatureError
 from affscore.tracing import check_traceable
 
-__all__ = ["batch_results", "resolve_device", "signature", "versions"]
+__all__ = ["batch_results", "circumstances", "resolve_device", "signature", "versions"]
 
 #: How many batches may wait for their scores while the next one runs, by type of device. On a CPU the network needs
 #: the cores itself, and only loading overlaps with scoring.
@@ -104,12 +104,7 @@ def signature(
         facts = {
             "model": type(model).__name__,
             **(provenance or {}),
-            "device": torch.cuda.get_device_name(place) if place.type == "cuda" else place.type,
-            "micro_batch": how.micro_batch,
-            "precision": how.precision,
-            "channels_last": how.channels_last,
-            "scoring": how.scoring,
-            **({"channel_axis": dict(how.channel_axis)} if how.channel_axis else {}),
+            **circumstances(how, place),
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - clock, 3),
             "versions": versions(),
@@ -197,6 +192,13 @@ def resolve_device(model: nn.Module, device: str | torch.device | None) -> torch
         return torch.device(device)
     first = next(model.parameters(), None)
     return torch.device("cpu") if first is None else first.device
+
+
+def circumstances(settings: Settings, device: torch.device) -> dict[str, Any]:
+    """The device and the settings that a signature has no field for: plain values that JSON can hold."""
+    facts = {key: getattr(settings, key) for key in ("micro_batch", "precision", "channels_last", "scoring")}
+    axes = {"channel_axis": dict(settings.channel_axis)} if settings.channel_axis else {}
+    return {"device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type, **facts, **axes}
 
 
 def versions() -> dict[str, str]:

@@ -28,7 +28,7 @@ import scipy
 import torch
 from torch import nn
 
-from affscore.engine import batch_results, resolve_device, versions
+from affscore.engine import batch_results, circumstances, resolve_device, versions
 from affscore.settings import Settings
 from affscore.signature import Signature
 from affscore.suite import records
@@ -92,8 +92,7 @@ def _described(
         **provenance,
         "weights_sha256": weights_checksum(model),
         "data": {key: value for key, value in data.items() if key != "skipped"},
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-        **{key: getattr(settings, key) for key in ("micro_batch", "precision", "channels_last", "scoring")},
+        **circumstances(settings, device),
         "versions": versions() | {"scipy": scipy.__version__},
     }
     if device.type == "cpu":
