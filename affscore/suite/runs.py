@@ -165,8 +165,9 @@ def run(
     True
     """
     folder, settings, ranks = Path(folder), settings or Settings(), ranks or Ranks()
-    if not (hasattr(batches, "__len__") and hasattr(batches, "__getitem__")):
-        raise TypeError(f"batches is a {type(batches).__name__}; it should be a sequence, such as a list.")
+    sequence = hasattr(batches, "__len__") and hasattr(batches, "__getitem__")
+    if isinstance(batches, torch.Tensor | Mapping | str) or not sequence:
+        raise TypeError(f"batches is a {type(batches).__name__}; it should be a sequence of batches, such as a list.")
     if name in ("", ".", "..") or "/" in name or "\\" in name:
         raise ValueError(f"name is {name!r}; it should be usable as the name of a file.")
     if not len(batches):

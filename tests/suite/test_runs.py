@@ -419,6 +419,8 @@ def test_damaged_record_is_an_error_and_stays_as_it_is(whole, tmp_path, change):
     ({"name": ".."}, "name is '..'"),
     ({"name": "a/b"}, "name is 'a/b'"),
     ({"batches": iter(data())}, "batches is a .*iterator; it should be a sequence"),
+    ({"batches": data()[0]}, "batches is a Tensor; it should be a sequence of batches"),
+    ({"batches": dict(enumerate(data()))}, "batches is a dict; it should be a sequence of batches"),
     ({"batches": []}, "batches is empty"),
 ])  # fmt: skip
 def test_bad_arguments(tmp_path, options, message):
