@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from affscore.arguments import line_of
 from affscore.calls import Observation, Undecided
 from affscore.companions import UNPOOLED, measure
 from affscore.forward import Forward, Inputs, length
@@ -163,7 +164,7 @@ def threads(count: int) -> ThreadPoolExecutor:
 def sentence(error: BaseException, index: int) -> str:
     """What went wrong in a batch, with its number."""
     if isinstance(error, torch.OutOfMemoryError):
-        text = f"the device is out of memory ({str(error).splitlines()[0]}); choose a smaller micro_batch."
+        text = f"the device is out of memory ({line_of(error)}); choose a smaller micro_batch."
     elif isinstance(error, ValueError | OSError):
         text = str(error)
     else:

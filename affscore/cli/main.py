@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from affscore.arguments import expanded
+from affscore.arguments import expanded, line_of
 from affscore.cli.options import add_measuring, device_of, settings_of
 from affscore.cli.suite import add_commands
 from affscore.engine import signature
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"affscore: {error if str(error) else 'interrupted.'}", file=sys.stderr)
         return 130
     except torch.OutOfMemoryError as error:
-        text = f"the device is out of memory ({str(error).splitlines()[0]}): choose a smaller --micro-batch."
+        text = f"the device is out of memory ({line_of(error)}): choose a smaller --micro-batch."
     except (ValueError, TypeError, OSError, ImportError) as error:
         text = str(error) or type(error).__name__
     text = " ".join(text.split())

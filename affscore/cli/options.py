@@ -7,6 +7,7 @@ import argparse
 import torch
 
 from affscore.affine import COVARIANCES
+from affscore.arguments import line_of
 from affscore.companions import MEASURES
 from affscore.pooling import POOLS
 from affscore.settings import PRECISIONS, SCORINGS, Settings
@@ -57,7 +58,7 @@ def device_of(options: argparse.Namespace, local: int | None = None) -> torch.de
         device = torch.device(name or "cpu")
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts
-        raise ValueError(f"device: {name!r} cannot be used here ({str(error).splitlines()[0].rstrip('.')}).") from error
+        raise ValueError(f"device: {name!r} cannot be used here ({line_of(error)}).") from error
     if device.type == "cuda" and local is not None:
         torch.cuda.set_device(device)  # or page-locked memory would take some of GPU 0 for every rank
     return device
