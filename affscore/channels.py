@@ -8,9 +8,9 @@ the windows of a Swin block lie on an axis ``((4, "N"), (49, "."))``, and the ch
 axes ``((8, "C"),)`` and ``((3, "C"),)`` until they are one again.
 
 Layers say where they put channels: convolutions on axis 1, linear layers on the last. Products follow their operands:
-what a weight adds are channels. Whatever else keeps, moves, merges or splits axes is followed by its shapes. An
-operator that is none of these leaves a layout that is not known, and so does adding two tensors that disagree. A
-matrix that is not learned, as that of a graph, adds nothing: what it mixes stays what it was.
+what a weight adds are channels. A matrix that is not learned, as that of a graph, adds nothing: what it mixes stays
+what it was. Whatever else keeps, moves, merges or splits axes is followed by its shapes. An operator that is none of
+these leaves a layout that is not known, and so does adding two tensors that disagree, until the next layer.
 """
 
 from __future__ import annotations
@@ -125,10 +125,15 @@ def _agreed(layouts: Sequence[Layout], shape: Sequence[int]) -> Layout | None:
     return tuple(result)
 
 
-def _made(source: Layout | None, shape: Sequence[int], axis: int) -> Layout | None:
+def _fresh(shape: Sequence[int]) -> Layout:
+    """The layout of what a network is given, and of what a layer is given of which nothing is known."""
+    return (_axis(shape[0], "N"), *(_axis(length, ".") for length in shape[1:]))
+
+
+def _made(source: Layout | None, shape: Sequence[int], axis: int) -> Layout:
     """A layer's output: its channels on ``axis``, and on the others what its input had there."""
     if source is None or len(source) != len(shape):
-        return None
+        source = _fresh(shape)
     rest = [_resized(_sharing(each), n) for each, n in zip(source, shape, strict=True)]
     return (*rest[:axis], _axis(shape[axis], "C"), *rest[axis + 1 :])
 
@@ -155,7 +160,7 @@ class Channels:
             return layout if lengths == tuple(tensor.shape) else None  # another one was put into it
         if self.fixed(tensor) or not tensor.ndim:
             return None
-        return (_axis(tensor.shape[0], "N"), *(_axis(length, ".") for length in tensor.shape[1:]))
+        return _fresh(tensor.shape)
 
     def find(self, tensor: Tensor) -> tuple[int | None, str]:
         """The axis of the channels, or None and the reason."""
@@ -254,6 +259,8 @@ class Channels:
     def _product(self, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Layout | None:
         """Of a matrix product. The columns of a weight on the right, and the rows of one on the left, are channels."""
         left, right = self.layout(a), self.layout(b)
+        if left is None and not self.fixed(a) and self.fixed(b) and self.learned.get(b):  # a linear layer in parts
+            left = _fresh(a.shape)
         if any(layout is None and not self.fixed(factor) for factor, layout in ((a, left), (b, right))):
             return None
         weight = (left is None and not self.fixed(b)), right is None
