@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from affscore_book.kit.claims import CLAIMS_MIME, Claim, ClaimTable, near, verdict
+from affscore_book.kit.claims import CLAIMS_MIME, Claim, ClaimTable, near, side_by_side, verdict
 from affscore_book.kit.statistics import student_interval
 
 
@@ -87,7 +87,7 @@ def test_the_rows_go_into_the_stored_output():
     assert bundle == {
         CLAIMS_MIME: [
             {"what": "gap", "theirs": "> 0", "ours": "0.71", "verdict": "held", "holds if": "0.00 to 1.00",
-             "source": "paper", "kind": "own"}
+             "source": "paper", "kind": "own", "interval": False}
         ]
     }  # fmt: skip
 
@@ -129,6 +129,22 @@ def test_an_interval_holds_its_number():
     for interval in [(0.3, 0.4), (math.nan, 0.4)]:
         with pytest.raises(ValueError, match="should hold ours"):
             Claim("gap", "paper", "> 0", 0.2, (0.0, 0.5), interval=interval)
+
+
+def test_what_repetitions_cannot_tell_is_undecided_and_says_so():
+    claim = Claim("share", "paper", "all", 1.0, (0.5, 1.0), interval=(math.nan, math.nan))
+    assert claim.verdict == "undecided"
+    assert "1.00 [not estimable]" in repr(ClaimTable([claim], digits=2))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "says"),
+    [((1.0, -1.0), ["depends on the start"] * 2), ((1.0, 2.0), ["agrees"] * 2), ((-1.0, -2.0), ["disagrees"] * 2)],
+)
+def test_a_convention_that_decides_is_the_verdict(numbers, says):
+    readings = zip(("raw", "norm set"), (Claim("w", "p", "> 0", ours, (0, math.inf)) for ours in numbers), strict=True)
+    rows = side_by_side("the start", dict(readings))
+    assert [row.what for row in rows] == ["w (raw)", "w (norm set)"] and [row.verdict for row in rows] == says
 
 
 def test_a_claim_over_repetitions_has_their_mean_and_interval():

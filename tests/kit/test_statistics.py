@@ -22,8 +22,22 @@ def test_students_interval_holds_the_mean_as_often_as_it_says():
     assert abs(np.mean(inside) - 0.95) < 0.015
 
 
-def test_equal_values_have_an_interval_without_width():
-    assert student_interval([2, 2, 2]) == (2, 2, 2)
+@pytest.mark.parametrize("values", [[2, 2, 2], [0, 0], [0.9, 0.9 + 1e-16, 0.9]])
+def test_equal_values_do_not_tell_how_sure_their_mean_is(values):
+    found = student_interval(values)
+    assert found.mean == pytest.approx(values[0]) and np.isnan(found.low) and np.isnan(found.high)
+
+
+def test_a_statistic_that_no_network_moves_has_no_interval():
+    found = leaving_out(lambda kept: 0.9, 5)
+    assert found.mean == 0.9 and np.isnan(found.low) and np.isnan(found.high)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_families_of_equal_size_are_the_units_of_a_mean(seed):
+    values = np.random.default_rng(seed).normal(size=(5, 3))
+    found = leaving_out(lambda kept: float(values.ravel()[kept].mean()), 15, np.repeat(list("abcde"), 3))
+    assert found == pytest.approx(student_interval(values.mean(axis=1)))
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [1.0, np.nan], [[1.0, 2.0]], [1.0, np.inf]])

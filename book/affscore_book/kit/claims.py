@@ -7,17 +7,24 @@ the notebook's stored output a second time as JSON, from which the build makes t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from affscore.suite.tables import Table
 from affscore_book.kit.checking import one_of
 from affscore_book.kit.statistics import Interval
 
-__all__ = ["CLAIMS_MIME", "Claim", "ClaimTable", "near", "verdict"]
+__all__ = [
+    "CLAIMS_MIME", "FLOOR", "HIGHER", "LOWER", "SAME", "Claim", "ClaimTable", "near", "side_by_side", "verdict",
+]  # fmt: skip
 
 CLAIMS_MIME = "application/vnd.affscore.claims+json"
+
+#: A difference of scores counts from here on: on the source's slides the scores of two batches differ by up to .02.
+FLOOR = 0.02
+#: The accepted ranges of a difference of scores that a source calls higher, lower, or unchanged.
+HIGHER, LOWER, SAME = (FLOOR, math.inf), (-math.inf, -FLOOR), (-FLOOR, FLOOR)
 
 # What a claim is about: the words for "it lies in the accepted range" and "it does not".
 _WORDS = {
@@ -71,13 +78,16 @@ class Claim:
         What a measurement needs, where there is none: data, weights, the command, what the source does not say.
     interval
         Where repetitions, such as seeds, put ``ours``: ``(low, high)``. The claim then agrees if the whole interval
-        is accepted, disagrees if nothing of it is, and is ``"undecided"`` otherwise. Ends may be infinite.
+        is accepted, disagrees if nothing of it is, and is ``"undecided"`` otherwise. Ends may be infinite. Two NaN
+        mean that the repetitions cannot tell how sure the number is, so that nothing is decided.
     kind
         ``"source"``: the source's claim in the source's setting or a smaller one. ``"untrained"``: a claim about
         trained networks asked of random weights, where it can only be there before training or not.
         ``"own"``: a hypothesis of this book, which can be held or fail.
     seen
         Whether the rule was set after a first look at the numbers; the table then says so.
+    depends_on
+        The convention that decides, where :func:`side_by_side` found that one does: it is the verdict then.
 
     Raises
     ------
@@ -95,12 +105,17 @@ class Claim:
     interval: tuple[float, float] | None = None
     kind: str = "source"
     seen: bool = False
+    depends_on: str = ""
 
     @classmethod
     def over(
         cls, what: str, source: str, theirs: str | float, found: Interval, accept: tuple[float, float], **more: Any
     ) -> Claim:
-        """A claim on a mean over repetitions, with its interval; ``more`` are other attributes."""
+        """A claim on a mean over repetitions, with its interval; ``more`` are other attributes.
+
+        >>> Claim.over("gap", "paper", "> 0", Interval(0.9, math.nan, math.nan), (0, 1)).verdict
+        'undecided'
+        """
         return cls(what, source, theirs, found.mean, accept, interval=found[1:], **more)
 
     def __post_init__(self) -> None:
@@ -112,19 +127,21 @@ class Claim:
             )
         if self.ours is not None and self.accept is None:
             raise ValueError(f"accept is None for {self.what!r}; a claim with a number should have a range.")
-        if self.interval is not None and not (
-            self.ours is not None and self.interval[0] <= self.ours <= self.interval[1]
-        ):
+        if self.interval is None or (all(map(math.isnan, self.interval)) and self.ours is not None):
+            return
+        if self.ours is None or not self.interval[0] <= self.ours <= self.interval[1]:
             raise ValueError(f"interval is {self.interval} for {self.what!r}; it should hold ours, {self.ours}.")
 
     @property
     def verdict(self) -> str:
-        """One of the two words of the kind, ``"undecided"`` or ``"not run here"``."""
+        """One of the two words of the kind, ``"undecided"``, ``"depends on ..."`` or ``"not run here"``."""
         if self.ours is None or self.accept is None:
             return "not run here"
+        if self.depends_on:
+            return f"depends on {self.depends_on}"
         if self.interval is not None:
             (low, high), (least, most) = self.interval, self.accept
-            if low < least <= high or low <= most < high:
+            if math.isnan(low) or low < least <= high or low <= most < high:
                 return "undecided"
         yes, no = _WORDS[self.kind]
         return yes if verdict(self.ours, self.accept) == "agrees" else no
@@ -144,6 +161,31 @@ class Claim:
         return f"at least {low}{after}" if math.isinf(self.accept[1]) else f"{low} to {high}{after}"
 
 
+def side_by_side(convention: str, readings: Mapping[str, Claim]) -> list[Claim]:
+    """One claim under several conventions, none of which the source fixes: a row each, and one verdict for all.
+
+    Parameters
+    ----------
+    convention
+        What decides, after "depends on": ``"the start"``.
+    readings
+        By the name of the reading, which is put behind what the claim measures.
+
+    Returns
+    -------
+    The rows. Where their verdicts differ, that of each is "depends on ``convention``".
+
+    >>> raw, centred = (Claim("rise", "paper", "> 0", ours, (0, math.inf)) for ours in (0.5, -0.3))
+    >>> [(row.what, row.verdict) for row in side_by_side("the start", {"raw": raw, "norm set": centred})]
+    [('rise (raw)', 'depends on the start'), ('rise (norm set)', 'depends on the start')]
+    """
+    differ = len({claim.verdict for claim in readings.values()}) > 1
+    return [
+        replace(claim, what=f"{claim.what} ({name})", depends_on=convention if differ else "")
+        for name, claim in readings.items()
+    ]
+
+
 class ClaimTable(Table):
     """Claims in a table, as text and as HTML; numbers are shown with ``digits`` decimals.
 
@@ -151,7 +193,8 @@ class ClaimTable(Table):
     what         | theirs | ours  | verdict | holds if       | source
     score of x^3 | 0.71   | 0.711 | agrees  | 0.705 to 0.715 | slides
 
-    Where there is no number, the column of rules says what one needs. An interval stands behind its number.
+    Where there is no number, the column of rules says what one needs. An interval stands behind its number, or the
+    words "not estimable" where the repetitions give none.
     """
 
     def __init__(self, claims: Iterable[Claim], digits: int = 3) -> None:
@@ -159,13 +202,14 @@ class ClaimTable(Table):
         headings, rows = ("what", "theirs", "ours", "verdict", "holds if", "source"), []
         for claim in self.claims:
             ours = "-" if claim.ours is None else f"{float(claim.ours):.{digits}f}"
-            if claim.interval is not None:
+            if claim.interval is not None and math.isnan(claim.interval[0]):
+                ours += " [not estimable]"
+            elif claim.interval is not None:
                 ours += " [{:.{digits}f}, {:.{digits}f}]".format(*claim.interval, digits=digits)
             rows.append((claim.what, str(claim.theirs), ours, claim.verdict, claim.rule(digits), claim.source))
         super().__init__(dict(zip(headings, zip(*rows, strict=True), strict=True)), align=False)
-        self._kinds = [claim.kind for claim in self.claims]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """The rows as the table shows them, with the kind of each, for the ledger."""
-        rows = [row | {"kind": kind} for row, kind in zip(self.rows(), self._kinds, strict=True)]
-        return {CLAIMS_MIME: rows}
+        """The rows as the table shows them, for the ledger with the kind of each, and whether an interval decides."""
+        more = ({"kind": claim.kind, "interval": claim.interval is not None} for claim in self.claims)
+        return {CLAIMS_MIME: [row | each for row, each in zip(self.rows(), more, strict=True)]}

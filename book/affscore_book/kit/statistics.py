@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,15 +13,22 @@ __all__ = ["Interval", "leaving_out", "over_pairs", "student_interval"]
 
 
 class Interval(NamedTuple):
-    """A mean with the ends of its confidence interval."""
+    """A mean with the ends of its confidence interval; they are NaN where the values do not tell how sure it is."""
 
     mean: float
     low: float
     high: float
 
 
+def _alike(values: np.ndarray) -> bool:
+    """Whether values differ by rounding alone: an interval of width 0 would say that nothing is left to chance."""
+    return float(np.ptp(values)) <= 1e-12 * float(np.abs(values).max())
+
+
 def student_interval(values: Any, level: float = 0.95) -> Interval:
     """Mean of independent values (n,), n >= 2, such as one for each seed, with Student's interval.
+
+    Equal values have no interval, and its ends are NaN: ranks and shares of a few networks can be equal by chance.
 
     Raises
     ------
@@ -34,36 +41,46 @@ def student_interval(values: Any, level: float = 0.95) -> Interval:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
         raise ValueError(f"values has shape {values.shape}; it should hold at least 2 finite numbers.")
-    if (values == values[0]).all():
-        return Interval(float(values[0]), float(values[0]), float(values[0]))
+    if _alike(values):
+        return Interval(float(values.mean()), math.nan, math.nan)
     found = stats.ttest_1samp(values, 0.0).confidence_interval(level)
     return Interval(float(values.mean()), float(found.low), float(found.high))
 
 
-def leaving_out(statistic: Callable[[np.ndarray], float], networks: int) -> Interval:
-    """A statistic of networks, with a 95 % interval from leaving out one network at a time (the jackknife).
+def leaving_out(
+    statistic: Callable[[np.ndarray], float], networks: int, families: Sequence[Any] | np.ndarray | None = None
+) -> Interval:
+    """A statistic of networks, with a 95 % interval from leaving out one network or family at a time (the jackknife).
 
     Parameters
     ----------
     statistic
         Takes the numbers of the networks that are kept, int64 (m,).
     networks
-        How many there are, n. With v_i the statistic without network i, the variance is taken to be
-        (n - 1) / n times the sum of (v_i - mean of v)^2, and Student's quantile that of n - 1 degrees of freedom.
-        With two networks no pair is left, and the ends are NaN.
+        How many there are.
+    families
+        The family of each, (networks,); without it each is one of its own. Of n families, with v_i the statistic
+        without family i, the variance is taken to be (n - 1) / n times the sum of (v_i - mean of v)^2, and Student's
+        quantile that of n - 1 degrees of freedom. With two no pair is left, and the ends are NaN; so they are where
+        all v_i are equal.
 
     >>> values = np.array([1.0, 2.0, 4.0])
     >>> [round(end, 3) for end in leaving_out(lambda kept: values[kept].mean(), 3)]  # a mean: Student's interval
     [2.333, -1.461, 6.128]
+    >>> leaving_out(lambda kept: values[kept].mean(), 3, ["vgg", "vgg", "resnet"]).low  # two families
+    nan
     """
     everyone = np.arange(networks)
-    value = statistic(everyone)
-    if networks < 3:
-        return Interval(float(value), math.nan, math.nan)
-    without = np.array([statistic(np.delete(everyone, i)) for i in everyone])
-    spread = math.sqrt((networks - 1) / networks * float(((without - without.mean()) ** 2).sum()))
-    half = spread * float(stats.t.ppf(0.975, networks - 1))
-    return Interval(float(value), float(value - half), float(value + half))
+    names, family = np.unique(everyone if families is None else np.asarray(families), return_inverse=True)
+    value, count = float(statistic(everyone)), len(names)
+    if count < 3:
+        return Interval(value, math.nan, math.nan)
+    without = np.array([statistic(everyone[family != i]) for i in range(count)])
+    if _alike(without):
+        return Interval(value, math.nan, math.nan)
+    spread = math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
+    half = spread * float(stats.t.ppf(0.975, count - 1))
+    return Interval(value, value - half, value + half)
 
 
 def over_pairs(table: np.ndarray) -> Interval:
