@@ -1,0 +1,152 @@
+"""Train networks of the decade at other learning rates and measure them: one file a run in ``rates/results``.
+
+    OMP_NUM_THREADS=1 python book/data/decade/rates.py            # every run that is missing
+    python book/data/decade/rates.py --list                       # how many are there
+
+Rules and units stand in ``affscore_book.decade.rates``. A run that was stopped goes on after its last epoch and ends
+with the same bits; two processes may share the work. Snapshots and weights go once they are scored. Everything but the
+rate is as in ``make.py``. One thread of a processor, about 13 hours in all. Fashion-MNIST: Zalando SE, MIT licence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from affscore import affinity_score, signature
+from affscore.engine import versions
+from affscore.tracing import trace
+from affscore_book.decade.networks import SETTINGS, build
+from affscore_book.decade.rates import CHANNELS, DRAWS, FOLLOWED, OTHERS, RATES, SEEDS
+from affscore_book.decade.training import RECIPE, ColourData, colour_data, fit_recipe, measure_norm, snapshot_steps
+from affscore_book.kit.run_files import RunFiles
+from affscore_book.kit.stored import rounded, store_results
+from affscore_book.kit.training import accuracy, load_weights, save_weights
+
+FOLDER = Path(__file__).parent
+#: Their courses at the book's rate are stored by make.py.
+COURSES = ("alexnet", "vgg11", "vgg11_bn", "resnet18")
+PROBE = 512
+
+
+class Files(RunFiles):
+    """Where everything of one run lies."""
+
+    def __init__(self, out: Path, name: str, rate: float, seed: int) -> None:
+        super().__init__(out / "rates", f"{name}-{1000 * rate:g}e-3", seed, kept=False)
+        self.network, self.rate = name, rate
+
+
+def jobs(out: Path) -> Iterator[Files]:
+    """Every run: part one's first seed, then part two, then the other seeds of part one."""
+    for seed in range(SEEDS):
+        for rate, name in itertools.product(RATES, FOLLOWED):
+            if rate != RECIPE.learning_rate or name not in COURSES:
+                yield Files(out, name, rate, seed)
+        if seed == 0:
+            for rate, name in itertools.product(RATES, OTHERS):
+                if rate != RECIPE.learning_rate:
+                    yield Files(out, name, rate, seed)
+
+
+def few_channels(network: nn.Module, images: torch.Tensor) -> list[list[float]]:
+    """Scores with CHANNELS random channels a call, (draws, calls); a call that has no more takes all."""
+    with torch.no_grad(), trace(network, batch=len(images)) as traced:
+        network(images)
+    rows = []
+    for draw in range(DRAWS):
+        row = []
+        for at, seen in enumerate(traced.observations):
+            some = torch.from_numpy(np.random.default_rng((draw, at)).permutation(seen.before.shape[1])[:CHANNELS])
+            pair = (each[:, some].double() for each in (seen.before, seen.after))
+            row.append(float(affinity_score(*pair, covariance="ledoit_wolf")))
+        rows.append(row)
+    return rows
+
+
+def run(files: Files, data: ColourData, epochs: int) -> None:
+    """Train one network, or go on with it; measure its snapshots and its end."""
+    network = build(files.network, files.seed)
+    setting, recipe = SETTINGS[files.network], replace(RECIPE, learning_rate=files.rate)
+    record: dict[str, Any] = {"network": files.network, "learning_rate": files.rate, "seed": files.seed}
+    record |= {"data": data.name, "licence": "MIT (Zalando SE)", "year": setting.year, "family": setting.family}
+    steps = snapshot_steps(epochs * -(-len(data.train.labels) // recipe.batch_size))
+    followed = steps[:-1] if files.network in FOLLOWED else []
+
+    def after_step(step: int) -> None:
+        if step in followed:
+            save_weights(network, files.snapshot(step), {"step": step})
+
+    settings: dict[str, Any] = {"epochs": epochs, "seed": files.seed, "checkpoint": files.checkpoint}
+    try:
+        history = fit_recipe(network, data, recipe, **settings, after_step=after_step)
+    except ValueError as error:
+        if "not finite" not in str(error):
+            raise
+        store_results(files.result, record | {"failed": str(error), "made_with": versions()})
+        return
+    record |= {"accuracy": accuracy(network, data, data.test), "history": history}
+    images = data.standardise(data.validation.images[:PROBE])
+    record |= {"few_channels": few_channels(network, images)}
+    end = {name: value.clone() for name, value in network.state_dict().items()}
+    normed = any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
+    moments = []
+
+    def take(step: int) -> None:
+        found = signature(network, [images])
+        moment = {"step": step, "validation": accuracy(network, data, data.validation)}
+        moments.append(moment | {"scores": found.scores[0].tolist()})
+        record["calls"] = [call.name for call in found.calls]
+
+    for step in (0, *followed):
+        if step:
+            load_weights(network, files.snapshot(step))
+        else:
+            network.load_state_dict(build(files.network, files.seed).state_dict())
+        if normed:
+            measure_norm(network, data)
+        take(step)
+    network.load_state_dict(end)
+    take(steps[-1])
+    minutes = sum(epoch["seconds"] for epoch in history) / 60
+    store_results(files.result, rounded(record | {"moments": moments, "minutes": minutes}) | {"made_with": versions()})
+    for step in followed:
+        files.snapshot(step).unlink()
+    files.checkpoint.unlink(missing_ok=True)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the decade's results")
+    parser.add_argument("--only", choices=FOLLOWED + OTHERS, nargs="+", metavar="NAME", help="these networks")
+    parser.add_argument("--root", type=Path, help="folder of the data set")
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--list", action="store_true", help="how many runs are there")
+    parser.add_argument("--smoke", action="store_true", help="few images")
+    arguments = parser.parse_args(given)
+    torch.set_num_threads(1)
+    todo = [files for files in jobs(arguments.out) if not arguments.only or files.network in arguments.only]
+    if arguments.list:
+        print(f"{sum(files.result.exists() for files in todo)} of {len(todo)} runs are there")
+        return
+    data = colour_data(root=arguments.root)
+    if arguments.smoke:
+        parts = {part: getattr(data, part).take(slice(300)) for part in ("train", "validation", "test")}
+        data = replace(data, **parts)
+    for files in todo:
+        with files.claimed() as mine:
+            if mine and not files.result.exists():
+                run(files, data, arguments.epochs)
+                print(files.name, files.seed, flush=True)
+
+
+if __name__ == "__main__":
+    main()
