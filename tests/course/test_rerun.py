@@ -42,6 +42,20 @@ ANSWERS = {
     "another module": ([f"{WRONG}\nimport sys\nsys.modules['affscore_book.kit.checks'] = None"], "wrong"),
     "another verdict": ([f"{WRONG}\nfrom affscore_book.kit.checks import verdicts\nverdicts['a'] = True"], "wrong"),
     "another x": ([f"{RIGHT}\nx = 4"], "right"),
+    "straight to the check": (["share = 0.3034703884\nexercises.check_half(share)"], "right"),
+    "by the name of the parameter": (["exercises.check_half(share=0.3034703884)"], "right"),
+    "the starter still above": (["my_share = 0.0\nexercises.check_half(0.3034703884)"], "right"),
+    "the last call counts": (["exercises.check_half(0.3034703884)\nexercises.check_half(0.5)"], "wrong"),
+    "a check that cannot be called": ([f"{RIGHT}\nexercises.check_half()"], "right"),
+    "a long message": (["raise ValueError('x' * 300000)"], "error"),
+    "a thread goes on": (
+        [f"{RIGHT}\nimport threading, time\nthreading.Thread(target=time.sleep, args=(99,)).start()"], "right"
+    ),
+    "other builtins": ([f"{WRONG}\nimport builtins\nbuiltins.all = lambda values: True"], "wrong"),
+    "junk in the results": (
+        ["import os\nfor number in range(3, 64):\n    try:\n        os.write(number, b'junk\\n')\n"
+         f"    except OSError:\n        pass\n{RIGHT}"], "error or stopped"
+    ),
 }  # fmt: skip
 
 
@@ -69,7 +83,7 @@ def lines(tmp_path_factory) -> dict[tuple[int, str], tuple[str, str]]:
 
 @pytest.mark.parametrize("label", ANSWERS)
 def test_the_verdict_on_an_answer(lines, label):
-    assert lines[0, label][0] == ANSWERS[label][1]
+    assert lines[0, label][0] in ANSWERS[label][1].split(" or ")
 
 
 def test_a_student_has_nothing_of_another(lines):

@@ -2,8 +2,10 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import edition
@@ -90,14 +92,64 @@ def test_unchanged_starters_and_broken_files_are_not_run(tmp_path, monkeypatch):
     (tmp_path / "c.ipynb").write_text("%PDF")
     (tmp_path / "d.ipynb").write_text('{"cells": []}')
     out = tmp_path / "out.csv"
-    assert main(["verify", str(tmp_path), str(tmp_path / "e.ipynb"), "--out", str(out)]) == 0
+    os.mkfifo(tmp_path / "e.ipynb")
+    assert main(["verify", str(tmp_path), "--out", str(out)]) == 0
     with out.open(newline="") as file:
         table = list(csv.DictReader(file))
     assert tuple(table[0]) == Row._fields
     assert [(Path(row["file"]).stem, row["verdict"]) for row in table] == [
-        ("c", "unreadable"), ("d", "unreadable"), ("e", "unreadable"), 
+        ("c", "unreadable"), ("d", "unreadable"), ("e", "unreadable"),
         ("b", "unchanged"), ("b", "missing"), ("b", "unchanged"), ("b", "unchanged"),
     ]  # fmt: skip
+
+
+def test_a_table_has_a_line_for_each_notebook(tmp_path, capsys):
+    handed_in(tmp_path / "b.ipynb", {}, name="=Ada()", without="none")
+    (tmp_path / "c.ipynb").write_text("%PDF")
+    main(["verify", str(tmp_path), "--out", str(tmp_path / "out.csv")])
+    with (tmp_path / "out-by-student.csv").open(newline="") as file:
+        head, *lines = csv.reader(file)
+    assert head == ["file", "student", "right", *LABELS]
+    assert [line[1:] for line in lines] == [["", "0 of 0", *[""] * 4], ["'=Ada()", "0 of 4", *["unchanged"] * 4]]
+    assert "0 of 4 answers in 2 notebooks are right" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [(["nowhere"], "no notebook or folder"), ([".", "--seconds", "-1"], "--seconds is -1"),
+     ([".", "--seconds", "nan"], "--seconds is nan"), ([".", "--out", "nowhere/out.csv"], "cannot be written")],
+)  # fmt: skip
+def test_what_cannot_be_done_is_a_sentence(tmp_path, monkeypatch, capsys, given, says):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        main(["verify", *given])
+    assert says in capsys.readouterr().err
+
+
+def test_an_empty_folder_is_an_exit_status(tmp_path, capsys):
+    assert main(["verify", str(tmp_path), "--out", str(tmp_path / "out.csv")]) == 1
+    assert "no notebook in" in capsys.readouterr().err
+
+
+def test_an_answer_that_writes_rows_of_its_own_costs_the_others_nothing(monkeypatch):
+    """Junk beside the results, a row of another student, and the same again for ever."""
+    mine, theirs = (0, "relu-1d-half"), (1, "relu-1d-half")
+    rows = dict(command._rows([b'[0, "relu-1d-half", "right", ""]', b"junk", b"\xff", b"5", b'[7, "x", "right", ""]']))
+    assert rows == {mine: ("right", ""), (7, "x"): ("right", "")}
+    monkeypatch.setattr(command, "run_apart", lambda plan: {(7, "x"): ("right", "")})
+    (chapter,) = (each for each in CHAPTERS if each.name == "relu_1d")
+    given = [("", {"relu-1d-half": ["my_share = 1"]}), ("", {"relu-1d-half": ["my_share = 2"]})]
+    verdicts = command.judged(chapter, given, 1)
+    assert verdicts[mine] == verdicts[theirs] == ("error", "the run ended with it.") and (7, "x") not in verdicts
+
+
+def test_a_process_that_holds_on_is_not_waited_for():
+    answer = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(100)\nmy_share = 0.3034703884"
+    step = {"label": "half", "setup": "from affscore_book.relu_1d import exercises", "names": ["my_share"]}
+    begun = time.monotonic()
+    plan = {"seconds": 20, "steps": [step | {"check": "exercises.check_half(my_share)"}]}
+    found = run_apart(plan | {"students": [("", {"half": [answer]})]})
+    assert found[0, "half"][0] == "right" and time.monotonic() - begun < 60
 
 
 def test_without_the_notebooks_of_the_book_it_says_what_it_needs(tmp_path, monkeypatch, capsys):

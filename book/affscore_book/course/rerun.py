@@ -2,24 +2,30 @@
 
 It reads from standard input what to run and writes a line of JSON for each answer: whose it is, the exercise's label,
 a verdict, a detail. The chapter's own code runs here, once. Each answer runs in a process forked from here, in a folder
-of its own, and is killed when its time is over, so that no answer meets what another one broke. The check, and all that
-it is given but the answer, come from the book's notebook and not from the submission.
+of its own, and is killed when its time is over, so that no answer meets what another one broke.
+
+What is judged is what the answer gave to the check when it called it last, under whatever name; where it never did, the
+names that begin with ``my_``. The check, and all that it is given beside the answer, come from the book's notebook.
 """
 
 from __future__ import annotations
 
+import ast
+import builtins
 import contextlib
+import inspect
 import io
 import json
 import multiprocessing
 import os
+import pickle
 import shutil
 import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import partial
-from multiprocessing.connection import Connection
+from functools import partial, wraps
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -29,6 +35,8 @@ from affscore_book.course.variants import student
 from affscore_book.kit import checks
 
 Verdict = tuple[str, str]
+#: Characters of a detail that are kept.
+DETAIL = 2000
 
 
 class _Shell(InteractiveShell):
@@ -41,6 +49,7 @@ def main() -> None:
     plan = json.load(sys.stdin)
     # What is run prints to nowhere; the results have the real standard output.
     results = os.fdopen(os.dup(1), "w")
+    os.register_at_fork(after_in_child=results.close)  # nothing waits in it: each line is flushed
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     shell = _Shell.instance(config=Config({"HistoryManager": {"enabled": False}}))
     checks.hint_after(0)
@@ -75,21 +84,25 @@ def _in_a_fork(work: Callable[[], Verdict], seconds: float) -> Verdict:
         process = context.Process(target=_work, args=(work, copy, theirs))
         process.start()
         theirs.close()
-        process.join(seconds)
-        if process.is_alive():
+        try:
+            # For the process too: one that the answer has started may hold the other end open.
+            if not wait([ours, process.sentinel], seconds):
+                return "stopped", f"it ran longer than {seconds:g} seconds."
+            with contextlib.suppress(EOFError, OSError, pickle.UnpicklingError, ValueError):
+                if ours.poll():
+                    verdict, detail = ours.recv()
+                    return str(verdict), str(detail)
+            process.join()
+            return "error", f"its process ended with status {process.exitcode}."
+        finally:  # what it has left running goes with it
             process.kill()
             process.join()
-            return "stopped", f"it ran longer than {seconds:g} seconds."
-        # Not a plain recv(): a process that the answer has started may hold the other end open.
-        with contextlib.suppress(EOFError):
-            if ours.poll():
-                return ours.recv()
-        return "error", f"its process ended with status {process.exitcode}."
 
 
 def _work(work: Callable[[], Verdict], folder: str, answer: Connection) -> None:
     os.chdir(folder)
-    answer.send(work())
+    verdict, detail = work()
+    answer.send((verdict, detail[:DETAIL]))
 
 
 def _judge(
@@ -100,30 +113,59 @@ def _judge(
     shell.run_cell(step["setup"], silent=True)  # again, with the student's numbers
     given = dict(shell.user_ns)
     modules = {module: content for module, content in sys.modules.items() if module.startswith("affscore")}
-    contents = {module: dict(vars(content)) for module, content in modules.items()}
+    contents = {content: dict(vars(content)) for content in (builtins, *modules.values())}
     for code in before:
         shell.run_cell(code, silent=True)
     for wanted in step["names"]:
         shell.user_ns.pop(wanted, None)
+    calls: list[inspect.BoundArguments] = []
+    places = _record(given, step, calls)
     errors = [error for code in answer if (error := _error(shell, code))]
-    missing = [wanted for wanted in step["names"] if wanted not in shell.user_ns]
-    if missing:
-        return "error", (errors or [f"there is no {missing[0]}."])[0]
 
     # Whatever the answer did to the book's modules is undone before they check it.
     sys.modules.update(modules)
-    for module, content in modules.items():
-        vars(content).clear()
-        vars(content).update(contents[module])
+    for content, names in contents.items():
+        own = content.__dict__
+        own.clear()
+        own.update(names)
+    found = {name: shell.user_ns[name] for name in step["names"] if name in shell.user_ns}
+    if calls:
+        found |= {name: calls[-1].arguments[place] for name, place in places.items() if place in calls[-1].arguments}
+    missing = [wanted for wanted in step["names"] if wanted not in found]
+    if missing:
+        return "error", (errors or [f"there is no {missing[0]}, and the check was not called."])[0]
     checks.verdicts.clear()
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said):
-            exec(step["check"], given | {wanted: shell.user_ns[wanted] for wanted in step["names"]})
+            exec(step["check"], given | found)
     except Exception as error:
         return "error", f"{type(error).__name__}: {error}"
     right = bool(checks.verdicts) and all(checks.verdicts.values())
     return ("right" if right else "wrong"), said.getvalue()
+
+
+def _record(given: dict[str, Any], step: dict[str, Any], calls: list[inspect.BoundArguments]) -> dict[str, str]:
+    """Let the check of the exercise note what it is called with; by name of the answer, the parameter that takes it."""
+    call = ast.parse(step["check"]).body[0]
+    if not (isinstance(call, ast.Expr) and isinstance(call.value, ast.Call)):
+        return {}
+    function = call.value.func
+    if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)):
+        return {}
+    module = given[function.value.id]
+    check = getattr(module, function.attr)
+    parameters = inspect.signature(check)
+
+    @wraps(check)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        with contextlib.suppress(TypeError):
+            calls.append(parameters.bind(*args, **kwargs))
+        return check(*args, **kwargs)
+
+    setattr(module, function.attr, noted)
+    order = zip(call.value.args, parameters.parameters, strict=False)
+    return {each.id: place for each, place in order if isinstance(each, ast.Name) and each.id in step["names"]}
 
 
 if __name__ == "__main__":

@@ -34,6 +34,8 @@ class Starter(NamedTuple):
 
 def read_cells(path: Path) -> list[Cell]:
     """The cells of a notebook. Raises ValueError if the file is none."""
+    if not path.is_file():  # a named pipe would be waited for
+        raise ValueError(f"{path.name} is not a notebook (no regular file).")
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         return [

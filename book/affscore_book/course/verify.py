@@ -11,7 +11,9 @@ import argparse
 import contextlib
 import csv
 import json
+import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,7 +25,7 @@ from typing import Any, NamedTuple
 
 from affscore_book.course.submissions import Cell, Chapter, answers, chapter_of, name_of, read_cells, starter
 
-__all__ = ["Row", "grade", "run_apart"]
+__all__ = ["Row", "by_student", "grade", "run_apart"]
 
 BOOK = Path(__file__).resolve().parents[2]
 CHAPTER_SECONDS = 900
@@ -85,7 +87,8 @@ def judged(chapter: Chapter, given: Sequence[tuple[str, Answers]], seconds: floa
         new = run_apart({"seconds": seconds, "steps": steps, "students": students})
         if failed := new.pop((-1, ""), None):
             new = dict.fromkeys(left, failed) | new
-        verdicts |= new or {left[0]: ("error", "the run ended with it.")}
+        # An answer may have written into the results: rows that nobody asked for are none.
+        verdicts |= {each: new[each] for each in left if each in new} or {left[0]: ("error", "the run ended with it.")}
     return verdicts
 
 
@@ -99,25 +102,35 @@ def run_apart(plan: dict[str, Any]) -> dict[tuple[int, str], Verdict]:
         home = Path(folder, "home")
         home.mkdir()
         own = {"PYTHONPATH": f"{folder}:{folder}/book", "HOME": str(home), "TMPDIR": str(home)}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "affscore_book.course.rerun"],
-            cwd=Path(folder, "book"),
-            env=os.environ | own | {"MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            text = process.communicate(json.dumps(plan), timeout=limit)[0]
-        except subprocess.TimeoutExpired:
-            _end(process.pid)
-            text = process.communicate()[0]
-        finally:
-            _end(process.pid)
-    lines = map(json.loads, text.splitlines())
-    return {(number, label): (verdict, detail) for number, label, verdict, detail in lines}
+        # Files, not pipes, which what an answer leaves behind could hold open.
+        with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+b") as results:
+            json.dump(plan, given)
+            given.seek(0)
+            process = subprocess.Popen(
+                [sys.executable, "-m", "affscore_book.course.rerun"],
+                cwd=Path(folder, "book"),
+                env=os.environ | own | {"MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"},
+                stdin=given,
+                stdout=results,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            try:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(limit)
+            finally:
+                _end(process.pid)
+                process.wait()
+            results.seek(0)
+            return dict(_rows(results))
+
+
+def _rows(lines: Iterable[bytes]) -> Iterator[tuple[tuple[int, str], Verdict]]:
+    """The results that can be read, each under its number and label, the first of each."""
+    for line in reversed(list(lines)):
+        with contextlib.suppress(ValueError, TypeError):
+            number, label, verdict, detail = json.loads(line)
+            yield (int(number), str(label)), (str(verdict), str(detail))
 
 
 def _end(group: int) -> None:
@@ -131,24 +144,63 @@ def _notebooks(paths: Sequence[Path]) -> Iterator[Path]:
         yield from sorted(path.rglob("*.ipynb")) if path.is_dir() else [path]
 
 
+def _cell(text: str) -> str:
+    """A text that a spreadsheet would take for a formula has an apostrophe before it."""
+    return f"'{text}" if re.match(r"\s*[=+@-].", text) else text
+
+
+def by_student(rows: Sequence[Row]) -> list[list[str]]:
+    """A line for each notebook: its file, the student, how many answers are right, and the verdict on each exercise."""
+    labels = list(dict.fromkeys(row.exercise for row in rows if row.exercise))
+    lines = [["file", "student", "right", *labels]]
+    for file in dict.fromkeys(row.file for row in rows):
+        mine = [row for row in rows if row.file == file]
+        verdicts = {row.exercise: row.verdict for row in mine}
+        right = f"{sum(row.verdict == 'right' for row in mine)} of {sum(bool(row.exercise) for row in mine)}"
+        lines.append([file, mine[0].student, right, *(verdicts.get(label, "") for label in labels)])
+    return lines
+
+
+def _write(file: Path, rows: Iterable[Sequence[str]]) -> None:
+    with file.open("w", newline="", encoding="utf-8", errors="backslashreplace") as out:
+        csv.writer(out).writerows([map(_cell, row) for row in rows])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command. Returns the exit status."""
+    """Run the command. Returns the exit status: 1 if there was no notebook to judge."""
     top = argparse.ArgumentParser(prog="affscore-book", description="What a course with the book needs.")
     one = top.add_subparsers(required=True, metavar="command").add_parser(
-        "verify", help="run the exercises of submitted notebooks again, and write the verdicts as CSV"
+        "verify",
+        help="run the exercises of submitted notebooks again, and write the verdicts as CSV",
+        description="Judges what each answer gave to its check when it called it last, or else its names my_...",
     )
     one.add_argument("notebooks", nargs="+", type=Path, metavar="NOTEBOOK", help="a notebook, or a folder of them")
-    one.add_argument("--out", type=Path, default=Path("verdicts.csv"), help="the file to write (verdicts.csv)")
+    text = "the file to write (verdicts.csv); NAME-by-student.csv beside it has a line a notebook"
+    one.add_argument("--out", type=Path, default=Path("verdicts.csv"), help=text)
     one.add_argument("--seconds", type=float, default=60, help="what each answer may take (60)")
     options = top.parse_args(arguments)
+    if not 0 < options.seconds < math.inf:
+        top.error(f"--seconds is {options.seconds:g}; it should be a finite number greater than 0.")
+    for path in options.notebooks:
+        if not path.exists():
+            top.error(f"there is no notebook or folder {path}.")
     chapters = [Chapter(path) for path in sorted(BOOK.glob("*.ipynb"))]
     if not chapters:
         top.error(f"{BOOK} has no notebooks; verify works in a clone of the book, not in an installed package.")
-    with options.out.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-        table = csv.writer(file)
-        table.writerow(Row._fields)
-        for row in grade(_notebooks(options.notebooks), chapters, options.seconds):
-            table.writerow(row)
-            file.flush()
-            print(*row[:5], sep="  ")
+    try:
+        _write(options.out, [Row._fields])
+    except OSError as error:
+        top.error(f"--out is {options.out}, which cannot be written: {error.strerror}.")
+    rows: list[Row] = []
+    for row in grade(_notebooks(options.notebooks), chapters, options.seconds):
+        rows.append(row)
+        _write(options.out, [Row._fields, *rows])
+        print(*row[:5], sep="  ")
+    if not rows:
+        print(f"no notebook in {', '.join(map(str, options.notebooks))}", file=sys.stderr)
+        return 1
+    table = options.out.with_name(f"{options.out.stem}-by-student{options.out.suffix}")
+    _write(table, by_student(rows))
+    print(f"{sum(row.verdict == 'right' for row in rows)} of {sum(bool(row.exercise) for row in rows)} answers in "
+          f"{len({row.file for row in rows})} notebooks are right: {options.out}, {table}")  # fmt: skip
     return 0
