@@ -28,7 +28,8 @@ FOR_TEACHERS = ("book/teaching.md", "book/slides/*.md")
 NAME_CELL = """\
 from affscore_book.course.variants import student
 
-student("")  # your name: some exercises then have numbers of your own"""
+student("")  # your name: some exercises then have numbers of your own
+# Your answer is what you give to the check of an exercise: its last call counts."""
 README = """\
 # {title} The {kind} edition
 

@@ -17,6 +17,10 @@ from affscore_book.course.verify import Row, grade, main, run_apart
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 CHAPTERS = [Chapter(path) for path in sorted(BOOK.glob("*.ipynb"))]
+# Every chapter weekly, with AFFSCORE_EVERY_PAGE=1.
+GRADED = (
+    [chapter.name for chapter in CHAPTERS if chapter.labels] if os.environ.get("AFFSCORE_EVERY_PAGE") else ["relu_1d"]
+)
 LABELS = ["relu-1d-half", "relu-1d-step", "relu-1d-blame", "relu-1d-digits"]
 
 
@@ -112,6 +116,22 @@ def test_a_table_has_a_line_for_each_notebook(tmp_path, capsys):
     assert head == ["file", "student", "right", *LABELS]
     assert [line[1:] for line in lines] == [["", "0 of 0", *[""] * 4], ["'=Ada()", "0 of 4", *["unchanged"] * 4]]
     assert "0 of 4 answers in 2 notebooks are right" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", GRADED)
+def test_the_books_own_solutions_are_right_as_they_are_written(tmp_path, name):
+    notebook = json.loads((BOOK / f"{name}.ipynb").read_text(encoding="utf-8"))
+    solved: dict[str, str] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code" and (of := next(iter(edition.tags_of(cell, "solution")), "")):
+            solved[of] = solved.get(of, "") + "".join(cell["source"]) + "\n"
+    label, cells = "", []
+    for cell in edition.for_students(notebook)["cells"]:
+        label = next(iter(edition.tags_of(cell, "exercise")), label)
+        cells.append(cell | {"source": solved.pop(label)} if cell["cell_type"] == "code" and label in solved else cell)
+    (tmp_path / "solved.ipynb").write_text(json.dumps(notebook | {"cells": cells}), encoding="utf-8")
+    rows = list(grade([tmp_path / "solved.ipynb"], CHAPTERS))
+    assert rows and [row for row in rows if row.verdict != "right"] == []
 
 
 @pytest.mark.parametrize(

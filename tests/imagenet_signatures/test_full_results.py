@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from pathlib import Path
 
@@ -194,12 +195,90 @@ def test_a_planted_error_is_refused_and_nothing_is_installed(contents, place, tm
     [
         ({"files": {}}, "lists other files"),
         ({"schema": "x"}, "schema is 'x'"),
-        ({"dataset": {"dataset": "photographs"}}, "data set is"),
+        ({"dataset": {"dataset": "photographs"}}, "data set is 'photographs'; it should be one of"),
+        ({"dataset": {"dataset": "../elsewhere"}}, "data set is '../elsewhere'; it should be one of"),
     ],
 )
 def test_a_manifest_that_does_not_fit_is_refused(contents, place, tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
         checked_results(packed(contents, tmp_path / "x.zip", **changes), place)
+
+
+def test_a_name_of_a_data_set_is_no_path(contents, place, tmp_path):
+    """With a name that is not known, no number of images was wanted, and the file went wherever the name led."""
+    outside = tmp_path / "mine.json"
+    outside.write_text("mine")
+    pictures = {"dataset": str(outside.with_suffix(""))}
+    content = json.loads(contents["mnasnet0_5.spatial.json"])
+    content["provenance"]["request"]["dataset"] = pictures
+    content["provenance"]["data"] = {"images": 0, "skipped": []}
+    content["scores"], content["batch_sizes"] = [], []
+    content["companions"] = {name: [] for name in content["companions"]}
+    files = {"mnasnet0_5.spatial.json": json.dumps(content).encode()}
+    with pytest.raises(ValueError, match="is not installed"):
+        install(packed(files, tmp_path / "x.zip", dataset=pictures), place)
+    assert outside.read_text() == "mine"
+
+
+def bomb(path):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("swin_t.spatial.json", b" " * (full_results.LARGEST + 1))
+
+
+def stranger(path):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("large.bin", b" " * 1000)
+
+
+def deep(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(MANIFEST, "[" * 100_000)
+
+
+def flipped(path, at: int, value: int):
+    """A sound zip with one byte changed, counted from the start of its first entry."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(MANIFEST, json.dumps(list(range(1000))))
+    data = bytearray(path.read_bytes())
+    for start in (0, data.index(b"PK\x01\x02")):  # both headers: the central one has two bytes more before the flags
+        data[start + at + 2 * bool(start)] = value
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (bomb, "has 64000001 bytes"),
+        (stranger, "'large.bin' does not belong there"),
+        (deep, "recursion"),
+        (lambda path: flipped(path, 6, 1), "encrypted"),
+        (lambda path: flipped(path, 8, 77), "compression method is not supported"),
+        (os.mkfifo, "no regular file"),
+    ],
+)
+def test_what_is_no_sound_zip_ends_in_a_sentence(place, tmp_path, make, message):
+    make(tmp_path / "x.zip")
+    with pytest.raises(ValueError, match=message) as error:
+        install(tmp_path / "x.zip", place)
+    assert "\n" not in str(error.value) and list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_damaged_download_ends_in_a_sentence(contents, place, tmp_path, seed):
+    file = tmp_path / "x.zip"
+    with (
+        zipfile.ZipFile(packed(contents, tmp_path / "y.zip")) as sound,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for name in sound.namelist():
+            archive.writestr(name, sound.read(name))
+    data, generator = bytearray(file.read_bytes()), np.random.default_rng(seed)
+    for at in generator.integers(len(data), size=8):
+        data[at] ^= 1 << int(generator.integers(8))
+    file.write_bytes(bytes(data))
+    with pytest.raises(ValueError, match="is not installed"):
+        install(file, place)
+    assert list(place.iterdir()) == []
 
 
 def test_another_checksum_and_no_zip_are_refused(contents, place, tmp_path):

@@ -17,10 +17,13 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 def weaknesses(text: str) -> list[str]:
     """What a workflow lacks: read-only permissions at its top, bash with pipefail, a time limit for every job.
 
-    And one that publishes has to wait for the tests.
+    And one that publishes has to wait for the tests, and one that a label starts runs the labelled commit alone.
     """
     workflow = yaml.safe_load(text)
     found = []
+    asked = workflow[True].get("pull_request") if isinstance(workflow[True], dict) else None
+    if asked and "labeled" in asked.get("types", []) and asked["types"] != ["labeled"]:
+        found.append("what is pushed after the label is run without having been looked at")
     if "actions/deploy-pages" in text:
         starts = workflow[True]  # YAML reads the key `on` as true
         asks = all("conclusion == 'success'" in job["if"] for job in workflow["jobs"].values() if "needs" not in job)
@@ -57,6 +60,7 @@ def test_workflow_is_strict(path):
         ("contents: read\n", "contents: write\n"),
         ("shell: bash", "shell: bash -l {0}"),
         ("    timeout-minutes: 30\n", ""),
+        ("types: [labeled]", "types: [labeled, synchronize]"),
     ],
 )
 def test_a_weakened_workflow_is_found(old, new):

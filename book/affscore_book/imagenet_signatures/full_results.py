@@ -13,6 +13,7 @@ import math
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -46,6 +47,9 @@ __all__ = [
 BATCH_SIZE = 512
 DATA = ("imagenet", "imagenette")  # of which the first is shown, if it is there
 MANIFEST, SCHEMA = "manifest.json", "affscore.results/1"
+NAMES = tuple(f"{network}.{pool}.json" for network in PAPER for pool in ("spatial", "trailing"))
+#: Bytes of a file: ImageNet's 97 batches of the network with most calls are 3 million.
+LARGEST = 64_000_000
 SCRIPT = "make results"
 
 
@@ -104,10 +108,11 @@ def checked_results(
         If there is no such file.
     """
     try:
-        with zipfile.ZipFile(file) as archive:
-            contents = {name: archive.read(name) for name in archive.namelist()}
+        contents = _contents(file)
         manifest = json.loads(contents.pop(MANIFEST))
         found, listed = _signatures(contents), manifest["files"]
+        data = manifest["dataset"]["dataset"]
+        _require(data in DATA, f"its data set is {data!r}; it should be one of {', '.join(DATA)}")
         _require(manifest["schema"] == SCHEMA, f"its schema is {manifest['schema']!r}; it should be {SCHEMA!r}")
         _require(listed.keys() == found.keys(), "the manifest lists other files than are there")
         _require(bool(found), "it holds no signature")
@@ -123,10 +128,28 @@ def checked_results(
             _require(pool == "spatial" or f"{network}.spatial.json" in found, f"{network} lacks the pool spatial")
     except OSError:
         raise
-    except (zipfile.BadZipFile, LookupError, TypeError, AttributeError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, LookupError, TypeError, AttributeError, ValueError) as error:
         reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
         raise ValueError(f"file: {file} is not installed: {reason}.") from error
     return manifest, found
+
+
+def _contents(file: str | os.PathLike[str]) -> dict[str, bytes]:
+    """What a packed file holds, by name; ValueError unless these are the files of a full run, and small ones.
+
+    An encrypted file, or one packed in a way that is not known, is a RuntimeError of zipfile.
+    """
+    _require(
+        Path(file).is_file() or not Path(file).exists(), "it is no regular file"
+    )  # a named pipe would be waited for
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        names = [each.filename for each in entries]
+        _require(len(set(names)) == len(names), "it holds a name twice")
+        for each in entries:
+            _require(each.filename in (*NAMES, MANIFEST), f"{each.filename!r} does not belong there")
+            _require(each.file_size <= LARGEST, f"{each.filename} has {each.file_size} bytes; no result has as many")
+        return {name: archive.read(name) for name in names}
 
 
 def _require(sound: bool, text: str) -> None:
@@ -136,11 +159,9 @@ def _require(sound: bool, text: str) -> None:
 
 def _signatures(contents: Mapping[str, bytes]) -> dict[str, Signature]:
     """The signatures in a packed file, read as signatures are; ValueError names what is none."""
-    known = {f"{network}.{pool}.json" for network in PAPER for pool in ("spatial", "trailing")}
     found = {}
     with tempfile.TemporaryDirectory() as place:
         for name, data in contents.items():
-            _require(name in known, f"{name!r} does not belong there")
             path = Path(place, name)
             path.write_bytes(data)
             try:
