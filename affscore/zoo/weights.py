@@ -24,8 +24,8 @@ def require(module: str, extra: str = "pretrained") -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"{module.split('.')[0]} is needed here and cannot be imported ({error}): "
-            f'install it with pip install "affscore[{extra}]".'
+            f"{module.split('.')[0]} is needed here and cannot be imported ({error}): install it with "
+            f'pip install "affscore[{extra}] @ git+https://github.com/affscore/affscore".'
         ) from error
 
 

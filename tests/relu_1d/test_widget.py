@@ -105,6 +105,17 @@ def test_widget_refuses_what_it_cannot_show(wrong):
         ReluRange(**wrong)
 
 
+def test_an_end_is_checked_as_it_is_proposed():
+    """An end that closes the range is refused and leaves the range as it was; one that opens it is taken."""
+    widget = ReluRange(low=-2.0, high=3.0)
+    with pytest.raises(traitlets.TraitError, match=r"low is -2.0 and high is -2.5"):
+        widget.high = -2.5
+    assert (widget.low, widget.high) == (-2.0, 3.0)
+    widget.low = 2.5
+    widget.high = 2.8
+    assert (widget.low, widget.high) == (2.5, 2.8)
+
+
 def test_widget_says_that_a_dead_range_has_no_score():
     widget = ReluRange(low=-3.0, high=-1.0)
     assert math.isnan(widget.score())

@@ -7,6 +7,7 @@ the installed versions do not meet ends the install.
 
 import importlib.metadata as metadata
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -140,6 +141,34 @@ print(json.dumps({
     assert result["scripts"] > 0
     assert torch_files(site) == before
     assert planned(colab, "affscore") == []
+
+
+SCRIPT = """
+import torch
+import affscore
+
+model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.ReLU())
+found = affscore.signature(model, [torch.randn(50, 4)])
+names: list[str] = [call.name for call in found.calls]
+score: torch.Tensor = affscore.affinity_score(torch.randn(50, 4), torch.randn(50, 4))
+wrong: int = found.pool
+"""
+
+
+def test_a_type_checker_reads_the_wheel(wheel, colab, tmp_path):
+    """Without py.typed everything would be Any, and the last line would pass."""
+    run(sys.executable, "-m", "pip", "--python", colab, "install", "--quiet", "--no-index", "--force-reinstall",
+        "--no-deps", wheel)  # fmt: skip
+    (tmp_path / "script.py").write_text(SCRIPT)
+    options = ("--strict", "--python-executable", colab, "--config-file", os.devnull, "--cache-dir", os.devnull)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *map(str, options), "--follow-imports", "silent", "script.py"],
+        cwd=tmp_path, env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert [line.split(": ", 2)[2] for line in done.stdout.splitlines() if ": error: " in line] == [
+        'Incompatible types in assignment (expression has type "str", variable has type "int")  [assignment]'
+    ], done.stdout
 
 
 def test_affscore_alone_needs_numpy_scipy_and_torch(wheel, tmp_path):

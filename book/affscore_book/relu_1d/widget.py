@@ -63,9 +63,10 @@ class ReluRange(ComputedWidget):
 
     @traitlets.validate("low", "high")
     def _apart(self, proposal: Any) -> float:
-        if not self.high - self.low >= LEAST - 1e-9:
+        ends = {"low": self.low, "high": self.high} | {proposal["trait"].name: proposal["value"]}
+        if not ends["high"] - ends["low"] >= LEAST - 1e-9:
             raise traitlets.TraitError(
-                f"low is {self.low} and high is {self.high}; high should be at least {LEAST} above low."
+                f"low is {ends['low']} and high is {ends['high']}; high should be at least {LEAST} above low."
             )
         return proposal["value"]
 
