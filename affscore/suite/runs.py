@@ -36,7 +36,7 @@ from affscore.suite.ranks import Ranks, RunError
 from affscore.suite.records import RecordError
 from affscore.zoo.batches import Batches
 
-__all__ = ["file_name", "in_words", "run", "weights_checksum"]
+__all__ = ["file_name", "in_words", "network_checksum", "run", "weights_checksum"]
 
 
 #: What a run measures: any batch by its number.
@@ -59,6 +59,26 @@ def weights_checksum(model: nn.Module) -> str:
     for name, value in sorted(model.state_dict().items()):
         _feed(digest, name, value)
     return digest.hexdigest()
+
+
+def network_checksum(model: nn.Module) -> str:
+    """The SHA-256 of what a network is beside its weights, as far as its modules say.
+
+    The kind of each module, its description (``extra_repr``), and those of its attributes that are numbers or text:
+    slopes, eps, the names of activations. What the code of ``forward`` does cannot be seen.
+    """
+    digest = hashlib.sha256()
+    for name, module in model.named_modules():
+        plain = {key: value for key, value in vars(module).items() if _is_plain(value) and key != "training"}
+        facts = [name, type(module).__module__, type(module).__qualname__, module.extra_repr(), sorted(plain.items())]
+        if hasattr(module, "config"):
+            facts.append(str(module.config))
+        digest.update(f"{facts}\n".encode())
+    return digest.hexdigest()
+
+
+def _is_plain(value: Any) -> bool:
+    return (isinstance(value, tuple) and all(map(_is_plain, value))) or isinstance(value, int | float | str | None)
 
 
 def _feed(digest: Any, name: str, value: Any) -> None:
@@ -91,6 +111,7 @@ def _described(
         "model": type(model).__name__,
         **provenance,
         "weights_sha256": weights_checksum(model),
+        "network_sha256": network_checksum(model),
         "data": {key: value for key, value in data.items() if key != "skipped"},
         **circumstances(settings, device),
         "versions": versions() | {"scipy": scipy.__version__},
@@ -190,7 +211,7 @@ def run(
         if say and done and ranks.rank == 0:
             sums = here["provenance"]["weights_sha256"][:12], in_words(here["provenance"]["data"])
             begun = f"Going on from {len(done)} of {len(batches)} batches" if missing else "Finished before"
-            say(f"{begun}: same weights (sha256 {sums[0]}), data ({sums[1]}), settings, versions.")
+            say(f"{begun}: same network, weights (sha256 {sums[0]}), data ({sums[1]}), settings, versions.")
         if progress:
             progress(len(done))
         mine = missing[ranks.rank :: ranks.world]

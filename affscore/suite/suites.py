@@ -123,6 +123,10 @@ def run_suite(
     if unknown := [name for name in models if name.partition(":")[0] not in HUBS and name not in available_models()]:
         names = ", ".join(map(repr, unknown))
         raise SuiteError(f"models: there is no model {names}. affscore.zoo.models.available_models() lists all.")
+    names = [file_name(name) for name in models]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        both = " and ".join(model for model, name in zip(models, names, strict=True) if name == twice)
+        raise SuiteError(f"models: {both} would both be written to {twice}.json; give them folders of their own.")
     folder, settings, ranks = Path(folder), settings or Settings(), ranks or Ranks()
     if folder.exists() and not folder.is_dir():
         raise SuiteError(f"out: {folder} is a file; it should be a folder.")
@@ -188,8 +192,10 @@ def _finished(path: Path, model: str, request: dict[str, Any], weights: str | os
             "signature. Move it away, or begin anew with --restart, which renames it."
         )
     own = weights_fingerprint(model, weights, request["seed"])
-    different = differences(asked, request)
-    different += differences({key: there["weights"].get(key) for key in own}, own, "weights")
+    # Settings that were added since then had no other value.
+    different = differences(json.loads(json.dumps(asdict(Settings()))) | asked, request)
+    old = {"kind": own["kind"]} | there["weights"]  # which older versions did not say
+    different += differences({key: old.get(key) for key in own}, own, "weights")
     one_run(path, "signature", different)
     return f"weights ({in_words(own)}), data ({in_words(request['dataset'])}), settings"
 

@@ -7,6 +7,7 @@ this machine is downloaded once from the Hugging Face hub.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -148,6 +149,13 @@ class HuggingFace:
         if missing := sorted(name for name in made_up if not name.startswith("pooler.")):
             raise ValueError(f"weights: {self.name} lacks {len(missing)} tensors, first {missing[0]}.")
         return {name: value for name, value in model.state_dict().items() if name not in made_up}, None
+
+    def description(self) -> dict[str, Any]:
+        """The checksum of all that lies beside the weights: configuration, tokenizer, image processor."""
+        digest = hashlib.sha256()
+        for file in sorted({file for pattern in DESCRIPTIONS for file in self.folder.glob(pattern) if file.is_file()}):
+            digest.update(f"{file.name} {sha256(file)}\n".encode())
+        return {"description_sha256": digest.hexdigest()}
 
     def facts(self, weights: str) -> dict[str, Any]:
         files = list(self.folder.glob(WEIGHTS))

@@ -130,19 +130,21 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
 def weights_fingerprint(name: str, weights: str | os.PathLike[str] | None = None, seed: int = 0) -> dict[str, Any]:
     """What identifies the weights of a network, which is not built: plain values that JSON can hold.
 
-    Source, licence, description, and the ``sha256`` of the state dict's file or the ``seed`` of random weights. Without
-    ``sha256`` if torchvision is still to download them; the file name of its address ends with the first digits.
-    Arguments and errors are those of :func:`load_model`, whose provenance holds the same values.
+    Source, licence, description, kind (``"pretrained"``, ``"random"`` or ``"file"``), and the ``sha256`` of the state
+    dict's file or the ``seed`` of random weights; ``description_sha256`` where a folder says what the network is.
+    Without ``sha256`` if torchvision is still to download them; the file name of its address ends with the first
+    digits. Arguments and errors are those of :func:`load_model`, whose provenance holds the same values.
     """
     seed = whole_number("seed", seed, 0, MOST_SEED)
     source, path, wanted = _asked_for(name, weights)
+    about = source.description() if isinstance(source, HuggingFace) else {}
     if wanted:
-        return source.facts(wanted)
+        return about | {"kind": "pretrained"} | source.facts(wanted)
     if path:
         facts = {"source": path.name, "licence": "as given with that file", "sha256": sha256(path)}
-        return facts | {"weights": f"from {path.name}"}
+        return about | {"kind": "file"} | facts | {"weights": f"from {path.name}"}
     facts = {"source": "seeded initialisation", "licence": "not applicable"}
-    return facts | {"seed": seed, "weights": f"random initialisation, seed {seed}"}
+    return about | {"kind": "random"} | facts | {"seed": seed, "weights": f"random initialisation, seed {seed}"}
 
 
 def _asked_for(

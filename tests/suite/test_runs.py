@@ -116,7 +116,8 @@ def test_finished_run_runs_nothing_again(whole, monkeypatch):
 
 def test_going_on_says_what_was_compared(whole, tmp_path):
     first = hashlib.sha256(b" torch.float32 (16, 6)\n" + data()[0].numpy().tobytes()).hexdigest()
-    same = f"same weights (sha256 {weights_checksum(network())[:12]}), data (first_batch_sha256 {first[:12]}), settings"
+    sums = weights_checksum(network())[:12], first[:12]
+    same = "same network, weights (sha256 {}), data (first_batch_sha256 {}), settings".format(*sums)
     said = []
     run(whole, say=said.append)
     assert said == [f"Finished before: {same}, versions."]
@@ -440,6 +441,38 @@ def test_checksum_of_the_weights_sees_every_change(change):
     assert before == weights_checksum(network())
     change(net)
     assert weights_checksum(net) != before
+
+
+class Sloped(nn.Module):
+    """With a parameter of its own that stands in no weight and in no description."""
+
+    def __init__(self, slope: float) -> None:
+        super().__init__()
+        self.slope = slope
+
+    def forward(self, x):
+        return nn.functional.leaky_relu(x, self.slope)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (nn.LeakyReLU(0.01), nn.LeakyReLU(0.9)),
+        (nn.LayerNorm(6, eps=1e-5), nn.LayerNorm(6, eps=1e-2)),
+        (nn.ReLU(), nn.GELU()),
+        (Sloped(0.01), Sloped(0.9)),
+    ],
+)
+def test_another_network_with_the_same_weights_is_refused(tmp_path, one, other):
+    def network(part):
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(6, 6), part, nn.ReLU())
+
+    batches = list(torch.randn(2, 20, 6))
+    runs.run(network(one), batches, tmp_path, "m")
+    with pytest.raises(RecordError, match="network_sha256"):
+        runs.run(network(other), batches, tmp_path, "m")
+    runs.run(network(one), batches, tmp_path, "m")
 
 
 def test_checksum_of_the_weights_takes_any_dtype():

@@ -423,6 +423,36 @@ def test_networks_of_text_side_by_side(tmp_path):
     assert "dataset.sha256" in failure.reason
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new"), [("config.json", '"gelu"', '"relu"'), ("tokenizer.json", "cat", "dog")]
+)
+def test_another_network_in_a_folder_of_the_same_name_is_not_taken_for_it(tmp_path, file, old, new):
+    (tmp_path / "lines.txt").write_text(SENTENCES)
+    options = {"dataset": f"text:{tmp_path / 'lines.txt'}", "batch_size": 3, "weights": "random", "progress": False}
+    folders = [text_folder(tmp_path / parent / "tiny") for parent in "ab"]
+    text = (folders[1] / file).read_text()
+    assert old in text
+    (folders[1] / file).write_text(text.replace(old, new))
+    names, out = [f"hf:{folder}" for folder in folders], tmp_path / "out"
+    with pytest.raises(SuiteError, match=r"would both be written to hf-tiny\.json"):
+        run_suite(names, out, **options)
+    assert run_suite(names[:1], out, **options) == []
+    (failure,) = run_suite(names[1:], out, **options)
+    assert "weights.description_sha256" in failure.reason
+
+
+def test_a_result_from_before_a_setting_was_there_stays_valid(tmp_path):
+    options = {"dataset": "random", "batch_size": 4, "weights": "random", "progress": False}
+    assert run_suite(["alexnet"], tmp_path, **options) == []
+    path = tmp_path / "alexnet.json"
+    content = json.loads(path.read_text())
+    del content["provenance"]["request"]["scoring"], content["provenance"]["weights"]["kind"]
+    path.write_text(json.dumps(content))
+    assert run_suite(["alexnet"], tmp_path, **options) == []
+    (failure,) = run_suite(["alexnet"], tmp_path, **options, settings=Settings(pool="trailing"))
+    assert "pool is 'spatial' there" in failure.reason
+
+
 def test_data_that_a_network_cannot_take_ends_the_suite(tmp_path):
     (tmp_path / "lines.txt").write_text(SENTENCES)
     name = f"hf:{image_folder(tmp_path / 'tiny')}"
