@@ -1,5 +1,7 @@
 """Notebooks run as on Colab, through their own first cell; .ci/colab.py weekly runs all of them."""
 
+import re
+
 import colab
 import pytest
 from test_notebooks import markdown, nbformat, planted, printing
@@ -11,6 +13,20 @@ FREEZE = "\n".join(
 
 def test_two_chapters_install_themselves_and_print_what_is_stored(tmp_path):
     assert colab.run_as_colab(["relu_1d", "symmetries"], tmp_path) == []
+
+
+def test_a_first_cell_that_could_not_install_says_so(tmp_path, monkeypatch):
+    committed = colab.committed
+
+    def elsewhere(name):
+        notebook = committed(name)
+        cell = next(cell for cell in notebook.cells if cell.cell_type == "code")
+        cell.source = re.sub(r'repository, extras = "[^"]+"', 'repository, extras = "file:///nowhere"', cell.source)
+        return notebook
+
+    monkeypatch.setattr(colab, "committed", elsewhere)
+    first, second, *rest = colab.run_as_colab(["relu_1d"], tmp_path)
+    assert "The book's package is not installed" in first and "is file:///nowhere public?" in second and not rest
 
 
 def test_the_versions_that_matter_are_chosen():

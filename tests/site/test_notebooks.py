@@ -30,10 +30,17 @@ import sys
 
 if "google.colab" in sys.modules:
     repository, extras = "URL", "EXTRAS"
+    print("Installing the book's package takes about a minute.", end=" ", flush=True)
     !test -d ~/affscore || git clone -q --depth 1 {repository} ~/affscore
     %cd -q ~/affscore/book
     !{sys.executable} -m pip install -qq --root-user-action ignore "..[{extras}]"
-    print("The book's package is installed.")""".replace("URL", CONFIG["repository"]["url"])
+    try:
+        __import__("affscore")
+    except ImportError:
+        raise RuntimeError(
+            f"The book's package is not installed; the lines above say why. Is {repository} public?"
+        ) from None
+    print("It is installed.")""".replace("URL", CONFIG["repository"]["url"])
 if CONFIG["repository"]["branch"] != "main":  # a released edition installs itself
     COLAB = COLAB.replace("--depth 1", f"--depth 1 --branch {CONFIG['repository']['branch']}")
 

@@ -134,7 +134,7 @@ def _seconds(out: Path) -> dict[str, Any]:
 def pack(out: Path, file: Path) -> list[str]:
     """Put the finished signatures of a run and their manifest into one zip; returns the networks that are missing.
 
-    Raises FileNotFoundError if no network is finished in both pools.
+    Where none is finished in both pools there is nothing to pack, and no file is written.
     """
     contents: dict[str, bytes] = {}
     files: dict[str, Any] = {}
@@ -150,7 +150,7 @@ def pack(out: Path, file: Path) -> list[str]:
             contents[target] = path.read_bytes()
             files[target] = entry(contents[target], found) | _speed(took.get(target))
     if not files:
-        raise FileNotFoundError(f"out: no network is finished in {out}.")
+        return missing
     about = found.provenance
     manifest = {
         "schema": SCHEMA,
@@ -243,7 +243,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.command == "pack":
             missing = pack(options.out, options.file)
-            print(f"{len(PAPER) - len(missing)} of {len(PAPER)} networks are in {options.file}.")
+            done = len(PAPER) - len(missing)
+            print(f"{done} of {len(PAPER)} networks are in {options.file}." if done else "No network is finished yet.")
         else:
             print(f"Installed: {install(options.file, options.folder)}")
     except (OSError, ValueError) as error:
