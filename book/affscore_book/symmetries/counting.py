@@ -51,7 +51,7 @@ def rank_one_boxes(n: int, k: int) -> int:
 
     For even k; it is the number of matrices that the proof in the chapter puts into boxes of their own.
 
-    >>> rank_one_boxes(2, 8) > group_size(2, 8), rank_one_boxes(4, 4) > group_size(4, 4)
+    >>> rank_one_boxes(2, 8) > group_size(2, 8), rank_one_boxes(8, 2) > group_size(8, 2)
     (True, False)
     """
     whole("n", n, 1)
