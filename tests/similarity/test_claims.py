@@ -7,17 +7,18 @@ import pytest
 from scipy import stats
 
 from affscore_book.similarity import claims
-from affscore_book.similarity.study import SimilarityStudy
+from affscore_book.similarity.study import PAPER_TABLE_2, PAPER_TABLE_4, SimilarityStudy
 
 PAIRS = [f"{a}-{b}" for a, b in itertools.combinations(range(4), 2)]
 WIDTHS = {"constant width": "myrtle_constant_width", "double width": "myrtle_double_width"}
 WITH, WITHOUT = "resnet20", "resnet20_without_last_relu"
 
 
-def similar(layers, diagonal, *, away=0.5, spread=0.0, heights=None):
+def similar(layers, diagonal, *, away=0.5, spread=0.0, heights=None, coded=None):
     """A kind of networks: CKA by kernel along the diagonal, ``away`` elsewhere; the last layer varies with network 0.
 
-    ``heights``: by group, what Procrustes is above a null of 0.3.
+    ``heights``: by group, what Procrustes is above a null of 0.3; ``coded``: the same by the paper's code, else equal.
+    Values differ by a hair from pair to pair, as equal ones have no interval.
     """
     names = [f"relu{i}" for i in range(1, layers + 1)]
     cka = {}
@@ -26,11 +27,20 @@ def similar(layers, diagonal, *, away=0.5, spread=0.0, heights=None):
         maps[:, range(layers), range(layers)] = along
         maps[:3, -1, -1] -= spread
         maps[3:, -1, -1] += spread
+        maps[:, range(layers), range(layers)] += len(kernel) * 1e-8 * np.outer(range(6), range(1, layers + 1))
         cka[kernel] = {
             pair: {"map": table.tolist(), "null": table.tolist()} for pair, table in zip(PAIRS, maps, strict=True)
         }
+    measures = dict(heights or {})
+    measures |= {f"{group}_uncentred": values for group, values in (coded or measures).items()}
     procrustes = {
-        name: {pair: {group: [0.3 + values[at], 0.3] for group, values in (heights or {}).items()} for pair in PAIRS}
+        name: {
+            pair: {
+                group: [0.3 + values[at] * (1 + 1e-6 * number) + 1e-6 * at * number, 0.3]
+                for group, values in measures.items()
+            }
+            for number, pair in enumerate(PAIRS)
+        }
         for at, name in enumerate(names)
     }
     return names, procrustes, cka
@@ -48,59 +58,96 @@ def study(kinds=None, dissected=None):
             one = {"units": 8, "fraction": [[start + level, end + level + off]] * 3, "chance": [[0, 0]]}
             curves[f"{kind}_{seed}"] = {"garments": {"block3.relu2": one}}
             inside[f"{kind}_{seed}"] = {"block3.a.0": [[0.2, 0.2 + rise + off]] * 3}
-            steps = [{"shares": {"object": 0.3, "edge": 0.1}, "best": [[5, "boot", 0.2]]}] * 3
+            steps = [{"shares": {"object": 0.3 + 1e-9 * seed, "edge": 0.1}, "best": [[5, "boot", 0.2]]}] * 3
             units[f"{kind}_{seed}"] = {"block3.relu2": steps}
     content |= {"dissection": curves, "dissection_pixels": curves}
     content |= {"inside": dict.fromkeys(("map", "pixels"), inside), "units": dict.fromkeys(("map", "pixels"), units)}
     return SimilarityStudy(content)
 
 
+FLAT = {"linear": [0.9] * 4, "max": [0.9] * 4}
+HEIGHTS = {"relu": [0.3, 0.2, 0.1, 0.2], "orthogonal": [0.5, 0.4, 0.3, 0.2]}
+MIXED = "depends on what a decay is"
+
+
+def widths(width, kind):
+    """The rows on one width, by what they measure; the other width shows nothing."""
+    flat = similar(4, FLAT, heights=dict.fromkeys(HEIGHTS, [0.1] * 4))
+    rows = claims.other_widths(study({name: kind if what == width else flat for what, name in WIDTHS.items()}))
+    return {row.what[len(width) + 2 :]: row for row in rows if row.what.startswith(width)}
+
+
 @pytest.mark.parametrize(
     ("relu", "spread", "expected"),
     [
-        ([0.9, 0.8, 0.7, 0.6], 0.0, ["agrees", "agrees"]),
-        ([0.9, 0.9, 0.9, 0.88], 0.0, ["agrees", "disagrees"]),
-        ([0.9, 0.9, 0.9, 0.95], 0.0, ["disagrees", "disagrees"]),
-        ([0.9, 0.8, 0.7, 0.8], 0.2, ["undecided", "undecided"]),
+        ([0.9, 0.8, 0.7, 0.6], 0.0, ["agrees", "agrees", "agrees"]),
+        ([0.9, 0.8, 0.9, 0.6], 0.0, [MIXED, MIXED, "agrees"]),
+        ([0.9, 0.7, 0.8, 0.88], 0.0, [MIXED, MIXED, "disagrees"]),
+        ([0.9, 0.9, 0.91, 0.95], 0.0, ["disagrees", "disagrees", "disagrees"]),
+        ([0.9, 0.8, 0.7, 0.6], 0.2, ["undecided", "undecided", "undecided"]),
     ],
 )
-@pytest.mark.parametrize("width", WIDTHS)
-def test_a_decay_that_stays_at_another_width_is_no_artifact(relu, spread, expected, width):
-    heights = {"relu": [0.3, 0.2, 0.1, 0.2], "orthogonal": [0.5, 0.4, 0.3, 0.2]}
-    kind = similar(4, {"linear": [0.95, 0.9, 0.9, 0.85], "max": relu}, spread=0.0, heights=heights)
+def test_a_decay_is_a_lower_end_or_a_fall_at_every_step(relu, spread, expected):
+    kind = similar(4, {"linear": [0.95, 0.9, 0.9, 0.85], "max": relu}, spread=0.0, heights=HEIGHTS)
     kind[2]["max"] = similar(4, {"max": relu}, spread=spread)[2]["max"]
-    flat = similar(4, {"linear": [0.9] * 4, "max": [0.9] * 4}, heights=dict.fromkeys(heights, [0.1] * 4))
-    rows = claims.other_widths(study({name: kind if what == width else flat for what, name in WIDTHS.items()}))
-    found = {row.what.removeprefix(f"{width}: "): row for row in rows if row.what.startswith(width)}
-    first = [found[f"G_ReLU-CKA {what}, by"] for what in ("falls with depth", "decays faster")]
-    assert [row.verdict for row in first] == expected
-    assert [row.ours for row in first] == pytest.approx([relu[0] - relu[3], relu[0] - relu[3] - 0.1])
-    assert found["G_ReLU-Procrustes falls to relu3, by"].ours == pytest.approx(0.2)
-    assert found["G_ReLU-Procrustes rises at relu4, by"].verdict == "agrees"
-    assert found["orthogonal-Procrustes rises at relu4, by"].ours == pytest.approx(-0.1)
-    assert found["orthogonal-Procrustes rises at relu4, by"].verdict == "disagrees"
-    assert found["G_ReLU below orthogonal, by"].ours == pytest.approx((0.2 + 0.2 + 0.2 + 0.0) / 4)
-    assert rows[-1].verdict == "not run here"
+    found = list(widths("constant width", kind).values())[:3]
+    assert [row.verdict for row in found] == expected
+    ours = [relu[0] - relu[3], min(-np.diff(relu)), relu[0] - relu[3] - 0.1]
+    np.testing.assert_allclose([row.ours for row in found], ours, atol=1e-5)
+    doubled = widths("double width", kind)
+    assert doubled["G_ReLU-CKA, least fall of three steps"].ours == pytest.approx(ours[1], abs=1e-5)
+
+
+def test_a_width_that_no_source_has_is_our_own():
+    found = widths("double width", similar(4, FLAT, heights=HEIGHTS))
+    assert {row.kind for row in found.values()} == {"own"}
+    above = {what: row.ours for what, row in found.items() if "above" in what}
+    np.testing.assert_allclose(list(above.values()), [0.2, 0.1, 0.2, -0.1, (0.2 + 0.2 + 0.2 + 0.0) / 4], atol=1e-5)
+
+
+def test_where_the_measure_decides_the_verdict_says_so():
+    """By heights G_ReLU rises at the last activation and lies below; by the paper's code it falls and lies above."""
+    coded = {"relu": [0.5, 0.5, 0.4, 0.3], "orthogonal": [0.5, 0.4, 0.3, 0.4]}
+    found = widths("constant width", similar(4, FLAT, heights=HEIGHTS, coded=coded))
+    by_code, centred = (f"({reading})" for reading in claims.READINGS)
+    for what, ours in (("G_ReLU − orthogonal, mean of relu2 and relu3", (0.1, -0.2)),
+                       ("G_ReLU, relu3 − relu4", (0.1, -0.1)), ("orthogonal, relu4 − relu3", (0.1, -0.1))):  # fmt: skip
+        rows = [found[f"{what} {reading}"] for reading in (by_code, centred)]
+        assert {row.verdict for row in rows} == {"depends on the measure"}
+        np.testing.assert_allclose([row.ours for row in rows], ours, atol=1e-5)
+    assert found[f"G_ReLU, relu1 − relu3 {by_code}"].verdict == "agrees"
+
+
+def test_the_papers_own_tables_differ(monkeypatch):
+    """Seven of ten signs by hand: G_ReLU lies above at the second and third layer, and falls at the last."""
+    assert claims.kept_signs() == 7
+    assert sum(np.subtract(*(PAPER_TABLE_4[name] for name in ("relu_uncentred", "orthogonal_uncentred"))) > 0) == 2
+    monkeypatch.setattr(claims, "PAPER_TABLE_4", {name: np.array(row) / 2 for name, row in PAPER_TABLE_2.items()})
+    assert claims.kept_signs() == 10
 
 
 def test_the_same_depth_is_compared_with_all_other_depths():
     flat, steep = {"linear": [0.95] * 4, "max": [0.95, 0.8, 0.7, 0.6]}, {"linear": [0.3] * 4, "max": [0.5] * 4}
     rows = claims.same_depth(study({"myrtle": similar(4, flat, away=0.6), "resnet20": similar(4, steep, away=0.5)}))
     found = {row.what: (round(row.ours, 6), row.verdict) for row in rows}
-    assert found["Myrtle, linear-CKA: same depth more similar, by"] == (0.35, "agrees")
-    assert found["Myrtle, G_ReLU-CKA: at the first activation"] == (0.95, "agrees")
-    assert found["Myrtle, G_ReLU-CKA: last activation less similar than first, by"] == (0.35, "agrees")
+    assert found["Myrtle, linear CKA: same depth − other depths"] == (0.35, "agrees")
+    assert found["Myrtle, G_ReLU CKA: at the first activation"] == (0.95, "agrees")
+    assert found["Myrtle, G_ReLU CKA: first − last activation"] == (0.35, "agrees")
     # 0.95 - 0.6 by the linear kernel, 0.7625 - 0.6 by the max kernel.
-    assert found["Myrtle: early against late layers, less pronounced by G_ReLU-CKA, by"] == (0.1875, "agrees")
-    assert found["ResNet20, linear-CKA: same depth more similar, by"] == (-0.2, "disagrees")
-    assert found["ResNet20, linear-CKA: at the first activation"] == (0.3, "disagrees")
+    assert found["Myrtle: contrast of early and late layers, linear CKA − G_ReLU CKA"] == (0.1875, "agrees")
+    assert found["ResNet20, linear CKA: same depth − other depths"] == (-0.2, "disagrees")
+    assert found["ResNet20, linear CKA: at the first activation"] == (0.3, "disagrees")
 
 
 @pytest.mark.parametrize(
     ("with_relu", "without", "expected"),
     [
-        ((0.5, 0.3, 0.1, 0.0), (0.3, 0.3, 0.1, 0.0), ["agrees"] * 7),
-        ((0.5, 0.5, -0.1, 0.0), (0.5, 0.3, -0.1, 0.0), [*["disagrees"] * 4, "agrees", *["disagrees"] * 2]),
+        ((0.5, 0.3, 0.1, 0.0), (0.3, 0.3, 0.1, 0.0), ["agrees", "agrees", "held", *["agrees"] * 4]),
+        (
+            (0.5, 0.5, -0.1, 0.0),
+            (0.5, 0.3, -0.1, 0.0),
+            ["disagrees", "disagrees", "failed", "disagrees", "agrees", *["disagrees"] * 2],
+        ),
         ((0.5, 0.4, 0.1, 0.2), (0.5, 0.5, 0.1, 0.2), [*["undecided"] * 3, "disagrees", "agrees", *["undecided"] * 2]),
     ],
 )

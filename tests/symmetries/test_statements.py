@@ -27,7 +27,10 @@ def test_measures_are_judged_as_a_closed_form_says():
     assert rows[f"Procrustes as printed: {shifts}"].ours == 0 and rows[f"Procrustes centred: {shifts}"].ours == 10
     # In three dimensions exp(-|x - y|_p) is positive definite for p up to 2, and for no larger p.
     assert rows["kernels of other norms with no negative eigenvalue, of p = 1.5, 3, 4, 8"].ours == 1
-    assert {row.verdict for row in rows.values()} == {"agrees", "disagrees"}
+    corrected = [row for row in rows.values() if "centred" in row.what]
+    assert [(row.kind, row.verdict) for row in corrected] == [("own", "held")] * 2, "no source has them"
+    others = [row for row in rows.values() if "centred" not in row.what]
+    assert {(row.kind, row.verdict) for row in others} == {("source", "agrees"), ("source", "disagrees")}
 
 
 def test_a_measure_that_sees_everything_keeps_nothing(monkeypatch):
@@ -35,6 +38,15 @@ def test_a_measure_that_sees_everything_keeps_nothing(monkeypatch):
         statements, "MEASURES", dict.fromkeys(statements.MEASURES, lambda x, y: float(torch.sum(x * y)))
     )
     assert [row.ours for row in statements.similarity_claims()[:5]] == [0] * 5
+
+
+def test_the_wording_decides_two_statements(monkeypatch):
+    """Slope -1 is the absolute value, and x + 1 is no linear function; the proofs exclude both."""
+    rows = statements.wording_claims()
+    assert {row.verdict for row in rows} == {"depends on the wording"}
+    assert [row.ours for row in rows] == [5, 6, 1, 0]
+    monkeypatch.setattr(statements, "passes", lambda function, a: True)
+    assert statements.wording_claims()[3].ours > 60
 
 
 @pytest.mark.parametrize("row", statements.size_claims(), ids=lambda row: row.what)

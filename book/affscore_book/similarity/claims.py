@@ -2,7 +2,7 @@
 
 The networks are small and trained on Fashion-MNIST. Intervals are over networks: the jackknife where pairs share them
 (:meth:`affscore_book.similarity.study.SimilarityStudy.over_networks`), Student's for one kind of network, and Welch's
-for the difference of two.
+for the difference of two. Similarities are not affinity scores, so the book's floor for those is not theirs.
 
 Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, sections 5 and 6, appendices D.8 and F ("Symmetries").
 """
@@ -10,19 +10,25 @@ Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, sections 5 and 6, appe
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy import stats
+from scipy.stats import spearmanr
 
-from affscore_book.kit.claims import Claim
-from affscore_book.kit.statistics import Interval, student_interval
-from affscore_book.similarity.study import SimilarityStudy
+from affscore_book.kit.claims import Claim, side_by_side
+from affscore_book.kit.statistics import Interval, leaving_out, student_interval
+from affscore_book.similarity.study import PAPER_TABLE_2, PAPER_TABLE_4, SimilarityStudy
 
-__all__ = ["other_widths", "same_depth", "single_units", "trained_pairs"]
+__all__ = ["kept_signs", "other_widths", "same_depth", "single_units", "trained_pairs"]
 
 INF = math.inf
 MORE = (0.0, INF)
 WITH, WITHOUT = "resnet20", "resnet20_without_last_relu"
+FASTER = "fall of G_ReLU-CKA − fall of linear CKA, first to last activation"
+DECAY = '"a much more significant decay with network depth"'
+#: The paper's code centres no features for Procrustes; the null is what a similarity has to be above.
+READINGS = ("not centred, as the paper's code", "centred, above the null")
 
 
 def decay(study: SimilarityStudy, kind: str, kernel: str) -> Interval:
@@ -31,48 +37,103 @@ def decay(study: SimilarityStudy, kind: str, kernel: str) -> Interval:
     return study.over_networks(along[:, 0] - along[:, -1])
 
 
+def least_step(study: SimilarityStudy, kind: str, kernel: str) -> Interval:
+    """The least of the falls of CKA from one activation to the next: below 0 where it rises somewhere."""
+    along = study.diagonal(kind, kernel)
+    falls = along[:, :-1] - along[:, 1:]
+    return leaving_out(lambda kept: float(falls[study.pairs_of(kept)].mean(0).min()), study.settings["seeds"])
+
+
 def decays_faster(study: SimilarityStudy, kind: str) -> Interval:
     """The decay of the max kernel's CKA minus that of linear CKA."""
     linear, relu = (study.diagonal(kind, kernel) for kernel in ("linear", "max"))
     return study.over_networks((relu[:, 0] - relu[:, -1]) - (linear[:, 0] - linear[:, -1]))
 
 
-def above_null(study: SimilarityStudy, kind: str) -> dict[str, np.ndarray]:
-    """Procrustes above its null by group, (pairs, layers)."""
-    return {
-        group: study.procrustes(kind, group)[..., 0] - study.procrustes(kind, group)[..., 1]
-        for group in ("relu", "orthogonal")
-    }
+def kept_signs() -> int:
+    """Of ten signs in the source's Table 2, how many are the same in its Table 4.
+
+    Four are of orthogonal minus G_ReLU, a layer each, and three for each group of a layer minus the one before.
+    """
+    signs = []
+    for table in (PAPER_TABLE_2, PAPER_TABLE_4):
+        relu, orthogonal = (np.array(table[name]) for name in ("relu_uncentred", "orthogonal_uncentred"))
+        signs.append(np.sign([*(orthogonal - relu), *np.diff(relu), *np.diff(orthogonal)]))
+    return int((signs[0] == signs[1]).sum())
+
+
+def _both_readings(
+    study: SimilarityStudy, kind: str, differences: dict[str, tuple[str, Any]], source: str, **more: Any
+) -> list[Claim]:
+    """Claims on Procrustes that a difference is above 0, each by the paper's measure and by ours.
+
+    ``differences``: what is measured -> what the source says, and a function of the similarities (pairs, layers) of
+    G_ReLU and of the orthogonal group that gives one value a pair.
+    """
+    by_code = [study.procrustes(kind, f"{group}_uncentred")[..., 0] for group in ("relu", "orthogonal")]
+    heights = [study.heights(kind, group) for group in ("relu", "orthogonal")]
+    rows = []
+    for what, (theirs, difference) in differences.items():
+        claims = {
+            reading: Claim.over(what, source, theirs, study.over_networks(difference(*values)), MORE, **more)
+            for reading, values in zip(READINGS, (by_code, heights), strict=True)
+        }
+        rows += side_by_side("the measure", claims)
+    return rows
 
 
 def trained_pairs(study: SimilarityStudy) -> list[Claim]:
-    """Table 2 and Figures 2, 5 and 9: falls, rises and orders along depth, above the null; the first two are shown."""
-    section, table, seen = "Symmetries, section 5", "Symmetries, Table 2", {"seen": True}
-    height = above_null(study, "myrtle")
-    rows = [
-        Claim.over("ResNet20: G_ReLU-CKA decays faster, by", "Symmetries, Figure 2", "yes",
-               decays_faster(study, "resnet20"), (0.05, INF), **seen),
-        Claim.over("less similar inside blocks, linear CKA, by", "Symmetries, Figure 2", "yes",
-               _outside(study, study.diagonal("resnet20", "linear")), MORE, **seen),
-        Claim("the eight numbers of Table 2", table, "0.4432 to 0.7724", None, None,
-              needs="CIFAR-10, the published width, 50 epochs, and the paper's null"),
-        Claim.over("G_ReLU below orthogonal, by", section, "yes",
-               study.over_networks((height["orthogonal"] - height["relu"]).mean(1)), MORE, **seen),
+    """Table 2 and Figures 2, 5 and 9: falls, rises and orders along depth; the first is shown."""
+    seen: dict[str, Any] = {"seen": True}
+    falls, rises = '"decreasing as one progresses through the network"', '"to increase again in the last layer"'
+    section_5 = {
+        "orthogonal − G_ReLU, mean of layers": ('"less similarity in terms of" G_ReLU', lambda r, o: (o - r).mean(1)),
+        "G_ReLU, relu1 − relu3": (falls, lambda r, o: r[:, 0] - r[:, 2]),
+        "orthogonal, relu1 − relu3": (falls, lambda r, o: o[:, 0] - o[:, 2]),
+        "G_ReLU, relu4 − relu3": (rises, lambda r, o: r[:, 3] - r[:, 2]),
+        "orthogonal, relu4 − relu3": (rises, lambda r, o: o[:, 3] - o[:, 2]),
+    }
+    inside = [
+        Claim.over(f"ResNet20, {name} CKA: outside blocks − inside", "Symmetries, Figure 2", '"less similar" inside',
+                   _outside(study, study.diagonal("resnet20", kernel)), MORE, **seen)
+        for kernel, name in (("linear", "linear"), ("max", "G_ReLU"))
     ]  # fmt: skip
+    fastest = [
+        Claim.over(f"{name}: {FASTER}", f"Symmetries, {figure}", DECAY, decays_faster(study, kind), (0.05, INF), **seen)
+        for kind, name, figure in (("resnet20", "ResNet20", "Figure 2"), ("myrtle", "Myrtle", "Figure 5"))
+    ]  # fmt: skip
+    numbers = ", ".join(f"{value:.4f}".lstrip("0") for values in PAPER_TABLE_2.values() for value in values)
+    not_run = Claim("the eight numbers of Table 2", "Symmetries, Table 2", numbers, None, None,
+                    needs="CIFAR-10, the published width, 50 epochs, and the paper's null")  # fmt: skip
+    rows = [*inside, *fastest, not_run, *_both_readings(study, "myrtle", section_5, "Symmetries, section 5", **seen)]
+    return [*rows, *_figure_9(study)]
+
+
+def _figure_9(study: SimilarityStudy) -> list[Claim]:
+    """Procrustes of ResNet20s: do the two groups order the layers alike, and are layers inside blocks lower?"""
+    values = {group: study.procrustes("resnet20", group)[..., 0] for group in ("relu", "orthogonal")}
+    heights = {group: study.heights("resnet20", group) for group in values}
+
+    def alike(found: dict[str, np.ndarray]) -> Interval:
+        def statistic(kept: np.ndarray) -> float:
+            return float(spearmanr(*(of_group[study.pairs_of(kept)].mean(0) for of_group in found.values())).statistic)
+
+        return _cut(leaving_out(statistic, study.settings["seeds"]), -1)
+
+    what = "ResNet20: rank correlation of G_ReLU and orthogonal Procrustes over 19 activations"
+    rows = side_by_side("the null", {
+        reading: Claim.over(what, "Symmetries, Figure 9", '"qualitatively quite similar"', alike(found), (0.5, INF),
+                            seen=True)
+        for reading, found in (("raw", values), ("above the null", heights))
+    })  # fmt: skip
     for group, name in (("relu", "G_ReLU"), ("orthogonal", "orthogonal")):
-        for what, at in (("falls to relu3", 0), ("rises at relu4", 3)):
-            found = study.over_networks(height[group][:, at] - height[group][:, 2])
-            rows.append(Claim.over(f"{what}, {name}, by", section, "yes", found, MORE, **seen))
-    rows += [
-        Claim.over("Myrtle: G_ReLU-CKA decays faster, by", "Symmetries, Figure 5", "yes",
-               decays_faster(study, "myrtle"), (0.05, INF), **seen),
-        Claim.over("less similar inside blocks, max CKA, by", "Symmetries, Figure 2", "yes",
-               _outside(study, study.diagonal("resnet20", "max")), MORE, **seen),
-    ]  # fmt: skip
-    for group, above in above_null(study, "resnet20").items():
-        for how, values in (("", study.procrustes("resnet20", group)[..., 0]), ("above the null, ", above)):
-            what = f"less similar inside blocks, Procrustes {group}, {how}by"
-            rows.append(Claim.over(what, "Symmetries, Figure 9", "yes", _outside(study, values), MORE, **seen))
+        what = f"ResNet20, {name} Procrustes: outside blocks − inside"
+        readings = {
+            reading: Claim.over(what, "ours, of Figure 9", "above 0", _outside(study, found[group]), MORE, kind="own",
+                                seen=True)
+            for reading, found in (("raw", values), ("above the null", heights))
+        }  # fmt: skip
+        rows += side_by_side("the null", readings)
     return rows
 
 
@@ -80,36 +141,55 @@ def _outside(study: SimilarityStudy, values: np.ndarray) -> Interval:
     return study.over_networks(study.outside_minus_inside("resnet20", values))
 
 
+def _cut(found: Interval, low: float, high: float = 1.0) -> Interval:
+    """An interval of a number that has ends of its own, such as a correlation."""
+    return Interval(*np.clip(found, low, high).tolist())
+
+
 def other_widths(study: SimilarityStudy) -> list[Claim]:
     """Myrtle CNNs of 32 channels throughout: if the decay with depth came from growing width, it would be gone.
 
-    Those of double width ask the same the other way. The rules are those of the networks of our usual width: falls,
-    rises and orders are above 0, of heights above the null for Procrustes, and "faster" is by 0.05.
+    The first two rows are shown. Networks of double width, which no source has, ask the same the other way.
     """
-    rows = []
-    for kind, name, figure, table in (
-        ("myrtle_constant_width", "constant width", "Symmetries, Figure 16", "Symmetries, Table 4"),
-        ("myrtle_double_width", "double width", "ours, of Figure 16", "ours, of Table 4"),
-    ):
-        height = above_null(study, kind)
-        found = {
-            "G_ReLU-CKA falls with depth": (decay(study, kind, "max"), MORE),
-            "G_ReLU-CKA decays faster": (decays_faster(study, kind), (0.05, INF)),
-        }
-        rows += [Claim.over(f"{name}: {what}, by", figure, "yes", *values) for what, values in found.items()]
-        shape = {
-            f"{group}-Procrustes {what}": height[key][:, at] - height[key][:, 2]
-            for key, group in (("relu", "G_ReLU"), ("orthogonal", "orthogonal"))
-            for what, at in (("falls to relu3", 0), ("rises at relu4", 3))
-        }
-        shape["G_ReLU below orthogonal"] = (height["orthogonal"] - height["relu"]).mean(1)
-        rows += [
-            Claim.over(f"{name}: {what}, by", table, "as in Table 2", study.over_networks(values), MORE)
-            for what, values in shape.items()
-        ]
-    needs = "CIFAR-10, 512 channels throughout, and the paper's null"
-    what = "the two numbers of Table 4 that can be read"
-    return [*rows, Claim(what, "Symmetries, Table 4", ".5691, .5409", None, None, needs=needs)]
+    figure, table, kind = "Symmetries, Figure 16", "Symmetries, Table 4", "myrtle_constant_width"
+    rows = side_by_side("what a decay is", {
+        reading: Claim.over("constant width, G_ReLU-CKA", figure, '"decay with network depth"', found, MORE)
+        for reading, found in (("first − last activation", decay(study, kind, "max")),
+                               ("least fall of three steps", least_step(study, kind, "max")))
+    })  # fmt: skip
+    rows += [
+        Claim.over(f"constant width: {FASTER}", figure, DECAY, decays_faster(study, kind), (0.05, INF)),
+        Claim("signs of Table 2 that Table 4 of the paper keeps, of 10", table, '"qualitatively very similar"',
+              kept_signs(), (10, 10), seen=True),
+    ]  # fmt: skip
+    shape = {
+        "constant width: G_ReLU − orthogonal, mean of relu2 and relu3":
+            (".7602 − .6735, .5691 − .5409", lambda r, o: (r - o)[:, 1:3].mean(1)),
+        "constant width: G_ReLU, relu1 − relu3": (".8176 − .5691", lambda r, o: r[:, 0] - r[:, 2]),
+        "constant width: orthogonal, relu1 − relu3": (".8460 − .5409", lambda r, o: o[:, 0] - o[:, 2]),
+        "constant width: G_ReLU, relu3 − relu4": (".5691 − .4971", lambda r, o: r[:, 2] - r[:, 3]),
+        "constant width: orthogonal, relu4 − relu3": (".6050 − .5409", lambda r, o: o[:, 3] - o[:, 2]),
+    }  # fmt: skip
+    rows += _both_readings(study, kind, shape, table, seen=True)
+    numbers = ", ".join(f"{value:.4f}".lstrip("0") for values in PAPER_TABLE_4.values() for value in values)
+    rows.append(Claim("the eight numbers of Table 4", table, numbers, None, None,
+                      needs="CIFAR-10, 512 channels throughout, and the paper's null"))  # fmt: skip
+    kind = "myrtle_double_width"
+    relu, orthogonal = (study.heights(kind, group) for group in ("relu", "orthogonal"))
+    found = {
+        "G_ReLU-CKA, first − last activation": decay(study, kind, "max"),
+        "G_ReLU-CKA, least fall of three steps": least_step(study, kind, "max"),
+        **{f"{name} above its null, {first} − {second}": study.over_networks(above[:, one] - above[:, other])
+           for above, name in ((relu, "G_ReLU"), (orthogonal, "orthogonal"))
+           for first, second, one, other in (("relu1", "relu3", 0, 2), ("relu4", "relu3", 3, 2))},
+        "orthogonal − G_ReLU above their nulls": study.over_networks((orthogonal - relu).mean(1)),
+    }  # fmt: skip
+    own = "ours, of Figure 16 and Table 4"
+    rows += [
+        Claim.over(f"double width: {what}", own, "above 0", value, MORE, kind="own") for what, value in found.items()
+    ]
+    faster = decays_faster(study, kind)
+    return [*rows, Claim.over(f"double width: {FASTER}", own, "at least 0.05", faster, (0.05, INF), kind="own")]
 
 
 def same_depth(study: SimilarityStudy) -> list[Claim]:
@@ -126,17 +206,17 @@ def same_depth(study: SimilarityStudy) -> list[Claim]:
             layers = maps.shape[1]
             others = (maps.sum((1, 2)) - along.sum(1)) / (layers * (layers - 1))
             rows += [
-                Claim.over(f"{name}, {measure}-CKA: same depth more similar, by", source, "yes",
-                       study.over_networks(along.mean(1) - others), MORE, seen=True),
-                Claim.over(f"{name}, {measure}-CKA: at the first activation", source, "highly similar",
-                       study.over_networks(along[:, 0]), (0.9, INF), seen=True),
+                Claim.over(f"{name}, {measure} CKA: same depth − other depths", source, '"more similar"',
+                           study.over_networks(along.mean(1) - others), MORE, seen=True),
+                Claim.over(f"{name}, {measure} CKA: at the first activation", source, '"highly similar"',
+                           _cut(study.over_networks(along[:, 0]), -1), (0.9, INF), seen=True),
             ]  # fmt: skip
             contrast[kernel] = along.mean(1) - (maps[:, 0, -1] + maps[:, -1, 0]) / 2
         rows += [
-            Claim.over(f"{name}, G_ReLU-CKA: last activation less similar than first, by", source, "yes",
-                   decay(study, kind, "max"), MORE, seen=True),
-            Claim.over(f"{name}: early against late layers, less pronounced by G_ReLU-CKA, by", source, "yes",
-                   study.over_networks(contrast["linear"] - contrast["max"]), MORE, seen=True),
+            Claim.over(f"{name}, G_ReLU CKA: first − last activation", source,
+                       '"later layers are found to be less similar"', decay(study, kind, "max"), MORE, seen=True),
+            Claim.over(f"{name}: contrast of early and late layers, linear CKA − G_ReLU CKA", source,
+                       '"less pronounced"', study.over_networks(contrast["linear"] - contrast["max"]), MORE, seen=True),
         ]  # fmt: skip
     return rows
 
@@ -156,20 +236,23 @@ def single_units(study: SimilarityStudy, top_of: str = "map") -> list[Claim]:
     objects = student_interval(shares.get("object", np.zeros(len(named))) / named)
     figure = "Symmetries, Figure 3"
     rows = [
-        Claim.over(f"ReLU: falls, by ({cut})", figure, "yes", falls, (0.05, INF), seen=True),
-        Claim.over(f"no ReLU: does not fall, by ({cut})", figure, "yes", stays, (-INF, 0.05), seen=True),
-        Claim.over(f"falls more with ReLU than without, by ({cut})", figure, "yes",
-               _difference(drops[WITH], drops[WITHOUT]), MORE, seen=True),
-        Claim.over(f"no ReLU: fewer interpretable units, by ({cut})", "Symmetries, section 6", "far fewer",
-               _difference(start[WITH], start[WITHOUT]), (0.1, INF), seen=True),
-        Claim.over(f"ReLU: share of object concepts ({cut})", "Symmetries, Figure 18", "dominated", objects, (0.5, INF),
-               seen=True),
+        Claim.over(f"ReLU: share of units lost by rotating ({cut})", figure, '"decreases as we rotate"', falls,
+                   (0.05, INF), seen=True),
+        Claim.over(f"no ReLU: share of units lost by rotating ({cut})", figure, '"does not drop with rotation"', stays,
+                   (-INF, 0.05), seen=True),
+        Claim.over(f"share of units lost by rotating, ReLU − no ReLU ({cut})", "ours, of Figure 3", "above 0",
+                   _difference(drops[WITH], drops[WITHOUT]), MORE, seen=True, kind="own"),
+        Claim.over(f"share of interpretable units, ReLU − no ReLU ({cut})", "Symmetries, section 6", '"far fewer"',
+                   _difference(start[WITH], start[WITHOUT]), (0.1, INF), seen=True),
+        Claim.over(f"ReLU: share of objects among interpretable units ({cut})", "Symmetries, Figure 18",
+                   '"dominated by the object and scene concept detectors"', _cut(objects, 0), (0.5, INF), seen=True),
     ]  # fmt: skip
     for kind, name in ((WITH, "ReLU"), (WITHOUT, "no ReLU")):
         rises = student_interval(study.inside_rises(kind, top_of=top_of))
         rows.append(
-            Claim.over(f"{name}: inside blocks rises, by ({cut})", "Symmetries, Figure 19", "increases", rises, MORE)
-        )
+            Claim.over(f"{name}: share of units gained by rotating inside blocks ({cut})", "Symmetries, Figure 19",
+                       '"actually tends to increase"', rises, MORE)
+        )  # fmt: skip
     return rows
 
 

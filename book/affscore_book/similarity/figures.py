@@ -29,9 +29,10 @@ NAMES = {
     "relu": "G_ReLU-Procrustes",
     "relu_uncentred": "G_ReLU, not centred",
     "orthogonal": "orthogonal Procrustes",
+    "orthogonal_uncentred": "orthogonal, not centred",
 }
 KERNELS = {"linear": "linear", "max": "max (G_ReLU)", "laplace": "Laplace (G_ReLU)"}
-COLOUR = {"relu": VERMILION, "relu_uncentred": ORANGE, "orthogonal": BLUE}
+COLOUR = {"relu": VERMILION, "relu_uncentred": ORANGE, "orthogonal": BLUE, "orthogonal_uncentred": SKY}
 
 
 @styled

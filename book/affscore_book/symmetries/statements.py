@@ -1,25 +1,34 @@
 """What the paper prints about intertwiners and about measures of similarity, statement by statement.
 
 Source: Godfrey, Brown, Emerson, Kvinge, "On the Symmetries of Deep Learning Models and their Internal
-Representations", NeurIPS 2022, lemmas 3.1, 5.1, E.7, E.10, E.12, definitions 5.2 and 5.3, remarks 5.5 and E.6,
-figures 26 to 28.
+Representations", NeurIPS 2022, table 1, lemmas 3.1, 5.1, E.7, E.10, E.12, theorem E.14, definitions 5.2 and
+5.3, remarks 5.5 and E.6, figures 26 to 28.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import nn
 
 from affscore.suite.tables import Table
 from affscore_book.activations.catalogue import CATALOGUE
-from affscore_book.kit.claims import Claim, near
+from affscore_book.kit.claims import Claim, near, side_by_side
 from affscore_book.kit.networks import myrtle, resnet20
 from affscore_book.similarity.kernels import cka
 from affscore_book.similarity.procrustes import procrustes
-from affscore_book.symmetries.lemmas import aligned_draws, ignored_draws, least_eigenvalue, slope_gap, unit_values
+from affscore_book.symmetries.lemmas import (
+    aligned_draws,
+    ignored_draws,
+    least_eigenvalue,
+    passes,
+    slope_gap,
+    unit_values,
+)
 from affscore_book.symmetries.table import defect, intertwiner
 
-__all__ = ["lemma_table", "similarity_claims", "size_claims"]
+__all__ = ["lemma_table", "similarity_claims", "size_claims", "wording_claims"]
 
 DRAWS = (10, 10)
 P_NORMS = (1.5, 3, 4, 8)
@@ -68,21 +77,50 @@ def similarity_claims() -> list[Claim]:
     outside = torch.linspace(1, 3, 50)  # functions that are 0 here: does x -> k x keep them?
     kept = sum(bool(((1 - k * outside).clamp(min=0) == 0).all()) for k in (2, 0.5))
     positive = sum(least_eigenvalue(p) >= 0 for p in P_NORMS)
-    twins = ("Procrustes as printed", "Procrustes centred")
+    shifts, moved = "ignores shifts too, of 10 draws", "1 for Y = XA + 1v, of 10 draws"
+    printed, centred, max_kernel = MEASURES.values()
+    own: dict[str, Any] = {"kind": "own"}
     return [
-        *(Claim(f"{name}: ignores shifts too, of 10 draws", "Symmetries, Lemma 5.1", "all",
-                ignored_draws(MEASURES[name], translations=True), DRAWS) for name in twins),
-        *(Claim(f"{name}: 1 for Y = XA + 1v, of 10 draws", "Symmetries, Definition 5.2", "all",
-                aligned_draws(MEASURES[name]), DRAWS) for name in twins),
-        Claim("G_ReLU-CKA: 1 for Y = XA + 1v, of 10 draws", "Symmetries, Definition 5.3", "all",
-              aligned_draws(MEASURES["G_ReLU-CKA"]), DRAWS),
-        Claim("G_ReLU-CKA of independent features: in [0, 1], of 10 draws", "Symmetries, Definition 5.3", "all",
-              bounded, DRAWS),
+        Claim(f"Procrustes as printed: {shifts}", "Symmetries, Lemma 5.1", '"Then, (i) holds"',
+              ignored_draws(printed, translations=True), DRAWS),
+        Claim(f"Procrustes centred: {shifts}", "ours, of Lemma 5.1", "all",
+              ignored_draws(centred, translations=True), DRAWS, **own),
+        Claim(f"Procrustes as printed: {moved}", "Symmetries, Definition 5.2", '"equals 1 if"',
+              aligned_draws(printed), DRAWS),
+        Claim(f"Procrustes centred: {moved}", "ours, of Definition 5.2", "all", aligned_draws(centred), DRAWS, **own),
+        Claim(f"G_ReLU-CKA: {moved}", "Symmetries, Definition 5.3", '"= 1 if the condition" (ii) "is met"',
+              aligned_draws(max_kernel), DRAWS),
+        Claim("G_ReLU-CKA of independent features: in [0, 1], of 10 draws", "Symmetries, Definition 5.3",
+              '"ensures" that it is "in [0, 1]"', bounded, DRAWS),
         Claim("kernels of other norms with no negative eigenvalue, of p = 1.5, 3, 4, 8",
-              "Symmetries, Remark 5.5, other norms", "all, suspected", positive, (4, 4)),
-        Claim("x to 2x, and back: both keep the functions that are 0 outside [-1, 1]", "Symmetries, Remark E.6", "both",
-              kept, (2, 2)),
+              "Symmetries, Remark 5.5, other norms", '"We suspect"', positive, (4, 4)),
+        Claim("x to 2x, and back: both keep the functions that are 0 outside [-1, 1]", "Symmetries, Remark E.6",
+              '"this is always a subgroup"', kept, (2, 2)),
     ]  # fmt: skip
+
+
+def wording_claims() -> list[Claim]:
+    """Table 1 on LeakyReLU and Theorem E.14 (i), each as it is worded and as its proof has it: the wording decides."""
+    mix = torch.tensor([[2.0, -1.0], [-0.5, 1.5]], dtype=torch.float64)
+    curved = [name for name in CATALOGUE if name != "identity" and unit_values(name, 2)[1]]
+    mixed = sum(passes(name, mix) for name in curved)
+    # passes() looks at huge values, where rounding of x + 1 shows; nearer to 0 it does not.
+    line = defect(lambda x: x + 1, mix, mix, reach=10.0) <= 1e-10
+    slopes = {
+        "slope not 1, as worded": (-2, -1, -0.5, 0.01, 0.5, 2),
+        "positive and small, as proved": (0.001, 0.01, 0.02, 0.05, 0.1, 0.2),
+    }
+    alike = {
+        reading: Claim("LeakyReLU: slopes with the group of ReLU, of 6", "Symmetries, Table 1", '"Same as ReLU"',
+                       sum(intertwiner(nn.LeakyReLU(s)) == intertwiner("relu") for s in values), (6, 6))
+        for reading, values in slopes.items()
+    }  # fmt: skip
+    mixing = {
+        reading: Claim(f"functions that a mixing matrix passes, of {len(curved) + extra}", "Symmetries, E.14 (i)",
+                       '"Every A" is "of the form PD"', mixed + extra * line, (0, 0))
+        for reading, extra in (("not linear, as worded", 1), ("not affine, as proved", 0))
+    }  # fmt: skip
+    return [*side_by_side("the wording", alike), *side_by_side("the wording", mixing)]
 
 
 def size_claims() -> list[Claim]:

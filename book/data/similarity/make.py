@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python book/data/similarity/make.py            # goes on where it stopped
     python book/data/similarity/make.py --smoke --out FOLDER/study.json
 
-*   ``procrustes``: Tables 2 and 4 and Figure 9, for all pairs of networks of a kind, every layer, up to three
+*   ``procrustes``: Tables 2 and 4 and Figure 9, for all pairs of networks of a kind, every layer, up to four
     measures, each with the mean over random orders of the images.
 *   ``cka``: Figures 2, 5 and 16, the maps between all layers, for up to three kernels (Laplace's for the Myrtle CNN
     only), and the same maps for a random order of the images of the second network.
@@ -52,9 +52,9 @@ SETTINGS: dict[str, Any] = {
     },
     "seeds": 4,
     "measures": {
-        "myrtle": ["relu", "orthogonal", "relu_uncentred"],
+        "myrtle": ["relu", "orthogonal", "relu_uncentred", "orthogonal_uncentred"],
         "resnet20": ["relu", "orthogonal"],
-        "myrtle_constant_width": ["relu", "orthogonal"],
+        "myrtle_constant_width": ["relu", "orthogonal", "relu_uncentred", "orthogonal_uncentred"],
         "myrtle_double_width": ["relu", "orthogonal"],
     },
     # The time of a kernel grows with the square of the images; Laplace's takes most.
@@ -95,6 +95,7 @@ MEASURES: dict[str, dict[str, Any]] = {
     "relu": {"group": "relu"},
     "relu_uncentred": {"group": "relu", "centred": False},
     "orthogonal": {"group": "orthogonal"},
+    "orthogonal_uncentred": {"group": "orthogonal", "centred": False},
 }
 GARMENTS = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
 PART = {"map": "dissection", "pixels": "dissection_pixels"}
@@ -123,16 +124,16 @@ def similarities(result: dict[str, Any], save: Save, data: ImageData) -> None:
         pairs = {f"{a}-{b}": (seeds.index(a), seeds.index(b)) for a, b in itertools.combinations(seeds, 2)}
         for layer in layers:
             done = result["procrustes"].setdefault(kind, {}).setdefault(layer, {})
-            if missing := [pair for pair in pairs if pair not in done]:
+            wanted = settings["measures"][kind]
+            if missing := [pair for pair in pairs if not done.get(pair, {}).keys() >= set(wanted)]:
                 outputs = [layer_outputs(network, [layer], some)[layer] for network in networks]
                 for pair in missing:
                     a, b = (outputs[index] for index in pairs[pair])
-                    found = {
-                        name: procrustes(a, b, null=settings["null"], **MEASURES[name])
-                        for name in settings["measures"][kind]
-                    }
-                    done[pair] = {name: rounded([each.value, each.null_mean]) for name, each in found.items()}
-                    done[pair]["dead"] = [len(found["relu"].dead_x), len(found["relu"].dead_y)]
+                    for name in (name for name in wanted if name not in done.setdefault(pair, {})):
+                        found = procrustes(a, b, null=settings["null"], **MEASURES[name])
+                        done[pair][name] = rounded([found.value, found.null_mean])
+                        if name == "relu":
+                            done[pair]["dead"] = [len(found.dead_x), len(found.dead_y)]
                 save()
         for kernel in kernels:
             done = result["cka"].setdefault(kind, {}).setdefault(kernel, {})

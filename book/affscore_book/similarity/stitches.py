@@ -1,0 +1,104 @@
+"""Does a layer that is less similar cost more to stitch? Procrustes against the penalties of stitches.
+
+Section 5 says of four similarities of Myrtle CNNs (Table 2) that this "correlates with the stitching penalties of"
+Figure 1. Four layers have 24 orders, so even the most perfect one comes once in 24 by chance: no number of networks
+lets four layers decide. ResNet20 has nineteen.
+
+Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 5, Figure 1 and Table 2.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from affscore.suite.tables import Table
+from affscore_book.kit.claims import Claim
+from affscore_book.kit.statistics import Interval, leaving_out
+from affscore_book.similarity.study import PAPER_TABLE_2, SimilarityStudy
+from affscore_book.stitching.study import StitchingStudy
+
+__all__ = ["PAPER_FIGURE_1", "against_stitches", "order_share", "stitch_claims"]
+
+#: Points that a stitch costs at the four activations of Myrtle CNNs on CIFAR-10, read off the paper's Figure 1.
+PAPER_FIGURE_1 = {
+    "full": (1.0, 1.5, 2.3, 2.3),
+    "g_relu": (8.1, 7.3, 16.5, 5.6),
+}
+NAMES = {"full": "full", "g_relu": "G_ReLU"}
+
+
+def rank_correlation(similarities: Sequence[float] | np.ndarray, penalties: Sequence[float] | np.ndarray) -> float:
+    return float(spearmanr(similarities, penalties).statistic)
+
+
+def order_share(layers: int, correlation: float) -> float:
+    """The part of all orders of so many layers whose rank correlation with theirs is as low as this, or lower.
+
+    >>> round(order_share(4, -1.0) * 24), round(order_share(4, -0.8) * 24)
+    (1, 4)
+    """
+    ranks = range(layers)
+    found = [rank_correlation(ranks, order) for order in itertools.permutations(ranks)]
+    return float(np.mean(np.array(found) <= correlation + 1e-9))
+
+
+def over_layers(
+    study: SimilarityStudy, stitched: StitchingStudy, kind: str, layers: Sequence[int], stitch: str, fit: str
+) -> Interval:
+    """Rank correlation, over some layers, of G_ReLU-Procrustes above its null and penalty, with an interval over
+    networks (the jackknife), cut to [-1, 1]."""
+    names = [study.layers(kind)[at] for at in layers]
+    heights = study.heights(kind, "relu")[:, list(layers)]
+    tables = stitched.tables(kind, names, stitch, fit)
+
+    def statistic(kept: np.ndarray) -> float:
+        penalties = np.nanmean(tables[:, kept[:, None], kept], axis=(1, 2))
+        return rank_correlation(heights[study.pairs_of(kept)].mean(0), penalties)
+
+    return Interval(*np.clip(leaving_out(statistic, study.settings["seeds"]), -1, 1).tolist())
+
+
+def against_stitches(study: SimilarityStudy, stitched: StitchingStudy) -> Table:
+    """Rank correlation over four activations of Myrtle CNNs of G_ReLU-Procrustes with the penalty of each stitch.
+
+    Columns: stitch; paper, of its Table 2 and of its Figure 1 as read off; ours, not centred as the paper's code; and
+    ours, centred and above the null. Below, how rare the lowest correlation is among orders of four layers.
+    """
+    layers = study.layers("myrtle")
+    rows = []
+    for stitch, theirs in PAPER_FIGURE_1.items():
+        ours = np.nanmean(stitched.tables("myrtle", layers, stitch, "learned"), axis=(1, 2))
+        rows.append({
+            "stitch": NAMES[stitch],
+            "paper": rank_correlation(PAPER_TABLE_2["relu_uncentred"], theirs),
+            "ours, not centred": rank_correlation(study.procrustes("myrtle", "relu_uncentred")[..., 0].mean(0), ours),
+            "ours, above the null": rank_correlation(study.heights("myrtle", "relu").mean(0), ours),
+        })  # fmt: skip
+    perfect, next_best = (f"{order_share(len(layers), least):.0%}" for least in (-1.0, -0.8))
+    note = f"Of all orders of four layers, {perfect} have −1.00, and {next_best} have −0.80 or less."
+    return Table.from_rows(rows, notes=[note], digits=2)
+
+
+def stitch_claims(study: SimilarityStudy, stitched: StitchingStudy) -> list[Claim]:
+    """The sentence of section 5 on four layers, which cannot decide it, and ours on the layers of ResNet20."""
+    similarities = study.procrustes("myrtle", "relu_uncentred")[..., 0].mean(0)
+    tables = stitched.tables("myrtle", study.layers("myrtle"), "g_relu", "learned")
+    four = Interval(rank_correlation(similarities, np.nanmean(tables, axis=(1, 2))), math.nan, math.nan)
+    inside = study.inside("resnet20")
+    what = "rank correlation of G_ReLU-Procrustes and penalty of a G_ReLU stitch"
+    four_layers, theirs = "Symmetries, section 5, stitching", '"correlates with the stitching penalties of fig. 1"'
+    as_coded = f"Myrtle, 4 activations: {what} (not centred, as the paper's code)"
+    rows = [Claim.over(as_coded, four_layers, theirs, four, (-math.inf, 0.0), seen=True)]
+    for where, at in (("outside", ~inside), ("inside", inside)):
+        chosen = np.flatnonzero(at).tolist()
+        found = over_layers(study, stitched, "resnet20", chosen, "g_relu", "closed form")
+        rows.append(
+            Claim.over(f"ResNet20, {len(chosen)} activations {where} blocks: {what} (centred, above the null)",
+                       "ours, of section 5", "below 0", found, (-math.inf, 0.0), kind="own", seen=True)
+        )  # fmt: skip
+    return rows

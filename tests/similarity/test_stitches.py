@@ -1,0 +1,58 @@
+"""Similarity against the price of a stitch: planted relations are found, and four layers decide nothing."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from affscore_book.similarity import stitches
+from affscore_book.similarity.study import load_similarity
+from affscore_book.stitching.study import load_stitching
+
+DATA = Path(__file__).resolve().parents[2] / "book" / "data"
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return load_similarity(DATA / "similarity" / "study.json"), load_stitching(DATA / "stitching" / "study.json")
+
+
+@pytest.mark.parametrize("layers", [3, 4, 5])
+def test_the_share_of_orders_is_that_of_drawn_orders(layers):
+    rng = np.random.default_rng(0)
+    drawn = [stitches.rank_correlation(range(layers), rng.permutation(layers)) for _ in range(2000)]
+    for correlation in (-1.0, -0.5, 0.3):
+        assert stitches.order_share(layers, correlation) == pytest.approx(
+            np.mean(np.array(drawn) <= correlation + 1e-6), abs=0.04
+        )
+    assert stitches.order_share(layers, -1.0) == pytest.approx(1 / math.factorial(layers))
+
+
+def test_a_planted_relation_is_found_and_a_reversed_one_too(stored, monkeypatch):
+    """Penalties that fall as heights rise give -1 whatever network is left out; those that rise give 1."""
+    study, stitched = stored
+    layers = np.flatnonzero(~study.inside("resnet20")).tolist()
+    heights = study.heights("resnet20", "relu")[:, layers]
+    for sign in (-1, 1):
+        tables = np.full((len(layers), 4, 4), np.nan)
+        for number, (a, b) in enumerate(((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))):
+            tables[:, a, b] = tables[:, b, a] = sign * heights[number]
+        monkeypatch.setattr(type(stitched), "tables", lambda *_, planted=tables: planted)
+        found = stitches.over_layers(study, stitched, "resnet20", layers, "g_relu", "closed form")
+        assert found.mean == pytest.approx(sign) and math.isnan(found.low)
+
+
+def test_four_layers_leave_the_sentence_open_and_the_rest_is_ours(stored):
+    rows = stitches.stitch_claims(*stored)
+    assert [row.kind for row in rows] == ["source", "own", "own"]
+    assert rows[0].verdict == "undecided" and math.isnan(rows[0].interval[0])
+    assert [row.verdict for row in rows[1:]] == ["held", "undecided"]
+    assert all(-1 <= end <= 1 for row in rows[1:] for end in row.interval)
+
+
+def test_the_table_compares_with_the_papers_own_numbers(stored):
+    """By hand from the printed numbers: G_ReLU's penalties order the layers 3, 2, 4, 1, its similarities 4, 3, 1, 2."""
+    (full, group) = stitches.against_stitches(*stored).rows()
+    assert group["paper"] == pytest.approx(1 - 6 * (1 + 1 + 9 + 1) / 60)
+    assert full["paper"] < group["paper"] and -1 <= group["ours, not centred"] <= group["ours, above the null"] <= 0
