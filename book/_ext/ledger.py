@@ -245,14 +245,17 @@ def line(row: dict) -> list[list[nodes.Node]]:
 
 
 def table(rows: list[dict]) -> nodes.table:
-    """On a phone each row is a card, whose empty cells are hidden (``affscore_book.css``)."""
+    """On a phone each row is a card: an empty cell is hidden, and a rule that is none is not called one."""
     columns = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in HEADINGS), cols=len(HEADINGS))
     head, body = nodes.thead(), nodes.tbody()
     columns += [head, body]
     for part, lines in ((head, [[[nodes.Text(text)] for text in HEADINGS]]), (body, map(line, rows))):
         for cells in lines:
-            entries = (nodes.entry("", nodes.paragraph("", "", *c), classes=[] if c else ["empty"]) for c in cells)
-            part += nodes.row("", *entries)
+            row = nodes.row("", *(nodes.entry("", nodes.paragraph("", "", *cell)) for cell in cells))
+            for entry in row:
+                text = entry.astext()
+                entry["classes"] += ["why"] if text.startswith(("needs ", "because ")) else [] if text else ["empty"]
+            part += row
     return nodes.table("", columns, classes=["table", "compact", "ledger"])
 
 
