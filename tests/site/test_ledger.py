@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 
+import draw
 import ledger
 import pytest
 from docutils import nodes
@@ -258,6 +259,21 @@ def test_what_is_shown_is_an_output_of_that_section(entry):
 def test_an_unknown_source_is_an_error():
     with pytest.raises(ExtensionError, match="names the source 'CPVR'"):
         ledger.order(ROW | {"source": "CPVR, Figure 1"}, ["CVPR 2025"])
+
+
+def test_a_draw_hangs_on_the_seed_and_on_the_rows_alone():
+    rows = ledger.every_row(ROOT / "book")
+    decided = {(row["source"], row["what"], row["address"]) for row in rows if row["verdict"] in ledger.DECIDED}
+    keys = [(row["source"], row["what"], row["address"]) for row in draw.drawn(rows)]
+    assert len(set(keys)) == draw.COUNT == 20 and set(keys) <= decided
+    assert draw.drawn(rows[::-1]) == draw.drawn(rows) != draw.drawn(rows, seed=draw.SEED + 1)
+    # A row that goes away lets one in, and moves no other.
+    fewer = draw.drawn([row for row in rows if row != draw.drawn(rows)[4]])
+    assert [row for row in draw.drawn(rows) if row not in fewer] == [draw.drawn(rows)[4]]
+    depends = ROW | {"verdict": "depends on dead calls", "address": ""}
+    assert draw.drawn([depends, ROW | {"verdict": "undecided", "address": ""}], count=1) == [depends]
+    with pytest.raises(ValueError, match="there are 0 decided rows"):
+        draw.drawn([ROW | {"verdict": "proved"}])
 
 
 @pytest.mark.browser
