@@ -36,8 +36,8 @@ DECIDED = ("agrees", "disagrees", "there before training", "not there before tra
 #: The groups that are counted, by the kind of a source in sources.json.
 GROUPS = {
     "paper": "The papers and their slides",
-    "code": "The released code",
-    "summary": "A summary written by a machine, which is no paper",
+    "code": "The released code (AffScoreDeep)",
+    "summary": "A summary written by a machine, which is no paper (Nonlinear Advantage summary)",
     OWN: "Our own hypotheses",
 }
 #: What several rows wait for, and how they name it; the first that fits counts.
@@ -197,7 +197,7 @@ def counted(rows: list[dict], sources: dict) -> Iterator[str]:
     for key, heading in GROUPS.items():
         some = [row["verdict"] for row in rows if group(row, sources) == key]
         here = [verdict for (name, _), verdict in places.items() if sources[name]["kind"] == key]
-        if here:
+        if here and sorted(here) != sorted(some):
             yield f"{heading}, by place ({len(here)}): {in_words(here)}."
         if some:
             yield f"{heading}, by row ({len(some)}): {in_words(some)}."
@@ -217,9 +217,15 @@ def missing(rows: list[dict]) -> nodes.admonition:
     repeated = sum(map(len, found.values()))
     items = nodes.bullet_list()
     for what, some in found.items():
-        names = Counter(row["source"] for row in some)
-        places = "; ".join(name + (f" ({count} rows)" if count > 1 else "") for name, count in names.items())
-        items += nodes.list_item("", nodes.paragraph("", f"{what}, {len(some)} rows: ", *spans(f"{places}.")))
+        places: dict[str, Counter] = defaultdict(Counter)
+        for row in some:
+            name, _, place = row["source"].partition(", ")
+            places[name][place] += 1
+        lists = (
+            f"{name}: " + "; ".join(place + (f" ({count} rows)" if count > 1 else "") for place, count in found.items())
+            for name, found in places.items()
+        )
+        items += nodes.list_item("", nodes.paragraph("", f"{what}, {len(some)} rows. ", *spans(". ".join(lists) + ".")))
     title = f"Not run here: {repeated} rows wait for {len(found)} things, {alone} for something of their own"
     return nodes.admonition("", nodes.title("", title), items, classes=["dropdown", "admonition"])
 

@@ -142,7 +142,7 @@ def test_one_missing_download_counts_once_with_the_rows_that_wait_for_it():
     found = ledger.waiting(rows)
     assert sorted(map(len, found.values())) == [1, 2] and found[""] == rows[3:]
     text = ledger.missing([*rows, rows[1] | {"source": "CVPR 2025, Table 1"}]).astext()
-    assert "3 rows wait for 1 things, 1 for" in text and "CVPR 2025, Figure 9 (2 rows); CVPR 2025, Table 1." in text
+    assert "3 rows wait for 1 things, 1 for" in text and "CVPR 2025: Figure 9 (2 rows); Table 1." in text
     assert set(ledger.waiting(ledger.every_row(ROOT / "book"))) == {*ledger.MISSING, ""}
 
 
@@ -259,6 +259,15 @@ def test_what_is_shown_is_an_output_of_that_section(entry):
 def test_an_unknown_source_is_an_error():
     with pytest.raises(ExtensionError, match="names the source 'CPVR'"):
         ledger.order(ROW | {"source": "CPVR, Figure 1"}, ["CVPR 2025"])
+
+
+def test_every_row_leads_to_its_place(site):
+    pages = {}
+    for row in ledger.every_row(ROOT / "book"):
+        page, _, anchor = row["address"].partition("#")
+        if anchor:
+            html = pages.setdefault(page, (site / "book" / page).read_text(encoding="utf-8"))
+            assert f'id="{anchor}"' in html, row["address"]
 
 
 def test_a_draw_hangs_on_the_seed_and_on_the_rows_alone():
