@@ -33,7 +33,7 @@ HEADINGS = ("Source", "Claim", "Theirs", "Ours", "Holds if", "Verdict", "Where")
 OWN, OPEN = "ours", "not run here"
 #: The verdicts of a measurement that is not undecided.
 DECIDED = ("agrees", "disagrees", "there before training", "not there before training", "held", "failed")
-#: The groups that are counted, by the kind of a source in sources.json.
+#: The groups that are counted, by the kind of a source in sources.json, where none is a paper's.
 GROUPS = {
     "paper": "The papers and their slides",
     "code": "The released code (AffScoreDeep)",
@@ -150,7 +150,7 @@ def every_row(folder: Path) -> list[dict]:
 def group(row: dict, sources: dict) -> str:
     """Whose claim it is, one of :data:`GROUPS`."""
     name = row["source"].partition(", ")[0]
-    return OWN if row["kind"] == "own" or name == OWN else sources[name]["kind"]
+    return OWN if row["kind"] == "own" or name == OWN else sources[name].get("kind", "paper")
 
 
 def by_place(rows: list[dict], sources: dict) -> dict[tuple[str, str], str]:
@@ -196,7 +196,7 @@ def counted(rows: list[dict], sources: dict) -> Iterator[str]:
     places = by_place(rows, sources)
     for key, heading in GROUPS.items():
         some = [row["verdict"] for row in rows if group(row, sources) == key]
-        here = [verdict for (name, _), verdict in places.items() if sources[name]["kind"] == key]
+        here = [verdict for (name, _), verdict in places.items() if sources[name].get("kind", "paper") == key]
         if here and sorted(here) != sorted(some):
             yield f"{heading}, by place ({len(here)}): {in_words(here)}."
         if some:

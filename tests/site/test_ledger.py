@@ -98,7 +98,7 @@ def test_a_place_without_a_reason_is_an_error():
 
 
 def test_a_place_counts_once_and_agrees_only_with_all_its_rows():
-    sources = {"CVPR 2025": {"kind": "paper", "places": [{"place": "Figure 9"}, {"place": "Figure 9, top"}]}}
+    sources = {"CVPR 2025": {"places": [{"place": "Figure 9"}, {"place": "Figure 9, top"}]}}
     rows = [ROW, ROW, ROW | {"source": "CVPR 2025, Figure 9, top", "verdict": "disagrees"}, ROW | {"kind": "own"}]
     expected = {("CVPR 2025", "Figure 9"): "agrees", ("CVPR 2025", "Figure 9, top"): "disagrees"}
     assert ledger.by_place(rows, sources) == expected
