@@ -194,6 +194,43 @@ def test_a_card_on_a_phone_names_its_numbers_as_the_heading_does():
     assert classes[len(ledger.HEADINGS) :] == [[], [], [], ["empty"], ["why"], [], ["empty"]]
 
 
+def leaning(row: dict) -> list[str]:
+    """What a row says that a reader of this row alone would not understand, or take for something else."""
+    ours = re.sub('["“][^"“”]*["”]', "", f"{row['what']} | {row['theirs']}")
+    wrong = []
+    if re.search(r" less (?!similar|than|so\b|pronounced|often|sharply|linear|non-linear|accura)", ours):
+        wrong.append("less for minus")
+    if re.match(r"(the same|that|this|those|these|it|its|such)\b", row["what"], re.IGNORECASE):
+        wrong.append("it leans on another row")
+    if row["source"].partition(", ")[0] == ledger.OWN and row["kind"] != "own":
+        wrong.append("ours, and kind is not own")
+    return wrong
+
+
+def test_every_row_is_understood_alone():
+    rows = ledger.every_row(ROOT / "book")
+    assert [(row["source"], row["what"], wrong) for row in rows if (wrong := leaning(row))] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("ViT less ConvNeXt", "less for minus"), ("inside less outside, points", "less for minus"),
+        ("the same, untrained", "it leans"), ("That gap, with skips", "it leans"), ("its size", "it leans"),
+        ("ViT − ConvNeXt", ""), ("inside less similar than outside", ""), ('"ViT less linear"', ""),
+    ],
+)  # fmt: skip
+def test_a_row_that_leans_is_found(text, wrong):
+    found = leaning(ROW | {"what": text})
+    assert len(found) == bool(wrong) and all(words.startswith(wrong) for words in found)
+
+
+def test_a_row_of_ours_says_so():
+    ours = ROW | {"source": "ours, of Figure 16"}
+    assert leaning(ours) == ["ours, and kind is not own"]
+    assert leaning(ours | {"kind": "own"}) == leaning(ROW | {"kind": "own"}) == []
+
+
 def test_rows_are_in_the_order_of_the_source():
     places = ["section 3", "Figure 10", "Figure 9", "Table 1", "Figure 9, top"]
     rows = [ROW | {"source": f"CVPR 2025, {place}"} for place in places]
