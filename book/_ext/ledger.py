@@ -2,15 +2,25 @@
 
 A chapter's tables of claims carry their rows a second time, as JSON, in the notebook's stored output
 (``affscore_book.kit.claims``). They are read from there. ``data/claims/sources.json`` lists each source place by place,
-and says of a place that no chapter's claim is about what a test of it needs, that it only explains, or where it is
-proved. While a chapter is read, a target is put before each of its tables, and the ledger links to it. The rows are
-plain table rows; ``ledger.js`` puts menus above them that show some of the rows only.
+and says one of these of a place that no chapter's claim is about:
+
+===============  =====================================================================================
+``needs``        what a test of it needs
+``proved``       where its proof is, ``"PAGE#LABEL"`` of a statement or ``"PAGE#HEADING"`` of a section
+``because``      its proof, where a line is enough
+``shown``        the section that shows it by running code, ``"PAGE#HEADING"``
+``cited``        the page that states it and says whose it is, without a proof
+``illustrates``  true: it only explains
+===============  =====================================================================================
+
+While a chapter is read, a target is put before each of its tables, and the ledger links to it. The rows are plain
+table rows; ``ledger.js`` puts menus above them that show some of the rows only.
 """
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from docutils import nodes
@@ -19,8 +29,28 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 CLAIMS = "application/vnd.affscore.claims+json"
-HEADINGS = ("Source", "Claim", "Ours", "Holds if", "Verdict", "Where")
-OWN = "ours"
+HEADINGS = ("Source", "Claim", "Theirs", "Ours", "Holds if", "Verdict", "Where")
+OWN, OPEN = "ours", "not run here"
+#: The verdicts of a measurement that is not undecided.
+DECIDED = ("agrees", "disagrees", "there before training", "not there before training", "held", "failed")
+#: The groups that are counted, by the kind of a source in sources.json, where none is a paper's.
+GROUPS = {
+    "paper": "The papers and their slides",
+    "code": "The released code (AffScoreDeep)",
+    "summary": "A summary written by a machine, which is no paper (Nonlinear Advantage summary)",
+    OWN: "Our own hypotheses",
+}
+#: What several rows wait for, and how they name it; the first that fits counts.
+MISSING = {
+    "torchvision's trained weights, and pictures": "trained weights|of torchvision|, pretrained|trained networks:",
+    "CIFAR-10, and networks trained on it": "CIFAR-10|published width|compact convolutional",
+    "Broden, and ResNet-50s trained on ImageNet": "Broden|88 epochs",
+    "a run of the released code": "released code",
+}
+#: A command of affscore, or an option alone.
+COMMAND = re.compile(
+    r"affscore (?:signature|suite|report)(?: [\w./]+)?(?: --[a-z-]+(?: (?!for )[\w,./]+)?)*|--[a-z_-]+"
+)
 
 
 def claims_of(cell: dict) -> list[dict]:
@@ -68,14 +98,17 @@ def other_rows(sources: dict, tested: list[dict], titles: dict[str, str]) -> Ite
     """What stands at the places of the sources that no chapter's claim is about; ``titles`` has those of the pages."""
     for name, source in sources.items():
         for entry in source["places"]:
-            if any(mentions(row, name, entry["place"]) for row in tested):
+            if any(row["kind"] != "own" and mentions(row, name, entry["place"]) for row in tested):
                 continue
-            row = {"source": f"{name}, {entry['place']}", "what": entry["claim"], "theirs": "", "ours": "-"}
-            row |= {"holds if": "-", "kind": "source", "chapter": "", "address": ""}
+            row = {"source": f"{name}, {entry['place']}", "what": entry["claim"], "theirs": "", "ours": ""}
+            row |= {"holds if": "", "kind": "source", "chapter": "", "address": ""}
             if needs := entry.get("needs"):
-                yield row | {"holds if": f"needs {needs}", "verdict": "not run here"}
-            elif page := entry.get("proved"):
-                yield row | {"verdict": "proved", "chapter": titles[page], "address": f"{page}.html"}
+                yield row | {"holds if": f"needs {needs}", "verdict": OPEN}
+            elif why := entry.get("because"):
+                yield row | {"holds if": f"because {why}", "verdict": "proved"}
+            elif verdict := next((word for word in ("proved", "shown", "cited") if word in entry), ""):
+                page, hash_, anchor = entry[verdict].partition("#")
+                yield row | {"verdict": verdict, "chapter": titles[page], "address": f"{page}.html{hash_}{anchor}"}
             elif entry.get("illustrates"):
                 yield row | {"verdict": "no claim"}
             else:
@@ -94,9 +127,14 @@ def order(row: dict, names: list[str]) -> tuple:
     ]
 
 
+def sources_of(folder: Path) -> dict:
+    """The sources, place by place, in the order of the ledger. ``folder`` has the notebooks and ``data``."""
+    return json.loads((folder / "data" / "claims" / "sources.json").read_text(encoding="utf-8"))
+
+
 def every_row(folder: Path) -> list[dict]:
-    """All claims, in the order of the ledger. ``folder`` has the notebooks and ``data``."""
-    sources = json.loads((folder / "data" / "claims" / "sources.json").read_text(encoding="utf-8"))
+    """All claims, in the order of the ledger."""
+    sources = sources_of(folder)
     notebooks = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.ipynb"))}
     titles = {
         name: "".join(notebook["cells"][0]["source"]).splitlines()[0].removeprefix("# ")
@@ -106,40 +144,139 @@ def every_row(folder: Path) -> list[dict]:
     return sorted([*rows, *other_rows(sources, rows, titles)], key=lambda row: order(row, [*sources, OWN]))
 
 
-def line(row: dict) -> list[nodes.Node]:
-    """The cells of one claim."""
-    claim = f"{row['what']}: {row['theirs']}" if row["theirs"] else row["what"]
-    texts = [nodes.Text(text) for text in (row["source"], claim, row["ours"], row["holds if"], row["verdict"])]
-    link = (
-        nodes.reference("", row["chapter"], internal=True, refuri=row["address"]) if row["address"] else nodes.Text("")
+# ------------------------------------------------------------------------------------------------ the counts
+
+
+def group(row: dict, sources: dict) -> str:
+    """Whose claim it is, one of :data:`GROUPS`."""
+    name = row["source"].partition(", ")[0]
+    return OWN if row["kind"] == "own" or name == OWN else sources[name].get("kind", "paper")
+
+
+def by_place(rows: list[dict], sources: dict) -> dict[tuple[str, str], str]:
+    """For each place of a source the verdict that all its rows share, or "mixed"; our own rows have no place.
+
+    The place is the longest of sources.json that a row names: "Figure 9, top" is not "Figure 9".
+    """
+    found = defaultdict(set)
+    for row in rows:
+        if group(row, sources) != OWN:
+            name, _, where = row["source"].partition(", ")
+            places = [entry["place"] for entry in sources[name]["places"] if mentions(row, name, entry["place"])]
+            found[name, max(places, key=len, default=where)].add(row["verdict"])
+    return {place: min(verdicts) if len(verdicts) == 1 else "mixed" for place, verdicts in found.items()}
+
+
+def by_interval(rows: list[dict]) -> list[dict]:
+    """The rows that an interval has decided. Notebooks stored before rows said so show one in brackets."""
+    return [row for row in rows if row["verdict"] in DECIDED and row.get("interval", row["ours"].endswith("]"))]
+
+
+def after_a_look(rows: list[dict]) -> list[dict]:
+    return [row for row in rows if row["holds if"].endswith("(set after a look)")]
+
+
+def waiting(rows: list[dict]) -> dict[str, list[dict]]:
+    """The rows that are not run here by what they wait for, "" if for something of their own."""
+    found = defaultdict(list)
+    for row in rows:
+        if row["verdict"] == OPEN:
+            found[next((what for what, words in MISSING.items() if re.search(words, row["holds if"])), "")].append(row)
+    return dict(found)
+
+
+def in_words(verdicts: Iterable[str]) -> str:
+    """How many of each, the most common first."""
+    counts = Counter("depends on a convention" if text.startswith("depends on") else text for text in verdicts)
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+
+
+def counted(rows: list[dict], sources: dict) -> Iterator[str]:
+    """The sentences above the table."""
+    places = by_place(rows, sources)
+    for key, heading in GROUPS.items():
+        some = [row["verdict"] for row in rows if group(row, sources) == key]
+        here = [verdict for (name, _), verdict in places.items() if sources[name].get("kind", "paper") == key]
+        if here and sorted(here) != sorted(some):
+            yield f"{heading}, by place ({len(here)}): {in_words(here)}."
+        if some:
+            yield f"{heading}, by row ({len(some)}): {in_words(some)}."
+    decided, looked = by_interval(rows), after_a_look(rows)
+    yield (
+        f"Decided by a 95 % interval: {len(decided)} rows. Chance alone would get at most about one in twenty of them "
+        f"wrong, {len(decided) / 20:.0f} rows."
     )
-    return [*texts, link]
+    verdicts = in_words(row["verdict"] for row in looked)
+    yield f"With a rule that was set after a look at the numbers: {len(looked)} rows ({verdicts})."
+
+
+def missing(rows: list[dict]) -> nodes.admonition:
+    """A folded list: what is missing, once, with the rows that wait for it."""
+    found = waiting(rows)
+    alone = len(found.pop("", []))
+    repeated = sum(map(len, found.values()))
+    items = nodes.bullet_list()
+    for what, some in found.items():
+        places: dict[str, Counter] = defaultdict(Counter)
+        for row in some:
+            name, _, place = row["source"].partition(", ")
+            places[name][place] += 1
+        lists = (
+            f"{name}: " + "; ".join(place + (f" ({count} rows)" if count > 1 else "") for place, count in found.items())
+            for name, found in places.items()
+        )
+        items += nodes.list_item("", nodes.paragraph("", f"{what}, {len(some)} rows. ", *spans(". ".join(lists) + ".")))
+    title = f"Not run here: {repeated} rows wait for {len(found)} things, {alone} for something of their own"
+    return nodes.admonition("", nodes.title("", title), items, classes=["dropdown", "admonition"])
+
+
+# ------------------------------------------------------------------------------------------------- the table
+
+
+def spans(text: str) -> list[nodes.Node]:
+    """Text with its commands as code, in which no "--" becomes a dash."""
+    parts, end = [], 0
+    for match in COMMAND.finditer(text):
+        parts += [nodes.Text(text[end : match.start()]), nodes.literal(match[0], match[0])]
+        end = match.end()
+    return [*parts, nodes.Text(text[end:])]
+
+
+def line(row: dict) -> list[list[nodes.Node]]:
+    """The cells of one claim."""
+    link = [nodes.reference("", row["chapter"], internal=True, refuri=row["address"])] if row["address"] else []
+    ours = "" if row["ours"] == "-" else row["ours"]
+    texts = (row["source"], row["what"], row["theirs"], ours, row["holds if"], row["verdict"])
+    return [*(spans(text) if text else [] for text in texts), link]
 
 
 def table(rows: list[dict]) -> nodes.table:
-    group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in HEADINGS), cols=len(HEADINGS))
+    """On a phone each row is a card: an empty cell is hidden, and a rule that is none is not called one."""
+    columns = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in HEADINGS), cols=len(HEADINGS))
     head, body = nodes.thead(), nodes.tbody()
-    group += [head, body]
-    for part, lines in ((head, [[nodes.Text(text) for text in HEADINGS]]), (body, map(line, rows))):
-        part += [nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells)) for cells in lines]
-    return nodes.table("", group, classes=["table", "compact", "ledger"])
+    columns += [head, body]
+    for part, lines in ((head, [[[nodes.Text(text)] for text in HEADINGS]]), (body, map(line, rows))):
+        for cells in lines:
+            row = nodes.row("", *(nodes.entry("", nodes.paragraph("", "", *cell)) for cell in cells))
+            for entry in row:
+                text = entry.astext()
+                entry["classes"] += ["why"] if text.startswith(("needs ", "because ")) else [] if text else ["empty"]
+            part += row
+    return nodes.table("", columns, classes=["table", "compact", "ledger"])
 
 
 class Ledger(Directive):
-    """The counts of verdicts, and the table."""
+    """The counts of verdicts, what is missing, and the table."""
 
     def run(self) -> list[nodes.Node]:
         env = self.state.document.settings.env
         folder = Path(env.srcdir) / "book"
         for path in (*folder.glob("*.ipynb"), folder / "data" / "claims" / "sources.json"):
             env.note_dependency(str(path))
-        rows = every_row(folder)
+        rows, sources = every_row(folder), sources_of(folder)
         counts = nodes.bullet_list()
-        for heading, own in (("Claims of the sources", False), ("Our own hypotheses", True)):
-            some = Counter(row["verdict"] for row in rows if (row["kind"] == "own") == own)
-            text = ", ".join(f"{count} {verdict}" for verdict, count in some.most_common())
-            counts += nodes.list_item("", nodes.paragraph("", f"{heading}: {text}."))
-        return [counts, table(rows)]
+        counts += [nodes.list_item("", nodes.paragraph("", text)) for text in counted(rows, sources)]
+        return [counts, missing(rows), table(rows)]
 
 
 def load_filter(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:

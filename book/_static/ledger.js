@@ -4,8 +4,8 @@ document.addEventListener("DOMContentLoaded", () => {
   const rows = [...table.tBodies[0].rows];
   const columns = [
     { label: "Source", cell: 0, value: (text) => text.split(", ")[0] },
-    { label: "Chapter", cell: 5, value: (text) => text || "no chapter" },
-    { label: "Verdict", cell: 4, value: (text) => text },
+    { label: "Chapter", cell: 6, value: (text) => text || "no chapter" },
+    { label: "Verdict", cell: 5, value: (text) => text.replace(/^depends on .*/, "depends on a convention") },
   ];
   const form = document.createElement("form");
   form.className = "ledger-filter";
