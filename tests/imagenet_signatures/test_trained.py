@@ -75,7 +75,7 @@ def test_what_is_counted_decides_the_width_and_not_the_values():
 
 
 def test_a_measure_without_a_number_is_left_out_and_the_strongest_may_be_negative():
-    columns = {"CKA": [0.1, 0.2, math.nan], "norm": [-0.4, -0.6, -0.5]}
+    columns = {"CKA": [0.15, 0.151, math.nan], "norm": [-0.4, -0.6, -0.5]}
     table = Table({"model": ["a, seed 0", "b, seed 0", "c, seed 0"]} | columns)
     assert counted(table, "CKA", TRAINED).row("kinds")["results"] == 2
     strongest, found = strongest_measure(table, columns, TRAINED["kinds"])
