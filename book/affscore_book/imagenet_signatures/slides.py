@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -31,7 +32,7 @@ def slides_claims(decade: Decade) -> list[Claim]:
                          _seed_by_seed(decade, early), HIGHER, seen=True)
         for name, early in EARLY.items()
     }  # fmt: skip
-    rising = {
+    rising: dict[str, tuple[str, Callable[..., Any]]] = {
         "largest score": ('"max and median values are increasing"', np.max),
         "median score": ('"max and median values are increasing"', np.median),
         "range of the scores": ('"also gap between min and max"', np.ptp),
@@ -52,7 +53,7 @@ def _seed_by_seed(decade: Decade, early: Sequence[str]) -> Interval:
     return student_interval([level(DEEPER, seed) - level(early, seed) for seed in seeds])
 
 
-def _trend(decade: Decade, of: Callable[[np.ndarray], float]) -> Interval:
+def _trend(decade: Decade, of: Callable[..., Any]) -> Interval:
     """Of architectures, each the mean over its seeds; the interval leaves out a family at a time."""
     early = {name: seeds for name, seeds in architectures(decade).items() if next(iter(seeds.values())).year < 2020}
     years = np.array([next(iter(seeds.values())).year for seeds in early.values()])
