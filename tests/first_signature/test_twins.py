@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from affscore import affinity_score
+from affscore import affinity_score, paired_affinity_score
 from affscore_book.first_signature.twins import load_twins, measure_twins, plot_twins
 
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "first_signature" / "twins.json"
@@ -35,15 +35,20 @@ def test_a_call_that_passes_everything_is_its_own_twin():
     assert found["score"][1] < found["twin"][1] - 0.05
     pooled = images.mean((2, 3)), images.clamp(0, 6).mean((2, 3))
     assert found["plain"][1] == pytest.approx(affinity_score(*pooled, covariance="empirical").item(), abs=1e-5)
+    assert found["paired"][1] == pytest.approx(paired_affinity_score(*pooled).item(), abs=1e-5)
+    assert found["paired"][1] <= found["score"][1]  # the best pairing is no worse than the own one
 
 
 def test_what_the_chapter_says_of_the_stored_twins():
     stored = load_twins(STORED)
-    assert {kind: values.shape for kind, values in stored.items()} == dict.fromkeys(["score", "twin", "plain"], (3, 33))
+    kinds = ["score", "twin", "plain", "paired"]
+    assert {kind: values.shape for kind, values in stored.items()} == dict.fromkeys(kinds, (3, 33))
     gap = stored["twin"] - stored["score"]
     assert gap.min() > 0 and np.ptp(gap, axis=0).max() < gap.min()  # every call is below its twin, beyond the scatter
     assert gap[0].argmin() == 3 and stored["plain"][0, 3] < 0.95
     assert (stored["twin"][0] > 0.95).sum() == 30
+    lost = stored["score"] - stored["paired"]
+    assert lost.min() > -1e-6 and lost.max() < 0.005  # the pairing changes next to nothing
 
 
 def test_twins_are_drawn_at_their_calls():

@@ -41,10 +41,14 @@ def test_each_yardstick_is_what_its_name_says():
         assert row[1] < row[0] - 0.05 and abs(row[2] - row[0]) < 0.02
 
 
-def test_the_table_has_mean_steps():
-    (row,) = yardsticks_table({"score": np.array([[0.9, 0.7, 0.8, 0.75], [0.9, 0.9, 1.0, 0.85]])}).rows()
+def test_the_table_has_mean_steps_and_what_is_the_amounts():
+    rows = np.array([[0.9, 0.7, 0.8, 0.75], [0.9, 0.9, 1.0, 0.85], [0.9, 0.5, 0.9, 0.8]])
+    (row,) = yardsticks_table({"score": rows}).rows()
     assert row["by"] == "score"
-    assert [row[name] for name in ("step", "moved", "control")] == pytest.approx([-0.1, 0, -0.1])
+    assert [row[name] for name in ("step", "moved", "control")] == pytest.approx([-0.2, 0, -0.1])
+    without = [-0.15 / -0.4, -0.25 / -0.6, -0.2 / -0.2]  # ratios of sums, a block left out
+    half = 4.3027 * np.sqrt(2 / 3 * ((without - np.mean(without)) ** 2).sum())  # Student's quantile for 2
+    assert [row[name] for name in ("part", "low", "high")] == pytest.approx([0.5, 0.5 - half, 0.5 + half], rel=1e-4)
 
 
 def test_what_the_chapter_says_of_the_three_yardsticks():
@@ -52,13 +56,13 @@ def test_what_the_chapter_says_of_the_three_yardsticks():
     blocks = load_zigzag(STORED / "zigzag.json")[0].of(skip=True)
     as_there = [[*block.score, block.moved, block.shuffled] for block in blocks]
     np.testing.assert_allclose(stored["score"], as_there, atol=1e-3)  # the same calls, the same draws
-    for row in yardsticks_table(stored).rows():
-        assert (
-            row["moved"] > 0 > row["step"] and 0 < row["control"] / row["step"] < 0.5
-        )  # most is the choice of channels
+    table = yardsticks_table(stored).rows()
+    for row in table:
+        assert row["moved"] > 0 > row["step"] and row["low"] < row["part"] < row["high"]
+        assert row["high"] < 1  # the choice of channels counts
+        assert row["high"] > 0.5  # that it is most of the step is not sure
+    assert min(row["low"] for row in table) < 0  # nor is it that the amount counts
     assert all((rows[:, 1] < rows[:, 0]).all() for rows in stored.values())  # in every block
-    score, gap, plain = (row["control"] / row["step"] for row in yardsticks_table(stored).rows())
-    assert gap < plain < score  # how much is the amount's, the yardsticks do not agree on
 
 
 def test_a_damaged_file_is_refused(tmp_path):

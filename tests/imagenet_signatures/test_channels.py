@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_signatures import made
 
-from affscore_book.imagenet_signatures.channels import channel_gap, channel_medians, channel_table
-from affscore_book.imagenet_signatures.claims import pool_claims
+from affscore_book.imagenet_signatures.channels import channel_gap, channel_medians, channel_scores, channel_table
+from affscore_book.imagenet_signatures.claims import channel_claims
 from affscore_book.imagenet_signatures.finding import before_training
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
@@ -21,21 +22,43 @@ def few(vits, mnasnets):
     return {name: {"spatial50": value} for name, value in names.items()}
 
 
+LOW, HIGH = (0.5, 0.51), (0.9, 0.91)
+
+
 @pytest.mark.parametrize(
     ("vits", "verdict"),
-    [((0.5, 0.51), "there before training"), ((0.9, 0.91), "not there before training"), ((0.5, 0.9), "undecided")],
+    [(LOW, "there before training"), (HIGH, "not there before training"), ((0.5, 0.9), "undecided")],
 )
 def test_the_row_with_few_channels_can_go_either_way(vits, verdict):
     medians = few(vits, (0.7, 0.71))
-    (claim,) = pool_claims({}, medians)
-    assert claim.verdict == verdict and claim.seen and "50 channels" in claim.what
+    spatial = {name: made([row["spatial50"]] * 3) for name, row in medians.items()}
+    rows = channel_claims(spatial, medians)
+    assert [claim.verdict for claim in rows] == [verdict] * 2 and all(claim.seen for claim in rows)
+    assert "all channels" in rows[0].what and "50 channels" in rows[1].what
     assert channel_gap(medians).mean == pytest.approx(np.mean(vits) - 0.705)
+
+
+def test_where_the_number_of_channels_decides_both_rows_say_so():
+    high = few(HIGH, (0.7, 0.71))
+    spatial = {name: made([row["spatial50"]] * 3) for name, row in high.items()}
+    rows = channel_claims(spatial, few(LOW, (0.7, 0.71)))
+    assert {claim.verdict for claim in rows} == {"depends on the number of channels"}
+
+
+def test_a_network_with_several_draws_of_weights_has_a_file_each():
+    draws = channel_scores(FOLDER, "vgg16")
+    assert len(draws) == 4 and len({tuple(each["spatial"]) for each in draws}) == 4
+    known = before_training(FOLDER)["vgg16"].scores[0]
+    np.testing.assert_allclose(draws[-1]["spatial"], known, atol=0.02)  # "vgg16.json" is sorted last
+    assert len(channel_medians(FOLDER)) == 7, "one draw a network, and of ViT and MNASNet only"
 
 
 def test_stored_scores_with_all_channels_are_those_of_the_signatures():
     """First batch of both; with 50 channels a call scores no higher than 1, and its twin stands above the call."""
     spatial, trailing = before_training(FOLDER), before_training(FOLDER, pool="trailing")
     for path in (FOLDER / "channels").glob("*.json"):
+        if "." in path.stem:
+            continue  # other weights
         stored = json.loads(path.read_text())
         for pool, known in (("spatial", spatial), ("trailing", trailing)):
             if pool in stored:
@@ -49,12 +72,12 @@ def test_stored_scores_with_all_channels_are_those_of_the_signatures():
 
 def test_medians_skip_dead_calls_and_the_table_falls_back_on_the_equal_pool(tmp_path):
     (tmp_path / "channels").mkdir()
-    content = {"network": "alexnet", "channels": 50}
+    content = {"network": "vit_b_32", "channels": 50}
     content |= {"spatial": [0.2, None, 0.4], "spatial50": [0.1, None, 0.2]}
     content |= {name: [0.9, None, 0.9] for name in ("spatial_twin", "spatial50_twin")}
-    (tmp_path / "channels" / "alexnet.json").write_text(json.dumps(content))
+    (tmp_path / "channels" / "vit_b_32.json").write_text(json.dumps(content))
     found = channel_medians(tmp_path)
-    assert math.isclose(found["alexnet"]["spatial"], 0.3)
+    assert math.isclose(found["vit_b_32"]["spatial"], 0.3)
     (row,) = channel_table(found).rows()
     assert row["trailing"] == row["all channels"] != row["50 channels"] and row["twin, trailing"] == 0.9
 

@@ -10,14 +10,17 @@ from made_signatures import made
 
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures import claims as module
+from affscore_book.imagenet_signatures.channels import channel_medians, channel_scores
 from affscore_book.imagenet_signatures.claims import (
+    channel_claims,
     measure_claims,
     own_claims,
     pool_claims,
     skip_claims,
     start_claims,
 )
-from affscore_book.imagenet_signatures.finding import before_training
+from affscore_book.imagenet_signatures.finding import before_training, seeds
+from affscore_book.imagenet_signatures.trained import trained_correlations
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 
@@ -36,9 +39,17 @@ def family(**medians):
 )
 def test_the_lowest_family_is_judged_with_its_interval(vits, verdict):
     nets = family(vit_b_16=vits[0], vit_b_32=vits[1], vgg11=0.7, vgg13=0.71, vgg16=0.72)
-    (claim,) = pool_claims({"trailing": nets})
-    assert claim.verdict == verdict and "trailing" in claim.what
+    claim, convnets = pool_claims({"trailing": nets})
+    assert claim.verdict == convnets.verdict == verdict and "trailing" in claim.what
     assert verdicts(pool_claims({"spatial": nets}, kind="source"))[0] in ("agrees", "disagrees", "undecided")
+
+
+def test_vits_can_lie_below_convnets_and_not_below_all():
+    nets = family(vit_b_16=0.5, vit_b_32=0.51, vgg11=0.7, vgg13=0.71, swin_t=0.4, swin_s=0.41)
+    every, convnets = verdicts(pool_claims({"trailing": nets}))
+    assert (every, convnets) == ("not there before training", "there before training")
+    near = family(vit_b_16=0.5, vit_b_32=0.5001, vgg11=0.51, vgg13=0.5101, swin_t=0.9, swin_s=0.91)
+    assert verdicts(pool_claims({"trailing": near}))[0] == "not there before training", "less than .02 is no difference"
 
 
 def test_skips_can_fail_their_rule(block_network):
@@ -46,6 +57,8 @@ def test_skips_can_fail_their_rule(block_network):
     without = {i: block_network([0.5, *[0.70 + 0.001 * i, 0.69] * 8]) for i in range(3)}
     assert verdicts(skip_claims(with_skips)) == ["agrees", "not run here"]
     assert verdicts(skip_claims(without)) == ["disagrees", "not run here"]
+    hardly = {i: block_network([0.5, *[0.70, 0.71 + 0.0001 * i] * 8]) for i in range(3)}
+    assert verdicts(skip_claims(hardly))[0] == "disagrees", "less than .02 is no difference"
 
 
 @pytest.mark.parametrize(("strength", "verdict"), [(0.2, "agrees"), (-0.9, "disagrees"), (0.5, "undecided")])
@@ -57,15 +70,36 @@ def test_a_strong_measure_of_either_sign_is_found(strength, verdict):
     assert claim.verdict == verdict and "norm" in claim.what
 
 
-def test_the_start_of_vgg16_can_disagree():
-    assert verdicts(start_claims(made(np.linspace(0.7, 0.99, 15)))) == ["agrees", "agrees"]
-    assert verdicts(start_claims(made(np.linspace(0.9, 0.5, 15)))) == ["disagrees", "disagrees"]
+def draws(*scores, few=None):
+    """Draws of the weights of one network, each with its scores with all channels and with few."""
+    few = scores if few is None else few
+    return [{"spatial": np.array(all_), "spatial50": np.array(some)} for all_, some in zip(scores, few, strict=True)]
 
 
-def test_every_row_says_that_its_rule_came_after_a_look():
+RISING = [np.linspace(0.7, 0.99 - 0.001 * i, 15)[np.r_[0:10, 10 + i, 10:15]] for i in range(3)]
+FALLING = [row[::-1] - 0.001 * i for i, row in enumerate(RISING)]
+
+
+def test_the_start_of_vgg16_can_disagree_and_the_number_of_channels_can_decide():
+    assert verdicts(start_claims(draws(*RISING))) == ["agrees"] * 4
+    assert verdicts(start_claims(draws(*FALLING))) == ["disagrees"] * 4
+    assert verdicts(start_claims(draws(*RISING, few=FALLING))) == ["depends on the number of channels"] * 4
+    assert verdicts(start_claims(draws(*[RISING[0]] * 3))) == ["undecided"] * 4  # equal draws tell nothing
+
+
+def test_the_stored_starts_have_channels_that_decide():
+    rows = start_claims(channel_scores(FOLDER, "vgg16"))
+    assert set(verdicts(rows)) == {"depends on the number of channels"}
+    assert all(claim.seen and "by seeds" in claim.what for claim in rows)
+
+
+def test_every_row_with_a_number_says_that_its_rule_came_after_a_look():
     networks = before_training(FOLDER)
-    rows = [*start_claims(networks["vgg16"]), *own_claims(FOLDER, networks), *pool_claims({"spatial": networks})]
-    assert all(claim.seen for claim in rows)
+    pairs = {"ResNet20": tuple(seeds(FOLDER, "resnet20", kind) for kind in ("calibrated", "fashion-mnist"))}
+    rows = [*own_claims(FOLDER, networks, pairs), *pool_claims({"spatial": networks})]
+    rows += [*skip_claims(pairs["ResNet20"][1]), *channel_claims(networks, channel_medians(FOLDER))]
+    rows += measure_claims(trained_correlations(FOLDER))
+    assert all(claim.seen == (claim.ours is not None) for claim in rows)
 
 
 def test_our_own_hypotheses_can_fail(monkeypatch, block_network):
@@ -77,9 +111,17 @@ def test_our_own_hypotheses_can_fail(monkeypatch, block_network):
         noise = np.abs(rng.normal(0, 1, (4, len(start)))) * like
         return {i: block_network(np.add(start, noise[i])) for i in range(4)}
 
-    networks = {"resnet18": block_network(start), "resnet34": block_network(np.add(start, 0.01))}
     monkeypatch.setattr(module, "seeds", stored)
-    assert verdicts(own_claims(FOLDER, networks)) == ["held", "held", "held"]
+
+    def said(wider):
+        """Of the starts of ResNet20, of torchvision's, of what training adds, and of the shares."""
+        networks = {"resnet18": block_network(start), "resnet34": block_network(np.multiply(start, 1.01))}
+        before = {i: block_network(np.add(start, 1e-3 * rng.normal(size=len(start)))) for i in range(4)}
+        ends = [0.0, *[0.0, wider] * 3][: len(start)]
+        after = {i: block_network(np.add(start, ends) + 1e-3 * rng.normal(size=len(start))) for i in range(4)}
+        return verdicts(own_claims(FOLDER, networks, {"ResNet20": (before, after)}))
+
+    assert said(0.1) == ["held", "held", "held", "held"]
+    assert said(0.01)[2] == "failed", "less than .02 is no difference"
     start[:] = [0.5, 0.9, 0.6, 0.95, 0.7, 0.9]
-    networks = {"resnet18": block_network(start), "resnet34": block_network(np.add(start, 0.01))}
-    assert verdicts(own_claims(FOLDER, networks))[:2] == ["failed", "failed"]
+    assert said(0.1)[:3] == ["failed", "failed", "held"]

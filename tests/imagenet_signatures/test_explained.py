@@ -80,13 +80,15 @@ def test_the_gap_of_a_family_is_welchs_against_the_lowest_other_with_several_net
             "resnet18": 0.8, "resnet34": 0.9}  # fmt: skip
     signatures = {name: made([value - 0.01, value, value + 0.2]) for name, value in nets.items()}
     assert medians(signatures)["VGG"] == pytest.approx([0.5, 0.7, 0.6])
-    other, gap = family_gap(signatures, "ViT")
+    other, gap = family_gap(signatures, "ViT", ["VGG"])
     assert other == "VGG" and gap.mean == pytest.approx(0.325 - 0.6)
     own, lowest = [0.3, 0.35], [0.5, 0.7, 0.6]
     errors = np.array([np.var(each, ddof=1) / len(each) for each in (own, lowest)])
     freedom = errors.sum() ** 2 / (errors**2 / (np.array([2, 3]) - 1)).sum()
     half = stats.t.ppf(0.975, freedom) * np.sqrt(errors.sum())
     assert [gap.low, gap.high] == pytest.approx([gap.mean - half, gap.mean + half])
+    lowest, among = family_gap(signatures, "ViT")  # AlexNet is alone; ResNet is higher
+    assert (lowest, among.mean, among.high) == ("VGG", gap.mean, gap.high) and among.low < gap.low
 
 
 def test_activation_modules_are_those_that_hooks_see():

@@ -20,25 +20,60 @@ from affscore_book.imagenet_signatures.paper import (
     table_2,
     the_paper_against_itself,
 )
+from affscore_book.kit.statistics import student_interval
+
+COLUMNS = ("CKA", "norm", "sparsity", "entropy", "R2", "R2 held out")
+
+
+def correlated(**rows):
+    """A table of correlations; a row is a name, with "_seed_" for ", seed ", and its columns in order."""
+    names = [name.replace("_seed_", ", seed ") for name in rows]
+    return Table({"model": names} | dict(zip(COLUMNS, zip(*rows.values(), strict=True), strict=True)))
+
+
+def lead(family, **rows):
+    (claim,) = table_1_claims(correlated(**rows), {family: BEGINNINGS[family]}, "source", "here")
+    return claim
+
+
+NAN = math.nan
+VGG = {"vgg11": (0.1, 0.0, 0.1, -0.9, NAN, 0.02), "vgg13": (0.1, 0.0, 0.1, -0.88, NAN, 0.0),
+       "vgg16": (0.1, 0.0, 0.1, -0.91, NAN, 0.01)}  # fmt: skip
 
 
 def test_table_1_asks_whether_the_measure_named_is_the_strongest_of_either_sign():
-    columns = {"model": ["vgg11", "vgg16", "vit_b_16", "vit_b_32", "convnext_tiny", "mean"], "CKA": [0.1] * 6}
-    numbers = {"norm": [0.0, 0.0, -0.5, -0.6, 0.0, 0.0], "entropy": [-0.9, -0.3, 0.0, 0.0, 0.0, 0.0]}
-    held_out = [0.0, 0.0, -0.95, -0.85, 0.0, 0.0]
-    table = Table(columns | {"sparsity": [0.1] * 6, "R2": [math.nan] * 6, "R2 held out": held_out} | numbers)
-    families = {name: BEGINNINGS[name] for name in ("VGGs", "ViTs", "Convnexts")}
-    vgg, vit, convnext = table_1_claims(table, families, "source", "here")
-    assert vgg.ours == pytest.approx(0.5) and vgg.verdict == "undecided"  # two networks, far apart
-    assert vit.ours == pytest.approx((-0.45 - 0.25) / 2) and vit.accept == (0, math.inf)
+    found = lead("VGGs", **VGG)
+    assert found.ours == pytest.approx(np.mean([0.9, 0.88, 0.91]) - 0.1) and found.verdict == "agrees"
+    assert found.source == "CVPR 2025, Table 1, VGGs" and found.theirs == "entropy, -0.90"
+    turned = {name: (*row[:3], -row[3], *row[4:]) for name, row in VGG.items()}
+    assert lead("VGGs", **turned).verdict == "disagrees"  # the other sign
+    vit = {"vit_b_16": (0.1, -0.5, 0.1, 0, 0, -0.95), "vit_b_32": (0.1, -0.6, 0.1, 0, 0, -0.85)}
+    assert lead("ViTs", **vit).ours == pytest.approx((-0.45 - 0.25) / 2)
+    assert lead("ViTs", **vit).verdict == "undecided"  # two networks, far apart
+    convnext = lead("Convnexts", convnext_tiny=(0.1, 0, 0, 0, NAN, 0))
     assert convnext.verdict == "not run here" and "images than channels" in convnext.needs
-    (alone,) = table_1_claims(table, {"VGGs": "vgg11"}, "source", "here")
-    assert alone.ours == pytest.approx(0.8) and alone.interval is None and alone.verdict == "agrees"
-    every = table_1_claims(table, families, "untrained", "here")
-    assert {claim.kind for claim in every if claim.ours is not None} == {"untrained"}
-    turned = Table({name: [-each for each in table[name]] if name == "entropy" else list(table[name]) for name in
-                    ("model", *columns, "sparsity", "R2", "R2 held out", *numbers)})  # fmt: skip
-    assert table_1_claims(turned, {"VGGs": "vgg11"}, "source", "here")[0].verdict == "disagrees"  # the other sign
+    every = table_1_claims(correlated(**VGG), {"VGGs": "vgg"}, "untrained", "here")
+    assert {claim.kind for claim in every} == {"untrained"}
+
+
+def test_one_network_decides_nothing_and_seeds_are_not_architectures():
+    (name, row), *_ = VGG.items()
+    alone = lead("VGGs", **{name: row})
+    assert alone.ours == pytest.approx(0.8) and alone.verdict == "undecided"
+    seeds = {f"vgg11_seed_{i}": (0.1, 0.0, 0.1, -0.9 + 0.01 * i, NAN, 0.0) for i in range(3)}
+    of_one = lead("VGGs", **seeds)
+    assert of_one.verdict == "agrees" and "by seeds" in of_one.what
+    several = lead("VGGs", **seeds, vgg13=(0.1, 0.0, 0.1, -0.5, NAN, 0.0))
+    assert several.verdict == "undecided" and "by architectures" in several.what  # two results, not four
+
+
+def test_the_rival_is_not_given_its_ordinary_interval():
+    """Each of four rivals may be stronger by chance: what is below 0 for one of them alone does not decide."""
+    leads = np.array([-0.02, -0.05, -0.09])
+    rows = {f"vgg{i}": (0.5, 0.0, 0.0, -0.5 - lead, NAN, 0.0) for i, lead in zip((11, 13, 16), leads, strict=True)}
+    assert student_interval(leads).high > 0 and student_interval(leads, 0.8).high < 0
+    assert lead("VGGs", **rows).interval[1] == pytest.approx(student_interval(leads, 1 - 0.05 / 4).high)
+    assert lead("VGGs", **rows).interval[0] == pytest.approx(student_interval(leads).low)
 
 
 def test_the_paper_is_compared_with_its_own_rows():

@@ -105,7 +105,7 @@ def year(name):
 def test_vits_can_be_the_lowest_family_or_not(results, pool):
     for level, said in ((0.2, "agrees"), (0.9, "disagrees")):
         planted = changed(results, flat(lambda name, level=level: level if "vit" in name else 0.6), (pool,))
-        assert verdict(planted, f"ViT less the lowest other family: {pool}") == said
+        assert verdict(planted, f"ViT − the lowest other family: {pool}") == said
 
 
 def test_the_years_can_rise_or_fall(results):

@@ -21,6 +21,8 @@ from affscore_book.imagenet_signatures.trained import (
     skip_table,
     strongest_measure,
     trained_correlations,
+    widening,
+    widening_table,
 )
 from affscore_book.kit.statistics import student_interval
 
@@ -50,6 +52,16 @@ def test_a_planted_gap_is_found_and_swapping_the_calls_turns_it(block_network):
     assert skip_gap(turned).mean == pytest.approx(-0.21)
 
 
+def test_a_planted_widening_is_found_and_a_network_that_keeps_its_gap_has_none(block_network):
+    start = {i: block_network([0.1, 0.5, 0.7 + 0.02 * i]) for i in range(3)}
+    wider = {i: block_network([0.1, 0.4, 0.7 + 0.03 * i]) for i in range(3)}
+    assert widening(start, wider) == pytest.approx(student_interval([0.1, 0.11, 0.12]))
+    row, same = widening_table({"wide": (start, wider), "same": (start, start | {})}).rows()
+    assert (row["seeds"], row["network"]) == (3, "wide")
+    assert [row[key] for key in ("before", "after", "wider by")] == pytest.approx([0.22, 0.33, 0.11])
+    assert same["wider by"] == 0 and math.isnan(same["low"])  # equal values have no interval
+
+
 def test_what_is_counted_decides_the_width_and_not_the_values():
     values = {"net, seed 0": 0.2, "net, seed 1": 0.4, "efficientnet_lite0": 0.5, "efficientnet_lite1": 0.7, "mean": 9.0}
     table = Table({"model": list(values), "CKA": list(values.values())})
@@ -63,10 +75,14 @@ def test_what_is_counted_decides_the_width_and_not_the_values():
 
 
 def test_a_measure_without_a_number_is_left_out_and_the_strongest_may_be_negative():
-    columns = {"CKA": [0.1, 0.2, math.nan], "norm": [-0.4, -0.6, -0.5]}
+    columns = {"CKA": [0.15, 0.151, math.nan], "norm": [-0.4, -0.6, -0.5]}
     table = Table({"model": ["a, seed 0", "b, seed 0", "c, seed 0"]} | columns)
     assert counted(table, "CKA", TRAINED).row("kinds")["results"] == 2
-    assert strongest_measure(table, columns, TRAINED) == "norm"
+    strongest, found = strongest_measure(table, columns, TRAINED["kinds"])
+    ordinary = student_interval(columns["norm"])
+    assert strongest == "norm" and found.mean == pytest.approx(-0.5)
+    # Of two measures, one may be strong by chance: only the end towards 0 moves.
+    assert found.low == pytest.approx(ordinary.low) and found.high > ordinary.high
 
 
 def test_correlations_are_of_each_network_alone():

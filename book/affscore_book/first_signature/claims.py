@@ -44,4 +44,5 @@ def before_and_after(folder: str | Path, untrained: Signature, trained: Signatur
 def not_run() -> ClaimTable:
     """The source's sentence on the skewness of its own networks."""
     needs = "ImageNet and the weights of torchvision"
-    return ClaimTable([Claim("skewness, B1 to B4", "CVPR 2025, section 4", "strong, negative", None, None, needs)])
+    theirs = '"strong negative skewness"'
+    return ClaimTable([Claim("skewness, EfficientNet B1 to B4", "CVPR 2025, section 4", theirs, None, None, needs)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from affscore.companions import linear_twin
 from affscore.score import affinity_score
 from affscore.suite.tables import Table
 from affscore_book.first_signature.zigzag import pooled_calls
+from affscore_book.kit.statistics import leaving_out
 from affscore_book.kit.stored import read_results
 
 __all__ = ["load_yardsticks", "measure_yardsticks", "yardsticks_table"]
@@ -52,9 +54,20 @@ def load_yardsticks(path: str | Path) -> dict[str, NDArray[np.float64]]:
 
 
 def yardsticks_table(blocks: dict[str, NDArray[np.float64]]) -> Table:
-    """Mean step from the first call to the second, to the second moved, and to the control."""
-    steps = {name: (rows[:, 1:] - rows[:, :1]).mean(axis=0) for name, rows in blocks.items()}
-    names = ("step", "moved", "control")
-    return Table.from_rows(
-        [{"by": by, **dict(zip(names, row.tolist(), strict=True))} for by, row in steps.items()], digits=3
-    )
+    """Mean step from the first call to the second, to the second moved, and to the control; and what that leaves.
+
+    ``part`` is the control's step as a part of the whole one: the amount's. ``low`` and ``high`` are the ends of its
+    interval, one block left out at a time.
+    """
+    rows = []
+    for by, scores in blocks.items():
+        steps = scores[:, 1:] - scores[:, :1]
+        means = dict(zip(("step", "moved", "control"), steps.mean(axis=0).tolist(), strict=True))
+        part, low, high = leaving_out(partial(_amount, steps), len(steps))
+        rows.append({"by": by, **means, "part": part, "low": low, "high": high})
+    return Table.from_rows(rows, digits=3)
+
+
+def _amount(steps: NDArray[np.float64], kept: NDArray[np.int64]) -> float:
+    step, _, control = steps[kept].mean(axis=0)
+    return float(control / step)

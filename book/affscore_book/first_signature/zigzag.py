@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from affscore.plots import BLUE, INK, VERMILION, panels, styled
 from affscore.score import affinity_score
 from affscore.suite.tables import Table
+from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.stored import read_results
 
 __all__ = [
@@ -82,7 +83,10 @@ class Zigzag:
         return [block for block in self.blocks if block.skip == skip]
 
     def row(self, skip: bool) -> dict[str, Any]:
-        """Means over the blocks of one kind; ``step``, ``moved`` and ``control`` are second call minus first."""
+        """Means over the blocks of one kind; ``step``, ``moved`` and ``control`` are second call minus first.
+
+        ``low`` and ``high`` are the ends of Student's interval of the step.
+        """
         blocks = self.of(skip)
         first = np.array([block.score[0] for block in blocks])
         return {
@@ -90,7 +94,7 @@ class Zigzag:
             "skip": "yes" if skip else "no",
             "second lower": f"{sum(block.step < 0 for block in blocks)} of {len(blocks)}",
             "extra cut": float(np.mean([block.cut[1] - block.cut[0] for block in blocks])),
-            "step": float(np.mean([block.step for block in blocks])),
+            **dict(zip(("step", "low", "high"), student_interval([block.step for block in blocks]), strict=True)),
             "moved": float(np.mean([block.moved for block in blocks] - first)),
             "control": float(np.mean([block.shuffled for block in blocks] - first)),
         }

@@ -1,4 +1,4 @@
-"""ViT beside MNASNet before training, with all channels and with equally many, each score beside its linear twin's.
+"""ViT beside MNASNet, and VGG16, before training: with all channels and with equally many, beside linear twins.
 
 ``book/data/imagenet_signatures/make.py --channels`` writes the stored scores. More channels than pictures can raise a
 score, and a pool changes their number too; the linear twin (:func:`affscore.companions.linear_twin`) says how far
@@ -19,14 +19,16 @@ from affscore_book.imagenet_signatures.explained import group_gap
 from affscore_book.kit.statistics import Interval
 from affscore_book.kit.stored import read_results
 
-__all__ = ["channel_gap", "channel_medians", "channel_table"]
+__all__ = ["channel_gap", "channel_medians", "channel_scores", "channel_table"]
 
+#: The families that are compared.
+FAMILIES = ("ViT", "MNASNet")
 #: Columns of the table: what is scored, and the name of its scores in the files.
 SCORED = {"all channels": "spatial", "50 channels": "spatial50", "trailing": "trailing"}
 
 
 def channel_medians(folder: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
-    """For each stored network the medians over its calls, by the names in its file; the cheapest networks first.
+    """For each network of :data:`FAMILIES` the medians over its calls, by the names in its file; the cheapest first.
 
     Raises
     ------
@@ -35,15 +37,30 @@ def channel_medians(folder: str | os.PathLike[str]) -> dict[str, dict[str, float
     ValueError
         If a file is damaged.
     """
-    files = sorted(Path(folder, "channels").glob("*.json"), key=lambda path: facts(path.stem).gflops or 0.0)
+    names = {path.stem for path in _files(folder, "*") if "." not in path.stem}
+    kept = sorted((name for name in names if facts(name).family in FAMILIES), key=lambda name: facts(name).gflops or 0)
+    stored = {name: _lists(Path(folder, "channels", f"{name}.json")) for name in kept}
+    return {name: {key: float(np.nanmedian(values)) for key, values in lists.items()} for name, lists in stored.items()}
+
+
+def channel_scores(folder: str | os.PathLike[str], network: str) -> list[dict[str, np.ndarray]]:
+    """The scores of the calls of one network, by the names in its files, (calls,) each; one draw of weights a file.
+
+    Raises as :func:`channel_medians`.
+    """
+    return [_lists(path) for path in _files(folder, f"{network}*")]
+
+
+def _files(folder: str | os.PathLike[str], stem: str) -> list[Path]:
+    files = sorted(Path(folder, "channels").glob(f"{stem}.json"))
     if not files:
         raise FileNotFoundError(f"{folder} holds no scores with fewer channels; run make.py --channels.")
-    found = {}
-    for path in files:
-        stored = read_results(path, dict, "make.py --channels")
-        lists = {name: np.array(each, dtype=float) for name, each in stored.items() if isinstance(each, list)}
-        found[path.stem] = {name: float(np.nanmedian(values)) for name, values in lists.items()}
-    return found
+    return files
+
+
+def _lists(path: Path) -> dict[str, np.ndarray]:
+    stored = read_results(path, dict, "make.py --channels")
+    return {name: np.array(each, dtype=np.float64) for name, each in stored.items() if isinstance(each, list)}
 
 
 def channel_table(medians: Mapping[str, Mapping[str, float]]) -> Table:
@@ -61,10 +78,9 @@ def channel_table(medians: Mapping[str, Mapping[str, float]]) -> Table:
     return Table.from_rows(rows)
 
 
-def channel_gap(medians: Mapping[str, Mapping[str, float]], one: str = "ViT", other: str = "MNASNet") -> Interval:
-    """How far the medians of a family with 50 channels a call lie from those of another, with Welch's interval."""
-    members: dict[str, list[float]] = {one: [], other: []}
-    for name, found in medians.items():
-        if facts(name).family in members:
-            members[facts(name).family].append(found["spatial50"])
-    return group_gap(members[one], members[other])
+def channel_gap(medians: Mapping[str, Mapping[str, float]]) -> Interval:
+    """How far ViT's medians with 50 channels a call lie from MNASNet's, with Welch's interval over the networks."""
+    vit, mnasnet = (
+        [found["spatial50"] for name, found in medians.items() if facts(name).family == family] for family in FAMILIES
+    )
+    return group_gap(vit, mnasnet)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from affscore.suite.architectures import facts
 from affscore.suite.tables import Table
 from affscore.zoo.models import require
 from affscore_book.imagenet_signatures.finding import find, seeds
+from affscore_book.imagenet_signatures.greatest import greatest
 from affscore_book.kit.statistics import Interval, over_pairs
 
 __all__ = [
@@ -121,16 +123,20 @@ def medians(signatures: Mapping[str, Signature]) -> dict[str, list[float]]:
     return members
 
 
-def family_gap(signatures: Mapping[str, Signature], family: str, level: float = 0.95) -> tuple[str, Interval]:
+def family_gap(
+    signatures: Mapping[str, Signature], family: str, others: Collection[str] | None = None
+) -> tuple[str, Interval]:
     """How far the median scores of a family lie from those of the lowest of the others that has several networks.
 
-    Returns the name of that other family, and the mean difference, family less other, with Welch's interval over
-    their networks: negative if ``family`` is the more non-linear one.
+    ``others`` are the names of those it is compared with, by default all. Returns the name of the lowest, and the mean
+    difference, family minus other: negative if ``family`` is the more non-linear one. Its interval is made of Welch's
+    over the networks, for the greatest of several differences
+    (:func:`affscore_book.imagenet_signatures.greatest.greatest`).
     """
     every = medians(signatures)
     own = every.pop(family)
-    other = min((name for name in every if len(every[name]) > 1), key=lambda name: np.mean(every[name]))
-    return other, group_gap(own, every[other], level)
+    several = [name for name in every if len(every[name]) > 1 and (others is None or name in others)]
+    return greatest({name: partial(group_gap, own, every[name]) for name in several})
 
 
 def group_gap(ones: Sequence[float], others: Sequence[float], level: float = 0.95) -> Interval:

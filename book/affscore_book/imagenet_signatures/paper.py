@@ -6,18 +6,20 @@ Numbers quoted from them are in capitals; ours never are.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from affscore.suite.tables import Table
+from affscore_book.imagenet_signatures.greatest import least
 from affscore_book.kit.claims import Claim
-from affscore_book.kit.statistics import student_interval
+from affscore_book.kit.statistics import Interval, student_interval
 
 __all__ = [
     "AVERAGES", "BEGINNINGS", "DEVIATIONS", "FAMILY_MEASURES", "HEADINGS", "SLIDE_STDS", "TABLE_2",
-    "table_1_claims", "table_2", "the_paper_against_itself",
+    "strongest_of", "table_1_claims", "table_2", "the_paper_against_itself",
 ]  # fmt: skip
 
 #: Columns of the paper's Table 2, and their headings in :func:`affscore.suite.compare.companion_correlations`.
@@ -100,16 +102,24 @@ SLIDE_STDS = {
 DEVIATIONS = {"cifar100": (0.26, 0.11), "cifar10": (0.28, 0.11), "random": (0.77, 0.32)}
 
 
+def strongest_of(family: str) -> str:
+    """What a row of Table 1 measures."""
+    return f"{family}: correlation with {HEADINGS[FAMILY_MEASURES[family][0]]} − the strongest other"
+
+
 def table_1_claims(correlations: Table, families: Mapping[str, str], kind: str, where: str) -> list[Claim]:
     """The paper's Table 1: is the measure it names for a family the strongest one in our networks of that family?
 
-    Ours is its lead: its mean correlation, with the paper's sign, less the largest mean of the other measures in
-    absolute value, with Student's interval over the networks if there are several.
+    Ours is its lead: its mean correlation, with the paper's sign, minus the largest mean of the other measures in
+    absolute value. The interval is over the architectures, or over the seeds where there is one architecture only; one
+    network alone has none. It is made of Student's for the leads over each other measure
+    (:func:`affscore_book.imagenet_signatures.greatest.least`), since the nearest rival is known from the same numbers.
 
     Parameters
     ----------
     correlations
-        Of :func:`affscore.suite.compare.companion_correlations`.
+        Of :func:`affscore.suite.compare.companion_correlations`. In a name such as "resnet20, seed 2" the
+        architecture stands before the comma.
     families
         The paper's name of a family, and the beginning of the names of our networks that stand for it.
     kind
@@ -125,19 +135,37 @@ def table_1_claims(correlations: Table, families: Mapping[str, str], kind: str, 
         measure, value = FAMILY_MEASURES[theirs]
         members = [row for row in correlations.rows() if row["model"].startswith(start)]
         members = [row for row in members if math.isfinite(row[HEADINGS[measure]])]
-        what = f"{theirs}: {HEADINGS[measure]} is the strongest measure, by ({where})"
+        said, source = f"{HEADINGS[measure]}, {value:.2f}", f"CVPR 2025, Table 1, {theirs}"
+        what = strongest_of(theirs)
         if not members:
             needs = "batches with more images than channels"
-            claims.append(Claim(what, "CVPR 2025, Table 1", f"{value:.2f}", None, None, needs))
+            claims.append(Claim(f"{what} ({where})", source, said, None, None, needs))
             continue
-        columns = {name: np.array([row[name] for row in members]) for name in MEASURES if name != HEADINGS[measure]}
-        rival = max(columns.values(), key=lambda column: abs(column.mean()))
-        own = np.array([row[HEADINGS[measure]] for row in members])
-        leads = math.copysign(1, value) * own - math.copysign(1, rival.mean()) * rival
-        interval = student_interval(leads)[1:] if len(leads) > 1 else None
-        claims.append(Claim(what, "CVPR 2025, Table 1", f"yes, {value:.2f}", float(leads.mean()), (0, math.inf),
-                            interval=interval, kind=kind, seen=True))  # fmt: skip
+        found, unit = _lead(members, HEADINGS[measure], math.copysign(1, value))
+        claims.append(Claim.over(f"{what} ({where}{unit})", source, said, found, (0, math.inf), kind=kind, seen=True))
     return claims
+
+
+def _lead(members: Sequence[Mapping[str, Any]], own: str, sign: float) -> tuple[Interval, str]:
+    """The lead of a measure over the strongest other one, and over what its interval is."""
+    by_architecture: dict[str, list[Mapping[str, Any]]] = {}
+    for row in members:
+        by_architecture.setdefault(row["model"].partition(",")[0], []).append(row)
+    groups, unit = list(by_architecture.values()), ", by architectures"
+    if len(groups) == 1:
+        groups, unit = [[row] for row in members], ", by seeds" if len(members) > 1 else ", one network"
+    means = {name: np.array([np.mean([row[name] for row in rows]) for rows in groups]) for name in {own, *MEASURES}}
+    leads = {
+        name: sign * means[own] - math.copysign(1, means[name].mean()) * means[name] for name in MEASURES if name != own
+    }
+    return least({name: partial(_interval, values) for name, values in leads.items()})[1], unit
+
+
+def _interval(values: np.ndarray, level: float) -> Interval:
+    """Student's interval; a number alone has none."""
+    if len(values) < 2:
+        return Interval(float(values[0]), math.nan, math.nan)
+    return student_interval(values, level)
 
 
 def the_paper_against_itself() -> Table:

@@ -27,10 +27,11 @@ from affscore_book.imagenet_signatures.paper import (
     HEADINGS,
     MEASURES,
     SLIDE_STDS,
+    strongest_of,
     table_1_claims,
 )
-from affscore_book.imagenet_signatures.trained import UNTRAINED, counted, places, strongest_measure
-from affscore_book.kit.claims import Claim, near
+from affscore_book.imagenet_signatures.trained import UNTRAINED, places, strongest_measure
+from affscore_book.kit.claims import LOWER, Claim, near
 from affscore_book.kit.statistics import Interval
 
 __all__ = ["paper_claims", "rank_interval"]
@@ -86,7 +87,7 @@ def _spread(results: Results) -> float:
 
 
 def _alexnet_and_swin(results: Results) -> float:
-    """The distance of AlexNet to Swin-B less the median of its distances to the others, by the code's pool."""
+    """The distance of AlexNet to Swin-B minus the median of its distances to the others, by the code's pool."""
     scores = {name: sequence(each) for name, each in results.signatures["trailing"].items()}
     others = [dtw(scores["alexnet"], scores[name]) for name in scores if name not in ("alexnet", "swin_b")]
     return dtw(scores["alexnet"], scores["swin_b"]) - float(np.median(others))
@@ -113,8 +114,7 @@ def _deeper(results: Results) -> float:
 def _strongest(results: Results) -> Interval:
     """By families."""
     correlations = companion_correlations(dict(results.signatures["spatial"]))
-    row = counted(correlations, strongest_measure(correlations, MEASURES, UNTRAINED), UNTRAINED).row("families")
-    return Interval(row["mean"], row["low"], row["high"])
+    return strongest_measure(correlations, MEASURES, UNTRAINED["families"])[1]
 
 
 def _std(name: str) -> Callable[[Results], float]:
@@ -126,20 +126,20 @@ def _sentences() -> list[Sentence]:
     vits = tuple(name for name in PAPER if name.startswith("vit"))
     stds = [(name, name.replace("convnext", "convnext_base"), std) for name, std in SLIDE_STDS.items()]
     return [
-        *(Sentence(f"ViT less the lowest other family: {pool} pool", paper + "section 1", "below 0", BELOW,
-                   _vit_gap(pool)) for pool in ("trailing", "spatial")),
-        Sentence("rank correlation of year and median score, families to 2019", paper + "Figure 5 A", "rising", ABOVE,
-                 _years),
-        Sentence("largest spread of AlexNet, VGG less the median spread", paper + "section 4", "below 0", BELOW,
-                 _spread),
-        Sentence("distance of AlexNet to Swin-B less the median distance", paper + "Figure 5 C", "below 0", BELOW,
+        *(Sentence(f"ViT − the lowest other family: {pool} pool", paper + "section 1",
+                   '"the most non-linear architectures"', LOWER, _vit_gap(pool)) for pool in ("trailing", "spatial")),
+        Sentence("rank correlation of year and median score, families up to 2019", paper + "Figure 5 A",
+                 '"to increase their linearity"', ABOVE, _years),
+        Sentence("largest spread of AlexNet and the VGGs − the median spread", paper + "section 4",
+                 '"a very low spread"', LOWER, _spread),
+        Sentence("distance of AlexNet to Swin-B − the median distance", paper + "Figure 5 C", '"very similar"', BELOW,
                  _alexnet_and_swin),
-        Sentence("part of the groups where the scores tell accuracy best", paper + "Figure 6", "often", (0.5, 1.0),
+        Sentence("part of the groups where the scores tell accuracy best", paper + "Figure 6", '"often"', (0.5, 1.0),
                  _told_best),
         Sentence("ViTs: correlation of least score and accuracy", slides + "Correlation with Accuracy", -0.96,
                  near(-0.96, 0.1), _least_and_accuracy, vits),
         Sentence("rank correlation of depth and score after the additions, ResNets", paper + "Figure 15",
-                 "approaches 1 for deeper networks", (0.9, math.inf), _deeper, RESNETS),
+                 '"approaches 1 for deeper networks"', (0.9, math.inf), _deeper, RESNETS),
         Sentence("strongest mean correlation with another measure", paper + "Table 2", "-0.44 (norm)",
                  (-STRONG, STRONG), _strongest),
         *(Sentence(f"std over batches, {name}", slides + "titles of the histograms", f"{std:.3f}", near(std, 0.005),
@@ -176,9 +176,9 @@ def paper_claims(results: Results | None) -> list[Claim]:
         if results and correlations and not _missing(members, results):
             claims += table_1_claims(correlations, {family: start}, "source", results.data)
             continue
-        what, needs = f"{family}: {HEADINGS[measure]} is the strongest measure", f"{len(members)} networks, {RUN}"
-        claims.append(Claim(what, "CVPR 2025, Table 1", f"yes, {value:.2f}", None, None,
-                            _missing(members, results) if results else needs))  # fmt: skip
+        needs = _missing(members, results) if results else f"{len(members)} networks, {RUN}"
+        said, source = f"{HEADINGS[measure]}, {value:.2f}", f"CVPR 2025, Table 1, {family}"
+        claims.append(Claim(strongest_of(family), source, said, None, None, needs))
     never = [
         ("only ResNets bimodal", "CVPR 2025, section 4", "yes", "the paper's bandwidth"),
         ("traditional: correlation with accuracy", "slides, Correlation with Accuracy", "0.755",

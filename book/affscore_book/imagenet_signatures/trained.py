@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ from affscore.suite.architectures import facts
 from affscore.suite.compare import companion_correlations
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.finding import trained_networks
+from affscore_book.imagenet_signatures.greatest import greatest
 from affscore_book.kit.statistics import Interval, student_interval
 
 __all__ = [
     "TRAINED", "UNTRAINED", "counted", "places", "skip_gap", "skip_table", "strongest_measure",
-    "trained_correlations", "zeros_of",
+    "trained_correlations", "widening", "widening_table", "zeros_of",
 ]  # fmt: skip
 
 
@@ -59,12 +61,34 @@ def skip_table(by_network: Mapping[str, Mapping[int, Signature]]) -> Table:
 
 
 def skip_gap(signatures: Mapping[Any, Signature]) -> Interval:
-    """Mean score of the last calls of the blocks less that of the calls inside, with the interval over the networks."""
-    gaps = []
-    for each in signatures.values():
-        inside, last = places(each).values()
-        gaps.append(each.mean[last].mean() - each.mean[inside].mean())
-    return student_interval(gaps)
+    """Mean score of the last calls of blocks minus that of the calls inside, with the interval over the networks."""
+    return student_interval([_gap(each) for each in signatures.values()])
+
+
+def _gap(signature: Signature) -> float:
+    inside, last = places(signature).values()
+    return float(signature.mean[last].mean() - signature.mean[inside].mean())
+
+
+def widening(starts: Mapping[Any, Signature], trained: Mapping[Any, Signature]) -> Interval:
+    """How much larger that gap is after training than at the start, seed by seed, with the interval over the seeds.
+
+    ``starts`` and ``trained`` have the same seeds as keys.
+    """
+    return student_interval([_gap(trained[seed]) - _gap(starts[seed]) for seed in trained])
+
+
+def widening_table(networks: Mapping[str, tuple[Mapping[Any, Signature], Mapping[Any, Signature]]]) -> Table:
+    """A row a network: the mean gap before and after training, and how much that widens it, with the interval.
+
+    ``networks`` holds the seeds' starts and the trained seeds, as :func:`widening` takes them.
+    """
+    rows = []
+    for name, (starts, trained) in networks.items():
+        more = widening(starts, trained)
+        row = {"network": name, "seeds": len(trained), "before": skip_gap(starts).mean, "after": skip_gap(trained).mean}
+        rows.append(row | {"wider by": more.mean, "low": more.low, "high": more.high})
+    return Table.from_rows(rows)
 
 
 #: What may be counted as one result of a trained network: by its name, which group it belongs to.
@@ -110,16 +134,32 @@ def counted(correlations: Table, measure: str, ways: Mapping[str, Callable[[str]
     """
     rows = []
     for label, group in ways.items():
-        members: dict[str, list[float]] = {}
-        for row in correlations.rows():
-            if row["model"] not in ("mean", "std") and math.isfinite(row[measure]):
-                members.setdefault(group(row["model"]), []).append(row[measure])
-        mean, low, high = student_interval([np.mean(values) for values in members.values()])
-        rows.append({"counted": label, "results": len(members), "mean": mean, "low": low, "high": high})
+        values = _grouped(correlations, measure, group)
+        mean, low, high = student_interval(values)
+        rows.append({"counted": label, "results": len(values), "mean": mean, "low": low, "high": high})
     return Table.from_rows(rows)
 
 
-def strongest_measure(correlations: Table, measures: Iterable[str], ways: Mapping[str, Callable[[str], str]]) -> str:
-    """The measure whose mean correlation with the score, by the last of ``ways``, is largest in absolute value."""
-    means = {name: abs(counted(correlations, name, ways)["mean"][-1]) for name in measures}
-    return max(means, key=means.__getitem__)
+def _grouped(correlations: Table, measure: str, group: Callable[[str], str]) -> list[float]:
+    """The mean correlation of each group that has one."""
+    members: dict[str, list[float]] = {}
+    for row in correlations.rows():
+        if row["model"] not in ("mean", "std") and math.isfinite(row[measure]):
+            members.setdefault(group(row["model"]), []).append(row[measure])
+    return [float(np.mean(values)) for values in members.values()]
+
+
+def strongest_measure(
+    correlations: Table, measures: Iterable[str], group: Callable[[str], str]
+) -> tuple[str, Interval]:
+    """The measure whose mean correlation with the score is largest in absolute value, and that mean.
+
+    ``group`` says what is counted as one result, as in :func:`counted`. The interval is made of Student's, for the
+    greatest of several (:func:`affscore_book.imagenet_signatures.greatest.greatest`).
+    """
+    means = {name: _grouped(correlations, name, group) for name in measures}
+    signs = {name: math.copysign(1, np.mean(values)) for name, values in means.items()}
+    strongest, found = greatest({
+        name: partial(student_interval, np.multiply(signs[name], values)) for name, values in means.items()
+    })  # fmt: skip
+    return strongest, found if signs[strongest] > 0 else Interval(-found.mean, -found.high, -found.low)

@@ -3,7 +3,8 @@
     python book/data/first_signature/twins.py
 
 Three draws of 256 crops of the photographs; seed 1 is the chapter's. For each call the score, the score of its linear
-twin, and the score without shrinkage: about two minutes on one core. A run that was stopped goes on where it ended.
+twin, the score without shrinkage, and the paired score: about two minutes on one core. A run that was stopped goes on
+where it ended.
 """
 
 from __future__ import annotations

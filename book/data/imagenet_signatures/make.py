@@ -23,7 +23,8 @@ A file is called NETWORK.WEIGHTS.DATA.IMAGES_IN_A_BATCH.POOL.json.
     python book/data/imagenet_signatures/make.py --channels --only vit_b_32,mnasnet0_5
 
 writes channels/NETWORK.json: the paper's architectures before training again, on the first batch, with all channels
-and with :data:`KEPT` of them drawn at random, and the linear twins of both.
+and with :data:`KEPT` of them drawn at random, and the linear twins of both. ``--seed 3`` draws other weights, and
+writes channels/NETWORK.3.json.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ import argparse
 import itertools
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -157,7 +158,7 @@ def run(job: Job, out: Path) -> None:
 
 def run_channels(job: Job, out: Path) -> None:
     """Scores of each call with all channels and with KEPT of them, by the spatial pool, and those of the twins."""
-    target = out / f"{job.network}.json"
+    target = out / (f"{job.network}.{job.seed}.json" if job.seed else f"{job.network}.json")
     if target.exists():
         return
     loaded = load_model(job.network, weights="random", seed=job.seed or 0)
@@ -181,7 +182,8 @@ def run_channels(job: Job, out: Path) -> None:
                 _add(found, f"spatial{KEPT}", drawn.mean(dim=0).tolist())
         if pool == "spatial" and all(each.call.channel_axis == 1 for each in seen[0]):
             break
-    about = {"network": job.network, "images": BATCH, "channels": KEPT, "draws": DRAWS}
+    drawn = {"seed": job.seed} if job.seed else {}
+    about = {"network": job.network, **drawn, "images": BATCH, "channels": KEPT, "draws": DRAWS}
     rounded = {
         name: [None if value != value else round(value, 5) for value in values] for name, values in found.items()
     }
@@ -234,6 +236,7 @@ def main() -> None:
     parser.add_argument("--only", help="names of networks, with commas")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--channels", action="store_true", help="scores with fewer channels, into channels/")
+    parser.add_argument("--seed", type=int, default=0, help="of the weights, with --channels")
     parser.add_argument("--smoke", action="store_true", help="64 images of one job of each kind")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -245,7 +248,7 @@ def main() -> None:
         (arguments.out / "channels").mkdir(exist_ok=True)
         for job in todo:
             if job.network in PAPER:
-                run_channels(job, arguments.out / "channels")
+                run_channels(replace(job, seed=arguments.seed), arguments.out / "channels")
         return
     if not (arguments.only or arguments.smoke):
         for kind, seed in itertools.product(SMALL, SEEDS):
