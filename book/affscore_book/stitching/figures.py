@@ -66,7 +66,7 @@ def plot_penalties(study: StitchingStudy) -> None:
     stitches = ("full", "rank 4", "rank 2", "rank 1", "g_relu")
     for offset, stitch in zip(np.linspace(-0.16, 0.16, len(stitches)), stitches, strict=True):
         _line(axes, at + offset, [study.penalty("myrtle", one, stitch, "learned") for one in layers], *LOOKS[stitch])
-    axes.plot(at, PAPER_G_RELU, "x", color=INK, markersize=10, mew=3, label="paper (read off)")
+    axes.plot(at, PAPER_G_RELU, "x", color=INK, markersize=10, mew=3, label="paper, $G_\\mathrm{ReLU}$")
     axes.set_xticks(at, layers)
     axes.set_ylim(-5, 100)
     _penalties(axes, "stitched after")
