@@ -375,11 +375,13 @@ def tasks(study: Study, all_pairs: bool) -> Iterator[tuple[str, Callable[[], lis
             yield task(part, function, pair)
     for pair in pairs("resnet20", CYCLE):
         yield task("control", controls, pair)
-    for part, function in (("head start", head_start), ("longer", longer), ("temperature", temperatures)):
+    for part, function in (("head start", head_start), ("longer", longer)):
         for pair in pairs("myrtle", CYCLE):
             yield task(part, function, pair)
     for pair in pairs("myrtle_double_width", CYCLE):
         yield task("closed", closed, pair, SETTINGS["wide_kinds"])
+    for pair in pairs("myrtle", CYCLE):
+        yield task("temperature", temperatures, pair)
     if not all_pairs:
         return
     for slope in SLOPES:
