@@ -47,6 +47,12 @@ def test_soft_sort_needs_the_absolute_value_that_the_paper_leaves_out():
     assert torch.allclose(soft_sort(scores, 1e-3), found.matrix())
 
 
+def test_soft_sorting_has_the_temperature_of_the_paper_or_another():
+    for more, temperature in (({}, 1 / 8), ({"temperature": 1.25}, 1.25)):
+        stitch = stitch_layer("soft_sort", (8, 8), **more)
+        assert torch.allclose(stitch.matrix(), soft_sort(stitch.scores, temperature))
+
+
 @pytest.mark.parametrize("kind", ["g_relu", "soft_sort"])
 def test_a_rounded_stitch_is_in_the_group(kind):
     stitched = Stitched(random_network("myrtle", 0), random_network("myrtle", 1), "relu2", stitch_layer(kind, (8, 8)))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from affscore_book.kit.networks import load_network
+from affscore_book.kit.statistics import over_pairs, student_interval
 from affscore_book.stitching.study import load_stitching
 
 BOOK = Path(__file__).parents[2] / "book"
@@ -65,22 +66,58 @@ def test_a_damaged_file_is_named(text, tmp_path):
         load_stitching(tmp_path / "x.json")
 
 
-def test_the_rank_correlation_is_that_of_layers(tmp_path):
-    """Three layers in which score and penalty rise together in every network, then with the scores turned round."""
+def stages(costs):
+    """The content of a file: three networks with penalties by layer, and scores that rise with depth."""
+    layers = [f"block{1 + i}.relu1" for i in range(len(costs))]
     tasks = {}
     for i, j in itertools.permutations(range(3), 2):
         names = {"bottom": f"plain_{i}", "top": f"plain_{j}", "stitch": "g_relu", "fit": "closed form"}
-        values = [{"layer": f"relu{k}", "kept": 0.0, "reestimated": 0.8 - 0.1 * k - 0.01 * i} for k in range(3)]
-        tasks[f"closed: {i} {j}"] = [names | value for value in values]
-    for turn, expected in ((1, 1.0), (-1, -1.0)):
-        for i in range(3):
-            scores = [0.1 * k for k in range(3)][::turn]
-            named = [{"network": f"plain_{i}", "layer": f"relu{k}", "scores": [s]} for k, s in enumerate(scores)]
-            tasks[f"signature: {i}"] = named
-        networks = {f"plain_{i}": {"accuracy": 0.9} for i in range(3)}
-        (tmp_path / "x.json").write_text(stored(tasks=tasks, networks=networks), encoding="utf-8")
-        found = load_stitching(tmp_path / "x.json").rank_correlation("plain")
-        assert found == pytest.approx((expected, expected, expected))
+        tasks[f"closed: {i} {j}"] = [
+            names | {"layer": layer, "reestimated": 0.9 - cost / 100} for layer, cost in zip(layers, costs, strict=True)
+        ]
+    for i in range(3):
+        named = [{"network": f"plain_{i}", "layer": layer, "scores": [k / 10]} for k, layer in enumerate(layers)]
+        tasks[f"signature: {i}"] = named
+    return stored(tasks=tasks, networks={f"plain_{i}": {"accuracy": 0.9} for i in range(3)})
+
+
+def test_the_rank_correlation_is_over_layers_and_its_interval_over_stages(tmp_path):
+    """The three networks are equal: an interval over networks would have no width."""
+    file = tmp_path / "x.json"
+    for costs, mean, within in (
+        ((1, 2, 3, 4, 5, 6, 7, 8, 9), 1.0, [1, 1, 1]),
+        ((9, 8, 7, 6, 5, 4, 3, 2, 1), -1.0, [-1, -1, -1]),
+    ):
+        file.write_text(stages(costs), encoding="utf-8")
+        found, parts = load_stitching(file).rank_correlation("plain")
+        assert found == pytest.approx((mean, math.nan, math.nan), nan_ok=True) and parts == pytest.approx(within)
+    file.write_text(stages((7, 8, 9, 5, 4, 6, 3, 2, 1)), encoding="utf-8")
+    found, parts = load_stitching(file).rank_correlation("plain")
+    assert parts == pytest.approx([1, 0.5, -1]) and found.mean == pytest.approx(-0.8833, abs=1e-4)
+    # Rank minus place of the layers that are left without the first, the second and the third stage, by hand.
+    without = [1 - 6 * sum(d * d for d in gaps) / 210
+               for gaps in ((4, 2, 3, -1, -3, -5), (3, 3, 3, -1, -3, -5), (3, 3, 3, -2, -4, -3))]  # fmt: skip
+    spread = math.sqrt(2 / 3 * sum((value - np.mean(without)) ** 2 for value in without))
+    ends = found.mean - 4.30265 * spread, found.mean + 4.30265 * spread
+    assert (found.low, found.high) == pytest.approx(np.clip(ends, -1, 1), abs=1e-4)
+
+
+@pytest.mark.parametrize("alike", [0.0, 1.0])
+def test_four_pairs_in_a_cycle_leave_out_networks_whatever_first_and_second_halves_have_in_common(alike):
+    """A pair's value is an effect of its first network and one of its second; those of a network may be the same."""
+    draw, truth = np.random.default_rng(0), 5.0
+    held = {"networks": 0, "pairs": 0}
+    for _ in range(2000):
+        first = draw.normal(size=4)
+        second = alike * first + (1 - alike) * draw.normal(size=4)
+        table = np.full((4, 4), np.nan)
+        for i in range(4):
+            table[i, (i + 1) % 4] = truth + first[i] + second[(i + 1) % 4]
+        pairs = student_interval(table[~np.isnan(table)])
+        for name, found in (("networks", over_pairs(table)), ("pairs", pairs)):
+            held[name] += found.low <= truth <= found.high
+    assert held["networks"] / 2000 > 0.93
+    assert held["pairs"] / 2000 < 0.83 if alike else held["pairs"] / 2000 > 0.93
 
 
 def test_the_books_results_are_of_the_committed_networks():

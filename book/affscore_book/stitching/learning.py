@@ -114,7 +114,7 @@ def accuracy_of(stitched: Stitched, states: State, labels: Tensor) -> float:
 
 
 def penalty(bottom: float, top: float, stitched: float) -> float:
-    """The stitching penalty in accuracy points, equation 4.3: 100 times the networks' mean accuracy less the stitched.
+    """The stitching penalty in accuracy points, equation 4.3: 100 times the networks' mean accuracy minus the stitched.
 
     All between 0 and 1, on the same images.
 

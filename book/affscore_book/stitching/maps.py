@@ -184,15 +184,16 @@ class Birkhoff(Stitch):
 class SoftSort(Stitch):
     """G_ReLU through soft sorting: see :func:`soft_sort`; the scales of the inputs are exp(``log_scale``), D.2.2.
 
-    ``scores`` and ``log_scale`` have shape (n,); the temperature is 1/n.
+    ``scores`` and ``log_scale`` have shape (n,); the ``temperature`` is 1/n unless another is given.
     """
 
-    def __init__(self, scores: Tensor, log_scale: Tensor):
+    def __init__(self, scores: Tensor, log_scale: Tensor, temperature: float | None = None):
         super().__init__(len(scores), len(scores))
+        self.temperature = 1 / len(scores) if temperature is None else temperature
         self.scores, self.log_scale = nn.Parameter(scores.float().clone()), nn.Parameter(log_scale.float().clone())
 
     def matrix(self) -> Tensor:
-        return soft_sort(self.scores, 1 / self.inputs) * self.log_scale.exp()
+        return soft_sort(self.scores, self.temperature) * self.log_scale.exp()
 
     def rounded(self) -> MonomialStitch:
         permutation = self.scores.detach().argsort(descending=True, stable=True)
@@ -236,6 +237,7 @@ def stitch_layer(
     alpha: float = 0.1,
     head_start: float = 0.5,
     strength: float = 0.01,
+    temperature: float | None = None,
 ) -> Stitch:
     """A stitch of some kind, from the closed form or from random numbers.
 
@@ -246,8 +248,8 @@ def stitch_layer(
     start
         :class:`Moments`: the closed form (for ``"lasso"`` least squares). Or (inputs, outputs), the numbers of
         channels: random numbers, as the paper starts, and ``"soft_sort"`` always does.
-    alpha, head_start, strength
-        Of :class:`Birkhoff` and :class:`Lasso`.
+    alpha, head_start, strength, temperature
+        Of :class:`Birkhoff`, :class:`Lasso` and :class:`SoftSort`.
 
     Raises
     ------
@@ -292,5 +294,5 @@ def stitch_layer(
             transport, scale[permutation] = torch.eye(inputs)[permutation], scales.float()
         return Birkhoff(transport, scale, alpha, head_start)
     if kind == "soft_sort":
-        return SoftSort(torch.randn(inputs, generator=generator), torch.zeros(inputs))
+        return SoftSort(torch.randn(inputs, generator=generator), torch.zeros(inputs), temperature)
     raise ValueError(f"kind is {kind!r}; it should be one of {', '.join(map(repr, STITCHES))}, or 'rank' and a number.")

@@ -118,7 +118,7 @@ def best_scales(moments: Moments, permutation: Tensor) -> Tensor:
 def explained(matrix: Tensor, moments: Moments) -> float:
     """The share of the second network's variance that a stitch (outputs, inputs) explains: 1 at y = M x, at most 1.
 
-    One less the sum of |y - M x|^2 over the sum of |y - mean of y|^2, over all channels.
+    One minus the sum of |y - M x|^2 over the sum of |y - mean of y|^2, over all channels.
 
     >>> x = torch.randn(50, 3, 2, 2, generator=torch.Generator().manual_seed(0))
     >>> round(explained(torch.eye(3), Moments.of(x, x)), 12)

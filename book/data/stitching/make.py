@@ -10,7 +10,7 @@ CNNs, but for G_ReLU, also with the statistics as they were ("kept").
 
 Less work than the paper's: fewer images and epochs, a larger learning rate, no augmentation; all in ``SETTINGS``. The
 file is written after every pair of networks; a run that was stopped goes on where it ended, if its settings are the
-same. Half an hour on one core for pairs in a cycle, every network twice; ``--all-pairs`` adds the others.
+same. An hour on one core for pairs in a cycle, every network twice; ``--all-pairs`` adds the others.
 """
 
 from __future__ import annotations
@@ -53,6 +53,14 @@ SETTINGS: dict[str, Any] = {
     # The paper found soft sorting as good as the relaxation to doubly stochastic matrices, and ten times as slow.
     "soft_sort_epochs": [4, 40],
     "soft_sort_layers": ["relu4"],
+    # In units of 1/n, which appendix D.2.2 takes to be the only temperature that works.
+    "temperatures": [0.1, 1.0, 10.0],
+    "temperature_layers": ["relu1", "relu4"],
+    "temperature_epochs": 20,
+    # Rank 1 of 16 to 128 channels is the share that rank 4 has of the paper's 64 to 512.
+    "long_rank": "rank 1",
+    "long_epochs": [20, 40],
+    "wide_kinds": ["rank 4"],
     "residual_kinds": {"closed": ["full", "g_relu"], "learned": ["full", "rank 1", "rank 2", "g_relu"]},
     "residual_layers": ["block2.relu1", "block2.relu2", "block5.relu1", "block5.relu2", "block8.relu1",
                         "block8.relu2"],
@@ -247,6 +255,47 @@ def alphas(study: Study, one: str, other: str) -> list[Record]:
     return study.measured(one, found())
 
 
+def head_start(study: Study, one: str, other: str) -> list[Record]:
+    """G_ReLU from noise as in :func:`learned`, but scales and permutation move together from the first step on."""
+
+    def found() -> Iterator[Found]:
+        for layer in activation_layers(study.network(one)):
+            cut = Cut(study, one, other, layer, learning=True)
+            stitch = cut.learned(stitch_layer("g_relu", cut.channels(), head_start=0.0), **SETTINGS["noise"])
+            yield cut.found(stitch, "g_relu", fit="learned from noise, no head start")
+
+    return study.measured(one, found())
+
+
+def temperatures(study: Study, one: str, other: str) -> list[Record]:
+    """Soft sorting at several temperatures, in units of one over the number of channels."""
+
+    def found() -> Iterator[Found]:
+        for layer in SETTINGS["temperature_layers"]:
+            cut = Cut(study, one, other, layer, learning=True)
+            for times in SETTINGS["temperatures"]:
+                stitch = stitch_layer("soft_sort", cut.channels(), temperature=times / cut.channels()[0])
+                stitch = cut.learned(stitch, **SETTINGS["noise"] | {"epochs": SETTINGS["temperature_epochs"]})
+                yield cut.found(stitch, "soft_sort", fit="learned from noise", temperature=times)
+
+    return study.measured(one, found())
+
+
+def longer(study: Study, one: str, other: str) -> list[Record]:
+    """A low rank as in :func:`learned`, from the closed form, until it hardly improves."""
+
+    def found() -> Iterator[Found]:
+        for layer in activation_layers(study.network(one)):
+            cut, done = Cut(study, one, other, layer, learning=True), 0
+            stitch = stitch_layer(SETTINGS["long_rank"], cut.start())
+            for epochs in SETTINGS["long_epochs"]:
+                cut.learned(stitch, **SETTINGS["learn"] | {"epochs": epochs - done})
+                done = epochs
+                yield cut.found(stitch, SETTINGS["long_rank"], fit="learned", epochs=epochs)
+
+    return study.measured(one, found())
+
+
 def planted(study: Study, name: str) -> list[Record]:
     """A network and itself with its hidden layers acted on by known elements of G_ReLU: the right penalty is 0."""
     network = study.network(name)
@@ -326,6 +375,13 @@ def tasks(study: Study, all_pairs: bool) -> Iterator[tuple[str, Callable[[], lis
             yield task(part, function, pair)
     for pair in pairs("resnet20", CYCLE):
         yield task("control", controls, pair)
+    for part, function in (("head start", head_start), ("longer", longer)):
+        for pair in pairs("myrtle", CYCLE):
+            yield task(part, function, pair)
+    for pair in pairs("myrtle_double_width", CYCLE):
+        yield task("closed", closed, pair, SETTINGS["wide_kinds"])
+    for pair in pairs("myrtle", CYCLE):
+        yield task("temperature", temperatures, pair)
     if not all_pairs:
         return
     for slope in SLOPES:
