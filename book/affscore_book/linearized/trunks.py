@@ -17,12 +17,16 @@ from typing import Any
 import numpy as np
 
 from affscore_book.kit.checking import one_of
+from affscore_book.kit.claims import Claim, side_by_side
 from affscore_book.kit.stored import read_results
-from affscore_book.linearized.results import LinearizedRuns, mean_height, survivors_of
+from affscore_book.linearized.results import LinearizedRuns, mean_height, over_seeds, survivors_of
 from affscore_book.linearized.slopes import effective_size
 
-__all__ = ["Size", "load_trunks", "matched_ratio", "size_ratio", "with_mlp"]
+__all__ = ["Size", "core_claims", "load_trunks", "matched_ratio", "size_ratio", "with_mlp"]
 
+#: Of a core from a trunk to another that is four times as wide, or as deep: no more than this is "near constant".
+NEAR = (1 / 1.5, 1.5)
+SUMMARY = "Nonlinear Advantage summary, Main Contributions"
 #: Width and depth of a trunk.
 Size = tuple[int, int]
 #: By trunk and seed, (strengths, 3): effective width and depth of the core, whose product is the number of its units,
@@ -109,4 +113,25 @@ def matched_ratio(cores: Cores, large: Size, small: Size, which: str, by: str) -
         found[seed] = math.nan
         if all((sizes[:, :2] > 0).all() for sizes in both):
             found[seed] = math.exp(mean_height(*map(curve, both)))
+    return found
+
+
+def core_claims(cores: Cores, which: str) -> dict[str, list[Claim]]:
+    """Is the core's ``"width"`` or ``"depth"`` near constant, from a narrow trunk to a wide one, a shallow to a deep one?
+
+    By what is held equal: ``"strength"``, ``"points"`` lost and, for the depth, ``"units"`` (of equally many the width
+    is their number by the depth). Where the verdict hangs on that, it says so.
+    """
+    found: dict[str, list[Claim]] = {}
+    for name, large, small in (("width 128 / 32", (128, 6), (32, 6)), ("depth 12 / 3", (64, 12), (64, 3))):
+        ratios = {"strength": size_ratio(cores, large, small, which)}
+        for by in ("units", "points") if which == "depth" else ("points",):
+            ratios[by] = matched_ratio(cores, large, small, which, by)
+        rows = {
+            f"equal {by}": over_seeds(f"core's {which}, trunks of {name}", SUMMARY, '"near constant"', ratio, NEAR,
+                                      seen=by != "strength" or which not in name)
+            for by, ratio in ratios.items()
+        }  # fmt: skip
+        for by, claim in zip(ratios, side_by_side("what is held equal", rows), strict=True):
+            found.setdefault(by, []).append(claim)
     return found
