@@ -25,9 +25,9 @@ from affscore_book.linearized.training import TASKS
 __all__ = [
     "CHANNEL_PREDICTORS",
     "LinearizedRuns",
-    "mean_height",
     "linear_share",
     "load_runs",
+    "mean_height",
     "over_seeds",
     "separation",
     "survivors_of",

@@ -1,9 +1,9 @@
 """Do networks of other widths and depths end in the same core? The runs of perceptrons of several sizes.
 
 ``book/data/linearized/make.py --network trunks`` makes them: late runs, five seeds, the three middle strengths, and a
-run without a prior. A near constant core is at most 1.5 times as wide (or deep) as that of a trunk a quarter as wide (or
-deep), and at least a 1.5th. The rule was fixed before the runs, at equal strengths. But equal strengths leave a wide
-trunk fewer units than a narrow one, and many units need many narrow layers: so cores are also compared where they have
+run without a prior. A near constant core is at most 1.5 times as wide (or deep) as that of a trunk a quarter as wide
+(or deep), and at least a 1.5th. The rule was fixed before the runs, at equal strengths. But these leave a wide trunk
+fewer units than a narrow one, and many units need many narrow layers: so cores are also compared where they have
 equally many units, and where they cost equally many points of accuracy; both were set after a look.
 """
 
@@ -88,7 +88,7 @@ def size_ratio(cores: Cores, large: Size, small: Size, which: str, strength: int
 
 
 def matched_ratio(cores: Cores, large: Size, small: Size, which: str, by: str) -> dict[int, float]:
-    """By seed: :func:`size_ratio` at equal ``"units"`` of the core or equal ``"points"`` lost in place of equal strength.
+    """By seed: :func:`size_ratio` at equal ``"units"`` of the core, or ``"points"`` lost, in place of equal strength.
 
     The geometric mean over the range that both trunks reach. Between two strengths the logarithm of a size is
     interpolated in a straight line, against the logarithm of the number of units, or against the points. NaN for a
@@ -117,7 +117,7 @@ def matched_ratio(cores: Cores, large: Size, small: Size, which: str, by: str) -
 
 
 def core_claims(cores: Cores, which: str) -> dict[str, list[Claim]]:
-    """Is the core's ``"width"`` or ``"depth"`` near constant, from a narrow trunk to a wide one, a shallow to a deep one?
+    """Is the core's ``"width"`` or ``"depth"`` near constant from narrow to wide trunks, from shallow to deep ones?
 
     By what is held equal: ``"strength"``, ``"points"`` lost and, for the depth, ``"units"`` (of equally many the width
     is their number by the depth). Where the verdict hangs on that, it says so.

@@ -97,7 +97,8 @@ def minilm_weight_claims(scores: MiniLMScores) -> list[Claim]:
              LOWER),
         _row(f"MiniLM, {ATTENTION}, every token a sample", f"ours, after {LENS}", "above 0", student_interval(tokens),
              HIGHER, seen=True),
-        _row(f"MiniLM, random weights, {ATTENTION}", f"ours, after {LENS}", "no change", student_interval(before), SAME),
+        _row(f"MiniLM, random weights, {ATTENTION}", f"ours, after {LENS}", "no change", student_interval(before),
+             SAME),
         Claim("largest distance of a layer's score from that of its means and spreads", OURS, "at most 0.05", worst,
               (0, 0.05), kind="own"),
     ]  # fmt: skip

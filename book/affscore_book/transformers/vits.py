@@ -75,10 +75,9 @@ class VitScores:
 
         Trained: a row for each batch. Otherwise a row for each start, on the first batch.
 
-        >>> VitScores({f"a|start {i}|spatial|0": np.array([[0.5], [0.75]]) for i in (0, 1, 2)}).effect("a", trained=False)
-        array([[0.25],
-               [0.25],
-               [0.25]])
+        >>> stored = {f"vit|start {seed}|spatial|0": np.array([[0.5], [0.75]]) for seed in START_SEEDS}
+        >>> VitScores(stored).effect("vit", trained=False).tolist()
+        [[0.25], [0.25], [0.25]]
         """
         trained_names = [f"{network}|trained|{pool}|{batch}" for batch in range(VIT_BATCHES)]
         names = trained_names if trained else [f"{network}|start {seed}|{pool}|0" for seed in START_SEEDS]

@@ -248,7 +248,7 @@ def write_vits(out: Path, smoke: bool) -> None:
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", choices=("texts", "scores", "sentences", "vits"))
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results; texts and vits.json lie in its parent")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results; texts, vits.json: its parent")
     parser.add_argument("--smoke", action="store_true", help="one signature")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
