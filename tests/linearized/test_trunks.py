@@ -63,17 +63,18 @@ def test_a_prior_that_pulls_a_wide_trunk_more_makes_it_look_shallow_at_equal_str
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
 def test_matched_ratios_find_a_planted_factor_between_the_strengths(factor):
-    """Depth (or points) by units is a power law here, which is straight in logarithms; strengths meet nowhere."""
+    """Depth by units is a power law here, straight in logarithms, and so are points; strengths meet nowhere."""
 
-    def core(n: float, times: float) -> list[float]:
+    def core(n: float, times: float, points: float) -> list[float]:
         depth = times * n**0.5
-        return [n / depth, depth, -math.log(n)]
+        return [n / depth, depth, points - math.log(n)]
 
-    cores = {(9, 9): {7: np.array([core(n, factor) for n in (30.0, 11.0, 3.0)])},
-             (3, 9): {7: np.array([core(n, 1.0) for n in (60.0, 17.0, 5.0)])}}  # fmt: skip
-    for by in ("units", "points"):
-        assert matched_ratio(cores, (9, 9), (3, 9), "depth", by) == {7: pytest.approx(factor)}
-        assert matched_ratio(cores, (9, 9), (3, 9), "width", by) == {7: pytest.approx(1 / factor)}
+    cores = {(9, 9): {7: np.array([core(n, factor, 1) for n in (30.0, 11.0, 3.0)])},
+             (3, 9): {7: np.array([core(n, 1.0, 0) for n in (60.0, 17.0, 5.0)])}}  # fmt: skip
+    # After equal losses the wide trunk has e times as many units.
+    for by, times in (("units", 1.0), ("points", math.exp(0.5))):
+        assert matched_ratio(cores, (9, 9), (3, 9), "depth", by) == {7: pytest.approx(factor * times)}
+        assert matched_ratio(cores, (9, 9), (3, 9), "width", by) == {7: pytest.approx(times / factor)}
 
 
 def test_cores_that_never_meet_or_are_empty_have_no_ratio():
