@@ -39,7 +39,7 @@ CASES = [
     (exercises.check_bootstrap, ((-0.093, 0.278), RUNS), "that is Student's"),
     (exercises.check_bootstrap, ((-0.05, 0.17), RUNS), "one end is right"),
     (exercises.check_bootstrap, ((0.05, 0.13), RUNS), "both gaps of a network together"),
-    (exercises.check_bootstrap, ((0.0, 1.0), RUNS), "the mean of late less middle is 0.09"),
+    (exercises.check_bootstrap, ((0.0, 1.0), RUNS), "the mean of late − middle is 0.09"),
     (exercises.check_count, (25,), "Right: "),
     (exercises.check_count, (24,), "24 channels do not suffice"),
     (exercises.check_count, (26,), "26 is not the least"),

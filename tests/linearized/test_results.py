@@ -59,6 +59,8 @@ def test_the_gap_is_the_mean_over_napl(known):
     # NAPL 2, 1.5, 1 and 0: 0 points rise to 4 over the first half unit, and stay.
     assert known.gap("plain") == {0: pytest.approx((0.5 * 2 + 1.5 * 4) / 2)}
     assert known.gap("plain", first="early") == {0: 0}
+    # Without the run that both share: from 1.5 to 0, and 4 points everywhere.
+    assert known.gap("plain", whole=False) == {0: pytest.approx(4)}
 
 
 def test_the_gap_is_taken_where_both_are():
@@ -223,6 +225,11 @@ def test_late_beats_early_in_the_stored_runs_by_about_a_quarter_on_an_easy_task_
     part = {seed: gap / gaps["base"][seed] for seed, gap in gaps["three classes"].items()}
     vanishes = over_seeds("gap", "-", "vanishes", part, (-0.25, 0.25), seen=True)
     assert vanishes.verdict == "undecided" and vanishes.interval[0] > 0 and vanishes.seen
+    small, large = (study.gap("mlp", task, whole=False) for task in ("three classes", "base"))
+    apart = over_seeds("gap", "-", "vanishes", {s: small[s] / large[s] for s in small}, (-0.25, 0.25), seen=True)
+    assert apart.verdict == "disagrees"
+    for network in study.runs:
+        assert over_seeds("gap", "-", "> 0", study.gap(network, whole=False), above).verdict == "agrees"
     for easy, hard, verdict in (("three classes", "base", "undecided"), ("base", "less data", "failed")):
         each = {s: gaps[hard][s] / errors[hard][s] - gaps[easy][s] / errors[easy][s] for s in gaps[hard]}
         found = over_seeds("gap per error", "-", "> 0", each, above, kind="own").verdict

@@ -135,7 +135,7 @@ def test_the_script_trains_stores_and_does_nothing_twice(tmp_path, capsys):
         script.main(["--smoke", "--epochs", "4", "--out", str(tmp_path)])
         return capsys.readouterr().out.splitlines()
 
-    assert len(printed()) == 7  # a late run and a baseline of each network, and a late run of a trunk
+    assert len(printed()) == 8  # a late run and a baseline of each network, and of a trunk
     study = load_runs(tmp_path)
     assert set(study.runs) == {"plain", "residual", "mlp"}
     test = image_data().test.take(slice(300))
@@ -154,7 +154,7 @@ def test_the_script_trains_stores_and_does_nothing_twice(tmp_path, capsys):
         lengths = path_lengths(network, torch.zeros(1, 1, 32, 32))
         assert late["napl"] == pytest.approx(lengths.napl, abs=1e-5)
     ((trunk, sizes),) = load_trunks(tmp_path).items()
-    assert trunk == (32, 6) and sizes[0].shape == (1, 2) and 0 < sizes[0][0, 1] <= 6
+    assert trunk == (32, 6) and sizes[0].shape == (1, 3) and 0 < sizes[0][0, 1] <= 6 and abs(sizes[0][0, 2]) < 100
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     assert printed() == []
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before

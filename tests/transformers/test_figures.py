@@ -13,12 +13,14 @@ from affscore_book.transformers.bends import load_sentences
 from affscore_book.transformers.claims import attention_effect
 from affscore_book.transformers.laws import score_from_means_and_spreads
 from affscore_book.transformers.measured import load_minilm_scores
+from affscore_book.transformers.vits import BLOCKS, load_vits
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "minilm"
 SCORES = load_minilm_scores(FOLDER / "scores.json")
+VITS = load_vits(FOLDER.parent / "vits.json")
 LEVELS = load_sentences(FOLDER / "sentences.json").levels
 DRAWN = {
-    figures.plot_attention: (SCORES,),
+    figures.plot_attention: (SCORES, VITS),
     figures.plot_gelu_inputs: (SCORES,),
     figures.plot_laws: (SCORES, LEVELS),
     figures.plot_pools: (SCORES,),
@@ -85,14 +87,14 @@ def test_laws_stand_beside_what_was_measured():
 
 
 def test_attention_has_a_dot_for_every_batch_and_start():
-    (axes,) = draw(figures.plot_attention).axes
-    dots = [each.get_ydata() for each in axes.lines if each.get_marker() in ("o", "^", "s")]
-    expected = [
-        attention_effect(SCORES),
-        attention_effect(SCORES, pool="tokens"),
-        attention_effect(SCORES, trained=False),
-    ]
-    np.testing.assert_allclose(dots, np.concatenate(expected))
+    panels = draw(figures.plot_attention).axes
+    kinds = ((True, "spatial"), (True, "tokens"), (False, "spatial"))
+    expected = [[attention_effect(SCORES, trained, pool) for trained, pool in kinds]]
+    expected += [[VITS.effect(network, pool, trained) for trained, pool in kinds] for network in BLOCKS]
+    assert [panel.get_title(loc="left") for panel in panels] == ["MiniLM", *BLOCKS]
+    for panel, effects in zip(panels, expected, strict=True):
+        dots = [each.get_ydata() for each in panel.lines if each.get_marker() in ("o", "^", "s")]
+        np.testing.assert_allclose(dots, np.concatenate(effects))
 
 
 def test_pools_leave_averages():

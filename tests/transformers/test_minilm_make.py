@@ -39,6 +39,21 @@ def test_a_signature_is_measured_as_it_is_stored_and_only_once(make, tmp_path, c
         make.main(["scores", "--smoke", "--out", str(out)])
 
 
+def test_the_vision_transformers_are_measured_as_they_are_stored_and_only_once(make, tmp_path, capsys):
+    out = tmp_path / "minilm"
+    make.main(["vits", "--smoke", "--out", str(out)])
+    found, stored = (
+        json.loads((folder / "vits.json").read_text(encoding="utf-8"))["scores"] for folder in (tmp_path, FOLDER)
+    )
+    assert set(found) == {"vit_4|trained|tokens|0", "vit_8|trained|tokens|0"} < set(stored)
+    for name, rows in found.items():
+        for row, expected in zip(rows, stored[name], strict=True):
+            assert row == pytest.approx(expected, abs=1e-3)
+    capsys.readouterr()
+    make.main(["vits", "--smoke", "--out", str(out)])
+    assert capsys.readouterr().out == ""
+
+
 def test_every_job_is_stored(make):
     stored = load_minilm_scores(FOLDER / "minilm" / "scores.json")
     assert {job.name for job in make.jobs()} == set(stored.scores)

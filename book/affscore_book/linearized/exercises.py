@@ -70,7 +70,7 @@ def check_bootstrap(interval: tuple[float, float], study: LinearizedRuns) -> Non
     elif abs((low + high) / 2 - difference.mean()) < 0.03:
         hint = "it lies in the right place. Draw as many networks as there are, and both gaps of a network together."
     else:
-        hint = f"the mean of late less middle is {difference.mean():.2f}, and the interval should hold it."
+        hint = f"the mean of late − middle is {difference.mean():.2f}, and the interval should hold it."
     report(
         "linearized-bootstrap",
         bool(near.all()),

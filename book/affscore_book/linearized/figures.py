@@ -112,8 +112,8 @@ def plot_slope_shares(study: LinearizedRuns) -> None:
 @styled
 def plot_starts(study: LinearizedRuns) -> None:
     """Test accuracy against NAPL for priors that act at different times; a mark a run, lines for means of seeds."""
-    _, axes = panels(2, 1, height=8.0)
-    for panel, network in zip(axes, ("plain", "residual"), strict=True):
+    _, axes = panels(len(study.runs), 1, height=1 + 3.4 * len(study.runs))
+    for panel, network in zip(axes, study.runs, strict=True):
         for start in STARTS:
             colour, mark = LOOKS[start]
             by_strength = [

@@ -27,6 +27,7 @@ __all__ = [
     "LinearizedRuns",
     "linear_share",
     "load_runs",
+    "mean_height",
     "over_seeds",
     "separation",
     "survivors_of",
@@ -124,23 +125,27 @@ class LinearizedRuns:
         return sorted({record["seed"] for record in self.select(network, task)})
 
     def curve(
-        self, network: str, seed: int, task: str = "base", start: str = "late", by: str = "napl"
+        self, network: str, seed: int, task: str = "base", start: str = "late", by: str = "napl", whole: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
-        """NAPL (or ``by="linear"``: share of linear channels), rising, and accuracy in per cent, of a sweep."""
-        sweep = self.sweep(network, task, start, seed)
+        """NAPL (or ``by="linear"``: share of linear channels), rising, and accuracy in per cent, of a sweep.
+
+        Without the run that has no prior unless ``whole``.
+        """
+        sweep = self.sweep(network, task, start, seed)[0 if whole else 1 :]
         at = np.array([linear_share(record) if by == "linear" else record["napl"] for record in sweep])
         places, which = np.unique(at, return_inverse=True)  # runs of equal NAPL become one, with their mean accuracy
         accuracies = 100 * np.array([record["accuracy"] for record in sweep])
         return places, np.bincount(which, accuracies) / np.bincount(which)
 
-    def gap(self, network: str, task: str = "base", first: str = "late") -> dict[int, float]:
+    def gap(self, network: str, task: str = "base", first: str = "late", whole: bool = True) -> dict[int, float]:
         """By seed: how many points ``first`` lies above early, the mean over the NAPL that both reach.
 
-        Between runs the accuracy is interpolated in a straight line. The run without a prior belongs to both, so
-        the range ends at the NAPL of the whole network.
+        Between runs the accuracy is interpolated in a straight line. The run without a prior belongs to both curves:
+        with it the range ends at the NAPL of the whole network, where the gap is 0. Without it (``whole=False``) the
+        range ends where the weakest prior leaves one of the two.
         """
         return {
-            seed: _height(*(self.curve(network, seed, task, start) for start in (first, "early")))
+            seed: mean_height(*(self.curve(network, seed, task, start, whole=whole) for start in (first, "early")))
             for seed in self.seeds(network, task)
         }
 
@@ -149,7 +154,7 @@ class LinearizedRuns:
 
         As :meth:`gap`, with the late runs of two networks; those of one seed begin with different weights.
         """
-        return {seed: _height(self.curve(network, seed), self.curve(other, seed)) for seed in self.seeds(network)}
+        return {seed: mean_height(self.curve(network, seed), self.curve(other, seed)) for seed in self.seeds(network)}
 
     def error(self, network: str, task: str = "base") -> dict[int, float]:
         """By seed: test errors of the network without a prior, in per cent of the images."""
@@ -170,7 +175,7 @@ class LinearizedRuns:
         return found
 
     def collapse(self, network: str) -> dict[int, float]:
-        """By seed: points lost in the lower half of the NAPL that is reached, less those lost in the upper half."""
+        """By seed: points lost in the lower half of the NAPL that is reached, minus those lost in the upper half."""
         found = {}
         for seed in self.seeds(network):
             napl, accuracy = self.curve(network, seed)
@@ -211,7 +216,7 @@ class LinearizedRuns:
         return found
 
     def more_survivors(self, network: str, task: str, other: str) -> dict[int, float]:
-        """By seed: share of non-linear channels on ``task`` less that on ``other``, mean over the strengths."""
+        """By seed: share of non-linear channels on ``task`` minus that on ``other``, mean over the strengths."""
         found = {}
         for seed in self.seeds(network, task):
             pairs = zip(*(self.sweep(network, name, "late", seed)[1:] for name in (task, other)), strict=True)
@@ -222,8 +227,8 @@ class LinearizedRuns:
         """By seed: how well a value of channels before the prior acts predicts which of them survive it.
 
         :func:`separation`, where only channels of the same layer are compared: the mean over layers and strengths,
-        weighted by the number of pairs. Predictors: ``"score"``, one less the affinity score of the ReLU at that
-        channel; ``"positive"``, one less the share of positive values; ``"balance"``, p (1 - p) for a share p of
+        weighted by the number of pairs. Predictors: ``"score"``, 1 minus the affinity score of the ReLU at that
+        channel; ``"positive"``, 1 minus the share of positive values; ``"balance"``, p (1 - p) for a share p of
         positive values. Dead channels have no score and are left out.
         """
         found = {}
@@ -244,7 +249,7 @@ class LinearizedRuns:
         return float(np.mean([score is None for score in scores]))
 
 
-def _height(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray]) -> float:
+def mean_height(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray]) -> float:
     """How far a curve lies above another, the mean over the places that both reach; NaN if there are none."""
     low, high = max(one[0][0], other[0][0]), min(one[0][-1], other[0][-1])
     knots = np.unique(np.concatenate([one[0], other[0], [low, high]]))

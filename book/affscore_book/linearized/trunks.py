@@ -1,41 +1,57 @@
 """Do networks of other widths and depths end in the same core? The runs of perceptrons of several sizes.
 
-``book/data/linearized/make.py --network trunks`` makes them: late runs, five seeds, the three middle strengths. The
-rule was fixed before the runs: where one trunk is four times as wide (or deep) as another, a near constant core is at
-most 1.5 times as wide (or deep) as the other's, and at least a 1.5th.
+``book/data/linearized/make.py --network trunks`` makes them: late runs, five seeds, the three middle strengths, and a
+run without a prior. A near constant core is at most 1.5 times as wide (or deep) as that of a trunk a quarter as wide
+(or deep), and at least a 1.5th. The rule was fixed before the runs, at equal strengths. But these leave a wide trunk
+fewer units than a narrow one, and many units need many narrow layers: so cores are also compared where they have
+equally many units, and where they cost equally many points of accuracy; both were set after a look.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from affscore_book.kit.checking import one_of
+from affscore_book.kit.claims import Claim, side_by_side
 from affscore_book.kit.stored import read_results
-from affscore_book.linearized.results import LinearizedRuns, survivors_of
+from affscore_book.linearized.results import LinearizedRuns, mean_height, over_seeds, survivors_of
 from affscore_book.linearized.slopes import effective_size
 
-__all__ = ["Size", "load_trunks", "size_ratio", "with_mlp"]
+__all__ = ["Size", "core_claims", "load_trunks", "matched_ratio", "size_ratio", "with_mlp"]
 
+#: Of a core from a trunk to another that is four times as wide, or as deep: no more than this is "near constant".
+NEAR = (1 / 1.5, 1.5)
+SUMMARY = "Nonlinear Advantage summary, Main Contributions"
 #: Width and depth of a trunk.
 Size = tuple[int, int]
-#: By trunk and seed: effective width and depth of the core at each strength, (strengths, 2).
+#: By trunk and seed, (strengths, 3): effective width and depth of the core, whose product is the number of its units,
+#: and the points of accuracy that it costs.
 Cores = dict[Size, dict[int, np.ndarray]]
 
 
+def _core(survivors: list[int], accuracy: float, whole: float) -> tuple[float, float, float]:
+    return *effective_size(survivors), 100 * (whole - accuracy)
+
+
 def load_trunks(folder: str | os.PathLike[str]) -> Cores:
-    """Read ``trunks.json`` of a folder: by trunk and seed, effective (width, depth) at each strength, in rising order.
+    """Read ``trunks.json`` of a folder: by trunk and seed the core at each strength, in rising order.
 
     Raises FileNotFoundError if there is no such file, and ValueError if it is damaged.
     """
 
     def build(raw: dict[str, Any]) -> Cores:
-        cores: dict[Size, dict[int, list[tuple[float, float]]]] = {}
-        for run in sorted(raw["runs"].values(), key=lambda run: run["strength"]):
-            seeds = cores.setdefault((run["width"], run["depth"]), {})
-            seeds.setdefault(run["seed"], []).append(effective_size(run["survivors"]))
+        runs = raw["runs"].values()
+        whole = {(run["width"], run["depth"], run["seed"]): run["accuracy"] for run in runs if "kept" in run}
+        cores: dict[Size, dict[int, list[tuple[float, float, float]]]] = {}
+        for run in sorted((run for run in runs if "kept" not in run), key=lambda run: run["strength"]):
+            trunk, seed = (run["width"], run["depth"]), run["seed"]
+            found = _core(run["survivors"], run["accuracy"], whole[*trunk, seed])
+            cores.setdefault(trunk, {}).setdefault(seed, []).append(found)
         return {trunk: {seed: np.array(sizes) for seed, sizes in seeds.items()} for trunk, seeds in cores.items()}
 
     return read_results(Path(folder) / "trunks.json", build, "book/data/linearized/make.py")
@@ -45,8 +61,10 @@ def with_mlp(cores: Cores, study: LinearizedRuns) -> Cores:
     """The cores, and those of the perceptron of 64 and 6 that the other stored runs are of, at the same strengths."""
     found = {}
     for seed in study.seeds("mlp"):
-        runs = study.sweep("mlp", "base", "late", seed)[2:5]  # without the one without a prior, and both ends
-        found[seed] = np.array([effective_size(list(survivors_of(run).values())) for run in runs])
+        whole, _, *runs = study.sweep("mlp", "base", "late", seed)[:5]  # without the weakest and the strongest prior
+        found[seed] = np.array(
+            [_core([*survivors_of(run).values()], run["accuracy"], whole["accuracy"]) for run in runs]
+        )
     return cores | {(64, 6): found}
 
 
@@ -66,4 +84,54 @@ def size_ratio(cores: Cores, large: Size, small: Size, which: str, strength: int
         one, other = (cores[trunk][seed][rows, column] for trunk in (large, small))
         whole = bool((one > 0).all() and (other > 0).all())
         found[seed] = float(np.exp(np.log(one / other).mean())) if whole else float("nan")
+    return found
+
+
+def matched_ratio(cores: Cores, large: Size, small: Size, which: str, by: str) -> dict[int, float]:
+    """By seed: :func:`size_ratio` at equal ``"units"`` of the core, or ``"points"`` lost, in place of equal strength.
+
+    The geometric mean over the range that both trunks reach. Between two strengths the logarithm of a size is
+    interpolated in a straight line, against the logarithm of the number of units, or against the points. NaN for a
+    seed without such a range, or with an empty core.
+
+    >>> cores = {(8, 2): {0: np.array([[4.0, 2.0, 1.0], [1.0, 1.0, 3.0]])},
+    ...          (4, 2): {0: np.array([[2.0, 4.0, 1.0], [1.0, 1.0, 3.0]])}}
+    >>> {by: round(matched_ratio(cores, (8, 2), (4, 2), "depth", by)[0], 3) for by in ("units", "points")}
+    {'units': 0.707, 'points': 0.707}
+    """
+    one_of("by", by, ("units", "points"))
+    column = ("width", "depth").index(which)
+
+    def curve(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        at = np.log(sizes[:, :2].prod(axis=1)) if by == "units" else sizes[:, 2]
+        order = np.argsort(at)
+        return at[order], np.log(sizes[order, column])
+
+    found = {}
+    for seed in sorted(cores[large].keys() & cores[small].keys()):
+        both = [cores[trunk][seed] for trunk in (large, small)]
+        found[seed] = math.nan
+        if all((sizes[:, :2] > 0).all() for sizes in both):
+            found[seed] = math.exp(mean_height(*map(curve, both)))
+    return found
+
+
+def core_claims(cores: Cores, which: str) -> dict[str, list[Claim]]:
+    """Is the core's ``"width"`` or ``"depth"`` near constant from narrow to wide trunks, from shallow to deep ones?
+
+    By what is held equal: ``"strength"``, ``"points"`` lost and, for the depth, ``"units"`` (of equally many the width
+    is their number by the depth). Where the verdict hangs on that, it says so.
+    """
+    found: dict[str, list[Claim]] = {}
+    for name, large, small in (("width 128 / 32", (128, 6), (32, 6)), ("depth 12 / 3", (64, 12), (64, 3))):
+        ratios = {"strength": size_ratio(cores, large, small, which)}
+        for by in ("units", "points") if which == "depth" else ("points",):
+            ratios[by] = matched_ratio(cores, large, small, which, by)
+        rows = {
+            f"equal {by}": over_seeds(f"core's {which}, trunks of {name}", SUMMARY, '"near constant"', ratio, NEAR,
+                                      seen=by != "strength" or which not in name)
+            for by, ratio in ratios.items()
+        }  # fmt: skip
+        for by, claim in zip(ratios, side_by_side("what is held equal", rows), strict=True):
+            found.setdefault(by, []).append(claim)
     return found

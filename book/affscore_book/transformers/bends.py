@@ -6,7 +6,7 @@ and output ``y`` then has the
     bend = |y - T(x)| / sqrt(2 tr S),
 
 ``S`` the covariance of the outputs of all tokens. It needs no sample of its own. The root mean square of the bends of
-the tokens that the map was fitted to is 1 less their paired affinity score; so a bend is on the scale of 1 - score.
+the tokens that the map was fitted to is 1 − their paired affinity score; so a bend is on the scale of 1 - score.
 """
 
 from __future__ import annotations

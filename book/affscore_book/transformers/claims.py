@@ -1,41 +1,44 @@
-"""What the source says of transformers, and what one may expect, asked of MiniLM; set before anything was measured,
-but for the rows that say "set after a look".
+"""What the source says of transformers, and what one may expect, asked of MiniLM and of two vision transformers; set
+before anything was measured, but for the rows that say "set after a look".
 
-There is one trained MiniLM, so no interval here says what another training would give. An interval over the four
-batches, 128 texts each, says what other text of the kind would give; one over three networks that are not trained says
-what another draw of their weights would. Layers of one network are no independent results and give no interval.
+There is one trained network of each, so no interval here says what another training would give. An interval over four
+batches says what other texts or images would give; one over three networks that are not trained says what another draw
+of their weights would. Layers of one network are no independent results and give no interval.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from affscore_book.kit.claims import Claim
+from affscore_book.kit.claims import HIGHER, LOWER, SAME, Claim, side_by_side
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.transformers.laws import score_from_means_and_spreads
 from affscore_book.transformers.measured import START_SEEDS, MiniLMScores
 from affscore_book.transformers.minilm import LAYERS
+from affscore_book.transformers.vits import BLOCKS, VIT_POOLS, VitScores
 
-__all__ = ["attention_effect", "minilm_claims", "minilm_pool_claims", "minilm_text_claims", "minilm_weight_claims"]
+__all__ = [
+    "attention_effect", "minilm_claims", "minilm_pool_claims", "minilm_text_claims", "minilm_weight_claims",
+    "permutation_p", "vit_lens_claims", "vit_start_claims",
+]  # fmt: skip
 
-#: Two batches of the source differ by this much: less is no change.
-NO_CHANGE = (-0.02, 0.02)
 #: What a pool may move a score by and be called robust: the widest spread of the slide on pools, 0.03, and more.
 ROBUST = (0.0, 0.05)
-BELOW, ABOVE = (-math.inf, -0.02), (0.02, math.inf)
 OURS = "ours"
-LENS = "ours, after CVPR 2025, appendix D"
+LENS, DEPTH = "CVPR 2025, Appendix D, lens", "ours, after CVPR 2025, Appendix D, ViT"
+ATTENTION = "a layer's score: without its attention − with it"
 
 
 def _row(
     what: str, source: str, theirs: str, found: Interval, accept: tuple[float, float], seen: bool = False
 ) -> Claim:
-    kind = "source" if source.startswith("slides") else "own"
-    return Claim(what, source, theirs, found.mean, accept, interval=found[1:], kind=kind, seen=seen)
+    kind = "own" if source.startswith("ours") else "source"
+    return Claim.over(what, source, theirs, found, accept, kind=kind, seen=seen)
 
 
 def attention_effect(scores: MiniLMScores, trained: bool = True, pool: str = "spatial") -> NDArray[np.float64]:
@@ -54,18 +57,29 @@ def attention_effect(scores: MiniLMScores, trained: bool = True, pool: str = "sp
     return np.stack(columns, axis=1)
 
 
+def permutation_p(values: NDArray[np.float64]) -> float:
+    """In what share of all orders of values (n,), n <= 8, they rise with their place at least as much as they do.
+
+    >>> permutation_p(np.array([0.1, 0.2, 0.4]))  # one order of six
+    0.16666666666666666
+    """
+    ranks, places = stats.rankdata(values), np.arange(len(values))
+    orders = np.array(list(itertools.permutations(ranks)))
+    return float(np.mean(orders @ places >= ranks @ places - 1e-9))
+
+
 def minilm_claims(scores: MiniLMScores) -> list[Claim]:
-    """The four that stand in sight: attention as a lens, the pool, training, the order of words."""
+    """Attention as a lens, the pool, training, the order of words."""
     lens = student_interval(attention_effect(scores).mean(axis=1))
     pools = np.abs(scores.batches(pool="trailing") - scores.batches()).max(axis=1)
     training = scores.of().mean() - scores.starts().mean(axis=1)
     order = scores.batches(kind="shuffled").mean(axis=1) - scores.batches().mean(axis=1)
     return [
-        _row("a layer's score without its attention less with it", LENS, "above 0", lens, ABOVE),
-        _row("largest change of a score, trailing for spatial pool", "slides, pooling", "robust",
+        _row(f"MiniLM, {ATTENTION}", f"ours, after {LENS}", "above 0", lens, HIGHER),
+        _row("largest change of a score, trailing for spatial pool", "slides, pooling", '"robust"',
              student_interval(pools), ROBUST, seen=True),
-        _row("mean score, trained less random weights", OURS, "below 0", student_interval(training), BELOW, seen=True),
-        _row("mean score, words shuffled less as written", OURS, "no change", student_interval(order), NO_CHANGE),
+        _row("mean score: trained − random weights", OURS, "below 0", student_interval(training), LOWER, seen=True),
+        _row("mean score: words shuffled − as written", OURS, "no change", student_interval(order), SAME),
     ]  # fmt: skip
 
 
@@ -78,21 +92,21 @@ def minilm_weight_claims(scores: MiniLMScores) -> list[Claim]:
     laws = [score_from_means_and_spreads(layer) for layer in scores.layers["trained 0"]]
     worst = float(np.abs(np.array(laws) - scores.of()).max())
     rows = [
-        _row("mean score, trained less rearranged weights", OURS, "below 0", student_interval(size), BELOW),
-        _row("mean score, trained less random weights, trailing pool", OURS, "below 0", student_interval(trailing),
-             BELOW),
-        _row("a layer's score without its attention less with it, every token a sample", LENS, "above 0",
-             student_interval(tokens), ABOVE, seen=True),
-        _row("a layer's score without its attention less with it, random weights", OURS, "no change",
-             student_interval(before), NO_CHANGE),
+        _row("mean score: trained − rearranged weights", OURS, "below 0", student_interval(size), LOWER),
+        _row("mean score, trailing pool: trained − random weights", OURS, "below 0", student_interval(trailing),
+             LOWER),
+        _row(f"MiniLM, {ATTENTION}, every token a sample", f"ours, after {LENS}", "above 0", student_interval(tokens),
+             HIGHER, seen=True),
+        _row(f"MiniLM, random weights, {ATTENTION}", f"ours, after {LENS}", "no change", student_interval(before),
+             SAME),
         Claim("largest distance of a layer's score from that of its means and spreads", OURS, "at most 0.05", worst,
               (0, 0.05), kind="own"),
     ]  # fmt: skip
     for pool in ("spatial", "trailing"):
-        ranks = [float(stats.spearmanr(range(LAYERS), row).statistic) for row in scores.batches(pool=pool)]
-        found = student_interval(ranks)
-        found = Interval(found.mean, max(found.low, -1.0), min(found.high, 1.0))
-        rows.append(_row(f"rank correlation of layer and score, {pool} pool", LENS, "above 0", found, (0.02, 1.0)))
+        layers = scores.of(pool=pool)
+        rank, p = stats.spearmanr(range(LAYERS), layers).statistic, permutation_p(layers)
+        what = f"rank correlation of layer and score, {pool} pool (one network; p = {p:.3f} of its layers' orders)"
+        rows.append(_row(what, DEPTH, "above 0", Interval(float(rank), math.nan, math.nan), (0.0, 1.0)))
     return rows
 
 
@@ -102,9 +116,9 @@ def minilm_pool_claims(scores: MiniLMScores) -> list[Claim]:
     # As many samples on both sides: 512 tokens, 512 texts. Both scores fall with the number of samples.
     tokens = scores.batches(pool="tokens").mean(axis=1) - scores.of().mean()
     return [
-        _row("mean score, first token less spatial pool", OURS, "no change", student_interval(first), NO_CHANGE),
-        _row("mean score, every token a sample less spatial pool", OURS, "no change", student_interval(tokens),
-             NO_CHANGE, seen=True),
+        _row("mean score: first token − spatial pool", OURS, "no change", student_interval(first), SAME),
+        _row("mean score: every token a sample − spatial pool", OURS, "no change", student_interval(tokens), SAME,
+             seen=True),
     ]  # fmt: skip
 
 
@@ -114,20 +128,39 @@ def minilm_text_claims(scores: MiniLMScores) -> list[Claim]:
     rows = []
     for kind, what in (("code", "code"), ("random", "random tokens")):
         gap = scores.batches(kind=kind).mean(axis=1) - english
-        rows.append(_row(f"mean score, {what} less English", OURS, "no change", student_interval(gap), NO_CHANGE))
+        rows.append(_row(f"mean score: {what} − English", OURS, "no change", student_interval(gap), SAME))
     for pool in ("spatial", "trailing"):
         gap = (scores.batches(pool=pool, length=96) - scores.batches(pool=pool, length=8)).mean(axis=1)
-        what = f"mean score, 96 less 8 tokens, {pool} pool"
-        rows.append(_row(what, OURS, "no change", student_interval(gap), NO_CHANGE))
+        what = f"mean score, {pool} pool: 96 − 8 tokens"
+        rows.append(_row(what, OURS, "no change", student_interval(gap), SAME))
     gap = (scores.batches(length=0, change="padding counted") - scores.batches(length=0)).mean(axis=1)
-    rows.append(_row("mean score, padding counted less masked", OURS, "no change", student_interval(gap), NO_CHANGE))
-    start = {"weights": "random", "batch": "0"}
+    rows.append(_row("mean score: padding counted − masked", OURS, "no change", student_interval(gap), SAME))
     start = {"weights": "random", "batch": "0"}
     starts = [
         float(np.mean([scores.of(kind=kind, seed=seed, **start).mean() for kind in ("code", "random")])
               - scores.of(seed=seed, **start).mean())
         for seed in START_SEEDS
     ]  # fmt: skip
-    rows.append(_row("mean score, code and random tokens less English, random weights", OURS, "no change",
-                     student_interval(starts), NO_CHANGE))  # fmt: skip
+    rows.append(_row("mean score, random weights: code and random tokens − English", OURS, "no change",
+                     student_interval(starts), SAME))  # fmt: skip
     return rows
+
+
+def vit_lens_claims(vits: VitScores, pool: str = "spatial") -> list[Claim]:
+    """The lens, where the source has it: in two vision transformers, one training of each, over four batches."""
+    samples = {"spatial": "spatial pool", "tokens": "every token a sample"}[pool]
+    rows = {
+        network: _row(f"ViT, {ATTENTION}, {samples}", LENS, '"act as a focusing lens"',
+                      student_interval(vits.effect(network, pool).mean(axis=1)), HIGHER, seen=True)
+        for network in BLOCKS
+    }  # fmt: skip
+    return side_by_side("the network", rows)
+
+
+def vit_start_claims(vits: VitScores) -> list[Claim]:
+    """Is the lens there before training? Over three starts of each."""
+    return [
+        _row(f"{network} at its start, {ATTENTION}, {pool}", f"ours, after {LENS}", "no change",
+             student_interval(vits.effect(network, pool, trained=False).mean(axis=1)), SAME, seen=True)
+        for network in BLOCKS for pool in VIT_POOLS
+    ]  # fmt: skip

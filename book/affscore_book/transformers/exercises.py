@@ -43,7 +43,7 @@ def check_masked_mean(answer: Callable[[Tensor, Tensor], Tensor]) -> None:
 
 
 def check_lowest_mean(mean: float, spread: float) -> None:
-    """Is this the mean, to a tenth, at which normal inputs of this spread give GELU its lowest score?"""
+    """Is this the mean, to a tenth, at which normal inputs of this spread give GELU its lowest paired score?"""
 
     def score(at: float) -> float:
         return score_from_correlations(*(value[None] for value in channel_laws(at, spread)))
@@ -52,7 +52,7 @@ def check_lowest_mean(mean: float, spread: float) -> None:
     hint = "channel_laws takes an array of means: try a grid, and take the one with the lowest score."
     if mean > 0:
         hint = "to the right of 0 GELU is nearly a straight line; go to the other side."
-    praise = f"the score there is {lowest.fun:.2f}, and {score(0.0):.2f} for inputs around 0."
+    praise = f"the paired score there is {lowest.fun:.2f}, and {score(0.0):.2f} for inputs around 0."
     report("minilm-lowest", abs(mean - float(lowest.x)) <= 0.1, praise, hint)
 
 
@@ -61,9 +61,7 @@ def check_part_of_size(part: float, scores: MiniLMScores) -> None:
     trained, random = scores.of().mean(), scores.starts().mean()
     moved = scores.starts("rearranged").mean() - random
     truth = float(moved / (trained - random))
-    hint = (
-        "two differences of mean scores, both from the random weights: rearranged less random, by trained less random."
-    )
+    hint = "two differences of mean scores: (rearranged − random) / (trained − random)."
     if abs(part + truth) < 0.01 and abs(truth) >= 0.01:
         hint = "mind the sign: a part is negative where the two go different ways."
     praise = "the trained numbers in other places do not do what training did: their arrangement does."

@@ -14,6 +14,7 @@ from affscore_book.transformers.claims import attention_effect
 from affscore_book.transformers.laws import score_from_means_and_spreads
 from affscore_book.transformers.measured import MiniLMScores
 from affscore_book.transformers.minilm import LAYERS
+from affscore_book.transformers.vits import BLOCKS, VitScores
 
 __all__ = [
     "plot_attention",
@@ -109,7 +110,7 @@ def plot_gelu_inputs(scores: MiniLMScores, shown: Sequence[int] = (1, 3, 5)) -> 
 def plot_laws(scores: MiniLMScores, levels: Sequence[float]) -> None:
     """From the scores of texts, step by step, to those of the means and spreads of single channels.
 
-    ``levels`` are the bends of 8,192 tokens, 1 less which is their paired score without shrinkage.
+    ``levels`` are the bends of 8,192 tokens, 1 minus which is their paired score without shrinkage.
     """
     figure, (axes,) = panels(height=5)
     formula = [score_from_means_and_spreads(layer) for layer in scores.layers["trained 0"]]
@@ -125,17 +126,24 @@ def plot_laws(scores: MiniLMScores, levels: Sequence[float]) -> None:
 
 
 @styled
-def plot_attention(scores: MiniLMScores) -> None:
+def plot_attention(scores: MiniLMScores, vits: VitScores) -> None:
     """How much each layer's score changes when its own attention is taken out: every batch, every random start."""
-    figure, (axes,) = panels(height=4.6)
-    for trained, pool, label, (colour, mark), shift in (
-        (True, "spatial", "spatial", LOOKS[0], -0.15), (True, "tokens", "tokens", LOOKS[2], 0.0),
-        (False, "spatial", "spatial, random weights", LOOKS[1], 0.15),
-    ):  # fmt: skip
-        effect = attention_effect(scores, trained, pool)
-        for i, row in enumerate(effect):
-            axes.plot(NUMBERS + shift, row, mark, color=colour, alpha=0.5, label="" if i else label)
-        axes.plot(NUMBERS + shift, effect.mean(axis=0), "_", color=colour, markersize=16, markeredgewidth=2.5)
-    axes.axhline(0, color=INK, linewidth=1)
-    axes.set(xlabel="layer", ylabel="score without attention,\nless with it", xticks=NUMBERS)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    figure, axes = panels(3, 1, height=8.4, sharey=True)
+    kinds = ((True, "spatial", "spatial", LOOKS[0]), (True, "tokens", "tokens", LOOKS[2]),
+             (False, "spatial", "spatial, random weights", LOOKS[1]))  # fmt: skip
+    for panel, network in zip(axes, ("MiniLM", *BLOCKS), strict=True):
+        for (trained, pool, label, (colour, mark)), shift in zip(kinds, (-0.15, 0.0, 0.15), strict=True):
+            if network == "MiniLM":
+                effect = attention_effect(scores, trained, pool)
+            else:
+                effect = vits.effect(network, pool, trained)
+            numbers = np.arange(1, effect.shape[1] + 1)
+            for i, row in enumerate(effect):
+                panel.plot(numbers + shift, row, mark, color=colour, alpha=0.5, label="" if i else label)
+            panel.plot(numbers + shift, effect.mean(axis=0), "_", color=colour, markersize=12, markeredgewidth=2.5)
+        panel.axhline(0, color=INK, linewidth=1)
+        panel.set_title(network, loc="left")
+        panel.set(xticks=numbers)
+    axes[1].set_ylabel("score without attention − with it")
+    axes[2].set_xlabel("layer")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)

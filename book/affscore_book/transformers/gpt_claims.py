@@ -1,7 +1,9 @@
-"""What the source says on transformers and on activations, asked of byte decoders; set before any was measured trained.
+"""What the source says on transformers and on activations, asked of byte decoders.
 
 The source has no language model. Its sentences on vision transformers and on activations become hypotheses here, each
-with Student's interval over the seeds. A verdict needs the whole interval; one seed alone decides nothing.
+with Student's interval over the seeds. A verdict needs the whole interval; one seed alone decides nothing, nor do seeds
+that agree by being equal. What is higher or lower was set before any trained network was measured; that a difference
+of scores counts from .02 on was set after.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from scipy import stats
 
-from affscore_book.kit.claims import Claim
+from affscore_book.kit.claims import HIGHER, LOWER, Claim
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.transformers.gpt import MLPS
 from affscore_book.transformers.gpt_results import GPT_POOLS, Gpts, TrainedGpt
@@ -21,6 +23,7 @@ __all__ = [
     "gpt_training_claims",
 ]  # fmt: skip
 
+#: Of correlations and bits; differences of scores have the book's floor.
 BELOW, ABOVE = (-math.inf, 0.0), (0.0, math.inf)
 #: Two rankings of five networks agree if at most two neighbours have changed places.
 SAME_ORDER = (0.9, 1.0)
@@ -31,13 +34,18 @@ def _row(
     what: str, after: str, theirs: str, gpts: Gpts, names: Sequence[str],
     number: Callable[[Mapping[str, TrainedGpt]], float], accept: tuple[float, float], ends: float = math.inf,
 ) -> Claim:  # fmt: skip
-    """A number of the networks of one seed, over the seeds that all of them have; ``ends`` bounds its interval."""
+    """A number of the networks of one seed, over the seeds that all of them have; ``ends`` bounds its interval.
+
+    Equal numbers give no interval: ranks of five networks take few values, and three seeds are equal by chance.
+    """
     seeds = sorted(set.intersection(*(set(gpts.get(name, {})) for name in names)))
     if not seeds:
         return Claim(what, after, theirs, None, accept, needs=f"trained networks: {', '.join(names)}", kind="own")
     found = [number({name: gpts[name][seed] for name in names}) for seed in seeds]
     mean, low, high = student_interval(found) if len(found) > 1 else Interval(found[0], -math.inf, math.inf)
-    return Claim(what, after, theirs, mean, accept, interval=(max(low, -ends), min(high, ends)), kind="own")
+    if not math.isnan(low):
+        low, high = max(low, -ends), min(high, ends)
+    return Claim(what, after, theirs, mean, accept, interval=(low, high), kind="own", seen=accept in (HIGHER, LOWER))
 
 
 def _rank(one: Sequence[float], other: Sequence[float]) -> float:
@@ -46,7 +54,7 @@ def _rank(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _gap(of: str, to: str, pool: str = "spatial") -> Callable[[Mapping[str, TrainedGpt]], float]:
-    """Mean score of one trained network less that of another."""
+    """Mean score of one trained network minus that of another."""
     return lambda networks: networks[of].mean(pool) - networks[to].mean(pool)
 
 
@@ -57,8 +65,8 @@ def gpt_training_claims(gpts: Gpts, pool: str = "spatial") -> list[Claim]:
         return lambda networks: networks[name].mean(pool) - networks[name].mean(pool, 0)
 
     return [
-        _row(f"{name}: mean score, trained less start, {pool} pool", OURS + "appendix D", "below 0", gpts, [name],
-             moved(name), BELOW)
+        _row(f"{name}: mean score, {pool} pool, trained − start", OURS + "Appendix D, lens", "below 0", gpts, [name],
+             moved(name), LOWER)
         for name in (*MLPS, "gelu without norm", "relu without norm")
     ]  # fmt: skip
 
@@ -68,8 +76,8 @@ def gpt_level_claims(gpts: Gpts) -> list[Claim]:
     wanted = (("gelu", "relu"), ("silu", "relu"), ("relu2", "relu"), ("swiglu", "silu"))
     places = ("Figure 8: GELU's range is wide", "Figure 8: SiLU is stronger", "", "")
     return [
-        _row(f"mean score, {of} less {to}", OURS + place if place else "ours", "below 0", gpts, [of, to], _gap(of, to),
-             BELOW)
+        _row(f"mean score, {of} − {to}", OURS + place if place else "ours", "below 0", gpts, [of, to], _gap(of, to),
+             LOWER)
         for (of, to), place in zip(wanted, places, strict=True)
     ]  # fmt: skip
 
@@ -94,7 +102,7 @@ def gpt_pool_claims(gpts: Gpts) -> list[Claim]:
             return networks["gelu"].mean(pool) - networks["gelu"].mean()
 
         after = OURS + "section 1" if pool == "trailing" else "ours"
-        rows.append(_row(f"gelu: mean score, {pool} less spatial pool", after, "below 0", gpts, ["gelu"], lower, BELOW))
+        rows.append(_row(f"gelu: mean score, {pool} − spatial pool", after, "below 0", gpts, ["gelu"], lower, LOWER))
     return rows
 
 
@@ -108,8 +116,8 @@ def gpt_depth_claims(gpts: Gpts) -> list[Claim]:
                 scores = networks[name].scores[pool][-1]
                 return float(scores[-1] - scores[0])
 
-            rows.append(_row(f"{name}: last call less first, {pool} pool", OURS + "appendix D", "above 0", gpts,
-                             [name], rise, ABOVE))  # fmt: skip
+            rows.append(_row(f"{name}: score, {pool} pool, last − first call", OURS + "Appendix D, ViT", "above 0",
+                             gpts, [name], rise, HIGHER))  # fmt: skip
     return rows
 
 
@@ -122,10 +130,10 @@ def gpt_norm_claims(gpts: Gpts) -> list[Claim]:
         return gelu - relu
 
     return [
-        _row("gelu: mean score, without norm less with", "ours", "below 0", gpts, pairs["gelu"], _gap(*pairs["gelu"]),
-             BELOW),
-        _row("size of that change, gelu less relu", "ours", "above 0", gpts, [*pairs["gelu"], *pairs["relu"]], more,
-             ABOVE),
+        _row("gelu: mean score, without norm − with norm", "ours", "below 0", gpts, pairs["gelu"],
+             _gap(*pairs["gelu"]), LOWER),
+        _row("size of the change of the mean score without norm, gelu − relu", "ours", "above 0", gpts,
+             [*pairs["gelu"], *pairs["relu"]], more, HIGHER),
     ]  # fmt: skip
 
 
@@ -145,7 +153,7 @@ def gpt_bits_claims(gpts: Gpts) -> list[Claim]:
         *(_row(f"rank correlation of mean score and bits per byte, five activations, {pool} pool",
                OURS + "section 4", "above 0", gpts, list(MLPS), together(pool), ABOVE, ends=1.0)
           for pool in GPT_POOLS[:2]),
-        *(_row(f"bits per byte, {of} less gelu", f"ours, after {paper}", "below 0", gpts, [of, "gelu"], fewer(of),
+        *(_row(f"bits per byte, {of} − gelu", f"ours, after {paper}", "below 0", gpts, [of, "gelu"], fewer(of),
                BELOW)
           for of, paper in (("relu2", "So et al. 2021"), ("swiglu", "Shazeer 2020"))),
     ]  # fmt: skip

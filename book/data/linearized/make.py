@@ -4,8 +4,8 @@
     python book/data/linearized/make.py --smoke --out FOLDER   # seconds: one tiny run of each kind
 
 A run is stored as soon as it is finished; a script that was stopped goes on with the next one. A run's seed is that of
-its initial weights and of its training. The runs of ``trunks`` are late ones of perceptrons of other widths and depths;
-of each only the survivors are stored. Fashion-MNIST: Zalando SE, MIT licence.
+its initial weights and of its training. The runs of ``trunks`` are late ones of perceptrons of other widths and depths,
+and one of each without a prior; only survivors and accuracy are stored. Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def jobs(name: str) -> list[dict[str, Any]]:
     if name == "trunks":
         late = {"task": "base", "start": "late"}
         wide = itertools.product(range(5), TRUNKS, STRENGTHS[name])
-        return [{**late, "width": w, "depth": d, "strength": s, "seed": seed} for seed, (w, d), s in wide]
+        pulled = [{**late, "width": w, "depth": d, "strength": s, "seed": seed} for seed, (w, d), s in wide]
+        whole = itertools.product(range(5), TRUNKS)
+        return pulled + [{"task": "base", "width": w, "depth": d, "kept": d, "seed": seed} for seed, (w, d) in whole]
     # The perceptron is cheap, and an interval from three seeds is wide. A baseline keeps so many of the activations.
     seeds, tasks, kept = (8, TASKS, (6, 4, 3, 2, 1, 0)) if name == "mlp" else (3, TASKS[:1], (13, 7, 4, 2, 1, 0))
     wanted: list[dict[str, Any]] = []

