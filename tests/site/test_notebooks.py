@@ -37,9 +37,8 @@ if "google.colab" in sys.modules:
     try:
         __import__("affscore")
     except ImportError:
-        raise RuntimeError(
-            f"The book's package is not installed; the lines above say why. Is {repository} public?"
-        ) from None
+        why = f"Not installed: the lines above say why. Is {repository} public?"
+        raise RuntimeError(why) from None
     print("It is installed.")""".replace("URL", CONFIG["repository"]["url"])
 if CONFIG["repository"]["branch"] != "main":  # a released edition installs itself
     COLAB = COLAB.replace("--depth 1", f"--depth 1 --branch {CONFIG['repository']['branch']}")
