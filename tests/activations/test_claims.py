@@ -75,7 +75,7 @@ def test_on_the_input_of_the_released_notebook_relu_is_the_most_non_linear(told,
     rows = [row for row in told if "on N(−1, 2²)" in row]
     assert len(rows) == 3 and {told[row] for row in rows} == {"agrees"}
     monkeypatch.setattr(claims, "NOTEBOOK_INPUT", (2.0, 1.0))
-    assert [row.verdict for row in claims.fixed_input()][:3] == ["disagrees"] * 3
+    assert [row.verdict for row in claims.fixed_input()] == ["disagrees"] * 3
 
 
 def test_more_pieces_score_lower_over_the_sweep_but_not_on_one_input(told):
@@ -97,12 +97,6 @@ def test_numbers_of_the_slides_are_met_within_rounding_or_not(told, monkeypatch)
     assert told[row] == "agrees" and told["8 pooled scores, largest distance"] == "failed"
     monkeypatch.setitem(claims.SLIDES_POLYNOMIALS, 3, 0.72)
     assert verdicts(claims.others(SWEEP, seeds=1))[row] == "disagrees"
-
-
-def test_what_the_slides_do_not_tell_is_not_run(told):
-    assert [row for row, verdict in told.items() if verdict == "not run here"] == [
-        "relu, tanh, sigmoid on one input", "relu on two ranges"
-    ]  # fmt: skip
 
 
 def test_tanh_is_the_sigmoid_at_twice_the_width():

@@ -15,7 +15,7 @@ def verdicts():
 
 
 def test_the_denominator_makes_most_of_the_asymmetry_of_relu():
-    assert verdicts() == ["agrees", "agrees", "not run here"]
+    assert verdicts() == ["agrees", "agrees"]
     assert 1 < claims.numerator_ratio() < math.sqrt(2)
 
 

@@ -74,6 +74,7 @@ def smallest_steps() -> dict[str, float]:
     """The smallest change of the gap from one map to the next, along three ways from a straight map to a bent one."""
     x, line = np.random.default_rng(0).normal(size=(100, 3)), np.linspace(-1, 1, 1001)[:, None]
     order = np.random.default_rng(1).permutation(100)
+    pairs: dict[str, list[tuple[Array, Array]]]
     pairs = {"an affine image, shuffled more and more": [], "x^k": [], "x^k of equal variance": []}
     for moved in (0, 25, 50, 100):
         rows = np.arange(100)

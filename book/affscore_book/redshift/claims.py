@@ -26,9 +26,8 @@ def weight_of_the_choice(found: _Measured, measure: str) -> np.ndarray:
     Both are means of magnitudes: the first over shifts and scales, the second over shifts and activations.
     """
     logs = {panel: np.log(values[measure]) for panel, values in found.items()}
-    shifts, scales, activations = (sorted({panel[place] for panel in logs}) for place in range(3))
-    choice = [logs[t, s, "tanh"] - logs[t, s, "relu"] for t in shifts for s in scales]
-    weights = [logs[t, scales[1], a] - logs[t, scales[0], a] for t in shifts for a in activations]
+    choice = [logs[shift, scale, "tanh"] - logs[shift, scale, "relu"] for shift, scale, name in logs if name == "relu"]
+    weights = [logs[shift, 6.0, name] - logs[shift, 1.0, name] for shift, scale, name in logs if scale == 1]
     return np.asarray(np.abs(choice).mean(axis=0) / np.abs(weights).mean(axis=0))
 
 

@@ -172,12 +172,10 @@ def plot_score_and_frequency(study: StoredDraws) -> None:
             panel.semilogx(frequencies, scores, mark, color=colour, markersize=7, label=lookup(activation).title)
             for value, across, up in zip(marks, frequencies, scores, strict=True):
                 if value in (marks[0], marks[-1]):
-                    place = {
-                        "xytext": (-7, -5) if side == "right" else (7, 2),
-                        "textcoords": "offset points",
-                        "ha": side,
-                    }
-                    panel.annotate(f"{value:g}", (across, up), color=colour, fontsize=13, **place)
+                    panel.annotate(
+                        f"{value:g}", (across, up), (-7, -5) if side == "right" else (7, 2), color=colour,
+                        textcoords="offset points", ha=side, fontsize=13,
+                    )  # fmt: skip
         panel.set_xticks([1, 2, 5], ["1", "2", "5"])
         panel.minorticks_off()
         panel.set(xlim=(0.8, 9), ylim=(0.65, 1.0))
