@@ -15,8 +15,17 @@ from affscore_book.activations.sweeps import load_sweep
 SWEEP = load_sweep(Path(__file__).resolve().parents[2] / "book" / "data" / "activations" / "figure_8.json")
 
 
+OUT, ONE = "(d = 300, dead left out)", "(d = 300, dead as 1)"
+
+
 def verdicts(table):
     return {row["what"]: row["verdict"] for row in table.rows()}
+
+
+def means(sweep, what="silu, non-linear means more than relu"):
+    """By reading: the number and the verdict that the reading would have alone."""
+    rows = claims.more_means(what, claims.B, claims.STRONGER, ["silu"], ["300"], sweep)
+    return {row.what.removeprefix(what + " "): (row.ours, replace(row, depends_on="").verdict) for row in rows}
 
 
 @pytest.fixture(scope="module")
@@ -31,28 +40,56 @@ def test_a_reading_is_undecided_where_a_guess_decides_it(told):
     assert told["sigmoid, lowest"] == "undecided"
 
 
-def test_lowering_silu_where_relu_is_dead_changes_no_verdict_on_the_same_inputs(told):
-    row = "SiLU − ReLU, same inputs, d = 300"
-    assert told[row] == "disagrees"
-    silu = SWEEP.scores["silu"]
-    for part, verdict in ((~SWEEP.alive("relu"), "disagrees"), (SWEEP.alive("relu"), "agrees")):
-        lowered = replace(SWEEP, scores=SWEEP.scores | {"silu": np.where(part, silu - 0.5, silu)})
-        assert verdicts(claims.story(lowered, ["relu"]))[row] == verdict
+def test_where_the_convention_for_dead_calls_decides_the_verdict_says_so(told):
+    """SiLU is not the more non-linear where ReLU has a score, and clearly so where a dead ReLU counts as affine."""
+    (few, no), (many, yes) = (means(SWEEP)[reading] for reading in (OUT, ONE))
+    assert (no, yes) == ("disagrees", "agrees") and few < claims.MANY <= many
+    for name in ("silu", "gelu", "silu and gelu"):
+        for d in (300, 1):
+            what = f"{name}, non-linear means more than relu (d = {d}, dead "
+            assert told[f"{what}left out)"] == told[f"{what}as 1)"] == "depends on dead calls"
+    for name in ("silu", "hardswish"):
+        assert told[f"{name} − relu {OUT}"] == told[f"{name} − relu {ONE}"] == "depends on dead calls"
+    assert told[f"leaky_relu − relu6 {ONE}"] == "agrees"
 
 
-def test_means_count_only_where_both_have_a_score(told):
-    """Lowering SiLU where ReLU is dead changes nothing; where ReLU is alive it makes SiLU the more non-linear."""
-    row = "SiLU, non-linear means more than ReLU, d = 300"
-    assert told[row] == told["gelu, non-linear means more than ReLU"] == "disagrees"
-    silu = SWEEP.scores["silu"]
-    for part, verdict in ((~SWEEP.alive("relu"), "disagrees"), (SWEEP.alive("relu"), "agrees")):
-        lowered = replace(SWEEP, scores=SWEEP.scores | {"silu": np.where(part, silu - 0.9, silu)})
-        assert verdicts(claims.story(lowered, ["relu"]))[row] == verdict
+def test_each_reading_counts_its_own_inputs():
+    """Where ReLU is dead SiLU's scores decide one reading and not the other; where it is alive they decide both."""
+    silu, alive = SWEEP.scores["silu"], SWEEP.alive("relu")
+    straight, bent = (
+        means(replace(SWEEP, scores=SWEEP.scores | {"silu": scores}))
+        for scores in (np.where(alive, silu, 1.0), np.where(alive, silu - 0.9, silu))
+    )
+    assert straight[OUT] == means(SWEEP)[OUT] and straight[ONE][1] == "disagrees"
+    assert bent[OUT][1] == bent[ONE][1] == "agrees"
 
 
-def test_pooling_keeps_the_score_of_many_channels_only(told):
-    assert told["pooling, largest change, 64 channels"] == "agrees"
-    assert told["pooling, largest change, 1 channel"] == "disagrees"
+def test_a_range_over_thresholds_of_width_0_is_none():
+    (out, _) = claims.more_means("gelu", claims.B, claims.WIDE, ["gelu"], ["300"], SWEEP)
+    assert out.ours == 0 and out.interval is None
+    several = claims.more_means("both", claims.SMOOTH, "-", ["gelu", "tanh"], ["300"], SWEEP)
+    assert several[0].ours == out.ours, "of several activations the one with fewest means counts"
+
+
+def test_on_the_input_of_the_released_notebook_relu_is_the_most_non_linear(told, monkeypatch):
+    rows = [row for row in told if "on N(−1, 2²)" in row]
+    assert len(rows) == 3 and {told[row] for row in rows} == {"agrees"}
+    monkeypatch.setattr(claims, "NOTEBOOK_INPUT", (2.0, 1.0))
+    assert [row.verdict for row in claims.fixed_input()] == ["disagrees"] * 3
+
+
+def test_more_pieces_score_lower_over_the_sweep_but_not_on_one_input(told):
+    rows = {row: verdict for row, verdict in told.items() if row.startswith("3 linear pieces")}
+    assert len(rows) == 6 and set(rows.values()) == {"depends on the inputs"}
+    alone = {row.what: replace(row, depends_on="").verdict for row in claims.pieces(SWEEP)}
+    assert {verdict for row, verdict in alone.items() if "d = 300" in row} == {"agrees"}
+    assert {verdict for row, verdict in alone.items() if "N(0, 1²)" in row} == {"disagrees"}
+
+
+def test_pooling_keeps_the_score_of_many_channels_with_independent_positions_only():
+    rows = [row for row in claims.story(SWEEP, ["relu"]).claims if row.what.startswith("pooling")]
+    assert [replace(row, depends_on="").verdict for row in rows] == ["agrees", "disagrees", "disagrees"]
+    assert {row.verdict for row in rows} == {"depends on channels and positions"}
 
 
 def test_numbers_of_the_slides_are_met_within_rounding_or_not(told, monkeypatch):
@@ -62,12 +99,6 @@ def test_numbers_of_the_slides_are_met_within_rounding_or_not(told, monkeypatch)
     assert verdicts(claims.others(SWEEP, seeds=1))[row] == "disagrees"
 
 
-def test_what_the_slides_do_not_tell_is_not_run(told):
-    assert [row for row, verdict in told.items() if verdict == "not run here"] == [
-        "ReLU, tanh, sigmoid on one input", "ReLU on three ranges"
-    ]  # fmt: skip
-
-
 def test_tanh_is_the_sigmoid_at_twice_the_width():
     for mean, std in ((-3.0, 0.5), (0.7, 2.0)):
         wide = score_curve("sigmoid", 2 * mean, 2 * std).item()
@@ -75,6 +106,6 @@ def test_tanh_is_the_sigmoid_at_twice_the_width():
 
 
 def test_the_largest_change_is_a_magnitude():
-    assert claims.largest([-0.3, 0.1])[0] == 0.3
+    assert claims.largest([-0.3, 0.1]) == 0.3
     assert claims.distance({"a": 1.0, "b": 2.0}, {"a": 1.5, "b": 1.8}) == 0.5
     assert math.isclose(claims.by_widest({1.0: 3.0, 2.0: 1.0, 3.0: 2.0})[0], 1.0)

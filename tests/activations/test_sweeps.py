@@ -87,10 +87,20 @@ def test_activations_are_compared_where_both_have_a_score():
     scores = {"a": np.array([[0.9, nan], [0.8, 0.7], [nan, nan]]), "b": np.array([[0.7, 0.0], [0.6, 0.3], [0.0, 0.0]])}
     sweep = Sweep(np.arange(3.0), np.array([1.0, 2.0]), scores, {"n": 3, "d": 2, "seed": 0}, {})
     gap, (least, most) = sweep.gap("b", "a")
-    assert (gap, least, most) == pytest.approx((-0.8 / 3, -0.4, -0.2))
+    assert (gap, least, most) == pytest.approx((-0.8 / 3, -0.4, -0.2)), "with one of two widths left out, the other"
     assert sweep.alive("a").sum() == 3 and sweep.average("b", sweep.alive("a")) == pytest.approx(1.6 / 3)
     # On those inputs b is below 0.5, 0.6, ..., 0.95 at 1, 1, 1, 2, 2, 2 means, a at 0, 0, 0, 1, 1, 2.
-    assert sweep.extra_means("b", "a") == (1, (0, 1))
+    assert list(sweep.extra_means("b", "a").items()) == [(0.5, 1), (0.6, 1), (0.7, 1), (0.8, 1), (0.9, 1), (0.95, 0)]
+
+
+def test_a_dead_call_can_count_as_affine():
+    """As above, with 1 wherever the first is dead: two more inputs of the first width, two of the second."""
+    nan = math.nan
+    scores = {"a": np.array([[0.9, nan], [0.8, 0.7], [nan, nan]]), "b": np.array([[0.7, 0.0], [0.6, 0.3], [0.0, 0.0]])}
+    sweep = Sweep(np.arange(3.0), np.array([1.0, 2.0]), scores, {"n": 3, "d": 2, "seed": 0}, {}).dead_as_one()
+    assert sweep.alive("a").all() and sweep.scores["a"][2].tolist() == [1.0, 1.0]
+    assert sweep.gap("b", "a")[0] == pytest.approx((-0.2 - 0.2 - 1 - 1 - 0.4 - 1) / 6)
+    assert sweep.extra_means("b", "a")[0.9] == 2, "three means against one"
 
 
 def test_the_stored_sweep_follows_the_law():

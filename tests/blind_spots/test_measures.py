@@ -95,3 +95,27 @@ def test_noise_is_fitted_by_regression_as_channels_come_near_samples_and_not_by_
     r2, scores = measures.noise_fits(30, [2, 10, 29, 40])
     assert r2 == sorted(r2) and r2[0] < 0.3 and r2[2] == pytest.approx(1) == pytest.approx(r2[3])
     assert scores[-1] < 0.3
+
+
+def test_independent_normal_laws_score_1_in_every_dimension_whatever_their_covariances():
+    for d in (1, 3, 40):
+        assert measures.independent_laws(d, seed=d) == pytest.approx(1, abs=1e-6)
+        # The distance behind it is not 0 for other pairs of laws.
+        x, y = np.random.default_rng(d).normal(size=(2, 200, d))
+        assert measures.normal_distance(x, 3 * y) > 1
+
+
+def test_the_gap_sees_no_pairs_and_wants_a_psd_matrix():
+    x = np.random.default_rng(0).exponential(size=(100, 2))
+    image = x @ np.array([[2.0, 1.0], [1.0, 3.0]])
+    mixed = np.random.default_rng(1).permutation(image)
+    assert measures.gelbrich_gap(x, image) == measures.gelbrich_gap(x, mixed) == pytest.approx(0, abs=1e-7)
+    assert measures.gelbrich_gap(x, x @ np.array([[0.0, 1.0], [-1.0, 0.0]])) > 0.01
+
+
+def test_the_gap_grows_along_powers_of_equal_variance_and_not_along_shuffles():
+    """On the line the gap of centred samples of equal variance is W2 itself: the root of 2 (1 - r) times it."""
+    steps = measures.smallest_steps()
+    assert steps["an affine image, shuffled more and more"] == 0 and steps["x^k"] < -0.01
+    deficits = [math.sqrt(2 * (1 - math.sqrt(3 * (2 * k + 1)) / (k + 2)) / 3) for k in (1, 3, 5, 7, 11, 41)]
+    assert steps["x^k of equal variance"] == pytest.approx(min(np.diff(deficits)), abs=2e-3)

@@ -22,6 +22,7 @@ STORED = load_draws(Path(__file__).resolve().parents[2] / "book" / "data" / "red
         (lambda: figures.plot_saturation(["softplus", "ricker"]), 3),
         (lambda: figures.plot_heat_maps(STORED, "depth", "score"), 9),
         (lambda: figures.plot_heat_maps(STORED, "shift", "complexity", ["tanh", "relu"]), 3),
+        (lambda: figures.plot_score_and_frequency(STORED), 2),
         (lambda: figures.plot_precision([0.5] * 24, [-3.0] * 24), 1),
         (lambda: figures.plot_rescaling(c=2.0), 6),
     ],

@@ -5,7 +5,7 @@ Source: Bouniot et al., "From Alexnet to Transformers", CVPR 2025, section 3.2, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,11 @@ class Sweep:
             scores[name] = np.stack([score_curve(name, self.means, std) for std in self.stds], axis=1) + 0 * ours
         return Sweep(self.means, self.stds, scores, self.settings | {"n": "infinite", "d": 1}, self.made_with)
 
+    def dead_as_one(self) -> Sweep:
+        """The same sweep where a constant output counts as affine: it scores 1, as in the authors' released code."""
+        scores = {name: np.nan_to_num(ours, nan=1.0) for name, ours in self.scores.items()}
+        return replace(self, scores=scores)
+
     def average(self, name: str, where: np.ndarray | None = None) -> float:
         """The mean of the scores of an activation that are defined; ``where`` chooses among them, shape (m, s)."""
         scores = self.scores[name] if where is None else self.scores[name][where]
@@ -104,14 +109,16 @@ class Sweep:
         return ~np.isnan(self.scores[name])
 
     def gap(self, name: str, other: str) -> tuple[float, tuple[float, float]]:
-        """Mean difference of two activations' scores where both have one, and its range over the standard deviations.
+        """Mean difference of two activations' scores where both have one, and its range with one width left out.
 
-        Averages over different inputs cannot be compared: where ReLU has no score, SiLU has a low one.
+        The list of standard deviations is a guess, and the range is over the lists that lack one of them. Averages over
+        different inputs cannot be compared: where ReLU has no score, SiLU has a low one.
         """
         both = self.alive(name) & self.alive(other)
-        apart = self.scores[name] - self.scores[other]
-        single = [float(apart[rows, j].mean()) for j, rows in enumerate(both.T) if rows.any()]
-        return float(apart[both].mean()), (min(single), max(single))
+        apart = np.where(both, self.scores[name] - self.scores[other], 0.0)
+        sums, counts = apart.sum(axis=0), both.sum(axis=0)
+        without = (sums.sum() - sums) / (counts.sum() - counts)
+        return float(sums.sum() / counts.sum()), (float(without.min()), float(without.max()))
 
     def non_linear_means(self, name: str, threshold: float, where: np.ndarray) -> int:
         """At how many means the middle of the box, the median over the standard deviations, is below the threshold.
@@ -121,14 +128,13 @@ class Sweep:
         boxes = [row[chosen] for row, chosen in zip(self.scores[name], where, strict=True)]
         return sum(bool(np.median(box) < threshold) for box in boxes if len(box))
 
-    def extra_means(self, name: str, other: str) -> tuple[int, tuple[int, int]]:
+    def extra_means(self, name: str, other: str) -> dict[float, int]:
         """How many more means are non-linear than for another activation, on the inputs where both have a score.
 
-        And the range over the thresholds 0.5, 0.6, 0.7, 0.8, 0.9 and 0.95; the number is for 0.9.
+        By threshold: 0.5, 0.6, 0.7, 0.8, 0.9 and 0.95.
         """
         both = self.alive(name) & self.alive(other)
-        extra = {t: self.non_linear_means(name, t, both) - self.non_linear_means(other, t, both) for t in THRESHOLDS}
-        return extra[0.9], (min(extra.values()), max(extra.values()))
+        return {t: self.non_linear_means(name, t, both) - self.non_linear_means(other, t, both) for t in THRESHOLDS}
 
     def __repr__(self) -> str:
         sizes = f"{len(self.scores)} activations, {len(self.means)} means, {len(self.stds)} standard deviations"

@@ -16,7 +16,7 @@ from affscore_book.redshift.study import StoredDraws
 
 __all__ = [
     "plot_distributions", "plot_edges", "plot_heat_maps", "plot_panels", "plot_precision", "plot_rescaling",
-    "plot_saturation", "plot_waves",
+    "plot_saturation", "plot_score_and_frequency", "plot_waves",
 ]  # fmt: skip
 
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, SKY)
@@ -159,6 +159,30 @@ def plot_heat_maps(study: StoredDraws, kind: str, measure: str, activations: Seq
     bar = figure.colorbar(shown, ax=axes, location="top", label=label, aspect=40, pad=0.01)
     if not scored:
         bar.set_ticks([np.log10(value) for value in (1, 2, 5, 10, 20)], labels=["1", "2", "5", "10", "20"])
+
+
+@styled
+def plot_score_and_frequency(study: StoredDraws) -> None:
+    """Median score against median frequency of ReLU and tanh, along the depth of a network and along its scale."""
+    figure, axes = panels(1, 2, height=4.6, sharey=True)
+    maps = study.settings["maps"]
+    for panel, along, marks in zip(axes, ("depth", "scale"), (maps["depths"], maps["scales"]), strict=True):
+        for activation, colour, mark, side in zip(("relu", "tanh"), COLOURS, MARKS, ("right", "left"), strict=False):
+            scores, frequencies = np.median(study.course(activation, along), axis=1).T
+            panel.semilogx(frequencies, scores, mark, color=colour, markersize=7, label=lookup(activation).title)
+            for value, across, up in zip(marks, frequencies, scores, strict=True):
+                if value in (marks[0], marks[-1]):
+                    panel.annotate(
+                        f"{value:g}", (across, up), (-7, -5) if side == "right" else (7, 2), color=colour,
+                        textcoords="offset points", ha=side, fontsize=13,
+                    )  # fmt: skip
+        panel.set_xticks([1, 2, 5], ["1", "2", "5"])
+        panel.minorticks_off()
+        panel.set(xlim=(0.8, 9), ylim=(0.65, 1.0))
+    axes[0].set(title="by depth, scale 6", ylabel="affinity score")
+    axes[1].set(title="by scale, depth 3")
+    axes[1].legend()
+    figure.supxlabel("mean frequency of the image (half periods)", fontsize=15)
 
 
 @styled

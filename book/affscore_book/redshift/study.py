@@ -51,6 +51,21 @@ class StoredDraws:
         """The mean score over the layers in one panel, shape (draws,)."""
         return np.asarray(self.scores[:, list(PANELS).index((shift, scale, activation))].mean(axis=1))
 
+    def course(self, activation: str, along: str) -> np.ndarray:
+        """Mean score and mean frequency where one setting of a network changes, shape (5, draws, 2).
+
+        ``along`` is ``"depth"`` or ``"shift"``, at the largest scale, or ``"scale"``, with three hidden layers.
+        """
+        maps = self.maps[activation]
+        if along == "scale":
+            return np.asarray(maps["depth"][self.settings["maps"]["depths"].index(3)])
+        return np.asarray(maps[along][:, -1])
+
+    def rank_correlations(self, activation: str, along: str) -> np.ndarray:
+        """Rank correlation of score and frequency along a :meth:`course`, in each draw, shape (draws,)."""
+        pairs = self.course(activation, along).transpose(1, 2, 0)
+        return np.array([stats.spearmanr(*pair).statistic for pair in pairs])
+
 
 def measured(
     measures: Mapping[str, Callable[[Any], float]], panel: tuple[float, float, str], draws: int

@@ -1,0 +1,57 @@
+"""Two sentences of the paper about random networks, as numbers that may fail: what the choice of activation decides,
+and whether the score goes with the complexity of the image.
+
+Source: Bouniot et al., "From Alexnet to Transformers", CVPR 2025, sections 3.2 and 3.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from affscore_book.kit.claims import Claim, side_by_side
+from affscore_book.kit.statistics import student_interval
+from affscore_book.redshift.study import StoredDraws, middle_draw
+
+__all__ = ["inductive_bias", "score_and_complexity", "weight_of_the_choice"]
+
+_Measured = Mapping[tuple[float, float, str], Mapping[str, np.ndarray]]
+
+
+def weight_of_the_choice(found: _Measured, measure: str) -> np.ndarray:
+    """Draw by draw, the factor between tanh's image and ReLU's over that of a sixfold scale, as logarithms; (draws,).
+
+    Both are means of magnitudes: the first over shifts and scales, the second over shifts and activations.
+    """
+    logs = {panel: np.log(values[measure]) for panel, values in found.items()}
+    choice = [logs[shift, scale, "tanh"] - logs[shift, scale, "relu"] for shift, scale, name in logs if name == "relu"]
+    weights = [logs[shift, 6.0, name] - logs[shift, 1.0, name] for shift, scale, name in logs if scale == 1]
+    return np.asarray(np.abs(choice).mean(axis=0) / np.abs(weights).mean(axis=0))
+
+
+def inductive_bias(found: _Measured) -> list[Claim]:
+    """Does the choice of ReLU or tanh change an image less than a sixfold scale of its weights does?"""
+    source = "CVPR 2025, section 3.3, inductive bias"
+    theirs = '"by itself doesn\'t have a determining effect on the inductive bias"'
+    what, below = "choice of ReLU or tanh / sixfold scale", (-math.inf, 1.0)
+    rows = {
+        name: middle_draw(what, source, theirs, weight_of_the_choice(found, name), below, seen=True)
+        for name in next(iter(found.values()))
+    }
+    return side_by_side("the measure", rows)
+
+
+def score_and_complexity(study: StoredDraws) -> list[Claim]:
+    """Is the score lower where the image is faster? By what changes from network to network, in ten draws."""
+    paper, ours, theirs = "CVPR 2025, section 3.2", "ours, after section 3.2", '"captures this change of complexity"'
+    rows = [("relu", "shift", paper), ("relu", "scale", ours), ("relu", "depth", ours), ("tanh", "depth", ours)]
+    return [
+        Claim.over(
+            f"{name}, score and frequency, by {along}: rank correlation", source, theirs,
+            student_interval(study.rank_correlations(name, along)), (-math.inf, 0.0),
+            kind="source" if source == paper else "own", seen=True,
+        )
+        for name, along, source in rows
+    ]  # fmt: skip

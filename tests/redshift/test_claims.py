@@ -1,0 +1,57 @@
+"""What the choice of an activation decides, and where score and complexity part, follow the stored draws."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from affscore_book.redshift import claims
+from affscore_book.redshift.study import load_draws
+
+STUDY = load_draws(Path(__file__).resolve().parents[2] / "book" / "data" / "redshift" / "study.json")
+
+
+def test_score_and_complexity_part_where_relu_networks_get_deeper_and_only_there():
+    rows = {row.what.partition(": ")[0]: row for row in claims.score_and_complexity(STUDY)}
+    assert {what: row.verdict for what, row in rows.items()} == {
+        "relu, score and frequency, by shift": "agrees",
+        "relu, score and frequency, by scale": "held",
+        "relu, score and frequency, by depth": "failed",
+        "tanh, score and frequency, by depth": "held",
+    }
+    mirrored = {"relu": STUDY.maps["relu"] | {"depth": STUDY.maps["relu"]["depth"] * [-1, 1]}}
+    turned = claims.score_and_complexity(replace(STUDY, maps=STUDY.maps | mirrored))
+    assert [row.verdict for row in turned] == ["agrees", "failed", "held", "held"]
+
+
+def test_a_course_has_the_stored_cells_of_one_setting():
+    maps, settings = STUDY.maps["gelu"], STUDY.settings["maps"]
+    depth, scale = STUDY.course("gelu", "depth"), STUDY.course("gelu", "scale")
+    assert depth.shape == scale.shape == (5, 10, 2)
+    at = settings["depths"].index(3), settings["scales"].index(6.0)
+    np.testing.assert_array_equal(depth[at[0]], maps["depth"][at])
+    np.testing.assert_array_equal(scale[at[1]], maps["depth"][at])
+    np.testing.assert_array_equal(STUDY.course("gelu", "shift")[2], maps["shift"][2, at[1]])
+
+
+def planted(choice, scale):
+    """Images of three draws: tanh's differ from ReLU's by one factor, those of large weights from small by another."""
+    return {
+        (t, s, a): {"measure": np.full(3, (choice if a == "tanh" else 1.0) * (scale if s == 6 else 1.0))}
+        for t in (0.0, -0.05)
+        for s in (1.0, 6.0)
+        for a in ("relu", "tanh")
+    }
+
+
+def test_the_choice_is_weighed_against_the_scale():
+    assert claims.weight_of_the_choice(planted(2.0, 1 / 4.0), "measure") == pytest.approx([0.5] * 3)
+    assert claims.weight_of_the_choice(planted(9.0, 3.0), "measure") == pytest.approx([2.0] * 3)
+    noise = np.random.default_rng(0).normal(size=40)
+    for factor, verdict in ((1.1, "agrees"), (30.0, "disagrees")):
+        found = planted(factor, 5.0)
+        spread = {
+            key: {"measure": values["measure"][0] * np.exp(0.05 * noise * key[1])} for key, values in found.items()
+        }
+        assert [row.verdict for row in claims.inductive_bias(spread)] == [verdict]
