@@ -45,7 +45,6 @@ RETURNING = ("swin", "convnext")
 DEEPER, EARLY = ("resnet34", "densenet40", "efficientnet"), ("alexnet", "vgg16")
 RISE = "rank correlation of year and mean score, to 2019"
 RAW = "raw start"
-FEW = f"{CHANNELS[0]} random channels a call"
 SLIDE = "max and median values are increasing, also gap between min and max"
 
 
@@ -70,6 +69,10 @@ def _few(network: Trained, equal: Equal, channels: int, gates: bool) -> float:
     scores = equal.channels[END, channels]
     kept = ~np.isnan(scores) & (gates | ~np.array([call.gate for call in network.signatures[END, "spatial"].calls]))
     return float(scores[kept].mean())
+
+
+def _reading(channels: int) -> str:
+    return f"{channels} random channels a call" if channels else "all channels"
 
 
 class _Rise:
@@ -101,7 +104,7 @@ class _Rise:
 def rise_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
     """Figure 5 A: a decade of rising linearity, with all channels of a call and with equally many."""
     rise = _Rise(decade, equal)
-    readings = {"all channels": rise.levels(), FEW: rise.levels(channels=CHANNELS[0])}
+    readings = {_reading(channels): rise.levels(channels=channels) for channels in (0, CHANNELS[0])}
     theirs = '"the trend ... was to increase their linearity"'
     return side_by_side("the channels", {
         name: claim_row(RISE, "Figure 5 A", theirs, cut(rise.over(rise.correlation(levels))), ABOVE)
@@ -110,7 +113,8 @@ def rise_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
 
 
 def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
-    """Is the rise to 2019 there before training? And without gates, and among networks with norm? After a look."""
+    """Is the rise to 2019 there before training? And among networks with norm, and without gates? And is there a way
+    back? Rules set after a look."""
     rise = _Rise(decade, equal)
 
     def row(what: str, found: Interval) -> Claim:
@@ -120,11 +124,11 @@ def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
         trained, start = (rise.correlation(rise.levels(each)) for each in (END, state))
         return rise.over(lambda kept: trained(kept) - start(kept), norm)
 
-    def without_gates(norm: bool, channels: int) -> Interval:
-        return cut(rise.over(rise.correlation(rise.levels(gates=False, channels=channels)), norm))
+    def among(norm: bool, gates: bool, channels: int) -> Interval:
+        return cut(rise.over(rise.correlation(rise.levels(gates=gates, channels=channels)), norm))
 
     starts = {"the raw start": RAW, "the start with norm set": START}
-    among = {"all networks": False, "those with norm": True}
+    which = {"all networks": False, "those with norm": True}
     rows = [
         *side_by_side("the start", {
             name: row(f"{RISE}, before training", cut(rise.over(rise.correlation(rise.levels(state)))))
@@ -132,16 +136,31 @@ def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
         }),
         *side_by_side("start and norm", {
             f"{start}; {names}": row(f"{RISE}, trained − before training", gain(state, norm))
-            for names, norm in among.items() for start, state in starts.items()
+            for names, norm in which.items() for start, state in starts.items()
         }),
     ]  # fmt: skip
-    for names, norm in among.items():
+    for what, norm, gates in (
+        ("without gates", False, False), ("networks with norm", True, True), ("networks with norm, without gates", True, False),
+    ):  # fmt: skip
         rows += side_by_side("the channels", {
-            f"{channels} random channels a call" if channels else "all channels":
-            row(f"{RISE}, without gates, {names}", without_gates(norm, channels))
-            for channels in (0, *CHANNELS)
+            _reading(channels): row(f"{RISE}, {what}", among(norm, gates, channels)) for channels in (0, *CHANNELS)
         })  # fmt: skip
-    return rows
+    return rows + side_by_side("the channels", _way_back(decade, equal))
+
+
+def _way_back(decade: Decade, equal: Mapping[str, Equal]) -> dict[str, Claim]:
+    """Do Swin and ConvNeXt score lower than the networks right before the transformers?"""
+    names = [name for name, seeds in architectures(decade).items() if _year(seeds) >= 2018 and name not in VITS]
+    back = np.array([name in RETURNING for name in names])
+
+    def lower(level: np.ndarray) -> Interval:
+        return by_family(lambda kept: float(level[kept][back[kept]].mean() - level[kept][~back[kept]].mean()), names)
+
+    what = "mean score: Swin and ConvNeXt − networks of 2018 and 2019"
+    return {
+        reading: Claim.over(what, "ours, of Figure 5 A", "below 0", lower(level), LOWER, kind="own", seen=True)
+        for reading, level in _by_channels(decade, equal, names, np.mean).items()
+    }  # fmt: skip
 
 
 def _by_channels(
@@ -149,8 +168,9 @@ def _by_channels(
 ) -> dict[str, np.ndarray]:
     """A statistic of the scores of each network, with all channels (mean over the seeds) and with some random ones."""
     whole = [np.mean([statistic(of, each) for each in decade[name].values()]) for name in names]
-    few = (equal[name].channels[END, CHANNELS[0]] for name in names)
-    return {"all channels": np.array(whole), FEW: np.array([of(scores[~np.isnan(scores)]) for scores in few])}
+    drawn = (equal[name].channels[END, CHANNELS[0]] for name in names)
+    few = [of(scores[~np.isnan(scores)]) for scores in drawn]
+    return {_reading(0): np.array(whole), _reading(CHANNELS[0]): np.array(few)}
 
 
 def era_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:

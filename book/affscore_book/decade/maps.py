@@ -42,7 +42,7 @@ def scored_maps(network: nn.Module) -> dict[str, nn.Module]:
     }
     for module in modules.values():
         if not isinstance(module, nn.GELU):
-            module.inplace = False  # or the input would be gone
+            module.inplace = False  # type: ignore[assignment]  # or the input would be gone
     return modules
 
 
