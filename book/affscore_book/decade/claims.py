@@ -180,9 +180,9 @@ def residual_claims(decade: Decade) -> list[Claim]:
         return after_additions(network.signatures[END, "spatial"])[1]
 
     return [
-        claim_row("after the addition − inside the block: ResNet18 with skips − without", "Figure 7", '"bimodal"',
-                  seed_by_seed(both, decade, lambda n: gap(n) - gap(n, both[1])), HIGHER),
-        claim_row("after the addition − inside the block, ResNet18", "Appendix D", '"much lower" inside',
+        claim_row("mean score after the addition − inside the block: ResNet18 with skips − without", "Figure 7",
+                  '"bimodal"', seed_by_seed(both, decade, lambda n: gap(n) - gap(n, both[1])), HIGHER),
+        claim_row("mean score after the addition − inside the block, ResNet18", "Appendix D", '"much lower" inside',
                   seed_by_seed(["resnet18"], decade, gap), HIGHER),
         Claim("score after the addition, Resnet152", PAPER + "Appendix D", '"close to 1"', None, None, RESNET152),
         claim_row("score after the addition, ResNet34 − ResNet18", "Figure 15", '"approaches 1 for deeper networks"',
@@ -207,9 +207,9 @@ def depth_claims(decade: Decade) -> list[Claim]:
 
     fine = "ViT with fine patches: rank correlation of depth and score"
     return [
-        claim_row("mean score, VGG11 − AlexNet", "Figure 12", '"slightly lower overall non-linearity values"',
+        claim_row("mean score, VGG11 − AlexNet", "Appendix D, VGG", '"slightly lower overall non-linearity values"',
                   level("vgg11", "alexnet"), HIGHER),
-        claim_row("mean score, DenseNet40 − ResNet34", "Figure 12", '"slightly more non-linear"',
+        claim_row("mean score, DenseNet40 − ResNet34", "Appendix D, DenseNet", '"slightly more non-linear"',
                   level("densenet40", "resnet34"), LOWER),
         claim_row("mean score, VGG16 − VGG11", "Figure 14", '"do not change"', level("vgg16", "vgg11"), SAME),
         Claim(fine, PAPER + "Figure 13", '"gradually becoming more and more linear"', None, None, FINE_PATCHES),

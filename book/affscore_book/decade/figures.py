@@ -97,13 +97,17 @@ def plot_without_skips(decade: Mapping[str, Mapping[int, Trained]]) -> None:
 
 @styled
 def plot_tree(distances: np.ndarray, labels: Sequence[str], groups: Sequence[str] | None = None) -> None:
-    """A tree of signatures, average linkage of ``distances`` (n, n); leaves of one group, or label, have one colour."""
+    """A tree of signatures, average linkage of ``distances`` (n, n).
+
+    Leaves of one group (by default the label) have one colour; those that are alone in theirs are black.
+    """
     _, (axes,) = panels(height=1.4 + 0.28 * len(labels))
     tree = dendrogram(linkage(squareform(distances), "average"), orientation="left", ax=axes,
                       labels=[label.replace("_", " ") for label in labels],
                       color_threshold=0, above_threshold_color=INK)  # fmt: skip
     groups = list(groups or labels)
-    colours = {group: LOOKS[i % len(LOOKS)][0] for i, group in enumerate(dict.fromkeys(groups))}
+    several = [group for group in dict.fromkeys(groups) if groups.count(group) > 1]
+    colours = dict.fromkeys(groups, INK) | {group: LOOKS[i % len(LOOKS)][0] for i, group in enumerate(several)}
     for tick, leaf in zip(axes.get_yticklabels(), tree["leaves"], strict=True):
         tick.set(color=colours[groups[leaf]], fontsize=14)
     axes.grid(visible=False)

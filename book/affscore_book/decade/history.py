@@ -140,7 +140,8 @@ def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
         }),
     ]  # fmt: skip
     for what, norm, gates in (
-        ("without gates", False, False), ("networks with norm", True, True), ("networks with norm, without gates", True, False),
+        ("without gates", False, False), ("networks with norm", True, True),
+        ("networks with norm, without gates", True, False),
     ):  # fmt: skip
         rows += side_by_side("the channels", {
             _reading(channels): row(f"{RISE}, {what}", among(norm, gates, channels)) for channels in (0, *CHANNELS)
@@ -229,7 +230,7 @@ def history_claims(decade: Decade) -> list[Claim]:
         turned[convention] = claim_row("distance from AlexNet: Swin and ConvNeXt − those of 2016 to 2020",
                                        "Figure 5 B", '"U-turn"', by_family(closer, around), BELOW)  # fmt: skip
     return [
-        claim_row("range: GoogLeNet − the widest of AlexNet and VGG", "Figure 5 A", '"extend the range"',
+        claim_row("range: GoogLeNet − the widest of AlexNet and VGG", "section 4, GoogLeNet", '"extend the range"',
                   seed_by_seed(everyone, decade, wider), HIGHER),
         claim_row("skewness of EfficientNet's scores", "section 4", '"strong negative skewness"',
                   seed_by_seed(["efficientnet"], decade, lambda n: statistic(stats.skew, n["efficientnet"])),
