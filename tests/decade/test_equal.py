@@ -40,10 +40,10 @@ def test_a_channel_alone_is_scored_as_by_hand():
     net = network(0)
     with torch.no_grad():
         before = net[0](IMAGES).double()
-    ones = [affinity_score(*(each.mean(dim=(2, 3))[:, [c]] for each in (before, before.relu())), covariance="ledoit_wolf")
-            for c in range(12)]  # fmt: skip
+    pooled = [each.mean(dim=(2, 3)) for each in (before, before.relu())]
+    ones = [affinity_score(*(each[:, [c]] for each in pooled), covariance="ledoit_wolf").item() for c in range(12)]
     found = few_channels(net, IMAGES, 1)[:, 0]
-    assert all(np.abs(np.array([one.item() for one in ones]) - value).min() < 1e-6 for value in found)
+    assert all(np.abs(np.array(ones) - value).min() < 1e-6 for value in found)
 
 
 def test_one_position_is_one_of_them():
