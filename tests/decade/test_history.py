@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from planted import CALLS, RISING, as_they_say, decade, equal, finish, network, noise, start, upside_down
+from scipy import stats
 
-from affscore_book.decade import history
+from affscore_book.decade import claims, history
 from affscore_book.decade.networks import SETTINGS
 
 NORMED = {name for name in SETTINGS if name not in ("alexnet", "vgg11", "vgg13", "vgg16")}
@@ -34,6 +35,21 @@ def test_a_decade_as_the_source_describes_it():
     *rows, last, _ = history.era_claims(decade(rising), equal(rising))
     assert {row.verdict for row in rows if "range" not in row.what} == {"agrees"}
     assert last.ours == pytest.approx(0.22, abs=0.01)
+
+
+def test_the_rise_has_the_interval_of_its_families():
+    """Beside a jackknife by hand."""
+    networks = decade(flat)
+    early = [name for name in claims.architectures(networks) if SETTINGS[name].year < 2020]
+    table = np.array([
+        (SETTINGS[name].year, np.mean([flat(name, seed).mean() for seed in range(3)])) for name in early
+    ])  # fmt: skip
+    families = np.array([name.rstrip("_bnv0123456789") for name in early])
+    without = [stats.spearmanr(*table[families != one].T).statistic for one in np.unique(families)]
+    half = stats.t.ppf(0.975, 8) * np.sqrt(8 * np.var(without))
+    row = history.rise_claims(networks, equal(flat))[0]
+    assert row.ours == pytest.approx(stats.spearmanr(*table.T).statistic)
+    assert row.interval == pytest.approx((max(row.ours - half, -1), min(row.ours + half, 1)))
 
 
 def test_its_contrary():
