@@ -9,7 +9,53 @@ import numpy as np
 from affscore.calls import Call
 from affscore.signature import Signature
 from affscore_book.decade.collection import END, START, Trained
+from affscore_book.decade.equal import CHANNELS, Equal
 from affscore_book.decade.networks import SETTINGS
+
+CALLS = 13
+#: What is added to all scores of a network.
+RISING = {name: 0.02 * (setting.year - 2012) for name, setting in SETTINGS.items()}
+
+
+def noise(name: str, seed: int, size: float = 0.01) -> np.ndarray:
+    return size * np.random.default_rng([sum(map(ord, name)), seed]).normal(size=CALLS)
+
+
+def as_they_say(name: str, seed: int) -> np.ndarray:
+    """Levels rise to 2019, ViTs lie below all, GoogLeNet is wide, EfficientNet skewed; additions are near 1."""
+    scores = 0.55 + RISING[name] + noise(name, seed)
+    spread = np.linspace(-1, 1, CALLS)
+    if name.startswith("vit"):
+        return 0.2 + 0.05 * spread + noise(name, seed, 0.002)
+    if name in ("swin", "convnext", "alexnet"):
+        return 0.56 + noise(name, seed)
+    if name.startswith("vgg"):
+        return 0.55 + noise(name, seed, 0.005)
+    if name == "googlenet":
+        return scores + 0.2 * spread
+    if name == "efficientnet":
+        return scores + 0.1 * np.log(np.linspace(0.05, 1, CALLS))
+    if name.startswith("resnet"):
+        scores = 0.6 + noise(name, seed, 0.004)
+        if not name.endswith("no_skips"):
+            scores[2::2] = {"resnet10": 0.95, "resnet18": 0.94, "resnet34": 0.98}[name] + noise(name, seed, 0.001)[2::2]
+    if name == "densenet40":
+        scores = 0.6 + noise(name, seed)
+    return scores
+
+
+def upside_down(name: str, seed: int) -> np.ndarray:
+    return 1.2 - as_they_say(name, seed)
+
+
+def start(name: str, seed: int) -> np.ndarray:
+    scores = np.linspace(0.8, 0.95, CALLS) + noise(name, seed, 0.01)
+    scores[-1] = 0.98 + noise(name, seed, 0.002)[-1]
+    return scores
+
+
+def finish(name: str, seed: int) -> np.ndarray:
+    return np.linspace(0.5, 0.2, CALLS) + noise(name, seed, 0.02)
 
 
 def signature(rows, modules: list[str] | None = None) -> Signature:
@@ -31,14 +77,22 @@ def network(name: str, seed: int, scores: np.ndarray, start: np.ndarray | None =
     found[START, "spatial"] = signature(scores if start is None else start, modules)
     found[END, "trailing"] = signature(pools.get("trailing", scores), modules)
     found[START, "trailing"] = found[START, "spatial"]
+    if "raw" in pools:
+        found["raw start", "spatial"] = signature(pools["raw"], modules)
     year = SETTINGS[name.partition(" ")[0]].year
     return Trained(name, seed, year, "convolutional", 1, 10, 1.0, 0.9, {}, found, found[END, "spatial"])
 
 
 def decade(scores: Callable[[str, int], np.ndarray], seeds: int = 3, **options: Callable[[str, int], np.ndarray]):
-    """Every architecture, ``scores(name, seed)`` each; ``start`` and ``trailing`` as functions too."""
+    """Every architecture, ``scores(name, seed)`` each; ``start``, ``raw`` and ``trailing`` as functions too."""
     return {
         name: {s: network(name, s, scores(name, s), **{key: of(name, s) for key, of in options.items()})
                for s in range(seeds)}
         for name in SETTINGS
     }  # fmt: skip
+
+
+def equal(scores: Callable[[str, int], np.ndarray]) -> dict[str, Equal]:
+    """The same scores with few channels, of the first seed."""
+    return {name: Equal({(END, count): scores(name, 0) for count in CHANNELS}, {}, {}, np.zeros((0, 0)))
+            for name in SETTINGS}  # fmt: skip

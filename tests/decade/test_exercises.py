@@ -17,6 +17,12 @@ YEARS, MEANS, NORMED = [2012, 2014, 2015, 2016, 2018], [0.9, 0.5, 0.7, 0.6, 0.8]
 COURSE = Course(
     np.array([0, 1, 10, 99]), np.array([[1.0, 0.5], [0.9, 0.7], [0.6, 0.8], [0.4, 0.8]]), np.array([0.1, 0.2, 0.3, 0.4])
 )
+#: The first call rises by more than it falls in the end.
+AWAY = Course(
+    np.array([0, 1, 10, 99]),
+    np.array([[0.8, 0.5], [0.9, 0.5], [0.85, 0.8], [0.7, 0.8]]),
+    np.array([0.1, 0.2, 0.3, 0.4]),
+)
 NORMS, PLAIN = [0.7, 0.72, 0.74], [0.6, 0.62, 0.71]
 
 RIGHT = {
@@ -24,6 +30,7 @@ RIGHT = {
     "trend": lambda: exercises.check_trend(0.8, YEARS, MEANS, NORMED),
     "split": lambda: exercises.check_split(2 / 20, NORMS, PLAIN),
     "half way": lambda: exercises.check_half_way([10, 1], COURSE),
+    "half way, after a detour": lambda: exercises.check_half_way([99, 10], AWAY),
 }
 WRONG = {
     "not squared": lambda: exercises.check_part(0.25, LADDER),
@@ -33,6 +40,7 @@ WRONG = {
     "none": lambda: exercises.check_split(0.0, NORMS, PLAIN),
     "moments": lambda: exercises.check_half_way([2, 1], COURSE),
     "one call": lambda: exercises.check_half_way([10], COURSE),
+    "without signs": lambda: exercises.check_half_way([1, 10], AWAY),
 }
 
 
@@ -43,6 +51,7 @@ test_wrong_answers_are_refused_with_a_hint = refused(WRONG)
 @pytest.mark.parametrize(("answer", "hint"), [
     ("upside down", "the other way round"), ("all networks", "over all of them"),
     ("own one forgotten", "our own naming"), ("moments", "numbers of the moments"), ("one call", "there are 2 calls"),
+    ("without signs", "keep the signs"),
 ])  # fmt: skip
 def test_common_mistakes_have_their_hint(answer, hint, capsys):
     WRONG[answer]()

@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from affscore.plots import INK
 from affscore.suite.tables import Table
 from affscore_book.decade import figures
 from affscore_book.decade.collection import END, load_decade
@@ -22,7 +23,7 @@ DRAWN = {
     figures.plot_beginnings: (TOLD,),
     figures.plot_raw: ([DECADE[name][0] for name in ("resnet18", "mobilenet_v3", "alexnet")],),
     figures.plot_without_skips: (DECADE,),
-    figures.plot_tasks: (TREE, ["labels", "labels", "simclr", "simclr"]),
+    figures.plot_tree: (TREE, ["labels", "labels", "simclr", "simclr"]),
 }
 
 
@@ -72,10 +73,17 @@ def test_skips_have_a_line_each_and_a_mark_for_each_block():
 
 
 def test_leaves_of_a_tree_are_beside_their_kin():
-    (axes,) = draw(figures.plot_tasks).axes
+    (axes,) = draw(figures.plot_tree).axes
     names = [tick.get_text() for tick in axes.get_yticklabels()]
     assert names in (["labels", "labels", "simclr", "simclr"], ["simclr", "simclr", "labels", "labels"])
     assert axes.get_xlim()[0] >= 8
+
+
+def test_leaves_of_one_group_have_one_colour_and_those_that_are_alone_are_black():
+    figures.plot_tree(TREE, ["vgg11", "vgg13", "swin", "vit_8"], ["vgg", "vgg", "swin", "vit"])
+    colours = {tick.get_text(): tick.get_color() for tick in plt.gca().get_yticklabels()}
+    plt.close()
+    assert colours["vgg11"] == colours["vgg13"] != colours["swin"] == colours["vit 8"] == INK
 
 
 def test_raw_signatures_show_every_call_once_and_ring_those_after_additions():

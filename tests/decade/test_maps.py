@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import nn
 
 from affscore import affinity_score, signature
-from affscore_book.decade.maps import SHOWN, clouds_of_call, map_scores
+from affscore_book.decade.maps import SHOWN, clouds_of_call, map_scores, scored_maps
 
 
 def network(seed: int, activation: nn.Module | None = None) -> nn.Sequential:
@@ -33,6 +33,11 @@ def test_one_position_is_the_spatial_pool_and_all_are_the_flattened_map(seed):
     means = [each.reshape(80, 6, 2, 4, 2, 4).mean(dim=(3, 5)).flatten(1) for each in (maps, maps.relu())]
     assert found["1"][2] == pytest.approx(affinity_score(*means).item(), abs=1e-9)
     assert net[1].inplace
+
+
+def test_the_scored_maps_do_not_work_in_place():
+    net = network(0)
+    assert set(scored_maps(net)) == {"1", "5"} and not net[1].inplace
 
 
 def test_a_module_that_runs_twice_is_refused():

@@ -9,6 +9,7 @@ import pytest
 from planted import decade
 
 from affscore_book.decade import relations
+from affscore_book.decade.claims import DISTANCES, kin
 from affscore_book.decade.collection import END
 from affscore_book.decade.networks import SETTINGS
 
@@ -71,13 +72,58 @@ def test_a_measure_that_copies_the_score_is_found(share, verdict):
     assert "R2" in squared.what and squared.verdict == "agrees"
 
 
+def with_companions(networks, of):
+    """``of(measure, name, seed, scores)`` gives each measure of the trained calls."""
+    for name, seeds in networks.items():
+        for seed, each in seeds.items():
+            found = each.signatures[END, "spatial"]
+            for measure in ("cka", "norm", "entropy_change", "r2_held_out", "sparsity_before", "sparsity_after"):
+                found.companions[measure] = of(measure, name, seed, found.mean)[None]
+    return networks
+
+
+def levels(name: str, seed: int) -> np.ndarray:
+    return level(name) + noise(name, seed)
+
+
+def test_the_strongest_measure_is_chosen_anew_without_a_family():
+    """CKA copies the score in half of the families and the norm in the other half: either may be the strongest."""
+    half = sorted({kin(name) for name in SETTINGS})[::2]
+
+    def of(measure: str, name: str, seed: int, scores: np.ndarray) -> np.ndarray:
+        own = measure == ("cka" if kin(name) in half else "norm")
+        return scores if own else noise(measure + name, seed)
+
+    claim, _ = relations.other_measure_claims(with_companions(decade(levels), of))
+    low, high = claim.interval
+    assert "12 families" in claim.what and high - low > 0.3 and claim.verdict == "undecided"
+
+
+def test_many_networks_of_one_family_are_one_result():
+    """In the six VGGs and the three ResNets alone the norm copies the score: two families of twelve."""
+
+    def of(measure: str, name: str, seed: int, scores: np.ndarray) -> np.ndarray:
+        return scores if measure == "norm" and kin(name) in ("vgg", "resnet") else noise(measure + name, seed)
+
+    claim, _ = relations.other_measure_claims(with_companions(decade(levels), of))
+    assert claim.ours == pytest.approx(2 / 12, abs=0.15)
+
+
+def test_a_family_of_one_network_is_counted_by_its_seeds():
+    networks = with_companions(decade(levels), lambda measure, name, seed, scores: noise(measure + name, seed))
+    table = relations.member_correlations(networks, {"VGGs": "vgg", "Swins": "swin"})
+    assert list(table["model"]).count("swin") == 3 and list(table["model"]).count("vgg16") == 1
+    whole = relations.measure_correlations(networks)
+    swins = [row["norm"] for row in table.rows() if row["model"] == "swin"]
+    assert np.mean(swins) == pytest.approx(whole.row("swin")["norm"]) and len(set(swins)) == 3
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_families_that_are_close_and_families_of_chance(seed):
     def close(name: str, s: int) -> np.ndarray:
-        return level(relations.KIN[[name.startswith(f) for f in relations.KIN].index(True)]) + noise(name, s)
+        return level(kin(name)) + noise(name, s)
 
-    (claim,) = relations.family_claims(decade(close))
-    assert claim.verdict == "agrees"
+    assert [claim.verdict for claim in relations.family_claims(decade(close))] == ["agrees"] * 2
     random = np.random.default_rng(seed)
     points = random.normal(size=(20, 3))
     table = np.linalg.norm(points[:, None] - points, axis=-1)
@@ -86,7 +132,8 @@ def test_families_that_are_close_and_families_of_chance(seed):
 
 
 def test_distances_are_symmetric_and_zero_to_themselves():
-    names, table = relations.family_distances(decade(lambda name, seed: level(name) + noise(name, seed)))
+    summed = next(iter(DISTANCES.values()))
+    names, table = relations.family_distances(decade(lambda name, seed: level(name) + noise(name, seed)), summed)
     assert len(names) == len(table) and (table == table.T).all() and not table.diagonal().any()
     one, other = names.index("vgg11"), names.index("vit_4")
     assert table[one, other] == pytest.approx(np.sqrt(CALLS) * abs(level("vgg11") - level("vit_4")), rel=0.1)

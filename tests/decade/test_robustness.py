@@ -10,7 +10,10 @@ import pytest
 from planted import decade, network
 
 from affscore_book.decade import robustness
+from affscore_book.decade.claims import DISTANCES
+from affscore_book.decade.equal import Equal
 from affscore_book.decade.variance import difference_table
+from affscore_book.kit.statistics import leaving_out
 
 CALLS = 13
 
@@ -37,16 +40,27 @@ def further(change: float = 0.0, std: float = 0.005, **moved: float):
     return found
 
 
+def positions(value: float):
+    """One position a channel has ``value`` more than the average."""
+    found = {}
+    for i, name in enumerate(("alexnet", "vit_8", "convnext")):
+        scores = {"m1": 0.6 + value + i / 1000, "m2": 0.6 + value, "last": 0.6 + value}
+        found[name] = Equal({}, {}, scores, np.zeros((0, 0)))
+    return found
+
+
 def test_maps():
-    table = robustness.map_table(further())
+    table = robustness.map_table(further(), positions(0.05))
     assert [list(table[key]) for key in ("network", "maps")] == [["alexnet", "vit_8", "convnext"], [2, 2, 2]]
     assert table["flattened"] == pytest.approx([0.75, 0.751, 0.752]) and table["4 x 4"] == pytest.approx([0.65] * 3)
-    averaged, shrunk = robustness.map_claims(further())
-    assert averaged.verdict == "disagrees"
-    assert averaged.ours == pytest.approx(math.sqrt(0.05 / 3), rel=0.02)  # of .1, .2 and 0
-    assert shrunk.verdict == "agrees" and shrunk.ours == pytest.approx(0.1, abs=0.01)
-    (wrong,) = robustness.map_claims(further(change=0.1))[1:]  # with shrinkage the planted change is the larger one
-    assert wrong.verdict != "agrees"
+    assert table["one position"] == pytest.approx([0.65, 0.6505, 0.651])
+    flattened, one, shrunk = robustness.map_claims(further(), positions(0.05))
+    assert flattened.verdict == "disagrees" and one.verdict == "failed" and one.ours == pytest.approx(0.05, abs=1e-3)
+    assert flattened.ours == pytest.approx(math.sqrt(0.05 / 3), rel=0.02)  # of .1, .2 and 0
+    assert shrunk.verdict == "held" and shrunk.ours == pytest.approx(0.1, abs=0.01)
+    assert robustness.map_claims(further(), positions(0.001))[1].verdict == "held"
+    wrong = robustness.map_claims(further(change=0.1), positions(0.001))[-1]  # shrinkage has the larger change
+    assert wrong.verdict == "failed"
 
 
 @pytest.mark.parametrize(("change", "std", "verdicts"), [
@@ -55,6 +69,7 @@ def test_maps():
 def test_batches(change, std, verdicts):
     rows = robustness.batch_claims(further(change, std))
     assert [row.verdict for row in rows] == verdicts
+    assert "resnet18" in rows[1].what  # the largest
     assert rows[0].ours == pytest.approx(change, abs=1e-3) and rows[1].ours == pytest.approx(1.075 * std)
 
 
@@ -103,20 +118,51 @@ def test_tasks_that_a_tree_finds_and_tasks_that_it_does_not():
     assert [row.verdict for row in mixed[:2]] == ["disagrees", "failed"]
 
 
-@pytest.mark.parametrize(("between", "verdict"), [(0.001, "agrees"), (0.1, "disagrees")])
-def test_how_far_another_task_is(between, verdict):
-    row = robustness.task_claims(tasks(between, 0.002), draws=10)[3]
-    assert row.verdict == verdict and row.ours == pytest.approx(math.sqrt(2) * between, rel=0.5, abs=0.003)
+@pytest.mark.parametrize(("between", "within", "verdict"), [
+    (0.001, 0.002, "agrees"), (0.1, 0.002, "disagrees"), (0.0, 0.1, "agrees"),
+])  # fmt: skip
+def test_another_task_is_measured_beside_another_seed(between, within, verdict):
+    """Seeds that differ much make two tasks differ, too: that is no change by the task."""
+    row = robustness.task_claims(tasks(between, within), draws=10)[2]
+    assert row.verdict == verdict and row.ours == pytest.approx(math.sqrt(2) * between, rel=0.5, abs=0.01)
 
 
-@pytest.mark.parametrize(("foreign", "verdict"), [(0.3, "held"), (0.03, "failed")])
-def test_another_task_beside_another_architecture(foreign, verdict):
-    assert robustness.task_claims(tasks(0.1, 0.002, foreign), draws=10)[4].verdict == verdict
+def test_the_nearest_architecture():
+    """Tasks that change little keep their architecture's signature nearest, those that change much do not."""
+    near = robustness.retrieval_claims(tasks(0.01, 0.002, 0.3))
+    assert [row.ours for row in near] == [1, 1] and {row.verdict for row in near} == {"undecided"}  # no interval
+    far = robustness.retrieval_claims(tasks(0.3, 0.002, 0.02))
+    assert all(row.ours < 0.5 and row.verdict != "held" and row.seen and row.kind == "own" for row in far)
+    for of in DISTANCES.values():
+        found = robustness.nearest_architectures(tasks(0.01, 0.002, 0.3), of)
+        assert found["simclr"] == ["resnet18"] * 3 and len(found["labels"]) == 3 + 5
+        assert found["labels"][-3:] == ["resnet18"] * 3  # each beside another seed, not itself
 
 
-@pytest.mark.parametrize(("size", "verdict"), [(0.001, "agrees"), (3.0, "disagrees")])
-def test_one_level_for_all_tasks(size, verdict):
-    assert robustness.task_claims(tasks(size, size), draws=10)[2].verdict == verdict
+def compared(networks, size: float):
+    for t, seeds in enumerate(networks.values()):
+        for each in seeds.values():
+            found = each.signatures["trained", "spatial"]
+            for k, measure in enumerate(("cka", "norm", "sparsity_after", "sparsity_before", "entropy_change")):
+                found.companions[measure] = np.full((1, CALLS), 2.0 + size * ((-1) ** t + 0.02 * np.cos(t + k)))
+    return networks
+
+
+@pytest.mark.parametrize(("size", "verdict"), [(0.001, "agrees"), (8.0, "disagrees")])
+def test_all_five_rows_of_a_table_of_spreads(size, verdict):
+    rows = robustness.spread_of_tasks_claims(compared(tasks(size, size / 100), size))
+    assert [row.source for row in rows] == ["CVPR 2025, Table 3"] * 5
+    found = [row.verdict for row in rows]
+    assert {found[0], found[2]} <= {verdict, "undecided"} and [found[1], found[4]] == [verdict] * 2
+
+
+def test_tasks_are_the_unit_of_their_spread():
+    """Three seeds of a task are not three results: with equal seeds the interval is as wide as with one each."""
+    low, high = robustness.spread_of_tasks_claims(compared(tasks(0.05, 1e-6), 0.01))[0].interval
+    groups = robustness.taught(tasks(0.05, 1e-6))
+    means = np.array([each[0].signatures["trained", "spatial"].mean.mean() for each in groups.values()])
+    alone = leaving_out(lambda kept: float(np.repeat(means[kept], 3).std(ddof=1)), len(means))
+    assert (low, high) == pytest.approx((alone.low, alone.high), abs=1e-4)
 
 
 def test_stored_measures_come_back_and_damaged_ones_do_not(tmp_path):

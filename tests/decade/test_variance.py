@@ -113,5 +113,6 @@ def test_later_calls_that_move_later():
     halves = np.geomspace(3, 300, 8)
     scores = 0.5 + 0.4 / (1 + (halves / (steps[:, None] + 1e-9)) ** 3)
     table = movers({"up": Course(steps, scores, steps), "down": Course(steps, scores[:, ::-1], steps)})
-    assert table.row("up")["with depth"] == 1 and table.row("down")["with depth"] == -1
+    assert table.row("up")["place and step"] == 1 and table.row("down")["place and step"] == -1
+    assert table.row("up")["p"] < 0.05 and table.row("up")["rise"] == pytest.approx(np.ptp(scores.mean(axis=1)))
     assert table.row("up")["first"] == pytest.approx(3, rel=0.2) and table.row("up")["moved"] == 8

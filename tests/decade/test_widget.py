@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from planted import decade
+from planted import RISING, decade
 from scipy import stats
 
 from affscore_book.decade.collection import CallClouds, Course
@@ -59,10 +59,11 @@ def test_clouds_of_other_moments_are_refused():
 
 NETWORKS = decade(lambda name, seed: 0.5 + 0.4 * np.random.default_rng((len(name), seed)).random(7), seeds=3,
                   start=lambda name, seed: np.full(7, 0.5))  # fmt: skip
+RAW = decade(lambda name, seed: np.full(7, 0.5), raw=lambda name, seed: np.full(7, RISING[name]))
 
 
 def test_the_page_computes_what_python_computes_of_a_history(node):
-    widgets = [history_chart(NETWORKS) for _ in range(6 * 4)]
+    widgets = [history_chart(NETWORKS) for _ in range(6 * 5)]
     choices = itertools.product(HistoryChart.statistic.values, HistoryChart.view.values)
     for widget, (statistic, view) in zip(widgets, choices, strict=True):
         widget.statistic, widget.view = statistic, view
@@ -75,6 +76,15 @@ def test_the_page_computes_what_python_computes_of_a_history(node):
     expected = stats.spearmanr([seeds[0].year for seeds in early], level).statistic
     assert widgets[0].score() == pytest.approx(expected, abs=1e-3)
     assert math.isnan(widgets[2].score())  # all starts are alike
+
+
+def test_the_raw_start_is_a_choice_of_its_own_and_the_start_where_there_is_no_other():
+    widget = history_chart(RAW)
+    widget.view = "raw start"
+    assert widget.score() > 0.9 and math.isnan(history_chart(RAW).score())
+    without = history_chart(NETWORKS)
+    without.view = "raw start"
+    assert math.isnan(without.score())  # all starts are alike
 
 
 def test_what_it_says_of_a_network():

@@ -50,13 +50,19 @@ def check_split(part: float, normed: Sequence[float], plain: Sequence[float]) ->
 
 
 def check_half_way(steps: Sequence[int], course: Course) -> None:
-    """Is this, for each call, the first measured step at which it has gone half of its way or more?"""
-    way = np.abs(course.scores - course.scores[0])
-    truth = [int(course.steps[np.argmax(row >= row[-1] / 2)]) for row in way.T]
-    hint = "for each call: the first row of |scores - scores[0]| that is at least half of the last row."
+    """Is this, for each call, the first measured step at which it has gone half of its way to its end, or more?
+
+    A call that goes the other way first has not yet gone half of it.
+    """
+    gone = (course.scores - course.scores[0]).T
+    moments = [int(np.argmax(row / row[-1] >= 0.5)) for row in gone]
+    truth = [int(course.steps[moment]) for moment in moments]
     given = list(np.asarray(steps).ravel())
+    hint = "for each call: the first row of (scores - scores[0]) / (scores[-1] - scores[0]) that is at least 1/2."
     if len(given) != len(truth):
         hint = f"there are {len(truth)} calls, so there are as many steps."
-    elif given == [int(np.argmax(row >= row[-1] / 2)) for row in way.T]:
+    elif given == moments:
         hint = "these are the numbers of the moments; course.steps has their steps."
+    elif given == [int(course.steps[np.argmax(np.abs(row) >= abs(row[-1]) / 2)]) for row in gone]:
+        hint = "a call that moves away from its end first has gone none of its way: keep the signs."
     report("decade-half-way", given == truth, "not all calls learn at the same time.", hint)

@@ -16,7 +16,7 @@ from affscore.suite.tables import Table
 from affscore_book.decade.collection import END, Trained
 from affscore_book.imagenet_signatures.trained import places
 
-__all__ = ["plot_beginnings", "plot_decade", "plot_differences", "plot_raw", "plot_tasks", "plot_without_skips"]
+__all__ = ["plot_beginnings", "plot_decade", "plot_differences", "plot_raw", "plot_tree", "plot_without_skips"]
 
 ERAS = {2012: BLUE, 2014: GREEN, 2015: ORANGE, 2018: PURPLE, 2020: VERMILION}
 LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (INK, "P"), ("#7a5c00", "X"))
@@ -96,17 +96,22 @@ def plot_without_skips(decade: Mapping[str, Mapping[int, Trained]]) -> None:
 
 
 @styled
-def plot_tasks(distances: np.ndarray, labels: Sequence[str]) -> None:
-    """A tree of signatures, average linkage of ``distances`` (n, n); leaves name what was trained for."""
+def plot_tree(distances: np.ndarray, labels: Sequence[str], groups: Sequence[str] | None = None) -> None:
+    """A tree of signatures, average linkage of ``distances`` (n, n).
+
+    Leaves of one group (by default the label) have one colour; those that are alone in theirs are black.
+    """
     _, (axes,) = panels(height=1.4 + 0.28 * len(labels))
-    names = [task.replace("_", " ") for task in labels]
-    tree = dendrogram(linkage(squareform(distances), "average"), orientation="left", labels=names, ax=axes,
+    tree = dendrogram(linkage(squareform(distances), "average"), orientation="left", ax=axes,
+                      labels=[label.replace("_", " ") for label in labels],
                       color_threshold=0, above_threshold_color=INK)  # fmt: skip
-    colours = {task: LOOKS[i % len(LOOKS)][0] for i, task in enumerate(dict.fromkeys(names))}
-    for tick, task in zip(axes.get_yticklabels(), tree["ivl"], strict=True):
-        tick.set(color=colours[task], fontsize=14)
+    groups = list(groups or labels)
+    several = [group for group in dict.fromkeys(groups) if groups.count(group) > 1]
+    colours = dict.fromkeys(groups, INK) | {group: LOOKS[i % len(LOOKS)][0] for i, group in enumerate(several)}
+    for tick, leaf in zip(axes.get_yticklabels(), tree["leaves"], strict=True):
+        tick.set(color=colours[groups[leaf]], fontsize=14)
     axes.grid(visible=False)
-    axes.set(xlabel="DTW distance of signatures")
+    axes.set(xlabel="distance of signatures")
 
 
 @styled

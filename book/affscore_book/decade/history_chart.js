@@ -5,7 +5,8 @@ const TURN = 2020;
 const STATISTICS = ["mean", "median", "min", "max", "range", "std"];
 const VIEWS = [
   ["trained", "trained, spatial pool"], ["trained, trailing", "trained, trailing pool"],
-  ["start", "before training, spatial pool"], ["start, trailing", "before training, trailing pool"],
+  ["start", "before training, norm set, spatial pool"], ["raw start", "before training, raw, spatial pool"],
+  ["start, trailing", "before training, norm set, trailing pool"],
 ];
 
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -20,7 +20,7 @@ from affscore.score import affinity_score
 from affscore.tracing import trace
 from affscore_book.kit.features import features
 
-__all__ = ["SIDES", "Clouds", "clouds_of_call", "map_scores"]
+__all__ = ["SIDES", "Clouds", "clouds_of_call", "map_scores", "scored_maps"]
 
 #: Each map is averaged to as many positions along each side; None keeps all of them.
 SIDES = (1, 2, 4, None)
@@ -33,6 +33,17 @@ def _averaged(maps: Tensor, side: int | None) -> Tensor:
     """(n, channels, height, width) to (n, channels * side * side), float64."""
     maps = maps.double()
     return (maps if side is None else functional.adaptive_avg_pool2d(maps, side)).flatten(1)
+
+
+def scored_maps(network: nn.Module) -> dict[str, nn.Module]:
+    """The activations of a network that are modules, by name. They no longer work in place: it should be a copy."""
+    modules: dict[str, nn.Module] = {
+        name: module for name, module in network.named_modules() if isinstance(module, KINDS)
+    }
+    for module in modules.values():
+        if not isinstance(module, nn.GELU):
+            module.inplace = False  # type: ignore[assignment]  # or the input would be gone
+    return modules
 
 
 @torch.no_grad()
@@ -57,10 +68,7 @@ def map_scores(
         If a module runs twice.
     """
     network = copy.deepcopy(network)
-    modules = {name: module for name, module in network.named_modules() if isinstance(module, KINDS)}
-    for module in modules.values():
-        if not isinstance(module, nn.GELU):
-            module.inplace = False  # or the input would be gone
+    modules = scored_maps(network)
     with evaluating(network), features(network, modules) as seen:
         network(images)
     found = {}

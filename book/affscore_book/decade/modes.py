@@ -6,7 +6,7 @@ import numpy as np
 from scipy.signal import find_peaks
 from scipy.stats import gaussian_kde
 
-__all__ = ["critical_bandwidth", "one_mode"]
+__all__ = ["critical_bandwidth", "modes_power", "one_mode"]
 
 GRID = 200
 
@@ -62,3 +62,13 @@ def one_mode(values: np.ndarray, draws: int = 200, seed: int = 0) -> float:
         # It needs a larger bandwidth if this one leaves it more than one mode.
         larger += _modes(np.sort(centre + shrink * (drawn - centre)), bandwidth) > 1
     return larger / draws
+
+
+def modes_power(n: int, apart: float, samples: int = 40, seed: int = 0) -> float:
+    """How often :func:`one_mode` gives p below .05 for n values, half of each of two modes.
+
+    Each mode is normal with standard deviation 1, and they are ``apart`` from each other.
+    """
+    random = np.random.default_rng((seed, n))
+    drawn = (np.where(np.arange(n) < n // 2, 0.0, apart) + random.normal(size=n) for _ in range(samples))
+    return float(np.mean([one_mode(values, draws=100) < 0.05 for values in drawn]))

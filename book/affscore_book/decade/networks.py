@@ -21,7 +21,7 @@ from torchvision.models.efficientnet import MBConvConfig
 from torchvision.models.resnet import BasicBlock
 from torchvision.ops import StochasticDepth
 
-__all__ = ["SETTINGS", "NoSkip", "Setting", "build", "narrow"]
+__all__ = ["SETTINGS", "NoSkip", "Setting", "build", "narrow", "wide_vgg16"]
 
 CLASSES = 10
 #: In mobile networks it is smaller by default, which leaves running statistics near their start in short trainings.
@@ -161,13 +161,13 @@ def _alexnet() -> nn.Module:
     return narrow(network, 8, _as_given)
 
 
-def _vgg(original: Callable[..., nn.Module]) -> nn.Module:
+def _vgg(original: Callable[..., nn.Module], by: int = 8) -> nn.Module:
     with torch.device("meta"):  # its classifier has 120 million parameters
         network = original(num_classes=CLASSES)
         network.avgpool = nn.AdaptiveAvgPool2d(1)
         for name, sizes in zip("036", pairwise((512, 1024, 1024, CLASSES)), strict=True):
             network.get_submodule("classifier").add_module(name, nn.Linear(*sizes))
-    return narrow(network, 8, _vgg_kaiming)
+    return narrow(network, by, _vgg_kaiming)
 
 
 def _googlenet() -> nn.Module:
@@ -309,3 +309,10 @@ def build(name: str, seed: int = 0) -> nn.Module:
         elif isinstance(module, nn.BatchNorm2d):
             module.momentum = MOMENTUM
     return network.to(memory_format=SETTINGS[name].memory_format)  # type: ignore[call-overload]
+
+
+def wide_vgg16(seed: int = 0) -> nn.Module:
+    """The start of the VGG16 of :data:`SETTINGS` with all channels of the original, eight times as many."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return _vgg(models.vgg16, by=1).to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]

@@ -18,7 +18,7 @@ from affscore_book.decade.collection import END, START, Course, Trained
 from affscore_book.imagenet_signatures.explained import shares
 from affscore_book.kit.statistics import Interval, leaving_out
 
-__all__ = ["PLACES", "difference_table", "known_at_start", "moved_half", "movers", "profile", "spearman_of_depth"]
+__all__ = ["PLACES", "difference_table", "known_at_start", "moved_half", "movers", "order_by_depth", "profile"]
 
 #: At how many places the signatures of two architectures are compared.
 PLACES = 20
@@ -155,23 +155,29 @@ def moved_half(found: Course, least: float = MOVED) -> np.ndarray:
     return steps
 
 
-def spearman_of_depth(steps: np.ndarray) -> float:
-    """Rank correlation of a call's place in the network and the step at which it moved; NaN for fewer than 4 calls."""
+def order_by_depth(steps: np.ndarray) -> tuple[float, float]:
+    """Rank correlation of a call's place in the network and the step at which it moved, and its p-value.
+
+    Both are NaN for fewer than 4 calls.
+    """
     known = np.flatnonzero(~np.isnan(steps))
     if len(known) < 4:
-        return math.nan
-    return float(stats.spearmanr(known, steps[known]).statistic)
+        return math.nan, math.nan
+    found = stats.spearmanr(known, steps[known])
+    return float(found.statistic), float(found.pvalue)
 
 
 def movers(courses: Mapping[str, Course]) -> Table:
-    """When the calls of each network move. Columns: network; calls; moved, of them; first, median and last step at
-    which a call has gone half of its way; with depth, the rank correlation of that step with the call's place."""
+    """When the calls of each network move. Columns: network; rise, of the mean score from the start to its highest
+    moment; calls; moved, of them; first, median and last step at which a call has gone half of its way; place and
+    step, the rank correlation of that step with the call's place; p, of the latter."""
     rows = []
     for name, found in courses.items():
         steps = moved_half(found)
         known = steps[~np.isnan(steps)]
-        row = {"network": name, "calls": len(steps), "moved": len(known)}
+        means = np.nanmean(found.scores, axis=1)
+        row = {"network": name, "rise": float(means.max() - means[0]), "calls": len(steps), "moved": len(known)}
         for what, share in (("first", 0.0), ("median", 0.5), ("last", 1.0)):
             row[what] = round(np.quantile(known, share)) if len(known) else math.nan
-        rows.append(row | {"with depth": spearman_of_depth(steps)})
+        rows.append(row | dict(zip(("place and step", "p"), order_by_depth(steps), strict=True)))
     return Table.from_rows(rows)

@@ -11,6 +11,7 @@ import numpy as np
 import traitlets
 from scipy import stats
 
+from affscore.signature import Signature
 from affscore.suite.comparable import sequence
 from affscore_book.decade.collection import END, START, CallClouds, Course, Trained
 from affscore_book.kit.picture import LOOKS, Panel, picture
@@ -27,6 +28,7 @@ VIEWS = {
     "trained": (END, "spatial"),
     "trained, trailing": (END, "trailing"),
     "start": (START, "spatial"),
+    "raw start": ("raw start", "spatial"),
     "start, trailing": (START, "trailing"),
 }
 #: The first year of the source's second half, when ViT appeared.
@@ -46,7 +48,8 @@ class HistoryChart(ComputedWidget):
     statistic
         ``"mean"``, ``"median"``, ``"min"``, ``"max"``, ``"range"`` or ``"std"`` of the scores of its calls.
     view
-        ``"trained"`` or ``"start"``, by the pool over positions; with ``", trailing"`` by that of the source's code.
+        ``"trained"``, ``"start"`` (norm set) or ``"raw start"``, by the pool over positions; with ``", trailing"`` the
+        first two by that of the source's code.
     """
 
     networks = traitlets.List(traitlets.Dict()).tag(sync=True)
@@ -114,13 +117,18 @@ def history_chart(decade: Mapping[str, Mapping[int, Trained]]) -> HistoryChart:
         {"name": name, "year": next(iter(seeds.values())).year}
         | {"accuracy": round(float(np.mean([each.accuracy for each in seeds.values()])), 4)}
         | {"values": {
-            view: {key: [round(float(of(sequence(each.signatures[place]))), 4) for each in seeds.values()]
+            view: {key: [round(float(of(sequence(_signature(each, place)))), 4) for each in seeds.values()]
                    for key, of in STATISTICS.items()}
             for view, place in VIEWS.items()
         }}
         for name, seeds in decade.items()
     ]  # fmt: skip
     return HistoryChart(networks=networks, selected=next(iter(decade), ""))
+
+
+def _signature(network: Trained, place: tuple[str, str]) -> Signature:
+    """A network without norm has one start, which is its raw one."""
+    return network.signatures.get(place, network.signatures[START, place[1]])
 
 
 class TrainingCourse(ComputedWidget):

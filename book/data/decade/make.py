@@ -1,15 +1,17 @@
-"""Train the networks of the decade and measure their signatures: writes recipe.json and files in four folders.
+"""Train the networks of the decade and measure their signatures: writes recipe.json and files in five folders.
 
     OMP_NUM_THREADS=1 python book/data/decade/make.py recipe                # the trials by which the recipe was chosen
     OMP_NUM_THREADS=1 python book/data/decade/make.py train                 # every network and seed that is missing
     OMP_NUM_THREADS=1 python book/data/decade/make.py signatures --anew     # of all weights that are on this machine
     OMP_NUM_THREADS=1 python book/data/decade/make.py further               # six networks: other batches and pictures
     OMP_NUM_THREADS=1 python book/data/decade/make.py clouds                # of one call of each, along the training
+    OMP_NUM_THREADS=1 python book/data/decade/make.py equal                 # the first seed, with equally many numbers
     python book/data/decade/make.py list                                    # what is there, with minutes and accuracy
 
 ``results`` holds one file a network and seed, ``weights`` the first seed in half precision (of those taught by labels),
 ``signatures`` what those weights (rounded as they are stored) give, ``further`` what six of them give on other batches,
-``clouds`` what one call of each does to 48 images. ``work``, which is not kept with the project, holds checkpoints,
+``clouds`` what one call of each does to 48 images, ``equal`` the scores of the first seed with equally many channels a
+call, or one position a channel. ``work``, which is not kept with the project, holds checkpoints,
 snapshots (that ``clouds`` needs) and the weights of the others. A stopped training goes on after its last epoch and
 ends with the same bits; two processes may share the work. A seed is that of start weights and training. Fashion-
 MNIST: Zalando SE, MIT licence.
@@ -33,8 +35,9 @@ from torch import nn
 from affscore import signature
 from affscore.engine import versions
 from affscore_book.decade.collection import END, START, load_decade
+from affscore_book.decade.equal import CHANNELS, DRAWS, few_channels, one_position
 from affscore_book.decade.maps import SHOWN, clouds_of_call, map_scores
-from affscore_book.decade.networks import SETTINGS, build
+from affscore_book.decade.networks import SETTINGS, build, wide_vgg16
 from affscore_book.decade.pictures import PICTURES, other_pictures
 from affscore_book.decade.pretext import PRETEXTS, probe
 from affscore_book.decade.training import (
@@ -206,6 +209,43 @@ def measure_further(data: ColourData, arguments: argparse.Namespace) -> None:
         print(name, "further", flush=True)
 
 
+def measure_equal(data: ColourData, arguments: argparse.Namespace) -> None:
+    """The stored networks of the first seed, and their starts, with some random channels of each call."""
+    images = data.standardise(data.validation.images[:PROBE])
+    for name in arguments.only or SETTINGS:
+        files = Files(arguments.out, name, 0)
+        file = arguments.out / "equal" / f"{name}.json"
+        if not files.weights.exists() or (file.exists() and not arguments.anew):
+            continue
+        network, states = build(name), {}
+
+        def take(state: str, network: nn.Module, states: dict[str, Any]) -> None:
+            states[state] = {}
+            for count in CHANNELS:
+                rows = few_channels(network, images, count)
+                means = [None if dead else float(mean) for dead, mean in
+                         zip(np.isnan(rows).any(axis=0), rows.mean(axis=0), strict=True)]  # fmt: skip
+                scatter = float(np.nanmean(rows, axis=1).std(ddof=1))
+                states[state][count] = rounded({"mean": means, "scatter": scatter})
+
+        normed = any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
+        take("raw start" if normed else START, network, states)
+        if normed:
+            measure_norm(network, data)
+            take(START, network, states)
+        load_weights(network, files.weights)
+        take(END, network, states)
+        found: dict[str, Any] = {"network": name, "seed": 0, "images": PROBE, "draws": DRAWS, "states": states}
+        if name in MAPPED:
+            found["positions"] = rounded(one_position(network, images))
+        if name == "vgg16":  # whose start the source shows
+            starts = [signature(wide_vgg16(seed), [images]).scores[0].tolist() for seed in range(SEEDS)]
+            found["wide"] = rounded(starts)
+        file.parent.mkdir(exist_ok=True)
+        store_results(file, found | {"made_with": versions()})
+        print(name, "equal", flush=True)
+
+
 def measure_clouds(data: ColourData, arguments: argparse.Namespace) -> None:
     """The call of each followed network that training moves most: its clouds at every moment that was measured."""
     decade = load_decade(arguments.out)
@@ -255,7 +295,7 @@ def show(files: Files) -> None:
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=("recipe", "train", "signatures", "further", "clouds", "list"))
+    parser.add_argument("stage", choices=("recipe", "train", "signatures", "further", "clouds", "equal", "list"))
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
     parser.add_argument("--only", choices=NAMES, nargs="+", metavar="NAME", help="these networks")
     parser.add_argument("--seeds", type=int, nargs="+", help="these seeds, in this order")
@@ -279,8 +319,8 @@ def main(given: Sequence[str] | None = None) -> None:
     if arguments.stage == "further":
         measure_further(data, arguments)
         return
-    if arguments.stage == "clouds":
-        measure_clouds(data, arguments)
+    if arguments.stage in ("clouds", "equal"):
+        {"clouds": measure_clouds, "equal": measure_equal}[arguments.stage](data, arguments)
         return
     for files in jobs(arguments):
         trained = False

@@ -1,0 +1,166 @@
+"""The history: a planted rise is found, and what it is made of decides whether it is still there without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from planted import CALLS, RISING, as_they_say, decade, equal, finish, network, noise, start, upside_down
+from scipy import stats
+
+from affscore_book.decade import claims, history
+from affscore_book.decade.networks import SETTINGS
+
+NORMED = {name for name in SETTINGS if name not in ("alexnet", "vgg11", "vgg13", "vgg16")}
+
+
+def rising(name: str, seed: int) -> np.ndarray:
+    return 0.3 + 3 * RISING[name] + noise(name, seed, 1e-3)
+
+
+def flat(name: str, seed: int) -> np.ndarray:
+    return 0.7 + noise(name, seed, 0.05)
+
+
+def verdicts(rows) -> dict[str, str]:
+    return {row.what: row.verdict for row in rows}
+
+
+def test_a_decade_as_the_source_describes_it():
+    networks = decade(as_they_say, start=start)
+    assert set(verdicts(history.history_claims(networks)).values()) <= {"agrees", "undecided"}
+    rows = history.rise_claims(decade(rising), equal(rising))
+    assert set(verdicts(rows).values()) == {"agrees"} and len(rows) == 2
+    *rows, last, _ = history.era_claims(decade(rising), equal(rising))
+    assert {row.verdict for row in rows if "range" not in row.what} == {"agrees"}
+    assert last.ours == pytest.approx(0.22, abs=0.01)
+
+
+def test_the_rise_has_the_interval_of_its_families():
+    """Beside a jackknife by hand."""
+    networks = decade(flat)
+    early = [name for name in claims.architectures(networks) if SETTINGS[name].year < 2020]
+    table = np.array([
+        (SETTINGS[name].year, np.mean([flat(name, seed).mean() for seed in range(3)])) for name in early
+    ])  # fmt: skip
+    families = np.array([name.rstrip("_bnv0123456789") for name in early])
+    without = [stats.spearmanr(*table[families != one].T).statistic for one in np.unique(families)]
+    half = stats.t.ppf(0.975, 8) * np.sqrt(8 * np.var(without))
+    row = history.rise_claims(networks, equal(flat))[0]
+    assert row.ours == pytest.approx(stats.spearmanr(*table.T).statistic)
+    assert row.interval == pytest.approx((max(row.ours - half, -1), min(row.ours + half, 1)))
+
+
+def test_its_contrary():
+    def falling(name: str, seed: int) -> np.ndarray:
+        return 1.2 - rising(name, seed)
+
+    assert set(verdicts(history.rise_claims(decade(falling), equal(falling))).values()) == {"disagrees"}
+    *rows, _, _ = history.era_claims(decade(falling), equal(falling))
+    assert {row.verdict for row in rows if "range" not in row.what} == {"disagrees"}
+    turned = [row for row in history.history_claims(decade(upside_down)) if "skewness" in row.what]
+    assert [row.verdict for row in turned] == ["disagrees"]
+
+
+@pytest.mark.parametrize(("step", "verdict"), [(0.2, "agrees"), (-0.2, "disagrees"), (0.01, "disagrees")])
+def test_deeper_networks_beside_early_ones(step, verdict):
+    def level(name: str, seed: int) -> np.ndarray:
+        return 0.6 + step * (name in history.DEEPER) + noise(name, seed, 0.002)
+
+    *_, whole, few = history.era_claims(decade(level), equal(level))
+    assert (whole.verdict, few.verdict) == (verdict, verdict) and whole.ours == pytest.approx(step, abs=0.002)
+
+
+def test_a_rise_that_the_number_of_channels_makes_depends_on_them():
+    rows = history.rise_claims(decade(rising), equal(flat))
+    assert set(verdicts(rows).values()) == {"depends on the channels"}
+    rows = history.trend_claims(decade(rising), equal(flat))
+    assert {row.verdict for row in rows if "random channels" in row.what} == {"depends on the channels"}
+
+
+def test_the_two_starts_are_beside_each_other():
+    """A rise that the raw start has and the start with norm set has not."""
+    networks = decade(rising, start=finish, raw=rising)
+    rows = {row.what: row for row in history.trend_claims(networks, equal(rising))}
+    before = [row for what, row in rows.items() if "before training (" in what and "− before" not in what]
+    assert [row.verdict for row in before] == ["depends on the start"] * 2
+    assert before[0].ours > 0.9 > 0.5 > before[1].ours
+    gains = [row for what, row in rows.items() if "trained − before" in what]
+    assert len(gains) == 4 and {row.verdict for row in gains} == {"depends on start and norm"}
+    assert all(row.seen and row.kind == "own" for row in rows.values())
+
+
+def test_without_a_raw_start_the_start_is_both():
+    rows = [row for row in history.trend_claims(decade(rising, start=finish), equal(rising)) if "the raw" in row.what]
+    others = [
+        row for row in history.trend_claims(decade(rising, start=finish), equal(rising)) if "norm set" in row.what
+    ]
+    assert [row.ours for row in rows] == [row.ours for row in others]
+
+
+def test_a_rise_of_the_gates_alone_is_found():
+    def level(name: str, seed: int) -> np.ndarray:
+        scores = 0.6 + noise(name, seed)
+        scores[::2] += RISING[name]  # the gates
+        return scores
+
+    networks = decade(level, start=finish)
+    for seeds in networks.values():
+        for each in seeds.values():
+            for found in each.signatures.values():
+                found.calls[::2] = [replace(call, gate=True) for call in found.calls[::2]]
+    rows = {row.what: row for row in history.trend_claims(networks, equal(level))}
+    without = [row for what, row in rows.items() if "without gates" in what]
+    assert len(without) == 6 and all(row.verdict != "held" and abs(row.ours) < 0.6 for row in without)
+    assert all(row.verdict == "held" for what, row in rows.items() if "networks with norm (" in what)
+
+
+def test_a_rise_that_norm_makes_is_gone_without_it():
+    def low(name: str, seed: int) -> np.ndarray:
+        return (0.8 if name in NORMED else 0.4) + noise(name, seed, 0.05)
+
+    networks, few = decade(low), equal(low)
+    assert history.rise_claims(networks, few)[0].ours > 0.3
+    rows = [row for row in history.trend_claims(networks, few) if "networks with norm (" in row.what]
+    assert len(rows) == 3 and all(abs(row.ours) < 0.5 and row.verdict != "held" for row in rows)
+
+
+def test_the_way_back_is_asked_with_equal_channels():
+    def back(name: str, seed: int) -> np.ndarray:
+        return (0.5 if name in ("swin", "convnext") else 0.8) + noise(name, seed)
+
+    both = history.trend_claims(decade(back), equal(back))[-2:]
+    assert [row.verdict for row in both] == ["held"] * 2 and both[0].ours == pytest.approx(-0.3, abs=0.02)
+    apart = history.trend_claims(decade(back), equal(flat))[-2:]
+    assert [row.verdict for row in apart] == ["depends on the channels"] * 2
+
+
+def test_the_pools_are_asked_side_by_side():
+    found = history.vit_claims(decade(as_they_say, trailing=upside_down))
+    assert [claim.verdict for claim in found] == ["depends on the pool"] * 2
+    assert ["trailing" in claim.what for claim in found] == [False, True] and found[0].ours < 0 < found[1].ours
+
+
+def test_one_vit_above_another_network_is_enough_against_it():
+    found = history.vit_claims(decade(lambda name, seed: as_they_say(name, seed) + 0.6 * (name == "vit_4")))
+    assert [claim.verdict for claim in found] == ["disagrees"] * 2
+
+
+def test_networks_without_labels_and_without_skips_are_no_architectures():
+    networks = decade(as_they_say, start=start)
+    low = {s: network("resnet18 simclr", s, np.full(CALLS, 0.1)) for s in range(3)}
+    more = networks | {"resnet18 simclr": low}
+    for table in (history.history_claims, history.vit_claims):
+        assert [claim.ours for claim in table(more)] == [claim.ours for claim in table(networks)]
+
+
+def test_dead_calls_are_left_out():
+    def dead(name: str, seed: int) -> np.ndarray:
+        scores = as_they_say(name, seed)
+        return np.insert(scores, 1, np.nan) if name == "alexnet" else scores
+
+    one, other = (history.history_claims(decade(scores)) for scores in (as_they_say, dead))
+    assert [claim.ours for claim in one] == pytest.approx([claim.ours for claim in other])
+    one, other = (history.rise_claims(decade(scores), equal(scores)) for scores in (as_they_say, dead))
+    assert [claim.ours for claim in one] == pytest.approx([claim.ours for claim in other])
