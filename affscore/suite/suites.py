@@ -121,8 +121,8 @@ def run_suite(
     unknown, the data cannot be had or the disk is full.
     """
     if unknown := [name for name in models if name.partition(":")[0] not in HUBS and name not in available_models()]:
-        names = ", ".join(map(repr, unknown))
-        raise SuiteError(f"models: there is no model {names}. affscore.zoo.models.available_models() lists all.")
+        listed = ", ".join(map(repr, unknown))
+        raise SuiteError(f"models: there is no model {listed}. affscore.zoo.models.available_models() lists all.")
     names = [file_name(name) for name in models]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         both = " and ".join(model for model, name in zip(models, names, strict=True) if name == twice)

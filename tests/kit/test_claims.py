@@ -147,6 +147,14 @@ def test_a_convention_that_decides_is_the_verdict(numbers, says):
     assert [row.what for row in rows] == ["w (raw)", "w (norm set)"] and [row.verdict for row in rows] == says
 
 
+def test_a_reading_that_is_undecided_is_no_opposite():
+    sure = Claim("w", "p", "> 0", 1.0, (0, math.inf), interval=(0.5, 1.5))
+    rows = side_by_side(
+        "the start", {"raw": sure, "norm set": Claim("w", "p", "> 0", 0.2, (0, math.inf), interval=(-1, 2))}
+    )
+    assert [row.verdict for row in rows] == ["agrees", "undecided"]
+
+
 def test_a_claim_over_repetitions_has_their_mean_and_interval():
     found = student_interval([0.2, 0.4, 0.3])
     claim = Claim.over("w", "paper, Figure 1", "above 0", found, (0.0, 1.0), kind="own", seen=True)

@@ -51,12 +51,13 @@ def architectures(decade: Decade) -> dict[str, Mapping[int, Trained]]:
 
 
 def kin(name: str) -> str:
-    """The family of an architecture: those whose names begin alike. There are twelve.
+    """The family of an architecture: those whose names begin alike, and GoogLeNet with Inception. There are eleven.
 
-    >>> kin("vgg11_bn"), kin("resnet18 simclr"), kin("mobilenet_v3")
-    ('vgg', 'resnet', 'mobilenet')
+    >>> kin("vgg11_bn"), kin("resnet18 simclr"), kin("googlenet"), kin("inception_v3")
+    ('vgg', 'resnet', 'inception', 'inception')
     """
-    return re.split("[^a-z]", name)[0]
+    family = re.split("[^a-z]", name)[0]
+    return "inception" if family == "googlenet" else family
 
 
 def by_family(of: Callable[[np.ndarray], float], names: Sequence[str]) -> Interval:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,14 +28,15 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from affscore_book.decade.claims import kin
 from affscore_book.decade.collection import Trained, course
 from affscore_book.decade.training import FLOORS, RECIPE
 from affscore_book.kit.statistics import Interval, leaving_out
 from affscore_book.kit.stored import read_results
 
 __all__ = [
-    "CHANNELS", "DRAWS", "FOLLOWED", "OTHERS", "RATES", "SEEDS", "Run", "at_accuracy", "best_rates", "family",
-    "load_runs", "power", "recipe_rung", "year_correlation",
+    "CHANNELS", "DRAWS", "FOLLOWED", "OTHERS", "RATES", "SEEDS", "Run", "at_accuracy", "best_rates", "load_runs",
+    "power", "recipe_rung", "year_correlation",
 ]  # fmt: skip
 
 #: What the networks are trained at; the book's recipe has one of them.
@@ -137,15 +137,6 @@ def _have(runs: Sequence[Run], name: str, seed: int) -> bool:
     return any((run.name, run.rate, run.seed) == (name, RECIPE.learning_rate, seed) for run in runs)
 
 
-def family(name: str) -> str:
-    """Architectures whose names begin alike are not independent.
-
-    >>> family("vgg11_bn"), family("mobilenet_v3")
-    ('vgg', 'mobilenet')
-    """
-    return re.split("[^a-z]", name)[0]
-
-
 def at_accuracy(run: Run, level: float) -> float:
     """Mean score when the validation accuracy first reaches ``level``, linear between the two moments around it.
 
@@ -206,7 +197,7 @@ def recipe_rung(runs: Sequence[Run], *, equal_accuracy: bool = True) -> dict[str
             found[name] = pair
     if not found:
         raise ValueError("runs has no network with two rates and two seeds; it should have one.")
-    table, families = np.array(list(found.values())), [family(name) for name in found]
+    table, families = np.array(list(found.values())), [kin(name) for name in found]
     columns = {"rate": table[:, 0], "seed": table[:, 1], "rate − seed": table[:, 0] - table[:, 1]}
     return {
         name: leaving_out(lambda kept, column=column: float(column[kept].mean()), len(table), families)  # type: ignore[misc]
@@ -235,7 +226,7 @@ def year_correlation(
     ]
     pairs = np.array([(years[name], level) for name, level in zip(names, levels, strict=True)])
     found = leaving_out(
-        lambda kept: float(stats.spearmanr(*pairs[kept].T).statistic), len(names), [family(name) for name in names]
+        lambda kept: float(stats.spearmanr(*pairs[kept].T).statistic), len(names), [kin(name) for name in names]
     )
     return Interval(found.mean, max(found.low, -1.0), min(found.high, 1.0))
 
@@ -258,7 +249,7 @@ def power(seed_spread: Sequence[float], rate_spread: float, *, floor: float, dra
     The part of the draws whose interval lies above ``floor``.
     """
     generator, found = np.random.default_rng(seed), 0
-    families = [family(name) for name in FOLLOWED]
+    families = [kin(name) for name in FOLLOWED]
     for _ in range(draws):
         gaps = []
         for spread in generator.choice(np.asarray(seed_spread), len(FOLLOWED)):

@@ -129,20 +129,26 @@ def likeness_claims(decade: Decade) -> list[Claim]:
          ("alexnet", "swin", later)),
         ("distance of VGG16 and ConvNeXt − the median of VGG16 and later ones", "Figure 5 C",
          '"This also holds for VGG16 and Convnext"', ("vgg16", "convnext", later)),
+        ("distance of VGG16 and ConvNeXt − the median of VGG16 and later ones", "Figure 5 C",
+         '"This also holds for VGG16 and Convnext"', ("vgg16_bn", "convnext", later)),
         ("distance of Swin and AlexNet − that of Swin and ResNets", "section 4, Swin and ConvNeXt",
          '"more similar to pure convolutional networks"', ("swin", "alexnet", ["resnet10", "resnet18", "resnet34"])),
     )  # fmt: skip
-    rows = []
+    readings: dict[str, dict[str, Claim]] = {}
     for what, place, theirs, (one, other, than) in pairs:
-        readings = {}
         for convention, of in DISTANCES.items():
             gaps = [
                 of(decade[one][seed], decade[other][seed])
                 - float(np.median([of(decade[one][seed], decade[name][seed]) for name in than]))
                 for seed in seeds
             ]
-            readings[convention] = claim_row(what, place, theirs, student_interval(gaps), BELOW)
-        rows += side_by_side("the distance", readings)
+            reading = f"{convention}, with batch norm" if one.endswith("_bn") else convention
+            readings.setdefault(what, {})[reading] = claim_row(what, place, theirs, student_interval(gaps), BELOW)
+    rows = [
+        row
+        for of_one in readings.values()
+        for row in side_by_side("batch norm" if len(of_one) > len(DISTANCES) else "the distance", of_one)
+    ]
     apart = {
         convention: claim_row("mean distance from all others, ViTs − the median network", "Figure 5 B",
                               '"highly dissimilar to all other models"',

@@ -229,7 +229,8 @@ class LinearizedRuns:
         :func:`separation`, where only channels of the same layer are compared: the mean over layers and strengths,
         weighted by the number of pairs. Predictors: ``"score"``, 1 minus the affinity score of the ReLU at that
         channel; ``"positive"``, 1 minus the share of positive values; ``"balance"``, p (1 - p) for a share p of
-        positive values. Dead channels have no score and are left out.
+        positive values. Dead channels have no score and are left out. A predictor whose mean is below a half tells as
+        much with its sign turned, and is turned.
         """
         found = {}
         for seed in self.seeds(network):
@@ -240,6 +241,8 @@ class LinearizedRuns:
             ]
             weight = sum(pairs for _, pairs in areas)
             found[seed] = sum(area * pairs for area, pairs in areas if pairs) / weight if weight else math.nan
+        if found and float(np.mean(list(found.values()))) < 0.5:
+            return {seed: 1 - area for seed, area in found.items()}
         return found
 
     def dead(self, network: str) -> float:

@@ -184,7 +184,7 @@ def other_widths(study: SimilarityStudy) -> list[Claim]:
            for first, second, one, other in (("relu1", "relu3", 0, 2), ("relu4", "relu3", 3, 2))},
         "orthogonal − G_ReLU above their nulls": study.over_networks((orthogonal - relu).mean(1)),
     }  # fmt: skip
-    own = "ours, of Figure 16 and Table 4"
+    own = "ours, after section 5, double width"
     rows += [
         Claim.over(f"double width: {what}", own, "above 0", value, MORE, kind="own") for what, value in found.items()
     ]
