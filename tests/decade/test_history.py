@@ -44,9 +44,9 @@ def test_the_rise_has_the_interval_of_its_families():
     table = np.array([
         (SETTINGS[name].year, np.mean([flat(name, seed).mean() for seed in range(3)])) for name in early
     ])  # fmt: skip
-    families = np.array([name.rstrip("_bnv0123456789") for name in early])
+    families = np.array([name.replace("googlenet", "inception_v3").rstrip("_bnv0123456789") for name in early])
     without = [stats.spearmanr(*table[families != one].T).statistic for one in np.unique(families)]
-    half = stats.t.ppf(0.975, 8) * np.sqrt(8 * np.var(without))
+    half = stats.t.ppf(0.975, 7) * np.sqrt(7 * np.var(without))
     row = history.rise_claims(networks, equal(flat))[0]
     assert row.ours == pytest.approx(stats.spearmanr(*table.T).statistic)
     assert row.interval == pytest.approx((max(row.ours - half, -1), min(row.ours + half, 1)))
@@ -72,11 +72,11 @@ def test_deeper_networks_beside_early_ones(step, verdict):
     assert (whole.verdict, few.verdict) == (verdict, verdict) and whole.ours == pytest.approx(step, abs=0.002)
 
 
-def test_a_rise_that_the_number_of_channels_makes_depends_on_them():
+def test_a_rise_that_the_number_of_channels_makes_is_not_there_with_equally_many():
     rows = history.rise_claims(decade(rising), equal(flat))
-    assert set(verdicts(rows).values()) == {"depends on the channels"}
+    assert [row.verdict for row in rows] == ["agrees", "undecided"]
     rows = history.trend_claims(decade(rising), equal(flat))
-    assert {row.verdict for row in rows if "random channels" in row.what} == {"depends on the channels"}
+    assert {row.verdict for row in rows if "random channels" in row.what} == {"undecided"}
 
 
 def test_the_two_starts_are_beside_each_other():
@@ -84,10 +84,10 @@ def test_the_two_starts_are_beside_each_other():
     networks = decade(rising, start=finish, raw=rising)
     rows = {row.what: row for row in history.trend_claims(networks, equal(rising))}
     before = [row for what, row in rows.items() if "before training (" in what and "− before" not in what]
-    assert [row.verdict for row in before] == ["depends on the start"] * 2
+    assert [row.verdict for row in before] == ["held", "undecided"]
     assert before[0].ours > 0.9 > 0.5 > before[1].ours
     gains = [row for what, row in rows.items() if "trained − before" in what]
-    assert len(gains) == 4 and {row.verdict for row in gains} == {"depends on start and norm"}
+    assert [row.verdict for row in gains] == ["undecided", "held"] * 2
     assert all(row.seen and row.kind == "own" for row in rows.values())
 
 
@@ -133,7 +133,7 @@ def test_the_way_back_is_asked_with_equal_channels():
     both = history.trend_claims(decade(back), equal(back))[-2:]
     assert [row.verdict for row in both] == ["held"] * 2 and both[0].ours == pytest.approx(-0.3, abs=0.02)
     apart = history.trend_claims(decade(back), equal(flat))[-2:]
-    assert [row.verdict for row in apart] == ["depends on the channels"] * 2
+    assert [row.verdict for row in apart] == ["held", "undecided"]
 
 
 def test_the_pools_are_asked_side_by_side():

@@ -96,7 +96,7 @@ def test_the_verdicts_of_the_chapter():
         falls, stays = (student_interval(study.drops(kind, top_of=top_of)) for kind in KINDS)
         assert falls.low < 0.05 < falls.high and stays.low < 0.05 < stays.high
     rows = claims.other_widths(study)
-    assert [row.verdict for row in rows[:2]] == ["depends on what a decay is"] * 2
+    assert [row.verdict for row in rows[:2]] == ["agrees", "undecided"]
     assert rows[0].interval[0] > 0 > rows[1].ours
     assert all(row.interval[0] >= -1 and row.interval[1] <= 1 for row in claims.same_depth(study))
     assert study.drops("efficientnet_lite0", layer="activated")[0] > 0
