@@ -161,12 +161,14 @@ class Observation(NamedTuple):
 
     ``sparsity``, if asked for, holds the fractions of entries with ``|x| <= 1e-3`` of the input and of the output
     before pooling: two tensors of shape (), float64, on the device. ``weight`` is the number of samples that these are
-    of, or of tokens where padding was left out.
+    of, or of tokens where padding was left out. ``rounding`` holds for each channel of the input and of the output how
+    far rounding alone may spread it (:func:`affscore.pooling.rounding`).
     """
 
     call: Call
     before: Tensor
     after: Tensor
+    rounding: tuple[Tensor, Tensor]
     sparsity: tuple[Tensor, Tensor] | None = None
     weight: int = 1
 

@@ -83,8 +83,9 @@ def signature(
 
     Warns
     -----
-    UserWarning
-        Once for each call that cannot be scored for want of knowledge, such as which axis holds its channels.
+    SignatureWarning
+        (a UserWarning) Once for each call that cannot be scored for want of knowledge, such as which axis holds its
+        channels, or that varies by rounding alone, in all channels or in some; and if the network made no call.
 
     Examples
     --------

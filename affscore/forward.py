@@ -139,7 +139,9 @@ class Forward:
             stack.enter_context(tf32(self.settings.precision == "tf32"))
             if torch.amp.is_autocast_available(self.device.type):  # the caller's, if there is one, does not count
                 bf16 = self.settings.precision == "bf16"
-                stack.enter_context(torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16))
+                # Without its cache: of weights that an earlier piece cast the trace of this one would know nothing.
+                cast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16, cache_enabled=False)
+                stack.enter_context(cast)
             return _joined([self._run(part) for part in _parts(inputs, self.settings.micro_batch)])
 
     def _run(self, part: Inputs) -> Trace:
@@ -193,11 +195,15 @@ def _joined(pieces: list[Trace]) -> Trace:
         total = sum(o.weight for o in same)
         return torch.stack([o.weight / total * o.sparsity[side] for o in same if o.sparsity]).sum()
 
+    def most(same: tuple[Observation, ...], side: int) -> Tensor:
+        return torch.stack([o.rounding[side] for o in same]).amax(0)
+
     joined = [
         Observation(
             same[0].call,
             torch.cat([o.before for o in same]),
             torch.cat([o.after for o in same]),
+            (most(same, 0), most(same, 1)),
             (mean(same, 0), mean(same, 1)) if same[0].sparsity else None,
         )
         for same in zip(*kept, strict=True)

@@ -12,7 +12,7 @@ covariance    ``"ledoit_wolf"`` or ``"empirical"``
 calls         one object per call: name, module, function, ordinal, gate, shape, channel_axis, masked
 excluded      one object per activation call that was seen and not scored: name, reason
 batch_sizes   samples in each batch
-scores        a row per batch, a number per call; ``null`` where the output did not vary (a dead call)
+scores        a row per batch, a number per call; ``null`` where input or output did not vary (a dead call)
 companions    optional: for each companion measure rows like those of scores
 provenance    what is needed to run it again: model, weights, data, seed, device, versions, time
 ============  =========================================================================================
@@ -41,7 +41,7 @@ from affscore.pooling import POOLS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError"]
+__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError", "SignatureWarning"]
 
 SCHEMA = "affscore.signature/1"
 
@@ -57,6 +57,10 @@ class SignatureError(ValueError):
         self.finished = finished
 
 
+class SignatureWarning(UserWarning):
+    """A signature lacks something: a call that is not scored, a channel that is left out, or all calls."""
+
+
 @dataclass(frozen=True)
 class BatchResult:
     """What one batch gave.
@@ -70,7 +74,7 @@ class BatchResult:
     calls, excluded
         The activation calls in execution order, and those seen but not scored.
     scores
-        A float for each call; NaN where the output did not vary.
+        A float for each call; NaN where its input or output did not vary.
     companions
         For each companion measure a float for each call; NaN where it is undefined.
     """
@@ -102,7 +106,8 @@ class Signature:
     calls
         The activation calls in execution order, as :class:`affscore.calls.Call`.
     scores
-        float64 array of shape (batches, calls); NaN where a call's output did not vary over the batch.
+        float64 array of shape (batches, calls); NaN where a call's input or output did not vary over the batch by more
+        than rounding.
     excluded
         Activation calls that were seen and not scored, each with the reason.
     pool, covariance
@@ -184,7 +189,7 @@ class Signature:
 
     @property
     def dead(self) -> np.ndarray:
-        """Where the output did not vary over the batch and the score is undefined; bool, (batches, calls)."""
+        """Where input or output did not vary over the batch and the score is undefined; bool, (batches, calls)."""
         return np.isnan(self.scores)
 
     def _over_batches(self, statistic: Any) -> np.ndarray:

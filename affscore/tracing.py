@@ -40,7 +40,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from affscore.calls import ACTIVATIONS, FUSED, Call, Excluded, Observation, Operator, Trace, Undecided, tensors_in
 from affscore.chains import Chains, Span
 from affscore.channels import Channels
-from affscore.pooling import POOLS, pool, sparsity, token_axis
+from affscore.pooling import POOLS, pool, rounding, sparsity, token_axis
 
 __all__ = ["check_traceable", "trace"]
 
@@ -74,9 +74,10 @@ def _encoder_layer(
 
 
 class _Pooled(NamedTuple):
-    """What is kept of a tensor: its averages, the fraction of zeros, and whether padding was left out of both."""
+    """What is kept of a tensor: averages and their rounding, the fraction of zeros, and if padding was left out."""
 
     values: Tensor
+    rounding: Tensor
     zeros: Tensor | None
     masked: bool
 
@@ -223,7 +224,8 @@ class _Watcher(TorchDispatchMode):
         if reason:
             return reason
         zeros = sparsity(x, mask, along) if self.sparsity else None
-        return _Pooled(pool(x, self.kind, axis, mask, along), zeros, mask is not None and along is not None)
+        values = pool(x, self.kind, axis, mask, along)
+        return _Pooled(values, rounding(x, values, self.kind, axis), zeros, mask is not None and along is not None)
 
     def result(self, found: Trace) -> None:
         """Give the calls their names, in the order of execution."""
@@ -265,7 +267,8 @@ class _Watcher(TorchDispatchMode):
         call = Call(name, span.end.module, span.function, ordinal, span.gate, start.shape[1:], axis, before.masked)
         zeros = None if before.zeros is None else (before.zeros, after.zeros)
         weight = self.tokens if before.masked else self.batch
-        found.observations.append(Observation(call, before.values, after.values, zeros, weight))
+        limits = before.rounding, after.rounding
+        found.observations.append(Observation(call, before.values, after.values, limits, zeros, weight))
 
 
 def check_traceable(model: nn.Module) -> None:

@@ -14,7 +14,7 @@ from affscore import Signature, signature
 from affscore.companions import MEASURES
 from affscore.engine import batch_results
 from affscore.settings import Settings
-from affscore.signature import SCHEMA
+from affscore.signature import SCHEMA, SignatureWarning
 
 
 def test_dead_calls_are_undefined_flagged_and_never_an_exception():
@@ -171,5 +171,6 @@ def test_results_that_do_not_belong_together_are_an_error():
 
 
 def test_a_network_without_activations_has_an_empty_signature():
-    result = signature(nn.Linear(3, 2), [torch.randn(5, 3)])
+    with pytest.warns(SignatureWarning, match="made no activation call that could be seen"):
+        result = signature(nn.Linear(3, 2), [torch.randn(5, 3)])
     assert result.scores.shape == (1, 0) and "0 activation calls, 1 batch" in repr(result)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from affscore import signature
 from affscore.forward import length
+from affscore.signature import SignatureWarning
 from affscore.tracing import trace
 from affscore_book.verified_models.counting import count_activations
 from affscore_book.verified_models.networks import output_of
@@ -61,7 +62,7 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
         with trace(model, length(inputs)):
             watched = list(_tensors(output_of(model, inputs)))
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* is not scored: ")  # the row says it
+        warnings.simplefilter("ignore", SignatureWarning)  # the row says it
         result = signature(model, [inputs])
     reasons = Counter((_function(item.name), _without_shape(item.reason)) for item in result.excluded)
     return {
