@@ -37,7 +37,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from affscore.calls import ACTIVATIONS, FUSED, Call, Excluded, Observation, Operator, Trace, Undecided, tensors_in
+from affscore.calls import (
+    ACTIVATIONS,
+    FUSED,
+    Call,
+    Excluded,
+    Observation,
+    Operator,
+    Trace,
+    Undecided,
+    Unknown,
+    tensors_in,
+)
 from affscore.chains import Chains, Span
 from affscore.channels import Channels
 from affscore.pooling import POOLS, pool, rounding, sparsity, token_axis
@@ -238,6 +249,8 @@ class _Watcher(TorchDispatchMode):
             names.add(name := f"{module}:{function}[{ordinal}]")
             if reason:
                 found.excluded.append(Excluded(name, reason))
+            elif not spans[place].counts:
+                found.excluded.append(Unknown(name, "it bends entry by entry, but is no activation that is known"))
             else:
                 self.settle(found, name, ordinal, spans[place])
         if unknown := sorted(self.axes.keys() - names):
