@@ -44,6 +44,12 @@ class Operator:
         self.inputs = list(tensors_in([*args, *kwargs.values()]))
         self.writes: bool = func._schema.is_mutable  # into one of them
 
+    @property
+    def written(self) -> Iterator[Tensor]:
+        """The tensors that it writes into."""
+        arguments = [a for a in self.func._schema.arguments if a.alias_info and a.alias_info.is_write]
+        return tensors_in(self.argument(a.name) for a in arguments)
+
     def argument(self, name: str) -> Any:
         """An argument by its name, or its default; None if there is none of this name."""
         for place, argument in enumerate(self.func._schema.arguments):

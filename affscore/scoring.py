@@ -200,6 +200,13 @@ def sentence(error: BaseException, index: int) -> str:
     """What went wrong in a batch, with its number."""
     if isinstance(error, torch.OutOfMemoryError):
         text = f"the device is out of memory ({line_of(error)}); choose a smaller micro_batch."
+    elif isinstance(error, MemoryError) or "t allocate memory" in str(error):
+        text = (
+            f"there is too little memory ({line_of(error)}). A smaller micro_batch needs less, and fewer samples do: a "
+            "score takes n^2 numbers, where n with the pool 'tokens' is the number of positions of the batch."
+        )
+    elif "HigherOrderOperator" in str(error):
+        text = "the network runs a higher-order operator, such as flex_attention, which cannot be watched."
     elif isinstance(error, ValueError | OSError):
         text = str(error)
     else:

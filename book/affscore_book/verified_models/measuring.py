@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from affscore import signature
+from affscore.calls import Unknown
 from affscore.forward import length
 from affscore.signature import SignatureWarning
 from affscore.tracing import trace
@@ -64,7 +65,8 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SignatureWarning)  # the row says it
         result = signature(model, [inputs])
-    reasons = Counter((_function(item.name), _without_shape(item.reason)) for item in result.excluded)
+    excluded = [item for item in result.excluded if not isinstance(item, Unknown)]  # which are no activations
+    reasons = Counter((_function(item.name), _without_shape(item.reason)) for item in excluded)
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "counted": dict(Counter(count_activations(model, inputs))),
