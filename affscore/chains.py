@@ -62,7 +62,7 @@ _GATES = ("sigmoid", "hardsigmoid")
 _GRID = torch.cat([torch.linspace(-9, 9, 901), torch.tensor([-200.0, -40, -15, 15, 40, 200])]).to(torch.float64)
 
 _SUMS = ("add", "sub", "rsub")
-_SCALINGS = ("mul", "div", "neg")
+_SCALINGS = ("mul", "div", "neg", "addcmul")
 _COPIES = ("clone", "_to_copy")
 _STATISTICS = {
     "sum", "mean", "norm", "linalg_vector_norm", "amax", "amin", "max", "min", "aminmax", "var", "std", "var_mean",

@@ -184,6 +184,8 @@ def batch_results(
         )
     check_traceable(model)
     place = resolve_device(model, device)
+    if any(parameter.is_meta for parameter in model.parameters()):
+        raise ValueError("model is on the meta device and has no weights; load them first.")
     if device is not None:
         model.to(place)
     return _run(model, batches, settings, place, numbers)

@@ -305,8 +305,6 @@ def check_traceable(model: nn.Module) -> None:
     """Raise TypeError or ValueError, in a sentence, if the activations of ``model`` cannot be seen."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"model is a {type(model).__name__}; it should be a torch.nn.Module.")
-    if any(parameter.is_meta for parameter in model.parameters()):
-        raise ValueError("model is on the meta device and has no weights; load them first.")
     for path, module in model.named_modules():
         kind = ""
         if isinstance(module, torch.jit.ScriptModule):

@@ -193,7 +193,7 @@ def weights_kind(signature: Signature) -> str:
     Its ``pretrained``, True or False, decides if it is there. Otherwise seeded initialisations are random and
     published weights are pretrained; weights from a file, or without a word about them, are unknown.
 
-    >>> weights_kind(Signature([], [[]], provenance={"weights": "random initialisation, seed 1"}))
+    >>> weights_kind(Signature([], [[]], batch_sizes=[9], provenance={"weights": "random initialisation, seed 1"}))
     'random'
     """
     if isinstance(stated := signature.provenance.get("pretrained"), bool):
