@@ -102,12 +102,14 @@ def rounding(tensor: Tensor, pooled: Tensor, kind: str, axis: int) -> Tensor:
         return unit * torch.maximum(x.amax(dims), -x.amin(dims)).flatten().to(pooled.dtype)
 
     some = limit(tensor[:: max(1, len(tensor) // 4)])
-    if tensor.device.type == "cpu":  # a look at all entries takes as long as their mean, and few calls are in doubt
-        spread = pooled.amax(0) - pooled.amin(0)
-        doubtful = ((spread > 0) & (spread <= 16 * some)).any() or spread.max() <= 16 * some.max()
-        if not doubtful:
-            return some
-    return limit(tensor)
+    if tensor.device.type != "cpu" or axis < 0:
+        return limit(tensor)
+    # A look at all entries takes as long as their mean, and few channels are in doubt.
+    spread = pooled.amax(0) - pooled.amin(0)
+    doubt = (spread > 0) & (spread <= 16 * some) | (spread.max() <= 16 * some.max())
+    if bool(doubt.any()):
+        some[doubt] = limit(tensor.index_select(axis, doubt.nonzero()[:, 0]))
+    return some
 
 
 def sparsity(tensor: Tensor, mask: Tensor | None = None, along: int | None = None) -> Tensor:

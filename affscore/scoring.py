@@ -20,7 +20,7 @@ from affscore.arguments import line_of
 from affscore.calls import Observation, Undecided
 from affscore.companions import UNPOOLED, measure
 from affscore.forward import Forward, Inputs, length
-from affscore.samples import steady
+from affscore.samples import centre, steady
 from affscore.score import affinity_score
 from affscore.score_gpu import affinity_scores
 from affscore.settings import Settings
@@ -146,15 +146,17 @@ def _settled(observation: Observation) -> tuple[Tensor, Tensor, bool, str]:
     """The samples without the rounding in them, whether that leaves a side constant, and what is to be said of it."""
     (x, still_x), (y, still_y) = map(steady, observation[1:3], observation.rounding)
     none, name = (bool(still_x.all()), bool(still_y.all())), observation.call.name
-    changed = [int((new != old).any(0).sum()) for old, new in zip(observation[1:3], (x, y), strict=True)]
+    sides = [("input", observation.before, x), ("output", observation.after, y)]
+    moved = [(new != old).any(0) for _, old, new in sides]
     if any(none):
         side = "input" if none[0] else "output"
-        loud = any(changed) or not none[1]  # otherwise the call is dead, which its score says
+        loud = any(map(bool, map(Tensor.any, moved))) or not none[1]  # otherwise the call is dead, which its score says
         return x, y, True, f"{name} is not scored: its {side} varies by no more than rounding." * loud
-    parts = [(count, side) for count, side in zip(changed, ("input", "output"), strict=True) if count]
-    said = [
-        f"{n} of {len(x.T)} channels of the {side} of {name} vary by rounding alone: left out." for n, side in parts
-    ]
+    said = []
+    for (side, old, _), channels in zip(sides, moved, strict=True):
+        # Those that are constant to their own precision look it; of what looks like a signal it has to be said.
+        if bool(channels.any()) and (count := int(centre(old[:, channels])[0].any(0).sum())):
+            said.append(f"{count} of {len(x.T)} channels of the {side} of {name} vary by rounding alone: left out.")
     return x, y, False, " ".join(said)
 
 

@@ -11,11 +11,10 @@ computed a second time, beside the kernel.
 
 Seen but not scored, and listed as excluded with the reason: calls on values that parameters and buffers alone
 determine (Swin v2's tables of position biases), calls on tensors whose first axis is not the batch (a batch folded
-into patches, time steps first), and fused kernels whose name says that they contain an activation (LSTMs). Undecided,
-and named by a warning too, are calls whose channels cannot be told from positions (:mod:`affscore.channels`), unless
-``channel_axis`` says it, whose padding cannot be told from tokens, whose first axis has the length of the batch by
-chance (experts, selections) or that ``torch.vmap`` runs, and chains of arithmetic whose beginning was overwritten
-(:mod:`affscore.chains`).
+into patches, time steps first), fused kernels whose name says that they contain an activation (LSTMs), and mathematics
+that bends and is not known. Undecided, and named by a warning too, are calls whose channels cannot be told from
+positions (:mod:`affscore.channels`) unless ``channel_axis`` says it, whose padding cannot be told from tokens, whose
+rows may be other ones than the samples (experts), that ``torch.vmap`` runs, or whose beginning was overwritten.
 
 What cannot be seen: an activation inside a kernel of another library whose name does not tell; calls on other
 threads and other processes. A function compiled with ``torch.compile`` runs uncompiled while it is watched, so its
@@ -40,18 +39,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from affscore.calls import (
-    ACTIVATIONS,
-    FUSED,
-    Call,
-    Excluded,
-    Observation,
-    Operator,
-    Trace,
-    Undecided,
-    Unknown,
-    tensors_in,
-)
+from affscore import calls
+from affscore.calls import ACTIVATIONS, Call, Excluded, Observation, Operator, Trace, Undecided, tensors_in
 from affscore.chains import Chains, Span
 from affscore.channels import Channels
 from affscore.pooling import POOLS, pool, rounding, sparsity, token_axis
@@ -202,7 +191,7 @@ class _Watcher(TorchDispatchMode):
             name, x = _encoder_layer(*args, **kwargs)
             self.channels.follow(operator, x)
             self.run(Operator(getattr(aten, name).default, (x,), {}), (name, False))
-        elif packet not in ACTIVATIONS and FUSED.fullmatch(packet.__name__):
+        elif packet not in ACTIVATIONS and calls.FUSED.fullmatch(packet.__name__):
             self.hide(packet.__name__, "a fused kernel hides its activations")
         return out
 
@@ -259,9 +248,9 @@ class _Watcher(TorchDispatchMode):
         """Give the calls their names, in the order of execution."""
         spans = {span.end.place: span for span in self.chains.spans()}
         bends = "it bends entry by entry, but is no activation that is known"
-        calls = [(p, s.end.module, s.function, "" if s.counts else bends, Unknown) for p, s in spans.items()]
+        spanned = [(p, s.end.module, s.function, "" if s.counts else bends, calls.Unknown) for p, s in spans.items()]
         seen, names = Counter[tuple[str, str]](), set()
-        for place, module, function, reason, kind in sorted([*calls, *self.hidden], key=lambda one: one[:3]):
+        for place, module, function, reason, kind in sorted([*spanned, *self.hidden], key=lambda one: one[:3]):
             ordinal = seen[module, function]
             seen[module, function] += 1
             names.add(name := f"{module}:{function}[{ordinal}]")
@@ -390,16 +379,17 @@ def trace(
             if len(path) == 1:  # the network's output
                 watcher.chains.leave(x for x in tree_leaves(out) if isinstance(x, Tensor) and _plain([x]))
 
-    def mapping(change: Callable[..., Any], by: int) -> Callable[..., Any]:
+    def nesting(by: int, change: Callable[..., Any]) -> Callable[..., Any]:
         def changed(*args: Any) -> Any:
             watcher.mapped += by * (threading.get_ident() == thread)
             return change(*args)
 
         return changed
 
-    nesting = {"_vmap_increment_nesting": 1, "_vmap_decrement_nesting": -1}
-    changed: dict[str, Any] = {name: mapping(getattr(vmap, name), by) for name, by in nesting.items()}
-    vmaps = patch.multiple(vmap, **changed)
+    inside: Any = nesting(1, vmap._vmap_increment_nesting)
+    vmaps = patch.multiple(
+        vmap, _vmap_increment_nesting=inside, _vmap_decrement_nesting=nesting(-1, vmap._vmap_decrement_nesting)
+    )
     before, after = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
     try:
         with before, after, vmaps, watcher:
