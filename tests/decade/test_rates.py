@@ -21,7 +21,7 @@ from affscore_book.decade.rates import (
     Run,
     at_accuracy,
     best_rates,
-    load_runs,
+    load_rates,
     power,
     recipe_rung,
     year_correlation,
@@ -128,7 +128,7 @@ def test_a_run_is_stored_and_not_made_again(script, tmp_path, monkeypatch):
     monkeypatch.setattr(script, "RATES", (0.001,))
     monkeypatch.setattr(script, "SEEDS", 1)
     script.main(given)
-    (run,) = load_runs(tmp_path, {})
+    (run,) = load_rates(tmp_path, {})
     assert (run.name, run.rate, run.seed) == ("alexnet", 0.001, 0) and run.failed
     assert len(run.validation) == len(run.scores) > 3 and 0 < run.few < 1
     left = {path.suffix for path in (tmp_path / "rates" / "work").iterdir()}
@@ -145,14 +145,14 @@ def test_a_loss_that_is_not_finite_is_a_failed_run(script, tmp_path, monkeypatch
     files = next(iter(script.jobs(tmp_path)))
     script.run(files, script.colour_data(train=300), 1)
     assert "not finite" in json.loads(files.result.read_text())["failed"]
-    (run,) = load_runs(tmp_path, {})
+    (run,) = load_rates(tmp_path, {})
     assert run.failed
 
 
 def test_the_decades_own_runs_join(tmp_path, script):
     files = next(iter(script.jobs(tmp_path)))
     files.result.write_text('{"network": "alexnet", "learning_rate": 0.001, "seed": 0, "failed": "not finite"}')
-    runs = load_runs(tmp_path, load_decade(FOLDER))
+    runs = load_rates(tmp_path, load_decade(FOLDER))
     own = [(run.name, run.seed) for run in runs if run.rate == 0.004]
     assert own.count(("alexnet", 0)) == 1 and ("densenet28", 1) in own and ("vgg13", 0) not in own
     assert all(len(run.validation) > 5 for run in runs if run.name == "alexnet" and not run.failed)
@@ -160,4 +160,4 @@ def test_the_decades_own_runs_join(tmp_path, script):
 
 def test_missing_runs_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"rates\.py writes them"):
-        load_runs(tmp_path, {})
+        load_rates(tmp_path, {})

@@ -128,7 +128,7 @@ def test_missing_photograph_is_a_sentence(monkeypatch):
 @pytest.mark.parametrize(("name", "module"), [("photographs", "skimage"), ("cifar10", "torchvision.datasets")])
 def test_missing_package_names_the_extra(monkeypatch, name, module):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=r'pip install "affscore\[pretrained\]"'):
+    with pytest.raises(ImportError, match=r'pip install "affscore\[pretrained\] @ git\+https'):
         load_dataset(name, preprocess=pixels)
 
 

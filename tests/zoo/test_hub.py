@@ -296,5 +296,5 @@ def test_transformers_speaks_as_before_afterwards(tmp_path, capfd):
 @pytest.mark.parametrize(("name", "module", "extra"), [("timm:x", "timm", "timm"), ("hf:x", "transformers", "text")])
 def test_a_missing_extra_is_a_sentence(monkeypatch, name, module, extra):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf'{module} is needed here.*pip install "affscore\[{extra}\]"'):
+    with pytest.raises(ImportError, match=rf'{module} is needed here.*pip install "affscore\[{extra}\] @ git\+https'):
         load_model(name)

