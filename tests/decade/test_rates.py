@@ -18,7 +18,7 @@ from affscore_book.decade.rates import (
     OTHERS,
     RATES,
     SEEDS,
-    Run,
+    RateRun,
     at_accuracy,
     best_rates,
     load_rates,
@@ -31,7 +31,7 @@ from affscore_book.kit.claims import FLOOR
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "decade"
 
 
-def planted(of_rate: float, of_seed: float, names=FOLLOWED) -> list[Run]:
+def planted(of_rate: float, of_seed: float, names=FOLLOWED) -> list[RateRun]:
     """Runs whose scores move by these spreads, and rise with accuracy, which each reaches at another moment."""
     generator, runs = np.random.default_rng(1), []
     for name in names:
@@ -41,7 +41,7 @@ def planted(of_rate: float, of_seed: float, names=FOLLOWED) -> list[Run]:
                 reached = generator.uniform(0.88, 0.93)
                 validation = np.array([0.1, 0.5, reached])
                 scores = 0.5 + 0.3 * validation + shift + generator.normal(0, of_seed / math.sqrt(2))
-                runs.append(Run(name, rate, seed, reached, validation, scores, 0.5))
+                runs.append(RateRun(name, rate, seed, reached, validation, scores, 0.5))
     return runs
 
 
@@ -72,13 +72,13 @@ def test_failed_runs_are_left_out():
 
 
 def test_an_accuracy_that_is_never_reached_has_no_score():
-    run = Run("alexnet", 0.001, 0, 0.9, np.array([0.2, 0.9]), np.array([0.5, 0.7]), math.nan)
+    run = RateRun("alexnet", 0.001, 0, 0.9, np.array([0.2, 0.9]), np.array([0.5, 0.7]), math.nan)
     assert math.isnan(at_accuracy(run, 0.91)) and at_accuracy(run, 0.1) == 0.5 and at_accuracy(run, 0.9) == 0.7
 
 
 def test_each_network_has_its_own_best_rate_by_the_first_seed():
     runs = [
-        Run("vgg11", rate, seed, 0.9, np.array([last]), np.array([0.5]), 0.5)
+        RateRun("vgg11", rate, seed, 0.9, np.array([last]), np.array([0.5]), 0.5)
         for rate, seed, last in [(0.001, 0, 0.90), (0.002, 0, 0.92), (0.004, 0, 0.92), (0.008, 1, 0.99)]
     ]
     assert best_rates(runs) == {"vgg11": 0.002}
@@ -91,7 +91,7 @@ def test_a_planted_history_is_found_and_a_shuffled_one_is_not():
     years = {name: SETTINGS[name].year for name in names}
     rates = dict.fromkeys(names, 0.001)
     runs = [
-        Run(name, 0.001, 0, 0.9, np.array([0.9]), np.array([0.01 * years[name]]), 0.5 + 0.1 * (len(name) % 3))
+        RateRun(name, 0.001, 0, 0.9, np.array([0.9]), np.array([0.01 * years[name]]), 0.5 + 0.1 * (len(name) % 3))
         for name in names
     ]
     found = year_correlation(runs, years, rates, lambda run: run.scores[-1])

@@ -190,7 +190,8 @@ def test_what_is_finished_or_gone_on_with_is_said(loaded, tmp_path, capsys):
     err = capsys.readouterr().err
     same = "same weights (seeded initialisation, seed 0), data (random), settings."
     assert f"alexnet (1 of 2): Finished before: {same}\n" in err
-    assert "Going on from 2 of 3 batches: same network, weights (sha256 " in err and ", data (random, seed 0), settings" in err
+    assert "Going on from 2 of 3 batches: same network, weights (sha256 " in err
+    assert ", data (random, seed 0), settings" in err
 
 
 @pytest.mark.parametrize("request_of_old", [

@@ -36,7 +36,7 @@ from affscore_book.kit.statistics import Interval, leaving_out
 from affscore_book.kit.stored import read_results
 
 __all__ = [
-    "FEW", "FOLLOWED", "OTHERS", "RATES", "SEEDS", "Run", "at_accuracy", "best_rates", "load_rates",
+    "FEW", "FOLLOWED", "OTHERS", "RATES", "SEEDS", "RateRun", "at_accuracy", "best_rates", "load_rates",
     "power", "recipe_rung", "year_correlation",
 ]  # fmt: skip
 
@@ -56,7 +56,7 @@ SCRIPT = "book/data/decade/rates.py"
 
 
 @dataclass(frozen=True)
-class Run:
+class RateRun:
     """One training.
 
     Attributes
@@ -91,17 +91,17 @@ def _means(rows: Iterable[Any]) -> np.ndarray:
     return np.array([np.nanmean(np.array(row, dtype=np.float64)) for row in rows])
 
 
-def _read(content: Mapping[str, Any]) -> Run:
+def _read(content: Mapping[str, Any]) -> RateRun:
     name, rate, seed = (content[key] for key in ("network", "learning_rate", "seed"))
     if "failed" in content:
-        return Run(name, rate, seed, math.nan, np.zeros(0), np.zeros(0), math.nan)
+        return RateRun(name, rate, seed, math.nan, np.zeros(0), np.zeros(0), math.nan)
     moments = content["moments"]
     validation, scores = np.array([each["validation"] for each in moments]), _means(each["scores"] for each in moments)
     few = float(_means(content["few_channels"]).mean())
-    return Run(name, rate, seed, content["accuracy"], validation, scores, few)
+    return RateRun(name, rate, seed, content["accuracy"], validation, scores, few)
 
 
-def load_rates(folder: str | os.PathLike[str], decade: Mapping[str, Mapping[int, Trained]]) -> list[Run]:
+def load_rates(folder: str | os.PathLike[str], decade: Mapping[str, Mapping[int, Trained]]) -> list[RateRun]:
     """The stored runs, and those of the decade at its own rate where they have the snapshots that are asked for.
 
     Parameters
@@ -129,21 +129,21 @@ def load_rates(folder: str | os.PathLike[str], decade: Mapping[str, Mapping[int,
                 if name in OTHERS or len(moments.steps) > 2:
                     means = _means(moments.scores)
                     runs.append(
-                        Run(name, RECIPE.learning_rate, seed, network.accuracy, moments.accuracy, means, math.nan)
+                        RateRun(name, RECIPE.learning_rate, seed, network.accuracy, moments.accuracy, means, math.nan)
                     )
     return runs
 
 
-def _have(runs: Sequence[Run], name: str, seed: int) -> bool:
+def _have(runs: Sequence[RateRun], name: str, seed: int) -> bool:
     return any((run.name, run.rate, run.seed) == (name, RECIPE.learning_rate, seed) for run in runs)
 
 
-def at_accuracy(run: Run, level: float) -> float:
+def at_accuracy(run: RateRun, level: float) -> float:
     """Mean score when the validation accuracy first reaches ``level``, linear between the two moments around it.
 
     NaN where it never does.
 
-    >>> run = Run("a", 0.001, 0, 0.9, np.array([0.1, 0.5, 0.9]), np.array([0.8, 0.6, 0.7]), math.nan)
+    >>> run = RateRun("a", 0.001, 0, 0.9, np.array([0.1, 0.5, 0.9]), np.array([0.8, 0.6, 0.7]), math.nan)
     >>> round(at_accuracy(run, 0.7), 3)
     0.65
     """
@@ -168,7 +168,7 @@ def _distances(values: Mapping[tuple[float, int], float]) -> tuple[float, float]
     return root(1), root(0)
 
 
-def recipe_rung(runs: Sequence[Run], *, equal_accuracy: bool = True) -> dict[str, Interval]:
+def recipe_rung(runs: Sequence[RateRun], *, equal_accuracy: bool = True) -> dict[str, Interval]:
     """What another learning rate does to the mean score of a network, beside what another seed does.
 
     Parameters
@@ -206,9 +206,9 @@ def recipe_rung(runs: Sequence[Run], *, equal_accuracy: bool = True) -> dict[str
     }
 
 
-def best_rates(runs: Sequence[Run]) -> dict[str, float]:
+def best_rates(runs: Sequence[RateRun]) -> dict[str, float]:
     """By network, the rate with the highest validation accuracy at the end, first seed; of equals the smaller."""
-    best: dict[str, Run] = {}
+    best: dict[str, RateRun] = {}
     for run in sorted(runs, key=lambda run: run.rate):
         rival = best.get(run.name)
         if run.seed == 0 and not run.failed and (rival is None or run.validation[-1] > rival.validation[-1]):
@@ -217,7 +217,7 @@ def best_rates(runs: Sequence[Run]) -> dict[str, float]:
 
 
 def year_correlation(
-    runs: Sequence[Run], years: Mapping[str, int], rates: Mapping[str, float], value: Callable[[Run], float]
+    runs: Sequence[RateRun], years: Mapping[str, int], rates: Mapping[str, float], value: Callable[[RateRun], float]
 ) -> Interval:
     """Rank correlation of year and ``value``, mean over the seeds at the network's rate; families left out."""
     names = sorted(rates)
