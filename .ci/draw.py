@@ -1,9 +1,10 @@
-"""Draw decided rows of the ledger, for fresh eyes to recompute: python .ci/draw.py [SEED] [COUNT].
+"""Draw decided rows of the ledger, for fresh eyes to recompute.
 
 Rows are ordered by a hash of the seed and of what they say, so a draw is the same on every machine, and a row that is
 added or reworded moves no other one in or out, but for its own place.
 """
 
+import argparse
 import hashlib
 import sys
 from pathlib import Path
@@ -29,6 +30,9 @@ def drawn(rows: list[dict], seed: int = SEED, count: int = COUNT) -> list[dict]:
 
 
 if __name__ == "__main__":
-    for number, row in enumerate(drawn(ledger.every_row(ROOT / "book"), *map(int, sys.argv[1:])), start=1):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--count", type=int, default=COUNT)
+    for number, row in enumerate(drawn(ledger.every_row(ROOT / "book"), **vars(parser.parse_args())), start=1):
         print(f"{number}. {row['source']} | {row['what']} | theirs: {row['theirs']} | ours: {row['ours']}")
         print(f"   holds if {row['holds if']} | {row['verdict']} | book/{row['address']}")

@@ -64,7 +64,8 @@ def test_maps():
 
 
 @pytest.mark.parametrize(("change", "std", "verdicts"), [
-    (0.01, 0.005, ["agrees", "agrees"]), (0.1, 0.005, ["disagrees", "agrees"]), (0.0, 0.04, ["agrees", "disagrees"]),
+    (0.01, 0.01, ["agrees", "agrees"]), (0.1, 0.01, ["disagrees", "agrees"]), (0.0, 0.04, ["agrees", "disagrees"]),
+    (0.0, 0.001, ["agrees", "disagrees"]),
 ])  # fmt: skip
 def test_batches(change, std, verdicts):
     rows = robustness.batch_claims(further(change, std))

@@ -223,7 +223,7 @@ class LinearizedRuns:
             found[seed] = float(np.mean([linear_share(less) - linear_share(more) for more, less in pairs]))
         return found
 
-    def separations(self, network: str, predictor: str) -> dict[int, float]:
+    def separations(self, network: str, predictor: str, task: str = "base") -> dict[int, float]:
         """By seed: how well a value of channels before the prior acts predicts which of them survive it.
 
         :func:`separation`, where only channels of the same layer are compared: the mean over layers and strengths,
@@ -233,10 +233,10 @@ class LinearizedRuns:
         much with its sign turned, and is turned.
         """
         found = {}
-        for seed in self.seeds(network):
+        for seed in self.seeds(network, task):
             areas = [
                 separation(_predicted(record["before"][name], predictor), np.array(record["slopes"][name]) != 1)
-                for record in self.select(network, start="late", seed=seed)
+                for record in self.select(network, task, start="late", seed=seed)
                 for name in record["slopes"]
             ]
             weight = sum(pairs for _, pairs in areas)
