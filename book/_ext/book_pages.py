@@ -2,7 +2,8 @@
 
 sphinx-thebe, which Jupyter Book always loads, writes a script on every page that names an address of a
 content delivery network, even when Thebe is off. This book does not use Thebe, so its scripts are taken out.
-(MathJax comes from book/_static/vendor: see mathjax_path in _config.yml.) affscore_book.css has the book's few styles.
+(MathJax comes from book/_static/vendor: see mathjax_path in _config.yml.) affscore_book.css has the book's few styles,
+predict.js the questions that a reader answers before the answer opens.
 """
 
 from sphinx.application import Sphinx
@@ -23,4 +24,5 @@ def setup(app: Sphinx) -> dict:
     app.connect("html-page-context", drop_thebe, priority=900)
     app.add_css_file("affscore_book.css")
     app.add_css_file("print.css", media="print")
+    app.add_js_file("predict.js", loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

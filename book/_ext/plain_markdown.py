@@ -13,6 +13,11 @@ tag                     what the Markdown cell holds            what the page sh
                                                                 ``proposition`` and ``corollary``
 ``proof``               ``*Proof.*``, then text                 a proof; with the tag ``folded`` a folded box
 ``folded``              ``**TITLE.**``, then text               a folded box (a tag on its own)
+``predict:LABEL``       ``**Predict first.**`` and a question,  choices to press, of which one opens the answer
+                        a list of choices, ``<details>`` with   (``predict.js``); without JavaScript a list and
+                        the answer, which begins with the       a fold
+                        right choice in bold
+``take-with-you``       ``**TITLE.**``, then text               a box
 ``hide-cell``           code, after a first line ``# TITLE``    a folded cell with this title
 ======================  ======================================  ===========================================
 
@@ -36,6 +41,11 @@ EXERCISE = re.compile(r"### Exercise: (?P<title>[^\n]+)\n+(?P<text>.+)", re.DOTA
 STATEMENT = re.compile(r"\*\*(?P<kind>\w+)(?: \((?P<title>[^\n]+?)\))?\.\*\*\s+(?P<text>.+)", re.DOTALL)
 PROOF = re.compile(r"\*Proof\.\*\s+(?P<text>.+)", re.DOTALL)
 BOX = re.compile(r"\*\*(?P<title>[^\n]+?)\.\*\*\s+(?P<text>.+)", re.DOTALL)
+PREDICTION = re.compile(
+    r"(?P<question>\*\*Predict first\.\*\*.+?)\n\n(?P<choices>- .+?)\n\n"
+    r"<details><summary>(?P<summary>[^<]+)</summary>\n\n(?P<answer>.+?)\n\n</details>",
+    re.DOTALL,
+)
 SOLUTION = "#### Solution"
 FOLD = ":class: dropdown"
 
@@ -44,7 +54,9 @@ def kind_and_label(cell: dict) -> tuple[str, str]:
     """What the tags of a cell make of it: ``("exercise", LABEL)``, ``("proof", "")``, ``("", "")`` for nothing."""
     for tag in cell["metadata"].get("tags", []):
         kind, _, label = tag.partition(":")
-        if (kind in ("exercise", "solution", *STATEMENTS) and label) or (kind == "proof" and not label):
+        if kind in ("exercise", "solution", "predict", *STATEMENTS) and label:
+            return kind, label
+        if kind in ("proof", "take-with-you") and not label:
             return kind, label
     return ("folded" if "folded" in cell["metadata"].get("tags", []) else ""), ""
 
@@ -54,6 +66,26 @@ def directive(name: str, title: str, text: str, *options: str) -> str:
     fence = "`" * (1 + max([2, *map(len, re.findall(r"`{3,}", text))]))
     lines = [f"{fence}{{{name}}} {title}".rstrip(), *options, "", text.strip(), fence]
     return "\n".join(lines)
+
+
+def prediction(label: str, question: str, choices: str, summary: str, answer: str) -> str:
+    """A question, its choices and the folded answer, marked for ``predict.js``.
+
+    Raises ValueError unless the answer begins with one of the choices, in bold, which is the right one.
+    """
+    known = [" ".join(choice.split()) for choice in re.split(r"^- ", choices, flags=re.MULTILINE)[1:]]
+    right = next((n for n, choice in enumerate(known) if answer.startswith(f"**{choice.rstrip('.')}.**")), None)
+    if right is None:
+        raise ValueError(f"the answer of the prediction {label} should begin with one of {known}, in bold.")
+    parts = [
+        f'<div class="predict" data-predict="{label}" data-right="{right}">',
+        question,
+        choices,
+        f'<details class="predict-answer"><summary>{summary}</summary>',
+        answer,
+        "</details></div>",
+    ]
+    return "\n\n".join(directive("raw", "html", part) if part.startswith("<") else part for part in parts)
 
 
 def converted(kind: str, label: str, text: str, folded: bool) -> str:
@@ -69,6 +101,10 @@ def converted(kind: str, label: str, text: str, folded: bool) -> str:
             if folded
             else directive("prf:proof", "", match["text"])
         )
+    if kind == "predict" and (match := PREDICTION.fullmatch(text)):
+        return prediction(label, **match.groupdict())
+    if kind == "take-with-you" and (match := BOX.fullmatch(text)):
+        return directive("admonition", match["title"], match["text"], f":class: {kind}")
     if kind == "folded" and (match := BOX.fullmatch(text)):
         return directive("admonition", match["title"], match["text"], FOLD)
     raise ValueError(f"a cell tagged {kind} has not the form of one: {text[:60]!r}.")

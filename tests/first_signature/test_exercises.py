@@ -1,17 +1,36 @@
 """The checks of the first chapter's exercises accept right answers and refuse wrong ones."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
+import torch
 from answers import accepted, refused
 from torch import nn
 
+from affscore import affinity_score
 from affscore_book.first_signature import exercises
 
 
-class Flip(nn.Module):
-    def forward(self, x):
-        return -x
+def hooked(model, batch, *, where=lambda x: x.mean((2, 3)), early=True, clean=True, most=None):
+    """The scores by hooks, with a mistake on request."""
+    inputs, scores = [], []
+
+    def before(module, args):
+        inputs.append(where(args[0]) if early else args[0])
+
+    def after(module, args, output):
+        x = inputs.pop()
+        scores.append(affinity_score(x if early else where(x), where(output)).item())
+
+    relus = [part for part in model.modules() if isinstance(part, nn.ReLU)]
+    handles = [part.register_forward_pre_hook(before) for part in relus]
+    handles += [part.register_forward_hook(after) for part in relus]
+    with torch.no_grad():
+        model(batch)
+    for handle in handles * clean:
+        handle.remove()
+    return scores[:most]
 
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -25,7 +44,7 @@ RIGHT = {
     "dead centre": lambda: exercises.check_dead_centre(-2.0),
     "dead centre of a wider interval": lambda: exercises.check_dead_centre(-3.0, 6),
     "score one": lambda: exercises.check_score_one(X, X @ MIXING - 4),
-    "dead network": lambda: exercises.check_dead_network(nn.Sequential(nn.ReLU(), Flip(), nn.ReLU())),
+    "hooks": lambda: exercises.check_hooks(hooked),
 }
 WRONG = {
     "with the first": lambda: exercises.check_without_first(LOUD.mean.std() / QUIET.mean.std(), LOUD, QUIET),
@@ -38,8 +57,10 @@ WRONG = {
     "one channel alone": lambda: exercises.check_score_one(X, X @ np.array([[2, 1, 0], [1, 2, 0], [0, 0, 1]])),
     "not symmetric": lambda: exercises.check_score_one(X, X @ (MIXING + np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]]))),
     "negative": lambda: exercises.check_score_one(X, -X @ MIXING),
-    "one call": lambda: exercises.check_dead_network(nn.ReLU()),
-    "alive": lambda: exercises.check_dead_network(nn.Sequential(nn.ReLU(), nn.Tanh())),
+    "one call": lambda: exercises.check_hooks(partial(hooked, most=1)),
+    "after the fact": lambda: exercises.check_hooks(partial(hooked, early=False)),
+    "one position": lambda: exercises.check_hooks(partial(hooked, where=lambda x: x[:, :, 0, 0].clone())),
+    "hooks left": lambda: exercises.check_hooks(partial(hooked, clean=False)),
 }
 
 

@@ -1,7 +1,10 @@
 """Moving the channels of a call undoes a shift that was planted, and nothing else does."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
 from drawn import check_figure
@@ -12,9 +15,11 @@ from affscore.zoo.models import load_model
 from affscore_book.first_signature.zigzag import (
     Block,
     Zigzag,
+    intervention_table,
     load_zigzag,
     measure_blocks,
     pairs_of,
+    plot_calls,
     plot_zigzag,
     zigzag_table,
 )
@@ -104,6 +109,23 @@ def test_what_the_chapter_says_of_the_stored_networks():
 
 def test_the_figure_draws():
     check_figure(lambda: plot_zigzag(load_zigzag(STORED)), 1)
+
+
+def test_the_intervention_is_that_of_the_blocks_with_a_skip_connection():
+    networks = load_zigzag(STORED)
+    for row, network in zip(intervention_table(networks).rows(), networks, strict=True):
+        assert row == {name: value for name, value in network.row(skip=True).items() if name in row}
+
+
+def test_the_two_calls_of_a_block_have_colours_of_their_own():
+    """The stem and the head share a module, too, which is no block."""
+    names = ["act[0]", "blocks.0.act[0]", "blocks.1.act[0]", "blocks.1.act[1]", "act[1]"]
+    found = SimpleNamespace(calls=[SimpleNamespace(name=name) for name in names], mean=np.linspace(0.7, 0.9, 5))
+    check_figure(lambda: plot_calls(found, np.full(5, 0.95)), 1)
+    plot_calls(found, np.full(5, 0.95))
+    places = {line.get_label(): list(line.get_xdata()) for line in plt.gca().lines}
+    plt.close("all")
+    assert (places["first call of a block"], places["second call"], places["the others"]) == ([3], [4], [1, 2, 5])
 
 
 def test_a_damaged_file_is_refused(tmp_path):

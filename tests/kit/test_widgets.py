@@ -129,3 +129,18 @@ def test_a_widget_without_its_methods_says_which():
 def test_a_readout_shows_no_false_zero(node, value, digits, shown):
     source = bundle(Path(kit.__file__).with_name("figure.js"))
     assert node(source, "(m, [value, digits]) => m.readout(value, digits)", [value, digits]) == shown
+
+
+@pytest.mark.parametrize(
+    ("places", "seen"),
+    [([0], [0]), ([0, 1], [0, 1]), ([4, 2], [2, 3, 4]), ([0, 15], [0, 15]), ([7.4], [7]), ([0, 15, 13], [0, 13, 14, 15])],
+)
+def test_a_trail_has_what_a_drag_passes_and_not_what_a_jump_leaves_out(node, places, seen):
+    source = bundle(Path(kit.__file__).with_name("figure.js"))
+    body = """(m, places) => {
+      const trail = new m.Trail(Array.from({ length: 17 }, (_, i) => i));
+      trail.visit("another", 9);
+      const found = places.map((x) => trail.visit("curve", x)).at(-1);
+      return found.flatMap((each, i) => (each ? [i] : []));
+    }"""
+    assert node(source, body, places) == seen

@@ -28,6 +28,7 @@ def sources(cells) -> list[str]:
         ("*Proof.* Long.", ["proof", "folded"], "```{admonition} Proof\n:class: dropdown\n\nLong.\n```"),
         ("**Why not 2?** No.", [], "**Why not 2?** No."),
         ("**Derivation.**\n\nBy parts.", ["folded"], "```{admonition} Derivation\n:class: dropdown\n\nBy parts.\n```"),
+        ("**Keep this.**\n\n- A.", ["take-with-you"], "```{admonition} Keep this\n:class: take-with-you\n\n- A.\n```"),
     ],
 )  # fmt: skip
 def test_a_tagged_cell_becomes_its_directive(source, tags, page):
@@ -42,6 +43,32 @@ def test_a_tagged_cell_becomes_its_directive(source, tags, page):
 def test_a_cell_without_the_form_of_its_tag_is_an_error(source, tags):
     with pytest.raises(ValueError, match=r"form of one|should begin"):
         list(plain_markdown.with_directives([cell(source, *tags)]))
+
+
+PREDICTION = """**Predict first.** Up or down?
+
+- Up
+- Down, or
+  level
+
+<details><summary>Open</summary>
+
+**Down, or level.** It falls.
+
+</details>"""
+
+
+def test_a_prediction_says_which_choice_is_right():
+    (page,) = sources(plain_markdown.with_directives([cell(PREDICTION, "predict:way")]))
+    assert '<div class="predict" data-predict="way" data-right="1">' in page
+    assert page.index("- Down") < page.index('<details class="predict-answer">') < page.index("It falls.")
+
+
+@pytest.mark.parametrize("wrong", [PREDICTION.replace("**Down, or level.**", "**Sideways.**"),
+                                   PREDICTION.replace("- Up\n- Down, or\n  level\n\n", "")])  # fmt: skip
+def test_a_prediction_without_its_right_choice_is_an_error(wrong):
+    with pytest.raises(ValueError, match=r"one of \[|form of one"):
+        list(plain_markdown.with_directives([cell(wrong, "predict:way")]))
 
 
 def test_the_first_line_of_a_folded_code_cell_is_its_title():

@@ -1,7 +1,7 @@
 // Any activation of the catalogue: its score for every mean and std of a normal input. Python's side: widget.py, and
 // catalogue.py and laws.py for the mathematics.
 import { erf, erfc, normalCdf, sigmoid } from "../kit/affinity1d.js";
-import { Figure, format } from "../kit/figure.js";
+import { Figure, Trail, format } from "../kit/figure.js";
 import { legendre } from "../kit/legendre.js";
 
 const clamp = (x, low, high) => (x < low ? low : x > high ? high : x);
@@ -292,8 +292,9 @@ function render({ model, el }) {
     label: "The affinity score against the mean of the input", xlabel: "mean of the input", limit: LIMIT, gaps: false,
   });
 
-  // Dragging the mean moves the dot only; the curve is computed once for each activation and standard deviation.
-  let drawn = "";
+  // The curve is computed once for each activation and standard deviation, and drawn where the mean has been.
+  let [drawn, scores] = ["", []];
+  const trail = new Trail(MEANS);
   return figure.onDraw(() => {
     const [name, mean, std] = ["activation", "mean", "std"].map((trait) => model.get(trait));
     const [title, f] = CATALOGUE[name];
@@ -307,10 +308,8 @@ function render({ model, el }) {
     const output = outputMoments(name, mean, std);
     image(near, within(ylim, near.map((x) => output.mean + (output.sd / std) * (x - mean))));
 
-    if (drawn !== `${name} ${std}`) {
-      right.curve(MEANS, scoreCurve(name, MEANS, std));
-      drawn = `${name} ${std}`;
-    }
+    if (drawn !== `${name} ${std}`) [drawn, scores] = [`${name} ${std}`, scoreCurve(name, MEANS, std)];
+    right.curve(MEANS, scores, trail.visit(drawn, mean));
     const { score } = evaluate({ activation: name, mean, std });
     right.dot(mean, score);
     return {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from affscore import Signature, signature
 from affscore.score import affinity_score
@@ -42,16 +43,39 @@ def check_score_one(x: Any, y: Any) -> None:
     report("first-affine", True, "any symmetric matrix without negative eigenvalues does, and any shift.", "")
 
 
-def check_dead_network(model: nn.Module) -> None:
-    """Does ``model``, fed with vectors of length 4, make exactly two activation calls, the second one dead?"""
-    x = torch.randn(64, 4, generator=torch.Generator().manual_seed(0))
-    found = signature(model, [x])
-    if len(found.calls) != 2:
-        return report("first-network", False, "", f"the network makes {len(found.calls)} activation calls, not 2.")
-    dead = found.dead[0].tolist()
-    if dead != [False, True]:
-        return report("first-network", False, "", f"the calls should be alive and dead, but dead is {dead}.")
-    report("first-network", True, "the first call is alive, and the second never fires: its score is undefined.", "")
+class Twice(nn.Module):
+    """A small network whose only ReLU works in place and is called twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        self.filters = nn.ModuleList([nn.Conv2d(3, 6, 3), nn.Conv2d(6, 5, 3)])
+        for weight in self.filters.parameters():
+            weight.data.normal_(generator=generator)
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for one in self.filters:
+            x = self.relu(one(x))
+        return x
+
+
+def check_hooks(scores: Callable[[nn.Module, Tensor], Sequence[float]]) -> None:
+    """Does ``scores(model, batch)`` give the score of every call of a ReLU module, and leave no hook behind?"""
+    model, x = Twice(), torch.randn(64, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        exact, mine = signature(model, [x]).mean, list(scores(model, x))
+    if len(mine) != len(exact):
+        hint = f"this network calls its one ReLU {len(exact)} times, and you return {len(mine)} scores."
+        return report("first-hook", False, "", hint)
+    if not np.allclose(mine, exact, rtol=0, atol=1e-6):
+        hint = f"the scores are {exact.round(3)}, and yours {np.round(mine, 3)}. Look at the inputs before ReLU does."
+        return report("first-hook", False, "", hint)
+    if any(part._forward_hooks or part._forward_pre_hooks for part in model.modules()):
+        return report(
+            "first-hook", False, "", "the scores are right, but hooks are left: handle.remove() takes one away."
+        )
+    report("first-hook", True, "both calls of the one ReLU, although it overwrites its inputs.", "")
 
 
 def check_without_first(factor: float, trained: Signature, untrained: Signature) -> None:

@@ -1,6 +1,6 @@
 // One activation, one slider, one picture of the affinity score. Python's side: widget.py.
 import { CHOICES, activation, affinity, uniformGrid } from "../kit/affinity1d.js";
-import { Figure, format } from "../kit/figure.js";
+import { Figure, Trail, format } from "../kit/figure.js";
 
 export const POINTS = 400;
 export const HALF_WIDTH = 2;
@@ -54,6 +54,7 @@ function render({ model, el }) {
   });
 
   const sweeps = new Map();
+  let trail = null;
   return figure.onDraw(() => {
     const name = model.get("activation");
     const centre = model.get("centre");
@@ -69,7 +70,8 @@ function render({ model, el }) {
     inputCurve(inside, inside.map(activation(name)));
     imageLine([from, to], [result.map(from), result.map(to)]);
 
-    right.curve(centres, scores);
+    trail ??= new Trail(centres);
+    right.curve(centres, scores, trail.visit(name, centre));
     right.dot(centre, result.score);
 
     const label = CHOICES.find(([value]) => value === name)[1];

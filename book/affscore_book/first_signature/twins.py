@@ -1,4 +1,4 @@
-"""The scores of EfficientNet-Lite0 beside those of its linear twins: what a layer of straight lines would score."""
+"""The scores of EfficientNet-Lite0 beside those of its linear twins: what a linear layer would score."""
 
 from __future__ import annotations
 
@@ -56,6 +56,5 @@ def load_twins(path: str | Path) -> dict[str, NDArray[np.float64]]:
 
 
 def plot_twins(ax: Axes, twins: NDArray[np.float64]) -> None:
-    """Add the scores of the linear twins of all calls to the plot of a signature, as a grey line."""
-    label = "layers of straight lines (linear twins)"
-    ax.plot(range(1, len(twins) + 1), twins, color=GREY, linestyle="--", label=label, zorder=1)
+    """Add the scores of the linear twins of all calls to the plot of a signature, as a dashed line."""
+    ax.plot(range(1, len(twins) + 1), twins, color=GREY, linestyle="--", label="linear twins", zorder=1)

@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from affscore import Signature
 from affscore.plots import BLUE, INK, VERMILION, panels, styled
 from affscore.score import affinity_score
 from affscore.suite.tables import Table
@@ -27,9 +29,11 @@ from affscore_book.kit.stored import read_results
 __all__ = [
     "Block",
     "Zigzag",
+    "intervention_table",
     "load_zigzag",
     "measure_blocks",
     "pairs_of",
+    "plot_calls",
     "plot_zigzag",
     "watched",
     "zigzag_table",
@@ -236,6 +240,33 @@ def load_zigzag(path: str | Path) -> list[Zigzag]:
 def zigzag_table(networks: Sequence[Zigzag]) -> Table:
     """The steps of all networks, a row for the blocks with a skip connection and one for those without."""
     return Table.from_rows([network.row(skip) for network in networks for skip in (True, False)], digits=3)
+
+
+def intervention_table(networks: Sequence[Zigzag]) -> Table:
+    """The step in the blocks with a skip connection, and what is left of it; a row a network."""
+    columns = ("network", "second lower", "step", "moved", "control")
+    return Table.from_rows([{name: network.row(True)[name] for name in columns} for network in networks], digits=3)
+
+
+@styled
+def plot_calls(signature: Signature, twins: NDArray[np.float64]) -> None:
+    """A signature, its linear twins (calls,), and the two calls of a module that is called twice in two colours."""
+    _, (panel,) = panels(height=4.4)
+    place, names = np.arange(1, len(signature.calls) + 1), [call.name for call in signature.calls]
+    modules = [name.partition("[")[0] for name in names]
+    twice = {module for module in modules if modules.count(module) == 2 and "." in module}  # part of a block
+    kinds = [name.rpartition("[")[2] if module in twice else "" for name, module in zip(names, modules, strict=True)]
+    panel.plot(place, twins, "--", color=INK, linewidth=1.5, label="linear twin")
+    panel.plot(place, signature.mean, color=INK, linewidth=1, zorder=1)
+    for kind, colour, mark, label in (
+        ("0]", BLUE, "o", "first call of a block"),
+        ("1]", VERMILION, "s", "second call"),
+        ("", INK, "D", "the others"),
+    ):
+        chosen = np.array([each == kind for each in kinds])
+        panel.plot(place[chosen], signature.mean[chosen], mark, color=colour, markersize=7, label=label)
+    panel.set(xlabel="activation call, in order of execution", ylabel="affinity score", ylim=(0.6, 1))
+    panel.legend(ncols=2, loc="lower center", fontsize=12)
 
 
 @styled

@@ -173,6 +173,31 @@ function decimals(value) {
 }
 
 /**
+ * The places of a slider that a reader has seen. A curve that is drawn there only does not give away the answer to a
+ * question that was asked before the slider was moved. What lies between two places near each other was passed.
+ */
+export class Trail {
+  constructor(places) {
+    this.places = Array.from(places);
+    this.near = (this.places.at(-1) - this.places[0]) / 8;
+    this.curves = new Map();
+  }
+
+  /** Which of the places were seen on this curve, x now among them: an array of booleans. */
+  visit(curve, x) {
+    if (!this.curves.has(curve)) this.curves.set(curve, { seen: this.places.map(() => false), last: x });
+    const state = this.curves.get(curve);
+    const from = Math.abs(x - state.last) <= this.near ? state.last : x;
+    const step = (this.places[1] - this.places[0]) / 2;
+    this.places.forEach((place, i) => {
+      if (place >= Math.min(from, x) - step && place <= Math.max(from, x) + step) state.seen[i] = true;
+    });
+    state.last = x;
+    return state.seen;
+  }
+}
+
+/**
  * A widget's frame inside el. Every control writes its trait to the model; a change of any of `traits`, from a
  * control or from Python, calls the function given to onDraw once and at once.
  *
@@ -259,13 +284,13 @@ export class Figure {
     const bands = gaps ? [panel.band("dead-band"), panel.band("dead-band")] : [];
     const line = panel.line("score-curve");
     const dots = panel.dots("score-dot", 6);
-    const curve = (xs, scores) => {
-      const dead = xs.filter((_, i) => Number.isNaN(scores[i]));
+    const curve = (xs, scores, passed = xs.map(() => true)) => {
+      const dead = xs.filter((_, i) => passed[i] && Number.isNaN(scores[i]));
       bands.forEach((band, side) => {
         const part = dead.filter((x) => (side === 0 ? x < 0 : x > 0));
         band(part[0] ?? 0, part.at(-1) ?? 0);
       });
-      line(xs, scores);
+      line(xs, Array.from(scores, (score, i) => (passed[i] ? score : NaN)));
     };
     return { curve, dot: (x, score) => dots([x], [score]) };
   }
