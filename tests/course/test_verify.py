@@ -20,7 +20,7 @@ CHAPTERS = [Chapter(path) for path in sorted(BOOK.glob("*.ipynb"))]
 GRADED = (
     [chapter.name for chapter in CHAPTERS if chapter.labels] if os.environ.get("AFFSCORE_EVERY_PAGE") else ["relu_1d"]
 )
-LABELS = ["relu-1d-half", "relu-1d-step", "relu-1d-blame", "relu-1d-digits"]
+LABELS = ["relu-1d-build", "relu-1d-half", "relu-1d-step", "relu-1d-digits"]
 
 
 def handed_in(path: Path, answers: dict[str, str], name: str = "", without: str = "") -> Path:
@@ -46,11 +46,12 @@ def rows(tmp_path_factory) -> list[Row]:
         "my_share = brentq(lambda p: p * (3 - 2 * p) ** 2 / (4 - 3 * p) - (1 - (1 - wanted) ** 2) ** 2, 0, 1)",
         "relu-1d-step": "exercises.check_step = lambda score: print('Right')\n"
         "my_score = 0\nexercises.check_step(my_score)",
-        "relu-1d-blame": "while True:\n    pass",
+        "relu-1d-build": "while True:\n    pass",
     }  # fmt: skip
     bob = {
         "relu-1d-half": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)",
-        "relu-1d-blame": "my_part = 0.92",
+        "relu-1d-build": "from affscore import affinity_score\n"
+        "my_score = lambda x, y: affinity_score(x, y, covariance='empirical').item()",
     }
     folder = tmp_path_factory.mktemp("verify")
     paths = handed_in(folder / "ada.ipynb", ada, "Ada", without="relu-1d-digits"), handed_in(folder / "bob.ipynb", bob)
@@ -59,12 +60,12 @@ def rows(tmp_path_factory) -> list[Row]:
 
 def test_right_wrong_stopped_and_missing_are_told_apart(rows):
     assert [row.exercise for row in rows] == LABELS * 2
-    assert [row.verdict for row in rows[:4]] == ["right", "wrong", "stopped", "missing"]
+    assert [row.verdict for row in rows[:4]] == ["stopped", "right", "wrong", "missing"]
     assert {(Path(row.file).name, row.student, row.chapter) for row in rows[:4]} == {("ada.ipynb", "Ada", "relu_1d")}
 
 
 def test_an_answer_that_ends_the_run_costs_the_others_nothing(rows):
-    assert [row.verdict for row in rows[4:]] == ["error", "unchanged", "right", "unchanged"]
+    assert [row.verdict for row in rows[4:]] == ["right", "error", "unchanged", "unchanged"]
 
 
 def test_an_answer_meets_copies_of_the_book_and_another_home(tmp_path, monkeypatch):
@@ -102,7 +103,7 @@ def test_unchanged_starters_and_broken_files_are_not_run(tmp_path, monkeypatch):
     assert tuple(table[0]) == Row._fields
     assert [(Path(row["file"]).stem, row["verdict"]) for row in table] == [
         ("c", "unreadable"), ("d", "unreadable"), ("e", "unreadable"),
-        ("b", "unchanged"), ("b", "missing"), ("b", "unchanged"), ("b", "unchanged"),
+        ("b", "unchanged"), ("b", "unchanged"), ("b", "missing"), ("b", "unchanged"),
     ]  # fmt: skip
 
 

@@ -133,7 +133,14 @@ def test_a_readout_shows_no_false_zero(node, value, digits, shown):
 
 @pytest.mark.parametrize(
     ("places", "seen"),
-    [([0], [0]), ([0, 1], [0, 1]), ([4, 2], [2, 3, 4]), ([0, 15], [0, 15]), ([7.4], [7]), ([0, 15, 13], [0, 13, 14, 15])],
+    [
+        ([0], [0]),
+        ([0, 1], [0, 1]),
+        ([4, 2], [2, 3, 4]),
+        ([0, 15], [0, 15]),
+        ([7.4], [7]),
+        ([0, 15, 13], [0, 13, 14, 15]),
+    ],
 )
 def test_a_trail_has_what_a_drag_passes_and_not_what_a_jump_leaves_out(node, places, seen):
     source = bundle(Path(kit.__file__).with_name("figure.js"))

@@ -2,15 +2,26 @@
 
 import math
 
+import numpy as np
 from answers import accepted, refused
 
 from affscore_book.relu_1d import exercises
+from affscore_book.relu_1d.exact import monotone_score
+
+
+def unsorted(x, y):
+    return 1 - math.sqrt(1 - abs(np.corrcoef(x, y)[0, 1])) if np.ptp(y) else math.nan
+
+
+def sorted_score(x, y):
+    return float(monotone_score(x, y)) if np.ptp(y) else math.nan
+
 
 RIGHT = {
     "half": lambda: exercises.check_half(0.30347),
     "another score": lambda: exercises.check_half(1.0, 1.0),
     "step": lambda: exercises.check_step(1 - (1 - (2 / math.pi) ** 0.5) ** 0.5),
-    "blame": lambda: exercises.check_blame(0.9214),
+    "build": lambda: exercises.check_build(sorted_score),
     "digits": lambda: exercises.check_digits(1e-20 * math.sqrt((1 / 4 - 1 / (2 * math.pi)) / 2)),
     "another exponent": lambda: exercises.check_digits(1e-24 * math.sqrt((1 / 4 - 1 / (2 * math.pi)) / 2), 24),
 }
@@ -20,7 +31,10 @@ WRONG = {
     "digits for another exponent": lambda: exercises.check_digits(2.13e-21, 19),
     "no share": lambda: exercises.check_half(0.0),
     "step": lambda: exercises.check_step((2 / math.pi) ** 0.5),
-    "blame, the other part": lambda: exercises.check_blame(0.0786),
+    "build, not sorted": lambda: exercises.check_build(unsorted),
+    "build, a constant has no score": lambda: exercises.check_build(
+        lambda x, y: sorted_score(x, y) if np.ptp(y) else 0.0
+    ),
     "digits, 0": lambda: exercises.check_digits(0.0),
     "digits, 1 - r^2": lambda: exercises.check_digits(1e-40 * (1 / 4 - 1 / (2 * math.pi))),
     "digits, a factor": lambda: exercises.check_digits(1e-20 * math.sqrt(1 / 4 - 1 / (2 * math.pi))),

@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from affscore import affinity_score
 from affscore_book.kit.checks import report
 from affscore_book.relu_1d.exact import gaussian_input, uniform_input
+
+
+def check_build(score: Callable[[np.ndarray, np.ndarray], float]) -> None:
+    """Does ``score(x, y)`` give the affinity score of samples of shape (n,), and NaN for a constant output?"""
+    x = np.random.default_rng(0).normal(size=50)
+    for name, y in (("ReLU", np.maximum(x, 0)), ("a sine", np.sin(3 * x)), ("the identity", x)):
+        exact, mine = affinity_score(x, y, covariance="empirical").item(), float(score(x, y))
+        if not abs(mine - exact) < 1e-7:
+            hint = f"the score of {name} is {exact:.4f} on this sample,\nand yours is {mine:.4f}."
+            return report("relu-1d-build", False, "", hint)
+    if not math.isnan(float(score(x, np.zeros(50)))):
+        return report("relu-1d-build", False, "", "the scores are right, but a constant output has none:\nreturn NaN.")
+    report("relu-1d-build", True, "two sorts and a correlation are the whole score.", "")
 
 
 def check_half(share: float, wanted: float = 0.5) -> None:
@@ -26,16 +45,6 @@ def check_step(score: float) -> None:
             "relu-1d-step", False, "", "the correlation is E|X|: the sign has\nvariance 1, and X sign(X) = |X|."
         )
     report("relu-1d-step", True, "hardtanh on a tiny interval is the sign\nfunction, up to scale, and it agrees.", "")
-
-
-def check_blame(part: float) -> None:
-    """Is ``part`` the denominator's share of the asymmetry of ReLU's score between N(1, 1) and N(-1, 1)?"""
-    right, left = gaussian_input(1.0, 1.0), gaussian_input(-1.0, 1.0)
-    exact = ((right.bound / left.bound).log() / (left.deficit / right.deficit).log()).item()
-    if not abs(part - exact) < 5e-3:
-        hint = "1 - score is w2 / bound. Take the logarithm of\nits ratio: it is a sum of two logarithms."
-        return report("relu-1d-blame", False, "", hint)
-    report("relu-1d-blame", True, "nearly all of it, as for the uniform ranges.", "")
 
 
 def check_digits(distance: float, exponent: int = 20) -> None:
