@@ -7,8 +7,8 @@ import pytest
 from scipy.special import ndtri
 
 from affscore import affine_map, wasserstein2
+from affscore_book.kit.affinity2d import cloud
 from affscore_book.theory import best_map
-from affscore_book.theory.widget import cloud
 
 GRID = ndtri((np.arange(1000) + 0.5) / 1000)[:, None]
 seeds = pytest.mark.parametrize("seed", range(3))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from drawn import check_figure
 
+from affscore_book.kit.affinity2d import cloud
 from affscore_book.theory import figures
 from affscore_book.theory.finite import Reading
-from affscore_book.theory.widget import cloud
 
 X = cloud(n=12)
 ROWS = [Reading(0.1, 0.6, 1.0, 0.6), Reading(0.0, 0.5, 0.9, 0.7)]

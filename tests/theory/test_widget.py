@@ -9,13 +9,15 @@ import pytest
 import traitlets
 from scipy.optimize import linear_sum_assignment
 
-from affscore import affine_map, affinity_score, wasserstein2
+from affscore import affine_map, affinity_score, paired_affinity_score, wasserstein2
 from affscore_book import kit
+from affscore_book.kit.affinity2d import POINTS, cloud
 from affscore_book.kit.bundle import bundle
 from affscore_book.theory.measures import covariance, fixed_image
-from affscore_book.theory.widget import CENTRE, POINTS, WIDTHS, CloudThroughActivation, cloud, frame
+from affscore_book.theory.widget import CENTRE, WIDTHS, CloudThroughActivation, frame
 
 SOURCE = CloudThroughActivation._esm
+PLANE = bundle(Path(kit.__file__).with_name("affinity2d.js"))
 ASSIGNMENT = bundle(Path(kit.__file__).with_name("assignment.js"))
 
 
@@ -53,8 +55,8 @@ def mismatches(node, source):
         source,
         """(m, pairs) => pairs.map(([x, y]) => {
           const columns = (rows) => [0, 1].map((k) => Float64Array.from(rows, (row) => row[k]));
-          const { score, image, partner, w2, bound } = m.affinity2d(columns(x), columns(y));
-          return { score, image, partner: Array.from(partner), w2, bound };
+          const { score, paired, image, partner, w2, bound } = m.affinity2d(columns(x), columns(y));
+          return { score, paired, image, partner: Array.from(partner), w2, bound };
         })""",
         [(x.tolist(), y.tolist()) for _, x, y in PAIRS],
     )
@@ -66,6 +68,8 @@ def mismatches(node, source):
             continue
         image = affine_map(x, y, covariance="empirical")(x).numpy()
         same = np.isclose(result["score"], score, rtol=0, atol=1e-6)
+        paired = paired_affinity_score(x, y, covariance="empirical").item()
+        same &= np.isclose(result["paired"], paired, rtol=0, atol=1e-6)
         scale = np.abs(y - y.mean(axis=0)).max()
         same &= np.allclose(np.array(result["image"]).T / scale, image / scale, rtol=0, atol=1e-6)
         same &= sorted(result["partner"]) == list(range(len(x)))
@@ -77,7 +81,7 @@ def mismatches(node, source):
 
 
 def test_javascript_equals_python_on_hard_clouds(node):
-    assert mismatches(node, SOURCE) == []
+    assert mismatches(node, PLANE) == []
     scores = [affinity_score(x, y, covariance="empirical").item() for _, x, y in PAIRS]
     assert any(map(math.isnan, scores)) and min(scores) < 0.5 and any(score > 1 - 1e-6 for score in scores)
 
@@ -85,7 +89,7 @@ def test_javascript_equals_python_on_hard_clouds(node):
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        ("residual / (2 * spread)", "residual / spread"),
+        ("cost / (2 * spread)", "cost / spread"),
         ("largest(centred) <= 4 * Number.EPSILON * largest(values)", "false"),
         ("2 * Number.EPSILON * first", "0"),
         ("(x11 * x22 * y11 * y22) / first", "Math.abs(Math.hypot(...sum) - Math.hypot(...difference)) * 2"),
@@ -95,8 +99,8 @@ def test_javascript_equals_python_on_hard_clouds(node):
     ],
 )
 def test_a_wrong_formula_is_noticed(node, right, wrong):
-    assert SOURCE.count(right) == 1
-    assert mismatches(node, SOURCE.replace(right, wrong))
+    assert PLANE.count(right) == 1
+    assert mismatches(node, PLANE.replace(right, wrong))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -127,7 +131,8 @@ def test_the_cloud_and_its_frame_are_the_same_in_both_languages(node):
 
 
 def test_both_languages_have_the_same_limits(node):
-    assert node(SOURCE, "m => [m.POINTS, m.CENTRE, ...m.WIDTHS]") == [POINTS, CENTRE, *WIDTHS]
+    assert node(SOURCE, "m => [m.CENTRE, ...m.WIDTHS]") == [CENTRE, *WIDTHS]
+    assert node(PLANE, "m => m.POINTS") == POINTS
 
 
 @pytest.mark.parametrize("wrong", [{"activation": "rleu"}, {"centre": 3.5}, {"width": 0.0}, {"angle": -1.0}])

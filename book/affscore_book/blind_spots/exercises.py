@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 
 from affscore.score import affinity_score, paired_affinity_score
-from affscore_book.blind_spots.measures import r_squared
 from affscore_book.kit.checks import report
 from affscore_book.theory.measures import fixed_image
 
@@ -26,17 +26,15 @@ def check_blind_spot(x: Any, y: Any) -> None:
     report("blind-spots-shuffle", True, "the clouds agree, the pairs do not.", "")
 
 
-def check_mirror(x: Any, matrix: Any) -> None:
-    """Does the cloud ``x`` (n, 2) score below 0.2 with its image under the invertible ``matrix`` (2, 2)?"""
-    x, matrix = np.asarray(x, dtype=np.float64), np.asarray(matrix, dtype=np.float64)
-    if x.ndim != 2 or x.shape[1] != 2 or matrix.shape != (2, 2):
-        hint = f"the cloud has shape {x.shape} and the matrix {matrix.shape}; they should be (n, 2) and (2, 2)."
-        return report("blind-spots-mirror", False, "", hint)
-    if np.linalg.cond(matrix) > 1e6:
-        return report("blind-spots-mirror", False, "", "the matrix is not invertible, or hardly.")
-    score = affinity_score(x, x @ matrix, covariance="empirical").item()
-    hint = f"the score is {score:.2f}; a cloud with few far points, all on one side, is harder to match when turned."
-    report("blind-spots-mirror", score < 0.2, f"R2 is {r_squared(x, x @ matrix):.0f}, and the score {score:.2f}.", hint)
+def check_build(paired: Callable[[Any, Any], float]) -> None:
+    """Does ``paired(x, y)`` give the paired score of samples of shape (n, d), without shrinkage?"""
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    for name, y in (("tanh(x)", np.tanh(x)), ("-x", -x), ("a shuffled x", x[::-1].copy()), ("2 x + 1", 2 * x + 1)):
+        exact, mine = paired_affinity_score(x, y, covariance="empirical").item(), float(paired(x, y))
+        if not abs(mine - exact) < 1e-7:
+            hint = f"the paired score of {name} is {exact:.4f} on this sample, and yours is {mine:.4f}."
+            return report("blind-spots-build", False, "", hint)
+    report("blind-spots-build", True, "a map, and two means: no coupling has to be found.", "")
 
 
 def call_and_strangers(seed: int = 0) -> tuple[Any, Any, list[Any]]:

@@ -5,7 +5,8 @@ The rules below were committed before the first training. ``book/data/decade/rat
 *Part one*: the networks of :data:`FOLLOWED` at all rates, three seeds, twelve snapshots each. How far apart are the
 mean scores of two rates, when both have reached the same accuracy, and how far those of two seeds? The answer is
 :func:`recipe_rung`: a rate counts if the first exceeds the second by more than ``FLOOR``, families left out one at a
-time. The same at the end of the training is secondary.
+time. The same at the end of the training is secondary. Runs are made by seed; until all are there, what is stored is
+compared: rates with the seeds that have several, seeds at the rates that have several, the book's own first.
 
 *Part two*: all networks of the history to 2019, when each has its own best rate (by validation accuracy of the first
 seed, :func:`best_rates`). The history is there if the rank correlation of year and mean score has an interval above 0,

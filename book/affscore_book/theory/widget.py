@@ -13,31 +13,16 @@ from affscore.affine import affine_map
 from affscore.score import affinity_score, wasserstein2
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.kit.affinity1d import CHOICES
+from affscore_book.kit.affinity2d import POINTS, cloud
 from affscore_book.kit.picture import LOOKS, Panel, picture, readout
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.theory.measures import optimal_partners
 
-__all__ = ["CloudThroughActivation", "cloud"]
+__all__ = ["CloudThroughActivation"]
 
 Array = NDArray[np.float64]
 
-POINTS, CENTRE, WIDTHS, FRAME, HEIGHT = 56, 3.0, (0.02, 1.0), (-5.5, 5.5), 346
-
-
-def cloud(width: float = 1.0, angle: float = 0.0, centre: float = 0.0, n: int = POINTS) -> Array:
-    """``n`` points in the plane, shape (n, 2), float64: an even normal cloud without random numbers.
-
-    A sunflower spiral with the radii of N(0, I), squeezed to ``width`` in one direction, turned by ``angle`` degrees
-    and moved to (centre, centre).
-
-    >>> cloud(width=0.5, n=1000).std(axis=0).round(2)
-    array([1. , 0.5])
-    """
-    i = np.arange(n)
-    radius, turn = np.sqrt(-2 * np.log(1 - (i + 0.5) / n)), i * math.pi * (3 - math.sqrt(5))
-    along, across = radius * np.cos(turn), width * radius * np.sin(turn)
-    cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-    return centre + np.stack([cos * along - sin * across, sin * along + cos * across], axis=1)
+CENTRE, WIDTHS, FRAME, HEIGHT = 3.0, (0.02, 1.0), (-5.5, 5.5), 346
 
 
 def frame(values: Array) -> tuple[float, float]:

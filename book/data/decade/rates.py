@@ -128,13 +128,15 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the decade's results")
     parser.add_argument("--only", choices=FOLLOWED + OTHERS, nargs="+", metavar="NAME", help="these networks")
+    parser.add_argument("--rates", choices=RATES, type=float, nargs="+", metavar="RATE", help="these learning rates")
     parser.add_argument("--root", type=Path, help="folder of the data set")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--list", action="store_true", help="how many runs are there")
     parser.add_argument("--smoke", action="store_true", help="few images")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
-    todo = [files for files in jobs(arguments.out) if not arguments.only or files.network in arguments.only]
+    names, rates = arguments.only or FOLLOWED + OTHERS, arguments.rates or RATES
+    todo = [files for files in jobs(arguments.out) if files.network in names and files.rate in rates]
     if arguments.list:
         print(f"{sum(files.result.exists() for files in todo)} of {len(todo)} runs are there")
         return

@@ -1,0 +1,56 @@
+"""The cloud that is turned and shuffled: JavaScript and Python agree on both scores, and on who changes places."""
+
+import numpy as np
+import pytest
+import traitlets
+
+from affscore_book.blind_spots.widget import SHARES, STRETCH, ShuffleAndTurn, rows
+
+SOURCE = ShuffleAndTurn._esm
+STATES = [
+    ShuffleAndTurn(shape=shape, angle=angle, shuffled=share)
+    for shape in ("skewed", "round")
+    for angle in (0.0, 35.0, 180.0)
+    for share in (0.0, 0.05, 0.5, 1.0)
+]
+
+
+def test_both_languages_have_the_same_constants(node):
+    assert node(SOURCE, "m => m.STRETCH") == STRETCH
+    assert node(SOURCE, "m => m.SHARES") == pytest.approx(SHARES)
+
+
+def test_both_languages_compute_the_same_paired_score(node):
+    found = node(SOURCE, "(m, states) => states.map((state) => m.evaluate(state).paired)", [s.state() for s in STATES])
+    np.testing.assert_allclose(found, [widget.paired() for widget in STATES], atol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.05, 0.35, 1.0])
+def test_both_languages_move_the_same_outputs(node, share):
+    found = node(SOURCE, "(m, share) => m.rows(share, 56)", share)
+    assert found == rows(share).tolist() and sorted(found) == list(range(56))
+    moved = sum(i != row for i, row in enumerate(found))
+    assert moved == (0 if share * 56 < 1.5 else pytest.approx(share * 56, abs=0.5))
+
+
+def test_shuffling_moves_one_score_only():
+    still, mixed = (ShuffleAndTurn(angle=40.0, shuffled=share) for share in (0.0, 1.0))
+    assert still.score() == pytest.approx(mixed.score(), abs=1e-12)
+    assert still.paired() > mixed.paired() + 0.3
+
+
+def test_turning_a_skewed_cloud_lowers_the_score():
+    assert ShuffleAndTurn(angle=0.0).score() == pytest.approx(1)
+    assert ShuffleAndTurn(angle=180.0).score() < 0.5
+
+
+@pytest.mark.parametrize("wrong", [{"shape": "square"}, {"angle": 200.0}, {"shuffled": -0.1}])
+def test_the_widget_refuses_what_it_cannot_show(wrong):
+    with pytest.raises(traitlets.TraitError):
+        ShuffleAndTurn(**wrong)
+
+
+def test_the_picture_says_both_scores():
+    widget = ShuffleAndTurn(angle=20.0, shuffled=0.5)
+    assert f"Affinity score {widget.score():.3f}" in widget.fallback()
+    assert f"Paired score {widget.paired():.3f}".replace("-", "\u2212") in widget.fallback()

@@ -1,0 +1,27 @@
+"""The cloud of the widgets in the plane. That JavaScript's scores are affscore's is tested in tests/theory."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from affscore_book import kit
+from affscore_book.kit.affinity2d import POINTS, cloud
+from affscore_book.kit.bundle import bundle
+
+
+def test_both_languages_have_the_same_cloud(node):
+    spiral = node(bundle(Path(kit.__file__).with_name("affinity2d.js")), "m => m.SPIRAL")
+    np.testing.assert_allclose(spiral, cloud(), atol=1e-12)
+    assert len(spiral) == POINTS
+
+
+def test_the_cloud_is_nearly_standard_normal():
+    x = cloud(n=2000)
+    assert np.cov(x.T) == pytest.approx(np.eye(2), abs=0.02) and abs(x.mean(axis=0)).max() < 0.02
+
+
+def test_width_angle_and_centre_make_the_covariance():
+    x = cloud(width=0.5, angle=90.0, centre=3.0, n=2000)
+    assert x.mean(axis=0) == pytest.approx([3, 3], abs=0.02)
+    assert np.cov(x.T) == pytest.approx(np.diag([0.25, 1.0]), abs=0.02)
