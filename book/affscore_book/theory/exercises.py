@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from affscore.affine import affine_map, shrinkage
 from affscore.companions import linear_twin
-from affscore.score import affinity_score
+from affscore.score import affinity_score, paired_affinity_score
 from affscore_book.kit.checks import report
 from affscore_book.theory.finite import layer_inputs
+from affscore_book.theory.measures import random_psd
 
 TOLERANCE = 0.006  # two digits suffice
 
@@ -32,22 +34,25 @@ def check_by_hand(score: float, x: Any, y: Any) -> None:
     report("theory-hand", abs(score - right) < TOLERANCE, praise, hint)
 
 
-def check_matrix(matrix: Any, s_x: Any, s_y: Any) -> None:
-    """Is ``matrix`` the symmetric PSD matrix A with A S_X A = S_Y, all of shape (d, d)?"""
-    a, s_x, s_y = (np.asarray(value, dtype=np.float64) for value in (matrix, s_x, s_y))
-    if a.shape != s_x.shape:
-        return report("theory-matrix", False, "", f"the matrix has shape {a.shape}; it should be {s_x.shape}.")
-    if not np.allclose(a, a.T, atol=1e-8 * abs(a).max()):
-        return report("theory-matrix", False, "", "the matrix is not symmetric, as A is in both forms.")
-    if np.linalg.eigvalsh(a).min() < -1e-8 * abs(a).max():
-        return report("theory-matrix", False, "", "the matrix has a negative eigenvalue: it turns something over.")
-    carried = bool(np.allclose(a @ s_x @ a, s_y, atol=1e-6 * abs(s_y).max()))
-    report(
-        "theory-matrix",
-        carried,
-        "it is symmetric, PSD, and carries one covariance to the other.",
-        "A cov_x A is not cov_y.",
-    )
+def check_build(score: Callable[[np.ndarray, np.ndarray], float]) -> None:
+    """Does ``score(x, y)`` give the affinity score without shrinkage of samples of shape (n, d), n above d?"""
+    rng = np.random.default_rng(0)
+    x = rng.exponential(size=(60, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.3], [0.2, 0.0, 2.0]]) - 1.5
+    images = {
+        "a stretch": x @ random_psd(3, rng) + 1,
+        "a stretch, shuffled": rng.permutation(x @ random_psd(3, rng)),
+        "ReLU": np.maximum(x, 0),
+        "a quarter turn": x @ np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]),
+    }
+    for name, y in images.items():
+        right, paired = (f(x, y, covariance="empirical").item() for f in (affinity_score, paired_affinity_score))
+        mine = float(score(x, y))
+        if not abs(mine - right) < 1e-6:
+            hint = f"{name} scores {right:.3f} on the sample of this check, and yours gives {mine:.3f}."
+            if abs(mine - paired) < 1e-6:
+                hint = f"{name}: you kept the pairs; the score couples image and outputs as cheaply as possible."
+            return report("theory-build", False, "", hint)
+    report("theory-build", True, "a matrix, a coupling and a trace are the whole score.", "")
 
 
 def check_copies(number: int, places: Any) -> None:
@@ -76,10 +81,10 @@ def check_share(share: float, x: Any, y: Any) -> None:
     right = (1 - twin) / (1 - plain)
     hint = f"{share:.3f} is not the twin's share. Give each channel of x the mean and the variance of that of y."
     if abs(share - (1 - right)) < TOLERANCE:
-        hint = "that is what the twin does not lack; the question was the other part."
+        hint = "that is the part that is not the twin's; the question was the other part."
     elif abs(share - (1 - whole) / (1 - plain)) < TOLERANCE:
         hint = "that is T(x), a map between all channels; the twin moves and scales each channel by itself."
     elif abs(share) < TOLERANCE:
-        hint = "without shrinkage the twin lacks nothing; with it, it does."
-    praise = f"the layer scores {plain:.2f}, a layer of straight lines {twin:.2f}."
+        hint = "without shrinkage the twin scores 1; with it, it does not."
+    praise = f"the layer scores {plain:.2f}, its linear twin {twin:.2f}."
     report("theory-twin", abs(share - right) < TOLERANCE, praise, hint)

@@ -74,7 +74,7 @@ def plot_couplings(x: Array, targets: Mapping[str, tuple[Array, ArrayLike]]) -> 
 
 @styled
 def plot_ellipses(s_x: Array, s_y: Array) -> None:
-    """Two normal laws as ellipses (one standard deviation) and where the optimal map sends points of the first."""
+    """Two normal distributions as ellipses (one standard deviation), and where the map sends points of the first."""
     axes = panels(height=4.3)[1][0]
     circle = np.stack([f(np.linspace(0, 2 * np.pi, 121)) for f in (np.cos, np.sin)])
     source = root(s_x) @ circle
@@ -95,7 +95,7 @@ def plot_readings(sizes: Sequence[int], readings: Mapping[str, Sequence[Reading]
     """A panel for each kind of inputs: scores of ReLU and of its nulls against the number of samples."""
     axes = panels(1, len(readings), height=4.6, sharey=True)[1]
     looks = {
-        "linear": ("straight lines (twin)", VERMILION, "s--"), "score": ("ReLU", BLUE, "o-"),
+        "linear": ("linear twin", VERMILION, "s--"), "score": ("ReLU", BLUE, "o-"),
         "plain": ("ReLU, no shrinkage", GREEN, "D:"), "unrelated": ("unrelated", PURPLE, "^-."),
     }  # fmt: skip
     for panel, (name, rows) in zip(axes, readings.items(), strict=True):

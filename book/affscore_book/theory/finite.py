@@ -1,7 +1,7 @@
 """What a score can be at all with n samples in d dimensions: two nulls to read it between.
 
 Few samples and shrinkage move the score, also where nothing is non-linear or nothing is related. So a score is put
-beside that of a layer of straight lines on the same inputs, and beside that of outputs that came from other inputs.
+beside that of the linear twin on the same inputs, and beside that of outputs that came from other inputs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Reading(NamedTuple):
     Attributes
     ----------
     unrelated
-        The score of the inputs with the outputs of *other* inputs of the same law.
+        The score of the inputs with the outputs of *other* inputs of the same distribution.
     score
         The score of the inputs with their own outputs.
     linear
@@ -45,8 +45,8 @@ class Reading(NamedTuple):
 def reading(x: ArrayLike, y: ArrayLike, other: ArrayLike) -> Reading:
     """The score of ``x`` and ``y`` between its two nulls; ``other`` are outputs of another batch; all of shape (n, d).
 
-    A score tells of non-linearity by as much as it lies below ``linear``. Where it does not lie above ``unrelated``,
-    it tells nothing of which input gave which output.
+    A score below ``linear`` means that the layer bends. Where it does not lie above ``unrelated``, it says nothing of
+    which input gave which output.
 
     >>> x = layer_inputs(64, 8)
     >>> round(reading(x, 3 * x + 1, 3 * layer_inputs(64, 8, seed=1) + 1).linear, 6)  # lines of one slope
