@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,6 @@ from torch import nn
 
 from affscore_book.kit.checks import report
 from affscore_book.kit.networks import myrtle
-from affscore_book.kit.statistics import over_pairs
-from affscore_book.stitching.study import StitchingStudy
 from affscore_book.stitching.toy import toy_stitch
 
 #: Points that a full stitch from :func:`untrained_network` loses against the second network alone: the solution's run.
@@ -54,21 +52,36 @@ def check_points(counts: Mapping[str, int], x: NDArray[np.float64], y: NDArray[n
     report("stitching-points", True, "the fewer numbers are free, the fewer points it takes.", "")
 
 
-def check_saving(intervals: Mapping[str, Sequence[float]], study: StitchingStudy) -> None:
-    """Are these the intervals, over networks, of the points that a stitched shortcut saves in two of the blocks?"""
-    for block in ("block5", "block9"):
-        alone, both = (
-            study.table("resnet20", f"{block}.relu1", "g_relu", fit)
-            for fit in ("closed form", "closed form, shortcut too")
-        )
-        mean, low, high = over_pairs(alone - both)
-        answer = np.asarray(intervals.get(block, (np.nan, np.nan)), dtype=np.float64)
-        if answer.shape != (2,) or not np.allclose(answer, (low, high), rtol=0, atol=0.5):
-            centred = answer.shape == (2,) and abs(answer.mean() - mean) < 0.1
-            hint = "the mean is right; the variance is 3/4 of the sum of squares, and Student's quantile that of 3."
-            other = "drop the row and the column of a network, and take the mean of the pairs that are left."
-            return report("stitching-saving", False, "", f"{block}: {hint if centred else other}")
-    report("stitching-saving", True, "the larger saving is undecided, the smaller one decided.", "")
+def check_build(stitch: Callable[[NDArray[np.float64], NDArray[np.float64]], Any]) -> None:
+    """Does ``stitch(x, y)`` give the best element of G_ReLU, (C, C), that takes features x (n, C) to y (n, C)?
+
+    Once an element is hidden, and once no element fits: all channels of y are nearest to one channel of x.
+    """
+    rng = np.random.default_rng(0)
+    x = rng.exponential(size=(200, 6))
+    order, scale = rng.permutation(6), rng.uniform(0.5, 2.0, 6)
+    blend = x[:, order] + 1.5 * x[:, order[[0]]] + rng.exponential(0.3, (200, 6))
+    for y, hidden in ((scale * x[:, order], True), (scale * blend, False)):
+        found = np.asarray(stitch(x, y), dtype=np.float64)
+        if found.shape != (6, 6):
+            return report("stitching-build", False, "", f"the matrix has shape {found.shape}; it should be 6 x 6.")
+        truth = toy_stitch("g_relu", x, y)
+        if not np.allclose(found, truth, rtol=0, atol=1e-6):
+            return report("stitching-build", False, "", _why_not(found, truth, hidden))
+    report("stitching-build", True, "the hidden element is found, and the best one where none is hidden.", "")
+
+
+def _why_not(found: NDArray[np.float64], truth: NDArray[np.float64], hidden: bool) -> str:
+    """The hint for a matrix (6, 6) that is not the true one."""
+    if ((found != 0).sum(0) != 1).any() or ((found != 0).sum(1) != 1).any():
+        return "each row and each column of the matrix should have one number that is not 0."
+    if np.array_equal(found != 0, truth.T != 0):
+        return "rows of the matrix belong to y and columns to x; this one is the other way round."
+    if not np.array_equal(found != 0, truth != 0):
+        return "another pairing has a larger sum of correlations: of centred channels, divided by their spreads."
+    return "the pairing is right; the scales are not." + (
+        "" if hidden else " Without intercept, they are sums of x times y over sums of x squared."
+    )
 
 
 def check_unseen(matrix: Any) -> None:
