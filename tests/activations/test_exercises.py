@@ -2,8 +2,10 @@
 
 import math
 
+import numpy as np
 import torch
 from scipy.optimize import brentq
+from scipy.stats import norm
 
 from affscore_book.activations import exercises
 from affscore_book.activations.laws import score_curve
@@ -15,14 +17,24 @@ def check(capsys, call):
     return capsys.readouterr().out.startswith("Right")
 
 
+def quantile_score(function, mean, std, order=np.sort):
+    """The correlation of the input's quantiles with the outputs in some order, as a score."""
+    x = norm.ppf((np.arange(10_000) + 0.5) / 10_000, mean, std)
+    return 1 - math.sqrt(1 - max(np.corrcoef(x, order(function(x)))[0, 1], -1))
+
+
+def drawn_score(function, mean, std):
+    x = np.random.default_rng(0).normal(mean, std, size=200)
+    return 1 - math.sqrt(1 - np.corrcoef(np.sort(x), np.sort(function(x)))[0, 1])
+
+
+def test_a_score_from_quantiles_is_built_and_neither_a_sample_nor_kept_pairs(capsys):
+    assert check(capsys, lambda: exercises.check_build(quantile_score))
+    for wrong in (drawn_score, lambda f, m, s: quantile_score(f, m, s, order=lambda y: y), lambda *_: 0.0):
+        assert not check(capsys, lambda f=wrong: exercises.check_build(f))
+
+
 def test_exercises_accept_right_answers_only(capsys):
-    # The tail's score is 0.1 where the correlation s / sqrt(exp(s^2) - 1) is 0.19.
-    wide = brentq(lambda std: std / math.sqrt(math.expm1(std**2)) - 0.19, 1, 5)
-    assert check(capsys, lambda: exercises.check_tail(wide)) and not check(capsys, lambda: exercises.check_tail(0.0))
-    assert not any(check(capsys, lambda f=factor: exercises.check_tail(f * wide)) for factor in (0.95, 1.05))
-    narrow = brentq(lambda std: std / math.sqrt(math.expm1(std**2)) - 0.36, 1, 5)  # where the tail scores 0.2
-    assert check(capsys, lambda: exercises.check_tail(narrow, 0.2))
-    assert not check(capsys, lambda: exercises.check_tail(wide, 0.2))
     crossing = brentq(lambda std: (score_curve("tanh", 0, std) - score_curve("relu", 0, std)).item(), 1, 20)
     assert check(capsys, lambda: exercises.check_crossing(crossing))
     assert not check(capsys, lambda: exercises.check_crossing(1.05 * crossing))

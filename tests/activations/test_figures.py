@@ -22,7 +22,6 @@ STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "activations" /
         (lambda: figures.plot_inputs("sigmoid", (-3.0, 0.0)), 2),
         (lambda: figures.plot_inputs(torch.nn.Softplus(beta=3), (1.0,), 0.5), 2),
         (lambda: figures.plot_curves(["sigmoid"], (0.5, 1.0)), 1),
-        (lambda: figures.plot_moving_range("relu", 100, 0), 1),
         (lambda: figures.plot_shapes(["relu", "tanh"], 0.0), 1),
         (lambda: figures.plot_boxes(load_sweep(STORED)), 9),
         (lambda: figures.plot_dimensions(load_sweep(STORED), "silu", 1.0), 1),

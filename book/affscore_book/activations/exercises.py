@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,14 +14,18 @@ from affscore_book.activations.sweeps import sample_score
 from affscore_book.kit.checks import report
 
 
-def check_tail(std: float, low: float = 0.1) -> None:
-    """Is ``std`` the standard deviation from which on the sigmoid's tail scores less than ``low``, to 1 %?"""
-    if not std > 0:
-        return report("act-exponential", False, "", "a standard deviation is positive.")
-    narrower, here, wider = (score_curve("exponential", 0.0, std * factor).item() for factor in (0.99, 1, 1.01))
-    if not narrower > low > wider:
-        return report("act-exponential", False, "", f"at {std:g} the tail scores {here:.3f}.")
-    report("act-exponential", True, "the reading depends on how wide the widest input of the sweep is.", "")
+def check_build(score: Callable[[Callable[[np.ndarray], np.ndarray], float, float], float]) -> None:
+    """Does ``score(function, mean, std)`` give the score of a function of an array for a normal input, to 0.002?"""
+    functions: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "relu": lambda x: np.maximum(x, 0), "tanh": np.tanh, "cosine": np.cos,
+    }  # fmt: skip
+    for name, function in functions.items():
+        for mean, std in ((0.0, 1.0), (-1.0, 2.0), (2.0, 0.5)):
+            right, mine = score_curve(name, mean, std).item(), float(score(function, mean, std))
+            if not abs(mine - right) < 2e-3:
+                hint = f"{name} at mean {mean:g} and standard deviation {std:g} scores {right:.3f}, yours {mine:.3f}."
+                return report("act-build", False, "", hint)
+    report("act-build", True, "ten thousand quantiles and a correlation, and no random number.", "")
 
 
 def check_crossing(std: float) -> None:

@@ -11,13 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
-from affscore.score import affinity_score
 from affscore_book.activations.catalogue import CATALOGUE, AnyActivation, lookup
 from affscore_book.activations.laws import Summary, score_curve
 from affscore_book.activations.sweeps import Sweep, pooled_score, sample_score
 
 __all__ = [
-    "plot_boxes", "plot_curves", "plot_dimensions", "plot_inputs", "plot_moving_range",
+    "plot_boxes", "plot_curves", "plot_dimensions", "plot_inputs",
     "plot_pooling", "plot_rounding", "plot_shapes", "plot_shrinkage", "plot_summaries", "plot_zoo",
 ]  # fmt: skip
 
@@ -79,29 +78,6 @@ def plot_curves(names: Sequence[str], stds: Sequence[float] = (1.0,)) -> None:
     axes.set_xlabel("mean of the input")
     _score_axis(axes)
     axes.legend()
-
-
-@styled
-def plot_moving_range(name: str, n: int, seed: int) -> None:
-    """Figure 2A: X uniform on [m - 2, m + 2], one sample of n points for each of 20 centres m, on the exact curve."""
-    centres = np.linspace(-4, 4, 20)
-    rng = np.random.default_rng(seed)
-    dots = []
-    for centre in centres:
-        x = torch.from_numpy(rng.uniform(centre - 2, centre + 2, n))
-        dots.append(affinity_score(x, lookup(name)(x), covariance="empirical").item())
-    fine = torch.linspace(-4, 4, 401, dtype=torch.float64)
-    exact = score_curve(name, fine, 2 / math.sqrt(3), distribution="uniform")
-    _, (axes,) = panels()
-    axes.plot(fine, exact, color=GREEN, label="exact")
-    axes.plot(centres, dots, "o", color=BLUE, markersize=8, label=f"samples of {n}")
-    dead = fine[exact.isnan()]
-    if len(dead):
-        axes.axvspan(dead.min().item(), dead.max().item(), color=INK, alpha=0.12)
-        axes.text(float(dead.mean()), 0.5, "undefined:\nconstant\noutput", ha="center", va="center", fontsize=13)
-    axes.set_xlabel("centre m of the inputs, uniform on [m − 2, m + 2]")
-    _score_axis(axes)
-    axes.legend(loc="lower right")
 
 
 @styled
