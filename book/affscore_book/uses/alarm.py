@@ -1,0 +1,144 @@
+"""A network that is fed wrongly still answers: which monitor raises the alarm? (experiment E5)."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor, nn
+from torch.nn import functional
+
+from affscore import affinity_score
+from affscore.forward import evaluating
+from affscore.tracing import trace
+
+__all__ = ["FAULTS", "MONITORS", "TOUCHED", "alarm_distances", "faulty", "readings", "sensitivity", "threshold"]
+
+#: Share of the images of a batch that the fault touches: the strength, the same for every kind of fault.
+TOUCHED = (0.125, 0.5, 1.0)
+#: The monitors, and the reading of :func:`readings` that each compares with stored ones.
+MONITORS = ("score", "means of calls", "channel means of calls", "batch norm", "input", "confidence")
+Standardise = Callable[[Tensor], Tensor]
+
+
+def _jpeg(images: Tensor, quality: int) -> Tensor:
+    found = []
+    for image in images:
+        file = io.BytesIO()
+        Image.fromarray(image[0].numpy()).save(file, "JPEG", quality=quality)
+        found.append(torch.from_numpy(np.array(Image.open(file))))
+    return torch.stack(found)[:, None]
+
+
+def _coarse(images: Tensor) -> Tensor:
+    small = functional.interpolate(images.float(), size=12, mode="bilinear", antialias=True)
+    return functional.interpolate(small, size=images.shape[-1], mode="bilinear").round().to(torch.uint8)
+
+
+def _noisy(images: Tensor) -> Tensor:
+    noise = torch.randn(images.shape, generator=torch.Generator().manual_seed(0)) * 0.1 * 255
+    return (images.float() + noise).clamp(0, 255).to(torch.uint8)
+
+
+#: By name, what goes wrong: of uint8 images (n, 1, H, W) and the network's own standardisation, what the network gets.
+FAULTS: dict[str, Callable[[Tensor, Standardise], Tensor]] = {
+    "inverted": lambda images, standardise: standardise(255 - images),
+    "0 to 1, not standardised": lambda images, standardise: (images.float() / 255).expand(-1, 3, -1, -1),
+    "0 to 255": lambda images, standardise: images.float().expand(-1, 3, -1, -1),
+    "ImageNet's mean and deviation": lambda images, standardise: (
+        (images.float() / 255).expand(-1, 3, -1, -1) - torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
+    ) / torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1),
+    "upside down": lambda images, standardise: standardise(images.flip(2)),
+    "on its side": lambda images, standardise: standardise(images.transpose(2, 3)),
+    "enlarged from 12 pixels": lambda images, standardise: standardise(_coarse(images)),
+    "JPEG, quality 5": lambda images, standardise: standardise(_jpeg(images, 5)),
+    "noise of .1": lambda images, standardise: standardise(_noisy(images)),
+    "6 pixels too far right": lambda images, standardise: standardise(images.roll(6, dims=3)),
+}
+
+
+def faulty(name: str, share: float, images: Tensor, standardise: Standardise) -> Tensor:
+    """A batch of which the first ``share`` of the images goes wrong, as the network gets it, float32 (n, 3, H, W)."""
+    touched = round(share * len(images))
+    return torch.cat([FAULTS[name](images[:touched], standardise), standardise(images[touched:])])
+
+
+@torch.no_grad()
+def readings(network: nn.Module, inputs: Tensor) -> dict[str, list[float]]:
+    """What the monitors read of one batch, (n, channels, H, W) as the network gets it.
+
+    ``"score"`` one score a call (spatial pool, gates left out); ``"means of calls"`` mean and deviation of each call's
+    input; ``"channel means of calls"`` its mean in each channel; ``"batch norm"`` for each norm the mean over channels
+    of how many of the stored deviations the batch's mean is away; ``"input"`` mean and deviation of each channel of the
+    input; ``"confidence"`` the mean of the largest probability.
+    """
+    norms: list[float] = []
+
+    def compare(module: nn.Module, given: tuple[Any, ...]) -> None:
+        mean = given[0].mean((0, 2, 3))
+        assert isinstance(module, nn.BatchNorm2d) and module.running_mean is not None
+        assert module.running_var is not None
+        norms.append(float(((mean - module.running_mean) / (module.running_var + module.eps).sqrt()).abs().mean()))
+
+    hooks = [m.register_forward_pre_hook(compare) for m in network.modules() if isinstance(m, nn.BatchNorm2d)]
+    try:
+        with evaluating(network), trace(network, batch=len(inputs)) as found:
+            logits = network(inputs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    seen = [each for each in found.observations if not each.call.gate]
+    scores = [affinity_score(each.before.double(), each.after.double()).item() for each in seen]
+    return {
+        "score": scores,
+        "means of calls": [float(v) for each in seen for v in (each.before.mean(), each.before.std())],
+        "channel means of calls": [float(v) for each in seen for v in each.before.mean(0)],
+        "batch norm": norms,
+        "input": [float(v) for v in (*inputs.mean((0, 2, 3)), *inputs.std((0, 2, 3)))],
+        "confidence": [float(torch.softmax(logits, 1).amax(1).mean())],
+        "answers": logits.argmax(1).tolist(),
+    }
+
+
+def alarm_distances(
+    batches: Sequence[Mapping[str, Any]], reference: Sequence[Mapping[str, Any]], monitor: str
+) -> np.ndarray:
+    """How far each batch's readings lie from stored ones, (batches,).
+
+    The mean over the readings of |z|, with mean and standard deviation of each over the reference batches; readings
+    that do not vary there, and NaN of dead calls, are left out. NaN where nothing is left.
+
+    >>> reference = [{"input": [0.0, 1.0]}, {"input": [2.0, 1.0]}]
+    >>> alarm_distances([{"input": [4.0, 5.0]}], reference, "input").round(2)
+    array([2.12])
+    """
+    stored, new = (np.array([each[monitor] for each in some], dtype=np.float64) for some in (reference, batches))
+    if not stored.shape[1]:
+        return np.full(len(new), math.nan)
+    kept = np.isfinite(stored).all(axis=0) & (stored.std(axis=0) > 1e-12)
+    if not kept.any():
+        return np.full(len(new), math.nan)
+    z = (new[:, kept] - stored[:, kept].mean(axis=0)) / stored[:, kept].std(axis=0, ddof=1)
+    return np.where(np.isnan(z), 0.0, np.abs(z)).mean(axis=1)
+
+
+def threshold(clean: np.ndarray) -> float:
+    """The largest distance of a hundred clean batches: a further one lies above it once in a hundred times.
+
+    Raises ValueError if there are fewer than a hundred.
+    """
+    if len(clean) < 100:
+        raise ValueError(f"clean has {len(clean)} batches; one false alarm in a hundred needs 100.")
+    return float(np.sort(clean)[-(len(clean) // 100)])
+
+
+def sensitivity(stored: Mapping[str, Any], monitor: str, fault: str | None = None) -> float:
+    """Share of the faulty batches of one network that raise the alarm, mean over kinds and strengths."""
+    level = threshold(alarm_distances(stored["clean"], stored["reference"], monitor))
+    some = [each for each in stored["faulty"] if fault in (None, each["fault"])]
+    return float((alarm_distances(some, stored["reference"], monitor) > level).mean())

@@ -1,0 +1,137 @@
+"""What it costs to make one call affine, and which measure of the call knows it beforehand (experiment E1)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from affscore import affinity_score
+from affscore.companions import linear_twin, measure
+from affscore_book.uses.replacing import AT_ONCE, calls_of, fit_lines, run_replaced, run_watched
+
+__all__ = ["Costs", "kl", "measure_costs", "measures_of", "sign_entropy", "tokens", "variance_share"]
+
+#: Positions of images that the token score takes as samples.
+TOKENS = 2048
+Costs = dict[str, Any]
+
+
+def kl(before: Tensor, after: Tensor) -> float:
+    """Mean over samples of KL(softmax(before) || softmax(after)) in nats, for logits (n, classes).
+
+    >>> kl(torch.zeros(3, 2), torch.zeros(3, 2))
+    0.0
+    """
+    logs = (functional.log_softmax(value.double(), dim=1) for value in (before, after))
+    old, new = logs
+    return max(float((old.exp() * (old - new)).sum(dim=1).mean()), 0.0)
+
+
+def sign_entropy(x: Tensor, axis: int = 1) -> float:
+    """EASIER's entropy of the sign of an activation's input, mean over the channels along ``axis``, in bits.
+
+    >>> sign_entropy(torch.tensor([[1.0, 1.0], [-1.0, 1.0]]))
+    0.5
+    """
+    p = (x > 0).float().mean(_others(x, axis)).double()
+    return float(-(torch.special.xlogy(p, p) + torch.special.xlogy(1 - p, 1 - p)).mean()) / math.log(2)
+
+
+def _others(x: Tensor, axis: int) -> list[int]:
+    return [i for i in range(x.ndim) if i != axis % x.ndim]
+
+
+def variance_share(y: Tensor, axis: int) -> float:
+    """Share of the variance of a call's output that lies between images and not between positions of one image.
+
+    Summed over channels; NaN where the output does not vary.
+
+    >>> variance_share(torch.tensor([[[1.0, 1.0]], [[3.0, 3.0]]]), 1)
+    1.0
+    """
+    total = float(y.var(_others(y, axis), unbiased=False).sum())
+    inside = [i for i in _others(y, axis) if i]
+    means = y.mean(inside) if inside else y
+    return float(means.var(0, unbiased=False).sum()) / total if total > 0 else math.nan
+
+
+def tokens(x: Tensor, axis: int, seed: int, count: int = TOKENS) -> Tensor:
+    """Random positions of random images as samples, float64 (count, channels); the same places for the same seed."""
+    rows = x.movedim(axis, -1)
+    generator = np.random.default_rng(seed)
+    total = math.prod(rows.shape[:-1])
+    places = generator.permutation(total)[:count]
+    return rows[tuple(torch.from_numpy(each) for each in np.unravel_index(places, rows.shape[:-1]))].double()
+
+
+def measures_of(x: Tensor, y: Tensor, axis: int, seed: int) -> dict[str, float]:
+    """Every measure of one call but the held-out R2, from its input and output on training images."""
+    before, after = (tokens(value, axis, seed) for value in (x, y))
+    return {
+        "channels": x.shape[axis],
+        "positions": x[0].numel() // x.shape[axis],
+        "score": affinity_score(before, after).item(),
+        "twin": affinity_score(before, linear_twin(before, after)).item(),
+        "cka": measure(before, after, ["cka"])["cka"],
+        "sign_entropy": sign_entropy(x, axis),
+        "sparsity": float((y.abs() <= 1e-3).float().mean()),
+        "variance_share": variance_share(y, axis),
+    }
+
+
+def measure_costs(network: nn.Module, fitted: Tensor, held_out: Tensor, labels: Tensor | None = None) -> Costs:
+    """Replace every call that is not a gate by its lines, one at a time.
+
+    Parameters
+    ----------
+    network
+        Gives logits (n, classes).
+    fitted
+        Images on which the lines are fitted and the measures taken, in one pass.
+    held_out
+        Images on which the cost and the paired R2 are measured.
+    labels
+        Of ``held_out``; with them the accuracies are there too.
+
+    Returns
+    -------
+    ``"calls"`` has a record a call with its measures and ``"kl"``; ``"accuracy"`` is that of the whole network.
+    """
+    calls = calls_of(network, fitted[:4])
+    kept = [at for at, call in enumerate(calls) if not call.gate]
+    records: dict[int, dict[str, Any]] = {}
+
+    def take(at: int, x: Tensor, y: Tensor) -> None:
+        if at in kept:
+            records[at] = measures_of(x, y, calls[at].channel_axis, at)
+
+    run_watched(network, fitted, take)
+    lines = fit_lines(network, fitted, calls)
+    errors: dict[int, list[float]] = {}
+
+    def compare(at: int, x: Tensor, y: Tensor) -> None:
+        if at not in kept:
+            return
+        others = _others(y, calls[at].channel_axis)
+        # The spread over one batch around its mean; batches are large, so little of the total is lost.
+        miss, spread = (lines[at](x) - y).square().mean(), y.var(others, unbiased=False).mean()
+        errors.setdefault(at, []).append(float(miss / spread) if spread > 0 else math.nan)
+
+    logits = torch.cat([run_watched(network, some, compare) for some in held_out.split(AT_ONCE)])
+    result: Costs = {"calls": []}
+    if labels is not None:
+        result["accuracy"] = float((logits.argmax(1) == labels).double().mean())
+    for at in kept:
+        changed = run_replaced(network, held_out, {at: lines[at]})
+        record = {"name": calls[at].name, "position": at} | records[at]
+        record |= {"r2": 1 - float(np.mean(errors[at])), "kl": kl(logits, changed)}
+        record["agreement"] = float((logits.argmax(1) == changed.argmax(1)).double().mean())
+        if labels is not None:
+            record["accuracy"] = float((changed.argmax(1) == labels).double().mean())
+        result["calls"].append(record)
+    return result

@@ -1,0 +1,126 @@
+"""Which measure of a call knows the cost of making it affine? Rank correlations within networks (experiment E1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from affscore_book.kit.statistics import Interval, leaving_out
+
+__all__ = ["CONTROLS", "RIVALS", "TINY", "UNEXPLAINED", "correlation", "log_cost", "permuted"]
+
+Call = Mapping[str, Any]
+#: What is to know the cost beforehand, each the larger the less linear the call is.
+RIVALS: dict[str, Callable[[Call], float]] = {
+    "1 − score": lambda call: 1 - call["score"],
+    "twin − score": lambda call: call["twin"] - call["score"],
+    "1 − paired R²": lambda call: 1 - call["r2"],
+    "sign entropy": lambda call: call["sign_entropy"],
+    "1 − CKA": lambda call: 1 - call["cka"],
+    "sparsity": lambda call: call["sparsity"],
+    "early position": lambda call: -call["position"],
+}
+#: What H1 is given; H2 is given the unexplained share of the variance as well.
+CONTROLS: dict[str, Callable[[Call], float]] = {
+    "position": lambda call: call["position"],
+    "log channels": lambda call: math.log(call["channels"]),
+    "log positions": lambda call: math.log(call["positions"]),
+    "variance share": lambda call: call["variance_share"],
+}
+UNEXPLAINED = {"1 − paired R²": RIVALS["1 − paired R²"]}
+#: Added to the divergence before the logarithm, so that calls that cost nothing do not differ by rounding.
+TINY = 1e-4
+
+
+def log_cost(call: Call) -> float:
+    """The outcome: log10(KL + 1e-4) between the logits before and after."""
+    return math.log10(call["kl"] + TINY)
+
+
+def _ranks(calls: Sequence[Call], of: Callable[[Call], float]) -> np.ndarray:
+    """Ranks of the calls of one network, between −1/2 and 1/2 with mean 0; equal values share theirs."""
+    ranks = rankdata([of(call) for call in calls]) / len(calls)
+    return ranks - ranks.mean()
+
+
+def _columns(calls: Sequence[Call], given: Mapping[str, Callable[[Call], float]]) -> np.ndarray:
+    columns = [_ranks(calls, of) for of in given.values()]
+    if "position" in given:
+        columns.append(_ranks(calls, given["position"]) ** 2)
+    table = np.array(columns).reshape(len(columns), len(calls)).T
+    return table - table.mean(axis=0)
+
+
+def _partial(networks: Sequence[Sequence[np.ndarray]], weights: np.ndarray) -> float:
+    """Correlation of two rank columns, each less its least-squares fit by the others, over all calls together."""
+    x, y, others = (np.concatenate(parts) for parts in zip(*networks, strict=True))
+    root = np.sqrt(weights)[:, None]
+    both = np.column_stack([x, y]) * root
+    if others.shape[1]:
+        design = others * root
+        both = both - design @ np.linalg.lstsq(design, both, rcond=None)[0]
+    norms = np.linalg.norm(both, axis=0)
+    return float(both[:, 0] @ both[:, 1] / norms.prod()) if norms.min() > 1e-9 else math.nan
+
+
+def _stacked(
+    networks: Sequence[Sequence[Call]],
+    measure: Callable[[Call], float],
+    given: Mapping[str, Callable[[Call], float]],
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    return [(_ranks(calls, measure), _ranks(calls, log_cost), _columns(calls, given)) for calls in networks]
+
+
+def _weights(calls: Sequence[int], families: Sequence[str] | np.ndarray) -> np.ndarray:
+    """A weight for each call of networks with so many calls, such that each family has the same in all."""
+    kinds, lengths = np.asarray(families), np.asarray(calls)
+    total = {name: lengths[kinds == name].sum() for name in np.unique(kinds)}
+    return np.repeat([1 / total[name] for name in kinds], lengths)
+
+
+def correlation(
+    networks: Sequence[Sequence[Call]],
+    families: Sequence[str],
+    measure: Callable[[Call], float],
+    given: Mapping[str, Callable[[Call], float]] | None = None,
+) -> Interval:
+    """Partial rank correlation of a measure with the cost, within networks; families left out one at a time.
+
+    Ranks are taken within each network and centred there, so that networks are never compared with each other. All
+    calls then enter one correlation in which every family has the same weight; what is ``given`` is fitted by least
+    squares, with the position's square beside the position, and taken out of both.
+
+    >>> calls = [{"kl": cost, "score": 1 - cost} for cost in (0.1, 0.3, 0.2)]
+    >>> round(correlation([calls] * 3, ["a", "b", "c"], RIVALS["1 − score"]).mean, 6)
+    1.0
+    """
+    stacked = _stacked(networks, measure, given or {})
+    kinds = np.array(families)
+
+    def of(kept: np.ndarray) -> float:
+        some = [stacked[i] for i in kept]
+        return _partial(some, _weights([len(each[0]) for each in some], kinds[kept]))
+
+    return leaving_out(of, len(networks), families)
+
+
+def permuted(
+    networks: Sequence[Sequence[Call]],
+    families: Sequence[str],
+    measure: Callable[[Call], float],
+    given: Mapping[str, Callable[[Call], float]] | None = None,
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+) -> np.ndarray:
+    """What :func:`correlation` gives when the measure is shuffled within each network, (draws,): its null."""
+    generator = np.random.default_rng(seed)
+    stacked = _stacked(networks, measure, given or {})
+    weights = _weights([len(each[0]) for each in stacked], families)
+    return np.array(
+        [_partial([(generator.permutation(x), y, others) for x, y, others in stacked], weights) for _ in range(draws)]
+    )

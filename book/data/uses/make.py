@@ -1,0 +1,101 @@
+"""Measure what the score is good for: one file a network in ``costs`` (E1 and E2) and in ``alarms`` (E5).
+
+    OMP_NUM_THREADS=1 python book/data/uses/make.py costs --rules COMMIT     # what it costs to make calls affine
+    OMP_NUM_THREADS=1 python book/data/uses/make.py alarms --rules COMMIT    # wrong input
+    python book/data/uses/make.py list                                       # what is there
+
+The rules stand in ``affscore_book.uses`` and were committed before the first run; each file names that commit. A file
+is complete or not there, so a stopped script goes on. ``weights`` holds alexnet and vgg11 of the decade, seed 1, as
+``book/data/decade/make.py train --seeds 1`` trains them. Fashion-MNIST: Zalando SE, MIT licence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from affscore.engine import versions
+from affscore_book.kit.stored import rounded, store_results
+from affscore_book.uses.alarm import FAULTS, TOUCHED, faulty, readings
+from affscore_book.uses.costs import measure_costs
+from affscore_book.uses.networks import ALARMED, NETWORKS, data_of, decade_network, load_case
+from affscore_book.uses.removal import remove
+
+FOLDER = Path(__file__).parent
+BATCH, KNOWN, CLEAN, WRONG = 64, 20, 100, 4
+LEAST, LEAST_TO_REMOVE = 4, 6
+
+
+def costs(name: str, out: Path, about: dict[str, Any]) -> None:
+    """E1 and, where there are labels and enough calls, E2 of one network."""
+    file = out / "costs" / f"{name}.json"
+    if file.exists():
+        return
+    start, case = time.process_time(), load_case(FOLDER.parent, name)
+    record = {"network": name, "family": NETWORKS[name]} | about
+    record |= measure_costs(case.network, case.fitted, case.held_out, case.labels)
+    calls = len(record["calls"])
+    if calls < LEAST:
+        record["failed"] = f"it has {calls} calls"
+    if case.judged is not None and case.judged_labels is not None and calls >= LEAST_TO_REMOVE:
+        judged = case.judged, case.judged_labels
+        record["removal"] = remove(case.network, record["calls"], case.fitted, *judged)
+        record["whole"] = remove(case.network, record["calls"], case.fitted, *judged, ["score"], [0])["score"][0]
+    record["seconds"] = round(time.process_time() - start, 1)
+    store_results(file, rounded(record) | {"made_with": versions()}, indent=1)
+    print(name, calls, record["seconds"], flush=True)
+
+
+def alarms(name: str, out: Path, about: dict[str, Any]) -> None:
+    """E5 of one network of the decade."""
+    file = out / "alarms" / f"{name}.json"
+    if file.exists():
+        return
+    start, data = time.process_time(), data_of(True)
+    network = decade_network(FOLDER.parent / "decade" / "weights" / f"{name}-0.safetensors", name)
+    images = torch.cat([data.validation.images, data.test.images])[: BATCH * (KNOWN + CLEAN + WRONG)].split(BATCH)
+    record: dict[str, Any] = {"network": name} | about | {"reference": [], "clean": [], "faulty": []}
+    for at, batch in enumerate(images[: KNOWN + CLEAN]):
+        record["reference" if at < KNOWN else "clean"].append(readings(network, data.standardise(batch)))
+    for batch in images[KNOWN + CLEAN :]:
+        right = readings(network, data.standardise(batch))["answers"]
+        for fault in FAULTS:
+            for share in TOUCHED:
+                found: dict[str, Any] = readings(network, faulty(fault, share, batch, data.standardise))
+                changed = sum(a != b for a, b in zip(found.pop("answers"), right, strict=True)) / len(right)
+                record["faulty"].append({"fault": fault, "share": share, "changed": changed} | found)
+    for each in record["reference"] + record["clean"]:
+        del each["answers"]
+    record["seconds"] = round(time.process_time() - start, 1)
+    store_results(file, rounded(record) | {"made_with": versions()})
+    print(name, record["seconds"], flush=True)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stage", choices=("costs", "alarms", "list"))
+    parser.add_argument("--rules", help="commit of the rules, before the first run")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these networks")
+    arguments = parser.parse_args(given)
+    torch.set_num_threads(1)
+    if arguments.stage == "list":
+        for folder, names in (("costs", NETWORKS), ("alarms", ALARMED)):
+            print(folder, *(name for name in names if (arguments.out / folder / f"{name}.json").exists()))
+        return
+    if not arguments.rules:
+        raise SystemExit("--rules is missing; it should be the commit of the rules.")
+    stage = costs if arguments.stage == "costs" else alarms
+    (arguments.out / arguments.stage).mkdir(parents=True, exist_ok=True)
+    known = NETWORKS if arguments.stage == "costs" else ALARMED
+    for name in arguments.only or known:
+        stage(name, arguments.out, {"rules": arguments.rules})
+
+
+if __name__ == "__main__":
+    main()
