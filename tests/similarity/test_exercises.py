@@ -67,12 +67,47 @@ def test_the_jackknife_leaves_out_networks(capsys):
         assert said in capsys.readouterr().out
 
 
-def test_other_exercises(capsys):
-    one = torch.linspace(-1, 1, 101, dtype=torch.float64)[:, None]
-    noise = torch.randn(101, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    for y, said in ((one**2, "Right"), (one.abs(), "Right"), (one**3, "linear CKA is"), (noise, "Laplace kernel is")):
-        exercises.check_dependent(one, y)
-        assert said in capsys.readouterr().out
+def by_hand(x, y, diagonal=0.0, unbiased=True):
+    """Linear CKA, by the sums of the unbiased criterion; its table keeps the diagonal where it is not set to 0."""
+    n, ones, tables = len(x), np.ones(len(x)), []
+    for rows in (x, y):
+        table = rows @ rows.T
+        if diagonal is not None:
+            np.fill_diagonal(table, diagonal)
+        tables.append(table)
+
+    def hsic(k, m):
+        if unbiased:
+            rest = k.sum() * m.sum() / ((n - 1) * (n - 2)) - 2 * ones @ k @ m @ ones / (n - 2)
+            return np.trace(k @ m) + rest
+        centring = np.eye(n) - 1 / n
+        return np.trace(centring @ k @ centring @ m)
+
+    k, m = tables
+    return hsic(k, m) / np.sqrt(hsic(k, k) * hsic(m, m))
+
+
+def shuffled(x, y, count=40):
+    random = np.random.default_rng(3)
+    return [by_hand(x, y[random.permutation(len(y))]) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("cka_of", "null_of", "said"),
+    [
+        (by_hand, shuffled, "Right: "),
+        (lambda x, y: by_hand(x, y, None, unbiased=False), shuffled, "the diagonal is still in"),
+        (lambda x, y: np.corrcoef((x @ x.T).ravel(), (y @ y.T).ravel())[0, 1], shuffled, "take n - 2"),
+        (lambda x, y: by_hand(x, y, 1.0), shuffled, "take n - 2"),
+        (lambda x, y: np.sum((x @ x.T) * (y @ y.T)) / np.linalg.norm(x @ x.T) / np.linalg.norm(y @ y.T), shuffled,
+         "the cosine of the tables as they are"),
+        (by_hand, lambda x, y: shuffled(x, y, 5), "gives 5 values"),
+        (by_hand, lambda x, y: [by_hand(x, y)] * 40, "another order each time"),
+    ],
+)  # fmt: skip
+def test_cka_that_was_built(capsys, cka_of, null_of, said):
+    exercises.check_build(cka_of, null_of)
+    assert said in capsys.readouterr().out
 
 
 def test_units_without_a_category(capsys):

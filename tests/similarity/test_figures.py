@@ -31,6 +31,15 @@ def test_maps_are_symmetric_means(study):
     np.testing.assert_allclose(shown, (mean + mean.T) / 2)
 
 
+def test_the_colours_of_maps_reach_from_below_the_lowest_of_all_panels_to_1(study):
+    figures.plot_maps(study, "myrtle", ["linear", "max"])
+    pictures = [axes.images[0] for axes in plt.gcf().axes[:2]]
+    lowest = min(picture.get_array().min() for picture in pictures)
+    for picture in pictures:
+        low, high = picture.get_clim()
+        assert low <= lowest < low + 0.1 and high == 1
+
+
 def test_decay_is_the_diagonal_of_each_kernel(study):
     figures.plot_decay(study, {"myrtle": "growing", "resnet20": "ResNet20"})
     axes = plt.gcf().axes

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from affscore_book.kit.checks import report
@@ -60,17 +62,35 @@ def check_jackknife(values: Any, interval: Any) -> None:
     report("similarity-jackknife", not hint, f"{ours[0]:.2f} to {ours[1]:.2f}.", hint)
 
 
-def check_dependent(x: Any, y: Any) -> None:
-    """Do ``x`` and ``y``, (n, 1), have nothing in common for linear CKA, and something for the Laplace kernel?"""
-    linear, laplace = (cka(x, y, kernel, null=0).value for kernel in ("linear", "laplace"))
+def check_build(cka_of: Callable[[Any, Any], float], null_of: Callable[[Any, Any], Any]) -> None:
+    """Is ``cka_of(x, y)`` linear CKA of arrays (n, d) and (n, e), and ``null_of(x, y)`` at least 20 values of its null?
+
+    The features have a common mean and few images, so that it counts what is taken out of the tables.
+    """
+    random = np.random.default_rng(0)
+    common = random.normal(size=(12, 3))
+    x, y = (common @ random.normal(size=(3, width)) + random.normal(size=(12, width)) + 2 for width in (5, 8))
+    value, ours = float(cka_of(x, y)), cka(x, y, null=400)
+    tables = [rows @ rows.T for rows in (x, y)]
+    margins = [k - k.mean(0) - k.mean(1)[:, None] + k.mean() for k in tables]
     hint = ""
-    if abs(linear) >= 0.02:
-        hint = (
-            f"linear CKA is {linear:.3f}; it should be within 0.02 of 0. Which functions of x are uncorrelated with x?"
-        )
-    elif laplace <= 0.1:
-        hint = f"CKA with the Laplace kernel is {laplace:.3f}; it should be above 0.1, so y has to depend on x."
-    report("similarity-dependent", not hint, "uncorrelated, and yet one is a function of the other.", hint)
+    if not abs(value - ours.value) < 1e-6:
+        hint = "take n - 2 and the rest from the formula, with 0 on the diagonal before the sums and after them."
+        if abs(value - _cosine(*tables)) < 1e-6:
+            hint = "this is the cosine of the tables as they are; take out the diagonal, then what rows share."
+        elif abs(value - _cosine(*margins)) < 1e-6:
+            hint = "the diagonal is still in: each image is like itself, so that the null of this one is above 0."
+        return report("similarity-build", False, "", hint)
+    null = np.asarray(null_of(x, y), dtype=np.float64).ravel()
+    if len(null) < 20:
+        hint = f"CKA is right; my_null gives {len(null)} values and should give at least 20."
+    elif not _alike(null, np.asarray(ours.null)):
+        hint = "CKA is right; the null is that of the rows of y in random order, another order each time."
+    report("similarity-build", not hint, "the same number as `cka`, and a null around 0.", hint)
+
+
+def _cosine(k: NDArray[np.float64], m: NDArray[np.float64]) -> float:
+    return float((k * m).sum() / np.sqrt((k * k).sum() * (m * m).sum()))
 
 
 def check_left_out(found: Dissection, concepts: Concepts, counts: dict[str, int]) -> None:

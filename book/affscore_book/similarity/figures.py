@@ -114,19 +114,22 @@ def _ticks(layers: Sequence[str]) -> tuple[list[int], list[str]]:
 
 @styled
 def plot_maps(study: SimilarityStudy, kind: str, kernels: Sequence[str]) -> None:
-    """CKA between all layers of two networks of a kind, mean over pairs, one panel a kernel."""
+    """CKA between all layers of two networks of a kind, mean over pairs, one panel a kernel.
+
+    The colours start at the lowest value of all panels, rounded down to a tenth.
+    """
     layers = study.layers(kind)
     places, names = _ticks(layers)
     names = [name.removeprefix("relu") for name in names]
     figure, axes = panels(1, len(kernels), height=3.9 if len(kernels) < 3 else 3.1, sharey=True)
-    for panel, kernel in zip(axes, kernels, strict=True):
-        mean = study.maps(kind, kernel).mean(0)
-        # Which network of a pair comes first means nothing.
-        mean = (mean + mean.T) / 2
-        shown = panel.imshow(mean, cmap="viridis", vmin=0, vmax=1, origin="lower")
+    means = [study.maps(kind, kernel).mean(0) for kernel in kernels]
+    means = [(mean + mean.T) / 2 for mean in means]  # which network of a pair comes first means nothing
+    lowest = np.floor(10 * min(mean.min() for mean in means)) / 10
+    for panel, kernel, mean in zip(axes, kernels, means, strict=True):
+        shown = panel.imshow(mean, cmap="viridis", vmin=lowest, vmax=1, origin="lower")
         if len(layers) < 6:
             for (row, column), value in np.ndenumerate(mean):
-                colour = "black" if value > 0.6 else "white"
+                colour = "black" if value - lowest > 0.6 * (1 - lowest) else "white"
                 panel.text(column, row, f"{value:.2f}".lstrip("0"), ha="center", va="center", fontsize=12, color=colour)
         panel.grid(False)
         panel.set_title(KERNELS[kernel], fontsize=14)
