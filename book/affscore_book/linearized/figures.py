@@ -110,10 +110,14 @@ def plot_slope_shares(study: LinearizedRuns) -> None:
 
 
 @styled
-def plot_starts(study: LinearizedRuns) -> None:
-    """Test accuracy against NAPL for priors that act at different times; a mark a run, lines for means of seeds."""
-    _, axes = panels(len(study.runs), 1, height=1 + 3.4 * len(study.runs))
-    for panel, network in zip(axes, study.runs, strict=True):
+def plot_starts(study: LinearizedRuns, networks: Sequence[str] | None = None) -> None:
+    """Test accuracy against NAPL for priors that act at different times; a mark a run, lines for means of seeds.
+
+    ``networks`` are the names of those to show, a panel each; without it all of the study.
+    """
+    networks = list(study.runs) if networks is None else list(networks)
+    _, axes = panels(len(networks), 1, height=1 + 3.4 * len(networks))
+    for panel, network in zip(axes, networks, strict=True):
         for start in STARTS:
             colour, mark = LOOKS[start]
             by_strength = [
