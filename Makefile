@@ -16,7 +16,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help env book pdf student solutions lab lint test gpu results execute lock set-repository clean
+.PHONY: help env book pdf student solutions lab lint test weekly gpu results execute lock set-repository clean
 
 help:
 	@echo "make book             install what building needs (pages.lock), build the pages from the stored outputs"
@@ -26,6 +26,7 @@ help:
 	@echo "make env              install everything: the exact versions of requirements.lock, in .venv"
 	@echo "make lab              the notebooks in JupyterLab"
 	@echo "make test             linters, types, the book, tests, doctests and notebooks"
+	@echo "make weekly           make test, with what is slow and rarely breaks and with every page of the book"
 	@echo "make gpu              the GPU tests, and the notebooks on the GPU"
 	@echo "make execute          run the notebooks again and store their outputs (NOTEBOOKS=book/x.ipynb for one)"
 	@echo "make results FILE=x.zip  check the results of a full run, install them, and run their chapter again"
@@ -98,6 +99,10 @@ lint: env .ci/node_modules/.installed
 test: lint
 	$(MAKE) book
 	$(BIN)/python -m pytest --nbval --nbval-current-env $(PYTEST_FLAGS) tests affscore book
+
+# With the tests marked weekly, and with every page and chapter where `make test` looks at one of each kind.
+weekly: export AFFSCORE_WEEKLY := 1
+weekly: test
 
 # What a machine with an NVIDIA GPU adds: the GPU tests, and the notebooks, whose stored text must not change there.
 gpu: env

@@ -2,7 +2,8 @@
 
 Tests marked ``browser`` need a Chromium; without one they are skipped, and the run ends by saying so. With ``CI`` or
 ``AFFSCORE_NO_SKIP=1`` in the environment any skipped test fails the run. Tests marked ``gpu`` are left out where
-there is no CUDA device, and the run ends by saying that too.
+there is no CUDA device, and tests marked ``weekly`` without ``AFFSCORE_WEEKLY=1`` in the environment (`make weekly`);
+the run ends by saying that too.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ def no_skip() -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not torch.cuda.is_available():
-        left_out = [item for item in items if item.get_closest_marker("gpu")]
-        if left_out:
-            items[:] = [item for item in items if not item.get_closest_marker("gpu")]
-            config.hook.pytest_deselected(items=left_out)
+    unwanted = [] if os.environ.get("AFFSCORE_WEEKLY") else ["weekly"]
+    unwanted += [] if torch.cuda.is_available() else ["gpu"]
+    left_out = [item for item in items if any(map(item.get_closest_marker, unwanted))]
+    if left_out:
+        items[:] = [item for item in items if not any(map(item.get_closest_marker, unwanted))]
+        config.hook.pytest_deselected(items=left_out)
     if find_chromium() is None:
         for item in items:
             if item.get_closest_marker("browser"):
@@ -59,6 +61,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     write = terminalreporter.write_line
     if not torch.cuda.is_available():
         write("Tests marked gpu were left out: this machine has no CUDA device.")
+    if not os.environ.get("AFFSCORE_WEEKLY"):
+        write("Tests marked weekly were left out: AFFSCORE_WEEKLY=1 runs them.")
     skipped = _skipped(config)
     if skipped:
         write(f"{len(skipped)} tests were SKIPPED" + (", which fails this run." if no_skip() else "."))

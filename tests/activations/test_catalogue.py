@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from formulas import ORACLE
+from grids import each
 
 from affscore_book.activations.catalogue import CATALOGUE, lookup
 
@@ -31,7 +32,7 @@ def test_the_catalogue_is_large_and_unambiguous():
     assert len({row.title for row in CATALOGUE.values()}) == len(CATALOGUE)
 
 
-@pytest.mark.parametrize("row", CATALOGUE.values(), ids=NAMES)
+@each("row", CATALOGUE.values())
 def test_every_row_is_filled_in(row):
     assert row.title and row.family and "x" in row.formula and "|" not in row.formula
     assert row.formula.count("{") == row.formula.count("}") and row.formula.count("(") == row.formula.count(")")
@@ -39,7 +40,7 @@ def test_every_row_is_filled_in(row):
     assert row.kinks == tuple(sorted(row.kinks))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_values_keep_their_digits(name):
     x = torch.from_numpy(POINTS)
     values = CATALOGUE[name](x)
@@ -55,7 +56,7 @@ def test_the_oracle_notices_a_wrong_formula():
     assert max(wrong) > 0.1
 
 
-@pytest.mark.parametrize("name", [name for name, row in CATALOGUE.items() if any(row.tails)])
+@each("name", [name for name, row in CATALOGUE.items() if any(row.tails)])
 def test_tails_are_measured_from_the_limit(name):
     row = CATALOGUE[name]
     with mp.workdps(400):
@@ -79,7 +80,7 @@ def tail_needed(row, side):
         return 0 < abs(ORACLE[row.name](x) - ORACLE[row.name](2000 * mp.mpf(side))) < 1e-6
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_tails_are_there_where_they_are_needed(name):
     row = CATALOGUE[name]
     for tail, side in zip(row.tails, (-1, 1), strict=True):
@@ -89,7 +90,7 @@ def test_tails_are_there_where_they_are_needed(name):
 TORCH = [name for name, row in CATALOGUE.items() if row.torch]
 
 
-@pytest.mark.parametrize("name", TORCH)
+@each("name", TORCH)
 def test_agrees_with_torch(name):
     row = CATALOGUE[name]
     x = torch.linspace(-12, 12, 4801, dtype=torch.float64)
@@ -105,7 +106,7 @@ def test_agrees_with_torch(name):
     torch.testing.assert_close(row(x), theirs, rtol=1e-9, atol=1e-8 if name == "softplus" else 1e-14)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_limits(name):
     row = CATALOGUE[name]
     for limit, side in zip(row.limits, (-1, 1), strict=True):
@@ -118,7 +119,7 @@ def test_limits(name):
             assert row(side * 1e5).item() == pytest.approx(limit, abs=2e-5)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_monotone_flag(name):
     row = CATALOGUE[name]
     x = torch.cat([torch.linspace(-60, 60, 24001), torch.linspace(-3, 3, 24001)]).double().sort().values
@@ -133,7 +134,7 @@ def rough(function, at, width=1e-2):
     return float(values.diff(n=6).abs().max() / width)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_kinks_are_where_they_are_said_to_be(name):
     row = CATALOGUE[name]
     elsewhere = [-6.7, -4.3, -2.6, -1.7, -0.71, -0.23, 0.31, 0.77, 1.9, 2.7, 4.4, 5.6]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from formulas import ORACLE
+from grids import each
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import ndtri
@@ -44,8 +45,8 @@ def mp_score(name, mean, std, distribution):
         return float(1 - mp.sqrt(1 - r))
 
 
-@pytest.mark.parametrize("distribution", ["normal", "uniform"])
-@pytest.mark.parametrize(
+@each("distribution", ["normal", "uniform"])
+@each(
     ("name", "mean", "std"),
     [
         ("sigmoid", 18.5, 0.3), ("tanh", -17.0, 1.0), ("elu", -0.4, 1.3), ("selu", -11.0, 0.7), ("erf", 3.0, 0.8),
@@ -90,8 +91,8 @@ def test_against_the_closed_forms(name):
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("std", [0.01, 0.5, 1.0, 2.0])
-@pytest.mark.parametrize("mean", [-7.0, 0.0, 3.0])
+@each("std", [0.01, 0.5, 1.0, 2.0])
+@each("mean", [-7.0, 0.0, 3.0])
 def test_exponential_depends_on_the_std_only(mean, std):
     r = std / math.sqrt(math.expm1(std**2))
     assert score_curve("exponential", mean, std).item() == pytest.approx(1 - math.sqrt(1 - r), abs=1e-9)
@@ -130,7 +131,7 @@ def sorted_score_by_branches(f, bottom, mean, std):
     return 1 - math.sqrt(1 - cov / math.sqrt(var))
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "bottom", "mean", "std"),
     [
         ("silu", -1.2784645427610738, -1.0, 1.0), ("silu", -1.2784645427610738, -4.0, 1.5),
@@ -144,8 +145,8 @@ def test_sorted_coupling_against_branches(name, bottom, mean, std):
     assert score_curve(name, mean, std).item() == pytest.approx(exact, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("distribution", ["normal", "uniform"])
+@each("name", NAMES)
+@each("distribution", ["normal", "uniform"])
 def test_against_the_score_of_many_quantiles(name, distribution):
     grid = (np.arange(20000) + 0.5) / 20000
     z = ndtri(grid) if distribution == "normal" else math.sqrt(3) * (2 * grid - 1)
@@ -161,7 +162,7 @@ def test_against_the_score_of_many_quantiles(name, distribution):
                 assert ours == pytest.approx(theirs, abs=4e-3)
 
 
-@pytest.mark.parametrize("name", TURNING)
+@each("name", TURNING)
 def test_sorting_never_lowers_the_score(name):
     means = torch.linspace(-8, 8, 33)
     for std in (0.1, 1.0, 2.0):
@@ -170,8 +171,8 @@ def test_sorting_never_lowers_the_score(name):
         assert bool((both[0] >= both[1] - 1e-5)[alive].all()) and bool((both[0][alive] > -1e-6).all())
 
 
-@pytest.mark.parametrize("name", ["silu", "gelu", "relu", "gcu"])
-@pytest.mark.parametrize("coupling", ["sorted", "paired"])
+@each("name", ["silu", "gelu", "relu", "gcu"])
+@each("coupling", ["sorted", "paired"])
 def test_invariances(name, coupling):
     f, means = CATALOGUE[name], torch.linspace(-5, 5, 21, dtype=torch.float64)
     base = score_curve(f, means, 0.8, coupling=coupling)
@@ -193,7 +194,7 @@ def test_shapes_and_undefined_scores():
     assert score_curve(lambda x: -x, 0.0, coupling="paired").item() == pytest.approx(1 - math.sqrt(2))
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3, 4, 5, 7, 11, 41])
+@each("degree", [1, 2, 3, 4, 5, 7, 11, 41])
 def test_polynomials_against_the_law_and_samples(degree):
     exact = polynomial_score(degree)
     assert (exact == 1) == (degree == 1)
@@ -227,7 +228,7 @@ def test_summary_of_the_identity_and_of_an_exponential():
     assert flat.width == pytest.approx(201 * 0.2) and flat.dead == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "message"),
     [
         (lambda: score_curve("relu", [0.0, math.inf]), r"means holds inf; all should be finite"),

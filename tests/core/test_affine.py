@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 import torch
 from clouds import cloud, root
+from grids import each
 from sklearn.covariance import LedoitWolf
 
 import affscore
 from affscore.affine import COVARIANCES, coordinates, quick_coordinates, shrinkage
 
-both = pytest.mark.parametrize("covariance", COVARIANCES)
-seeds = pytest.mark.parametrize("seed", range(3))
+both = each("covariance", COVARIANCES)
+seeds = each("seed", range(3))
 
 
-@pytest.mark.parametrize(("n", "d"), [(10, 3), (50, 5), (8, 40), (30, 200)])
+@each(("n", "d"), [(10, 3), (50, 5), (8, 40), (30, 200)])
 @seeds
 def test_shrinkage_equals_scikit_learn(n, d, seed):
     x = cloud(np.random.default_rng([seed, n]), n, d)
@@ -22,7 +23,7 @@ def test_shrinkage_equals_scikit_learn(n, d, seed):
 
 @both
 @seeds
-@pytest.mark.parametrize(("n", "d"), [(400, 5), (6, 20), (5, 64)])
+@each(("n", "d"), [(400, 5), (6, 20), (5, 64)])
 def test_the_map_pushes_the_covariance_forward(n, d, seed, covariance):
     """A S_X A = S_Y where S_X is invertible, and T sends mean to mean (Theorem 3.3)."""
     rng = np.random.default_rng([seed, n, d])
@@ -82,8 +83,8 @@ def products(x, y):
 
 
 @seeds
-@pytest.mark.parametrize(("n", "d"), [(5, 3), (5, 9), (5, 10), (20, 50), (2, 400)])
-@pytest.mark.parametrize("find", [coordinates, quick_coordinates])
+@each(("n", "d"), [(5, 3), (5, 9), (5, 10), (20, 50), (2, 400)])
+@each("find", [coordinates, quick_coordinates])
 def test_coordinates_keep_all_inner_products(find, n, d, seed):
     x, y = centred_pair(seed, n, d)
     found = find(x, y)
@@ -103,7 +104,7 @@ def test_the_basis_leads_back_to_the_samples(seed):
 
 
 @seeds
-@pytest.mark.parametrize("case", ["low rank", "equal rows", "y is x", "constant output"])
+@each("case", ["low rank", "equal rows", "y is x", "constant output"])
 def test_dependent_samples_have_right_quick_coordinates_or_none(case, seed):
     x, y = centred_pair(seed, 12, 60, rank=3 if case == "low rank" else None)
     if case == "equal rows":

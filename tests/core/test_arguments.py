@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore.arguments import expanded, whole_number
 
@@ -16,7 +17,7 @@ def test_every_integer_is_a_whole_number(value: Any) -> None:
     assert type(whole_number("seed", value, 3, 3)) is int
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [True, np.True_, np.arange(2), np.array(2.5), 3.0, np.float64(3), "3", None, [3], 1, 6, np.int64(-3), 2**70],
 )

@@ -1,7 +1,7 @@
 """What counts as an activation call, under which name."""
 
-import pytest
 import torch
+from grids import each
 from torch import nn
 from torch.nn import functional as F
 
@@ -21,7 +21,7 @@ def test_the_registry_covers_the_activation_functions_of_torch():
         assert len(found.observations) == 1, name
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "name", "gate"),
     [
         (F.relu6, "relu6", False),
@@ -42,7 +42,7 @@ def test_names_tell_apart_what_shares_a_kernel(call, name, gate):
     assert [(o.call.function, o.call.gate) for o in found.observations] == [(name, gate)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("kernel", "hides"),
     [
         ("_addmm_activation", True),

@@ -7,6 +7,7 @@ import weakref
 
 import pytest
 import torch
+from grids import each
 from torch import nn
 from torch.nn import functional as F
 
@@ -108,7 +109,7 @@ SPELLED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SPELLED)
+@each("name", SPELLED)
 def test_a_chain_is_one_call_with_its_values_and_its_name(name):
     function, spelled, native = SPELLED[name]
     model, x = net(spelled), torch.randn(N, D, generator=torch.Generator().manual_seed(1))
@@ -127,7 +128,7 @@ def test_a_chain_is_one_call_with_its_values_and_its_name(name):
         torch.testing.assert_close(affinity_score(seen.before, seen.after), affinity_score(before, native(before)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("function", "names"),
     [
         (lambda x: x.flip(1) * torch.sigmoid(x), [":sigmoid[0]"]),  # a gate on another tensor
@@ -200,8 +201,8 @@ def test_what_a_network_returns_is_an_end_too(function, names):
     assert [o.call.name for o in found.observations] == names
 
 
-@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-@pytest.mark.parametrize(
+@each("mode", [torch.no_grad, torch.inference_mode])
+@each(
     "write", [lambda h, x: h.copy_(x), lambda h, x: h[:, 0].fill_(7), lambda h, x: h.data.copy_(x)]
 )
 def test_what_was_overwritten_is_another_tensor(mode, write):

@@ -4,6 +4,7 @@ guessed. Channels, positions and tokens have the same number, so that no length 
 import numpy as np
 import pytest
 import torch
+from grids import each
 from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -174,8 +175,8 @@ def by_hand(x, axis):
     return x.numpy().mean(axis=others) if others else x.numpy()
 
 
-@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])  # which take operators apart differently
-@pytest.mark.parametrize("layout", LAYOUTS)
+@each("mode", [torch.no_grad, torch.inference_mode])  # which take operators apart differently
+@each("layout", LAYOUTS)
 def test_channels_are_on_the_axis_written_by_hand(layout, mode):
     layers, ndim, axis = LAYOUTS[layout]
     torch.manual_seed(0)
@@ -213,7 +214,7 @@ def moved(x, random):
     return x
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 def test_random_moves_against_numbered_channels(seed):
     """The outputs of a layer are the numbers of its channels: so values say along which axes channels lie."""
     random = np.random.default_rng(seed)
@@ -256,7 +257,7 @@ LOST = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("layout", LOST)
+@each("layout", LOST)
 def test_what_cannot_be_known_is_excluded_until_the_caller_says_it(layout):
     before, ndim, words = LOST[layout]
     torch.manual_seed(0)
@@ -300,7 +301,7 @@ NOT_KNOWN = {
 }
 
 
-@pytest.mark.parametrize("name", NOT_KNOWN)
+@each("name", NOT_KNOWN)
 def test_what_is_not_followed_is_not_scored(name):
     before, ndim = NOT_KNOWN[name]
     model, x = nn.Sequential(before, nn.ReLU()), torch.randn(N, *[D] * (ndim - 1))

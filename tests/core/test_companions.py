@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
+from grids import each
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
@@ -28,8 +29,8 @@ def samples(n, d, seed=0):
 # --------------------------------------------------------------------------------------------------- CKA
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("n", "d"), SHAPES)
+@each("seed", range(3))
+@each(("n", "d"), SHAPES)
 def test_cka_is_hsic_with_the_centring_matrix(n, d, seed):
     """Kornblith et al. 2019, equations 3 to 5, with H written out."""
     x, y = samples(n, d, seed)
@@ -42,8 +43,8 @@ def test_cka_is_hsic_with_the_centring_matrix(n, d, seed):
 # ----------------------------------------------------------------------------------------------- entropy
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("n", "d"), [(30, 2), (30, 50), (7, 400)])
+@each("seed", range(3))
+@each(("n", "d"), [(30, 2), (30, 50), (7, 400)])
 def test_entropy_is_that_of_numpys_histogram(n, d, seed):
     def expected(value):
         return np.mean([scipy.stats.entropy(np.histogram(row, bins=d)[0]) + math.log(d) for row in value])
@@ -99,8 +100,8 @@ def leave_one_out(x, y):
     return r2_score(y, cross_val_predict(LinearRegression(), x, y, cv=LeaveOneOut()))
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize(("n", "d"), SHAPES)
+@each("seed", range(2))
+@each(("n", "d"), SHAPES)
 def test_r2_is_that_of_scikit_learn(n, d, seed):
     x, y = samples(n, d, seed)
     found = measure(x, y)
@@ -125,7 +126,7 @@ def deficient(kind):
     return x, y
 
 
-@pytest.mark.parametrize(
+@each(
     "kind",
     ["copied channels", "constant channel", "combination", "scales", "one sample decides a channel", "constant input"],
 )
@@ -152,8 +153,8 @@ def test_constant_outputs_are_left_out_of_r2():
 # ---------------------------------------------------------------------------------------------- sparsity
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 200_001), (4, 33, 40, 41)])
+@each("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@each("shape", [(7,), (3, 5), (2, 200_001), (4, 33, 40, 41)])
 def test_sparsity_counts_every_entry_in_any_layout(shape, dtype):
     """More entries than fit one piece, and both edges of the interval."""
     value = (torch.randn(shape, generator=torch.Generator().manual_seed(0)) * 0.003).to(dtype)
@@ -168,8 +169,8 @@ def test_sparsity_counts_every_entry_in_any_layout(shape, dtype):
 # --------------------------------------------------------------------------------------------------- twin
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("shape", [(60, 5), (20, 40)])
+@each("seed", range(3))
+@each("shape", [(60, 5), (20, 40)])
 def test_the_twin_has_straight_channels_with_the_moments_of_the_outputs(shape, seed):
     x = samples(*shape, seed)[0]
     y = np.maximum(x, 0)
@@ -197,8 +198,8 @@ def test_a_linear_layer_is_its_own_twin_whatever_shrinkage_makes_of_it(seed):
 # --------------------------------------------------------------------------------------------- undefined
 
 
-@pytest.mark.parametrize("value", [0.0, 0.1, -7e6])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@each("value", [0.0, 0.1, -7e6])
+@each("dtype", [torch.float32, torch.float64])
 def test_undefined_measures_are_nan(value, dtype):
     x = torch.randn(30, 5, dtype=dtype, generator=torch.Generator().manual_seed(0))
     constant = torch.full_like(x, value)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from grids import each
 from small_network import Free, images, network
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
@@ -40,7 +41,7 @@ def test_scores_are_those_of_the_pooled_activations(pool, covariance):
     np.testing.assert_allclose(result.std, result.scores.std(axis=0))
 
 
-@pytest.mark.parametrize(
+@each(
     ("batch", "words"),
     [
         (torch.randn(1, 3, 8, 8), "batch 1 has 1 samples"),

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+from grids import each
 from small_network import images, network
 from torch import nn
 
@@ -91,8 +92,8 @@ class Probe(nn.Module):
         return torch.relu(y)
 
 
-@pytest.mark.parametrize("channels_last", [False, True])
-@pytest.mark.parametrize("precision", ["full", "tf32", "bf16"])
+@each("channels_last", [False, True])
+@each("precision", ["full", "tf32", "bf16"])
 def test_precision_and_memory_format_of_the_forward_pass(precision, channels_last):
     model, batches = Probe(), images(1)
     flags = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
@@ -153,9 +154,9 @@ def shown():
 
 
 @pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="torch before 2.9 has other settings")
-@pytest.mark.parametrize("error", [None, KeyError])
-@pytest.mark.parametrize("allowed", [True, False])
-@pytest.mark.parametrize(("path", "value"), NEW)
+@each(("path", "value"), NEW)  # outermost, since some settings stand for others that are set after them
+@each("error", [None, KeyError])
+@each("allowed", [True, False])
 def test_settings_of_precision_are_those_asked_for_in_the_block_and_as_before_after_it(path, value, allowed, error):
     before = backend(path).fp32_precision
     backend(path).fp32_precision = value

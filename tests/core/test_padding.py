@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from grids import each
 from torch import nn
 
 from affscore import Signature, SignatureError, affinity_score, signature
@@ -73,9 +74,9 @@ def alone(model, activations, texts):
     return seen
 
 
-@pytest.mark.parametrize("pool", POOLED)
-@pytest.mark.parametrize("side", ["right", "left"])
-@pytest.mark.parametrize(("make", "seed"), [(bert, 0), (bert, 1), (gpt, 0), (gpt, 1)])
+@each("pool", POOLED)
+@each("side", ["right", "left"])
+@each(("make", "seed"), [(bert, 0), (bert, 1), (gpt, 0), (gpt, 1)])
 def test_a_padded_batch_gives_what_its_sentences_give_alone(make, seed, side, pool):
     model, activations = make(seed)
     texts = sentences(seed)
@@ -90,9 +91,9 @@ def test_a_padded_batch_gives_what_its_sentences_give_alone(make, seed, side, po
             assert zeros.item() == pytest.approx((torch.cat(values).abs() <= 1e-3).double().mean().item(), abs=2e-3)
 
 
-@pytest.mark.parametrize("micro_batch", [None, 1, 4])
-@pytest.mark.parametrize("pool", POOLED)
-@pytest.mark.parametrize("make", [bert, gpt])
+@each("micro_batch", [None, 1, 4])
+@each("pool", POOLED)
+@each("make", [bert, gpt])
 def test_scores_and_companions_are_those_of_the_tokens_whatever_the_pieces(make, pool, micro_batch):
     model, activations = make(2)
     texts = sentences(2)
@@ -109,8 +110,8 @@ def test_scores_and_companions_are_those_of_the_tokens_whatever_the_pieces(make,
             np.testing.assert_allclose(result.companions[name][0, i], value, atol=tolerance, err_msg=name)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("make", [bert, gpt])
+@each("seed", range(3))
+@each("make", [bert, gpt])
 def test_what_stands_in_the_padding_changes_nothing(make, seed):
     model, _ = make(seed)
     texts = sentences(seed)

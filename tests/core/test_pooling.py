@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from grids import each
 from torch import nn
 
 from affscore.pooling import pool, sparsity
@@ -66,8 +67,8 @@ def test_sparsity_counts_the_zeros_before_pooling(seed):
     assert found.observations[0].sparsity is None
 
 
-@pytest.mark.parametrize("kind", ["first", "last", "tokens"])
-@pytest.mark.parametrize("layout", LAYOUTS)
+@each("kind", ["first", "last", "tokens"])
+@each("layout", LAYOUTS)
 def test_pools_of_single_tokens_on_every_layout(layout, kind):
     """By hand: positions in their order, and no one axis of tokens on images."""
     model, shape, axis, channels = LAYOUTS[layout]
@@ -83,8 +84,8 @@ def test_pools_of_single_tokens_on_every_layout(layout, kind):
     assert found.observations[0].call.channel_axis == axis and not found.observations[0].call.masked
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("seed", range(3))
+@each("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@each("seed", range(3))
 def test_masked_pools_by_hand(seed, dtype):
     """Tokens on the last axis but one of (n, heads, tokens, channels), beside positions that are no tokens."""
     generator = torch.Generator().manual_seed(seed)

@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 import torch
+from grids import each
 
 from affscore import affinity_score
 from affscore.samples import centre, check_pair, check_samples, exponent, on_one_thread
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("offset", [0.0, 1e6])
-@pytest.mark.parametrize("scale", [1e-200, 1.0, 3e150])
+@each("seed", range(3))
+@each("offset", [0.0, 1e6])
+@each("scale", [1e-200, 1.0, 3e150])
 def test_centred_samples_give_the_samples_back(seed, offset, scale):
     x = torch.from_numpy(scale * (np.random.default_rng(seed).normal(size=(40, 3)) + offset))
     centred, mean, power = centre(x)
@@ -53,7 +54,7 @@ def test_threads_are_one_inside_and_as_before_outside():
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "int8", "uint8", "int16", "uint16", "uint32", "uint64", "int64"])
+@each("dtype", ["float16", "int8", "uint8", "int16", "uint16", "uint32", "uint64", "int64"])
 def test_numbers_of_every_kind_are_samples(dtype):
     values = np.random.default_rng(0).integers(0, 11, size=(30, 2))
     exact = affinity_score(values.astype(float), values.astype(float) ** 2)
@@ -62,7 +63,7 @@ def test_numbers_of_every_kind_are_samples(dtype):
     torch.testing.assert_close(affinity_score(torch.from_numpy(x), torch.from_numpy(y)), exact)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "words"),
     [
         (torch.ones(3, 2).to_sparse(), "sparse"),

@@ -7,6 +7,7 @@ import ot
 import pytest
 import torch
 from clouds import cloud, hard_pair, root
+from grids import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.covariance import LedoitWolf
@@ -14,8 +15,8 @@ from sklearn.covariance import LedoitWolf
 from affscore.affine import COVARIANCES, affine_map, shrinkage
 from affscore.score import affinity_score, paired_affinity_score, wasserstein2
 
-both = pytest.mark.parametrize("covariance", COVARIANCES)
-seeds = pytest.mark.parametrize("seed", range(3))
+both = each("covariance", COVARIANCES)
+seeds = each("seed", range(3))
 
 
 # ---------------------------------------------------------------------------------------------- oracle
@@ -51,7 +52,7 @@ def agrees(ours, theirs, tolerance=1e-8):
 
 @both
 @seeds
-@pytest.mark.parametrize(("n", "d"), [(2, 1), (3, 2), (40, 3), (200, 17), (20, 30), (16, 33), (30, 200), (64, 64)])
+@each(("n", "d"), [(2, 1), (3, 2), (40, 3), (200, 17), (20, 30), (16, 33), (30, 200), (64, 64)])
 def test_score_equals_the_oracle(n, d, seed, covariance):
     rng = np.random.default_rng([seed, n, d])
     x = cloud(rng, n, d)
@@ -62,8 +63,8 @@ def test_score_equals_the_oracle(n, d, seed, covariance):
 
 @both
 @seeds
-@pytest.mark.parametrize(("n", "d"), [(60, 12), (20, 50)])
-@pytest.mark.parametrize("case", ["low rank", "constant channels", "offset", "tiny", "huge", "mixed scales"])
+@each(("n", "d"), [(60, 12), (20, 50)])
+@each("case", ["low rank", "constant channels", "offset", "tiny", "huge", "mixed scales"])
 def test_score_equals_the_oracle_on_hard_data(case, n, d, seed, covariance):
     rng = np.random.default_rng([seed, 7])
     x = cloud(rng, n, d, rank=4 if case == "low rank" else None)
@@ -87,7 +88,7 @@ def test_the_comparison_catches_a_planted_error():
 
 
 @seeds
-@pytest.mark.parametrize("d", [1, 4, 30])
+@each("d", [1, 4, 30])
 def test_a_positive_affine_image_scores_one_without_shrinkage(d, seed):
     rng = np.random.default_rng([seed, d])
     x, b = cloud(rng, 20, d), rng.normal(size=(d, d))
@@ -99,7 +100,7 @@ def test_a_positive_affine_image_scores_one_without_shrinkage(d, seed):
 
 
 @seeds
-@pytest.mark.parametrize(("n", "d"), [(2, 1), (17, 1), (17, 2), (40, 3), (30, 100)])
+@each(("n", "d"), [(2, 1), (17, 1), (17, 2), (40, 3), (30, 100)])
 def test_wasserstein_equals_pot(n, d, seed):
     rng = np.random.default_rng([seed, n, d])
     x, y = rng.normal(size=(n, d)), rng.uniform(size=(n, d)) + 1
@@ -120,8 +121,8 @@ def test_wasserstein_is_a_distance_that_knows_translations(shift, scale, seed):
 
 
 @seeds
-@pytest.mark.parametrize("bend", [1.0, 0.1, 1e-3, 1e-6])
-@pytest.mark.parametrize(("n", "d"), [(30, 200), (60, 120)])
+@each("bend", [1.0, 0.1, 1e-3, 1e-6])
+@each(("n", "d"), [(30, 200), (60, 120)])
 def test_quick_coordinates_change_no_digit_that_counts(n, d, bend, seed):
     """With a derivative the score takes the slower coordinates; near 1 the quick ones would lose digits."""
     x = torch.from_numpy(cloud(np.random.default_rng([seed, n]), n, d))
@@ -162,7 +163,7 @@ def test_invariances(seed, shape, scale_x, scale_y, covariance):
 
 
 @seeds
-@pytest.mark.parametrize("d", [1, 2, 30])
+@each("d", [1, 2, 30])
 def test_without_shrinkage_the_score_is_in_the_unit_interval(d, seed):
     rng = np.random.default_rng([seed, d])
     x, y = rng.standard_t(2, size=(15, d)), rng.standard_t(1.5, size=(15, d))
@@ -211,8 +212,8 @@ def differentiable_pair(seed, n, d):
 
 @both
 @seeds
-@pytest.mark.parametrize(("n", "d"), [(12, 1), (12, 3), (5, 8), (4, 12)])
-@pytest.mark.parametrize("function", [affinity_score, paired_affinity_score])
+@each(("n", "d"), [(12, 1), (12, 3), (5, 8), (4, 12)])
+@each("function", [affinity_score, paired_affinity_score])
 def test_gradients_equal_finite_differences(function, n, d, seed, covariance):
     pair = differentiable_pair(seed, n, d)
     assert torch.autograd.gradcheck(lambda a, b: function(a, b, covariance=covariance), pair, atol=1e-5, rtol=1e-4)
@@ -224,7 +225,7 @@ def test_gradient_of_wasserstein(seed):
 
 
 @both
-@pytest.mark.parametrize(
+@each(
     "case", ["identical", "dead", "constant channel", "repeated rows", "equal spectrum", "rank one"]
 )
 def test_gradients_are_finite_everywhere(case, covariance):
@@ -277,7 +278,7 @@ def test_ambient_settings_do_not_change_a_bit(context):
 
 
 @both
-@pytest.mark.parametrize(("n", "d"), [(300, 200), (120, 1500)])
+@each(("n", "d"), [(300, 200), (120, 1500)])
 def test_the_callers_threads_do_not_change_a_bit(n, d, covariance):
     x = torch.randn(n, d, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     before = torch.get_num_threads()
@@ -307,8 +308,8 @@ def test_constant_output_is_undefined_and_constant_input_is_not(value):
     assert affinity_score(constant, x, covariance="empirical").item() == pytest.approx(1 - math.sqrt(0.5))
 
 
-@pytest.mark.parametrize("function", [affinity_score, paired_affinity_score, affine_map])
-@pytest.mark.parametrize(
+@each("function", [affinity_score, paired_affinity_score, affine_map])
+@each(
     ("x", "y", "words"),
     [
         (np.zeros((5, 2)), np.zeros((5, 3)), r"x has shape \(5, 2\) and y has shape \(5, 3\)"),
@@ -333,7 +334,7 @@ def test_unknown_covariance_is_named():
 
 @pytest.mark.gpu
 @both
-@pytest.mark.parametrize(("n", "d"), [(100, 20), (50, 400)])
+@each(("n", "d"), [(100, 20), (50, 400)])
 def test_the_gpu_agrees(n, d, covariance):
     x = torch.randn(n, d, generator=torch.Generator().manual_seed(0))
     cpu = affinity_score(x, torch.relu(x), covariance=covariance).item()

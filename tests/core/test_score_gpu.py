@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 from clouds import cloud, hard_pair
+from grids import each
 
 import affscore
 import affscore.score_gpu as batched
 from affscore.samples import centre
 from affscore.score_gpu import affinity_scores
 
-seeds = pytest.mark.parametrize("seed", range(3))
+seeds = each("seed", range(3))
 
 
 def singly(pairs):
@@ -21,7 +22,7 @@ def singly(pairs):
 
 
 @seeds
-@pytest.mark.parametrize(("n", "d"), [(200, 2), (100, 30), (64, 64), (64, 100), (64, 128), (64, 129), (20, 300)])
+@each(("n", "d"), [(200, 2), (100, 30), (64, 64), (64, 100), (64, 128), (64, 129), (20, 300)])
 def test_they_equal_those_of_single_calls(n, d, seed):
     rng = np.random.default_rng([seed, n, d])
     x = [cloud(rng, n, d, orders=orders) for orders in (0, 1, 3)]
@@ -36,8 +37,8 @@ CASES = (
 
 
 @seeds
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize(("n", "d"), [(60, 12), (40, 70), (12, 60)])
+@each("case", CASES)
+@each(("n", "d"), [(60, 12), (40, 70), (12, 60)])
 def test_they_equal_those_of_single_calls_on_hard_data(n, d, case, seed):
     rng = np.random.default_rng([seed, n])
     x = cloud(rng, n, d, rank=4 if case == "low rank" else None)
@@ -91,7 +92,7 @@ def test_pairs_without_a_ridge_to_rely_on_are_scored_as_single_calls_are(case):
 
 
 @seeds
-@pytest.mark.parametrize("least", [1e-1, 1e-3, 1e-5])
+@each("least", [1e-1, 1e-3, 1e-5])
 def test_the_iteration_solves_its_equation(seed, least):
     """A S_X A = S_Y with A positive, for eigenvalues of S_X S_Y as small as the bound says."""
     rng = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore.companions import MEASURES
 from affscore.settings import Settings
@@ -29,7 +30,7 @@ def test_settings_are_frozen():
         Settings().pool = "trailing"
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "words"),
     [
         ({"pool": "max"}, "pool is 'max'; it should be one of 'spatial', 'trailing'"),

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 import pytest
 import torch
 import torchvision
+from grids import each
 from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -189,9 +190,9 @@ MASKS = {
 }
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
-@pytest.mark.parametrize("norm_first", [False, True])
-@pytest.mark.parametrize("masks", MASKS)
+@each("activation", ["relu", "gelu"])
+@each("norm_first", [False, True])
+@each("masks", MASKS)
 def test_the_activation_of_a_fused_encoder_layer_is_recomputed(activation, norm_first, masks):
     """Oracle: the same layers with PyTorch's fused path switched off, whose activations are plain calls."""
     torch.manual_seed(0)

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from grids import each
 
 from affscore import affinity_score
 from affscore_book.redshift.networks import (
@@ -17,7 +18,7 @@ from affscore_book.redshift.networks import (
 )
 
 
-@pytest.mark.parametrize("panel", PANELS)
+@each("panel", PANELS)
 def test_the_papers_means_and_deviations(panel):
     shift, scale, activation = panel
     scores = layer_scores(activation, scale=scale, shift=shift, seed=PUBLISHED_SEED)
@@ -100,7 +101,7 @@ def test_scores_are_those_of_the_networks_activations():
     assert image_of(network, "tanh", grid=9).shape == (9, 9)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"activation": "rleu"}, "activation is 'rleu'; it should be one of heaviside, sign"),
@@ -120,9 +121,9 @@ def test_bad_arguments_are_named(change, message):
         layer_scores(**{"activation": "relu", "seed": 0, "grid": 4} | change)
 
 
-@pytest.mark.parametrize("c", [0.1, 2.0, 6.0])
-@pytest.mark.parametrize("activation", ["relu", "leaky_relu", "prelu", "abs", "identity"])
-@pytest.mark.parametrize("depth", [1, 3])
+@each("c", [0.1, 2.0, 6.0])
+@each("activation", ["relu", "leaky_relu", "prelu", "abs", "identity"])
+@each("depth", [1, 3])
 def test_homogeneous_activations_only_scale_the_function(c, activation, depth):
     network = random_network(seed=depth, draw="paired", depth=depth)
     other = network.rescaled(c, biases=True)

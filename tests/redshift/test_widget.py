@@ -5,6 +5,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+from grids import each
 from PIL import Image
 
 from affscore import affinity_score
@@ -17,7 +18,7 @@ def test_both_languages_offer_the_same_choices(node):
     assert node(RedshiftImage._esm, "m => m.OPTIONS") == [list(item) for item in NAMES.items()]
 
 
-@pytest.mark.parametrize("activation", NAMES)
+@each("activation", NAMES)
 def test_widget_computes_the_network_the_spectrum_and_every_score(node, activation):
     widgets = [
         RedshiftImage(activation=activation, depth=depth, scale=scale, shift=shift)

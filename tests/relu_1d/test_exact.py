@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import sympy
 import torch
+from grids import each
 
 from affscore import affine_map, affinity_score, wasserstein2
 from affscore_book.relu_1d.exact import (
@@ -98,15 +99,15 @@ def random_case(law, activation, seed):
     return low - width * share, low + width * (1 - share), slope, low, high
 
 
-@pytest.mark.parametrize("seed", range(30))
-@pytest.mark.parametrize("activation", PIECEWISE_LINEAR)
-@pytest.mark.parametrize("law", INPUTS)
+@each("seed", range(30))
+@each("activation", PIECEWISE_LINEAR)
+@each("law", INPUTS)
 def test_equal_to_mpmath(law, activation, seed):
     first, second, slope, low, high = random_case(law, activation, seed)
     assert_exact(law, first, second, activation, slope, low, high)
 
 
-@pytest.mark.parametrize(
+@each(
     ("law", "first", "second"),
     [
         ("uniform", -5e-7, 5e-7),
@@ -196,8 +197,8 @@ def test_family_of_clips_symbolically():
     assert sympy.expand(var_x * var_y - cov**2 - residual) == 0
 
 
-@pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
-@pytest.mark.parametrize(("a", "b"), [(0.0, 1.0), (1e-300, 1.0), (3.0, 3.5), (1e8, 1e8 + 1)])
+@each("activation", ["relu", "leaky_relu"])
+@each(("a", "b"), [(0.0, 1.0), (1e-300, 1.0), (3.0, 3.5), (1e8, 1e8 + 1)])
 def test_all_positive_is_exactly_one(activation, a, b):
     exact = uniform_input(a, b, activation)
     assert exact.score.item() == 1 and exact.deficit.item() == 0 and exact.w2.item() == 0
@@ -241,8 +242,8 @@ def test_correlation_score():
     np.testing.assert_allclose(correlation_score(r), want, rtol=1e-15)
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("function", [torch.relu, torch.tanh, torch.sin, torch.square, lambda x: 2 * x + 1])
+@each("seed", range(4))
+@each("function", [torch.relu, torch.tanh, torch.sin, torch.square, lambda x: 2 * x + 1])
 def test_monotone_score_is_the_transport_score(seed, function):
     """Also for activations that are not monotone: sorting is what counts."""
     x = 2 * torch.randn(300, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
@@ -251,8 +252,8 @@ def test_monotone_score_is_the_transport_score(seed, function):
     assert abs(monotone_score(x, y) - affinity_score(x, y, covariance="empirical")) < 1e-7
 
 
-@pytest.mark.parametrize("activation", PIECEWISE_LINEAR)
-@pytest.mark.parametrize("law", INPUTS)
+@each("activation", PIECEWISE_LINEAR)
+@each("law", INPUTS)
 def test_agrees_with_the_transport_of_many_quantiles(law, activation):
     first, second = (-1.3, 2.1) if law == "uniform" else (0.4, 1.3)
     exact = INPUTS[law](first, second, activation, **arguments(activation, 0.1, -1.0, 1.0))
@@ -270,8 +271,8 @@ def fields(exact):
     return tuple(getattr(exact, name) for name in FIELDS)
 
 
-@pytest.mark.parametrize("activation", PIECEWISE_LINEAR)
-@pytest.mark.parametrize("law", INPUTS)
+@each("activation", PIECEWISE_LINEAR)
+@each("law", INPUTS)
 def test_gradients(law, activation):
     ends = {
         "uniform": ([-1.0, -0.2, -3.0, 0.4], [0.5, 2.0, 3.5, 1.7]),
@@ -285,8 +286,8 @@ def test_gradients(law, activation):
     assert torch.autograd.gradcheck(compute, variables)
 
 
-@pytest.mark.parametrize("activation", PIECEWISE_LINEAR)
-@pytest.mark.parametrize(
+@each("activation", PIECEWISE_LINEAR)
+@each(
     ("law", "first", "second"),
     [
         ("uniform", 0.0, 1.3), ("uniform", -1.0, 0.7), ("uniform", -1.0, 1.0), ("uniform", -2.0, 1.0),
@@ -347,7 +348,7 @@ def test_shapes_and_types(law):
     assert INPUTS[law](-1, 1).score.shape == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("compute", "message"),
     [
         (lambda: uniform_input(1.0, 1.0), r"a is 1\.0; it should be below b"),

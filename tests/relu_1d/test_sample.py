@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore import affine_map, affinity_score
 from affscore_book.activations.catalogue import CATALOGUE
@@ -50,13 +51,13 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", GOOD, ids=lambda text: repr(text[:20]))
+@each("text", GOOD)
 def test_numbers_are_read(node, text):
     np.testing.assert_array_equal(read_numbers(text), GOOD[text])
     assert node(OwnSample._esm, "(m, text) => Array.from(m.readNumbers(text))", text) == GOOD[text]
 
 
-@pytest.mark.parametrize("text", BAD, ids=lambda text: repr(text[:20]))
+@each("text", BAD)
 def test_what_is_wrong_is_said_in_both_languages(node, text):
     with pytest.raises(ValueError, match=re.escape(BAD[text])):
         read_numbers(text)
@@ -125,7 +126,7 @@ def drawn_gap(node, module, name):
     return abs(1 - math.sqrt(np.mean((inputs - outputs) ** 2) / 2) - OwnSample(**state).score())
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@each("name", CHOICES)
 def test_the_score_is_the_gap_of_the_picture(node, name):
     """1 minus the root mean square distance of the points from the line, over the square root of 2."""
     assert drawn_gap(node, OwnSample._esm, name) < 1e-9

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import traitlets
+from grids import each
 
 from affscore import affine_map
 from affscore_book.relu_1d.exact import PIECEWISE_LINEAR, gaussian_input, uniform_input
@@ -66,9 +67,9 @@ def test_widget_comparison_catches_a_wrong_formula(node, right, wrong):
     assert widget_mismatches(node, ReluRange._esm.replace(right, wrong))
 
 
-@pytest.mark.parametrize("law", INPUTS)
-@pytest.mark.parametrize("activation", PIECEWISE_LINEAR)
-@pytest.mark.parametrize(("low", "high"), [(-2.0, 3.0), (-5.0, -4.0), (0.5, 1.5), (-0.95, -0.75)])
+@each("law", INPUTS)
+@each("activation", PIECEWISE_LINEAR)
+@each(("low", "high"), [(-2.0, 3.0), (-5.0, -4.0), (0.5, 1.5), (-0.95, -0.75)])
 def test_widget_draws_the_affine_image(node, law, activation, low, high):
     """The line of the picture against the map fitted to a fine grid of the law, and that of the page."""
     widget = ReluRange(activation=activation, law=law, low=low, high=high)

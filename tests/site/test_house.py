@@ -6,6 +6,7 @@ CONTRIBUTING.md draws the house. Each rule is a function of a folder, so that it
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from grids import each
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("affscore", "affscore_book")
@@ -40,15 +42,32 @@ def modules(root: Path) -> dict[str, Path]:
     return found
 
 
+@functools.cache
+def parsed(text: str) -> ast.Module:
+    """The tree of a file; all rules read the same files, and change none."""
+    return ast.parse(text)
+
+
+def tree_of(path: Path) -> ast.Module:
+    return parsed(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def names_imported(tree: ast.Module) -> list[tuple[str, str]]:
+    """What a file imports of ours: module and name in it, "" for ``import MODULE``."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
+            found += [(node.module or "", alias.name) for alias in node.names]
+        elif isinstance(node, ast.Import):
+            found += [(alias.name, "") for alias in node.names if alias.name.split(".")[0] in PACKAGES]
+    return found
+
+
 def imports(path: Path, known: set[str]) -> Iterator[tuple[str, str]]:
     """What a file imports of ours: module and name in it, "" for the module itself."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
-            for alias in node.names:
-                module = f"{node.module}.{alias.name}"
-                yield (module, "") if module in known else (node.module or "", alias.name)
-        elif isinstance(node, ast.Import):
-            yield from ((alias.name, "") for alias in node.names if alias.name.split(".")[0] in PACKAGES)
+    for module, name in names_imported(tree_of(path)):
+        yield (f"{module}.{name}", "") if f"{module}.{name}" in known else (module, name)
 
 
 def room(path: Path) -> tuple[str, str]:
@@ -99,7 +118,7 @@ def private_names(root: Path) -> list[str]:
     scripts = [*(root / "book").glob("data/*/*.py"), *(root / "benchmarks").glob("*.py")]
     for path in [*known.values(), *scripts]:
         aliases = set()
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         for target, name in imports(path, set(known)):
             if name.startswith("_") and not name.startswith("__"):
                 found.append(f"{path.relative_to(root)} imports {name} of {target}")
@@ -117,7 +136,7 @@ def ambiguous_names(root: Path) -> list[str]:
     """Public names (of ``__all__``) that more than one module defines."""
     where = defaultdict(list)
     for module, path in modules(root).items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
         public: list[str] = []
         for node in tree.body:
@@ -143,31 +162,38 @@ def long_modules(root: Path, most: int = 450) -> list[str]:
 def untested_modules(root: Path) -> list[str]:
     """Modules with functions or classes that no test in their room imports."""
     known, missing = modules(root), []
+    used: dict[str, set[str]] = {}
     for module, path in known.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         if path.name == "__main__.py" or not any(isinstance(n, ast.ClassDef | ast.FunctionDef) for n in tree.body):
             continue
         name = room(path)[1] or "core"
-        tests = (root / "tests" / name).glob("*.py")
-        used = {target for test in tests for target, *_ in imports(test, set(known))}
-        if module not in used:
+        if name not in used:
+            tests = (root / "tests" / name).glob("*.py")
+            used[name] = {target for test in tests for target, _ in imports(test, set(known))}
+        if module not in used[name]:
             missing.append(f"{module} has no test in tests/{name}")
     return missing
 
 
+@functools.cache
+def lines_that_assert_times(tree: ast.Module) -> list[int]:
+    found = []
+    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+        timed = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and CLOCK.search(ast.unparse(n))]
+        names = {name.id for n in timed for name in ast.walk(n) if isinstance(name, ast.Name)} - {"time"}
+        for check in [node for node in ast.walk(function) if isinstance(node, ast.Assert)]:
+            used = {node.id for node in ast.walk(check) if isinstance(node, ast.Name)}
+            if CLOCK.search(ast.unparse(check)) or used & names:
+                found.append(check.lineno)
+    return found
+
+
 def asserted_times(root: Path) -> list[str]:
     """Assertions about a time: machines are shared and noisy, so times belong in benchmarks."""
-    found = []
-    for path in sorted((root / "tests").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
-            timed = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and CLOCK.search(ast.unparse(n))]
-            names = {name.id for n in timed for name in ast.walk(n) if isinstance(name, ast.Name)} - {"time"}
-            for check in [node for node in ast.walk(function) if isinstance(node, ast.Assert)]:
-                used = {node.id for node in ast.walk(check) if isinstance(node, ast.Name)}
-                if CLOCK.search(ast.unparse(check)) or used & names:
-                    found.append(f"{path.relative_to(root)}:{check.lineno} asserts a time")
-    return found
+    files = {path: tree_of(path) for path in sorted((root / "tests").rglob("*.py"))}
+    lines = [(path, line) for path, tree in files.items() for line in lines_that_assert_times(tree)]
+    return [f"{path.relative_to(root)}:{line} asserts a time" for path, line in lines]
 
 
 RULES = [wrong_directions, circle, private_names, ambiguous_names, long_modules, untested_modules, asserted_times]
@@ -176,7 +202,7 @@ RULES = [wrong_directions, circle, private_names, ambiguous_names, long_modules,
 # ----------------------------------------------------------------------------------------------- the tests
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@each("rule", RULES)
 def test_the_house_keeps_its_rules(rule):
     assert rule(ROOT) == []
 
@@ -215,16 +241,16 @@ PLANTED = [
 ]
 
 
-@pytest.mark.parametrize("rule, file, line", PLANTED, ids=lambda value: getattr(value, "__name__", None))
-def test_a_planted_line_breaks_the_rule(copy, rule, file, line):
-    path = copy / file
-    before = path.read_text(encoding="utf-8") if path.exists() else None
-    assert rule(copy) == []
-    path.write_text((before or "") + line, encoding="utf-8")
-    try:
-        assert rule(copy) != []
-    finally:
+def test_a_planted_line_breaks_the_rule(copy):
+    assert [rule.__name__ for rule in RULES if rule(copy)] == []
+    unseen = []
+    for rule, file, line in PLANTED:
+        path = copy / file
+        before = path.read_text(encoding="utf-8") if path.exists() else None
+        path.write_text((before or "") + line, encoding="utf-8")
+        unseen += [] if rule(copy) else [(rule.__name__, file, line)]
         path.unlink() if before is None else path.write_text(before, encoding="utf-8")
+    assert unseen == []
 
 
 HEAVY = ("matplotlib", "sklearn", "torchvision", "safetensors", "affscore.zoo", "affscore.suite")

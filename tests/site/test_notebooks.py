@@ -15,8 +15,8 @@ import execute
 import ledger
 import nbformat
 import plain_markdown
-import pytest
 import yaml
+from grids import each
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
@@ -282,10 +282,10 @@ RULES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("page", NOTEBOOKS)
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_committed_notebook(page, rule):
-    assert rule(nbformat.read(ROOT / f"{page}.ipynb", as_version=4)) == []
+@each("page", NOTEBOOKS)
+def test_committed_notebook(page):
+    notebook = nbformat.read(ROOT / f"{page}.ipynb", as_version=4)
+    assert {rule.__name__: found for rule in RULES if (found := rule(notebook))} == {}
 
 
 def test_every_page_of_the_contents_exists_and_every_notebook_is_in_the_contents():
@@ -331,53 +331,45 @@ def output(data: dict) -> dict:
 TRACEBACK = {"output_type": "error", "ename": "ValueError", "evalue": "", "traceback": []}
 
 
-@pytest.mark.parametrize(
-    ("rule", "changes"),
-    [
-        (not_run_in_order, {"execution_count": None}),
-        (not_run_in_order, {"execution_count": 3}),
-        (nothing_stored, {"outputs": []}),
-        (errors, {"outputs": [TRACEBACK]}),
-        (errors, printing("UserWarning", "stderr")),
-        (figures_without_alt_text, {"metadata": {}}),
-        (figures_without_alt_text, {"metadata": {"mystnb": {"image": {"alt": " "}}}}),
-        (definitions, {"source": "def helper(x):\n    return x"}),
-        (definitions, {"source": "if True:\n    class Helper: ..."}),
-        (semicolons, {"source": "plt.plot(x);\n"}),
-        (machine_paths, printing("saved /home/someone/x.json")),
-        (metadata_of_the_run, {"metadata": {"execution": {"iopub.status.busy": "2026"}}}),
-        (invalid, {"outputs": [{"output_type": "stream"}]}),
-        (unknown_tags, {"metadata": {"tags": ["hide-inputs"]}}),
-        (first_cell_is_not_colabs, {"colab": "import affscore"}),
-        (hints_on_the_page, printing("Not yet: try the root.")),
-        (too_wide, {"source": "x = " + "1 + " * 21 + "1"}),
-        (too_many_verdicts, {"outputs": [output({ledger.CLAIMS: [{}] * 6})]}),
-        (widgets_without_a_question, {"outputs": [output({"text/html": '<div class="affscore-widget">'})]}),
-    ],
-)
-def test_each_rule_fails_on_a_planted_notebook(rule, changes):
-    assert rule(planted()) == []
-    assert len(rule(planted(**changes))) == 1
-
-
 DIRECTIVES = [markdown("```{note}\nA.\n```"), markdown(":::{tip}\nB.\n:::"), markdown("{term}`ReLU`, {cite}`a`")]
+# A rule, and what it sees: fields of the good cell that are changed, or text that is fine and text that is not.
+PLANTED = [
+    (not_run_in_order, {"execution_count": None}),
+    (not_run_in_order, {"execution_count": 3}),
+    (nothing_stored, {"outputs": []}),
+    (errors, {"outputs": [TRACEBACK]}),
+    (errors, printing("UserWarning", "stderr")),
+    (figures_without_alt_text, {"metadata": {}}),
+    (figures_without_alt_text, {"metadata": {"mystnb": {"image": {"alt": " "}}}}),
+    (definitions, {"source": "def helper(x):\n    return x"}),
+    (definitions, {"source": "if True:\n    class Helper: ..."}),
+    (semicolons, {"source": "plt.plot(x);\n"}),
+    (machine_paths, printing("saved /home/someone/x.json")),
+    (metadata_of_the_run, {"metadata": {"execution": {"iopub.status.busy": "2026"}}}),
+    (invalid, {"outputs": [{"output_type": "stream"}]}),
+    (unknown_tags, {"metadata": {"tags": ["hide-inputs"]}}),
+    (first_cell_is_not_colabs, {"colab": "import affscore"}),
+    (hints_on_the_page, printing("Not yet: try the root.")),
+    (too_wide, {"source": "x = " + "1 + " * 21 + "1"}),
+    (too_many_verdicts, {"outputs": [output({ledger.CLAIMS: [{}] * 6})]}),
+    (widgets_without_a_question, {"outputs": [output({"text/html": '<div class="affscore-widget">'})]}),
+]
+PLANTED_TEXT = [
+    (unknown_tags, [EXERCISE], [markdown("Halve it.", "exercise")]),
+    (too_many_words, [markdown("a " * 3000), markdown("a " * 9, "proof")], [markdown("a $x + y$ " * 1501)]),
+    (raw_directives, DIRECTIVES[:1], DIRECTIVES),
+    (links_that_colab_cannot_open, [markdown(f"[a]({SITE}book/theory.html)")], [markdown("[a](theory.ipynb)")]),
+    (exercises_without_their_line, [EXERCISE], [EXERCISE | {"source": "### Exercise: Half\n\nHalve it."}]),
+    (exercises_without_solutions, [EXERCISE, SOLUTION], [EXERCISE]),
+    (exercises_without_solutions, [EXERCISE, SOLUTION], [SOLUTION]),
+]
 
 
-@pytest.mark.parametrize(
-    ("rule", "fine", "wrong"),
-    [
-        (unknown_tags, [EXERCISE], [markdown("Halve it.", "exercise")]),
-        (too_many_words, [markdown("a " * 3000), markdown("a " * 9, "proof")], [markdown("a $x + y$ " * 1501)]),
-        (raw_directives, DIRECTIVES[:1], DIRECTIVES),
-        (links_that_colab_cannot_open, [markdown(f"[a]({SITE}book/theory.html)")], [markdown("[a](theory.ipynb)")]),
-        (exercises_without_their_line, [EXERCISE], [EXERCISE | {"source": "### Exercise: Half\n\nHalve it."}]),
-        (exercises_without_solutions, [EXERCISE, SOLUTION], [EXERCISE]),
-        (exercises_without_solutions, [EXERCISE, SOLUTION], [SOLUTION]),
-    ],
-)
-def test_each_rule_on_text_fails_on_a_planted_notebook(rule, fine, wrong):
-    assert rule(planted(*fine)) == []
-    assert len(rule(planted(*wrong))) == 1
+def test_each_rule_fails_on_a_planted_notebook():
+    pairs = [(rule, planted(), planted(**changes)) for rule, changes in PLANTED]
+    pairs += [(rule, planted(*fine), planted(*wrong)) for rule, fine, wrong in PLANTED_TEXT]
+    found = [(rule.__name__, rule(fine), len(rule(wrong))) for rule, fine, wrong in pairs]
+    assert found == [(rule.__name__, [], 1) for rule, *_ in pairs]
 
 
 def test_solutions_are_stored_folded_for_jupyterlab_and_for_colab():

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from grids import each
 from small_networks import ARCHITECTURES, change, disturbed, inputs_for
 from torch import nn
 
@@ -17,8 +18,8 @@ from affscore_book.symmetries.norms import fold_norm
 from affscore_book.symmetries.table import intertwiner
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
-@pytest.mark.parametrize("seed", range(2))
+@each("name", ARCHITECTURES)
+@each("seed", range(2))
 def test_the_action_keeps_the_function(name, seed):
     torch.manual_seed(seed)
     network = disturbed(ARCHITECTURES[name](), seed)
@@ -84,7 +85,7 @@ def test_a_broken_residual_tie_changes_the_function(layer):
     assert change(plain, act(plain, matrices), inputs_for(plain)) < 1e-10
 
 
-@pytest.mark.parametrize(
+@each(
     "name", ["relu", "block1.relu1", "block1.relu2", "block4.relu1", "block4.relu2", "block9.relu2"]
 )
 def test_joining_works_between_blocks_and_fails_inside(name):

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from grids import each
 from through_activations import gap, wide
 from torch import nn
 
@@ -13,7 +14,7 @@ from affscore_book.symmetries.groups import GeneralLinear, Monomial
 from affscore_book.symmetries.table import intertwiner
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@each("name", CATALOGUE)
 def test_the_detector_agrees_with_the_table(name):
     finding = find_intertwiner(CATALOGUE[name])
     assert finding.group == intertwiner(name), finding
@@ -41,7 +42,7 @@ def periodic(base):
     return function
 
 
-@pytest.mark.parametrize(
+@each(
     ("function", "expected"),
     [
         (lambda x: -7 * x, GeneralLinear()),
@@ -83,7 +84,7 @@ def test_the_detector_finds_discrete_scalings(base):
     assert group.contains(a @ a) and not group.contains(1.5 * a)
 
 
-@pytest.mark.parametrize(
+@each(
     ("function", "options", "reason"),
     [
         (lambda x: x.clamp(0, 6), {"domain": (-2, 2)}, "only a domain of"),

@@ -1,8 +1,8 @@
 """The checks of the exercises: right answers pass, wrong ones are told why."""
 
 import numpy as np
-import pytest
 import torch
+from grids import each
 
 from affscore_book.kit.networks import resnet20
 from affscore_book.kit.statistics import student_interval
@@ -33,7 +33,7 @@ def test_exercises_accept_right_answers_and_explain_wrong_ones(capsys):
     assert "should have a matrix" in said(capsys, exercises.check_ties, network, {}, "block1.relu1")
 
 
-@pytest.mark.parametrize(
+@each(
     ("function", "answer"),
     [
         (lambda x: x.clamp(0, 1e6), "Right"),

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from grids import each
 from through_activations import gap, wide
 
 from affscore_book.activations.catalogue import CATALOGUE
@@ -11,7 +12,7 @@ from affscore_book.symmetries.groups import GeneralLinear, PReLUGroup
 from affscore_book.symmetries.table import intertwiner
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@each("name", CATALOGUE)
 def test_elements_of_the_group_pass_through_the_activation(name):
     """sigma(A x) = phi(A) sigma(x) on a wide range; and phi is the paper's formula of Lemma 3.1 where that applies."""
     group, sigma = intertwiner(name), CATALOGUE[name]
@@ -26,7 +27,7 @@ def test_elements_of_the_group_pass_through_the_activation(name):
             torch.testing.assert_close(b, sigma(a) @ torch.linalg.inv(unit), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@each("name", CATALOGUE)
 def test_other_matrices_do_not(name):
     """Rotations, scalings and signs outside the group have no partner at all: least squares leaves a large rest."""
     group, sigma = intertwiner(name), CATALOGUE[name]
@@ -50,8 +51,8 @@ def test_other_matrices_do_not(name):
                 group.phi(a)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", ["identity", "relu", "relu_squared", "heaviside", "sign", "abs", "cube", "tanh",
+@each("seed", range(3))
+@each("name", ["identity", "relu", "relu_squared", "heaviside", "sign", "abs", "cube", "tanh",
                                   "gaussian", "sigmoid"])  # fmt: skip
 def test_groups_are_groups_and_phi_is_a_homomorphism(name, seed):
     group = intertwiner(name)
@@ -64,7 +65,7 @@ def test_groups_are_groups_and_phi_is_a_homomorphism(name, seed):
     torch.testing.assert_close(group.phi(unit), unit)
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "error", "message"),
     [
         (lambda g: g.contains(torch.ones(2, 3)), ValueError, r"a has shape \(2, 3\); it should be \(n, n\)"),
@@ -103,7 +104,7 @@ def prelu(slopes):
     return lambda x: x.clamp(min=0) + values * x.clamp(max=0)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each("seed", range(8))
 def test_prelu_group_passes_through_and_is_a_group(seed):
     group = PReLUGroup(SLOPES)
     generator = torch.Generator().manual_seed(seed)
@@ -124,7 +125,7 @@ def test_prelu_samples_reach_every_part_of_the_group():
     assert flips[11, 12] and not flips[10].any(), "-4 and -1/4 are partners; 1/4 has none"
 
 
-@pytest.mark.parametrize("entry", [*itertools.product(range(7), range(7), (0.7, -0.7))])
+@each("entry", [*itertools.product(range(7), range(7), (0.7, -0.7))])
 def test_prelu_entries_are_allowed_where_one_channel_allows_them(entry):
     """Each entry by itself, against least squares on one channel: sigma_i(lambda x) = b sigma_j(x)."""
     slopes = (2.0, 0.5, -1.0, 0.0, 1.0, 0.1, 10.0)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from grids import each
 
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.similarity.kernels import cka, keeps_max
@@ -22,8 +23,8 @@ from affscore_book.symmetries.table import intertwiner
 KINDS = list(sample_kinds(3, 0))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", [2, 3, 5])
+@each("kind", KINDS)
+@each("n", [2, 3, 5])
 def test_theorem_3_3_both_ways(kind, n):
     """Rays and values decide alike, and only elements of the group keep the axes; ``contains`` is a third judge."""
     for seed in range(10):
@@ -118,12 +119,12 @@ def test_definition_5_2_needs_centring_and_5_3_has_it(centred):
     assert aligned_draws(lambda x, y: cka(x, y, "max", null=0).value) == 10
 
 
-@pytest.mark.parametrize("p", [1, 1.5, 2, 2.5, 3, 4, 8])
+@each("p", [1, 1.5, 2, 2.5, 3, 4, 8])
 def test_norms_beyond_2_give_kernels_that_are_not_positive(p):
     assert (least_eigenvalue(p) > 0) == (p <= 2)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_lemma_e_46_permutations_with_signs_keep_the_max_kernel(kind):
     assert {keeps_max(sample_kinds(4, seed)[kind]) for seed in range(10)} == {kind == "permutation with signs"}
 

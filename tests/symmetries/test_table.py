@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from grids import each
 from through_activations import gap, wide
 from torch import nn
 
@@ -9,7 +10,7 @@ from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.symmetries.table import defect, intertwiner, passing
 
 
-@pytest.mark.parametrize(
+@each(
     ("module", "expected"),
     [
         (nn.ReLU(), "positive scalings times permutations"),
@@ -66,7 +67,7 @@ def test_lemma_31_needs_its_condition():
     assert defect("ricker", -torch.eye(1).double(), torch.eye(1).double()) == 0
 
 
-@pytest.mark.parametrize("name", ["identity", "relu", "tanh", "gaussian", "cube", "gelu"])
+@each("name", ["identity", "relu", "tanh", "gaussian", "cube", "gelu"])
 def test_a_group_passes_its_own_activation_and_no_other(name):
     group = intertwiner(name)
     assert passing(name, group) == 10

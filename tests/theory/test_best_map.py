@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from grids import each
 from scipy.special import ndtri
 
 from affscore import affine_map, wasserstein2
@@ -11,7 +12,7 @@ from affscore_book.kit.affinity2d import cloud
 from affscore_book.theory import best_map
 
 GRID = ndtri((np.arange(1000) + 0.5) / 1000)[:, None]
-seeds = pytest.mark.parametrize("seed", range(3))
+seeds = each("seed", range(3))
 
 
 @pytest.mark.parametrize("activation", [np.tanh, np.exp, lambda x: np.maximum(x, 0)])

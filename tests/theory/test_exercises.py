@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from grids import each
 from scipy.optimize import linear_sum_assignment
 
 from affscore import affine_map, affinity_score, paired_affinity_score, wasserstein2
@@ -46,7 +47,7 @@ def test_any_layer_in_question_lacks_what_its_twin_lacks(seed):
     assert (x == X).all() == (seed == 7)
 
 
-@pytest.mark.parametrize(
+@each(
     ("check", "arguments", "start"),
     [
         ("check_by_hand", (1 - math.sqrt(1 - R), *FOLD), "Right"),

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore import affinity_score
 from affscore_book.theory import finite
 
-seeds = pytest.mark.parametrize("seed", range(3))
+seeds = each("seed", range(3))
 
 
 @seeds

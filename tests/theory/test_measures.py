@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore import affinity_score, wasserstein2
 from affscore.affine import shrinkage
 from affscore_book.theory import measures
 
-seeds = pytest.mark.parametrize("seed", range(3))
+seeds = each("seed", range(3))
 
 
 @seeds
-@pytest.mark.parametrize("d", [1, 2, 6])
+@each("d", [1, 2, 6])
 def test_both_forms_solve_the_equation(d, seed):
     rng = np.random.default_rng([seed, d])
     s_x, s_y = measures.random_psd(d, rng) + 0.1 * np.eye(d), measures.random_psd(d, rng)
@@ -40,7 +41,7 @@ def test_form_two_is_the_limit_and_finds_affine_images_where_form_one_does_not(s
 
 
 @seeds
-@pytest.mark.parametrize("shape", [(60, 3), (12, 30)])
+@each("shape", [(60, 3), (12, 30)])
 def test_map_score_with_form_two_is_the_score(shape, seed):
     x = np.random.default_rng(seed).normal(size=shape)
     y = np.tanh(2 * x) + 1

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import traitlets
+from grids import each
 from scipy.optimize import linear_sum_assignment
 
 from affscore import affine_map, affinity_score, paired_affinity_score, wasserstein2
@@ -86,7 +87,7 @@ def test_javascript_equals_python_on_hard_clouds(node):
     assert any(map(math.isnan, scores)) and min(scores) < 0.5 and any(score > 1 - 1e-6 for score in scores)
 
 
-@pytest.mark.parametrize(
+@each(
     ("right", "wrong"),
     [
         ("cost / (2 * spread)", "cost / spread"),
@@ -103,9 +104,9 @@ def test_a_wrong_formula_is_noticed(node, right, wrong):
     assert mismatches(node, PLANE.replace(right, wrong))
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("n", [1, 2, 3, 17, 64])
-@pytest.mark.parametrize("kind", ["continuous", "ties", "all equal", "negative"])
+@each("seed", range(3))
+@each("n", [1, 2, 3, 17, 64])
+@each("kind", ["continuous", "ties", "all equal", "negative"])
 def test_assignment_costs_what_scipys_does(node, n, kind, seed):
     rng = np.random.default_rng([seed, n])
     cost = {
