@@ -4,12 +4,21 @@ import numpy as np
 from answers import accepted, refused
 
 from affscore_book.redshift import exercises
+from affscore_book.redshift.complexity import fourier_frequency
 from affscore_book.redshift.networks import Network, random_network
 
 HALF = random_network(seed=0, draw="paired").rescaled(0.5, biases=True)
 DRAWS = np.random.default_rng(0)
 LUCK, CHANGE = DRAWS.normal(size=200), DRAWS.normal(0.1, 0.3, size=200)
 WAVE = np.cos(np.pi * (np.arange(32) + 0.5) / 32)
+
+
+def by_hand(image, power=2):
+    """The mean frequency with cosines written out; no code of the chapter and no transform."""
+    waves = [np.cos(np.pi * np.outer(np.arange(n), np.arange(n) + 0.5) / n) for n in image.shape]
+    rows, columns = (wave / np.linalg.norm(wave, axis=1, keepdims=True) for wave in waves)
+    weights = np.abs(rows @ (image - image.mean()) @ columns.T) ** power
+    return (weights * np.hypot(*np.indices(image.shape))).sum() / weights.sum()
 
 
 def signed(changes, draws):
@@ -23,8 +32,7 @@ def shuffled(one, other):
 
 
 RIGHT = {
-    "offset": lambda: exercises.check_offset(10_000),
-    "large offset": lambda: exercises.check_offset(-200_000.0),
+    "build": lambda: exercises.check_build(by_hand),
     "biases": lambda: exercises.check_symmetry(random_network(seed=0, draw="paired"), HALF),
     "saddle": lambda: exercises.check_slow(np.outer(np.arange(-15.5, 16), np.arange(-15.5, 16))),
     "one cell of waves": lambda: exercises.check_slow(np.outer(WAVE, WAVE)),
@@ -33,8 +41,9 @@ RIGHT = {
     "no luck shared": lambda: exercises.check_null(signed(LUCK[::-1] - LUCK, 2000), LUCK, LUCK[::-1]),
 }
 WRONG = {
-    "small offset": lambda: exercises.check_offset(100.0),
-    "samples lost": lambda: exercises.check_offset(1e9),
+    "build, Fourier": lambda: exercises.check_build(fourier_frequency),
+    "build, magnitudes in place of powers": lambda: exercises.check_build(lambda image: by_hand(image, power=1)),
+    "build, nothing": lambda: exercises.check_build(lambda image: 0.0),
     "same network": lambda: exercises.check_symmetry(
         random_network(seed=0, draw="paired"), random_network(seed=0, draw="paired")
     ),

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
 from affscore_book.kit.checks import report
-from affscore_book.redshift.complexity import dct_frequency, unexplained_variance
-from affscore_book.redshift.networks import Network, grid_points
+from affscore_book.redshift.complexity import dct_frequency, fourier_frequency, unexplained_variance
+from affscore_book.redshift.networks import Network, grid_points, image_of, random_network
 
 
-def check_offset(offset: float) -> None:
-    """Does ``offset`` ruin the mean of squares less the square of the mean in float32, and not the centred variance?"""
-    drawn = np.random.default_rng(0).standard_normal(1000)
-    samples = (offset + drawn).astype(np.float32)
-    one_pass = float((samples**2).mean() - samples.mean() ** 2)
-    centred = float(((samples - samples.mean()) ** 2).mean())
-    factor, right = one_pass / drawn.var(), abs(centred / drawn.var() - 1) < 0.01
-    if 0.5 <= factor <= 2:
-        hint = f"the formula gives {one_pass:.2f}, which is not far off. How large must the squares be for float32?"
-    else:
-        hint = (
-            f"the centred formula gives {centred:.2f} and is off too: float32 no longer holds the samples themselves."
-        )
-    praise = "the rounding of the squares is as large as the variance; centred first, nothing is lost."
-    report("redshift-offset", right and not 0.5 <= factor <= 2, praise, hint)
+def check_build(frequency: Callable[[np.ndarray], float]) -> None:
+    """Does ``frequency(image)`` give the mean frequency by cosine transform of images of shape (rows, columns)?"""
+    images = {
+        "a ramp": grid_points()[:, 0].reshape(32, 32).numpy(),
+        "a tanh network at scale 6": image_of(random_network(scale=6.0, seed=0), "tanh").numpy(),
+        "noise of 8 x 12 pixels": np.random.default_rng(0).normal(1, 1, size=(8, 12)),
+    }
+    for name, image in images.items():
+        right, mine = dct_frequency(image), float(frequency(image))
+        if not abs(mine - right) < 1e-6:
+            hint = f"the mean frequency of {name} is {right:.3f}, yours {mine:.3f}."
+            if abs(mine - fourier_frequency(image)) < 1e-6:
+                hint = "that is Fourier's frequency; take the cosine transform."
+            return report("redshift-build", False, "", hint)
+    report("redshift-build", True, "a transform and a weighted mean measure a picture.", "")
 
 
 def check_symmetry(before: Network, after: Network) -> None:

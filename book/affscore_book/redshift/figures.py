@@ -162,26 +162,25 @@ def plot_heat_maps(study: StoredDraws, kind: str, measure: str, activations: Seq
 
 
 @styled
-def plot_score_and_frequency(study: StoredDraws) -> None:
-    """Median score against median frequency of ReLU and tanh, along the depth of a network and along its scale."""
-    figure, axes = panels(1, 2, height=4.6, sharey=True)
-    maps = study.settings["maps"]
-    for panel, along, marks in zip(axes, ("depth", "scale"), (maps["depths"], maps["scales"]), strict=True):
-        for activation, colour, mark, side in zip(("relu", "tanh"), COLOURS, MARKS, ("right", "left"), strict=False):
-            scores, frequencies = np.median(study.course(activation, along), axis=1).T
-            panel.semilogx(frequencies, scores, mark, color=colour, markersize=7, label=lookup(activation).title)
-            for value, across, up in zip(marks, frequencies, scores, strict=True):
-                if value in (marks[0], marks[-1]):
-                    panel.annotate(
-                        f"{value:g}", (across, up), (-7, -5) if side == "right" else (7, 2), color=colour,
-                        textcoords="offset points", ha=side, fontsize=13,
-                    )  # fmt: skip
-        panel.set_xticks([1, 2, 5], ["1", "2", "5"])
+def plot_score_and_frequency(
+    study: StoredDraws, activations: Sequence[str] = ("relu", "gelu", "tanh", "gaussian", "sine")
+) -> None:
+    """Median score against median frequency, along the scale of the weights and along the depth of a network.
+
+    The large mark is the largest scale, or the deepest network.
+    """
+    figure, axes = panels(1, 2, height=5.2, sharey=True)
+    for panel, along in zip(axes, ("scale", "depth"), strict=True):
+        for activation, colour, mark in zip(activations, COLOURS, MARKS, strict=False):
+            scores, frequencies = np.nanmedian(study.course(activation, along), axis=1).T
+            panel.semilogx(frequencies, scores, mark, color=colour, markersize=6, label=lookup(activation).title)
+            panel.plot(frequencies[-1], scores[-1], mark[0], color=colour, markersize=12)
+        panel.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
         panel.minorticks_off()
-        panel.set(xlim=(0.8, 9), ylim=(0.65, 1.0))
-    axes[0].set(title="by depth, scale 6", ylabel="affinity score")
-    axes[1].set(title="by scale, depth 3")
-    axes[1].legend()
+        panel.set(xlim=(0.9, 32), ylim=(0.3, 1.02))
+    axes[0].set(title="by scale, 0.5 to 6", ylabel="mean affinity score")
+    axes[1].set(title="by depth, 1 to 5")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     figure.supxlabel("mean frequency of the image (half periods)", fontsize=15)
 
 
