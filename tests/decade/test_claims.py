@@ -43,7 +43,7 @@ def verdicts(table, networks) -> list[str]:
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
 def test_a_decade_as_the_source_describes_it_agrees(table):
     found = [claim for claim in table(decade(as_they_say, start=start)) if not claim.needs]
-    assert {claim.what: claim.verdict for claim in found} == {claim.what: "agrees" for claim in found}
+    assert {claim.what for claim in found if claim.verdict not in ("agrees", "held")} == set()
 
 
 @pytest.mark.parametrize("table", TABLES[:2], ids=lambda table: table.__name__)

@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 from answers import accepted, refused
 
-from affscore.suite.tables import Table
 from affscore_book.decade import exercises
 from affscore_book.decade.collection import Course
+from affscore_book.decade.variance import profile
 
-LADDER = Table.from_rows(
-    [{"what differs": "seed", "difference": 0.03}, {"what differs": "architecture", "difference": 0.12}]
-)
 YEARS, MEANS, NORMED = [2012, 2014, 2015, 2016, 2018], [0.9, 0.5, 0.7, 0.6, 0.8], [False, True, True, True, True]
 COURSE = Course(
     np.array([0, 1, 10, 99]), np.array([[1.0, 0.5], [0.9, 0.7], [0.6, 0.8], [0.4, 0.8]]), np.array([0.1, 0.2, 0.3, 0.4])
@@ -26,15 +23,17 @@ AWAY = Course(
 NORMS, PLAIN = [0.7, 0.72, 0.74], [0.6, 0.62, 0.71]
 
 RIGHT = {
-    "part": lambda: exercises.check_part(0.0625, LADDER),
+    "build": lambda: exercises.check_build(lambda one, other: np.sqrt(np.mean((profile(one) - profile(other)) ** 2))),
     "trend": lambda: exercises.check_trend(0.8, YEARS, MEANS, NORMED),
     "split": lambda: exercises.check_split(2 / 20, NORMS, PLAIN),
     "half way": lambda: exercises.check_half_way([10, 1], COURSE),
     "half way, after a detour": lambda: exercises.check_half_way([99, 10], AWAY),
 }
 WRONG = {
-    "not squared": lambda: exercises.check_part(0.25, LADDER),
-    "upside down": lambda: exercises.check_part(16.0, LADDER),
+    "no root": lambda: exercises.check_build(lambda one, other: np.mean((profile(one) - profile(other)) ** 2)),
+    "cut to the shorter": lambda: exercises.check_build(
+        lambda one, other: np.sqrt(np.mean([(a - b) ** 2 for a, b in zip(one, other, strict=False)]))
+    ),
     "all networks": lambda: exercises.check_trend(-0.1, YEARS, MEANS, NORMED),
     "own one forgotten": lambda: exercises.check_split(1 / 20, NORMS, PLAIN),
     "none": lambda: exercises.check_split(0.0, NORMS, PLAIN),
@@ -49,7 +48,7 @@ test_wrong_answers_are_refused_with_a_hint = refused(WRONG)
 
 
 @pytest.mark.parametrize(("answer", "hint"), [
-    ("upside down", "the other way round"), ("all networks", "over all of them"),
+    ("all networks", "over all of them"),
     ("own one forgotten", "our own naming"), ("moments", "numbers of the moments"), ("one call", "there are 2 calls"),
     ("without signs", "keep the signs"),
 ])  # fmt: skip

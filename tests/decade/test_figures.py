@@ -12,15 +12,19 @@ from affscore.plots import INK
 from affscore.suite.tables import Table
 from affscore_book.decade import figures
 from affscore_book.decade.collection import END, load_decade
+from affscore_book.decade.rates import FOLLOWED, RATES, load_rates
 from affscore_book.decade.variance import difference_table
 
-DECADE = load_decade(Path(__file__).parents[2] / "book" / "data" / "decade")
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "decade"
+DECADE = load_decade(FOLDER)
+RUNS = load_rates(FOLDER, DECADE)
 TOLD = Table.from_rows([{"network": name, "start": 0.2, "ceiling": 0.7} for name in ("vgg11", "swin")])
 TREE = np.array([[0.0, 1, 8, 8], [1, 0, 8, 8], [8, 8, 0, 2], [8, 8, 2, 0]])
 DRAWN = {
     figures.plot_decade: (DECADE,),
     figures.plot_differences: (difference_table(DECADE),),
     figures.plot_beginnings: (TOLD,),
+    figures.plot_rates: (RUNS,),
     figures.plot_raw: ([DECADE[name][0] for name in ("resnet18", "mobilenet_v3", "alexnet")],),
     figures.plot_without_skips: (DECADE,),
     figures.plot_tree: (TREE, ["labels", "labels", "simclr", "simclr"]),
@@ -61,6 +65,14 @@ def test_differences_are_sorted_and_stand_beside_their_names():
     names = [tick.get_text() for tick in axes.get_yticklabels()]
     dots = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
     np.testing.assert_allclose(dots, [table.row(name)["difference"] for name in names])
+
+
+def test_every_run_of_a_followed_network_has_a_mark_in_the_row_of_its_network():
+    (axes,) = draw(figures.plot_rates).axes
+    marks = [line for line in axes.lines if line.get_marker() not in ("None", "")]
+    drawn = {(round(x, 9), FOLLOWED[int(y)]) for line in marks for x, y in line.get_xydata()}
+    assert drawn == {(round(float(run.scores[-1]), 9), run.name) for run in RUNS if run.name in FOLLOWED}
+    assert axes.get_legend_handles_labels()[1] == [f"{rate:g}" for rate in RATES]
 
 
 def test_skips_have_a_line_each_and_a_mark_for_each_block():

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 
 import numpy as np
 from scipy import stats
 
-from affscore.suite.tables import Table
 from affscore_book.decade.collection import Course
+from affscore_book.decade.variance import profile
 from affscore_book.kit.checks import report
 
 
-def check_part(part: float, table: Table) -> None:
-    """Is this the part of the squared difference between architectures that two seeds have too?
-
-    ``table`` is that of :func:`affscore_book.decade.variance.difference_table`.
-    """
-    ratio = table.row("seed")["difference"] / table.row("architecture")["difference"]
-    hint = "the differences are roots of mean squares: square them before you divide."
-    if abs(part - 1 / ratio**2) < 0.05 / ratio**2:
-        hint = "the other way round: the smaller one by the larger one."
-    report("decade-part", abs(part - ratio**2) < 0.005, "as squares, seeds are a small part of it.", hint)
+def check_build(distance: Callable[[np.ndarray, np.ndarray], float]) -> None:
+    """Does ``distance`` give the root mean squared difference of two signatures at 20 even places?"""
+    generator = np.random.default_rng(0)
+    for lengths in ((12, 12), (7, 33), (33, 7)):
+        one, other = (generator.uniform(0.5, 1, length) for length in lengths)
+        truth = float(np.sqrt(np.mean((profile(one) - profile(other)) ** 2)))
+        mine = float(distance(one, other))
+        if not abs(mine - truth) < 1e-6:
+            hint = f"for {lengths[0]} and {lengths[1]} calls the distance is {truth:.3f} here, and yours is {mine:.3f}."
+            return report("decade-build", False, "", hint)
+    report("decade-build", True, "it compares signatures of any two networks.", "")
 
 
 def check_trend(rank: float, years: Sequence[int], means: Sequence[float], normed: Sequence[bool]) -> None:

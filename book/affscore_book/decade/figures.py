@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,9 +15,12 @@ from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, 
 from affscore.suite.comparable import sequence
 from affscore.suite.tables import Table
 from affscore_book.decade.collection import END, Trained
+from affscore_book.decade.rates import FOLLOWED, RATES, RateRun
 from affscore_book.imagenet_signatures.trained import places
 
-__all__ = ["plot_beginnings", "plot_decade", "plot_differences", "plot_raw", "plot_tree", "plot_without_skips"]
+__all__ = [
+    "plot_beginnings", "plot_decade", "plot_differences", "plot_rates", "plot_raw", "plot_tree", "plot_without_skips",
+]  # fmt: skip
 
 ERAS = {2012: BLUE, 2014: GREEN, 2015: ORANGE, 2018: PURPLE, 2020: VERMILION}
 LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (INK, "P"), ("#7a5c00", "X"))
@@ -72,6 +76,29 @@ def plot_raw(networks: Sequence[Trained], pool: str = "spatial") -> None:
     figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
     figure.supxlabel("activation call", fontsize=15)
     figure.supylabel("affinity score", fontsize=15)
+
+
+@styled
+def plot_rates(runs: Sequence[RateRun]) -> None:
+    """Mean scores of the followed networks at each learning rate, a row a network; open marks are other seeds."""
+    kept = [run for run in runs if run.name in FOLLOWED and not run.failed]
+    _, (axes,) = panels(height=1.9 + 0.42 * len(FOLLOWED))
+    for row, name in enumerate(FOLLOWED):
+        ends = [run.scores[-1] for run in kept if run.name == name]
+        axes.plot([min(ends), max(ends)], [row, row], color="#bbbbbb", zorder=0)
+    for (colour, mark), rate in zip(LOOKS, RATES, strict=False):
+        looks: list[tuple[bool, dict[str, Any]]] = [
+            (False, {"markersize": 7, "fillstyle": "none", "color": colour}),
+            (True, {"markersize": 10, "markeredgecolor": "white", "color": colour, "label": f"{rate:g}"}),
+        ]
+        for first, look in looks:
+            mine = [run for run in kept if run.rate == rate and (run.seed == 0) == first]
+            axes.plot([run.scores[-1] for run in mine], [FOLLOWED.index(run.name) for run in mine], mark, **look)
+    axes.set_yticks(range(len(FOLLOWED)), [name.replace("_bn", ", norm").replace("_", " ") for name in FOLLOWED])
+    axes.tick_params(axis="y", labelsize=12)
+    axes.invert_yaxis()
+    axes.set(xlabel="mean affinity score after training")
+    axes.legend(title="learning rate", loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=4, frameon=False)
 
 
 @styled

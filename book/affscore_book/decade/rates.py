@@ -22,7 +22,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,8 @@ import numpy as np
 from scipy import stats
 
 from affscore_book.decade.claims import kin
-from affscore_book.decade.collection import Trained, course
-from affscore_book.decade.equal import CHANNELS
+from affscore_book.decade.collection import END, Trained, course
+from affscore_book.decade.equal import CHANNELS, Equal
 from affscore_book.decade.training import FLOORS, RECIPE
 from affscore_book.kit.statistics import Interval, leaving_out
 from affscore_book.kit.stored import read_results
@@ -72,6 +72,8 @@ class RateRun:
         Mean score over the calls at these moments, batch norm set at each but the last, (moments,).
     few
         Mean score at the end with :data:`FEW` random channels a call, over the draws; NaN where it was not taken.
+    end
+        Scores of the calls at the end, (calls,).
     """
 
     name: str
@@ -81,6 +83,7 @@ class RateRun:
     validation: np.ndarray
     scores: np.ndarray
     few: float
+    end: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def failed(self) -> bool:
@@ -99,10 +102,15 @@ def _read(content: Mapping[str, Any]) -> RateRun:
     moments = content["moments"]
     validation, scores = np.array([each["validation"] for each in moments]), _means(each["scores"] for each in moments)
     few = float(_means(content["few_channels"]).mean())
-    return RateRun(name, rate, seed, content["accuracy"], validation, scores, few)
+    end = np.array(moments[-1]["scores"], dtype=np.float64)
+    return RateRun(name, rate, seed, content["accuracy"], validation, scores, few, end)
 
 
-def load_rates(folder: str | os.PathLike[str], decade: Mapping[str, Mapping[int, Trained]]) -> list[RateRun]:
+def load_rates(
+    folder: str | os.PathLike[str],
+    decade: Mapping[str, Mapping[int, Trained]],
+    equal: Mapping[str, Equal] | None = None,
+) -> list[RateRun]:
     """The stored runs, and those of the decade at its own rate where they have the snapshots that are asked for.
 
     Parameters
@@ -111,6 +119,8 @@ def load_rates(folder: str | os.PathLike[str], decade: Mapping[str, Mapping[int,
         ``book/data/decade``.
     decade
         Of :func:`affscore_book.decade.collection.load_decade`.
+    equal
+        Of :func:`affscore_book.decade.equal.load_equal`: scores of the decade's first seeds with :data:`FEW` channels.
 
     Raises
     ------
@@ -128,10 +138,11 @@ def load_rates(folder: str | os.PathLike[str], decade: Mapping[str, Mapping[int,
             if name in FOLLOWED + OTHERS and seed < SEEDS and not _have(runs, name, seed):
                 moments = course(network)
                 if name in OTHERS or len(moments.steps) > 2:
-                    means = _means(moments.scores)
-                    runs.append(
-                        RateRun(name, RECIPE.learning_rate, seed, network.accuracy, moments.accuracy, means, math.nan)
-                    )
+                    few = math.nan
+                    if equal and seed == 0:
+                        few = float(np.nanmean(equal[name].channels[END, FEW]))
+                    about = (name, RECIPE.learning_rate, seed, network.accuracy, moments.accuracy)
+                    runs.append(RateRun(*about, _means(moments.scores), few, moments.scores[-1]))
     return runs
 
 
