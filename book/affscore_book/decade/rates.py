@@ -38,7 +38,7 @@ from affscore_book.kit.stored import read_results
 
 __all__ = [
     "FEW", "FOLLOWED", "OTHERS", "RATES", "SEEDS", "RateRun", "at_accuracy", "best_rates", "load_rates",
-    "power", "recipe_rung", "year_correlation",
+    "power", "recipe_distances", "recipe_rung", "year_correlation",
 ]  # fmt: skip
 
 #: What the networks are trained at; the book's recipe has one of them.
@@ -180,6 +180,22 @@ def _distances(values: Mapping[tuple[float, int], float]) -> tuple[float, float]
     return root(1), root(0)
 
 
+def recipe_distances(runs: Sequence[RateRun], *, equal_accuracy: bool = True) -> dict[str, tuple[float, float]]:
+    """By network: root mean squared difference of its mean score between two rates, and between two seeds.
+
+    Networks that have no two rates or no two seeds are left out; the arguments are those of :func:`recipe_rung`.
+    """
+    found: dict[str, tuple[float, float]] = {}
+    for name in dict.fromkeys(run.name for run in runs if run.name in FOLLOWED):
+        mine = [run for run in runs if run.name == name and not run.failed]
+        level = min((run.validation.max() for run in mine), default=math.nan)
+        values = {(run.rate, run.seed): at_accuracy(run, level) if equal_accuracy else run.scores[-1] for run in mine}
+        pair = _distances(values)
+        if not any(map(math.isnan, pair)):
+            found[name] = pair
+    return found
+
+
 def recipe_rung(runs: Sequence[RateRun], *, equal_accuracy: bool = True) -> dict[str, Interval]:
     """What another learning rate does to the mean score of a network, beside what another seed does.
 
@@ -200,14 +216,7 @@ def recipe_rung(runs: Sequence[RateRun], *, equal_accuracy: bool = True) -> dict
     ValueError
         If no network has two rates and two seeds.
     """
-    found: dict[str, tuple[float, float]] = {}
-    for name in dict.fromkeys(run.name for run in runs if run.name in FOLLOWED):
-        mine = [run for run in runs if run.name == name and not run.failed]
-        level = min((run.validation.max() for run in mine), default=math.nan)
-        values = {(run.rate, run.seed): at_accuracy(run, level) if equal_accuracy else run.scores[-1] for run in mine}
-        pair = _distances(values)
-        if not any(map(math.isnan, pair)):
-            found[name] = pair
+    found = recipe_distances(runs, equal_accuracy=equal_accuracy)
     if not found:
         raise ValueError("runs has no network with two rates and two seeds; it should have one.")
     table, families = np.array(list(found.values())), [kin(name) for name in found]
