@@ -5,6 +5,7 @@ The rules are those of :mod:`affscore_book.decade.rates`; what goes beyond them 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -36,17 +37,19 @@ def rate_table(runs: Sequence[RateRun]) -> Table:
     """Mean score and accuracy of each followed network by learning rate, first seed.
 
     Columns: network; one for each rate; best rate, that with the highest validation accuracy; lowest and highest
-    accuracy on the test images over the rates; runs, of all rates and seeds that are stored.
+    accuracy on the test images over the rates; runs, of all rates and seeds that are stored; and what another rate and
+    another seed change at equal validation accuracy, root mean square, NaN where no two seeds are stored.
     """
-    best, rows = best_rates(runs), []
+    best, apart, rows = best_rates(runs), recipe_distances(runs), []
     for name in FOLLOWED:
         mine = {run.rate: run for run in runs if (run.name, run.seed) == (name, 0) and not run.failed}
         accuracies = [run.accuracy for run in mine.values()]
         rows.append(
             {"network": name}
-            | {f"{rate:g}": float(mine[rate].scores[-1]) if rate in mine else float("nan") for rate in RATES}
+            | {f"{rate:g}": float(mine[rate].scores[-1]) if rate in mine else math.nan for rate in RATES}
             | {"best rate": f"{best[name]:g}", "accuracy from": min(accuracies), "to": max(accuracies)}
             | {"runs": sum(run.name == name for run in runs)}
+            | dict(zip(("another rate", "another seed"), apart.get(name, (math.nan, math.nan)), strict=True))
         )
     return Table.from_rows(rows, digits=2)
 
