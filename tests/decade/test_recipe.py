@@ -41,15 +41,15 @@ def test_a_rate_that_moves_scores_holds_and_one_that_does_not_fails():
 
 
 def test_a_planted_history_is_held_at_every_rate_and_its_opposite_fails():
-    assert set(verdicts(recipe.history_claims(planted(0.0, 0.05)))) == {"held"}
-    assert set(verdicts(recipe.history_claims(planted(0.0, -0.05)))) == {"failed"}
+    assert set(verdicts(recipe.claims_by_rate(planted(0.0, 0.05)))) == {"held"}
+    assert set(verdicts(recipe.claims_by_rate(planted(0.0, -0.05)))) == {"failed"}
 
 
 def test_the_history_is_taken_at_each_networks_own_best_rate():
     """Only at the best rate, the highest here, the order of the years is turned around."""
     runs = [replace(run, scores=-run.scores, few=-run.few) if run.rate == RATES[-1] else run
             for run in planted(0.0, 0.05)]  # fmt: skip
-    own, *others = recipe.history_claims(runs)[::2]
+    own, *others = recipe.claims_by_rate(runs)[::2]
     assert own.verdict == "failed" and [row.verdict for row in others] == ["held"] * 3 + ["failed"]
 
 

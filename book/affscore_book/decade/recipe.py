@@ -28,7 +28,7 @@ from affscore_book.decade.rates import (
 )
 from affscore_book.kit.claims import FLOOR, HIGHER, Claim, side_by_side
 
-__all__ = ["history_claims", "other_rates", "power_of_rung", "rate_table", "rung_claims"]
+__all__ = ["claims_by_rate", "other_rates", "power_of_rung", "rate_table", "rung_claims"]
 
 SOURCE = "ours, of Figure 5 A"
 
@@ -73,7 +73,7 @@ def rung_claims(runs: Sequence[RateRun]) -> list[Claim]:
     return rows
 
 
-def history_claims(runs: Sequence[RateRun]) -> list[Claim]:
+def claims_by_rate(runs: Sequence[RateRun]) -> list[Claim]:
     """Year and mean score of the followed networks: each at its own best rate, and all at one; also with few channels.
 
     The best rate is that of the first seed, and so are the scores with few channels.
