@@ -1,6 +1,6 @@
 """Run notebooks in place and print how long each took: python .ci/execute.py [NOTEBOOK...], all of book/ by default.
 
-The times go to book/data/run_times.csv, which the introduction shows. Solutions are stored folded.
+The times go to book/data/run_times.csv, which the head of each page shows. Solutions are stored folded.
 
 Only sources, outputs and execution counts are kept: no timestamps, no widget state and no version of the
 Python that ran them, so that a second run changes nothing.

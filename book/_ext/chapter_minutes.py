@@ -1,6 +1,6 @@
 """Sphinx extension: how long a chapter takes, counted while the book is built.
 
-In a notebook the line on its run time points to the introduction. On the page it says how long reading, what is folded,
+In a notebook the line on its run time points to the page. There it says how long reading, what is folded,
 the exercises and a run take: 100 words a minute, a minute a figure or table outside solutions and folded cells, the
 minutes that the exercises state, and the seconds that ``.ci/execute.py`` measured last.
 """
@@ -15,7 +15,9 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 WORDS_A_MINUTE, MINUTES_TO_LOOK = 100, 1
-PLACE = re.compile(r"\*\*Run time:\*\* in the table of the \[introduction\]\([^)]*\)\.")
+PLACE = re.compile(
+    r"\*\*Run time:\*\* (?:in the table of the \[introduction\]|at the head of \[this page\])\([^)]*\)\."
+)
 PICTURES = {"image/png", "application/vnd.jupyter.widget-view+json"}
 
 

@@ -51,6 +51,6 @@ def test_the_tour_draws_the_twins_beside_the_scores():
     ]
     drawn = SignatureTour(calls=calls).fallback()
     panel = Panel(label="", xlim=(0, 3), ylim=(0.6, 1), xlabel="")
-    for look, key in (("curve", "twin"), ("score-curve", "score")):
+    for look, key in (("twin-curve", "twin"), ("score-curve", "score")):
         places = [f"{panel.x_at(i)} {panel.y_at(call[key])}" for i, call in enumerate(calls, 1)]
         assert re.search(rf'<path class="{look}" [^>]*d="M{places[0]}L{places[1]}"', drawn)

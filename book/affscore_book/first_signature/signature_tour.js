@@ -25,10 +25,10 @@ function render({ model, el }) {
   });
   const left = figure.panel({
     label: "The signature: the score of every call", xlim: [0, calls.length + 1], ylim: [0.6, 1],
-    xlabel: "activation call", legend: [["score-curve", "affinity score"], ["curve", "linear twin"]],
+    xlabel: "activation call", legend: [["score-curve", "affinity score"], ["twin-curve", "linear twin"]],
   });
   const numbers = calls.map((_, i) => i + 1);
-  left.line("curve")(numbers, calls.map(({ twin }) => twin));
+  left.line("twin-curve")(numbers, calls.map(({ twin }) => twin));
   left.line("score-curve")(numbers, calls.map(({ score }) => score));
   const dot = left.dots("score-dot", 7);
   const right = figure.panel({

@@ -127,7 +127,7 @@ class SignatureTour(ComputedWidget):
         chosen = self._chosen()
         left = Panel(
             label="The signature: the score of every call", xlim=(0, len(self.calls) + 1), ylim=(0.6, 1),
-            xlabel="activation call", legend=[("score-curve", "affinity score"), ("curve", "linear twin")],
+            xlabel="activation call", legend=[("score-curve", "affinity score"), ("twin-curve", "linear twin")],
         )  # fmt: skip
         right = Panel(
             label="The inputs of the chosen call and the activation", xlim=RANGE, ylim=(0, 7),
@@ -135,7 +135,7 @@ class SignatureTour(ComputedWidget):
         )  # fmt: skip
         if chosen is None:
             return picture(left, right, score=math.nan, text="There is no call to show.")
-        for look, key in (("curve", "twin"), ("score-curve", "score")):
+        for look, key in (("twin-curve", "twin"), ("score-curve", "score")):
             left.line(look, range(1, len(self.calls) + 1), [call[key] for call in self.calls])
         left.dot("score-dot", self.call, chosen["score"], 7)
         for look, shown in (("dead-band", False), ("input-band", True)):

@@ -24,6 +24,7 @@ LOOKS = {
     "label": 'fill="#1f2328" font-size="13" font-family="sans-serif"',
     "tick": 'fill="#57606a" font-size="12" font-family="sans-serif"',
     "curve": 'fill="none" stroke="#57606a" stroke-width="2"',
+    "twin-curve": 'fill="none" stroke="#57606a" stroke-width="2" stroke-dasharray="7 4"',
     "input-curve": 'fill="none" stroke="#0072b2" stroke-width="4"',
     "input-band": 'fill="#0072b2" opacity="0.14"',
     "image-line": 'fill="none" stroke="#d55e00" stroke-width="3" stroke-dasharray="7 4"',

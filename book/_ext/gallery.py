@@ -1,0 +1,87 @@
+"""Sphinx extension: a gallery of pictures from the chapters, each with a link and a sentence.
+
+On a page::
+
+    ```{gallery}
+    - picture: first_signature plot_calls(
+      title: The scores zigzag
+      to: first_signature.ipynb#why-the-zigzag
+      text: One sentence.
+    ```
+
+``picture`` is CHAPTER TEXT: the first picture that the one cell of that chapter with this text has stored, as in the
+slides, with its alt text. So the gallery shows what the chapters show, and an entry whose picture is gone is an error.
+"""
+
+import base64
+import html
+import io
+import json
+from pathlib import Path
+
+import yaml
+from docutils import nodes
+from docutils.statemachine import StringList
+from PIL import Image
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util.docutils import SphinxDirective
+
+from slides import cell_with
+
+KEYS = {"picture", "title", "to", "text"}
+
+
+def entries(text: str) -> list[dict[str, str]]:
+    """The entries of a gallery. Raises ValueError unless each has exactly the keys picture, title, to and text."""
+    found = yaml.safe_load(text)
+    for number, entry in enumerate(found, start=1):
+        if set(entry) != KEYS:
+            raise ValueError(f"entry {number} has {sorted(entry)}; it should have {sorted(KEYS)}.")
+    return found
+
+
+def stored_picture(picture: str, folder: Path) -> str:
+    """The picture CHAPTER TEXT as an HTML image that needs no file; ``folder`` has the notebooks.
+
+    Raises ValueError unless one cell has the text, a stored PNG and an alt text.
+    """
+    chapter, _, text = picture.partition(" ")
+    cell = cell_with(json.loads((folder / f"{chapter}.ipynb").read_text(encoding="utf-8")), text)
+    found = [output["data"]["image/png"] for output in cell["outputs"] if "image/png" in output.get("data", {})]
+    alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
+    if not found or not alt:
+        raise ValueError(f"the cell {text!r} of {chapter} has no stored picture, or no alt text.")
+    smaller = io.BytesIO()
+    with Image.open(io.BytesIO(base64.b64decode("".join(found[0])))) as image:
+        width, height = image.size
+        image.save(smaller, "webp", lossless=True, method=4)
+    data = base64.b64encode(smaller.getvalue()).decode()
+    size = f'width="{width}" height="{height}"'
+    return f'<img src="data:image/webp;base64,{data}" alt="{html.escape(alt)}" {size} loading="lazy">'
+
+
+class Gallery(SphinxDirective):
+    """``{gallery}``: cards with a picture, a link and a sentence."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        folder = Path(self.env.srcdir) / "book"
+        gallery = nodes.container(classes=["gallery"])
+        try:
+            for entry in entries("\n".join(self.content)):
+                card = nodes.container(classes=["gallery-card"])
+                card += nodes.raw("", stored_picture(entry["picture"], folder), format="html")
+                said = f"[**{entry['title']}**]({entry['to']})\n\n{entry['text']}"
+                self.state.nested_parse(StringList(said.splitlines(), self.env.docname), self.content_offset, card)
+                gallery += card
+                self.env.note_dependency(str(folder / f"{entry['picture'].partition(' ')[0]}.ipynb"))
+        except (OSError, ValueError) as error:
+            raise ExtensionError(f"{self.env.docname}, gallery: {error}") from error
+        return [gallery]
+
+
+def setup(app: Sphinx) -> dict:
+    app.add_directive("gallery", Gallery)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,62 @@
+"""The gallery of the introduction: stored pictures of the chapters, with their alt text, links and sentences."""
+
+import base64
+import io
+import json
+import re
+
+import gallery
+import pytest
+from PIL import Image
+from test_notebooks import ROOT, output, planted
+
+INTRO = (ROOT / "book" / "intro.md").read_text(encoding="utf-8")
+GALLERIES = re.findall(r"```\{gallery\}\n(.*?)```", INTRO, re.DOTALL)
+ENTRIES = [entry for text in GALLERIES for entry in gallery.entries(text)]
+
+
+def chapter(folder, alt="A red square", picture=True):
+    """A notebook ``part.ipynb`` whose one cell, plot(x), has stored a picture."""
+    png = io.BytesIO()
+    Image.new("RGB", (6, 4), "red").save(png, "png")
+    data = {"image/png": base64.b64encode(png.getvalue()).decode()} if picture else {"text/plain": "1"}
+    notebook = planted(source="plot(x)", outputs=[output(data)])
+    notebook["cells"][1]["metadata"] = {"mystnb": {"image": {"alt": alt}}}
+    (folder / "part.ipynb").write_text(json.dumps({"cells": notebook["cells"]}))
+    return folder
+
+
+def test_a_picture_comes_with_its_pixels_its_size_and_its_alt_text(tmp_path):
+    found = gallery.stored_picture("part plot(", chapter(tmp_path, alt='A "red" square'))
+    assert 'alt="A &quot;red&quot; square"' in found and 'width="6" height="4"' in found
+    data = re.search(r"base64,([^\"]+)", found)[1]
+    with Image.open(io.BytesIO(base64.b64decode(data))) as image:
+        assert image.size == (6, 4) and image.convert("RGB").getpixel((3, 2)) == (255, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("planting", "says"), [({"alt": ""}, "no alt text"), ({"picture": False}, "no stored picture")]
+)
+def test_a_cell_without_a_picture_or_alt_text_is_refused(tmp_path, planting, says):
+    with pytest.raises(ValueError, match=says):
+        gallery.stored_picture("part plot(", chapter(tmp_path, **planting))
+    with pytest.raises(ValueError, match="there should be one"):
+        gallery.stored_picture("part draw(", chapter(tmp_path))
+
+
+def test_an_entry_without_a_sentence_is_refused():
+    with pytest.raises(ValueError, match="entry 2 has"):
+        gallery.entries(
+            "- {picture: a b, title: c, to: d, text: e}\n- {picture: a b, title: c, to: d}",
+        )
+
+
+def test_the_introduction_says_what_for_in_three_pictures_and_shows_at_most_nine_findings():
+    uses, findings = map(gallery.entries, GALLERIES)
+    assert len(uses) == 3 and 0 < len(findings) <= 9
+    assert len({entry["picture"] for entry in ENTRIES}) == len(ENTRIES)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["picture"])
+def test_every_picture_of_the_introduction_is_stored(entry):
+    assert gallery.stored_picture(entry["picture"], ROOT / "book").startswith("<img src=")
