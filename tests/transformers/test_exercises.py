@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
+from affscore import signature
 from affscore_book.activations.laws import score_curve
 from affscore_book.kit.checks import hint_after
 from affscore_book.transformers import exercises
+from affscore_book.transformers.gpt import build_gpt
 from affscore_book.transformers.measured import load_minilm_scores
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "minilm"
@@ -35,17 +39,33 @@ def test_samples_of_pools(said):
     assert "averaged away" in said(check, (512, 1536), (512, 32), (512, 32, 1536))
 
 
-def masked(values, mask):
-    return (values * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+NETWORK = build_gpt("relu").eval()
+WINDOWS = torch.randint(256, (16, 12), generator=torch.Generator().manual_seed(0))
 
 
-def test_masked_mean(said):
-    check = exercises.check_masked_mean
-    assert said(check, masked).startswith("Right")
-    assert "padding counted" in said(check, lambda values, mask: values.mean(1))
-    assert "length of its own" in said(check, lambda values, mask: (values * mask[..., None]).mean(1))
-    assert "Not yet" in said(check, lambda values, mask: torch.zeros(5))
-    assert "Not yet" in said(check, lambda values, mask: None)
+def without(network, windows, block, output=torch.zeros_like, kept=False):
+    """A hook on the attention, which may return something else or stay."""
+    hook = network.blocks[block].attention.register_forward_hook(lambda module, given, result: output(result))
+    try:
+        return signature(network, [windows]).scores[0, block]
+    finally:
+        if not kept:
+            hook.remove()
+
+
+@pytest.mark.parametrize(
+    ("changed", "start"),
+    [
+        ({}, "Right"),
+        ({"output": lambda result: 30 * result}, "where its attention adds nothing"),
+        ({"output": torch.clone}, "score with its attention"),
+        ({"kept": True}, "remove the hook"),
+    ],
+)
+def test_attention_that_was_taken_out(said, changed, start):
+    network = deepcopy(NETWORK)
+    network.blocks[0].attention.out.bias.data.normal_(generator=torch.Generator().manual_seed(1))
+    assert start in said(exercises.check_build, partial(without, **changed), network, WINDOWS)
 
 
 @pytest.mark.parametrize("spread", [0.3, 0.6, 1.2])

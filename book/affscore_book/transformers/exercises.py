@@ -1,18 +1,21 @@
-"""Checks of the exercises on MiniLM."""
+"""Checks of the exercises of the chapter on transformers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 
 import torch
 from scipy.optimize import minimize_scalar
-from torch import Tensor
+from torch import Tensor, nn
 
+from affscore import signature
 from affscore_book.kit.checks import report
+from affscore_book.transformers.gpt import ByteGPT
 from affscore_book.transformers.laws import channel_laws, score_from_correlations
 from affscore_book.transformers.measured import MiniLMScores
 
-__all__ = ["check_lowest_mean", "check_masked_mean", "check_part_of_size", "check_samples_of_pools"]
+__all__ = ["check_build", "check_lowest_mean", "check_part_of_size", "check_samples_of_pools"]
 
 
 def check_samples_of_pools(spatial: Sequence[int], trailing: Sequence[int], tokens: Sequence[int]) -> None:
@@ -25,21 +28,30 @@ def check_samples_of_pools(spatial: Sequence[int], trailing: Sequence[int], toke
     report("minilm-samples", given == truth, praise, hint)
 
 
-def check_masked_mean(answer: Callable[[Tensor, Tensor], Tensor]) -> None:
-    """Does this average values (texts, tokens, channels) over the tokens where mask (texts, tokens) is true?"""
-    generator = torch.Generator().manual_seed(0)
-    values = torch.randn(5, 7, 3, generator=generator)
-    mask = torch.arange(7) < torch.tensor([7, 1, 3, 5, 2])[:, None]
-    right = torch.stack([text[: int(row.sum())].mean(dim=0) for text, row in zip(values, mask, strict=True)])
-    found = answer(values.clone(), mask.clone())
-    same = isinstance(found, Tensor) and found.shape == right.shape
-    hint = "zero what is padding, add over the tokens, and divide by the number of true entries of each text's mask."
-    if same and torch.allclose(found, values.mean(dim=1), atol=1e-5):
-        hint = "that is the average over all tokens, padding counted."
-    elif same and torch.allclose(found, (values * mask[..., None]).mean(dim=1), atol=1e-5):
-        hint = "the sum is right, but each text has a length of its own: divide by that."
-    praise = "no padding changes it, however much there is."
-    report("minilm-mask", bool(same and torch.allclose(found, right, atol=1e-5)), praise, hint)
+def check_build(score_without: Callable[[nn.Module, Tensor, int], float], network: ByteGPT, windows: Tensor) -> None:
+    """Does ``score_without(network, windows, block)`` take out a block's attention, score its call, and put it back?
+
+    ``windows`` are bytes (n, tokens). The check measures on a copy whose attention gives zeros.
+    """
+    with torch.no_grad():
+        before = network(windows[:2])
+    for block in (0, len(network.blocks) - 1):
+        found = float(score_without(network, windows, block))
+        with torch.no_grad():
+            changed = not torch.equal(network(windows[:2]), before)
+        if changed:
+            return report("transformers-build", False, "", "afterwards the network is another: remove the hook.")
+        other = deepcopy(network)
+        last = other.blocks[block].attention.out
+        last.weight.data.zero_()
+        last.bias.data.zero_()
+        with_it, without = (float(signature(each, [windows]).scores[0, block]) for each in (network, other))
+        if abs(found - without) > 1e-3:
+            hint = f"block {block} scores {without:.3f} where its attention adds nothing, not {found:.3f}."
+            if abs(found - with_it) < 1e-3:
+                hint = f"{found:.3f} is block {block}'s score with its attention: what does the hook return?"
+            return report("transformers-build", False, "", hint)
+    report("transformers-build", True, "a hook that returns zeros, and is gone afterwards.", "")
 
 
 def check_lowest_mean(mean: float, spread: float) -> None:

@@ -17,17 +17,18 @@ POOLS = dict(zip(GPT_POOLS, ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPL
 @styled
 def plot_gpt_courses(gpts: Gpts, name: str = "gelu", seed: int = 0) -> None:
     """The scores of the calls of one network along its training, by the spatial and by the trailing pool, a panel a
-    pool; bits per byte are grey."""
+    pool; bits per byte are grey, with their axis at the right."""
     network = gpts[name][seed]
     figure, axes = panels(1, 2, height=4.4, sharey=True)
     for panel, pool in zip(axes, GPT_POOLS[:2], strict=True):
         for call, scores in enumerate(network.scores[pool].T):
             label = None if call else "score of a call"
             panel.plot(network.steps + 1, scores, color=POOLS[pool][0], label=label)
-        panel.plot(network.steps + 1, network.bits / 8, "--", color="#777777", label="bits per byte / 8")
+        panel.plot(network.steps + 1, network.bits / 8, "--", color="#777777", label="bits per byte")
         panel.set_title(f"{pool} pool", loc="left")
         panel.set(xscale="log", xlabel="steps of the training + 1", ylim=(0.15, 1.1))
     axes[0].set_ylabel("affinity score")
+    axes[-1].secondary_yaxis("right", functions=(lambda y: 8 * y, lambda bits: bits / 8)).set_ylabel("bits per byte")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
 
 

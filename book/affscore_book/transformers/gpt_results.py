@@ -125,7 +125,7 @@ def gpt_table(gpts: Gpts) -> Table:
     return Table.from_rows(rows, digits=3)
 
 
-def _kept(folder: str | os.PathLike[str], windows: int) -> tuple[ByteGPT, Tensor]:
+def kept_gpt(folder: str | os.PathLike[str], windows: int) -> tuple[ByteGPT, Tensor]:
     """The network whose weights are kept, and bytes of the stored windows for it, int64 (windows, 128)."""
     network = build_gpt(KEPT)
     load_weights(network, Path(folder) / "weights" / f"{KEPT}-0.safetensors")
@@ -139,7 +139,7 @@ def gpt_inputs(folder: str | os.PathLike[str]) -> Table:
     A row a block and state: the mean of all inputs, the spread of a channel (mean of the standard deviations over
     tokens), and the share of inputs above 0.
     """
-    trained, seen = _kept(folder, 64)
+    trained, seen = kept_gpt(folder, 64)
     rows = []
     for state, network in (("start", build_gpt(KEPT)), ("trained", trained)):
         given = layer_outputs(network, [f"blocks.{block}.mlp.up" for block in range(len(network.blocks))], seen)
@@ -160,7 +160,7 @@ def again_gpt(folder: str | os.PathLike[str], gpts: Gpts) -> str:
     ValueError
         If a score lies farther than .001 from the stored one.
     """
-    network, seen = _kept(folder, 512)
+    network, seen = kept_gpt(folder, 512)
     found = signature(network, [seen], micro_batch=64).scores[0]
     away = float(np.abs(found - gpts[KEPT][0].scores["spatial"][-1]).max())
     if not away <= CLOSE:
