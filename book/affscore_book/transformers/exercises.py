@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from typing import Any
 
 import torch
 from scipy.optimize import minimize_scalar
@@ -41,7 +42,7 @@ def check_build(score_without: Callable[[nn.Module, Tensor, int], float], networ
             changed = not torch.equal(network(windows[:2]), before)
         if changed:
             return report("transformers-build", False, "", "afterwards the network is another: remove the hook.")
-        other = deepcopy(network)
+        other: Any = deepcopy(network)
         last = other.blocks[block].attention.out
         last.weight.data.zero_()
         last.bias.data.zero_()

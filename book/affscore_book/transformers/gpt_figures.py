@@ -28,7 +28,8 @@ def plot_gpt_courses(gpts: Gpts, name: str = "gelu", seed: int = 0) -> None:
         panel.set_title(f"{pool} pool", loc="left")
         panel.set(xscale="log", xlabel="steps of the training + 1", ylim=(0.15, 1.1))
     axes[0].set_ylabel("affinity score")
-    axes[-1].secondary_yaxis("right", functions=(lambda y: 8 * y, lambda bits: bits / 8)).set_ylabel("bits per byte")
+    scale = (lambda y: np.multiply(y, 8), lambda bits: np.divide(bits, 8))
+    axes[-1].secondary_yaxis("right", functions=scale).set_ylabel("bits per byte")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
 
 
