@@ -1,9 +1,11 @@
 """What counts as an activation, and what is known of the calls of one.
 
-What counts is the registry :data:`ACTIVATIONS`: element-wise activation functions. Sigmoids and hard sigmoids count
-and are marked as gates, because networks use them to scale other activations. Softmax, normalisation, pooling and
-gated linear units (not element-wise), and plain mathematics such as ``exp``, ``sin`` or ``clamp`` do not count. An
-activation that a network spells out in arithmetic (``x * torch.sigmoid(x)``) is one call (:mod:`affscore.chains`).
+What counts is an element-wise operator of the registry :data:`ACTIVATIONS`, and element-wise arithmetic that equals one
+of the functions :data:`affscore.chains.KNOWN` up to a positive factor and a constant: ``x.clamp(min=0)`` is a ReLU,
+``x * torch.sigmoid(x)`` a SiLU. Sigmoids and hard sigmoids count and are marked as gates, because networks use them to
+scale other activations. Other mathematics that bends (``sin``, ``exp``, ``x * x.sign()``) is excluded with that reason,
+unless all that is taken of it are sums, means and the like, or it is done to one of these: statistics. Softmax,
+normalisation, pooling and gated linear units are not element-wise, and do not count.
 """
 
 from __future__ import annotations
@@ -42,6 +44,12 @@ class Operator:
         self.inputs = list(tensors_in([*args, *kwargs.values()]))
         self.writes: bool = func._schema.is_mutable  # into one of them
 
+    @property
+    def written(self) -> Iterator[Tensor]:
+        """The tensors that it writes into."""
+        arguments = [a for a in self.func._schema.arguments if a.alias_info and a.alias_info.is_write]
+        return tensors_in(self.argument(a.name) for a in arguments)
+
     def argument(self, name: str) -> Any:
         """An argument by its name, or its default; None if there is none of this name."""
         for place, argument in enumerate(self.func._schema.arguments):
@@ -52,7 +60,18 @@ class Operator:
     @property
     def elementwise(self) -> bool:
         """Whether it works entry by entry; of some PyTorch does not say so."""
-        return torch.Tag.pointwise in self.func.tags or self.name in ("hardswish", "where", "pow", "square")
+        return torch.Tag.pointwise in self.func.tags or self.name in _POINTWISE or self._masks
+
+    @property
+    def _masks(self) -> bool:
+        """Whether it makes numbers of truth values, or writes one number where such a mask of its input says."""
+        if self.name == "_to_copy":
+            return bool(self.args[0].dtype == torch.bool)
+        places = self.args[1] if self.name == "index_put" else [None]
+        return len(places) == 1 and places[0] is not None and places[0].shape == self.args[0].shape
+
+
+_POINTWISE = ("hardswish", "where", "pow", "square", "masked_fill")
 
 
 def _name_hardtanh(operator: Operator) -> str:
@@ -105,7 +124,7 @@ ACTIVATIONS: dict[Any, Activation] = {
 #: Operators outside the registry that contain an activation, by their names; not gradients, nor repacked weights.
 FUSED = re.compile(
     r"(?!.*(backward|weight))(.*_)?"
-    r"(relu|gelu|silu|swish|sigmoid|tanh|activation|lstm|gru|rnn|transformer_encoder)(_.*)?"
+    r"([a-z]*elu6?|silu|mish|(hard)?(swish|sigmoid|tanh)|activation|lstm|gru|rnn|transformer_encoder)(_.*)?"
 )
 
 
@@ -152,6 +171,10 @@ class Excluded:
     reason: str
 
 
+class Unknown(Excluded):
+    """Element-wise mathematics that bends and is no known activation."""
+
+
 class Undecided(Excluded):
     """An activation call that is not scored because it cannot be known how; a warning names it."""
 
@@ -161,12 +184,14 @@ class Observation(NamedTuple):
 
     ``sparsity``, if asked for, holds the fractions of entries with ``|x| <= 1e-3`` of the input and of the output
     before pooling: two tensors of shape (), float64, on the device. ``weight`` is the number of samples that these are
-    of, or of tokens where padding was left out.
+    of, or of tokens where padding was left out. ``rounding`` holds for each channel of the input and of the output how
+    far rounding alone may spread it (:func:`affscore.pooling.rounding`).
     """
 
     call: Call
     before: Tensor
     after: Tensor
+    rounding: tuple[Tensor, Tensor]
     sparsity: tuple[Tensor, Tensor] | None = None
     weight: int = 1
 

@@ -9,9 +9,13 @@ outside the chain takes in. What is affine at either end belongs to the layers a
 relu of ``x + 3``. An activation that takes in the output of another one is a call of its own, unless both are joined
 later, as in Mish, ``x * tanh(softplus(x))``.
 
-A chain of several operators has the name of the function that it equals on a grid, or else those of its operators,
-``elementwise[relu, pow]``. Without an activation of the registry it is plain mathematics, which counts only under such
-a name: ``x / 2 * (1 + erf(x / sqrt(2)))`` is GELU, ``x ** 2`` is nothing.
+So a chain swallows every element-wise operator after an activation, a ceiling or a power for instance, up to the first
+tensor that something else takes in, but no sum with what it started from, as of a skip connection, unless that sum is a
+known function: ``x + relu(x)`` has the call of the ReLU.
+
+A chain has the name of the function that it equals on a grid, or else those of its operators, ``elementwise[relu,
+pow]``. Without an activation of the registry it is plain mathematics, which counts only under a known name:
+``x / 2 * (1 + erf(x / sqrt(2)))`` is GELU, ``x ** 2`` is no activation.
 """
 
 from __future__ import annotations
@@ -58,8 +62,12 @@ _GATES = ("sigmoid", "hardsigmoid")
 _GRID = torch.cat([torch.linspace(-9, 9, 901), torch.tensor([-200.0, -40, -15, 15, 40, 200])]).to(torch.float64)
 
 _SUMS = ("add", "sub", "rsub")
-_SCALINGS = ("mul", "div", "neg")
+_SCALINGS = ("mul", "div", "neg", "addcmul")
 _COPIES = ("clone", "_to_copy")
+_STATISTICS = {
+    "sum", "mean", "norm", "linalg_vector_norm", "amax", "amin", "max", "min", "aminmax", "var", "std", "var_mean",
+    "std_mean", "logsumexp", "prod", "any", "all", "cumsum", "argmax", "argmin", "count_nonzero",
+}  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -78,7 +86,7 @@ class Link:
     above: Link | None = None
     scaled: Link | None = None
     affine: bool = True  # as a function of the root
-    real: bool = True  # rather than true or false
+    real: bool = True  # rather than true or false, or 1 or 0 for these
     activation: tuple[str, bool] | None = None
     active: bool = False  # an activation of the registry, or a function of one
     module: str = ""
@@ -88,6 +96,8 @@ class Link:
     tensor: TensorWeakRef | None = None  # of a root
     taken: bool = False  # by some operator
     left: bool = False  # taken by something outside the chain
+    used: bool = False  # by something else than a statistic
+    statistic: bool = False  # of a root: whether it is one
     begun: bool = False  # taken by an activation of the registry
 
     def __post_init__(self) -> None:
@@ -114,12 +124,13 @@ class Link:
 
 
 class Span(NamedTuple):
-    """One activation: the link that it starts from, the one it ends in, its name, and whether it is a gate."""
+    """What bends: the link that it starts from, the one it ends in, its name, if it is a gate, and if it counts."""
 
     start: Link
     end: Link
     function: str
     gate: bool
+    counts: bool
 
 
 class Step(NamedTuple):
@@ -194,19 +205,22 @@ class Chains:
         goes_on = (step.activation or step.operator.elementwise) and _alike(step)
         real = all(t.is_floating_point() or t.dtype == torch.bool for t in step.operands)
         if not (goes_on and real and isinstance(out, Tensor) and out.shape == step.operands[0].shape):
-            self.leave(links)
+            statistic = step.operator.name in _STATISTICS
+            self.leave(links, used=not statistic)
+            for each in tensors_in([out]) if statistic else ():
+                self._set(each, Link(tensor=TensorWeakRef(each), statistic=True))
             return
         if step.activation:
             links[0].core.begun = True
         keeps = _keeps_affine(step)
         link = Link(
             step.operator.func.overloadpacket,
-            _inputs(step),
+            _inputs(step, keeps),
             step.activation[0] if step.activation else step.operator.name,
             above=reduce(_last_common, links),
             scaled=links[0].core if keeps and not links[0].affine else None,
             affine=keeps and all(link.affine for link in links),
-            real=out.is_floating_point(),
+            real=out.is_floating_point() and step.operator.name != "_to_copy",
             activation=step.activation,
             active=step.activation is not None or any(link.active for link in links),
             module=module,
@@ -219,20 +233,21 @@ class Chains:
                 link.seen[out.shape] = self.look(out)
         self._set(out, link)
 
-    def leave(self, what: Iterable[Link | Tensor]) -> None:
+    def leave(self, what: Iterable[Link | Tensor], used: bool = True) -> None:
         """Something outside their chains takes these."""
         for each in what:
             link = each if isinstance(each, Link) else self._link(each)
-            link.core.left = True
+            link.core.left, link.core.used = True, link.core.used or used
 
     def spans(self) -> Iterable[Span]:
-        """The activations that the pass was made of."""
+        """The activations that the pass was made of, and what else bends."""
         for link in reversed(self._bent):
             if not link.taken:
                 self.leave([link])
             if link.left and not link.real:  # a comparison is no end, but what it compares may be one
                 self.leave(_inputs_of(link))
-        ends = [x for x in self._bent if x.left and x.real and (x.active or x.seen)]
+        plain = {x for x in self._bent if x.root.seen and x.used and not x.active and not x.root.statistic}
+        ends = [x for x in self._bent if x.left and x.real and (x.active or x in plain)]
         found: dict[Link, Span] = {}
         while ends:
             end = ends.pop()
@@ -240,11 +255,16 @@ class Chains:
             seen = [x for x in starts if end.shape in x.seen] or starts[:1]
             # 1 / (1 + exp(-x)) has no name as a function of -x, and one as a function of x.
             for start in seen if seen[0].affine else seen[:1]:
-                if named := _named(start, end):
-                    found[end] = Span(start, end, *named)
-                    if not start.affine and start.core not in found:
-                        ends.append(start.core)
+                span = Span(start, end, *_named(start, end))
+                if span.counts:
                     break
+            if inside := _beside(span):
+                ends += [link for link in inside if link not in found]
+                continue
+            if span.function:
+                found[end] = span
+            if not span.start.affine and span.start.core not in found:
+                ends.append(span.start.core)
         return found.values()
 
 
@@ -267,17 +287,25 @@ def _keeps_affine(step: Step) -> bool:
     name = step.operator.name
     if name in _SUMS:
         return len(set(step.links)) == 1 or all(link.affine for link in step.links)
+    if name in ("where", "masked_fill"):  # by a mask that is always the same
+        return len(step.operands) == 1 and step.operands[0] is not step.operator.args[name == "masked_fill"]
     divides = name == "div" and step.operands[0] is not step.operator.args[0]
     return name in _SCALINGS and len(step.operands) == 1 and not divides
 
 
-def _inputs(step: Step) -> Any:
-    """The arguments of an operator with links in place of tensors, and of the other tensors only single numbers."""
+def _inputs(step: Step, keeps: bool) -> Any:
+    """The arguments of an operator with links in place of tensors, and of the other tensors only single numbers.
+
+    One that holds one number everywhere is that number, in plain mathematics that bends.
+    """
     held = {id(tensor): link for tensor, link in zip(step.operands, step.links, strict=True)}
 
     def kept(value: Any) -> Any:
-        keep = not isinstance(value, Tensor) or value.numel() == 1
-        return held.get(id(value), value if keep else None)
+        if id(value) in held or not isinstance(value, Tensor):
+            return held.get(id(value), value)
+        same = not keeps and not step.activation and value.numel() and bool((value == value.flatten()[0]).all())
+        number = value if value.numel() == 1 else value.flatten()[0] if same else None
+        return number if number is None or not number.is_floating_point() else number.double()
 
     kwargs = {name: value for name, value in step.operator.kwargs.items() if name != "out"}
     return tree_map(kept, (step.operator.args, kwargs))
@@ -308,18 +336,26 @@ def _between(start: Link, end: Link) -> list[Link]:
     return sorted((x for x in found if not x.affine and not x.scaled), key=lambda x: x.place)
 
 
-def _named(start: Link, end: Link) -> tuple[str, bool] | None:
-    """The name of an activation and whether it is a gate; None for plain mathematics."""
+def _beside(span: Span) -> list[Link]:
+    """The activations in a sum with what it starts from, if that is no known function."""
+    parts = _inputs_of(span.end) if span.end.name in _SUMS and span.function.startswith("elementwise[") else []
+    inside = [link.core for link in parts if not link.affine and link.core is not span.start.core]
+    return inside if len(inside) < len(parts) and all(link.active for link in inside) else []
+
+
+def _named(start: Link, end: Link) -> tuple[str, bool, bool]:
+    """The name of what bends, whether it is a gate, and whether it is an activation; no name for what does not bend."""
     bends = _between(start, end)
-    if len(bends) == 1:
-        return end.activation
+    if len(bends) == 1 and end.activation:
+        return *end.activation, True
     values = _computed(end, start)
+    if values is not None and _affinely_equal(values, _GRID):
+        return "", False, False
     for name, function in KNOWN:
         if values is not None and _affinely_equal(values, function(_GRID)):
-            return name, name in _GATES
-    if not any(link.activation for link in bends):
-        return None
-    return f"elementwise[{', '.join(link.name for link in bends)}]", False
+            return name, name in _GATES, True
+    name = f"elementwise[{', '.join(link.name for link in bends)}]" if len(bends) > 1 else end.name
+    return name, False, any(link.activation for link in bends)
 
 
 def _computed(end: Link, start: Link) -> Tensor | None:

@@ -69,8 +69,13 @@ def _label(axis: Axis) -> str | None:
     return None if not labels else labels.pop() if len(labels) == 1 else "?"
 
 
-def _sharing(axis: Axis) -> Axis:
-    """An axis of a layer's input: what lies along it shares the layer's weights, channels of the layer before too."""
+def _sharing(axis: Axis, first: bool = False) -> Axis:
+    """An axis of a layer's input: what lies along it shares the layer's weights, channels of the layer before too.
+
+    The first one may hold, and nothing else, rows that need not be the samples.
+    """
+    if first and len(axis) == 1 and axis[0][1] == "?":
+        return axis
     return tuple((length, "N" if label in "N?" else ".") for length, label in axis)
 
 
@@ -134,7 +139,7 @@ def _made(source: Layout | None, shape: Sequence[int], axis: int) -> Layout:
     """A layer's output: its channels on ``axis``, and on the others what its input had there."""
     if source is None or len(source) != len(shape):
         source = _fresh(shape)
-    rest = [_resized(_sharing(each), n) for each, n in zip(source, shape, strict=True)]
+    rest = [_resized(_sharing(each, not d), shape[d]) for d, each in enumerate(source)]
     return (*rest[:axis], _axis(shape[axis], "C"), *rest[axis + 1 :])
 
 
@@ -180,10 +185,13 @@ class Channels:
         where = f"axes {', '.join(map(str, held))}" if len(held) > 1 else f"axis {held[0]}, with more"
         return None, f"a reshape or a sum left the channels of {what} on {where}; channel_axis can say what to keep"
 
-    def batch_elsewhere(self, tensor: Tensor) -> bool:
-        """Whether something else than the batch is known to lie along the first axis."""
-        labels = "".join(label for axis in (self.layout(tensor) or ())[:1] for _, label in axis)
-        return bool(labels) and not set(labels) & set("N?")
+    def first(self, tensor: Tensor) -> set[str]:
+        """What lies along the first axis: nothing if that is not known, and more than ``N`` if not samples alone."""
+        return {label for axis in (self.layout(tensor) or ())[:1] for _, label in axis}
+
+    def forget(self, out: Any) -> None:
+        """Nothing is known of what an operator gave."""
+        self._layouts.update(dict.fromkeys(tensors_in([out])))
 
     def follow(self, operator: Operator, out: Any) -> None:
         """Note the layouts of what an operator gave."""
@@ -248,6 +256,8 @@ class Channels:
             old = (*old, _axis(size, _label(old[along]) or "."))
         elif name == "im2col":
             old = (old[0], (*old[1], *_axis(math.prod(args[1]), ".")), _axis(shape[2], "."))
+        if name in ("expand", "repeat"):  # axes in front
+            old = (*(_axis(n, "?") for n in shape[: len(shape) - len(old)]), *old)
         if len(shape) == len(old):
             return tuple(_resized(axis, n) for axis, n in zip(old, shape, strict=True))
         dims = operator.argument("dim")
@@ -273,7 +283,7 @@ class Channels:
         elif weight[1] and left and self.fixed(b) and not self.learned.get(b):
             columns = _axis(shape[-1], _label(left[-1]) or ".")
         elif weight[1]:
-            rows = _sharing(rows)
+            rows = _sharing(rows, len(shape) == 2)
         ahead: Layout = ()
         if len(shape) == 3:
             firsts = [layout[0] for layout in (left, right) if layout and layout[0]] or [_axis(shape[0], ".")]

@@ -51,7 +51,8 @@ def signature(
     Parameters
     ----------
     model
-        Any ``torch.nn.Module``. It runs in evaluation mode and without gradients; afterwards it is as it was.
+        Any ``torch.nn.Module``. It runs in evaluation mode and without gradients; afterwards it is as it was,
+        but on ``device``. One that changes its own weights when it runs is refused.
     batches
         An iterable of batches. A batch is one statistical sample: a tensor of shape (n, ...) with n >= 2, a pair
         (inputs, targets) as data loaders give, or a mapping from argument names to tensors. Tokens for which an
@@ -83,8 +84,9 @@ def signature(
 
     Warns
     -----
-    UserWarning
-        Once for each call that cannot be scored for want of knowledge, such as which axis holds its channels.
+    SignatureWarning
+        (a UserWarning) Once for each call that cannot be scored for want of knowledge, such as which axis holds its
+        channels, or that varies by rounding alone, in all channels or in some; and if the network made no call.
 
     Examples
     --------
@@ -95,6 +97,7 @@ def signature(
     ((2, 2), ['1:relu[0]', '3:tanh[0]'])
     """
     how = Settings(**settings)
+    _ = Signature([], np.empty((0, 0)), provenance=dict(provenance or {}))  # before the work
     results: list[BatchResult] = []
     started, clock = datetime.now(UTC), time.perf_counter()
     running: Iterable[BatchResult] = batch_results(model, batches, how, device=device)
@@ -181,6 +184,8 @@ def batch_results(
         )
     check_traceable(model)
     place = resolve_device(model, device)
+    if any(parameter.is_meta for parameter in model.parameters()):
+        raise ValueError("model is on the meta device and has no weights; load them first.")
     if device is not None:
         model.to(place)
     return _run(model, batches, settings, place, numbers)
@@ -189,7 +194,10 @@ def batch_results(
 def resolve_device(model: nn.Module, device: str | torch.device | None) -> torch.device:
     """``device``, or where the network's parameters are."""
     if device is not None:
-        return torch.device(device)
+        try:
+            return torch.device(device)
+        except RuntimeError as error:
+            raise ValueError(f"device is {device!r}; it should be 'cpu' or 'cuda', for instance.") from error
     first = next(model.parameters(), None)
     return torch.device("cpu") if first is None else first.device
 

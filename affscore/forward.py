@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from affscore.calls import Observation, Trace
 from affscore.settings import Settings
-from affscore.tracing import trace
+from affscore.tracing import CHANGED, trace
 
 __all__ = ["Forward", "Inputs", "evaluating", "inputs_of", "length", "tf32"]
 
@@ -30,14 +30,19 @@ Inputs = Tensor | dict[str, Tensor]
 
 def inputs_of(batch: Any, index: int) -> Inputs:
     """The network's input in a batch: a tensor, the first of (input, target), or a mapping of keyword arguments."""
+    kind, many = type(batch).__name__, 0
     if isinstance(batch, list | tuple) and batch:
-        batch = batch[0]
+        batch, many = batch[0], len(batch)
+        kind = type(batch).__name__ if many < 3 else f"{kind} of {many}"
     tensors = list(batch.values()) if isinstance(batch, Mapping) else [batch]
-    if not tensors or not all(isinstance(value, Tensor) for value in tensors):
+    named = not isinstance(batch, Mapping) or all(isinstance(name, str) for name in batch)
+    if not tensors or many > 2 or not all(isinstance(value, Tensor) for value in tensors) or not named:
         raise ValueError(
-            f"batch {index} is a {type(batch).__name__}; it should be a tensor, a pair (inputs, targets), or a "
-            "mapping from argument names to tensors."
+            f"batch {index} is a {kind}; it should be a tensor, a pair (inputs, targets), or a mapping from argument "
+            "names to tensors."
         )
+    if not all(value.layout is torch.strided and not value.is_nested and not value.is_meta for value in tensors):
+        raise ValueError(f"batch {index} holds a sparse, nested or meta tensor; it should hold all its numbers.")
     lengths = {value.shape[0] if value.ndim else 0 for value in tensors}
     if len(lengths) > 1 or min(lengths) < 2:
         raise ValueError(
@@ -70,14 +75,20 @@ def length(inputs: Inputs) -> int:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode in the block; every module's own training flag comes back after it."""
-    training = [module for module in model.modules() if module.training]
+    """Evaluation mode in the block; every module's own training flag comes back after it.
+
+    Modules whose own ``train`` does more, such as merging weights, are put back by that.
+    """
+    before = {module: module.training for module in model.modules()}
     model.eval()
     try:
         yield
     finally:
-        for module in training:
-            module.training = True
+        for module, training in before.items():
+            if type(module).train is not nn.Module.train:
+                module.train(training)
+        for module, training in before.items():
+            module.training = training
 
 
 @contextmanager
@@ -121,7 +132,7 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
         before = state()
         yield
         if state() != before:
-            raise ValueError("the network was trained or changed while it ran; measure a copy of it.")
+            raise ValueError(CHANGED)
 
 
 @dataclass
@@ -139,7 +150,9 @@ class Forward:
             stack.enter_context(tf32(self.settings.precision == "tf32"))
             if torch.amp.is_autocast_available(self.device.type):  # the caller's, if there is one, does not count
                 bf16 = self.settings.precision == "bf16"
-                stack.enter_context(torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16))
+                # Without its cache: of weights that an earlier piece cast the trace of this one would know nothing.
+                cast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16, cache_enabled=False)
+                stack.enter_context(cast)
             return _joined([self._run(part) for part in _parts(inputs, self.settings.micro_batch)])
 
     def _run(self, part: Inputs) -> Trace:
@@ -164,10 +177,12 @@ class Forward:
         return found
 
     def _there(self, value: Tensor) -> Tensor:
-        value = value.to(self.device, non_blocking=True)
+        there = value.to(self.device, non_blocking=True)
         # Only the input: convolutions keep its layout, and the network's weights stay as they are.
-        last = self.settings.channels_last and value.ndim == 4
-        return value.contiguous(memory_format=torch.channels_last) if last else value
+        if self.settings.channels_last and value.ndim == 4:
+            there = there.contiguous(memory_format=torch.channels_last)
+        # The caller's own batch is not for operations in place.
+        return there.clone() if there.data_ptr() == value.data_ptr() else there
 
 
 def _parts(inputs: Inputs, micro_batch: int | None) -> list[Inputs]:
@@ -193,11 +208,15 @@ def _joined(pieces: list[Trace]) -> Trace:
         total = sum(o.weight for o in same)
         return torch.stack([o.weight / total * o.sparsity[side] for o in same if o.sparsity]).sum()
 
+    def most(same: tuple[Observation, ...], side: int) -> Tensor:
+        return torch.stack([o.rounding[side] for o in same]).amax(0)
+
     joined = [
         Observation(
             same[0].call,
             torch.cat([o.before for o in same]),
             torch.cat([o.after for o in same]),
+            (most(same, 0), most(same, 1)),
             (mean(same, 0), mean(same, 1)) if same[0].sparsity else None,
         )
         for same in zip(*kept, strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-__all__ = ["POOLS", "pool", "sparsity", "token_axis"]
+__all__ = ["POOLS", "pool", "rounding", "sparsity", "token_axis"]
 
 POOLS = ("spatial", "trailing", "first", "last", "tokens")
 ZERO = 1e-3  # what counts as zero for the sparsity
@@ -64,10 +64,7 @@ def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along
         if mask is not None and along is not None:
             rows = tensor.movedim((along, axis), (1, -1))[mask]
         return rows.to(wide, copy=True).reshape(-1, tensor.shape[axis])
-    if kind == "trailing":
-        dims = list(range(max(2, tensor.ndim - 2), tensor.ndim))
-    else:
-        dims = [d for d in range(1, tensor.ndim) if d != axis]
+    dims = _averaged(tensor, kind, axis)
     if not dims:
         # A copy: the tensor itself may be overwritten in place by the next layer.
         return tensor.to(wide, copy=True).flatten(1)
@@ -80,6 +77,37 @@ def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along
     there = mask.view([n if d in (0, along) else 1 for d, n in enumerate(tensor.shape)])
     number = mask.sum(1, keepdim=True) * math.prod(tensor.shape[d] for d in dims if d != along)
     return torch.where(there, tensor, 0).sum(dim=dims, dtype=wide) / number
+
+
+def _averaged(tensor: Tensor, kind: str, axis: int) -> list[int]:
+    trailing = range(max(2, tensor.ndim - 2), tensor.ndim)
+    return [d for d in range(1, tensor.ndim) if (d in trailing if kind == "trailing" else d != axis)]
+
+
+def rounding(tensor: Tensor, pooled: Tensor, kind: str, axis: int) -> Tensor:
+    """How far rounding alone can spread each channel of ``pooled``, which :func:`pool` made of ``tensor``.
+
+    Four units in the last place of the channel's largest entry before it was averaged, in the dtype it was computed
+    in; the mean of k entries has the root of k less, down to the precision of the sum. Shape (channels,).
+
+    >>> x = torch.tensor([[[3.0, -3.0]], [[2.0, -2.0]]])                            # (n, channels, positions)
+    >>> rounding(x, pool(x, "spatial", axis=1), "spatial", axis=1) / torch.finfo(torch.float32).eps
+    tensor([12.])
+    """
+    dims = [0, *_averaged(tensor, kind, axis)]
+    count = tensor[0].numel() / pooled.shape[1] if kind in ("spatial", "trailing") else 1
+    unit = 4 * max(torch.finfo(pooled.dtype).eps, torch.finfo(tensor.dtype).eps / math.sqrt(count))
+
+    def limit(x: Tensor) -> Tensor:
+        return unit * torch.maximum(x.amax(dims), -x.amin(dims)).flatten().to(pooled.dtype)
+
+    some = limit(tensor[:: max(1, len(tensor) // 4)])
+    if tensor.device.type == "cpu":  # a look at all entries takes as long as their mean, and few calls are in doubt
+        spread = pooled.amax(0) - pooled.amin(0)
+        doubtful = ((spread > 0) & (spread <= 16 * some)).any() or spread.max() <= 16 * some.max()
+        if not doubtful:
+            return some
+    return limit(tensor)
 
 
 def sparsity(tensor: Tensor, mask: Tensor | None = None, along: int | None = None) -> Tensor:

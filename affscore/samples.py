@@ -22,6 +22,7 @@ __all__ = [
     "largest_magnitude",
     "on_one_thread",
     "power_of_two",
+    "steady",
 ]
 
 _DTYPES = (
@@ -108,6 +109,16 @@ def exponent(largest: Tensor) -> Tensor:
 def power_of_two(exponent: Tensor) -> Tensor:
     """As a float64 number: a product with it takes a tenth of the time of ``torch.ldexp``, and is as exact."""
     return torch.ldexp(torch.ones((), dtype=torch.float64, device=exponent.device), exponent)
+
+
+def steady(value: Tensor, rounding: Tensor) -> tuple[Tensor, Tensor]:
+    """Samples in which channels that vary by no more than ``rounding`` are constant, and bool (d,): which these are.
+
+    Where none varies by more than the largest of these limits, none is told from another one's rounding.
+    """
+    spread = largest_magnitude(value - value.mean(dim=0))
+    constant = (spread <= rounding) | (spread.max() <= rounding.max())
+    return torch.where(constant, value[0], value), constant
 
 
 def centre(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:

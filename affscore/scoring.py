@@ -10,6 +10,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
+from math import nan
 from typing import Any
 
 import torch
@@ -19,15 +20,18 @@ from affscore.arguments import line_of
 from affscore.calls import Observation, Undecided
 from affscore.companions import UNPOOLED, measure
 from affscore.forward import Forward, Inputs, length
+from affscore.samples import steady
 from affscore.score import affinity_score
 from affscore.score_gpu import affinity_scores
 from affscore.settings import Settings
-from affscore.signature import BatchResult, SignatureError
+from affscore.signature import BatchResult, SignatureError, SignatureWarning
 
 __all__ = ["Line", "sentence", "threads"]
 
-#: What is known of a batch, the score and companions of each call, and where the device scores them, all scores.
-Waiting = tuple[BatchResult, list[Future[tuple[float, dict[str, float]]]], list[Future[list[float]]]]
+#: Score and companions of a call, and what is to be said of rounding in it.
+Scored = tuple[float, dict[str, float], str]
+#: What is known of a batch, what threads find of each call, and where the device scores them, what it finds of all.
+Waiting = tuple[BatchResult, list[Future[Scored]], list[Future[list[Scored]]]]
 
 
 class Line:
@@ -40,6 +44,7 @@ class Line:
         self.side = torch.cuda.Stream(self.device) if self.there and self.device.type == "cuda" else None
         self.waiting: deque[Waiting] = deque()
         self.known: tuple[int, list[str]] | None = None
+        self.said: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.waiting)
@@ -53,7 +58,9 @@ class Line:
             self.known = index, names
             for call in found.excluded:
                 if isinstance(call, Undecided) or not calls:
-                    warnings.warn(f"{call.name} is not scored: {call.reason}.", stacklevel=2)
+                    self.warn(call.name, f"{call.name} is not scored: {call.reason}.")
+            if not calls and not found.excluded:
+                self.warn("", "the network made no activation call that could be seen; its signature is empty.")
         if names != self.known[1]:
             raise ValueError(f"the activation calls of batch {index} differ from those of batch {self.known[0]}.")
         host = _on_host(found.observations, self.device) if self.settings.measures or not self.there else []
@@ -72,13 +79,22 @@ class Line:
         """The result of the first batch, once it is there."""
         known, here, there = self.waiting[0]
         try:
-            scores = there[0].result() if there else []
             found = [future.result() for future in here]
+            scored = there[0].result() if there else found
         except Exception as error:
             raise SignatureError(sentence(error, known.index)) from error
         self.waiting.popleft()
-        companions = {name: [each[name] for _, each in found] for name in self.settings.measures}
-        return replace(known, scores=scores or [score for score, _ in found], companions=companions)
+        for call, (*_, words) in zip(known.calls, scored, strict=True):
+            if words:
+                self.warn(call.name, words)
+        companions = {name: [each[name] for _, each, _ in found] for name in self.settings.measures}
+        return replace(known, scores=[score for score, *_ in scored], companions=companions)
+
+    def warn(self, call: str, text: str) -> None:
+        """Warn once of a call, at the line that asked for the signature."""
+        if call not in self.said:
+            warnings.warn(text, SignatureWarning, stacklevel=5)
+        self.said.add(call)
 
     def cancel(self) -> None:
         """Take back what no thread has begun."""
@@ -104,6 +120,7 @@ def _on_host(observations: list[Observation], device: torch.device) -> list[Obse
         o._replace(
             before=copied(o.before),
             after=copied(o.after),
+            rounding=(copied(o.rounding[0]), copied(o.rounding[1])),
             sparsity=o.sparsity and (copied(o.sparsity[0]), copied(o.sparsity[1])),
         )
         for o in observations
@@ -125,35 +142,53 @@ def _check_finite(observation: Observation) -> None:
             raise ValueError(f"the {side} of {observation.call.name} holds NaN or infinite values.")
 
 
+def _settled(observation: Observation) -> tuple[Tensor, Tensor, bool, str]:
+    """The samples without the rounding in them, whether that leaves a side constant, and what is to be said of it."""
+    (x, still_x), (y, still_y) = map(steady, observation[1:3], observation.rounding)
+    none, name = (bool(still_x.all()), bool(still_y.all())), observation.call.name
+    changed = [int((new != old).any(0).sum()) for old, new in zip(observation[1:3], (x, y), strict=True)]
+    if any(none):
+        side = "input" if none[0] else "output"
+        loud = any(changed) or not none[1]  # otherwise the call is dead, which its score says
+        return x, y, True, f"{name} is not scored: its {side} varies by no more than rounding." * loud
+    parts = [(count, side) for count, side in zip(changed, ("input", "output"), strict=True) if count]
+    said = [
+        f"{n} of {len(x.T)} channels of the {side} of {name} vary by rounding alone: left out." for n, side in parts
+    ]
+    return x, y, False, " ".join(said)
+
+
 def _scores_there(
     observations: list[Observation],
     ready: torch.cuda.Event | None,
     side: torch.cuda.Stream | None,
     scorers: ThreadPoolExecutor,
-) -> list[float]:
+) -> list[Scored]:
     """The scores of all calls, on their device and beside the next forward pass."""
     with nullcontext() if side is None else torch.cuda.stream(side):
         if side is not None and ready is not None:
             side.wait_event(ready)
         for observation in observations:
             _check_finite(observation)
-        return affinity_scores([(o.before, o.after) for o in observations], solve=scorers.map)
+        found = [_settled(observation) for observation in observations]
+        scores = affinity_scores([(x, y) for x, y, *_ in found], solve=scorers.map)
+    return [(nan if none else score, {}, said) for score, (*_, none, said) in zip(scores, found, strict=True)]
 
 
-def _measured(
-    observation: Observation, ready: torch.cuda.Event | None, settings: Settings
-) -> tuple[float, dict[str, float]]:
+def _measured(observation: Observation, ready: torch.cuda.Event | None, settings: Settings) -> Scored:
     """Score and companions of one call, from its values in the host's memory; no score where the device computes it."""
     if ready is not None:
         ready.synchronize()
-    before, after, score = observation.before, observation.after, float("nan")
+    score = nan
     if settings.scoring == "host":
         _check_finite(observation)
+    before, after, none, said = _settled(observation)
+    if settings.scoring == "host" and not none:
         score = affinity_score(before, after, covariance=settings.covariance).item()
     found = measure(before, after, settings.measures, covariance=settings.covariance) if settings.measures else {}
     if observation.sparsity is not None:
         found |= dict(zip(UNPOOLED, (zeros.item() for zeros in observation.sparsity), strict=True))
-    return score, found
+    return score, found, said
 
 
 def threads(count: int) -> ThreadPoolExecutor:
@@ -165,6 +200,13 @@ def sentence(error: BaseException, index: int) -> str:
     """What went wrong in a batch, with its number."""
     if isinstance(error, torch.OutOfMemoryError):
         text = f"the device is out of memory ({line_of(error)}); choose a smaller micro_batch."
+    elif isinstance(error, MemoryError) or "t allocate memory" in str(error):
+        text = (
+            f"there is too little memory ({line_of(error)}). A smaller micro_batch needs less, and fewer samples do: a "
+            "score takes n^2 numbers, where n with the pool 'tokens' is the number of positions of the batch."
+        )
+    elif "HigherOrderOperator" in str(error):
+        text = "the network runs a higher-order operator, such as flex_attention, which cannot be watched."
     elif isinstance(error, ValueError | OSError):
         text = str(error)
     else:

@@ -29,15 +29,15 @@ class Settings:
     pool
         ``"spatial"`` averages each activation over all axes but batch and channels; ``"first"`` and ``"last"`` keep
         the first or the last token of each sample, ``"tokens"`` makes a sample of each position, so that n is the
-        number of tokens of the batch. ``"trailing"`` averages over the last one or two axes, as the public reference
-        code does.
+        number of tokens of the batch (a score takes n^2 numbers, and time up to n^3). ``"trailing"`` averages over the
+        last one or two axes, as the public reference code does.
     covariance
         ``"ledoit_wolf"`` or ``"empirical"``; see :func:`affscore.affinity_score`.
     companions
         Names of the measures of :data:`affscore.companions.MEASURES` to take in the same pass; True for all.
     micro_batch
         Pass at most this many samples through the network at a time, to fit memory. The scores are still those of
-        whole batches.
+        whole batches, unless the network itself normalises by what it is given at a time.
     precision
         Of the forward pass: ``"full"`` (without TF32), ``"tf32"``, or ``"bf16"`` (autocast). The pooled values are
         float32 or float64, and the scores float64, in each.
@@ -46,7 +46,7 @@ class Settings:
     scoring
         Where the scores are computed. ``"host"``: by threads of the processor, while the device runs the next batch.
         ``"device"``: on the network's device (:mod:`affscore.score_gpu`), which takes ``"ledoit_wolf"``. That is
-        for GPUs whose float64 products are fast; the scores agree to about 1e-12.
+        for GPUs whose float64 products are fast; the scores agree to about 1e-10.
     channel_axis
         For calls whose channels cannot be known (a warning names them): the axis that holds them, by the name of the
         call, counted with the batch as 0. What is said here goes before what was followed.
@@ -84,6 +84,8 @@ class Settings:
             raise ValueError(
                 f"channel_axis is {axes!r}; it should map names of calls to axes, which are whole numbers."
             )
+        if axes and self.pool == "trailing":
+            raise ValueError("channel_axis does not go with the pool 'trailing', which keeps all axes but the last.")
         object.__setattr__(self, "companions", check_names(self.companions))
 
     @property

@@ -12,7 +12,7 @@ covariance    ``"ledoit_wolf"`` or ``"empirical"``
 calls         one object per call: name, module, function, ordinal, gate, shape, channel_axis, masked
 excluded      one object per activation call that was seen and not scored: name, reason
 batch_sizes   samples in each batch
-scores        a row per batch, a number per call; ``null`` where the output did not vary (a dead call)
+scores        a row per batch, a number per call; ``null`` where input or output did not vary (a dead call)
 companions    optional: for each companion measure rows like those of scores
 provenance    what is needed to run it again: model, weights, data, seed, device, versions, time
 ============  =========================================================================================
@@ -27,21 +27,21 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from affscore.affine import COVARIANCES
+from affscore.arguments import line_of
 from affscore.calls import Call, Excluded
 from affscore.companions import check_names
-from affscore.files import replacing
+from affscore.files import destination, replacing
 from affscore.pooling import POOLS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError"]
+__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError", "SignatureWarning"]
 
 SCHEMA = "affscore.signature/1"
 
@@ -57,6 +57,10 @@ class SignatureError(ValueError):
         self.finished = finished
 
 
+class SignatureWarning(UserWarning):
+    """A signature lacks something: a call that is not scored, a channel that is left out, or all calls."""
+
+
 @dataclass(frozen=True)
 class BatchResult:
     """What one batch gave.
@@ -70,7 +74,7 @@ class BatchResult:
     calls, excluded
         The activation calls in execution order, and those seen but not scored.
     scores
-        A float for each call; NaN where the output did not vary.
+        A float for each call; NaN where its input or output did not vary.
     companions
         For each companion measure a float for each call; NaN where it is undefined.
     """
@@ -102,7 +106,8 @@ class Signature:
     calls
         The activation calls in execution order, as :class:`affscore.calls.Call`.
     scores
-        float64 array of shape (batches, calls); NaN where a call's output did not vary over the batch.
+        float64 array of shape (batches, calls); NaN where a call's input or output did not vary over the batch by more
+        than rounding.
     excluded
         Activation calls that were seen and not scored, each with the reason.
     pool, covariance
@@ -136,6 +141,21 @@ class Signature:
                 raise ValueError(
                     f"the companion {name!r} has shape {value.shape}; it should be that of scores, {self.scores.shape}."
                 )
+        for name, known in (("pool", POOLS), ("covariance", COVARIANCES)):
+            _require(getattr(self, name) in known, f"{name} is {getattr(self, name)!r}")
+        _check_calls(self.calls, [-1] if self.pool == "trailing" else None)
+        sizes, many = self.batch_sizes, len(self.scores)
+        _require(len(sizes) == many, f"batch_sizes has {len(sizes)} numbers for {many} batches")
+        _require(all(type(size) is int and size >= 2 for size in sizes), "batch_sizes should hold whole numbers from 2")
+        _require(isinstance(self.provenance, dict), "provenance should be an object")
+        try:
+            json.dumps(self.provenance, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"provenance cannot be stored as JSON: {line_of(error)}.") from error
+        _require(not np.isinf(self.scores).any(), "a score is infinite")
+        _require(not (self.scores > 1).any(), "a score is above 1")
+        unshrunk = self.covariance == "empirical"
+        _require(not unshrunk or not (self.scores < -1e-9).any(), "a score without shrinkage is below 0")
 
     @classmethod
     def from_results(
@@ -184,7 +204,7 @@ class Signature:
 
     @property
     def dead(self) -> np.ndarray:
-        """Where the output did not vary over the batch and the score is undefined; bool, (batches, calls)."""
+        """Where input or output did not vary over the batch and the score is undefined; bool, (batches, calls)."""
         return np.isnan(self.scores)
 
     def _over_batches(self, statistic: Any) -> np.ndarray:
@@ -237,14 +257,17 @@ class Signature:
         """
         try:
             import matplotlib.pyplot as plt
+            from matplotlib.cbook import normalize_kwargs
+            from matplotlib.lines import Line2D
         except ImportError as error:
             raise ImportError("plot draws with the package matplotlib: pip install matplotlib.") from error
         if ax is None:
             _, ax = plt.subplots(figsize=(4.5, 3.2), dpi=150, layout="constrained")
         place = np.arange(1, len(self.calls) + 1)
         mean, std = self.mean, self.std
-        style: dict[str, Any] = {"color": "#0072B2", "linewidth": 1.2} | options
-        ax.plot(place, mean, zorder=1, **style)
+        low = ax.get_ylim()[0] if ax.has_data() else 0.0
+        style: dict[str, Any] = {"color": "#0072B2", "linewidth": 1.2, "zorder": 1} | normalize_kwargs(options, Line2D)
+        ax.plot(place, mean, **style)
         ax.fill_between(place, mean - std, mean + std, color=style["color"], alpha=0.2, linewidth=0)
         gate = np.array([call.gate for call in self.calls], dtype=bool)
         ax.plot(place[~gate], mean[~gate], "o", color=style["color"], markersize=4.5, label="activation")
@@ -256,7 +279,7 @@ class Signature:
         if gate.any() or dead.any():
             ax.legend(frameon=False)
         ax.set(xlabel="activation call, in order of execution", ylabel="affinity score")
-        ax.set_ylim(min(0.0, np.nanmin(mean, initial=0.0) - 0.05), 1.02)
+        ax.set_ylim(min(low, np.nanmin(mean, initial=0.05) - 0.05), 1.02)
         ax.grid(axis="y", alpha=0.3)
         return ax
 
@@ -285,8 +308,10 @@ class Signature:
         ------
         ValueError
             If the file is truncated, not JSON, of another schema, or contradicts itself.
+        OSError
+            If there is none, or a folder, a device or a pipe.
         """
-        data = Path(path).read_bytes()
+        data = destination(path).read_bytes()
         try:
             content = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
         except json.JSONDecodeError as error:
@@ -304,37 +329,36 @@ class Signature:
             raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {error}.") from error
 
 
-_KEYS = {"pool", "covariance", "calls", "excluded", "batch_sizes", "scores", "companions", "provenance"}
+_KEYS = {"pool", "covariance", "calls", "excluded", "batch_sizes", "scores", "provenance"}
 
 
 def validated(content: dict[str, Any]) -> dict[str, Any]:
     """The fields of a signature from its stored form; what the constructor does not see is checked here."""
     stored = {name: value for name, value in content.items() if name != "schema"}
-    _require(stored.keys() <= _KEYS, f"it has the unknown keys {sorted(stored.keys() - _KEYS)}")
-    for name, known in (("pool", POOLS), ("covariance", COVARIANCES)):
-        _require(stored[name] in known, f"{name} is {stored[name]!r}")
-    calls = [Call(**{**call, "shape": tuple(call["shape"])}) for call in stored["calls"]]
+    unknown = sorted(stored.keys() - _KEYS - {"companions"})
+    _require(not unknown, f"it has the unknown keys {unknown}")
+    fields = {name: stored[name] for name in _KEYS}
+    calls = [Call(**{**call, "shape": tuple(call["shape"])}) for call in fields["calls"]]
+    shape = len(fields["batch_sizes"]), len(calls)
+    scores = _with_nans(fields["scores"], shape, "scores")
+    companions = {name: _with_nans(rows, shape, name) for name, rows in stored.get("companions", {}).items()}
+    excluded = [Excluded(**item) for item in fields["excluded"]]
+    return fields | {"calls": calls, "scores": scores, "excluded": excluded, "companions": companions}
+
+
+def _check_calls(calls: list[Call], axes: list[int] | None) -> None:
+    """Raise ValueError if one contradicts itself; ``axes`` that hold channels are by default those of its input."""
     for call in calls:
         numbers = (call.ordinal, call.channel_axis, *call.shape)
         sound = all(type(value) is int for value in numbers) and type(call.gate) is type(call.masked) is bool
         sound &= all(isinstance(value, str) for value in (call.name, call.module, call.function))
         _require(sound, f"the call {call.name!r} has a value of a wrong type")
-        axes = range(1, len(call.shape) + 1) if stored["pool"] != "trailing" else [-1]
         _require(all(length >= 1 for length in call.shape), f"the call {call.name!r} has the shape {call.shape}")
-        _require(call.channel_axis in axes, f"the channel_axis of {call.name!r} is {call.channel_axis}")
+        known = call.channel_axis in (axes or range(1, len(call.shape) + 1))
+        _require(known, f"the channel_axis of {call.name!r} is {call.channel_axis}")
         named = f"{call.module}:{call.function}[{call.ordinal}]"
         _require(call.ordinal >= 0 and call.name == named, f"the call {call.name!r} should be named {named!r}")
     _require(len({call.name for call in calls}) == len(calls), "two calls have the same name")
-    sizes = stored["batch_sizes"]
-    _require(all(type(size) is int and size >= 2 for size in sizes), "batch_sizes should hold whole numbers from 2")
-    _require(isinstance(stored["provenance"], dict), "provenance should be an object")
-    shape = len(sizes), len(calls)
-    scores = _with_nans(stored["scores"], shape, "scores")
-    _require(not (scores > 1).any(), "a score is above 1")
-    _require(stored["covariance"] != "empirical" or not (scores < -1e-9).any(), "a score without shrinkage is below 0")
-    companions = {name: _with_nans(rows, shape, name) for name, rows in stored.get("companions", {}).items()}
-    excluded = [Excluded(**item) for item in stored["excluded"]]
-    return stored | {"calls": calls, "scores": scores, "excluded": excluded, "companions": companions}
 
 
 def _require(condition: bool, sentence: str) -> None:

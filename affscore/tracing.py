@@ -13,8 +13,9 @@ Seen but not scored, and listed as excluded with the reason: calls on values tha
 determine (Swin v2's tables of position biases), calls on tensors whose first axis is not the batch (a batch folded
 into patches, time steps first), and fused kernels whose name says that they contain an activation (LSTMs). Undecided,
 and named by a warning too, are calls whose channels cannot be told from positions (:mod:`affscore.channels`), unless
-``channel_axis`` says it, or whose padding cannot be told from tokens, and chains of arithmetic whose beginning was
-overwritten (:mod:`affscore.chains`).
+``channel_axis`` says it, whose padding cannot be told from tokens, whose first axis has the length of the batch by
+chance (experts, selections) or that ``torch.vmap`` runs, and chains of arithmetic whose beginning was overwritten
+(:mod:`affscore.chains`).
 
 What cannot be seen: an activation inside a kernel of another library whose name does not tell; calls on other
 threads and other processes. A function compiled with ``torch.compile`` runs uncompiled while it is watched, so its
@@ -25,25 +26,40 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
+from torch._functorch import vmap
 from torch.nn import functional as F
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from affscore.calls import ACTIVATIONS, FUSED, Call, Excluded, Observation, Operator, Trace, Undecided, tensors_in
+from affscore.calls import (
+    ACTIVATIONS,
+    FUSED,
+    Call,
+    Excluded,
+    Observation,
+    Operator,
+    Trace,
+    Undecided,
+    Unknown,
+    tensors_in,
+)
 from affscore.chains import Chains, Span
 from affscore.channels import Channels
-from affscore.pooling import POOLS, pool, sparsity, token_axis
+from affscore.pooling import POOLS, pool, rounding, sparsity, token_axis
 
-__all__ = ["check_traceable", "trace"]
+__all__ = ["CHANGED", "check_traceable", "trace"]
 
+#: What is said of a network that something changes.
+CHANGED = "the network was trained or changed while it ran; measure a copy of it."
 aten = torch.ops.aten
 _PARTS = torch._C.DispatchKey.CompositeImplicitAutograd  # of operators that are made of others
 
@@ -74,9 +90,10 @@ def _encoder_layer(
 
 
 class _Pooled(NamedTuple):
-    """What is kept of a tensor: its averages, the fraction of zeros, and whether padding was left out of both."""
+    """What is kept of a tensor: averages and their rounding, the fraction of zeros, and if padding was left out."""
 
     values: Tensor
+    rounding: Tensor
     zeros: Tensor | None
     masked: bool
 
@@ -88,17 +105,20 @@ class _Look(NamedTuple):
     axis: int | None
     pooled: Mapping[int, _Pooled | str] | None
     reason: str
+    doubt: bool = False
 
 
 class _Fixed:
-    """The tensors that a network's parameters and buffers determine, whatever the batch is.
+    """The tensors that a network's parameters, buffers and other attributes determine, whatever the batch is.
 
     An operator's output is fixed if all its tensors are and there is one. What a network makes from nothing
     (``arange``, ``zeros``) is constant too, until data is written into it.
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self.learned = WeakTensorKeyDictionary(dict.fromkeys(model.buffers(), False))
+        held = [tensor for module in model.modules() for tensor in tensors_in(vars(module).values())]
+        self.weights = {p.untyped_storage()._cdata for p in model.parameters() if _plain([p])}
+        self.learned = WeakTensorKeyDictionary(dict.fromkeys([*held, *model.buffers()], False))
         self.learned.update(dict.fromkeys(model.parameters(), True))  # also what parameters take part in
         self.made = WeakTensorKeyDictionary()
         self.written: dict[int, Any] = {}  # storages that were fixed until data was written into them, kept alive
@@ -152,8 +172,8 @@ class _Watcher(TorchDispatchMode):
         self.tokens = int(mask.sum()) if mask is not None and sparsity else 0
         self.channels = Channels(fixed, fixed.learned, None if mask is None else mask.shape[1])
         self.chains = Chains(fixed.constant, self.look)
-        self.hidden: list[tuple[int, str, str, str]] = []  # place, module, function, and why it is excluded
-        self.place = 0
+        self.hidden: list[tuple[int, str, str, str, type[Excluded]]] = []  # place, module, function, why excluded
+        self.place = self.mapped = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, packet, known = kwargs or {}, func.overloadpacket, None
@@ -170,7 +190,9 @@ class _Watcher(TorchDispatchMode):
             name = activation.name if isinstance(activation.name, str) else activation.name(operator)
             known = name, activation.gate
             what = f"its input of shape {tuple(args[0].shape)}" if plain else "its input"
-            if not plain or not args[0].is_floating_point():
+            if self.mapped:
+                self.hide(name, "torch.vmap runs it, and which axis of a tensor holds what cannot be told", Undecided)
+            elif not plain or not args[0].is_floating_point():
                 self.hide(name, f"{what} is nested, sparse or of no real numbers")
                 known = None
             elif self.fixed(args[0]):
@@ -188,7 +210,9 @@ class _Watcher(TorchDispatchMode):
         """Run an operator and follow what it does."""
         inputs = operator.inputs
         fixed = bool(inputs) and all(map(self.fixed, inputs))
-        step = None if fixed else self.chains.before(operator, activation)
+        if operator.writes and any(x.untyped_storage()._cdata in self.fixed.weights for x in operator.written):
+            raise ValueError(CHANGED)
+        step = None if fixed or self.mapped else self.chains.before(operator, activation)
         out = operator.func(*operator.args, **operator.kwargs)
         self.fixed.follow(operator, out, fixed)
         if self.unmasked and any(each in self.unmasked for each in inputs):
@@ -196,20 +220,25 @@ class _Watcher(TorchDispatchMode):
         if step is not None and _plain([out]):
             self.channels.follow(operator, out)
             self.chains.after(step, out, self.path[-1], self.place)
+        elif self.mapped:
+            self.channels.forget(out)
         return out
 
-    def hide(self, function: str, reason: str) -> None:
-        self.hidden.append((self.place, self.path[-1], function, reason))
+    def hide(self, function: str, reason: str, kind: type[Excluded] = Excluded) -> None:
+        self.hidden.append((self.place, self.path[-1], function, reason, kind))
 
     def look(self, x: Tensor) -> _Look:
         """What is kept of a tensor in which an activation may start or end."""
-        shape, reason = tuple(x.shape), ""
-        if x.ndim < 2 or shape[0] != self.batch or self.channels.batch_elsewhere(x):
+        shape, reason, doubt = tuple(x.shape), "", False
+        first = self.channels.first(x)
+        if x.ndim < 2 or shape[0] != self.batch or (first and not first & {"N", "?"}):
             reason = f"its input of shape {shape} has no batch axis of length {self.batch} in front"
         elif not x.numel():
             reason = f"its input of shape {shape} is empty"
+        elif doubt := bool(first - {"N"}):
+            reason = f"the rows of its input of shape {shape} are as many as the samples, but need not be these"
         if reason:
-            return _Look(shape, None, None, reason)
+            return _Look(shape, None, None, reason, doubt)
         axis, reason = (-1, "") if self.kind == "trailing" else self.channels.find(x)
         # Calls have their names at the end, so until then it is not known whose axis the caller says.
         kept = range(1, x.ndim) if self.axes and axis != -1 else [] if axis is None else [axis]
@@ -223,19 +252,21 @@ class _Watcher(TorchDispatchMode):
         if reason:
             return reason
         zeros = sparsity(x, mask, along) if self.sparsity else None
-        return _Pooled(pool(x, self.kind, axis, mask, along), zeros, mask is not None and along is not None)
+        values = pool(x, self.kind, axis, mask, along)
+        return _Pooled(values, rounding(x, values, self.kind, axis), zeros, mask is not None and along is not None)
 
     def result(self, found: Trace) -> None:
         """Give the calls their names, in the order of execution."""
         spans = {span.end.place: span for span in self.chains.spans()}
-        calls = [(place, span.end.module, span.function, "") for place, span in spans.items()]
+        bends = "it bends entry by entry, but is no activation that is known"
+        calls = [(p, s.end.module, s.function, "" if s.counts else bends, Unknown) for p, s in spans.items()]
         seen, names = Counter[tuple[str, str]](), set()
-        for place, module, function, reason in sorted(calls + self.hidden):
+        for place, module, function, reason, kind in sorted([*calls, *self.hidden], key=lambda one: one[:3]):
             ordinal = seen[module, function]
             seen[module, function] += 1
             names.add(name := f"{module}:{function}[{ordinal}]")
             if reason:
-                found.excluded.append(Excluded(name, reason))
+                found.excluded.append(kind(name, reason))
             else:
                 self.settle(found, name, ordinal, spans[place])
         if unknown := sorted(self.axes.keys() - names):
@@ -250,7 +281,8 @@ class _Watcher(TorchDispatchMode):
             return
         axis = self.axes.get(name, start.axis)
         if start.pooled is None or end.pooled is None:
-            found.excluded.append(Excluded(name, start.reason or end.reason))
+            kind = Undecided if start.doubt or end.doubt else Excluded
+            found.excluded.append(kind(name, start.reason or end.reason))
             return
         if axis is None:
             found.excluded.append(Undecided(name, start.reason))
@@ -265,7 +297,8 @@ class _Watcher(TorchDispatchMode):
         call = Call(name, span.end.module, span.function, ordinal, span.gate, start.shape[1:], axis, before.masked)
         zeros = None if before.zeros is None else (before.zeros, after.zeros)
         weight = self.tokens if before.masked else self.batch
-        found.observations.append(Observation(call, before.values, after.values, zeros, weight))
+        limits = before.rounding, after.rounding
+        found.observations.append(Observation(call, before.values, after.values, limits, zeros, weight))
 
 
 def check_traceable(model: nn.Module) -> None:
@@ -357,9 +390,19 @@ def trace(
             if len(path) == 1:  # the network's output
                 watcher.chains.leave(x for x in tree_leaves(out) if isinstance(x, Tensor) and _plain([x]))
 
+    def mapping(change: Callable[..., Any], by: int) -> Callable[..., Any]:
+        def changed(*args: Any) -> Any:
+            watcher.mapped += by * (threading.get_ident() == thread)
+            return change(*args)
+
+        return changed
+
+    nesting = {"_vmap_increment_nesting": 1, "_vmap_decrement_nesting": -1}
+    changed: dict[str, Any] = {name: mapping(getattr(vmap, name), by) for name, by in nesting.items()}
+    vmaps = patch.multiple(vmap, **changed)
     before, after = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
     try:
-        with before, after, watcher:
+        with before, after, vmaps, watcher:
             yield result
         watcher.result(result)
     finally:

@@ -194,7 +194,8 @@ def weights_kind(signature: Signature) -> str:
     weights; those from a file, or without a word about them, are unknown. What older versions of the loader wrote has
     no ``kind`` and is known by its exact words.
 
-    >>> weights_kind(Signature([], [[]], provenance={"weights": {"kind": "random", "weights": "seed 1"}}))
+    >>> about = {"weights": {"kind": "random", "weights": "seed 1"}}
+    >>> weights_kind(Signature([], [[]], batch_sizes=[9], provenance=about))
     'random'
     """
     about = signature.provenance

@@ -12,8 +12,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from affscore import affinity_score, signature
-from affscore.calls import Undecided
+from affscore.calls import Undecided, Unknown
 from affscore.chains import KNOWN
+from affscore.signature import SignatureWarning
 from affscore.tracing import trace
 
 N, D = 64, 5
@@ -43,6 +44,12 @@ def gelu_new(x):
 
 def in_place_silu(x):
     return x.mul_(x.sigmoid())
+
+
+def set_to_zero(x):
+    y = x.clone()
+    y[y < 0] = 0
+    return y
 
 
 def step_by_step_gelu(x):
@@ -85,7 +92,22 @@ SPELLED = {
     "into a blank": ("silu", lambda x: torch.mul(x, torch.sigmoid(x), out=torch.empty(N, D)), F.silu),
     "relu with a ceiling": ("elementwise[relu, clamp]", lambda x: F.relu(x).clamp(max=10), None),
     "a gated tanh of one tensor": ("elementwise[tanh, sigmoid, mul]", lambda x: x.tanh() * x.sigmoid(), None),
-    "residual": ("elementwise[tanh, add]", lambda x: x + x.tanh(), None),
+    "relu by clamp": ("relu", lambda x: x.clamp(min=0), F.relu),
+    "relu by clamp_min in place": ("relu", lambda x: x.clamp_min_(0), F.relu),
+    "relu by maximum": ("relu", lambda x: torch.maximum(x, torch.tensor(0.0)), F.relu),
+    "relu by maximum with zeros": ("relu", lambda x: torch.maximum(x, torch.zeros_like(x)), F.relu),
+    "relu by where and zeros": ("relu", lambda x: torch.where(x > 0, x, torch.zeros_like(x)), F.relu),
+    "relu by a mask of numbers": ("relu", lambda x: x * (x > 0).float(), F.relu),
+    "relu by a mask of its kind": ("relu", lambda x: x * (x > 0).type_as(x), F.relu),
+    "relu by heaviside": ("relu", lambda x: x * torch.heaviside(x, torch.zeros(1)), F.relu),
+    "relu by a fill": ("relu", lambda x: x.masked_fill(x < 0, 0), F.relu),
+    "relu by a fill in place": ("relu", lambda x: x.clone().masked_fill_(x < 0, 0), F.relu),
+    "relu by an index": ("relu", set_to_zero, F.relu),
+    "relu6 by clamp": ("relu6", lambda x: x.clamp(0, 6), F.relu6),
+    "leaky relu by maximum": ("leaky_relu", lambda x: torch.maximum(x, 0.01 * x), F.leaky_relu),
+    "leaky relu by clamps": ("leaky_relu", lambda x: x.clamp(min=0) + 0.01 * x.clamp(max=0), F.leaky_relu),
+    "softplus by log1p": ("softplus", lambda x: torch.log1p(torch.exp(x)), F.softplus),
+    "softplus by logaddexp": ("softplus", lambda x: torch.logaddexp(x, torch.zeros_like(x)), F.softplus),
     "relu6": ("relu6", lambda x: F.relu(x).clamp(max=6), F.relu6),
     "elu": ("elu", lambda x: torch.where(x > 0, x, torch.exp(x) - 1), F.elu),
     "selu": ("selu", lambda x: torch.where(x > 0, x, 1.6732632423543772 * (torch.exp(x) - 1)), F.selu),
@@ -144,6 +166,12 @@ def test_a_chain_is_one_call_with_its_values_and_its_name(name):
         (lambda x: x**2 + x.exp() + x.sin() + x.clamp(0, 1) + x.clamp(min=0), []),  # plain mathematics
         (lambda x: x * torch.rsqrt(x.pow(2).mean(1, keepdim=True)), []),
         (lambda x: F.relu(x + x.flip(1)), [":relu[0]"]),
+        (lambda x: x + x.relu(), [":relu[0]"]),  # a skip connection
+        (lambda x: 0.5 * (x.tanh() * 3 + x) + 1, [":tanh[0]"]),
+        (lambda x: x + x * torch.sigmoid(x), [":silu[0]"]),
+        (lambda x: F.gelu(x - x.relu()), [":relu[0]", ":gelu[0]"]),
+        (lambda x: F.relu(x.masked_fill(torch.eye(N, D) > 0, 7.0)).masked_fill(torch.eye(N, D) > 0, 0.0), [":relu[0]"]),
+        (lambda x: F.normalize(x) + x.norm(dim=1, keepdim=True).clamp(min=0), []),  # of a statistic
         (lambda x: F.relu(x.clone()) + 0 * F.relu(x.flip(1)), [":relu[0]", ":relu[1]"]),
         (lambda x: (x > 0).float() * x.flip(0), []),
         (lambda x: torch.sigmoid(x) > 0.5, [":sigmoid[0]"]),
@@ -267,6 +295,42 @@ def test_long_chains_cost_as_much_per_operator_as_short_ones():
             sys.setprofile(None)
         counts.append(calls / steps)
     assert counts[1] < 1.1 * counts[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (lambda x: x.sin(), "sin"),
+        (lambda x: x.exp(), "exp"),
+        (lambda x: x * x.sign(), "elementwise[sign, mul]"),
+        (lambda x: x**2, "pow"),
+        (lambda x: x.clamp(-1, 2), "clamp"),
+        (lambda x: torch.where(x > 0, x, torch.linspace(0.1, 0.3, D) * x), "elementwise[gt, where]"),
+    ],
+)
+def test_mathematics_that_bends_and_is_not_known_is_excluded_with_a_reason(function, name):
+    with pytest.warns(
+        SignatureWarning, match="is not scored: it bends entry by entry, but is no activation that is known"
+    ):
+        result = signature(net(function), [torch.randn(N, D)])
+    assert [(item.name, type(item)) for item in result.excluded] == [(f":{name}[0]", Unknown)] and not result.calls
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.clamp(-1e6, 1e6),  # bends nowhere near
+        lambda x: x * torch.rsqrt(x.pow(2).mean(1, keepdim=True) + 1e-6),
+        lambda x: (x - x.mean(0)) / (x.var(0, keepdim=True) + 1e-6).sqrt().clamp(min=1e-3),
+        lambda x: F.normalize(x),
+        lambda x: x.masked_fill(torch.eye(N, D) > 0, 0.0),
+        lambda x: (x > 0) * x.flip(0),
+    ],
+)
+def test_statistics_and_masks_are_not_listed(function):
+    with torch.no_grad(), trace(model := net(function), N) as found:
+        model(torch.randn(N, D))
+    assert not found.observations and not found.excluded
 
 
 def test_the_start_of_a_call_is_what_the_activation_takes_in_where_nothing_joins_it_again():

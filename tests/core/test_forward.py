@@ -252,8 +252,58 @@ class Trained(nn.Sequential):
         lambda net: setattr(net[0].weight, "data", net[0].weight.data.clone()),
         lambda net: net.train(),
         lambda net: net[1].train(),
+        lambda net: net[0].weight.data.mul_(2),  # which leaves no other sign
+        lambda net: net[0].weight.data.view(-1)[:3].zero_(),
     ],
 )
 def test_a_network_that_changes_while_it_runs_is_refused(change):
     with pytest.raises(SignatureError, match="the network was trained or changed while it ran; measure a copy of it"):
         signature(Trained(change), [torch.randn(9, 4)])
+
+
+def test_a_write_into_the_weights_is_refused_before_it_happens():
+    model = Trained(lambda net: net[0].weight.data.mul_(2))
+    before = model[0].weight.clone()
+    with pytest.raises(SignatureError, match="trained or changed"):
+        signature(model, [torch.randn(9, 4)])
+    assert torch.equal(model[0].weight, before)
+
+
+class Merging(nn.Linear):
+    """A low-rank change that evaluation merges into the weights and training takes out again, as in LoRA."""
+
+    def __init__(self):
+        super().__init__(6, 9)
+        self.down, self.up, self.merged = nn.Parameter(torch.randn(2, 6)), nn.Parameter(torch.randn(9, 2)), False
+
+    def train(self, mode=True):
+        super().train(mode)
+        if mode == self.merged:
+            self.weight.data += (-1 if mode else 1) * self.up.data @ self.down.data
+            self.merged = not mode
+        return self
+
+    def forward(self, x):
+        y = super().forward(x)
+        return y if self.merged else y + x @ self.down.T @ self.up.T
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_what_evaluation_does_to_a_module_is_undone(training):
+    model = nn.Sequential(Merging(), nn.ReLU(), nn.Sequential(Merging())).train(training)
+    model[2].eval()
+    before = [
+        (m.training, getattr(m, "merged", None), *(p.clone() for p in m.parameters(False))) for m in model.modules()
+    ]
+    signature(nn.Sequential(model[0], model[1]), [torch.randn(20, 6)])
+    for module, (mode, merged, *weights) in zip(model.modules(), before, strict=True):
+        assert module.training == mode and getattr(module, "merged", None) == merged
+        torch.testing.assert_close(list(module.parameters(False)), weights)
+
+
+@pytest.mark.parametrize("micro_batch", [None, 7])
+def test_the_batch_of_the_caller_stays(micro_batch):
+    model, x = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(6, 3)), torch.randn(20, 6)
+    before = x.clone()
+    one, other = (signature(model, [x], micro_batch=micro_batch).scores for _ in range(2))
+    assert torch.equal(x, before) and np.array_equal(one, other)

@@ -128,8 +128,9 @@ def check(random, batch, still):
     """What trace says of a random network: True and right, False if it refuses, None if there is nothing to say."""
     network = Random(random, batch, still)
     with torch.no_grad():
+        x = torch.randn_like(network.input)
         with trace(network, batch) as found:
-            network(torch.randn_like(network.input))
+            network(x)
         values, alone = numbered(network)
     if not found.observations:
         return False

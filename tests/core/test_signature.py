@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -11,10 +13,11 @@ from small_network import Dead, images, network
 from torch import nn
 
 from affscore import Signature, signature
+from affscore.calls import Call
 from affscore.companions import MEASURES
 from affscore.engine import batch_results
 from affscore.settings import Settings
-from affscore.signature import SCHEMA
+from affscore.signature import SCHEMA, SignatureWarning
 
 
 def test_dead_calls_are_undefined_flagged_and_never_an_exception():
@@ -170,6 +173,44 @@ def test_results_that_do_not_belong_together_are_an_error():
             Signature.from_results(results, pool="spatial", covariance="ledoit_wolf")
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"batch_sizes": []}, "batch_sizes has 0 numbers for 2 batches"),
+        ({"batch_sizes": [32, 1]}, "whole numbers from 2"),
+        ({"pool": "max"}, "pool is 'max'"),
+        ({"scores": [[2.0], [0.5]]}, "a score is above 1"),
+        ({"scores": [[math.inf], [0.5]]}, "a score is infinite"),
+        ({"provenance": {"folder": Path()}}, "provenance cannot be stored as JSON: Object of type"),
+        ({"calls": [Call("relu", "", "relu", 0, False, (3,), 1)]}, r"the call 'relu' should be named ':relu\[0\]'"),
+        ({"calls": [Call(":relu[0]", "", "relu", 0, False, (3,), 4)]}, "the channel_axis of"),
+    ],
+)
+def test_what_loading_refuses_cannot_be_made(change, words):
+    sound = {"calls": [Call(":relu[0]", "", "relu", 0, False, (3,), 1)], "scores": [[0.5]] * 2, "batch_sizes": [9, 9]}
+    Signature(**sound)
+    with pytest.raises(ValueError, match=words):
+        Signature(**sound | change)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="pipe is a device or a pipe"):
+        Signature.load(tmp_path / "pipe")
+
+
+def test_a_second_curve_hides_nothing_of_the_first_and_options_go_to_the_line():
+    matplotlib.use("Agg")
+    low, high = (
+        Signature([Call(":relu[0]", "", "relu", 0, False, (3,), 1)], [[score]], batch_sizes=[9])
+        for score in (-0.4, 0.5)
+    )
+    ax = high.plot(low.plot(), c="red", zorder=3)
+    assert ax.get_ylim()[0] <= -0.4 and ax.lines[2].get_color() == "red" and ax.lines[2].get_zorder() == 3
+    matplotlib.pyplot.close("all")
+
+
 def test_a_network_without_activations_has_an_empty_signature():
-    result = signature(nn.Linear(3, 2), [torch.randn(5, 3)])
+    with pytest.warns(SignatureWarning, match="made no activation call that could be seen"):
+        result = signature(nn.Linear(3, 2), [torch.randn(5, 3)])
     assert result.scores.shape == (1, 0) and "0 activation calls, 1 batch" in repr(result)

@@ -60,7 +60,7 @@ def finish(name: str, seed: int) -> np.ndarray:
 
 def signature(rows, modules: list[str] | None = None) -> Signature:
     """Of these scores, (calls,) or (batches, calls)."""
-    rows = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+    rows = np.minimum(np.atleast_2d(np.asarray(rows, dtype=np.float64)), 1.0)
     modules = modules or [f"m{i}" for i in range(rows.shape[1])]
     calls = [Call(f"{module}:relu[{i}]", module, "relu", i, False, (4,), 1) for i, module in enumerate(modules)]
     return Signature(calls, rows, batch_sizes=[512] * len(rows))

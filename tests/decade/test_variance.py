@@ -16,8 +16,8 @@ CALLS = 200
 
 
 def signature(rows) -> Signature:
-    rows = np.atleast_2d(rows)
-    calls = [Call(f"c{i}", f"c{i}", "relu", 0, False, (4,), 1) for i in range(rows.shape[1])]
+    rows = np.atleast_2d(rows) - 10.0  # no score is above 1
+    calls = [Call(f"c{i}:relu[0]", f"c{i}", "relu", 0, False, (4,), 1) for i in range(rows.shape[1])]
     return Signature(calls, rows, batch_sizes=[512] * len(rows))
 
 

@@ -109,7 +109,7 @@ def test_our_own_hypotheses_can_fail(monkeypatch, block_network):
     def stored(folder, name, weights):
         like = {"resnet20": 0.0, "plain20": 0.4}[name] if weights == "fashion-mnist" else 0.01
         noise = np.abs(rng.normal(0, 1, (4, len(start)))) * like
-        return {i: block_network(np.add(start, noise[i])) for i in range(4)}
+        return {i: block_network(np.add(start, noise[i]) - 2) for i in range(4)}
 
     monkeypatch.setattr(module, "seeds", stored)
 

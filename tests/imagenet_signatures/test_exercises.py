@@ -14,9 +14,11 @@ from affscore_book.imagenet_signatures import exercises
 
 MODULES = ["relu", "a.relu", "a.relu", "a.relu", "b.relu", "b.relu"]
 SHARED = Signature(
-    [Call(f"{m}:relu[{i}]", m, "relu", i, False, (4,), 1) for i, m in enumerate(MODULES)], np.full((1, 6), 0.5)
+    [Call(f"{m}:relu[{i}]", m, "relu", i, False, (4,), 1) for i, m in enumerate(MODULES)],
+    np.full((1, 6), 0.5),
+    batch_sizes=[9],
 )
-TOKENS = Signature([Call("mlp:gelu[0]", "mlp", "gelu", 0, False, (197, 3072), 2)], np.array([[0.5]]))
+TOKENS = Signature([Call("mlp:gelu[0]", "mlp", "gelu", 0, False, (197, 3072), 2)], [[0.5]], batch_sizes=[9])
 T = stats.t.ppf(0.975, 3)
 STARTS = np.random.default_rng(0).uniform(0.5, 1.0, (4, 9))
 TRAINED = 0.3 * STARTS[[1, 2, 3, 0]] + np.random.default_rng(1).uniform(0.4, 0.7, (4, 9))

@@ -29,7 +29,9 @@ def published(start, name, pool):
     first = {"scores": start.scores[:1], "batch_sizes": [512], "companions": {
         measure: rows[:1] for measure, rows in start.companions.items()
     }}  # fmt: skip
-    return dataclasses.replace(start, pool=pool, provenance=about, **first)
+    axes = {} if pool == "spatial" else {"channel_axis": -1}
+    calls = [dataclasses.replace(call, **axes) for call in start.calls]
+    return dataclasses.replace(start, pool=pool, calls=calls, provenance=about, **first)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +112,7 @@ def test_vits_can_be_the_lowest_family_or_not(results, pool):
 
 def test_the_years_can_rise_or_fall(results):
     assert verdict(changed(results, flat(year)), "rank correlation of year") == "agrees"
-    assert verdict(changed(results, flat(lambda name: 1 - year(name))), "rank correlation of year") == "disagrees"
+    assert verdict(changed(results, flat(lambda name: 0.9 - year(name))), "rank correlation of year") == "disagrees"
 
 
 def test_deeper_resnets_have_to_come_closer_to_1(results):

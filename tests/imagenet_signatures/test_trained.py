@@ -36,7 +36,7 @@ def test_the_last_call_of_a_block_is_found_with_two_modules_or_one(block_network
     ]  # fmt: skip
     modules = ["relu", "layer1.0.relu", "layer1.0.relu", "layer1.0.relu", "layer1.1.relu", "layer1.1.relu"]
     calls = [Call(f"{m}:relu[{i}]", m, "relu", i, False, (4,), 1) for i, m in enumerate(modules)]
-    inside, last = places(Signature(calls, np.full((1, 6), 0.5))).values()
+    inside, last = places(Signature(calls, np.full((1, 6), 0.5), batch_sizes=[9])).values()
     assert inside.tolist() == [False, True, True, False, True, False]
     assert last.tolist() == [False, False, False, True, False, True]
 

@@ -245,6 +245,11 @@ def read_full(folder: str | os.PathLike[str]) -> Results | None:
     return read_results(there[0], _results, SCRIPT)
 
 
+def _by_trailing(signature: Signature) -> Signature:
+    """The same scores by the trailing pool, which where all channels are in front of space averages the same axes."""
+    return replace(signature, pool="trailing", calls=[replace(call, channel_axis=-1) for call in signature.calls])
+
+
 def _results(content: Mapping[str, Any]) -> Results:
     signatures: dict[str, dict[str, Signature]] = {"spatial": {}, "trailing": {}}
     std = {}
@@ -265,6 +270,6 @@ def _results(content: Mapping[str, Any]) -> Results:
     order = [name for name in PAPER if name in signatures["spatial"]]
     spatial = {name: signatures["spatial"][name] for name in order}
     # Where both pools average over the same axes, the one signature serves as both.
-    trailing = {name: signatures["trailing"].get(name, replace(spatial[name], pool="trailing")) for name in order}
+    trailing = {name: signatures["trailing"].get(name) or _by_trailing(spatial[name]) for name in order}
     manifest = content["manifest"]
     return Results(manifest["dataset"]["dataset"], {"spatial": spatial, "trailing": trailing}, std, manifest)

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from affscore import signature
+from affscore.calls import Unknown
 from affscore.forward import length
+from affscore.signature import SignatureWarning
 from affscore.tracing import trace
 from affscore_book.verified_models.counting import count_activations
 from affscore_book.verified_models.networks import output_of
@@ -61,9 +63,10 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
         with trace(model, length(inputs)):
             watched = list(_tensors(output_of(model, inputs)))
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* is not scored: ")  # the row says it
+        warnings.simplefilter("ignore", SignatureWarning)  # the row says it
         result = signature(model, [inputs])
-    reasons = Counter((_function(item.name), _without_shape(item.reason)) for item in result.excluded)
+    excluded = [item for item in result.excluded if not isinstance(item, Unknown)]  # which are no activations
+    reasons = Counter((_function(item.name), _without_shape(item.reason)) for item in excluded)
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "counted": dict(Counter(count_activations(model, inputs))),

@@ -1,0 +1,146 @@
+"""What varies by rounding alone is no signal: it has no score, it is named, and what does vary keeps its value."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from affscore import affinity_score, signature
+from affscore.pooling import pool, rounding
+from affscore.samples import steady
+from affscore.signature import SignatureWarning
+
+N, C = 48, 16
+
+
+class Made(nn.Module):
+    """A module of a function, and the layers that it takes."""
+
+    def __init__(self, function, *layers):
+        super().__init__()
+        self.function, self.layers = function, nn.ModuleList(layers)
+
+    def forward(self, x):
+        return self.function(x, *self.layers)
+
+
+def circular(width):
+    return nn.Conv2d(width, C, 3, padding=1, padding_mode="circular")
+
+
+def laplacian():
+    layer = nn.Conv2d(3, 3, 3, padding=1, padding_mode="circular", groups=3, bias=False)
+    layer.weight.data[:] = torch.tensor([[0.0, 1, 0], [1, -4, 1], [0, 1, 0]])
+    return layer
+
+
+def mixer(x, norm, linear):
+    return F.gelu(linear(norm(x).mT).mT)
+
+
+def attention(x, query, key, linear):
+    return F.gelu(linear(torch.softmax(query(x) @ key(x).mT / 5, -1).mT))
+
+
+def multiples():
+    lengths = torch.randint(0, 8, (N, 1)) * 2 + 1
+    return lengths * torch.randint(1, 8, (1, 32)) * (torch.rand(1, 32) - 0.5).sign()  # exact products
+
+
+def bags():
+    tokens = torch.randn(10, 32)
+    return torch.stack([tokens[torch.randperm(10)] for _ in range(N)])
+
+
+def images():
+    return torch.randn(N, 3, 12, 12)
+
+
+def tokens():
+    return torch.randn(N, 10, 32)
+
+
+def linear(*layers):
+    return nn.Sequential(*layers, nn.Linear(32, 24), nn.GELU())
+
+
+#: Networks and inputs whose pooled activations do not vary in exact arithmetic; where needed, the channels' axis.
+CONSTANT = {
+    "instance norm": (lambda: nn.Sequential(circular(3), nn.InstanceNorm2d(C, affine=True), nn.ReLU()), images, None),
+    "group norm, channel a group": (lambda: nn.Sequential(circular(3), nn.GroupNorm(C, C), nn.Tanh()), images, None),
+    "layer norm of space": (lambda: nn.Sequential(circular(3), nn.LayerNorm((12, 12)), nn.GELU()), images, None),
+    "without its mean": (
+        lambda: nn.Sequential(circular(3), Made(lambda x: x - x.mean((2, 3), keepdim=True)), nn.ReLU()), images, None
+    ),
+    "then a convolution": (
+        lambda: nn.Sequential(circular(3), nn.GroupNorm(C, C), circular(C), nn.ReLU()), images, None
+    ),
+    "a Laplacian": (lambda: nn.Sequential(laplacian(), nn.ReLU()), images, None),
+    "token mixer": (lambda: Made(mixer, nn.LayerNorm(32), nn.Linear(10, 24)), tokens, 1),
+    "attention by keys": (lambda: Made(attention, nn.Linear(32, 8), nn.Linear(32, 8), nn.Linear(10, 24)), tokens, 2),
+    "multiples, rms norm": (lambda: linear(Made(lambda x: F.rms_norm(x, (32,), eps=0))), multiples, None),
+    "multiples, length 1": (lambda: linear(Made(lambda x: F.normalize(x, dim=1))), multiples, None),
+    "tokens in another order": (linear, bags, None),
+}  # fmt: skip
+KINDS = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "autocast": torch.float32}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", CONSTANT)
+@pytest.mark.parametrize("micro_batch", [None, 20])
+def test_what_varies_by_rounding_alone_has_no_score_and_is_named(name, kind, micro_batch, recwarn):
+    torch.manual_seed(0)
+    made, data, axis = CONSTANT[name]
+    model, x = made().to(KINDS[kind]), data().to(KINDS[kind])
+    axes = {} if axis is None else {":gelu[0]": axis}
+    options = {"precision": "bf16"} if kind == "autocast" else {}
+    result = signature(model, [x, x.flip(0)], channel_axis=axes, micro_batch=micro_batch, **options)
+    assert result.scores.shape == (2, 1) and result.dead.all()
+    # Half precision may round all samples to the same values, and then the output is as constant as a dead one.
+    said = [str(each.message) for each in recwarn]
+    assert said in ([], [f"{result.calls[0].name} is not scored: its input varies by no more than rounding."])
+    assert said or kind in ("bfloat16", "autocast")
+
+
+def test_a_channel_that_varies_by_rounding_alone_is_left_out_and_the_others_count():
+    """Half of the channels are normalised by image, half are not, as in IBN-Net. Without shrinkage a map fits both."""
+    torch.manual_seed(0)
+    half = Made(lambda x, norm: torch.cat([norm(x[:, :4]), x[:, 4:]], 1), nn.InstanceNorm2d(4, affine=True))
+    model, x = nn.Sequential(nn.Conv2d(3, 8, 3), half, nn.ReLU()), images()
+    with pytest.warns(SignatureWarning, match=r"^4 of 8 channels of the input of 2:relu\[0\] vary by rounding alone"):
+        found = signature(model, [x], covariance="empirical")
+    with torch.no_grad():
+        before = model[:2](x)
+    flat, after = before.mean((2, 3)), before.relu().mean((2, 3))
+    flat[:, :4] = 0
+    np.testing.assert_allclose(found.scores, affinity_score(flat, after, covariance="empirical").item(), atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_limit_is_that_of_the_precision_and_of_the_length_of_the_average(dtype):
+    """In bfloat16 the mean of 2500 entries rounds by a fiftieth of what one of them does."""
+    x = torch.randn(N, 4, 50, 50).to(dtype)
+    pooled = pool(x, "spatial", axis=1)
+    limit = rounding(x, pooled, "spatial", axis=1)
+    unit = torch.finfo(dtype).eps / (50 if dtype == torch.bfloat16 else 1) * x.abs().max().float()
+    for size, constant in ((2, True), (5, False)):
+        moved = pooled.mean(0) + size * unit * torch.linspace(-1, 1, N)[:, None]
+        assert steady(moved, limit)[1].all() == constant and not steady(pooled, limit)[1].all()
+
+
+def test_a_small_channel_beside_a_large_one_counts():
+    """Its own entries are small, so its rounding is: a channel that a norm scaled to nearly nothing is no rounding."""
+    x = torch.randn(N, 2, 9) * torch.tensor([1e6, 1e-6])[:, None]
+    pooled = pool(x, "spatial", axis=1)
+    settled, constant = steady(pooled, rounding(x, pooled, "spatial", axis=1))
+    assert torch.equal(settled, pooled) and not constant.any()
+
+
+@pytest.mark.parametrize("scoring", ["host", "device"])
+def test_an_input_without_any_variation_is_named_too(scoring):
+    sizes = torch.arange(1.0, 10)[:, None, None] * torch.tensor([1.0, -1.0])
+    model = Made(torch.relu)
+    with pytest.warns(SignatureWarning, match=r":relu\[0\] is not scored: its input varies by no more than rounding"):
+        result = signature(model, [sizes.repeat(1, 3, 1)], scoring=scoring, channel_axis={":relu[0]": 1})
+    assert result.dead.all()
