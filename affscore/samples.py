@@ -111,14 +111,21 @@ def power_of_two(exponent: Tensor) -> Tensor:
     return torch.ldexp(torch.ones((), dtype=torch.float64, device=exponent.device), exponent)
 
 
-def steady(value: Tensor, rounding: Tensor) -> tuple[Tensor, Tensor]:
+def _unit(value: Tensor) -> float:
+    """The share of its size by which a constant channel may vary."""
+    return 4 * min(torch.finfo(value.dtype).eps, 1.2e-7) if value.is_floating_point() else 4 * 2.0**-52
+
+
+def steady(value: Tensor, rounding: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Samples in which channels that vary by no more than ``rounding`` are constant, and bool (d,): which these are.
 
-    Where none varies by more than the largest of these limits, none is told from another one's rounding.
+    Where none varies by more than the largest of these limits, none is told from another one's rounding. Last, bool
+    (d,): which of these :func:`centre` would take for a signal, because what pooling left of them is itself small.
     """
     spread = largest_magnitude(value - value.mean(dim=0))
     constant = (spread <= rounding) | (spread.max() <= rounding.max())
-    return torch.where(constant, value[0], value), constant
+    signal = constant & (spread > _unit(value) * largest_magnitude(value))
+    return torch.where(constant, value[0], value), constant, signal
 
 
 def centre(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -126,11 +133,7 @@ def centre(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     Channels that vary by no more than rounding in the precision of their input become exactly 0.
     """
-    rounding = (
-        4 * min(torch.finfo(value.dtype).eps, 1.2e-7)
-        if value.is_floating_point()
-        else 4 * torch.finfo(torch.float64).eps
-    )
+    rounding = _unit(value)
     wide = value.to(torch.float64)
     largest = largest_magnitude(wide)
     outer = exponent(largest)

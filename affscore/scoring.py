@@ -144,14 +144,15 @@ def _check_finite(observation: Observation) -> None:
 
 def _settled(observation: Observation) -> tuple[Tensor, Tensor, bool, str]:
     """The samples without the rounding in them, whether that leaves a side constant, and what is to be said of it."""
-    (x, still_x), (y, still_y) = map(steady, observation[1:3], observation.rounding)
+    (x, still_x, lost_x), (y, still_y, lost_y) = map(steady, observation[1:3], observation.rounding)
     none, name = (bool(still_x.all()), bool(still_y.all())), observation.call.name
-    changed = [int((new != old).any(0).sum()) for old, new in zip(observation[1:3], (x, y), strict=True)]
+    lost = int(lost_x.sum()), int(lost_y.sum())
     if any(none):
         side = "input" if none[0] else "output"
-        loud = any(changed) or not none[1]  # otherwise the call is dead, which its score says
+        loud = any(lost) or not none[1]  # otherwise the call is dead, which its score says
         return x, y, True, f"{name} is not scored: its {side} varies by no more than rounding." * loud
-    parts = [(count, side) for count, side in zip(changed, ("input", "output"), strict=True) if count]
+    # Of a channel that is constant nothing is said: many trained networks have some.
+    parts = [(count, side) for count, side in zip(lost, ("input", "output"), strict=True) if count]
     said = [
         f"{n} of {len(x.T)} channels of the {side} of {name} vary by rounding alone: left out." for n, side in parts
     ]
