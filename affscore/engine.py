@@ -65,7 +65,7 @@ def signature(
         Facts to store with the result, such as the names of weights and data.
     **settings
         Those of :class:`affscore.settings.Settings`: ``pool``, ``covariance``, ``companions``, ``micro_batch``,
-        ``precision``, ``channels_last``, ``scoring``, ``channel_axis``.
+        ``precision``, ``channels_last``, ``channel_axis``.
 
     Returns
     -------
@@ -204,7 +204,7 @@ def resolve_device(model: nn.Module, device: str | torch.device | None) -> torch
 
 def circumstances(settings: Settings, device: torch.device) -> dict[str, Any]:
     """The device and the settings that a signature has no field for: plain values that JSON can hold."""
-    facts = {key: getattr(settings, key) for key in ("micro_batch", "precision", "channels_last", "scoring")}
+    facts = {key: getattr(settings, key) for key in ("micro_batch", "precision", "channels_last")}
     axes = {"channel_axis": dict(settings.channel_axis)} if settings.channel_axis else {}
     return {"device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type, **facts, **axes}
 
@@ -229,8 +229,8 @@ def _run(
     ahead = AHEAD.get(device.type, 0)
     failure: BaseException | None = None
     index = -1
-    with threads(torch.get_num_threads()) as scorers, threads(1) as launcher:
-        line = Line(Forward(model, device, settings), scorers, launcher)
+    with threads(torch.get_num_threads()) as scorers:
+        line = Line(Forward(model, device, settings), scorers)
         try:
             try:
                 source, end = iter(batches), object()

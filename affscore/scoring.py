@@ -8,10 +8,8 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import replace
 from math import nan
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,7 +20,6 @@ from affscore.companions import UNPOOLED, measure
 from affscore.forward import Forward, Inputs, length
 from affscore.samples import steady
 from affscore.score import affinity_score
-from affscore.score_gpu import affinity_scores
 from affscore.settings import Settings
 from affscore.signature import BatchResult, SignatureError, SignatureWarning
 
@@ -30,18 +27,16 @@ __all__ = ["Line", "sentence", "threads"]
 
 #: Score and companions of a call, and what is to be said of rounding in it.
 Scored = tuple[float, dict[str, float], str]
-#: What is known of a batch, what threads find of each call, and where the device scores them, what it finds of all.
-Waiting = tuple[BatchResult, list[Future[Scored]], list[Future[list[Scored]]]]
+#: What is known of a batch, and what threads find of each call.
+Waiting = tuple[BatchResult, list[Future[Scored]]]
 
 
 class Line:
     """The batches whose network pass is over and whose calls are being scored, first come first served."""
 
-    def __init__(self, forward: Forward, scorers: ThreadPoolExecutor, launcher: ThreadPoolExecutor):
+    def __init__(self, forward: Forward, scorers: ThreadPoolExecutor):
         self.forward, self.device, self.settings = forward, forward.device, forward.settings
-        self.scorers, self.launcher = scorers, launcher
-        self.there = self.settings.scoring == "device"
-        self.side = torch.cuda.Stream(self.device) if self.there and self.device.type == "cuda" else None
+        self.scorers = scorers
         self.waiting: deque[Waiting] = deque()
         self.known: tuple[int, list[str]] | None = None
         self.said: set[str] = set()
@@ -63,32 +58,27 @@ class Line:
                 self.warn("", "the network made no activation call that could be seen; its signature is empty.")
         if names != self.known[1]:
             raise ValueError(f"the activation calls of batch {index} differ from those of batch {self.known[0]}.")
-        host = _on_host(found.observations, self.device) if self.settings.measures or not self.there else []
-        ready = _reached(self.device)
-        here = [self.scorers.submit(_measured, observation, ready, self.settings) for observation in host]
-        there = []
-        if self.there:
-            there.append(self.launcher.submit(_scores_there, found.observations, ready, self.side, self.scorers))
-        self.waiting.append((BatchResult(index, length(inputs), calls, found.excluded, scores=[]), here, there))
+        host, ready = _on_host(found.observations, self.device), _reached(self.device)
+        scores = [self.scorers.submit(_measured, observation, ready, self.settings) for observation in host]
+        self.waiting.append((BatchResult(index, length(inputs), calls, found.excluded, scores=[]), scores))
 
     def ready(self) -> bool:
         """Whether the first batch has all its scores."""
-        return all(future.done() for future in _futures(self.waiting[0]))
+        return all(future.done() for future in self.waiting[0][1])
 
     def first(self) -> BatchResult:
         """The result of the first batch, once it is there."""
-        known, here, there = self.waiting[0]
+        known, scores = self.waiting[0]
         try:
-            found = [future.result() for future in here]
-            scored = there[0].result() if there else found
+            found = [future.result() for future in scores]
         except Exception as error:
             raise SignatureError(sentence(error, known.index)) from error
         self.waiting.popleft()
-        for call, (*_, words) in zip(known.calls, scored, strict=True):
+        for call, (*_, words) in zip(known.calls, found, strict=True):
             if words:
                 self.warn(call.name, words)
         companions = {name: [each[name] for _, each, _ in found] for name in self.settings.measures}
-        return replace(known, scores=[score for score, *_ in scored], companions=companions)
+        return replace(known, scores=[score for score, *_ in found], companions=companions)
 
     def warn(self, call: str, text: str) -> None:
         """Warn once of a call, at the line that asked for the signature."""
@@ -98,13 +88,9 @@ class Line:
 
     def cancel(self) -> None:
         """Take back what no thread has begun."""
-        for one in self.waiting:
-            for future in _futures(one):
+        for _, scores in self.waiting:
+            for future in scores:
                 future.cancel()
-
-
-def _futures(one: Waiting) -> list[Future[Any]]:
-    return [*one[1], *one[2]]
 
 
 def _on_host(observations: list[Observation], device: torch.device) -> list[Observation]:
@@ -136,12 +122,6 @@ def _reached(device: torch.device) -> torch.cuda.Event | None:
     return event
 
 
-def _check_finite(observation: Observation) -> None:
-    for side, value in (("input", observation.before), ("output", observation.after)):
-        if not bool(torch.isfinite(value).all()):
-            raise ValueError(f"the {side} of {observation.call.name} holds NaN or infinite values.")
-
-
 def _settled(observation: Observation) -> tuple[Tensor, Tensor, bool, str]:
     """The samples without the rounding in them, whether that leaves a side constant, and what is to be said of it."""
     (x, still_x, lost_x), (y, still_y, lost_y) = map(steady, observation[1:3], observation.rounding)
@@ -159,33 +139,15 @@ def _settled(observation: Observation) -> tuple[Tensor, Tensor, bool, str]:
     return x, y, False, " ".join(said)
 
 
-def _scores_there(
-    observations: list[Observation],
-    ready: torch.cuda.Event | None,
-    side: torch.cuda.Stream | None,
-    scorers: ThreadPoolExecutor,
-) -> list[Scored]:
-    """The scores of all calls, on their device and beside the next forward pass."""
-    with nullcontext() if side is None else torch.cuda.stream(side):
-        if side is not None and ready is not None:
-            side.wait_event(ready)
-        for observation in observations:
-            _check_finite(observation)
-        found = [_settled(observation) for observation in observations]
-        scores = affinity_scores([(x, y) for x, y, *_ in found], solve=scorers.map)
-    return [(nan if none else score, {}, said) for score, (*_, none, said) in zip(scores, found, strict=True)]
-
-
 def _measured(observation: Observation, ready: torch.cuda.Event | None, settings: Settings) -> Scored:
-    """Score and companions of one call, from its values in the host's memory; no score where the device computes it."""
+    """Score and companions of one call, from its values in the host's memory."""
     if ready is not None:
         ready.synchronize()
-    score = nan
-    if settings.scoring == "host":
-        _check_finite(observation)
+    for side, value in (("input", observation.before), ("output", observation.after)):
+        if not bool(torch.isfinite(value).all()):
+            raise ValueError(f"the {side} of {observation.call.name} holds NaN or infinite values.")
     before, after, none, said = _settled(observation)
-    if settings.scoring == "host" and not none:
-        score = affinity_score(before, after, covariance=settings.covariance).item()
+    score = nan if none else affinity_score(before, after, covariance=settings.covariance).item()
     found = measure(before, after, settings.measures, covariance=settings.covariance) if settings.measures else {}
     if observation.sparsity is not None:
         found |= dict(zip(UNPOOLED, (zeros.item() for zeros in observation.sparsity), strict=True))

@@ -10,19 +10,17 @@ from affscore.arguments import whole_number
 from affscore.companions import UNPOOLED, check_names
 from affscore.pooling import POOLS
 
-__all__ = ["PRECISIONS", "SCORINGS", "Settings"]
+__all__ = ["PRECISIONS", "Settings"]
 
 #: Precisions of the forward pass. Scores are float64 in each.
 PRECISIONS = ("full", "tf32", "bf16")
-#: Where the scores are computed: by threads of the processor, or on the network's device (affscore.score_gpu).
-SCORINGS = ("host", "device")
 
 
 @dataclass(frozen=True)
 class Settings:
     """How a network is measured.
 
-    The book's chapter ``imagenet_signatures`` shows what hangs on it.
+    The book's chapter ``imagenet_signatures`` shows how much these settings matter.
 
     Attributes
     ----------
@@ -43,13 +41,9 @@ class Settings:
         float32 or float64, and the scores float64, in each.
     channels_last
         Give the network its images in the channels-last memory format, which some devices run faster.
-    scoring
-        Where the scores are computed. ``"host"``: by threads of the processor, while the device runs the next batch.
-        ``"device"``: on the network's device (:mod:`affscore.score_gpu`), which takes ``"ledoit_wolf"``. That is
-        for GPUs whose float64 products are fast; the scores agree to about 1e-10.
     channel_axis
         For calls whose channels cannot be known (a warning names them): the axis that holds them, by the name of the
-        call, counted with the batch as 0. What is said here goes before what was followed.
+        call, counted with the batch as 0. It overrides the detected axis.
 
     Raises
     ------
@@ -63,22 +57,14 @@ class Settings:
     micro_batch: int | None = None
     precision: str = "full"
     channels_last: bool = False
-    scoring: str = "host"
     channel_axis: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        for name, known in (
-            ("pool", POOLS), ("covariance", COVARIANCES), ("precision", PRECISIONS), ("scoring", SCORINGS),
-        ):  # fmt: skip
+        for name, known in (("pool", POOLS), ("covariance", COVARIANCES), ("precision", PRECISIONS)):
             if (value := getattr(self, name)) not in known:
                 raise ValueError(f"{name} is {value!r}; it should be one of {', '.join(map(repr, known))}.")
         if self.micro_batch is not None:
             object.__setattr__(self, "micro_batch", whole_number("micro_batch", self.micro_batch, 1))
-        if self.scoring == "device" and self.covariance != "ledoit_wolf":
-            raise ValueError(
-                f"covariance is {self.covariance!r} with scoring 'device'; that iteration relies on the ridge of "
-                "'ledoit_wolf'."
-            )
         axes = self.channel_axis
         if not isinstance(axes, Mapping) or not all(type(n) is str and type(a) is int for n, a in axes.items()):
             raise ValueError(
@@ -86,6 +72,8 @@ class Settings:
             )
         if axes and self.pool == "trailing":
             raise ValueError("channel_axis does not go with the pool 'trailing', which keeps all axes but the last.")
+        if axes and self.pool == "trailing":
+            raise ValueError("channel_axis names axes, but the pool 'trailing' keeps all axes; leave one of them out.")
         object.__setattr__(self, "companions", check_names(self.companions))
 
     @property

@@ -3,19 +3,12 @@
     python benchmarks/signature.py                              # on the CPU: EfficientNet-Lites and resnet18
     python benchmarks/signature.py --device cuda                # the paper's networks, batches of 512
     python benchmarks/signature.py --models resnet18 --batch-size 64 --repeats 9
-    python benchmarks/signature.py --operations                 # counts, no times: what the scores ask of a GPU
 
 The named peer is the network itself: ``model(batch)`` under ``no_grad`` for the same batches, already decoded. Three
-sides take turns: the network, its signature with scores alone, and with all companion measures; on a GPU also with the
-scores computed there (``scoring="device"``). So a machine whose speed drifts treats them alike. Printed are medians of
-wall time with images per second, and the medians over the rounds of the ratios to the network, for wall time and for
-processor time. Processor time is the better guide on a machine that has other work. Weights are random except for the
-EfficientNet-Lites; the time hardly depends on them.
-
-With ``--operations`` nothing is timed. For a batch it prints the operations of the forward pass (float32, twice the
-multiply-adds of torchvision's metadata), those of scores on the device (float64), and one plus their ratio. That
-estimates the ratio of times on a GPU that does both at the same rate, as some for data centres do. Where the forward
-pass waits for memory rather than arithmetic the true ratio is lower; where float64 is slow it is far higher.
+sides take turns: the network, its signature with scores alone, and with all companion measures. So a machine whose
+speed drifts treats them alike. Printed are medians of wall time with images per second, and the medians over the rounds
+of the ratios to the network, for wall time and for processor time. Processor time is the better guide on a machine that
+has other work. Weights are random except for the EfficientNet-Lites; the time hardly depends on them.
 
 Peak memory comes from fresh processes, each with another number of batches.
 """
@@ -31,15 +24,12 @@ import numpy as np
 import torch
 
 import affscore
-from affscore.score_gpu import scales
-from affscore.suite.architectures import facts
-from affscore.tracing import trace
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 
 CPU = ["efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2", "resnet18"]
 PAPER = ["resnet50", "vgg16", "densenet161", "vit_b_16", "swin_b"]
-SIDES = ("forward", "scores", "all companions", "scores on the device")
+SIDES = ("forward", "scores", "all companions")
 
 
 def arguments() -> argparse.Namespace:
@@ -53,10 +43,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--precision", default="full")
     parser.add_argument("--channels-last", action="store_true")
     parser.add_argument("--memory-batches", type=int, nargs="*", default=[1, 4, 16])
-    parser.add_argument("--operations", action="store_true", help="count operations instead")
     parser.add_argument("--memory", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    on_cpu = options.device == "cpu" and not options.operations
+    on_cpu = options.device == "cpu"
     options.models = options.models or (CPU if on_cpu else PAPER)
     options.batch_size = options.batch_size or (256 if on_cpu else 512)
     options.batches = options.batches or (1 if on_cpu else 6)
@@ -79,7 +68,7 @@ def sides(model: torch.nn.Module, batch: torch.Tensor, options: argparse.Namespa
                     model(part)
         synchronise(batch.device)
 
-    def signature(companions: bool, scoring: str = "host") -> Callable[[], object]:
+    def signature(companions: bool) -> Callable[[], object]:
         return lambda: affscore.signature(
             model,
             [batch] * options.batches,
@@ -87,11 +76,9 @@ def sides(model: torch.nn.Module, batch: torch.Tensor, options: argparse.Namespa
             micro_batch=options.micro_batch,
             precision=options.precision,
             channels_last=options.channels_last,
-            scoring=scoring,
         )
 
-    there = [] if batch.device.type == "cpu" else [signature(False, "device")]
-    return [forward, signature(False), signature(True), *there]
+    return [forward, signature(False), signature(True)]
 
 
 def synchronise(device: torch.device) -> None:
@@ -113,42 +100,15 @@ def measure_time(name: str, options: argparse.Namespace) -> None:
     table = np.array([[timed(function) for function in functions] for _ in range(options.repeats)])
     images = options.batches * len(batch)
     walls, ratios = np.median(table, axis=0)[:, 0], np.median(table / table[:, :1], axis=0)
-    for side, wall, ratio in zip(SIDES[: len(functions)], walls, ratios, strict=True):
+    for side, wall, ratio in zip(SIDES, walls, ratios, strict=True):
         text = f"{name:<20} {side:<20} {wall:8.3f} s {images / wall:9.1f} images/s"
         print(text + ("" if side == "forward" else f"   ratio: wall {ratio[0]:.3f}, processor {ratio[1]:.3f}"))
     if batch.device.type == "cuda":
-        for side, function in zip(SIDES[: len(functions)], functions, strict=True):
+        for side, function in zip(SIDES, functions, strict=True):
             torch.cuda.reset_peak_memory_stats()
             function()
             print(f"{name:<20} {side:<20} peak GPU memory {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB")
     sys.stdout.flush()
-
-
-def operations(n: int, d: int, least: float) -> int:
-    """Floating-point operations, all float64, of the matrix products behind one score on the device.
-
-    ``least`` is the smallest root of an eigenvalue of ``S_X S_Y``, relative to that of the bounds of the norms; it
-    decides the number of steps. In EfficientNet-Lite0 and ResNet50, at n = 512, it is between 1e-6 and 3e-4.
-    """
-    k = min(d, 2 * n)
-    steps = sum(1 for _ in scales(least))
-    around = 6 * n * d * d if d <= 2 * n else 12 * n * n * d  # the covariances or the Gram matrix, and the image of x
-    return 6 * k**3 * steps + around + 2 * n * n * d
-
-
-def count_operations(name: str, options: argparse.Namespace) -> None:
-    net = load_model(name, weights="random")
-    with torch.no_grad(), trace(net.model.eval(), 2, "spatial") as found:
-        net.model(torch.randn(2, 3, net.image_size, net.image_size))
-    n = options.batch_size
-    forward = 2e9 * (facts(name).gflops or float("nan")) * n
-    channels = [o.before.shape[1] for o in found.observations]
-    for least in (1e-4, 1e-6):
-        scores = sum(operations(n, d, least) for d in channels)
-        print(
-            f"{name:<12} {len(channels):>4} calls, roots down to {least:.0e}: forward {forward / 1e12:6.2f}e12, "
-            f"scores {scores / 1e12:5.2f}e12 operations, 1 + ratio {1 + scores / forward:.2f}"
-        )
 
 
 def peak_memory(options: argparse.Namespace) -> float:
@@ -169,10 +129,6 @@ def main() -> None:
     options = arguments()
     if options.memory is not None:
         print(peak_memory(options))
-        return
-    if options.operations:
-        for name in options.models:
-            count_operations(name, options)
         return
     device = torch.device(options.device)
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"

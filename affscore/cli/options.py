@@ -10,7 +10,7 @@ from affscore.affine import COVARIANCES
 from affscore.arguments import line_of
 from affscore.companions import MEASURES
 from affscore.pooling import POOLS
-from affscore.settings import PRECISIONS, SCORINGS, Settings
+from affscore.settings import PRECISIONS, Settings
 from affscore.zoo.datasets import NAMES
 
 __all__ = ["add_measuring", "device_of", "settings_of"]
@@ -33,7 +33,6 @@ def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: in
         help=f"companion measures, by default all: {', '.join(MEASURES)}")  # fmt: skip
     add("--precision", choices=PRECISIONS, default="full", help="of the forward pass (default: full)")
     add("--channels-last", action="store_true", help="give the network its images in channels-last memory format")
-    add("--scoring", choices=SCORINGS, default="host", help="where the scores are computed (default: host)")
     add("--micro-batch", type=int, default=32, help="samples in one forward pass (default: 32)")
     add("--device", help="cpu, cuda, cuda:1, ... (default: cuda if there is one, under torchrun one GPU a rank)")
     add("--quiet", action="store_true", help="no progress bar")
@@ -44,7 +43,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
     return Settings(
         companions=[name for name in options.companions.split(",") if name],
         **{name: getattr(options, name) for name in (
-            "pool", "covariance", "precision", "channels_last", "scoring", "micro_batch",
+            "pool", "covariance", "precision", "channels_last", "micro_batch",
         )},
     )  # fmt: skip
 

@@ -193,6 +193,7 @@ def _finished(path: Path, model: str, request: dict[str, Any], weights: str | os
         )
     own = weights_fingerprint(model, weights, request["seed"])
     # Settings that were added since then had no other value.
+    asked = {name: value for name, value in asked.items() if name != "scoring"}  # once a setting, of no score's value
     different = differences(json.loads(json.dumps(asdict(Settings()))) | asked, request)
     old = {"kind": own["kind"]} | there["weights"]  # which older versions did not say
     different += differences({key: old.get(key) for key in own}, own, "weights")

@@ -25,7 +25,7 @@ def parsed(*arguments):
             ["--pool", "trailing", "--covariance", "empirical", "--precision", "bf16", "--channels-last"],
             Settings("trailing", "empirical", (), 32, "bf16", True),
         ),
-        (["--scoring", "device", "--micro-batch", "4"], Settings(scoring="device", micro_batch=4)),
+        (["--precision", "tf32", "--micro-batch", "4"], Settings(precision="tf32", micro_batch=4)),
     ],
 )
 def test_options_are_settings(arguments, settings):

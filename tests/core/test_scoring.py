@@ -1,4 +1,4 @@
-"""Scores in threads and on the device: no bit depends on what overlaps, and memory is bounded."""
+"""Scores in threads: no bit depends on what overlaps, and memory is bounded."""
 
 import math
 import weakref
@@ -6,7 +6,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
-from small_network import Free, images, network
+from small_network import Free, images
 
 import affscore
 import affscore.engine
@@ -33,22 +33,6 @@ def test_no_bit_depends_on_threads_or_on_what_overlaps(monkeypatch, ahead):
 
 
 @pytest.mark.parametrize("ahead", [0, 2])
-@pytest.mark.parametrize("companions", [False, ["cka"], ["sparsity_after"]])
-def test_scores_from_the_device_are_those_from_the_host(monkeypatch, ahead, companions):
-    """Here both are the CPU, and what differs is the way: decompositions call by call, or products for all at once."""
-    batches = images(4, n=40)
-    host = signature(network(), batches, companions=companions)
-    monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
-    device = signature(network(), batches, companions=companions, scoring="device")
-    np.testing.assert_allclose(device.scores, host.scores, atol=1e-10)
-    assert device.companions.keys() == host.companions.keys()
-    for name, value in host.companions.items():
-        np.testing.assert_array_equal(device.companions[name], value)
-    assert device.calls == host.calls and device.provenance["scoring"] == "device"
-    assert not np.array_equal(device.scores, host.scores)  # it did go the other way
-
-
-@pytest.mark.parametrize("ahead", [0, 2])
 def test_only_a_few_batches_are_in_memory(monkeypatch, ahead):
     monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
     alive, most = weakref.WeakSet(), 0
@@ -70,14 +54,13 @@ def test_only_a_few_batches_are_in_memory(monkeypatch, ahead):
 
 
 @pytest.mark.parametrize("ahead", [0, 2])
-@pytest.mark.parametrize("scoring", ["host", "device"])
-def test_a_nan_found_while_later_batches_run_stops_at_its_batch(monkeypatch, ahead, scoring):
+def test_a_nan_found_while_later_batches_run_stops_at_its_batch(monkeypatch, ahead):
     monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
     batches = images(5)
     batches[2][7] = math.nan
     with pytest.raises(SignatureError, match=r"In batch 2, the input of :relu\[0\] holds NaN") as caught:
-        signature(Free(), batches, scoring=scoring)
-    assert np.array_equal(caught.value.finished.scores, signature(Free(), batches[:2], scoring=scoring).scores)
+        signature(Free(), batches)
+    assert np.array_equal(caught.value.finished.scores, signature(Free(), batches[:2]).scores)
 
 
 def test_what_failed_is_a_sentence_with_its_batch():

@@ -36,14 +36,13 @@ def test_settings_are_frozen():
         ({"pool": "max"}, "pool is 'max'; it should be one of 'spatial', 'trailing'"),
         ({"covariance": "oas"}, "covariance is 'oas'"),
         ({"precision": "half"}, "precision is 'half'"),
-        ({"scoring": "gpu"}, "scoring is 'gpu'"),
         ({"micro_batch": 0}, "micro_batch is 0; it should be a whole number of at least 1"),
         ({"micro_batch": 1.5}, "micro_batch is 1.5"),
         ({"micro_batch": True}, "micro_batch is True"),
         ({"companions": "cka"}, "companions is 'cka'; it should be True, False or a list of names"),
         ({"companions": 3}, "companions is 3; it should be True, False or a list of names"),
         ({"companions": ["hsic"]}, "companions names 'hsic'; the measures are 'cka'"),
-        ({"scoring": "device", "covariance": "empirical"}, "covariance is 'empirical' with scoring 'device'"),
+        ({"pool": "trailing", "channel_axis": {"1:relu[0]": 1}}, "the pool 'trailing' keeps all axes"),
     ],
 )
 def test_bad_settings_are_named(options, words):
