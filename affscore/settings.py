@@ -72,8 +72,6 @@ class Settings:
             )
         if axes and self.pool == "trailing":
             raise ValueError("channel_axis does not go with the pool 'trailing', which keeps all axes but the last.")
-        if axes and self.pool == "trailing":
-            raise ValueError("channel_axis names axes, but the pool 'trailing' keeps all axes; leave one of them out.")
         object.__setattr__(self, "companions", check_names(self.companions))
 
     @property

@@ -42,7 +42,7 @@ def test_settings_are_frozen():
         ({"companions": "cka"}, "companions is 'cka'; it should be True, False or a list of names"),
         ({"companions": 3}, "companions is 3; it should be True, False or a list of names"),
         ({"companions": ["hsic"]}, "companions names 'hsic'; the measures are 'cka'"),
-        ({"pool": "trailing", "channel_axis": {"1:relu[0]": 1}}, "the pool 'trailing' keeps all axes"),
+        ({"pool": "trailing", "channel_axis": {"1:relu[0]": 1}}, "channel_axis does not go with the pool 'trailing'"),
     ],
 )
 def test_bad_settings_are_named(options, words):
