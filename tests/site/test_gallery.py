@@ -7,6 +7,7 @@ import re
 
 import gallery
 import pytest
+from docutils import nodes
 from PIL import Image
 from test_notebooks import ROOT, output, planted
 
@@ -60,3 +61,12 @@ def test_the_introduction_says_what_for_in_three_pictures_and_shows_at_most_nine
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["picture"])
 def test_every_picture_of_the_introduction_is_stored(entry):
     assert gallery.stored_picture(entry["picture"], ROOT / "book").startswith("<img src=")
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["to"])
+def test_every_link_of_the_introduction_leads_to_an_anchor(entry):
+    page, anchor = entry["to"].split(".html#")
+    cells = json.loads((ROOT / "book" / f"{page}.ipynb").read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    headings = {nodes.make_id(title) for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
+    assert anchor in headings | set(re.findall(r'<a id="([^"]+)"></a>', text))
