@@ -75,8 +75,8 @@ class Gallery(SphinxDirective):
             for entry in entries("\n".join(self.content)):
                 card = nodes.container(classes=["gallery-card"])
                 card += nodes.raw("", stored_picture(entry["picture"], folder), format="html")
-                title = f'<p><a href="{html.escape(entry["to"])}"><strong>{html.escape(entry["title"])}</strong></a></p>'
-                card += nodes.raw("", title, format="html")
+                to, title = html.escape(entry["to"]), html.escape(entry["title"])
+                card += nodes.raw("", f'<p><a href="{to}"><strong>{title}</strong></a></p>', format="html")
                 text = StringList(entry["text"].splitlines(), self.env.docname)
                 self.state.nested_parse(text, self.content_offset, card)
                 gallery += card
