@@ -1,11 +1,11 @@
 """The checks of the exercises: right answers pass, wrong ones are told why."""
 
-import numpy as np
+from functools import partial
+
 import torch
 from grids import each
 
 from affscore_book.kit.networks import resnet20
-from affscore_book.kit.statistics import student_interval
 from affscore_book.symmetries import exercises
 from affscore_book.symmetries.action import sample_action
 
@@ -49,10 +49,25 @@ def test_only_a_bend_that_the_detector_misses_fools_it(capsys, function, answer)
     assert said(capsys, exercises.check_fool, function).startswith(answer)
 
 
-def test_a_bootstrap_of_few_values_is_told_from_students_interval(capsys):
-    values = np.array([2.6, 1.44, 1.48, 1.96])
-    for seed in range(20):
-        means = np.random.default_rng(seed).choice(values, size=(1000, 4)).mean(1)
-        assert said(capsys, exercises.check_bootstrap, values, np.quantile(means, [0.025, 0.975])).startswith("Right")
-    for wrong in ((0.0, 1.0), values[:2], [1.44], student_interval(values)[1:]):
-        assert said(capsys, exercises.check_bootstrap, values, wrong).startswith("Not yet")
+def moved(weights, biases, matrices, phi, *, undo="phi", before=True, shifts=True):
+    """Proposition 3.4 written out, right unless something is changed."""
+    first, second = matrices if before else [torch.eye(len(a), dtype=a.dtype) for a in matrices]
+    kinds = [{"phi": phi(a), "a": a, "nothing": torch.eye(len(a), dtype=a.dtype)} for a in (first, second)]
+    out = [torch.linalg.inv(kind[undo]) for kind in kinds]
+    new = [first @ weights[0], second @ weights[1] @ out[0], weights[2] @ out[1]]
+    return new, [first @ biases[0], second @ biases[1], biases[2]] if shifts else biases
+
+
+@each(
+    ("changed", "start"),
+    [
+        ({}, "Right: "),
+        ({"undo": "a"}, "Not yet: with relu_squared the outputs move"),
+        ({"undo": "nothing"}, "Not yet: with tanh the outputs move"),
+        ({"shifts": False}, "Not yet: with tanh the outputs move"),
+        ({"before": False}, "Not yet: the first weights"),
+    ],
+)
+def test_a_network_that_was_moved(capsys, changed, start):
+    assert said(capsys, exercises.check_build, partial(moved, **changed)).startswith(start)
+

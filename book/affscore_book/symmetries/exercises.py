@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,6 +14,7 @@ from affscore_book.symmetries.action import act
 from affscore_book.symmetries.detector import find_intertwiner
 from affscore_book.symmetries.groups import Monomial
 from affscore_book.symmetries.layers import hidden_layers
+from affscore_book.symmetries.table import intertwiner
 
 
 def check_function(function: Any, degree: int = 3) -> None:
@@ -49,15 +49,37 @@ def check_fool(function: Any) -> None:
     )
 
 
-def check_bootstrap(values: Any, interval: Any) -> None:
-    """Is ``interval`` (low, high) that of the bootstrap of a few values?"""
-    ends, values = (np.asarray(each, dtype=np.float64).ravel() for each in (interval, values))
-    every = [np.mean(draw) for draw in itertools.product(values, repeat=len(values))]
-    exact = np.quantile(every, [0.025, 0.975])
-    # Few values have few means, so a point may lie one of their gaps away.
-    right = len(ends) == 2 and np.allclose(ends, exact, rtol=0, atol=0.15)
-    hint = "draw as many networks as there are, with replacement; the points are np.quantile(means, [0.025, 0.975])."
-    report("symmetries-two", right, f"{exact[0]:.1f} to {exact[1]:.1f}; Student's is wider.", hint)
+def check_build(action: Callable[..., tuple[Sequence[Tensor], Sequence[Tensor]]]) -> None:
+    """Does ``action(weights, biases, matrices, phi)`` move a perceptron (3, 5, 4, 2) and keep its function?
+
+    With tanh, where phi(A) = A, and with ReLU squared, where it is not.
+    """
+    generator = torch.Generator().manual_seed(0)
+    sizes = list(itertools.pairwise((3, 5, 4, 2)))
+    weights = [torch.randn(after, before, generator=generator, dtype=torch.float64) for before, after in sizes]
+    biases = [torch.randn(after, generator=generator, dtype=torch.float64) for _, after in sizes]
+    x = torch.randn(50, 3, generator=generator, dtype=torch.float64)
+    for name, sigma in (("tanh", torch.tanh), ("relu_squared", lambda x: x.relu() ** 2)):
+        group = intertwiner(name)
+        matrices = [group.sample(5, 1), group.sample(4, 2)]
+        found = action([w.clone() for w in weights], [b.clone() for b in biases], matrices, group.phi)
+        if not torch.allclose(found[0][0], matrices[0] @ weights[0]):
+            hint = "the first weights should be A_1 times the old ones, from the left."
+            return report("symmetries-build", False, "", hint)
+        gap = (_outputs(*found, sigma, x) - _outputs(weights, biases, sigma, x)).abs().max()
+        if not gap < 1e-6:
+            hint = f"with {name} the outputs move by {gap:.2g}. What comes out of an activation that A goes into?"
+            return report("symmetries-build", False, "", hint)
+    report("symmetries-build", True, "other weights, the same function, with both activations.", "")
+
+
+def _outputs(
+    weights: Sequence[Tensor], biases: Sequence[Tensor], sigma: Callable[[Tensor], Tensor], x: Tensor
+) -> Tensor:
+    """The perceptron of these weights at inputs x (n, 3)."""
+    for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+        x = sigma(x @ weight.T + bias)
+    return x @ weights[-1].T + biases[-1]
 
 
 def check_ties(network: nn.Sequential, matrices: Mapping[str, Tensor], layer: str) -> None:
