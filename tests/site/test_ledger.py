@@ -283,7 +283,7 @@ def test_what_is_proved_has_its_proof_on_that_page(name, entry):
 
 def test_a_citation_is_no_proof():
     assert not proof_in(cells_at("theory", "when-is-a-map-optimal"), "Theorem 3.1")
-    assert not proof_in(cells_at("symmetries", "the-claims-and-what-we-find"), "Figure 17")
+    assert not proof_in(cells_at("symmetries", "the-audit"), "Figure 17")
     stated = [{"cell_type": "markdown", "source": "**Theorem (Last).** So.", "metadata": {"tags": ["theorem:last"]}}]
     assert not proof_in([*stated, *planted()["cells"]], "Theorem 1")
 
