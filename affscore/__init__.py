@@ -1,21 +1,46 @@
 """How non-linear is a neural network? The affinity score and non-linearity signatures."""
 
-from importlib.metadata import version
+from importlib import import_module, metadata
+from typing import TYPE_CHECKING, Any
 
 from affscore.affine import AffineMap, affine_map
 from affscore.engine import signature
+from affscore.errors import AffscoreError, AffscoreWarning
 from affscore.score import affinity_score, paired_affinity_score, wasserstein2
+from affscore.settings import Settings
 from affscore.signature import Signature, SignatureError
 
-__version__ = version("affscore")
+if TYPE_CHECKING:
+    from affscore.zoo.datasets import load_dataset
+    from affscore.zoo.models import load_model
+
+__version__ = metadata.version("affscore")
 
 __all__ = [
     "AffineMap",
+    "AffscoreError",
+    "AffscoreWarning",
+    "Settings",
     "Signature",
     "SignatureError",
     "affine_map",
     "affinity_score",
+    "load_dataset",
+    "load_model",
     "paired_affinity_score",
     "signature",
     "wasserstein2",
 ]
+
+_LATER = {"load_dataset": "affscore.zoo.datasets", "load_model": "affscore.zoo.models"}
+
+
+def __getattr__(name: str) -> Any:
+    """What needs more than numpy, scipy and torch is imported when it is asked for."""
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from affscore.torch_internals import schema
+
 __all__ = [
     "ACTIVATIONS", "FUSED", "Activation", "Call", "Excluded", "Observation", "Operator", "Trace", "Undecided",
     "tensors_in",
@@ -42,17 +44,17 @@ class Operator:
         self.func, self.args, self.kwargs = func, args, kwargs
         self.name: str = func.overloadpacket.__name__.rstrip("_")
         self.inputs = list(tensors_in([*args, *kwargs.values()]))
-        self.writes: bool = func._schema.is_mutable  # into one of them
+        self.writes: bool = schema(func).is_mutable  # into one of them
 
     @property
     def written(self) -> Iterator[Tensor]:
         """The tensors that it writes into."""
-        arguments = [a for a in self.func._schema.arguments if a.alias_info and a.alias_info.is_write]
+        arguments = [a for a in schema(self.func).arguments if a.alias_info and a.alias_info.is_write]
         return tensors_in(self.argument(a.name) for a in arguments)
 
     def argument(self, name: str) -> Any:
         """An argument by its name, or its default; None if there is none of this name."""
-        for place, argument in enumerate(self.func._schema.arguments):
+        for place, argument in enumerate(schema(self.func).arguments):
             if argument.name == name:
                 return self.args[place] if place < len(self.args) else self.kwargs.get(name, argument.default_value)
         return None

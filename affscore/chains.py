@@ -29,11 +29,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils._pytree import tree_leaves, tree_map
-from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
 from affscore.calls import Operator, tensors_in
 from affscore.channels import VIEWS
+from affscore.torch_internals import TensorWeakRef, WeakTensorKeyDictionary, storage_key, tree_leaves, tree_map
 
 __all__ = ["KNOWN", "Chains", "Link", "Span"]
 
@@ -156,7 +155,7 @@ class Chains:
         self._bent: list[Link] = []  # all that are no affine functions of their roots, in order
 
     def _version(self, tensor: Tensor) -> int:
-        return self._written[tensor.untyped_storage()._cdata]
+        return self._written[storage_key(tensor)]
 
     def _link(self, tensor: Tensor) -> Link:
         """The link of a tensor; a new root if it has none or was written to since."""
@@ -195,7 +194,7 @@ class Chains:
         """Link the output of an operator to what it took in, or note that it is outside the chain."""
         out = out[0] if step.activation and isinstance(out, tuple) else out
         if step.operator.writes:
-            self._written.update(result.untyped_storage()._cdata for result in tensors_in([out]))
+            self._written.update(map(storage_key, tensors_in([out])))
         links = list(dict.fromkeys(step.links))
         if len(links) == 1 and isinstance(out, Tensor) and _same(step.operator, step.operands[0], out):
             self._set(out, links[0])

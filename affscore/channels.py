@@ -21,9 +21,9 @@ from itertools import groupby
 from typing import Any
 
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from affscore.calls import Operator, tensors_in
+from affscore.torch_internals import WeakTensorKeyDictionary
 
 __all__ = ["VIEWS", "Channels"]
 

@@ -13,7 +13,7 @@ import itertools
 import operator
 import platform
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from affscore.forward import Forward, inputs_of
 from affscore.scoring import Line, sentence, threads
 from affscore.settings import Settings
-from affscore.signature import BatchResult, Interrupted, Signature, SignatureError
+from affscore.signature import BatchResult, Interrupted, Signature, SignatureError, check_provenance
 from affscore.tracing import check_traceable
 
 __all__ = ["batch_results", "circumstances", "resolve_device", "signature", "versions"]
@@ -39,10 +39,17 @@ def signature(
     model: nn.Module,
     batches: Iterable[Any],
     *,
+    pool: str = "spatial",
+    covariance: str = "ledoit_wolf",
+    companions: bool | Sequence[str] = (),
+    micro_batch: int | None = None,
+    precision: str = "full",
+    channels_last: bool = False,
+    calls: str | None = None,
+    channel_axis: Mapping[str, int] | None = None,
     device: str | torch.device | None = None,
     progress: bool = False,
     provenance: Mapping[str, Any] | None = None,
-    **settings: Any,
 ) -> Signature:
     """The non-linearity signature of a network: the affinity score of every activation call, batch by batch.
 
@@ -57,15 +64,15 @@ def signature(
         An iterable of batches. A batch is one statistical sample: a tensor of shape (n, ...) with n >= 2, a pair
         (inputs, targets) as data loaders give, or a mapping from argument names to tensors. Tokens for which an
         ``attention_mask`` (n, tokens) holds 0 are padding, and not measured.
+    pool, covariance, companions, micro_batch, precision, channels_last, calls, channel_axis
+        How it is measured: see :class:`affscore.settings.Settings`.
     device
-        Where to run, for instance ``"cuda"``; the network is moved there. By default it stays where it is.
+        Where to run, for instance ``"cuda"``; the network is moved there, and stays there. ``"auto"`` is a GPU if
+        there is one. By default the network stays where it is.
     progress
         Show a progress bar, which needs the package tqdm.
     provenance
-        Facts to store with the result, such as the names of weights and data.
-    **settings
-        Those of :class:`affscore.settings.Settings`: ``pool``, ``covariance``, ``companions``, ``micro_batch``,
-        ``precision``, ``channels_last``, ``channel_axis``.
+        Facts to store with the result, such as the names of weights and data: what JSON can hold.
 
     Returns
     -------
@@ -84,7 +91,7 @@ def signature(
 
     Warns
     -----
-    SignatureWarning
+    AffscoreWarning
         (a UserWarning) Once for each call that cannot be scored for want of knowledge, such as which axis holds its
         channels, or that varies by rounding alone, in all channels or in some; and if the network made no call.
 
@@ -96,7 +103,11 @@ def signature(
     >>> result.scores.shape, [call.name for call in result.calls]
     ((2, 2), ['1:relu[0]', '3:tanh[0]'])
     """
-    how = Settings(**settings)
+    how = Settings(
+        pool=pool, covariance=covariance, companions=companions, micro_batch=micro_batch, precision=precision,
+        channels_last=channels_last, calls=calls, channel_axis=channel_axis or {},
+    )  # fmt: skip
+    check_provenance(dict(provenance or {}))  # before the work, not after it
     _ = Signature([], np.empty((0, 0)), provenance=dict(provenance or {}))  # before the work
     results: list[BatchResult] = []
     started, clock = datetime.now(UTC), time.perf_counter()
@@ -192,21 +203,24 @@ def batch_results(
 
 
 def resolve_device(model: nn.Module, device: str | torch.device | None) -> torch.device:
-    """``device``, or where the network's parameters are."""
+    """``device``; a GPU if that is ``"auto"`` and there is one; or else where the network's parameters are."""
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else None
     if device is not None:
         try:
             return torch.device(device)
         except RuntimeError as error:
-            raise ValueError(f"device is {device!r}; it should be 'cpu' or 'cuda', for instance.") from error
+            raise ValueError(f"device is {device!r}; it should be 'cpu', 'cuda' or 'auto', for instance.") from error
     first = next(model.parameters(), None)
     return torch.device("cpu") if first is None else first.device
 
 
 def circumstances(settings: Settings, device: torch.device) -> dict[str, Any]:
     """The device and the settings that a signature has no field for: plain values that JSON can hold."""
-    facts = {key: getattr(settings, key) for key in ("micro_batch", "precision", "channels_last")}
-    axes = {"channel_axis": dict(settings.channel_axis)} if settings.channel_axis else {}
-    return {"device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type, **facts, **axes}
+    facts: dict[str, Any] = {key: getattr(settings, key) for key in ("micro_batch", "precision", "channels_last")}
+    facts |= {"calls": settings.calls} if settings.calls else {}
+    facts |= {"channel_axis": dict(settings.channel_axis)} if settings.channel_axis else {}
+    return {"device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type, **facts}
 
 
 def versions() -> dict[str, str]:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from affscore.calls import Observation, Trace
 from affscore.settings import Settings
+from affscore.torch_internals import version
 from affscore.tracing import CHANGED, trace
 
 __all__ = ["Forward", "Inputs", "evaluating", "inputs_of", "length", "tf32"]
@@ -125,7 +126,7 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
     """One pass at a time in this process; ValueError if another thread changed the network in the meantime."""
 
     def state() -> list[Any]:
-        weights = [(p.data_ptr(), 0 if p.is_inference() else p._version) for p in model.parameters()]
+        weights = [(p.data_ptr(), version(p)) for p in model.parameters()]
         return [weights, [module.training for module in model.modules()]]
 
     with _TURN, evaluating(model):
@@ -167,7 +168,8 @@ class Forward:
                 )
             mask = None
         with trace(
-            self.model, length(part), how.pool, sparsity=how.sparsity, channel_axis=how.channel_axis, mask=mask,
+            self.model, length(part), how.pool, sparsity=how.sparsity, channel_axis=how.channel_axis, calls=how.calls,
+            mask=mask,
             unmasked=[value for name, value in given.items() if name.startswith("decoder_")],
         ) as found:  # fmt: skip
             if isinstance(part, Tensor):

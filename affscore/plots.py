@@ -1,19 +1,28 @@
-"""The figures of the chapters: one module a chapter, one function a figure. Here is the style they share.
+"""The picture of a signature, and the style that the figures of suites and chapters share.
 
-All are drawn 6 inches wide with large type on white paper, so that they can be read on a phone and in the dark theme.
+These are drawn 6 inches wide with large type on white paper, so that they can be read on a phone and in the dark theme.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import io
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cbook import normalize_kwargs
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-__all__ = ["BLUE", "GREEN", "INK", "ORANGE", "PURPLE", "SKY", "VERMILION", "WIDTH", "panels", "styled"]
+__all__ = [
+    "BLUE", "GREEN", "INK", "ORANGE", "PURPLE", "SKY", "VERMILION", "WIDTH", "as_image", "draw_signature", "panels",
+    "styled",
+]  # fmt: skip
 
 #: Okabe and Ito's palette (green, purple and orange a little darker): readable with any colour vision.
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK = (
@@ -54,3 +63,39 @@ def panels(rows: int = 1, columns: int = 1, *, height: float = 4.2, **options: A
     """A figure of the book's width with its panels in reading order; ``options`` go to ``plt.subplots``."""
     figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, layout="constrained", **options)
     return figure, list(axes.flat)
+
+
+def draw_signature(
+    ax: Axes | None, mean: np.ndarray, std: np.ndarray, gate: np.ndarray, twins: Sequence[float] | None,
+    options: dict[str, Any],
+) -> Axes:  # fmt: skip
+    """What :meth:`affscore.Signature.plot` draws, of float64 and bool arrays of shape (calls,)."""
+    if ax is None:
+        _, ax = plt.subplots(figsize=(4.5, 3.2), dpi=150, layout="constrained")
+    place, dead = np.arange(1, len(mean) + 1), np.isnan(mean)
+    low = ax.get_ylim()[0] if ax.has_data() else 0.0
+    style: dict[str, Any] = {"color": "#0072B2", "linewidth": 1.2, "zorder": 1} | normalize_kwargs(options, Line2D)
+    ax.plot(place, mean, **style)
+    ax.fill_between(place, mean - std, mean + std, color=style["color"], alpha=0.2, linewidth=0)
+    if twins is not None:
+        ax.plot(place, twins, color="#808080", linestyle="--", label="linear twins", zorder=1)
+    ax.plot(place[~gate], mean[~gate], "o", color=style["color"], markersize=4.5, label="activation")
+    if gate.any():
+        ax.plot(place[gate], mean[gate], "s", mfc="white", mec="#D55E00", markersize=4.5, label="gate")
+    if dead.any():
+        ax.plot(place[dead], np.zeros(dead.sum()), "x", color="#000000", label="dead (undefined)")
+    if twins is not None or gate.any() or dead.any():
+        ax.legend(frameon=False)
+    ax.set(xlabel="activation call, in order of execution", ylabel="affinity score")
+    ax.set_ylim(min(low, np.nanmin([*mean, *(twins or ())], initial=0.05) - 0.05), 1.02)
+    ax.grid(axis="y", alpha=0.3)
+    return ax
+
+
+def as_image(draw: Callable[[Axes], object], alternative: str) -> str:
+    """An HTML image of what a function draws, 600 pixels wide, without a figure that stays open."""
+    figure, file = Figure(figsize=(6, 4), dpi=100, layout="constrained", facecolor="white"), io.BytesIO()
+    draw(figure.subplots())
+    figure.savefig(file, format="png")
+    data = base64.b64encode(file.getvalue()).decode()
+    return f'<img style="max-width: 100%" alt="{escape(alternative)}" src="data:image/png;base64,{data}">'

@@ -5,7 +5,6 @@ Worker threads have one thread of linear algebra each. On a GPU they work while 
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -17,11 +16,12 @@ from torch import Tensor
 from affscore.arguments import line_of
 from affscore.calls import Observation, Undecided
 from affscore.companions import UNPOOLED, measure
+from affscore.errors import warn
 from affscore.forward import Forward, Inputs, length
 from affscore.samples import steady
 from affscore.score import affinity_score
 from affscore.settings import Settings
-from affscore.signature import BatchResult, SignatureError, SignatureWarning
+from affscore.signature import BatchResult, SignatureError
 
 __all__ = ["Line", "sentence", "threads"]
 
@@ -81,9 +81,9 @@ class Line:
         return replace(known, scores=[score for score, *_ in found], companions=companions)
 
     def warn(self, call: str, text: str) -> None:
-        """Warn once of a call, at the line that asked for the signature."""
+        """Warn once of a call."""
         if call not in self.said:
-            warnings.warn(text, SignatureWarning, stacklevel=5)
+            warn(text)
         self.said.add(call)
 
     def cancel(self) -> None:

@@ -41,6 +41,10 @@ class Settings:
         float32 or float64, and the scores float64, in each.
     channels_last
         Give the network its images in the channels-last memory format, which some devices run faster.
+    calls
+        Score only the calls whose names it matches, where ``*`` stands for anything and ``?`` for one character:
+        ``"layer3.*"``, ``"*:relu[?]"``. What runs in modules that the part before the first of these signs rules out
+        is not even pooled. By default all calls are scored.
     channel_axis
         For calls whose channels cannot be known (a warning names them): the axis that holds them, by the name of the
         call, counted with the batch as 0. It overrides the detected axis.
@@ -57,6 +61,7 @@ class Settings:
     micro_batch: int | None = None
     precision: str = "full"
     channels_last: bool = False
+    calls: str | None = None
     channel_axis: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
@@ -65,6 +70,8 @@ class Settings:
                 raise ValueError(f"{name} is {value!r}; it should be one of {', '.join(map(repr, known))}.")
         if self.micro_batch is not None:
             object.__setattr__(self, "micro_batch", whole_number("micro_batch", self.micro_batch, 1))
+        if self.calls is not None and (not isinstance(self.calls, str) or not self.calls):
+            raise ValueError(f"calls is {self.calls!r}; it should be a pattern of names, such as 'layer3.*', or None.")
         axes = self.channel_axis
         if not isinstance(axes, Mapping) or not all(type(n) is str and type(a) is int for n, a in axes.items()):
             raise ValueError(

@@ -26,7 +26,9 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,18 +37,19 @@ from affscore.affine import COVARIANCES
 from affscore.arguments import line_of
 from affscore.calls import Call, Excluded
 from affscore.companions import check_names
+from affscore.errors import AffscoreError
 from affscore.files import destination, replacing
 from affscore.pooling import POOLS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError", "SignatureWarning"]
+__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError", "check_provenance"]
 
 SCHEMA = "affscore.signature/1"
 
 
-class SignatureError(ValueError):
+class SignatureError(AffscoreError, ValueError):
     """A batch could not be scored. ``finished`` is the Signature of the batches before it, or None.
 
     The book's chapter ``first_signature`` says what a network and its batches have to be.
@@ -55,10 +58,6 @@ class SignatureError(ValueError):
     def __init__(self, message: str, finished: Signature | None = None) -> None:
         super().__init__(message)
         self.finished = finished
-
-
-class SignatureWarning(UserWarning):
-    """A signature lacks something: a call that is not scored, a channel that is left out, or all calls."""
 
 
 @dataclass(frozen=True)
@@ -147,11 +146,7 @@ class Signature:
         sizes, many = self.batch_sizes, len(self.scores)
         _require(len(sizes) == many, f"batch_sizes has {len(sizes)} numbers for {many} batches")
         _require(all(type(size) is int and size >= 2 for size in sizes), "batch_sizes should hold whole numbers from 2")
-        _require(isinstance(self.provenance, dict), "provenance should be an object")
-        try:
-            json.dumps(self.provenance, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"provenance cannot be stored as JSON: {line_of(error)}.") from error
+        check_provenance(self.provenance)
         _require(not np.isinf(self.scores).any(), "a score is infinite")
         _require(not (self.scores > 1).any(), "a score is above 1")
         unshrunk = self.covariance == "empirical"
@@ -207,21 +202,60 @@ class Signature:
         """Where input or output did not vary over the batch and the score is undefined; bool, (batches, calls)."""
         return np.isnan(self.scores)
 
-    def _over_batches(self, statistic: Any) -> np.ndarray:
+    def _over_batches(self, statistic: Any, values: np.ndarray) -> np.ndarray:
         result = np.full(len(self.calls), np.nan)
-        alive = ~self.dead.all(axis=0)
-        result[alive] = statistic(self.scores[:, alive], axis=0)
+        there = ~np.isnan(values).all(axis=0)
+        result[there] = statistic(values[:, there], axis=0)
         return result
 
     @property
     def mean(self) -> np.ndarray:
         """Mean over the batches in which the call is alive, shape (calls,); NaN where it never is."""
-        return self._over_batches(np.nanmean)
+        return self._over_batches(np.nanmean, self.scores)
 
     @property
     def std(self) -> np.ndarray:
         """Standard deviation over the same batches, normalised by their number; 0 for a single batch."""
-        return self._over_batches(np.nanstd)
+        return self._over_batches(np.nanstd, self.scores)
+
+    def __len__(self) -> int:
+        """Number of calls."""
+        return len(self.calls)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A dictionary of plain values for each call: what is known of it, ``score`` and ``std`` over the batches.
+
+        With each companion measure's mean over the batches under its name. NaN where a value is undefined.
+
+        >>> made = Call("0:relu[0]", "0", "relu", 0, False, (8,), 1)
+        >>> row = Signature([made], [[0.5], [0.7]], batch_sizes=[64, 64]).rows()[0]
+        >>> row["call"], row["shape"], round(row["score"], 3), round(row["std"], 3)
+        ('0:relu[0]', (8,), 0.6, 0.1)
+        """
+        means = {name: self._over_batches(np.nanmean, values).tolist() for name, values in self.companions.items()}
+        found = []
+        for i, (call, mean, std) in enumerate(zip(self.calls, self.mean.tolist(), self.std.tolist(), strict=True)):
+            about = asdict(call)
+            measures = {name: values[i] for name, values in means.items()}
+            found.append({"call": about.pop("name"), **about, "score": mean, "std": std, **measures})
+        return found
+
+    def to_dataframe(self) -> Any:
+        """:meth:`rows` as a pandas.DataFrame; raises ImportError where that is not installed."""
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise ImportError("to_dataframe needs the package pandas: pip install pandas.") from error
+        return DataFrame(self.rows())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the picture, where matplotlib is installed, and the table."""
+        picture = ""
+        with suppress(ImportError):
+            from affscore.plots import as_image
+
+            picture = as_image(lambda ax: self.plot(ax, twin="twin" in self.companions), repr(self))
+        return f"{picture}<details><summary>{escape(repr(self))}</summary><pre>{escape(self.table())}</pre></details>"
 
     def __repr__(self) -> str:
         batches, calls = self.scores.shape
@@ -249,39 +283,22 @@ class Signature:
             lines.append(f"{line}  {call.name:<{width}}  {'x'.join(map(str, call.shape)):>14}" + "  gate" * call.gate)
         return "\n".join(lines)
 
-    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+    def plot(self, ax: Axes | None = None, *, twin: bool = False, **options: Any) -> Axes:
         """Draw the mean score against the place of the call, with one standard deviation over batches.
 
-        Gates are open squares, dead calls crosses at 0. ``options`` go to the line. Returns the matplotlib axes;
-        raises ImportError where matplotlib is not installed.
+        Gates are open squares, dead calls crosses at 0. With ``twin`` a dashed line shows the mean scores of the linear
+        twins, which need the companion measure of that name. ``options`` go to the line. Returns the matplotlib axes;
+        raises ImportError where matplotlib is not installed, and ValueError if the twins were not measured.
         """
+        if twin and "twin" not in self.companions:
+            raise ValueError("twin is True, but the twins were not measured; measure with companions=['twin'].")
         try:
-            import matplotlib.pyplot as plt
-            from matplotlib.cbook import normalize_kwargs
-            from matplotlib.lines import Line2D
+            from affscore.plots import draw_signature
         except ImportError as error:
             raise ImportError("plot draws with the package matplotlib: pip install matplotlib.") from error
-        if ax is None:
-            _, ax = plt.subplots(figsize=(4.5, 3.2), dpi=150, layout="constrained")
-        place = np.arange(1, len(self.calls) + 1)
-        mean, std = self.mean, self.std
-        low = ax.get_ylim()[0] if ax.has_data() else 0.0
-        style: dict[str, Any] = {"color": "#0072B2", "linewidth": 1.2, "zorder": 1} | normalize_kwargs(options, Line2D)
-        ax.plot(place, mean, **style)
-        ax.fill_between(place, mean - std, mean + std, color=style["color"], alpha=0.2, linewidth=0)
         gate = np.array([call.gate for call in self.calls], dtype=bool)
-        ax.plot(place[~gate], mean[~gate], "o", color=style["color"], markersize=4.5, label="activation")
-        if gate.any():
-            ax.plot(place[gate], mean[gate], "s", mfc="white", mec="#D55E00", markersize=4.5, label="gate")
-        dead = np.isnan(mean)
-        if dead.any():
-            ax.plot(place[dead], np.zeros(dead.sum()), "x", color="#000000", label="dead (undefined)")
-        if gate.any() or dead.any():
-            ax.legend(frameon=False)
-        ax.set(xlabel="activation call, in order of execution", ylabel="affinity score")
-        ax.set_ylim(min(low, np.nanmin(mean, initial=0.05) - 0.05), 1.02)
-        ax.grid(axis="y", alpha=0.3)
-        return ax
+        twins = [row["twin"] for row in self.rows()] if twin else None
+        return draw_signature(ax, self.mean, self.std, gate, twins, options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the signature as JSON. The file is complete or not there."""
@@ -344,6 +361,15 @@ def validated(content: dict[str, Any]) -> dict[str, Any]:
     companions = {name: _with_nans(rows, shape, name) for name, rows in stored.get("companions", {}).items()}
     excluded = [Excluded(**item) for item in fields["excluded"]]
     return fields | {"calls": calls, "scores": scores, "excluded": excluded, "companions": companions}
+
+
+def check_provenance(provenance: Any) -> None:
+    """Raise ValueError unless it is a dictionary that JSON can hold."""
+    _require(isinstance(provenance, dict), "provenance should be an object")
+    try:
+        json.dumps(provenance, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"provenance cannot be stored as JSON: {line_of(error)}.") from error
 
 
 def _check_calls(calls: list[Call], axes: list[int] | None) -> None:

@@ -24,21 +24,17 @@ output may differ in the last bits. Compiled, scripted and exported modules are 
 
 from __future__ import annotations
 
+import fnmatch
+import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
-from torch._functorch import vmap
-from torch.nn import functional as F
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from affscore.calls import (
     ACTIVATIONS,
@@ -55,38 +51,24 @@ from affscore.calls import (
 from affscore.chains import Chains, Span
 from affscore.channels import Channels
 from affscore.pooling import POOLS, pool, rounding, sparsity, token_axis
+from affscore.torch_internals import (
+    TorchDispatchMode,
+    WeakTensorKeyDictionary,
+    compiled,
+    encoder_layer,
+    in_backward,
+    in_parts,
+    made_of_parts,
+    mapped,
+    storage_key,
+    tree_leaves,
+)
 
 __all__ = ["CHANGED", "check_traceable", "trace"]
 
 #: What is said of a network that something changes.
 CHANGED = "the network was trained or changed while it ran; measure a copy of it."
 aten = torch.ops.aten
-_PARTS = torch._C.DispatchKey.CompositeImplicitAutograd  # of operators that are made of others
-
-
-def _encoder_layer(
-    src: Tensor, width: int, heads: int, in_weight: Tensor, in_bias: Tensor, out_weight: Tensor, out_bias: Tensor,
-    use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor,
-    norm_bias_2: Tensor, weight_1: Tensor, bias_1: Tensor, weight_2: Tensor, bias_2: Tensor,
-    mask: Tensor | None = None, mask_type: int | None = None,
-) -> tuple[str, Tensor]:  # fmt: skip
-    """What ``aten._transformer_encoder_layer_fwd`` hides: its activation and the input of it.
-
-    The same kernels in the same order as in the fused one, up to the activation. ``src`` is (n, tokens, width).
-    """
-
-    def attention(x: Tensor) -> Tensor:
-        weights = (in_weight, in_bias, out_weight, out_bias)
-        return torch._native_multi_head_attention(x, x, x, width, heads, *weights, mask, False, True, mask_type)[0]
-
-    def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return F.layer_norm(x, (width,), weight, bias, eps)
-
-    if norm_first:
-        x = norm(src + attention(norm(src, norm_weight_1, norm_bias_1)), norm_weight_2, norm_bias_2)
-    else:
-        x = norm(src + attention(src), norm_weight_1, norm_bias_1)
-    return "gelu" if use_gelu else "relu", F.linear(x, weight_1, bias_1)
 
 
 class _Pooled(NamedTuple):
@@ -117,7 +99,7 @@ class _Fixed:
 
     def __init__(self, model: nn.Module) -> None:
         held = [tensor for module in model.modules() for tensor in tensors_in(vars(module).values())]
-        self.weights = {p.untyped_storage()._cdata for p in model.parameters() if _plain([p])}
+        self.weights = {storage_key(p) for p in model.parameters() if _plain([p])}
         self.learned = WeakTensorKeyDictionary(dict.fromkeys([*held, *model.buffers()], False))
         self.learned.update(dict.fromkeys(model.parameters(), True))  # also what parameters take part in
         self.made = WeakTensorKeyDictionary()
@@ -131,7 +113,7 @@ class _Fixed:
         return (tensor in self.learned or tensor in self.made) and not self._overwritten(tensor)
 
     def _overwritten(self, tensor: Tensor) -> bool:
-        return bool(self.written) and tensor.untyped_storage()._cdata in self.written
+        return bool(self.written) and storage_key(tensor) in self.written
 
     def follow(self, operator: Operator, out: Any, fixed: bool) -> None:
         """Note what an operator gave; ``fixed`` says that all it took in is fixed."""
@@ -144,8 +126,7 @@ class _Fixed:
         elif operator.writes:
             # Perhaps through a view: every tensor on this storage depends on the batch from now on.
             for result in filter(self.constant, tensors_in([out])):
-                storage = result.untyped_storage()
-                self.written[storage._cdata] = storage
+                self.written[storage_key(result)] = result.untyped_storage()
 
     def _from_nothing(self, operator: Operator) -> bool:
         name = operator.name
@@ -163,11 +144,14 @@ class _Watcher(TorchDispatchMode):
 
     def __init__(
         self, path: list[str], fixed: _Fixed, batch: int, kind: str, sparsity: bool, axes: Mapping[str, int],
-        mask: Tensor | None, unmasked: Iterable[Tensor],
+        chosen: str | None, mask: Tensor | None, unmasked: Iterable[Tensor],
     ) -> None:  # fmt: skip
         super().__init__()
         self.path, self.fixed, self.batch = path, fixed, batch
         self.kind, self.sparsity, self.axes = kind, sparsity, axes
+        # Brackets are in the names of all calls, and mean themselves.
+        self.pattern, self.chosen = chosen, chosen and re.compile(fnmatch.translate(chosen.replace("[", "[[]")))
+        self.inside = re.split(r"[*?:]", chosen or "")[0]  # how the modules begin in which they are
         self.mask, self.unmasked = mask, WeakTensorKeyDictionary(dict.fromkeys(unmasked, True))
         self.tokens = int(mask.sum()) if mask is not None and sparsity else 0
         self.channels = Channels(fixed, fixed.learned, None if mask is None else mask.shape[1])
@@ -177,14 +161,14 @@ class _Watcher(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, packet, known = kwargs or {}, func.overloadpacket, None
-        if torch._C._current_graph_task_id() != -1:  # a backward pass inside the forward one, for instance for forces
+        if in_backward():
             return func(*args, **kwargs)
         operator = Operator(func, args, kwargs)
         plain = _plain(operator.inputs)
         whole = not plain or packet in ACTIVATIONS or packet is aten.linear  # it has kernels of its own
-        if not whole and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), _PARTS):
-            with self:  # only in inference mode they come here in one piece
-                return func._op_dk(_PARTS, *args, **kwargs)
+        if not whole and made_of_parts(func):
+            with self:
+                return in_parts(func, args, kwargs)
         self.place += 1
         if activation := ACTIVATIONS.get(packet):
             name = activation.name if isinstance(activation.name, str) else activation.name(operator)
@@ -199,7 +183,7 @@ class _Watcher(TorchDispatchMode):
                 self.hide(name, f"{what} comes from parameters and buffers alone, not from the batch")
         out = self.run(operator, known) if plain else func(*args, **kwargs)
         if packet is aten._transformer_encoder_layer_fwd and plain:
-            name, x = _encoder_layer(*args, **kwargs)
+            name, x = encoder_layer(*args, **kwargs)
             self.channels.follow(operator, x)
             self.run(Operator(getattr(aten, name).default, (x,), {}), (name, False))
         elif packet not in ACTIVATIONS and FUSED.fullmatch(packet.__name__):
@@ -210,7 +194,7 @@ class _Watcher(TorchDispatchMode):
         """Run an operator and follow what it does."""
         inputs = operator.inputs
         fixed = bool(inputs) and all(map(self.fixed, inputs))
-        if operator.writes and any(x.untyped_storage()._cdata in self.fixed.weights for x in operator.written):
+        if operator.writes and any(storage_key(x) in self.fixed.weights for x in operator.written):
             raise ValueError(CHANGED)
         step = None if fixed or self.mapped else self.chains.before(operator, activation)
         out = operator.func(*operator.args, **operator.kwargs)
@@ -230,6 +214,8 @@ class _Watcher(TorchDispatchMode):
     def look(self, x: Tensor) -> _Look:
         """What is kept of a tensor in which an activation may start or end."""
         shape, reason, doubt = tuple(x.shape), "", False
+        if not self.path[-1].startswith(self.inside):
+            return _Look(shape, None, None, "it begins in a module that calls leaves out", True)
         first = self.channels.first(x)
         if x.ndim < 2 or shape[0] != self.batch or (first and not first & {"N", "?"}):
             reason = f"its input of shape {shape} has no batch axis of length {self.batch} in front"
@@ -265,12 +251,17 @@ class _Watcher(TorchDispatchMode):
             ordinal = seen[module, function]
             seen[module, function] += 1
             names.add(name := f"{module}:{function}[{ordinal}]")
+            if self.chosen and not self.chosen.match(name):
+                continue
             if reason:
                 found.excluded.append(kind(name, reason))
             else:
                 self.settle(found, name, ordinal, spans[place])
         if unknown := sorted(self.axes.keys() - names):
             raise ValueError(f"channel_axis names {unknown[0]!r}, which is no call of this network.")
+        if self.chosen and not (found.observations or found.excluded):
+            some = f"Among them are {', '.join(sorted(names)[:3])}." if names else "It made none."
+            raise ValueError(f"calls is {self.pattern!r}, which matches no call of this network. {some}")
 
     def settle(self, found: Trace, name: str, ordinal: int, span: Span) -> None:
         """Add a call to the observations, or to the excluded ones with the reason."""
@@ -309,7 +300,7 @@ def check_traceable(model: nn.Module) -> None:
         kind = ""
         if isinstance(module, torch.jit.ScriptModule):
             kind = "scripted"
-        elif type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None:
+        elif compiled(module):
             kind = "compiled"
         elif "eval" in vars(module):  # torch.export replaces this method
             kind = "exported"
@@ -331,6 +322,7 @@ def trace(
     *,
     sparsity: bool = False,
     channel_axis: Mapping[str, int] | None = None,
+    calls: str | None = None,
     mask: Tensor | None = None,
     unmasked: Iterable[Tensor] = (),
 ) -> Iterator[Trace]:
@@ -350,6 +342,8 @@ def trace(
         Count the zeros of every input and output as well; see :func:`sparsity`.
     channel_axis
         The axis of the channels of calls by their names, counted with the batch as 0, where it cannot be known.
+    calls
+        What the names of calls should match, as in :class:`affscore.settings.Settings`; the others are left out.
     mask
         Which tokens of the input are no padding, bool (batch, tokens). Of calls, those at the same places along the one
         axis of that length are left out; a vector has none to leave out, and other shapes are undecided.
@@ -376,7 +370,7 @@ def trace(
     check_traceable(model)
     names = {id(module): name for name, module in reversed(list(model.named_modules(remove_duplicate=False)))}
     path, result, thread = [""], Trace(), threading.get_ident()
-    watcher = _Watcher(path, _Fixed(model), batch, pool, sparsity, channel_axis or {}, mask, unmasked)
+    watcher = _Watcher(path, _Fixed(model), batch, pool, sparsity, channel_axis or {}, calls, mask, unmasked)
 
     # Hooks for all modules rather than on each one: a hook on a module would switch its fused kernels off. They see
     # the modules of other threads too.
@@ -390,19 +384,12 @@ def trace(
             if len(path) == 1:  # the network's output
                 watcher.chains.leave(x for x in tree_leaves(out) if isinstance(x, Tensor) and _plain([x]))
 
-    def mapping(change: Callable[..., Any], by: int) -> Callable[..., Any]:
-        def changed(*args: Any) -> Any:
-            watcher.mapped += by * (threading.get_ident() == thread)
-            return change(*args)
+    def count(by: int) -> None:
+        watcher.mapped += by * (threading.get_ident() == thread)
 
-        return changed
-
-    nesting = {"_vmap_increment_nesting": 1, "_vmap_decrement_nesting": -1}
-    changed: dict[str, Any] = {name: mapping(getattr(vmap, name), by) for name, by in nesting.items()}
-    vmaps = patch.multiple(vmap, **changed)
     before, after = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
     try:
-        with before, after, vmaps, watcher:
+        with before, after, mapped(count), watcher:
             yield result
         watcher.result(result)
     finally:

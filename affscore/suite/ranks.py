@@ -10,12 +10,14 @@ from typing import Any, TypeVar
 
 import torch
 
+from affscore.errors import AffscoreError
+
 __all__ = ["Ranks", "RunError", "joined_ranks"]
 
 T = TypeVar("T")
 
 
-class RunError(ValueError):
+class RunError(AffscoreError, ValueError):
     """A run could not go on. What was finished is in its records."""
 
 

@@ -24,6 +24,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from affscore.errors import AffscoreError
 from affscore.files import replacing
 from affscore.signature import BatchResult, Signature, validated
 
@@ -43,7 +44,7 @@ Run = Mapping[str, Any]
 Batch = tuple[BatchResult, list[dict[str, str]]]
 
 
-class RecordError(ValueError):
+class RecordError(AffscoreError, ValueError):
     """A record is damaged, belongs to another run, or is being written by another process."""
 
 

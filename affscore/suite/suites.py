@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import torch
 
 from affscore.arguments import whole_number
+from affscore.errors import AffscoreError
 from affscore.forward import tf32
 from affscore.settings import Settings
 from affscore.signature import Signature
@@ -74,7 +75,7 @@ REPRESENTATIVES = (
 _HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
 
 
-class SuiteError(ValueError):
+class SuiteError(AffscoreError, ValueError):
     """Something is wrong that no network of the suite can do without, such as the data."""
 
 

@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 from affscore.arguments import whole_number
+from affscore.errors import warn
 
 __all__ = ["Batches", "UnreadableImage"]
 
@@ -170,7 +171,7 @@ class Batches:
             text = f"batch {k}: {len(failed)} of {self._size} images cannot be read (first {example})"
             if left < 2:
                 raise ValueError(f"{text}; fewer than two are left, and a score needs two.")
-            warnings.warn(f"{text}; the batch goes on with {left}.", stacklevel=3)
+            warn(f"{text}; the batch goes on with {left}.")
         _check_shapes(images)
         if not self._workers:
             return images[0]

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from affscore.arguments import did_you_mean, expanded, line_of
+from affscore.errors import warn
 from affscore.zoo.batches import Batches, UnreadableImage
 from affscore.zoo.text import Tokens, read_texts, text_files
 from affscore.zoo.weights import require
@@ -163,7 +164,7 @@ def _open(
         if not known:
             dataset = directory.resolve().name
         elif count != EXPECTED[dataset]:
-            warnings.warn(f"{name}: {directory} has {count} images, not {EXPECTED[dataset]}.", stacklevel=3)
+            warn(f"{name}: {directory} has {count} images, not {EXPECTED[dataset]}.")
     return image, count, {"dataset": dataset, "images": "endless" if count is None else count} | facts
 
 

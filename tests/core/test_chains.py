@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from affscore import affinity_score, signature
 from affscore.calls import Undecided, Unknown
 from affscore.chains import KNOWN
-from affscore.signature import SignatureWarning
+from affscore.errors import AffscoreWarning
 from affscore.tracing import trace
 
 N, D = 64, 5
@@ -310,7 +310,7 @@ def test_long_chains_cost_as_much_per_operator_as_short_ones():
 )
 def test_mathematics_that_bends_and_is_not_known_is_excluded_with_a_reason(function, name):
     with pytest.warns(
-        SignatureWarning, match="is not scored: it bends entry by entry, but is no activation that is known"
+        AffscoreWarning, match="is not scored: it bends entry by entry, but is no activation that is known"
     ):
         result = signature(net(function), [torch.randn(N, D)])
     assert [(item.name, type(item)) for item in result.excluded] == [(f":{name}[0]", Unknown)] and not result.calls

@@ -7,7 +7,7 @@ from torch import nn
 
 from affscore import SignatureError, signature
 from affscore.calls import Undecided
-from affscore.signature import SignatureWarning
+from affscore.errors import AffscoreWarning
 
 N, T, D = 12, 6, 8
 
@@ -35,7 +35,7 @@ class Rows(nn.Module):
     ],
 )
 def test_rows_that_need_not_be_the_samples_are_not_scored_and_named(function):
-    with pytest.warns(SignatureWarning, match=r":relu\[0\] is not scored: the rows of its input of shape \(12, 6\)"):
+    with pytest.warns(AffscoreWarning, match=r":relu\[0\] is not scored: the rows of its input of shape \(12, 6\)"):
         result = signature(Rows(function), [torch.randn(N, T, D)])
     assert not result.calls and isinstance(result.excluded[0], Undecided)
     assert "comes from" in result.excluded[1].reason  # a table that is no buffer
@@ -51,7 +51,7 @@ def test_members_of_an_ensemble_are_followed_through_expand_and_a_product(batch)
         def forward(self, x):
             return torch.relu(torch.baddbmm(self.bias, x.expand(4, -1, -1), self.weight).transpose(0, 1))
 
-    with pytest.warns(SignatureWarning, match=r"left the channels of its input of shape \(12, 4, 6\) on axes 1, 2"):
+    with pytest.warns(AffscoreWarning, match=r"left the channels of its input of shape \(12, 4, 6\) on axes 1, 2"):
         result = signature(Ensemble(), [torch.randn(N, D)])
     assert isinstance(result.excluded[0], Undecided)
     assert signature(Ensemble(), [torch.randn(N, D)], channel_axis={":relu[0]": 2}).calls[0].shape == (4, 6)
@@ -67,7 +67,7 @@ def test_what_vmap_runs_is_not_scored_and_what_comes_after_it_is():
             inside = torch.vmap(lambda row: torch.relu(row) * row.clamp(min=0))(x)
             return torch.tanh(self.layer(inside))
 
-    with pytest.warns(SignatureWarning, match=r":relu\[0\] is not scored: torch.vmap runs it"):
+    with pytest.warns(AffscoreWarning, match=r":relu\[0\] is not scored: torch.vmap runs it"):
         result = signature(Mapped(), [torch.randn(N, D)])
     assert [call.name for call in result.calls] == [":tanh[0]"] and len(result.excluded) == 1
 

@@ -7,9 +7,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from affscore import affinity_score, signature
+from affscore.errors import AffscoreWarning
 from affscore.pooling import pool, rounding
 from affscore.samples import steady
-from affscore.signature import SignatureWarning
 
 N, C = 48, 16
 
@@ -107,7 +107,7 @@ def test_a_channel_that_varies_by_rounding_alone_is_left_out_and_the_others_coun
     torch.manual_seed(0)
     half = Made(lambda x, norm: torch.cat([norm(x[:, :4]), x[:, 4:]], 1), nn.InstanceNorm2d(4, affine=True))
     model, x = nn.Sequential(nn.Conv2d(3, 8, 3), half, nn.ReLU()), images()
-    with pytest.warns(SignatureWarning, match=r"^4 of 8 channels of the input of 2:relu\[0\] vary by rounding alone"):
+    with pytest.warns(AffscoreWarning, match=r"^4 of 8 channels of the input of 2:relu\[0\] vary by rounding alone"):
         found = signature(model, [x], covariance="empirical")
     with torch.no_grad():
         before = model[:2](x)
@@ -152,6 +152,6 @@ def test_a_small_channel_beside_a_large_one_counts():
 def test_an_input_without_any_variation_is_named_too():
     sizes = torch.arange(1.0, 10)[:, None, None] * torch.tensor([1.0, -1.0])
     model = Made(torch.relu)
-    with pytest.warns(SignatureWarning, match=r":relu\[0\] is not scored: its input varies by no more than rounding"):
+    with pytest.warns(AffscoreWarning, match=r":relu\[0\] is not scored: its input varies by no more than rounding"):
         result = signature(model, [sizes.repeat(1, 3, 1)], channel_axis={":relu[0]": 1})
     assert result.dead.all()

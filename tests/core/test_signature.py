@@ -16,8 +16,9 @@ from affscore import Signature, signature
 from affscore.calls import Call
 from affscore.companions import MEASURES
 from affscore.engine import batch_results
+from affscore.errors import AffscoreWarning
 from affscore.settings import Settings
-from affscore.signature import SCHEMA, SignatureWarning
+from affscore.signature import SCHEMA
 
 
 def test_dead_calls_are_undefined_flagged_and_never_an_exception():
@@ -211,6 +212,6 @@ def test_a_second_curve_hides_nothing_of_the_first_and_options_go_to_the_line():
 
 
 def test_a_network_without_activations_has_an_empty_signature():
-    with pytest.warns(SignatureWarning, match="made no activation call that could be seen"):
+    with pytest.warns(AffscoreWarning, match="made no activation call that could be seen"):
         result = signature(nn.Linear(3, 2), [torch.randn(5, 3)])
     assert result.scores.shape == (1, 0) and "0 activation calls, 1 batch" in repr(result)

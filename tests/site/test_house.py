@@ -90,8 +90,8 @@ def wrong_directions(root: Path) -> list[str]:
             to_package, to_folder = room(known[target])
             allowed = True
             if package == "affscore":
-                # The last is no more than the command.
-                inside = to_package == "affscore" and module != "affscore.__main__"
+                # The package's face names what it imports when asked for; the last is no more than the command.
+                inside = to_package == "affscore" and module not in ("affscore", "affscore.__main__")
                 allowed = FLOORS.index(to_folder) <= FLOORS.index(folder) if inside else to_package == "affscore"
             elif to_package == "affscore_book" and to_folder != folder:
                 last = target.rsplit(".", 1)[-1]

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from affscore import signature
 from affscore.calls import Unknown
+from affscore.errors import AffscoreWarning
 from affscore.forward import length
-from affscore.signature import SignatureWarning
 from affscore.tracing import trace
 from affscore_book.verified_models.counting import count_activations
 from affscore_book.verified_models.networks import output_of
@@ -63,7 +63,7 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
         with trace(model, length(inputs)):
             watched = list(_tensors(output_of(model, inputs)))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SignatureWarning)  # the row says it
+        warnings.simplefilter("ignore", AffscoreWarning)  # the row says it
         result = signature(model, [inputs])
     excluded = [item for item in result.excluded if not isinstance(item, Unknown)]  # which are no activations
     reasons = Counter((_function(item.name), _without_shape(item.reason)) for item in excluded)

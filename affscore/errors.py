@@ -1,0 +1,26 @@
+"""What the package raises and warns of beside Python's own: one base, one category, and the caller's line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
+
+__all__ = ["AffscoreError", "AffscoreWarning", "warn"]
+
+
+class AffscoreError(Exception):
+    """The base of the package's own errors. An argument that is wrong is a ValueError or a TypeError."""
+
+
+class AffscoreWarning(UserWarning):
+    """A result lacks something: a call that is not scored, a channel or an image that is left out."""
+
+
+def warn(text: str) -> None:
+    """Warn at the line outside of the package that led here, through however many of its functions."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] in ("affscore", "tqdm"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, AffscoreWarning, stacklevel=level)

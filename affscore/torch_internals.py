@@ -1,0 +1,120 @@
+"""Everything private that the package takes from PyTorch, in one place: this is what another version may break.
+
+Tested with the version :data:`TESTED`; older and newer ones usually do. Where something is gone or has moved,
+``import affscore`` says so in a sentence. What is here is thin: the meaning is where it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+__all__ = [
+    "TESTED", "TensorWeakRef", "TorchDispatchMode", "WeakTensorKeyDictionary", "compiled", "encoder_layer",
+    "in_backward", "in_parts", "made_of_parts", "mapped", "schema", "storage_key", "tree_leaves", "tree_map", "version",
+]  # fmt: skip
+
+#: The version of PyTorch that the tests pass with.
+TESTED = "2.15.0"
+
+try:
+    from torch._functorch import vmap as _vmap
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves, tree_map
+    from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
+
+    _PARTS = torch._C.DispatchKey.CompositeImplicitAutograd  # of operators that are made of others
+    _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    _graph_task = torch._C._current_graph_task_id
+    _attention = torch._native_multi_head_attention
+    _operator, _tensor = torch.ops.aten.relu.default, torch.empty(0)
+    _ = _operator._schema.is_mutable, _operator._op_dk, _tensor.untyped_storage()._cdata, _tensor._version
+    _NESTING = {name: getattr(_vmap, name) for name in ("_vmap_increment_nesting", "_vmap_decrement_nesting")}
+except (ImportError, AttributeError) as error:
+    raise ImportError(
+        f"affscore was tested with PyTorch {TESTED}, and {torch.__version__} lacks something that it needs ({error}); "
+        "install the version tested, or a newer affscore."
+    ) from error
+
+
+def schema(func: Any) -> Any:
+    """The schema of an operator: its arguments, and which of them it writes into."""
+    return func._schema
+
+
+def storage_key(tensor: Tensor) -> int:
+    """A number that tensors share if they share their memory, while that is alive."""
+    return tensor.untyped_storage()._cdata
+
+
+def version(tensor: Tensor) -> int:
+    """How often a tensor was written to; 0 where that is not counted."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def compiled(module: nn.Module) -> bool:
+    """Whether ``torch.compile`` made this module, or was called on it."""
+    return type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def in_backward() -> bool:
+    """Whether autograd is running a backward pass, for instance for forces inside the forward one."""
+    return bool(_graph_task() != -1)
+
+
+def made_of_parts(func: Any) -> bool:
+    """Whether an operator is made of others; only in inference mode such a one comes in one piece."""
+    return bool(_has_kernel(func.name(), _PARTS))
+
+
+def in_parts(func: Any, args: Any, kwargs: Any) -> Any:
+    """Run an operator by the others that it is made of."""
+    return func._op_dk(_PARTS, *args, **kwargs)
+
+
+@contextmanager
+def mapped(count: Callable[[int], None]) -> Iterator[None]:
+    """In the block, ``count`` is told 1 when a ``torch.vmap`` begins in any thread, and -1 when it ends."""
+
+    def counted(change: Callable[..., Any], by: int) -> Callable[..., Any]:
+        def changed(*args: Any) -> Any:
+            count(by)
+            return change(*args)
+
+        return changed
+
+    up, down = _NESTING
+    changed: dict[str, Any] = {up: counted(_NESTING[up], 1), down: counted(_NESTING[down], -1)}
+    with patch.multiple(_vmap, **changed):
+        yield
+
+
+def encoder_layer(
+    src: Tensor, width: int, heads: int, in_weight: Tensor, in_bias: Tensor, out_weight: Tensor, out_bias: Tensor,
+    use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor,
+    norm_bias_2: Tensor, weight_1: Tensor, bias_1: Tensor, weight_2: Tensor, bias_2: Tensor,
+    mask: Tensor | None = None, mask_type: int | None = None,
+) -> tuple[str, Tensor]:  # fmt: skip
+    """What ``aten._transformer_encoder_layer_fwd`` hides: its activation and the input of it.
+
+    The same kernels in the same order as in the fused one, up to the activation. ``src`` is (n, tokens, width).
+    """
+
+    def attention(x: Tensor) -> Tensor:
+        weights = (in_weight, in_bias, out_weight, out_bias)
+        return _attention(x, x, x, width, heads, *weights, mask, False, True, mask_type)[0]
+
+    def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return F.layer_norm(x, (width,), weight, bias, eps)
+
+    if norm_first:
+        x = norm(src + attention(norm(src, norm_weight_1, norm_bias_1)), norm_weight_2, norm_bias_2)
+    else:
+        x = norm(src + attention(src), norm_weight_1, norm_bias_1)
+    return "gelu" if use_gelu else "relu", F.linear(x, weight_1, bias_1)

@@ -1,0 +1,191 @@
+"""What makes the function fit the hand: chosen calls, rows, pictures, devices, errors and where warnings point."""
+
+import ast
+import inspect
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from small_network import Dead, images, network
+from torch import nn
+
+import affscore
+import affscore.forward
+import affscore.tracing
+from affscore import AffscoreError, AffscoreWarning, Settings, Signature, SignatureError, signature
+from affscore.suite.records import RecordError
+from affscore.suite.suites import SuiteError
+from affscore.torch_internals import TESTED
+
+ROOT = Path(affscore.__file__).parents[1]
+NAMES = ["2:relu[0]", "4:silu[0]", "7:sigmoid[0]"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "left"), [("4*", NAMES[1:2]), ("*:relu[0]", NAMES[:1]), ("*:si*", NAMES[1:]), ("?:*", NAMES)]
+)
+def test_only_the_calls_asked_for_are_scored_and_their_scores_are_the_same(pattern, left):
+    whole, chosen = signature(network(), images(), companions=["cka"]), None
+    chosen = signature(network(), images(), companions=["cka"], calls=pattern, micro_batch=None)
+    places = [NAMES.index(name) for name in left]
+    assert [call.name for call in chosen.calls] == left and chosen.provenance["calls"] == pattern
+    np.testing.assert_array_equal(chosen.scores, whole.scores[:, places])
+    np.testing.assert_array_equal(chosen.companions["cka"], whole.companions["cka"][:, places])
+
+
+def test_what_runs_outside_of_the_modules_asked_for_is_not_pooled(monkeypatch):
+    pooled = []
+    inner = affscore.tracing.pool
+    monkeypatch.setattr(affscore.tracing, "pool", lambda x, *rest: pooled.append(x.shape) or inner(x, *rest))
+    signature(network(), images(1), calls="7:*")
+    assert pooled == [(32, 20)] * 2
+
+
+def test_an_activation_that_begins_outside_of_these_modules_is_said_not_guessed():
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate = nn.Sigmoid()
+            self.end = End()
+
+        def forward(self, x):
+            return self.end(x, self.gate(x))
+
+    class End(nn.Module):
+        def forward(self, x, y):
+            return x * y
+
+    assert [call.name for call in signature(Outer(), [torch.randn(20, 4)]).calls] == ["end:silu[0]"]
+    with pytest.warns(AffscoreWarning, match="end:silu.0. is not scored: it begins in a module that calls leaves out"):
+        assert not signature(Outer(), [torch.randn(20, 4)], calls="end:*").calls
+
+
+def test_a_pattern_that_matches_nothing_is_an_error_that_names_calls():
+    with pytest.raises(SignatureError, match=r"calls is 'layer3\.\*', which matches no call .* 2:relu\[0\], 4:silu"):
+        signature(network(), images(1), calls="layer3.*")
+
+
+@pytest.mark.parametrize("value", ["", 3, ["4*"]])
+def test_a_pattern_is_a_text(value):
+    with pytest.raises(ValueError, match=r"calls is .*; it should be a pattern of names"):
+        Settings(calls=value)
+
+
+def test_the_function_spells_out_every_setting_with_its_default():
+    spelled = inspect.signature(signature).parameters
+    for name, default in vars(Settings()).items():
+        assert spelled[name].default == (default if name != "channel_axis" else None), name
+        assert spelled[name].annotation is not inspect.Parameter.empty
+    assert all(each.kind is not inspect.Parameter.VAR_KEYWORD for each in spelled.values())
+
+
+def test_facts_that_cannot_be_stored_are_refused_before_the_first_batch():
+    def batches():
+        raise AssertionError("a batch was asked for")
+        yield
+
+    for facts in ({"folder": Path("x")}, {"rate": np.float32(1)}, {"loss": math.nan}):
+        with pytest.raises(ValueError, match="provenance cannot be stored as JSON"):
+            signature(network(), batches(), provenance=facts)
+
+
+def test_the_device_auto_is_a_gpu_only_where_there_is_one(monkeypatch):
+    asked = affscore.engine.resolve_device
+    for there, device in ((False, "cpu"), (True, "cuda")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        assert asked(network(), "auto").type == device
+
+
+def test_rows_hold_plain_values_and_become_a_table(monkeypatch):
+    found = signature(Dead(), [torch.full((4, 3), -9.0) + torch.randn(4, 3), torch.randn(4, 3) + 9], companions=["cka"])
+    rows = found.rows()
+    assert len(rows) == len(found) == 3 and [row["call"] for row in rows] == [call.name for call in found.calls]
+    assert {type(value) for row in rows for value in row.values()} == {str, int, bool, tuple, float}
+    np.testing.assert_array_equal([row["score"] for row in rows], found.mean)
+    for row, values in zip(rows, found.companions["cka"].T, strict=True):
+        known = [value for value in values if not math.isnan(value)]
+        assert row["cka"] == pytest.approx(sum(known) / len(known) if known else math.nan, nan_ok=True)
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list))
+    assert [row["call"] for row in found.to_dataframe()] == [row["call"] for row in rows]
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="to_dataframe needs the package pandas: pip install pandas"):
+        found.to_dataframe()
+
+
+def test_a_notebook_shows_the_picture_and_the_table(monkeypatch):
+    found = signature(network(), images(1), provenance={"model": "<b>"})
+    shown = found._repr_html_()
+    assert 'src="data:image/png;base64,' in shown and "4:silu[0]" in shown
+    assert "&lt;b&gt;" in shown and "<b>" not in shown
+    monkeypatch.setitem(sys.modules, "affscore.plots", None)
+    assert "<img" not in found._repr_html_() and "4:silu[0]" in found._repr_html_()
+
+
+def test_the_plot_draws_the_twins_that_were_measured():
+    found = signature(network(), images(1), companions=["twin"])
+    drawn = {line.get_label(): line.get_ydata() for line in found.plot(twin=True).lines}
+    np.testing.assert_array_equal(drawn["linear twins"], found.companions["twin"][0])
+    assert "linear twins" not in {line.get_label() for line in found.plot().lines}
+    with pytest.raises(ValueError, match="the twins were not measured"):
+        signature(network(), images(1)).plot(twin=True)
+
+
+@pytest.mark.parametrize("progress", [False, True])
+def test_a_warning_points_at_the_line_that_asked(progress):
+    with pytest.warns(AffscoreWarning, match="made no activation call") as caught:
+        signature(nn.Linear(3, 2), [torch.randn(8, 3)], progress=progress)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_the_errors_of_the_package_have_one_base():
+    for kind in (SignatureError, SuiteError, RecordError):
+        assert issubclass(kind, AffscoreError) and issubclass(kind, ValueError)
+
+
+def test_networks_and_data_are_at_the_top_and_cost_nothing_until_asked_for():
+    code = (
+        "import sys, affscore; assert 'affscore.zoo' not in sys.modules and 'load_model' in dir(affscore);"
+        "assert affscore.load_model.__module__ == 'affscore.zoo.models';"
+        "assert affscore.load_dataset.__module__ == 'affscore.zoo.datasets'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="no attribute 'load_modle'"):
+        affscore.load_modle  # noqa: B018
+
+
+def test_what_is_private_in_pytorch_is_used_in_one_file_only():
+    private = re.compile(r"torch(\.\w+)*\._(?!_)\w|\b(_schema|_cdata|_op_dk|_version)\b")
+    for path in sorted((ROOT / "affscore").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        used = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+        used += [f"{node.module}.{each.name}" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+                 for each in node.names]  # fmt: skip
+        own = {"self._version"}
+        found = [name for name in used if private.search(name) and name not in own]
+        assert bool(found) == (path.name == "torch_internals.py"), (path, found)
+
+
+def test_the_version_of_pytorch_that_is_tested_is_the_locked_one():
+    assert f"\ntorch=={TESTED}\n" in (ROOT / "requirements.lock").read_text(encoding="utf-8")
+
+
+def test_a_pytorch_that_lacks_something_is_named(monkeypatch):
+    monkeypatch.delitem(sys.modules, "affscore.torch_internals")
+    monkeypatch.setitem(sys.modules, "torch.utils.weak", None)
+    with pytest.raises(ImportError, match=rf"was tested with PyTorch {TESTED}, and .* lacks something that it needs"):
+        __import__("affscore.torch_internals")
+
+
+def test_unknown_options_are_errors_of_python():
+    with pytest.raises(TypeError, match="covarince"):
+        signature(network(), images(1), covarince="empirical")
+
+
+def test_a_signature_from_anywhere_has_the_length_of_its_calls():
+    assert len(Signature([], [[]], batch_sizes=[4])) == 0
