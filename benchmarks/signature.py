@@ -3,6 +3,7 @@
     python benchmarks/signature.py                              # on the CPU: EfficientNet-Lites and resnet18
     python benchmarks/signature.py --device cuda                # the paper's networks, batches of 512
     python benchmarks/signature.py --models resnet18 --batch-size 64 --repeats 9
+    python benchmarks/signature.py --models resnet50 --batch-size 64 --calls "layer4.*"    # a stage beside the whole
 
 The named peer is the network itself: ``model(batch)`` under ``no_grad`` for the same batches, already decoded. Three
 sides take turns: the network, its signature with scores alone, and with all companion measures. So a machine whose
@@ -29,7 +30,7 @@ from affscore.zoo.models import load_model
 
 CPU = ["efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2", "resnet18"]
 PAPER = ["resnet50", "vgg16", "densenet161", "vit_b_16", "swin_b"]
-SIDES = ("forward", "scores", "all companions")
+SIDES = ("forward", "scores", "all companions", "scores of a part")
 
 
 def arguments() -> argparse.Namespace:
@@ -40,6 +41,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--micro-batch", type=int, help="for all sides; by default the whole batch at once")
     parser.add_argument("--batches", type=int, help="in one run; by default 1 on the CPU, 6 elsewhere")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--calls", help="score only these beside all, such as 'layer4.*'")
     parser.add_argument("--precision", default="full")
     parser.add_argument("--channels-last", action="store_true")
     parser.add_argument("--memory-batches", type=int, nargs="*", default=[1, 4, 16])
@@ -68,17 +70,19 @@ def sides(model: torch.nn.Module, batch: torch.Tensor, options: argparse.Namespa
                     model(part)
         synchronise(batch.device)
 
-    def signature(companions: bool) -> Callable[[], object]:
+    def signature(companions: bool, calls: str | None = None) -> Callable[[], object]:
         return lambda: affscore.signature(
             model,
             [batch] * options.batches,
             companions=companions,
+            calls=calls,
             micro_batch=options.micro_batch,
             precision=options.precision,
             channels_last=options.channels_last,
         )
 
-    return [forward, signature(False), signature(True)]
+    part = [signature(False, options.calls)] if options.calls else []
+    return [forward, signature(False), signature(True), *part]
 
 
 def synchronise(device: torch.device) -> None:
@@ -100,11 +104,11 @@ def measure_time(name: str, options: argparse.Namespace) -> None:
     table = np.array([[timed(function) for function in functions] for _ in range(options.repeats)])
     images = options.batches * len(batch)
     walls, ratios = np.median(table, axis=0)[:, 0], np.median(table / table[:, :1], axis=0)
-    for side, wall, ratio in zip(SIDES, walls, ratios, strict=True):
+    for side, wall, ratio in zip(SIDES[: len(functions)], walls, ratios, strict=True):
         text = f"{name:<20} {side:<20} {wall:8.3f} s {images / wall:9.1f} images/s"
         print(text + ("" if side == "forward" else f"   ratio: wall {ratio[0]:.3f}, processor {ratio[1]:.3f}"))
     if batch.device.type == "cuda":
-        for side, function in zip(SIDES, functions, strict=True):
+        for side, function in zip(SIDES[: len(functions)], functions, strict=True):
             torch.cuda.reset_peak_memory_stats()
             function()
             print(f"{name:<20} {side:<20} peak GPU memory {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB")
