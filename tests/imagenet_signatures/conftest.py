@@ -9,9 +9,9 @@ from affscore import Signature
 from affscore.calls import Call
 
 
-def made_blocks(scores, zeros=None, **provenance) -> Signature:
-    """One score for the stem and two for each block, one batch; ``zeros`` is the part of the outputs that is zero."""
-    names = ["relu", *(f"block{i // 2 + 1}.relu{i % 2 + 1}" for i in range(len(scores) - 1))]
+def made_blocks(scores, zeros=None, calls=2, **provenance) -> Signature:
+    """One score for the stem and ``calls`` for each block, one batch; ``zeros`` is the part of outputs that is zero."""
+    names = ["relu", *(f"block{i // calls + 1}.relu{i % calls + 1}" for i in range(len(scores) - 1))]
     calls = [Call(f"{name}:relu[0]", name, "relu", 0, False, (4, 8, 8), 1) for name in names]
     companions = {"sparsity_after": np.atleast_2d(scores if zeros is None else zeros)}
     return Signature(calls, np.atleast_2d(scores), batch_sizes=[512], provenance=provenance, companions=companions)

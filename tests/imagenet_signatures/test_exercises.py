@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from functools import partial
 
 import numpy as np
+import torch
 from answers import accepted, refused
 from scipy import stats
+from torch import nn
 
 from affscore import Signature
 from affscore.calls import Call
@@ -19,7 +21,6 @@ SHARED = Signature(
     batch_sizes=[9],
 )
 TOKENS = Signature([Call("mlp:gelu[0]", "mlp", "gelu", 0, False, (197, 3072), 2)], [[0.5]], batch_sizes=[9])
-T = stats.t.ppf(0.975, 3)
 STARTS = np.random.default_rng(0).uniform(0.5, 1.0, (4, 9))
 TRAINED = 0.3 * STARTS[[1, 2, 3, 0]] + np.random.default_rng(1).uniform(0.4, 0.7, (4, 9))
 INSIDE = np.arange(9) % 2 == 1
@@ -31,22 +32,34 @@ def share(calls, *, own=False):
     return np.mean([stats.linregress(x, y).rvalue ** 2 for x, y in pairs])
 
 
-def ends(factor=3 / 4, t=T):
-    """The jackknife's interval of the ratio, written out."""
-    ratios = []
-    for kept in [0, 1, 2, 3], [1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]:
-        apart = [math.dist(TRAINED[i], TRAINED[j]) for i in kept for j in kept if i < j]
-        ratios.append(np.mean(apart) / np.mean([math.dist(TRAINED[i], STARTS[i]) for i in kept]))
-    half = t * math.sqrt(factor * 4 * np.var(ratios[1:]))
-    return ratios[0] - half, ratios[0] + half
+def watch(network, x, *, copy=torch.clone, again=False, remove=True):
+    """Hooks before and after each activation; ``again`` runs it inside the hook instead."""
+    seen, waiting, handles = [], {}, []
+
+    def before(module, inputs):
+        waiting[module] = copy(inputs[0])
+        if again:
+            seen.append((waiting[module], module.forward(inputs[0])))
+
+    def after(module, inputs, output):
+        if not again:
+            seen.append((waiting.pop(module), output.clone()))
+
+    for module in network:
+        if not isinstance(module, nn.Linear) and not module._forward_hooks:
+            handles += [module.register_forward_pre_hook(before), module.register_forward_hook(after)]
+    with torch.no_grad():
+        output = network(x)
+    for handle in handles if remove else ():
+        handle.remove()
+    return output, seen
 
 
 RIGHT = {
     "lists": lambda: exercises.check_lists(3, 2, SHARED),
     "lengths": lambda: exercises.check_lengths(3072, 577, TOKENS, 384, 16),
     "dropped": lambda: exercises.check_dropped(share(INSIDE), TRAINED, STARTS, INSIDE),
-    "jackknife": lambda: exercises.check_jackknife(*ends(), TRAINED, STARTS),
-    "jackknife with t rounded": lambda: exercises.check_jackknife(*ends(t=3.18), TRAINED, STARTS),
+    "watch": lambda: exercises.check_watch(watch),
 }
 WRONG = {
     "calls": lambda: exercises.check_lists(6, 6, SHARED),
@@ -56,11 +69,10 @@ WRONG = {
     "all calls": lambda: exercises.check_dropped(share(np.full(9, True)), TRAINED, STARTS, INSIDE),
     "its own start": lambda: exercises.check_dropped(share(INSIDE, own=True), TRAINED, STARTS, INSIDE),
     "no root": lambda: exercises.check_dropped(share(INSIDE) ** 0.5, TRAINED, STARTS, INSIDE),
-    "no factor": lambda: exercises.check_jackknife(*ends(factor=1), TRAINED, STARTS),
-    "an ordinary error": lambda: exercises.check_jackknife(*ends(factor=1 / 12), TRAINED, STARTS),
-    "one end": lambda: exercises.check_jackknife(0.0, ends()[1], TRAINED, STARTS),
-    "the other end": lambda: exercises.check_jackknife(ends()[0], 2.0, TRAINED, STARTS),
-    "another middle": lambda: exercises.check_jackknife(*np.add(ends(), 0.1), TRAINED, STARTS),
+    "runs it again": lambda: exercises.check_watch(partial(watch, again=True)),
+    "keeps no copy": lambda: exercises.check_watch(partial(watch, copy=lambda value: value)),
+    "leaves hooks": lambda: exercises.check_watch(partial(watch, remove=False)),
+    "sees nothing": lambda: exercises.check_watch(lambda network, x: (network(x), [])),
 }
 
 

@@ -16,7 +16,7 @@ from affscore.suite.suites import PAPER, WEIGHTS
 from affscore_book.imagenet_signatures.finding import before_training
 from affscore_book.imagenet_signatures.full_results import Results
 from affscore_book.imagenet_signatures.paper import DEVIATIONS, FAMILY_MEASURES, SLIDE_STDS
-from affscore_book.imagenet_signatures.sentences import paper_claims, rank_interval
+from affscore_book.imagenet_signatures.sentences import in_one_row, paper_claims, rank_interval
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 #: Rows that no run on these pictures answers; and R2 within a batch, 1 where there are more channels than images.
@@ -72,6 +72,13 @@ def test_without_results_every_row_says_what_it_needs_and_where_it_stands():
     assert all(claim.needs and re.match(r"(CVPR 2025|slides), ", claim.source) for claim in rows)
     for quoted in (FAMILY_MEASURES, SLIDE_STDS, DEVIATIONS):
         assert all(any(name in claim.what for claim in rows) for name in quoted)
+
+
+def test_rows_that_one_run_decides_are_one_row_with_a_list(results):
+    rows, few = paper_claims(None), in_one_row(paper_claims(None))
+    assert len(few) == 1 + 3 + len(DEVIATIONS) and few[0].verdict == "not run here"
+    assert all(row.what in few[0].what for row in rows if row not in few)
+    assert in_one_row(paper_claims(results)) == paper_claims(results)
 
 
 def test_with_results_the_rows_fill_and_no_row_comes_or_goes(results):

@@ -1,4 +1,4 @@
-"""The switch between pools: its numbers are the signatures' own, and JavaScript's are Python's."""
+"""The switch between pools and the walk through blocks: numbers are the signatures', and JavaScript's are Python's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from made_signatures import published, random_scores
 
 from affscore_book.imagenet_signatures import widget as module
-from affscore_book.imagenet_signatures.widget import PoolSwitch, pool_switch
+from affscore_book.imagenet_signatures.widget import BlockWalk, PoolSwitch, block_walk, pool_switch
 
 NAMES = ["vgg11", "vgg13", "vgg16", "resnet18", "vit_b_16", "vit_b_32", "vit_l_16"]
 STATES = [(pool, name) for pool in module.POOLS for name in ("", "vgg11", "vit_b_16", "stranger")]
@@ -99,3 +99,50 @@ def test_dead_networks_and_empty_widgets_have_no_score():
     dead = published("alexnet", np.full((1, 3), math.nan))
     assert math.isnan(pool_switch({"alexnet": dead}, {"alexnet": dead}).score())
     assert math.isnan(PoolSwitch().score()) and "no network to show" in PoolSwitch().fallback()
+
+
+@pytest.fixture(scope="module")
+def walk(block_network):
+    """Seven blocks of three calls, before and after training."""
+    each = [block_network(np.round(random_scores(seed, 1, 22)[0], 4), calls=3) for seed in (0, 1)]
+    return block_walk(*each)
+
+
+def walked(walk, **changes):
+    return BlockWalk(**(walk.state() | changes))
+
+
+def test_the_walk_shows_the_last_call_of_each_block(walk):
+    assert walk.blocks() == 7
+    assert [walked(walk, block=block).score() for block in range(8)] == walk.trained[::3]
+    assert [walked(walk, block=block, weights="start").score() for block in range(8)] == walk.start[::3]
+
+
+def test_blocks_that_are_highest_behind_the_addition_are_counted_up_to_the_one_shown():
+    up, down = [0.5, 0.6, 0.9], [0.5, 0.95, 0.9]
+    walk = BlockWalk(trained=[0.7, *up, *down, *up], start=[0.5] * 10)
+    assert [walked(walk, block=block).highest() for block in range(4)] == [0, 1, 1, 2]
+    assert walked(walk, block=3, weights="start").highest() == 0  # none is higher than the others
+
+
+def test_javascript_walks_as_python_does(walk, node):
+    states = [walked(walk, block=b, weights=w) for b in (0, 1, 4, 7, 9) for w in ("trained", "start")]
+    found = node(
+        walk._esm, "(m, all) => all.map(s => [m.evaluate(s).score, m.calls(s), m.highest(s), m.describe(s)])",
+        [state.state() for state in states],
+    )  # fmt: skip
+    for state, each in zip(states, found, strict=True):
+        assert each == [state.score(), state.calls(), state.highest(), state._text()]
+
+
+def test_the_still_picture_has_every_call_and_the_block(walk):
+    picture = walked(walk, block=2).fallback()
+    assert picture.count('class="input-dot"') == 7
+    assert picture.count('class="image-dot"') == 1 + 2 * 7 + 2
+    assert "Block 2: inside" in picture and json.dumps(walk.state())
+
+
+def test_other_blocks_are_refused(block_network):
+    two = block_network(np.linspace(0.5, 0.9, 7))
+    with pytest.raises(ValueError, match="three in each block"):
+        block_walk(two, two)

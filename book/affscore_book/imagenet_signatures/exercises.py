@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from itertools import permutations, product
 
 import numpy as np
-from scipy.spatial.distance import pdist
+import torch
+from torch import Tensor, nn
 
 from affscore.signature import Signature
 from affscore_book.kit.checks import report
-from affscore_book.kit.statistics import leaving_out
 
 
 def check_lists(lists: int, mixed: int, signature: Signature) -> None:
@@ -59,17 +60,35 @@ def check_dropped(share: float, trained: np.ndarray, starts: np.ndarray, inside:
     report("imagenet-drop", abs(share - truth) < 0.01, praise, hint)
 
 
-def check_jackknife(low: float, high: float, trained: np.ndarray, starts: np.ndarray) -> None:
-    """Are these the ends of the jackknife's interval of the ratio of :func:`seeds_over_training`?"""
-    truth = leaving_out(lambda kept: seeds_over_training(trained[kept], starts[kept]), len(trained))
-    hint = "four ratios without one seed each; (n - 1) / n stands under the root, and 3.18 before it."
-    if abs((low + high) / 2 - truth.mean) > 0.02:
-        hint = "the middle of the interval is the ratio of all seeds; that of yours is not."
-    right = abs(low - truth.low) < 0.02 and abs(high - truth.high) < 0.02
-    report("imagenet-jackknife", right, "the interval holds 1, so four seeds do not decide.", hint)
+def check_watch(watch: Callable[[nn.Module, Tensor], tuple[Tensor, Sequence[tuple[Tensor, Tensor]]]]) -> None:
+    """Does ``watch(network, x)`` give the output, and the input and output of each call, and change nothing?
 
-
-def seeds_over_training(trained: np.ndarray, starts: np.ndarray) -> float:
-    """How far two trained seeds lie apart, mean over pairs, by how far training moves a seed; (seeds, calls) each."""
-    apart = pdist(trained).mean()
-    return float(apart / np.linalg.norm(trained - starts, axis=1).mean())
+    It is tried on networks with in-place SiLU and ReLU, and on one whose only activation module is called twice.
+    """
+    x = torch.randn(16, 6, generator=torch.Generator().manual_seed(0))
+    for name, activation, calls in (("SiLU(inplace=True)", nn.SiLU(inplace=True), 1), ("ReLU(inplace=True)",
+                                    nn.ReLU(inplace=True), 1), ("one SiLU called twice", nn.SiLU(), 2)):  # fmt: skip
+        linear = [nn.Linear(6, 6), nn.Linear(6, 6)]
+        for layer, seed in zip(linear, (1, 2), strict=True):
+            with torch.no_grad():
+                layer.weight.copy_(torch.randn(6, 6, generator=torch.Generator().manual_seed(seed)))
+        network = nn.Sequential(linear[0], activation, linear[1], *[activation] * (calls - 1))
+        with torch.no_grad():
+            truth = network(x)
+            before = [linear[0](x)]
+            before += [linear[1](nn.functional.silu(before[0]))] * (calls - 1)
+            pairs = [(each, type(activation)()(each)) for each in before]
+        output, seen = watch(network, x)
+        wrong = ""
+        if not torch.allclose(output, truth):
+            wrong = f"with {name} the network's output changes while it is watched."
+        elif len(seen) != calls:
+            wrong = f"with {name} there should be {calls} pairs, and yours has {len(seen)}."
+        elif not all(torch.allclose(a, b) for ours, own in zip(seen, pairs, strict=True)
+                     for a, b in zip(ours, own, strict=True)):  # fmt: skip
+            wrong = f"with {name} a pair is not the input and the output of the call; who overwrites what, and when?"
+        elif network[1]._forward_hooks or network[1]._forward_pre_hooks:
+            wrong = "hooks are left behind on the network."
+        if wrong:
+            return report("imagenet-hook", False, "", wrong)
+    report("imagenet-hook", True, "nothing runs twice, and each value is copied before it can be overwritten.", "")

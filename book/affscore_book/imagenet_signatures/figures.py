@@ -20,7 +20,7 @@ from affscore_book.imagenet_signatures.explained import Comparison
 from affscore_book.imagenet_signatures.full_results import Results
 from affscore_book.imagenet_signatures.trained import TRAINED, places, zeros_of
 
-__all__ = ["plot_measures", "plot_paper", "plot_shares", "plot_skips", "plot_trained"]
+__all__ = ["plot_blocks", "plot_measures", "plot_paper", "plot_shares", "plot_skips", "plot_start", "plot_trained"]
 
 
 def _curve(panel, signature: Signature, colour: str, label: str, mark: str = "o-") -> None:
@@ -29,6 +29,36 @@ def _curve(panel, signature: Signature, colour: str, label: str, mark: str = "o-
     panel.plot(place, mean, mark, color=colour, linewidth=1.6, markersize=5, label=label)
     panel.locator_params(axis="x", integer=True)
     panel.fill_between(place, mean - std, mean + std, color=colour, alpha=0.25, linewidth=0)
+
+
+@styled
+def plot_blocks(by_name: Mapping[str, Signature]) -> None:
+    """Residual networks, a panel each: the calls inside the blocks, and those behind the additions, in order.
+
+    A line at the side of each panel gives the mean of either kind.
+    """
+    figure, axes = panels(len(by_name), 1, height=2.6 * len(by_name) + 0.9, sharey=True, sharex=True)
+    for panel, (name, signature) in zip(axes, by_name.items(), strict=True):
+        place = np.arange(1, len(signature.calls) + 1)
+        for (label, chosen), colour, mark, words in zip(
+            places(signature).items(), (VERMILION, BLUE), "xD", ("inside a block", "behind the addition"), strict=True
+        ):
+            panel.plot(place[chosen], signature.mean[chosen], mark, color=colour, markersize=5, label=words)
+            panel.axhline(signature.mean[chosen].mean(), color=colour, linewidth=1.2,
+                          linestyle="--" if "inside" in label else "-")  # fmt: skip
+        panel.set(title=name, ylabel="score", ylim=(0.4, 1.02))
+    axes[-1].set_xlabel("activation call, in order of execution")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+
+
+@styled
+def plot_start(name: str, trained: Signature, start: Signature) -> None:
+    """One network, trained and before training."""
+    _, (panel,) = panels(height=3.6)
+    _curve(panel, start, VERMILION, "before training", "s--")
+    _curve(panel, trained, BLUE, "trained")
+    panel.set(xlabel=f"activation call of {name}, in order of execution", ylabel="score", ylim=(0.6, 1.02))
+    panel.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
 
 @styled

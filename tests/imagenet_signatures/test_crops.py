@@ -1,0 +1,57 @@
+"""Crops of photographs: each depends on its number and the seed alone, and what is missing is named."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from PIL import Image
+
+from affscore_book.imagenet_signatures.crops import DEBIAN, crops, licences, pictures
+
+
+def small(image):
+    return torch.tensor([*image.resize((1, 1)).getpixel((0, 0)), *image.size], dtype=torch.float32)
+
+
+@pytest.fixture(scope="module")
+def two():
+    return {"red": Image.new("RGB", (60, 40), "red"), "blue": Image.new("RGB", (40, 60), "blue")}
+
+
+def test_photographs_take_turns_and_a_crop_depends_on_its_number_alone(two):
+    every = crops(two, small, 6, seed=1)
+    assert every[::2, 0].eq(255).all() and every[1::2, 2].eq(255).all()
+    torch.testing.assert_close(crops(two, small, 4, seed=1), every[:4])
+    assert not torch.equal(crops(two, small, 6, seed=2), every)
+
+
+def test_crops_take_a_fifth_to_all_of_a_photograph(two):
+    area = crops(two, small, 200, seed=0)[:, 3:].prod(dim=1) / (60 * 40)
+    assert area.min() > 0.15 and area.max() <= 1 and area.std() > 0.1
+
+
+def test_some_crops_are_mirrored():
+    half = Image.new("RGB", (100, 50), "black")
+    half.paste("white", (50, 0, 100, 50))
+    sides = crops({"half": half}, lambda crop: torch.tensor(crop.getpixel((0, 0))[0]), 60, seed=0)
+    assert 5 < (sides == 255).sum() < 55  # white is on the right, unless a crop is mirrored or lies there
+
+
+def test_the_photographs_of_the_wheels_need_no_debian_package():
+    assert len(pictures(None)) == 10
+
+
+def test_a_missing_debian_package_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="apt-get install mate-backgrounds"):
+        pictures(tmp_path)
+
+
+def test_large_photographs_are_made_smaller_and_every_one_has_a_licence(tmp_path):
+    for _, folder, _, names in DEBIAN:
+        for name in names:
+            path = tmp_path / folder / (f"{name}/contents/images/1x1.jpg" if folder == "wallpapers" else f"{name}.jpg")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (1100, 10), "red").save(path)
+    found = pictures(tmp_path)
+    assert len(found) == 45 and found.keys() == licences().keys()
+    assert {max(found[name].size) for name in ("Aqua", "Path", "Wine_by_Jakkub_Mede")} == {1024}
