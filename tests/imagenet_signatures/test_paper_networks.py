@@ -14,7 +14,7 @@ from affscore import Signature
 from affscore.suite.compare import companion_correlations
 from affscore_book.imagenet_signatures import paper_networks as module
 from affscore_book.imagenet_signatures.finding import NORMALISED
-from affscore_book.imagenet_signatures.paper_networks import NETWORKS, Pair
+from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, Pair
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 FILES = sorted((FOLDER / "paper").glob("*.*.*.*.json"))
@@ -56,7 +56,7 @@ def test_stored_files_are_of_the_script_and_say_where_they_come_from(path, scrip
 
 
 def test_trained_and_start_have_the_same_calls_and_as_many_images(pairs):
-    assert list(pairs) == list(NETWORKS)
+    assert list(pairs) == list(PAPER_NETWORKS)
     for name, (trained, start) in pairs.items():
         assert [call.name for call in trained.calls] == [call.name for call in start.calls]
         assert trained.batch_sizes == start.batch_sizes
@@ -90,7 +90,7 @@ def test_blocks_can_be_without_a_separation(pairs):
     what = "ResNet-152: after the additions − inside"
     assert seen(made(0.1), what) == ("seen", pytest.approx(0.1))
     assert seen(made(0.0), what)[0] == seen(made(-0.1), what)[0] == "not seen"
-    assert [module.residual_claims(made(gap))[0].verdict for gap in (0.1, 0.0)] == ["agrees", "disagrees"]
+    assert [module.appendix_d_claims(made(gap))[0].verdict for gap in (0.1, 0.0)] == ["agrees", "disagrees"]
 
 
 def test_a_deeper_network_can_be_farther_from_1(pairs):
@@ -127,7 +127,7 @@ def test_correlations_are_judged_by_the_printed_ones(pairs, monkeypatch):
 def test_each_network_has_its_first_row_and_those_of_other_crops():
     table = module.other_inputs(FOLDER)
     rows = table.rows()
-    assert [row["network"] for row in rows if row["crops"] == "ten photographs"] == list(NETWORKS.values())
+    assert [row["network"] for row in rows if row["crops"] == "ten photographs"] == list(PAPER_NETWORKS.values())
     assert all(row["r2"] == pytest.approx(1) for row in rows if row["crops"] == "ten photographs")
     assert len(rows) == sum(any(s in path.stem for s in (".trained.", ".renormed.")) for path in FILES)
     assert len(module.time_table(module.paper_networks(FOLDER)).rows()) == 3

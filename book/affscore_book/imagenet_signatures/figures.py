@@ -20,7 +20,9 @@ from affscore_book.imagenet_signatures.explained import Comparison
 from affscore_book.imagenet_signatures.full_results import Results
 from affscore_book.imagenet_signatures.trained import TRAINED, places, zeros_of
 
-__all__ = ["plot_blocks", "plot_measures", "plot_paper", "plot_shares", "plot_skips", "plot_start", "plot_trained"]
+__all__ = [
+    "plot_block_scores", "plot_measures", "plot_paper", "plot_shares", "plot_skips", "plot_start", "plot_trained",
+]  # fmt: skip
 
 
 def _curve(panel, signature: Signature, colour: str, label: str, mark: str = "o-") -> None:
@@ -32,7 +34,7 @@ def _curve(panel, signature: Signature, colour: str, label: str, mark: str = "o-
 
 
 @styled
-def plot_blocks(by_name: Mapping[str, Signature]) -> None:
+def plot_block_scores(by_name: Mapping[str, Signature]) -> None:
     """Residual networks, a panel each: the calls inside the blocks, and those behind the additions, in order.
 
     A line at the side of each panel gives the mean of either kind.

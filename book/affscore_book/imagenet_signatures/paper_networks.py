@@ -27,12 +27,12 @@ from affscore_book.kit.claims import FLOOR, HIGHER, Claim
 from affscore_book.kit.stored import read_results
 
 __all__ = [
-    "NETWORKS", "Pair", "input_tables", "other_inputs", "paper_networks", "residual_claims", "seen_in", "table_2_seen",
-    "time_table",
+    "PAPER_NETWORKS", "Pair", "appendix_d_claims", "input_tables", "other_inputs", "paper_networks", "seen_in",
+    "table_2_seen", "time_table",
 ]  # fmt: skip
 
 #: Their names in titles, and the packages that their weights are from.
-NETWORKS = {"resnet152": "ResNet-152", "resnet50": "ResNet-50", "vgg16": "VGG-16"}
+PAPER_NETWORKS = {"resnet152": "ResNet-152", "resnet50": "ResNet-50", "vgg16": "VGG-16"}
 RISING, NEAR = 0.8, 0.1  # rank correlation that is called increasing; how far a correlation may be from the printed one
 
 
@@ -44,7 +44,7 @@ class Pair(NamedTuple):
 
 
 def paper_networks(folder: str | os.PathLike[str]) -> dict[str, Pair]:
-    """The pairs by name, in the order of :data:`NETWORKS`; the start lacks the layers that the trained one lacks.
+    """The pairs by name, in the order of :data:`PAPER_NETWORKS`; the start lacks the layers that the trained one lacks.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def paper_networks(folder: str | os.PathLike[str]) -> dict[str, Pair]:
     """
     starts = before_training(folder)
     pairs = {}
-    for name in NETWORKS:
+    for name in PAPER_NETWORKS:
         trained = Signature.load(Path(folder, "paper", f"{name}.trained.photographs.0.json"))
         start = _first(starts[name], len(trained.calls))
         if [call.name for call in start.calls] != [call.name for call in trained.calls]:
@@ -139,7 +139,7 @@ def table_2_seen(pairs: Mapping[str, Pair]) -> Table:
     """
     correlations = companion_correlations({name: pair.trained for name, pair in pairs.items()})
     rows = []
-    for name, shown in NETWORKS.items():
+    for name, shown in PAPER_NETWORKS.items():
         own = correlations.row(name)
         for column, (measure, theirs) in enumerate(zip(HEADINGS.values(), TABLE_2[name], strict=True)):
             seen = "seen" if abs(own[measure] - theirs) <= NEAR else "not seen"
@@ -148,7 +148,7 @@ def table_2_seen(pairs: Mapping[str, Pair]) -> Table:
     return Table.from_rows(rows)
 
 
-def residual_claims(pairs: Mapping[str, Pair]) -> list[Claim]:
+def appendix_d_claims(pairs: Mapping[str, Pair]) -> list[Claim]:
     """The one verdict: what Appendix D says of the five ResNets, ResNet-152 among them."""
     inside, last = ends(pairs["resnet152"].trained)
     return [
@@ -169,7 +169,7 @@ def other_inputs(folder: str | os.PathLike[str]) -> Table:
         "renormed.photographs.0": "ten, normalised, batch norm measured again",
     }  # fmt: skip
     rows = []
-    for name, shown in NETWORKS.items():
+    for name, shown in PAPER_NETWORKS.items():
         first = None
         for stem, crops in what.items():
             if (path := Path(folder, "paper", f"{name}.{stem}.json")).exists():
@@ -187,8 +187,8 @@ def time_table(pairs: Mapping[str, Pair]) -> Table:
     rows = []
     for name, pair in pairs.items():
         spent = pair.trained.provenance["cpu_seconds_an_image"]
-        rows.append({"network": NETWORKS[name], "calls": len(pair.trained.calls), "forward pass": spent["forward"],
-                     "signature": spent["signature"]})  # fmt: skip
+        row = {"network": PAPER_NETWORKS[name], "calls": len(pair.trained.calls)}
+        rows.append(row | {"forward pass": spent["forward"], "signature": spent["signature"]})
     return Table.from_rows(rows)
 
 
