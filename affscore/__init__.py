@@ -8,7 +8,7 @@ from affscore.engine import signature
 from affscore.errors import AffscoreError, AffscoreWarning
 from affscore.score import affinity_score, paired_affinity_score, wasserstein2
 from affscore.settings import Settings
-from affscore.signature import Signature, SignatureError
+from affscore.signatures import Signature, SignatureError
 
 if TYPE_CHECKING:
     from affscore.zoo.datasets import load_dataset

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from affscore.forward import Forward, inputs_of
 from affscore.scoring import Line, sentence, threads
 from affscore.settings import Settings
-from affscore.signature import BatchResult, Interrupted, Signature, SignatureError, check_provenance
+from affscore.signatures import BatchResult, Interrupted, Signature, SignatureError, check_provenance
 from affscore.tracing import check_traceable
 
 __all__ = ["batch_results", "circumstances", "resolve_device", "signature", "versions"]

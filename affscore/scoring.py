@@ -21,7 +21,7 @@ from affscore.forward import Forward, Inputs, length
 from affscore.samples import steady
 from affscore.score import affinity_score
 from affscore.settings import Settings
-from affscore.signature import BatchResult, SignatureError
+from affscore.signatures import BatchResult, SignatureError
 
 __all__ = ["Line", "sentence", "threads"]
 

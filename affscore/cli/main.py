@@ -24,7 +24,7 @@ from affscore.cli.options import add_measuring, device_of, settings_of
 from affscore.cli.suite import add_commands
 from affscore.engine import signature
 from affscore.files import destination
-from affscore.signature import Interrupted, Signature, SignatureError
+from affscore.signatures import Interrupted, Signature, SignatureError
 from affscore.zoo.datasets import check_name, load_dataset
 from affscore.zoo.models import load_model
 

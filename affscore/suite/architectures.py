@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.zoo.models import usual_weights
 from affscore.zoo.weights import require
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.architectures import model_name, printable, short_names
 
 __all__ = ["Floats", "Signatures", "collect", "conditions", "load_signatures", "sequence"]

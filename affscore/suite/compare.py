@@ -22,7 +22,7 @@ import numpy as np
 from scipy.signal import find_peaks
 from scipy.stats import gaussian_kde
 
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.architectures import FAMILIES, GROUPS, facts, weights_kind
 from affscore.suite.comparable import Floats, Signatures, collect, sequence
 from affscore.suite.distances import dtw

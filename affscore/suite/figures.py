@@ -22,7 +22,7 @@ from matplotlib.text import Text
 from scipy.cluster.hierarchy import dendrogram
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.architectures import GROUPS, facts, weights_kind
 from affscore.suite.compare import PREDICTORS, batch_size_table, density_curves, peaks
 from affscore.suite.distances import groups, leaves, matrix, tree

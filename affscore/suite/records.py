@@ -26,7 +26,7 @@ from typing import Any
 
 from affscore.errors import AffscoreError
 from affscore.files import replacing
-from affscore.signature import BatchResult, Signature, validated
+from affscore.signatures import BatchResult, Signature, validated
 
 try:
     import fcntl

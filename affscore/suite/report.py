@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import matplotlib.pyplot as plt
 
 from affscore.files import replacing
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite import compare, distances, figures
 from affscore.suite.architectures import facts, model_name, printable, short_names, weights_kind
 from affscore.suite.comparable import conditions, load_signatures, sequence

@@ -30,7 +30,7 @@ from torch import nn
 
 from affscore.engine import batch_results, circumstances, resolve_device, versions
 from affscore.settings import Settings
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite import records
 from affscore.suite.ranks import Ranks, RunError
 from affscore.suite.records import RecordError

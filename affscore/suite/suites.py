@@ -26,7 +26,7 @@ from affscore.arguments import whole_number
 from affscore.errors import AffscoreError
 from affscore.forward import tf32
 from affscore.settings import Settings
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.ranks import Ranks
 from affscore.suite.records import RecordError, differences, one_run, set_aside

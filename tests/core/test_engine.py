@@ -15,7 +15,7 @@ import affscore.engine
 from affscore import SignatureError, signature
 from affscore.companions import MEASURES, measure
 from affscore.engine import batch_results
-from affscore.signature import Interrupted
+from affscore.signatures import Interrupted
 
 
 @pytest.mark.parametrize("covariance", ["ledoit_wolf", "empirical"])

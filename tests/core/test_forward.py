@@ -14,7 +14,7 @@ from torch import nn
 
 from affscore import signature
 from affscore.forward import evaluating, tf32
-from affscore.signature import SignatureError
+from affscore.signatures import SignatureError
 
 
 class WithTable(nn.Module):

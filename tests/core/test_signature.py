@@ -18,7 +18,7 @@ from affscore.companions import MEASURES
 from affscore.engine import batch_results
 from affscore.errors import AffscoreWarning
 from affscore.settings import Settings
-from affscore.signature import SCHEMA
+from affscore.signatures import SCHEMA
 
 
 def test_dead_calls_are_undefined_flagged_and_never_an_exception():

@@ -1,6 +1,7 @@
 """What makes the function fit the hand: chosen calls, rows, pictures, devices, errors and where warnings point."""
 
 import ast
+import importlib
 import inspect
 import math
 import re
@@ -189,3 +190,8 @@ def test_unknown_options_are_errors_of_python():
 
 def test_a_signature_from_anywhere_has_the_length_of_its_calls():
     assert len(Signature([], [[]], batch_sizes=[4])) == 0
+
+
+def test_the_name_of_the_function_is_that_of_no_module():
+    assert callable(affscore.signature) and not (ROOT / "affscore" / "signature.py").exists()
+    assert importlib.import_module("affscore.signatures").Signature is Signature

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from affscore.calls import Call
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore_book.decade.collection import END, START, Trained
 from affscore_book.decade.equal import CHANNELS, Equal
 from affscore_book.decade.networks import SETTINGS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from affscore.calls import Call
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore_book.decade.collection import END, START, Course, Trained
 from affscore_book.decade.variance import difference_table, known_at_start, moved_half, movers, profile
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from affscore.calls import Call
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures import trained as module
 from affscore_book.imagenet_signatures.trained import (

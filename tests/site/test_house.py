@@ -226,7 +226,7 @@ PLANTED = [
     (wrong_directions, "book/affscore_book/kit/claims.py", "from affscore_book.theory import measures\n"),
     (wrong_directions, "book/affscore_book/theory/figures.py", "from affscore_book.relu_1d import figures\n"),
     (wrong_directions, "book/affscore_book/theory/figures.py", "from affscore_book.relu_1d.exercises import square\n"),
-    (circle, "affscore/score.py", "if TYPE_CHECKING:\n    from affscore.signature import Signature\n"),
+    (circle, "affscore/score.py", "if TYPE_CHECKING:\n    from affscore.signatures import Signature\n"),
     (private_names, "affscore/engine.py", "from affscore.score import _root\n"),
     (private_names, "benchmarks/score.py", "from affscore import score\nscore._root\n"),
     (ambiguous_names, "affscore/files.py", "def cka(): ...\n__all__ = ['cka']\n"),

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from affscore.settings import Settings
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite import records, runs
 
 BATCHES = 10

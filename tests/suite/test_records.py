@@ -16,7 +16,7 @@ import pytest
 from small_run import forked
 
 from affscore.calls import Call, Excluded
-from affscore.signature import BatchResult
+from affscore.signatures import BatchResult
 from affscore.suite import records
 from affscore.suite.records import RecordError, differences, merge, names, progress_of, read_batches, set_aside
 

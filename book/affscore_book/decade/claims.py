@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 from scipy import stats
 
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.comparable import sequence
 from affscore.suite.distances import dtw
 from affscore_book.decade.collection import END, START, Trained, course

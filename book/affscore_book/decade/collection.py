@@ -13,7 +13,7 @@ import numpy as np
 
 from affscore.calls import Call, Excluded
 from affscore.companions import MEASURES
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.tables import Table
 from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.stored import read_results

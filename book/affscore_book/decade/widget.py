@@ -11,7 +11,7 @@ import numpy as np
 import traitlets
 from scipy import stats
 
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.comparable import sequence
 from affscore_book.decade.collection import END, START, CallClouds, Course, Trained
 from affscore_book.kit.picture import LOOKS, Panel, picture

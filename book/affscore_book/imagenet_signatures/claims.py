@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 from scipy import stats
 
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.channels import channel_gap
 from affscore_book.imagenet_signatures.explained import family_gap, scores, shares

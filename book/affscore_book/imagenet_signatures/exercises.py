@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore_book.kit.checks import report
 
 

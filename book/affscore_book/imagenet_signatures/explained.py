@@ -13,7 +13,7 @@ import torch
 from scipy import stats
 from torch import nn
 
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.tables import Table
 from affscore.zoo.models import require

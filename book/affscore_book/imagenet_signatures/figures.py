@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 from affscore.plots import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.compare import history
 from affscore.suite.figures import plot_history
 from affscore.suite.tables import Table

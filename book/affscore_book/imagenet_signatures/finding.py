@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.suites import PAPER
 

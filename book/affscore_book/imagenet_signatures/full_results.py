@@ -24,7 +24,7 @@ from torchvision.models import get_model_weights
 
 from affscore.calls import Call
 from affscore.companions import MEASURES
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.suites import PAPER, WEIGHTS
 from affscore.zoo.datasets import EXPECTED
 from affscore.zoo.models import DEFAULT_WEIGHTS

@@ -28,7 +28,7 @@ import torch
 from affscore import signature
 from affscore.files import replacing
 from affscore.settings import Settings
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.suites import PAPER, REPRESENTATIVES, WEIGHTS, estimate, measure_speed, run_suite
 from affscore.suite.tables import Table

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.compare import companion_correlations
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.explained import shares

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.compare import companion_correlations
 from affscore.suite.tables import Table

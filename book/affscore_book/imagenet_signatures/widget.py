@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.suite.architectures import facts
 from affscore_book.imagenet_signatures.trained import places
 from affscore_book.kit.picture import LOOKS, Panel, number, picture, readout

@@ -36,7 +36,7 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2.functional import center_crop
 
 from affscore import signature
-from affscore.signature import Signature
+from affscore.signatures import Signature
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import LoadedModel, load_model
 from affscore.zoo.paper import PACKAGES, Packaged
