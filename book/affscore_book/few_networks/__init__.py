@@ -1,0 +1,1 @@
+"""How sure a mean over a few networks is: a hundred studies, and whose interval holds the truth."""

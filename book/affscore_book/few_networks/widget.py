@@ -1,0 +1,99 @@
+"""A hundred studies of a few networks each, and whose interval holds the truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import traitlets
+from numpy.typing import NDArray
+from scipy import stats
+
+from affscore_book.kit.affinity1d import uniforms
+from affscore_book.kit.picture import Panel, picture
+from affscore_book.kit.widgets import ComputedWidget
+
+__all__ = ["HundredStudies"]
+
+Array = NDArray[np.float64]
+
+#: Studies, networks in one at most, the true gap, and the standard error that pictures leave of one network's value.
+STUDIES, MOST, TRUTH, ERROR = 100, 12, 1.0, 0.2
+FRAME, WAYS = (-3.0, 5.0), ("pictures", "normal", "student")
+
+
+def values() -> Array:
+    """The value that each network of each study has, (100, 12): around the truth, with a standard deviation of 1."""
+    first, second = (uniforms(1, 2 * STUDIES * MOST).reshape(STUDIES, MOST, 2).transpose(2, 0, 1) + 1) / 2
+    return TRUTH + np.sqrt(-2 * np.log(first)) * np.cos(2 * np.pi * second)
+
+
+def intervals(networks: int, way: str) -> Array:
+    """The interval (low, high) of each study from its first networks, (100, 2).
+
+    ``way`` is ``"pictures"``, mean -+ 1.96 times the standard error that the pictures leave; ``"normal"``, mean -+ 1.96
+    s / sqrt(n) with the standard deviation s of the networks; or ``"student"``, with Student's point in place of 1.96.
+    """
+    some = values()[:, :networks]
+    spread = np.full(STUDIES, ERROR) if way == "pictures" else some.std(axis=1, ddof=1)
+    point = stats.t.ppf(0.975, networks - 1) if way == "student" else stats.norm.ppf(0.975)
+    half = point * spread / np.sqrt(networks)
+    return np.stack([some.mean(axis=1) - half, some.mean(axis=1) + half], axis=1)
+
+
+class HundredStudies(ComputedWidget):
+    """A hundred studies train a few networks each and report an interval. How many hold the truth?
+
+    Parameters
+    ----------
+    networks
+        In each study, from 2 to 12.
+    way
+        Where the interval comes from; see :func:`intervals`.
+
+    Raises
+    ------
+    traitlets.TraitError
+        If a value is none of these.
+
+    >>> HundredStudies(networks=4, way="student").score() > HundredStudies(networks=4, way="pictures").score()
+    True
+    """
+
+    _esm = Path(__file__).with_name("hundred_studies.js")
+    _css = Path(__file__).with_name("hundred_studies.css")
+
+    networks = traitlets.Int(4, min=2, max=MOST).tag(sync=True)
+    way = traitlets.Enum(list(WAYS), default_value="pictures").tag(sync=True)
+
+    def held(self) -> NDArray[np.bool_]:
+        """Which of the studies' intervals hold the truth, (100,)."""
+        low, high = intervals(self.networks, self.way).T
+        return (low <= TRUTH) & (high >= TRUTH)
+
+    def score(self) -> float:
+        """The share of intervals that hold the truth."""
+        return float(self.held().mean())
+
+    def fallback(self) -> str:
+        """The picture for the present state: all intervals, and the share that holds the truth."""
+        left = Panel(
+            label="The interval of each of a hundred studies, and the truth", xlim=(0, STUDIES + 1), ylim=FRAME,
+            xlabel="study (vertical: gap in points)",
+            legend=[("curve", "holds"), ("image-line", "misses"), ("score-curve", "the truth")],
+        )  # fmt: skip
+        ends, held = np.clip(intervals(self.networks, self.way), *FRAME), self.held()
+        for look, chosen in (("curve", held), ("image-line", ~held)):
+            at = np.flatnonzero(chosen)
+            gap = np.full(len(at), np.nan)
+            xs = np.stack([at + 1.0, at + 1.0, gap], axis=1).ravel()
+            left.line(look, xs, np.stack([*ends[at].T, gap], axis=1).ravel())
+        left.line("score-curve", [0, STUDIES + 1], [TRUTH, TRUTH])
+        right = Panel(
+            label="The share of intervals that hold the truth, against the number of networks", xlim=(1, MOST + 1),
+            ylim=(0, 1.05), xlabel="networks in a study", legend=[("score-curve", "share that holds it")],
+        )  # fmt: skip
+        right.dot("score-dot", self.networks, self.score())
+        headline = f"{100 * self.score():.0f} of {STUDIES} intervals hold the truth"
+        text = "A good method misses about five, give or take a few."
+        return picture(left, right, score=self.score(), headline=headline, text=text)

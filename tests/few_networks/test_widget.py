@@ -1,0 +1,59 @@
+"""A hundred studies: JavaScript and Python agree on every interval, and the ways miss as often as theory says."""
+
+import numpy as np
+import pytest
+import traitlets
+from grids import each
+from scipy import stats
+
+from affscore_book.few_networks.widget import ERROR, MOST, STUDIES, TRUTH, WAYS, HundredStudies, intervals, values
+from affscore_book.kit.statistics import student_interval
+
+SOURCE = HundredStudies._esm
+
+
+def test_both_languages_have_the_same_constants(node):
+    found = node(SOURCE, "m => [m.STUDIES, m.MOST, m.TRUTH, m.ERROR, m.NORMAL, ...m.STUDENT]")
+    points = [stats.t.ppf(0.975, n) for n in range(1, MOST)]
+    np.testing.assert_allclose(found, [STUDIES, MOST, TRUTH, ERROR, stats.norm.ppf(0.975), *points], rtol=1e-12)
+
+
+@each("way", WAYS)
+def test_both_languages_have_the_same_intervals(node, way):
+    for networks in (2, 5, MOST):
+        found = node(SOURCE, "(m, state) => m.evaluate(state).intervals", {"networks": networks, "way": way})
+        np.testing.assert_allclose(found, intervals(networks, way), rtol=1e-9, atol=1e-12)
+
+
+def test_students_interval_is_that_of_the_book():
+    for study, ends in zip(values()[:, :4], intervals(4, "student"), strict=True):
+        np.testing.assert_allclose(ends, student_interval(study)[1:])
+
+
+def test_the_values_are_drawn_around_the_truth_with_a_deviation_of_1():
+    drawn = values().ravel()
+    assert abs(drawn.mean() - TRUTH) < 3 / np.sqrt(drawn.size)
+    assert stats.kstest(drawn - TRUTH, "norm").pvalue > 0.01
+
+
+def test_each_way_holds_the_truth_as_often_as_it_should():
+    """Binomial bounds around the exact shares, for four networks."""
+    exact = {
+        "student": 0.95,
+        "normal": 1 - 2 * stats.t.sf(stats.norm.ppf(0.975), 3),
+        "pictures": 1 - 2 * stats.norm.sf(stats.norm.ppf(0.975) * ERROR),
+    }
+    for way, share in exact.items():
+        low, high = stats.binom.interval(0.99, STUDIES, share)
+        assert low <= STUDIES * HundredStudies(networks=4, way=way).score() <= high
+
+
+@pytest.mark.parametrize("wrong", [{"networks": 1}, {"networks": 13}, {"way": "bootstrap"}])
+def test_the_widget_refuses_what_it_cannot_show(wrong):
+    with pytest.raises(traitlets.TraitError):
+        HundredStudies(**wrong)
+
+
+def test_the_picture_counts_what_it_draws():
+    widget = HundredStudies(networks=3, way="normal")
+    assert f"{widget.held().sum()} of {STUDIES} intervals hold the truth" in widget.fallback()
