@@ -56,4 +56,4 @@ def test_the_widget_refuses_what_it_cannot_show(wrong):
 
 def test_the_picture_counts_what_it_draws():
     widget = HundredStudies(networks=3, way="normal")
-    assert f"{widget.held().sum()} of {STUDIES} intervals hold the truth" in widget.fallback()
+    assert f"A share of {widget.held().mean():.2f} of the intervals holds the truth" in widget.fallback()

@@ -94,6 +94,6 @@ class HundredStudies(ComputedWidget):
             ylim=(0, 1.05), xlabel="networks in a study", legend=[("score-curve", "share that holds it")],
         )  # fmt: skip
         right.dot("score-dot", self.networks, self.score())
-        headline = f"{100 * self.score():.0f} of {STUDIES} intervals hold the truth"
+        headline = f"A share of {self.score():.2f} of the intervals holds the truth"
         text = "A good method misses about five, give or take a few."
         return picture(left, right, score=self.score(), headline=headline, text=text)
