@@ -3,7 +3,7 @@
 from functools import partial
 
 import numpy as np
-import pytest
+from grids import each
 
 from affscore import affinity_score, paired_affinity_score
 from affscore_book.blind_spots import exercises
@@ -18,7 +18,7 @@ NULL, PLAIN = (
 DARK = {"a": "shuffled", "b": "non-linear", "c": "dead", "d": "turn", "e": "PSD-affine"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("check", "arguments", "start"),
     [
         ("check_blind_spot", (CROSSED, CROSSED[::-1].copy()), "Right"),

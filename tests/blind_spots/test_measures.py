@@ -4,16 +4,17 @@ import math
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore import affinity_score, paired_affinity_score, wasserstein2
 from affscore_book.blind_spots import measures
 from affscore_book.theory.measures import fixed_image, law
 
-seeds = pytest.mark.parametrize("seed", range(3))
+seeds = each("seed", range(3))
 
 
 @seeds
-@pytest.mark.parametrize("name", ["normal", "uniform", "skewed", "heavy", "two clumps"])
+@each("name", ["normal", "uniform", "skewed", "heavy", "two clumps"])
 def test_gelbrich_and_its_equality_case(name, seed):
     rng = np.random.default_rng([seed, 11])
     x, y = law(name, 50, 2, rng), law("skewed", 50, 2, rng)

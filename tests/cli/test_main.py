@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from commands import NET, NOISE, one_sentence, refused
+from grids import each
 from image_files import noise_images
 from small_hub import SENTENCES, text_folder
 
@@ -92,7 +93,7 @@ def test_module_and_installed_command_start():
     one_sentence(run.stderr)
 
 
-@pytest.mark.parametrize(("arguments", "parts"), [
+@each(("arguments", "parts"), [
     ([], ["command"]),
     (["signatur", "resnet18"], ["signatur"]),
     (["signature"], ["model"]),

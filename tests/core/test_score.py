@@ -211,11 +211,10 @@ def differentiable_pair(seed, n, d):
 
 
 @both
-@seeds
 @each(("n", "d"), [(12, 1), (12, 3), (5, 8), (4, 12)])
 @each("function", [affinity_score, paired_affinity_score])
-def test_gradients_equal_finite_differences(function, n, d, seed, covariance):
-    pair = differentiable_pair(seed, n, d)
+def test_gradients_equal_finite_differences(function, n, d, covariance):
+    pair = differentiable_pair(0, n, d)
     assert torch.autograd.gradcheck(lambda a, b: function(a, b, covariance=covariance), pair, atol=1e-5, rtol=1e-4)
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from grids import each
 
 from affscore_book.course import rerun
 from affscore_book.course.submissions import starter
@@ -81,7 +82,7 @@ def lines(tmp_path_factory) -> dict[tuple[int, str], tuple[str, str]]:
     }
 
 
-@pytest.mark.parametrize("label", ANSWERS)
+@each("label", ANSWERS)
 def test_the_verdict_on_an_answer(lines, label):
     assert lines[0, label][0] in ANSWERS[label][1].split(" or ")
 

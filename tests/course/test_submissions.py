@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from grids import each
 
 from affscore_book.course.submissions import (
     Cell,
@@ -49,7 +50,7 @@ def test_a_chapter_has_its_own_code_and_its_starters_and_no_solution(chapter):
     assert chapter.labels == ["half", "twice"]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@each("path", NOTEBOOKS)
 def test_every_starter_of_the_book_asks_for_a_name_and_checks_it(path):
     chapter = Chapter(path)
     tags = {tag for cell in read_cells(path) for tag in cell.tags if tag.startswith("exercise:")}

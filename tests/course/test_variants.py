@@ -1,6 +1,5 @@
 """The numbers of a student: the book's without a name, the same again with the same name, spread over the choices."""
 
-import os
 from pathlib import Path
 
 import nbformat
@@ -11,9 +10,8 @@ from affscore_book.course.variants import student, variant
 
 OTHERS = [3, 5, 6, 8]
 BOOK = Path(__file__).parents[2] / "book"
-# Chapters with numbers of a student's own. CI runs the quickest; AFFSCORE_WEEKLY=1 runs them all.
+# Chapters with numbers of a student's own.
 CHAPTERS = sorted(path.stem for path in BOOK.glob("*.ipynb") if "= variant(" in path.read_text(encoding="utf-8"))
-RUN = CHAPTERS if os.environ.get("AFFSCORE_WEEKLY") else ["blind_spots"]
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +63,8 @@ def test_two_numbers_of_a_student_are_drawn_apart():
     assert len({both(f"student {number}") for number in range(200)}) == len(OTHERS) ** 2
 
 
-@pytest.mark.parametrize("chapter", RUN)
+@pytest.mark.weekly
+@pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_solution_is_right_for_a_student_with_a_name(chapter):
     notebook = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4)
     first = next(i for i, cell in enumerate(notebook.cells) if cell.cell_type == "code")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from answers import accepted, refused
+from grids import each
 
 from affscore_book.decade import exercises
 from affscore_book.decade.collection import Course
@@ -47,7 +47,7 @@ test_right_answers_are_accepted = accepted(RIGHT)
 test_wrong_answers_are_refused_with_a_hint = refused(WRONG)
 
 
-@pytest.mark.parametrize(("answer", "hint"), [
+@each(("answer", "hint"), [
     ("all networks", "over all of them"),
     ("own one forgotten", "our own naming"), ("moments", "numbers of the moments"), ("one call", "there are 2 calls"),
     ("without signs", "keep the signs"),

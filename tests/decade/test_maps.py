@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from grids import each
 from scipy.optimize import linear_sum_assignment
 from torch import nn
 
@@ -48,8 +49,8 @@ def test_a_module_that_runs_twice_is_refused():
         map_scores(net, IMAGES)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("call", [0, 1])
+@each("seed", range(3))
+@each("call", [0, 1])
 def test_the_clouds_lie_apart_as_the_score_says(seed, call):
     """In a plane of two channels nothing is lost, so that the score is that of the two clouds."""
     torch.manual_seed(seed)

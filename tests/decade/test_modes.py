@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore_book.decade.modes import critical_bandwidth, one_mode
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("n", [12, 33])
+@each("seed", range(4))
+@each("n", [12, 33])
 def test_two_clusters_have_two_modes(seed, n):
     random = np.random.default_rng(seed)
     values = np.concatenate([random.normal(0.6, 0.03, n // 2), random.normal(0.95, 0.02, n - n // 2)])

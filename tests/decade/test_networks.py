@@ -6,6 +6,7 @@ import re
 
 import pytest
 import torch
+from grids import each
 from torch import Tensor, nn
 
 from affscore.calls import Call
@@ -34,7 +35,7 @@ def original_calls(name: str) -> list[Call]:
         return calls(SETTINGS[name].original(**options), torch.zeros(2, 3, 224, 224))
 
 
-@pytest.mark.parametrize("name", SAME_DEPTH)
+@each("name", SAME_DEPTH)
 def test_activation_calls_are_those_of_the_original(name):
     assert [call.name for call in small_calls(name)] == [call.name for call in original_calls(name)]
 
@@ -49,7 +50,7 @@ def test_a_network_of_another_depth_is_made_of_the_originals_blocks(name):
     assert kinds(small) == kinds(original) and len(small) < len(original)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@each("name", SETTINGS)
 def test_networks_are_small_and_differ_in_nothing_but_the_architecture(name):
     network = build(name).train()
     assert 100_000 <= sum(parameter.numel() for parameter in network.parameters()) <= 900_000

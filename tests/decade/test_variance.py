@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore.calls import Call
 from affscore.signatures import Signature
@@ -38,8 +39,8 @@ def planted(rng, architecture=0.0, seed=0.0, training=0.0, batch=0.0, architectu
     return decade
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
+@each("seed", range(3))
+@each(
     ("part", "row", "factor"),
     [("batch", "batch", math.sqrt(2)), ("seed", "seed", math.sqrt(2)), ("training", "training", 1)],
 )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from grids import each
 
 from affscore_book.kit.checking import between, one_of, positive, square_matrix, whole
 
@@ -16,7 +17,7 @@ def test_what_makes_sense_passes(call):
     assert found is None or not found.requires_grad
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "error", "sentence"),
     [
         (lambda: one_of("kind", "c", iter(("a", "b"))), ValueError, "kind is 'c'; it should be one of 'a', 'b'"),

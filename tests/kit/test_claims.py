@@ -3,12 +3,13 @@
 import math
 
 import pytest
+from grids import each
 
 from affscore_book.kit.claims import CLAIMS_MIME, Claim, ClaimTable, near, side_by_side, verdict
 from affscore_book.kit.statistics import student_interval
 
 
-@pytest.mark.parametrize(
+@each(
     ("ours", "says"),
     [(0.55, "agrees"), (0.6, "agrees"), (0.65, "agrees"), (0.5499, "disagrees"), (0.6501, "disagrees"),
      (-0.6, "disagrees"), (math.nan, "disagrees"), (math.inf, "disagrees"), (-math.inf, "disagrees")],
@@ -106,7 +107,7 @@ def test_a_claim_has_either_a_number_or_what_it_takes_to_get_one(ours, needs):
         Claim("std", "slides", 0.013, ours, None, needs)
 
 
-@pytest.mark.parametrize(
+@each(
     ("interval", "says"),
     [
         ((0.1, 0.3), "agrees"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from grids import each
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
@@ -124,7 +125,7 @@ def test_bad_files_are_named(tmp_path):
         load_network(path)
 
 
-@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+@each("path", STORED)
 def test_a_committed_network_is_what_its_file_says(path):
     with safe_open(path, framework="pt") as opened:
         for name in opened.keys():  # noqa: SIM118, a file and not a mapping

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from grids import each
 from scipy import stats
 
 from affscore_book.kit.statistics import leaving_out, over_pairs, student_interval
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("level", [0.5, 0.95])
+@each("seed", range(5))
+@each("level", [0.5, 0.95])
 def test_students_interval_is_the_textbooks(seed, level):
     values = np.random.default_rng(seed).normal(3, 2, size=2 + seed)
     half = stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))

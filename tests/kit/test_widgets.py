@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 import traitlets
 from every_widget import WIDGETS
+from grids import each
 
 import affscore_book.kit as kit
 from affscore_book.kit.bundle import bundle
 from affscore_book.kit.widgets import ComputedWidget
 
 
-@pytest.mark.parametrize("name", WIDGETS)
+@each("name", WIDGETS)
 def test_every_bundle_loads_by_itself_and_names_no_other_host(node, name):
     source = WIDGETS[name]._esm
     assert node(source, "m => [typeof m.default.render, typeof m.evaluate]") == ["function", "function"]
@@ -56,7 +57,7 @@ def states(widget):
             continue  # not every combination need be allowed
 
 
-@pytest.mark.parametrize("name", WIDGETS)
+@each("name", WIDGETS)
 def test_every_widget_computes_what_python_computes(node, name):
     widgets = list(states(WIDGETS[name]))
     assert widgets
@@ -66,7 +67,7 @@ def test_every_widget_computes_what_python_computes(node, name):
         np.testing.assert_allclose(score, widget.score(), atol=1e-6, err_msg=repr(widget))
 
 
-@pytest.mark.parametrize("name", WIDGETS)
+@each("name", WIDGETS)
 def test_every_stored_output_holds_state_and_picture(name):
     widget = WIDGETS[name]()
     data, _ = widget._repr_mimebundle_()
@@ -79,7 +80,7 @@ def test_every_stored_output_holds_state_and_picture(name):
     assert pictures and all(picture.get("role") == "img" and picture.get("aria-label") for picture in pictures)
 
 
-@pytest.mark.parametrize("name", WIDGETS)
+@each("name", WIDGETS)
 def test_every_stored_output_is_the_same_on_every_machine(name):
     """Made twice it is the same text, and no coordinate carries digits that rounding errors could reach."""
     first, second = (WIDGETS[name]()._repr_mimebundle_()[0]["text/html"] for _ in range(2))
@@ -88,7 +89,7 @@ def test_every_stored_output_is_the_same_on_every_machine(name):
         assert not re.search(r"\.\d{2}|e-?\d|nan|inf|-0(?![\d.])", path), path
 
 
-@pytest.mark.parametrize("name", WIDGETS)
+@each("name", WIDGETS)
 def test_every_repr_makes_the_widget_again(name):
     widget = WIDGETS[name]()
     assert eval(repr(widget), {name: WIDGETS[name]}).state() == widget.state()
@@ -121,7 +122,7 @@ def test_a_widget_without_its_methods_says_which():
         ComputedWidget().fallback()
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "digits", "shown"),
     [(0.0004, 3, "< 0.001"), (1e-98, 3, "< 0.001"), (0.0006, 3, "0.001"), (0, 3, "0.000"), (0.2, 0, "< 1"),
      (-0.5, 2, "\u22120.50"), (-1e-9, 3, "< 0.001")],
@@ -131,7 +132,7 @@ def test_a_readout_shows_no_false_zero(node, value, digits, shown):
     assert node(source, "(m, [value, digits]) => m.readout(value, digits)", [value, digits]) == shown
 
 
-@pytest.mark.parametrize(
+@each(
     ("places", "seen"),
     [
         ([0], [0]),

@@ -7,6 +7,7 @@ import statistics
 
 import pytest
 import torch
+from grids import each
 from torch import nn
 
 from affscore_book.kit.networks import mlp, resnet
@@ -53,9 +54,9 @@ NORM_AFTER = nn.Sequential(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("shares", [(0.5,), (0.9, 0.3), (1.0,), (1.0, 0.5, 0.2)])
-@pytest.mark.parametrize("kind", ["plain", "norm", "norm after"])
+@each("seed", range(4))
+@each("shares", [(0.5,), (0.9, 0.3), (1.0,), (1.0, 0.5, 0.2)])
+@each("kind", ["plain", "norm", "norm after"])
 def test_every_linear_unit_of_an_mlp_folds(kind, shares, seed):
     network, shape = {
         "plain": (PLAIN_MLP, (6, 7)),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import torchvision
+from grids import each
 from torch import nn
 from torch.nn import functional as F
 
@@ -173,7 +174,7 @@ def example(seed):
             return network, units, [Counter(walks(unit)) for unit in units]
 
 
-@pytest.mark.parametrize("seed", range(80))
+@each("seed", range(80))
 def test_counts_and_weights_equal_those_of_all_paths_one_by_one(seed):
     network, _, walked = example(seed)
     lengths = path_lengths(network, torch.zeros(2, network.channels, 2, 2))
@@ -534,7 +535,7 @@ def test_lengths_do_not_depend_on_the_size_of_the_image_or_the_batch():
     assert same(small, large)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "napl"),
     [
         ("alexnet", 7),
@@ -644,7 +645,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@each("what", REFUSED)
 def test_what_has_no_path_lengths_is_refused_in_a_sentence(what, capfd):
     network, inputs, sentence = REFUSED[what]
     network = network() if isinstance(network, functools.partial) else network

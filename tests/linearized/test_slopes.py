@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from grids import each
 from torch import nn
 from torch.nn import functional
 
@@ -109,8 +110,8 @@ def random_slopes(network, seed):
     return network
 
 
-@pytest.mark.parametrize("kind", ["mlp", "cnn", "plain", "residual", "torchvision", "mixed"])
-@pytest.mark.parametrize("dtype", [torch.float32, DOUBLE])
+@each("kind", ["mlp", "cnn", "plain", "residual", "torchvision", "mixed"])
+@each("dtype", [torch.float32, DOUBLE])
 def test_slope_0_changes_nothing(kind, dtype):
     network, shape = networks()[kind]
     network = shaken(network, 0).to(dtype)
@@ -135,8 +136,8 @@ def test_the_mode_is_kept_and_the_network_is_not_touched(training):
     assert all(torch.equal(value, before[name]) for name, value in result.state_dict().items() if name in before)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("kind", ["mlp", "plain", "residual", "torchvision", "mixed"])
+@each("seed", range(3))
+@each("kind", ["mlp", "plain", "residual", "torchvision", "mixed"])
 def test_slope_1_is_affine(kind, seed):
     """f(s x + t y + (1 - s - t) z) is the same combination of outputs: the definition of an affine function."""
     network, shape = networks()[kind]
@@ -222,8 +223,8 @@ def test_survivors_count_slopes_that_are_not_1():
         survivors(nn.Linear(2, 2))
 
 
-@pytest.mark.parametrize("layers", [1, 3, 7])
-@pytest.mark.parametrize("width", [1, 5])
+@each("layers", [1, 3, 7])
+@each("width", [1, 5])
 def test_effective_size_of_equal_layers(layers, width):
     assert effective_size([width] * layers + [0, 0]) == (width, layers)
 
@@ -276,8 +277,8 @@ def test_symmetry_dimension_grows_with_every_linear_channel():
     assert all(b > a for a, b in itertools.pairwise(sizes[1:]))
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("kind", ["mlp", "plain", "residual"])
+@each("seed", range(4))
+@each("kind", ["mlp", "plain", "residual"])
 def test_acting_with_the_group_keeps_the_function(kind, seed):
     network, shape = networks()[kind]
     network = shaken(network, seed)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import traitlets
+from grids import each
 
 from affscore_book.linearized.slopes import channel_prelus
 from affscore_book.linearized.widget import (
@@ -202,8 +203,8 @@ def test_pieces_are_exact_and_as_few_as_possible(node):
         assert (pieces[:, 0].diff().abs() > 1e-9 * slopes.abs().max()).all()
 
 
-@pytest.mark.parametrize("connections", CONNECTIONS)
-@pytest.mark.parametrize("draw", [1, 5])
+@each("connections", CONNECTIONS)
+@each("draw", [1, 5])
 def test_the_fully_linear_network_is_a_line_without_length(connections, draw):
     widget = LinearizedNetwork(connections=connections, draw=draw, **dict.fromkeys(LAYERS, WIDTH))
     x, _, kinks = widget.pieces()
@@ -212,8 +213,8 @@ def test_the_fully_linear_network_is_a_line_without_length(connections, draw):
     assert "linear pieces: 1," in widget.fallback()
 
 
-@pytest.mark.parametrize("connections", CONNECTIONS)
-@pytest.mark.parametrize("draw", range(1, len(SEEDS) + 1))
+@each("connections", CONNECTIONS)
+@each("draw", range(1, len(SEEDS) + 1))
 def test_inputs_of_relus_are_standardised_and_the_function_turns(connections, draw):
     widget = LinearizedNetwork(connections=connections, draw=draw, layer1=3)
     network = widget.network(linear=False)
@@ -280,7 +281,7 @@ def test_limits_hold_all_values_in_both_languages(node):
         assert result == pytest.approx([low, high])
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [{"connections": "dense"}, {"draw": 0}, {"draw": len(SEEDS) + 1}, {"layer1": 5}, {"layer4": -1}, {"layer2": 0.5}],
 )

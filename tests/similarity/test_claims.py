@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from grids import each
 from scipy import stats
 
 from affscore_book.similarity import claims
@@ -139,7 +140,7 @@ def test_the_same_depth_is_compared_with_all_other_depths():
     assert found["ResNet20, linear CKA: at the first activation"] == (0.3, "disagrees")
 
 
-@pytest.mark.parametrize(
+@each(
     ("with_relu", "without", "expected"),
     [
         ((0.5, 0.3, 0.1, 0.0), (0.3, 0.3, 0.1, 0.0), ["agrees", "agrees", "held", *["agrees"] * 4]),
@@ -151,7 +152,7 @@ def test_the_same_depth_is_compared_with_all_other_depths():
         ((0.5, 0.4, 0.1, 0.2), (0.5, 0.5, 0.1, 0.2), [*["undecided"] * 3, "disagrees", "agrees", *["undecided"] * 2]),
     ],
 )
-@pytest.mark.parametrize("top_of", ["map", "pixels"])
+@each("top_of", ["map", "pixels"])
 def test_units_that_fall_and_units_that_stay(with_relu, without, expected, top_of):
     wiggle = 1e-4  # equal values have no interval of Welch's
     dissected = {WITH: (*with_relu[:3], with_relu[3] + wiggle), WITHOUT: (*without[:3], without[3] + wiggle)}

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from grids import each
 from scipy.linalg import fractional_matrix_power
 from torch.nn import functional
 
@@ -14,8 +15,8 @@ from affscore_book.similarity.dissection import Rotation, dissect, rotation_curv
 SEEDS = range(3)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("d", [1, 2, 3, 8, 33])
+@each("seed", SEEDS)
+@each("d", [1, 2, 3, 8, 33])
 def test_powers_of_a_rotation(d, seed):
     rotation = Rotation.random(d, seed)
     assert np.linalg.det(rotation.q) == pytest.approx(1, abs=1e-10)
@@ -88,9 +89,9 @@ def naive_iou(features, concepts, quantile, top_of="map"):
     return result
 
 
-@pytest.mark.parametrize("size", [32, 8, 5])
-@pytest.mark.parametrize("quantile", [0.005, 0.1])
-@pytest.mark.parametrize("top_of", ["map", "pixels"])
+@each("size", [32, 8, 5])
+@each("quantile", [0.005, 0.1])
+@each("top_of", ["map", "pixels"])
 def test_iou_against_pixel_by_pixel(size, quantile, top_of):
     concepts = generated_concepts(110)  # more than one batch
     features = torch.randn(110, 4, size, size, generator=torch.Generator().manual_seed(0))

@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
+from grids import each
 from moved_features import ORTHOGONAL, RELU, SEEDS, SHAPES, draw, relu_moved, rotated
 
 from affscore_book.similarity.procrustes import procrustes
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("measure", RELU)
+@each("seed", SEEDS)
+@each("shape", SHAPES)
+@each("measure", RELU)
 def test_measures_of_relu_see_neither_permutations_nor_scales_nor_shifts(measure, shape, seed):
     x, y = draw(seed, SHAPES[shape]), draw(seed + 50, SHAPES[shape])
     compare = RELU[measure]
@@ -22,9 +23,9 @@ def test_measures_of_relu_see_neither_permutations_nor_scales_nor_shifts(measure
     assert compare(x, rotated(seed, x)) < 0.99
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("measure", ORTHOGONAL)
+@each("seed", SEEDS)
+@each("shape", SHAPES)
+@each("measure", ORTHOGONAL)
 def test_orthogonal_measures_see_neither_rotations_nor_one_scale_nor_shifts(measure, shape, seed):
     x, y = draw(seed, SHAPES[shape]), draw(seed + 50, SHAPES[shape])
     compare = ORTHOGONAL[measure]
@@ -37,8 +38,8 @@ def test_orthogonal_measures_see_neither_rotations_nor_one_scale_nor_shifts(meas
     assert compare(x, relu_moved(seed, x)) < 0.99
 
 
-@pytest.mark.parametrize("group", ["relu", "orthogonal"])
-@pytest.mark.parametrize("shape", SHAPES)
+@each("group", ["relu", "orthogonal"])
+@each("shape", SHAPES)
 def test_related_pairs_are_at_distance_zero(shape, group):
     x = draw(7, SHAPES[shape])
     found = procrustes(x, (relu_moved if group == "relu" else rotated)(7, x), group, null=0)

@@ -7,6 +7,7 @@ import cka as pytorch_cka
 import numpy as np
 import pytest
 import torch
+from grids import each
 from moved_features import SEEDS, SHAPES, draw, rotated
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, manhattan_distances
 
@@ -43,8 +44,8 @@ def test_linear_and_laplace_kernels_against_scikit_learn(shape):
     np.testing.assert_allclose(gram(x, "linear"), linear_kernel(rows / np.linalg.norm(rows)), atol=1e-14)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("seed", SEEDS)
+@each("kernel", KERNELS)
+@each("seed", SEEDS)
 def test_cka_against_the_definition_of_hsic_as_a_u_statistic(seed, kernel):
     """The mean over all quadruples of different samples (Song et al. 2012, equation 3 and theorem 2)."""
     x, y = draw(seed, (7, 3)), draw(seed + 1, (7, 5))
@@ -95,8 +96,8 @@ def test_the_max_kernel_does_not_see_signs():
     assert procrustes(x, turned, null=0).value < 0.9
 
 
-@pytest.mark.parametrize("shape", [(40, 6), (12, 30), (500, 10)])
-@pytest.mark.parametrize("seed", SEEDS)
+@each("shape", [(40, 6), (12, 30), (500, 10)])
+@each("seed", SEEDS)
 def test_linear_cka_against_a_package_of_another(seed, shape):
     x, y = draw(seed, shape), draw(seed + 1, (shape[0], 9))
     grams = [torch.tensor(value @ value.T)[None] for value in (x - x.mean(0), y - y.mean(0))]
@@ -188,7 +189,7 @@ def test_a_gpu_gives_the_same(shape):
 GOOD = np.arange(12.0).reshape(6, 2) ** 1.5
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "text"),
     [
         (lambda: cka(GOOD, GOOD, "rbf"), "kernel is 'rbf'"),

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from grids import each
 from moved_features import RELU, SHAPES, draw, relu_moved
 
 from affscore_book.similarity.kernels import KERNELS, cka
@@ -11,8 +12,8 @@ from affscore_book.similarity.procrustes import procrustes
 from affscore_book.similarity.results import Similarity
 
 
-@pytest.mark.parametrize("kind", ["procrustes relu", "procrustes orthogonal", *KERNELS])
-@pytest.mark.parametrize("shape", ["vectors", "maps"])
+@each("kind", ["procrustes relu", "procrustes orthogonal", *KERNELS])
+@each("shape", ["vectors", "maps"])
 def test_null_values_are_those_of_shuffled_samples(kind, shape):
     x, y = draw(0, SHAPES[shape]), draw(1, SHAPES[shape])
 

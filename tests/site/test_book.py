@@ -2,6 +2,7 @@
 
 import plain_markdown
 import pytest
+from grids import each
 
 BASE = "https://example.org/book-of/"
 PAGES = {"theory": "theory.ipynb", "glossary": "glossary.md", "bibliography": "bibliography.md"}
@@ -15,7 +16,7 @@ def sources(cells) -> list[str]:
     return ["".join(cell["source"]) for cell in cells]
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "tags", "page"),
     [
         ("### Exercise: Half\n\nHow?", ["exercise:half"], "```{exercise} Half\n:label: half\n\nHow?\n```"),
@@ -35,7 +36,7 @@ def test_a_tagged_cell_becomes_its_directive(source, tags, page):
     assert sources(plain_markdown.with_directives([cell(source, *tags)])) == [page]
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "tags"),
     [("Half", ["exercise:half"]), ("**Theorem.** Let.", ["lemma:l"]), ("Clear.", ["proof"]), ("By parts.", ["folded"]),
      ("It is 2.", ["solution:half"]), ("y = 1\nz = 2", ["hide-cell"]), ("# A table", ["hide-cell"])],
@@ -92,7 +93,7 @@ def test_a_solution_is_folded_from_its_heading_to_its_last_cell():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each(
     ("address", "reference"),
     [
         ("book/theory.html", "[two words](theory.ipynb)"),

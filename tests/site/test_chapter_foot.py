@@ -7,6 +7,7 @@ import subprocess
 
 import chapter_foot
 import pytest
+from grids import each
 from test_notebooks import NOTEBOOKS, ROOT, markdown, planted
 
 ENTRIES = chapter_foot.entries(ROOT / "book")
@@ -67,7 +68,7 @@ def test_checksums_are_those_of_sha256sum(stored):
     assert line == f"{together.split()[0]}  book/data/three: 20 files"
 
 
-@pytest.mark.parametrize("page", NOTEBOOKS)
+@each("page", NOTEBOOKS)
 def test_the_page_of_a_chapter_ends_with_its_foot(site, page):
     text = (site / f"{page}.html").read_text(encoding="utf-8")
     foot = text[text.rindex("Functions, versions and data of this chapter") :].partition("</article>")[0]
@@ -76,7 +77,7 @@ def test_the_page_of_a_chapter_ends_with_its_foot(site, page):
         assert name in ENTRIES
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 def test_a_public_name_is_documented_and_names_its_chapter(site, name):
     chapter = re.search(r"book's\s+chapter\s+``(\w+)``", inspect.getdoc(pydoc.locate(name)))[1]
     assert f"book/{chapter}" in NOTEBOOKS

@@ -5,6 +5,7 @@ import re
 
 import chapter_minutes
 import pytest
+from grids import each
 from test_notebooks import CHAPTERS, EXERCISE, NOTEBOOKS, ROOT, SOLUTION, markdown, output, planted
 
 
@@ -46,7 +47,7 @@ def test_a_table_takes_as_long_as_a_figure_and_a_folded_cell_none():
 
 
 # The full run is a tool and has no exercises.
-@pytest.mark.parametrize("page", CHAPTERS)
+@each("page", CHAPTERS)
 def test_the_page_says_what_the_chapter_takes(site, page):
     shown = re.sub(r"<[^>]+>", "", (site / f"{page}.html").read_text(encoding="utf-8"))
     parts = r"read,(?: \d+ for what is folded,)? (\d+) for the exercises; every cell runs in (\d+) s"

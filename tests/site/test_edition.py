@@ -10,6 +10,7 @@ from pathlib import Path
 import edition
 import pytest
 import repository
+from grids import each
 from sphinx.search import js_index
 from sphinx.search.en import SearchEnglish
 from test_notebooks import CHAPTERS
@@ -28,7 +29,7 @@ def cells_of(path: Path) -> list[dict]:
     return json.loads(path.read_text(encoding="utf-8"))["cells"]
 
 
-@pytest.mark.parametrize("path", [ROOT / f"{page}.ipynb" for page in CHAPTERS], ids=lambda path: path.stem)
+@each("path", [ROOT / f"{page}.ipynb" for page in CHAPTERS])
 def test_only_the_solutions_go_and_only_the_name_comes(path):
     notebook = json.loads(path.read_text(encoding="utf-8"))
     before, after = notebook["cells"], edition.for_students(notebook)["cells"]

@@ -6,6 +6,7 @@ import re
 import glossary_hover
 import pytest
 from docutils import nodes
+from grids import each
 from test_notebooks import CHAPTERS
 
 
@@ -31,7 +32,7 @@ def test_a_first_sentence_that_no_hover_can_show_is_an_error(parts):
         glossary_hover.first_sentences(glossary(*parts))
 
 
-@pytest.mark.parametrize("page", CHAPTERS)
+@each("page", CHAPTERS)
 def test_every_chapter_has_words_with_their_meaning(site, page):
     links = re.findall(r'<a [^>]*href="glossary.html#term-[^>]*>', (site / f"{page}.html").read_text(encoding="utf-8"))
     titles = [re.search(r'title="([^"]*)"', link) for link in links]

@@ -4,6 +4,7 @@ import re
 
 import guide
 import pytest
+from grids import each
 from myst_parser.mdit_to_docutils.base import default_slugify
 from test_notebooks import CHAPTERS as PAGES
 from test_notebooks import NOTEBOOKS, ROOT, markdown
@@ -83,7 +84,7 @@ def test_a_syllabus_of_what_is_not_there_is_an_error(session):
         guide.syllabus_lines([{"title": "A"} | session], {"one": chapter()})
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
+@each("name", CHAPTERS)
 def test_sections_are_linked_as_myst_names_them(name):
     for heading in CHAPTERS[name].sections:
         assert guide.slug(heading) == default_slugify(heading)
@@ -94,10 +95,10 @@ def test_the_page_has_every_chapter_in_its_map_and_every_exercise_in_its_table(s
     drawn, table = re.search(r"<svg .*?</svg>", page, re.DOTALL)[0], re.search(r"<table.*?</table>", page, re.DOTALL)[0]
     assert sorted(re.findall(r'<a href="(\w+)\.html">', drawn)) == sorted(CHAPTERS)
     assert [f"book/{name}" for name in CHAPTERS] == PAGES
-    for name, each in CHAPTERS.items():
-        assert each.prerequisites() or name in ("first_signature", "theory")
-        assert len(each.exercises) >= 4 and all(
-            table.count(f'href="{name}.html#{label}"') == 1 for label in each.exercises
+    for name, chapter in CHAPTERS.items():
+        assert chapter.prerequisites() or name in ("first_signature", "theory")
+        assert len(chapter.exercises) >= 4 and all(
+            table.count(f'href="{name}.html#{label}"') == 1 for label in chapter.exercises
         )
 
 

@@ -256,8 +256,8 @@ def test_a_planted_line_breaks_the_rule(copy):
 HEAVY = ("matplotlib", "sklearn", "torchvision", "safetensors", "affscore.zoo", "affscore.suite")
 
 
-@pytest.mark.parametrize("line, found", [("import affscore", []), ("import affscore, affscore.plots", ["matplotlib"])])
-def test_importing_affscore_is_light(line, found):
-    program = f"import sys\n{line}\nprint([name for name in {HEAVY} if name in sys.modules])"
+def test_importing_affscore_is_light():
+    show = f"print([name for name in {HEAVY} if name in sys.modules])"
+    program = f"import sys, affscore\n{show}\nimport affscore.plots\n{show}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(found)
+    assert done.stdout.splitlines() == ["[]", "['matplotlib']"]

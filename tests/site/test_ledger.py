@@ -8,6 +8,7 @@ import draw
 import ledger
 import pytest
 from docutils import nodes
+from grids import each
 from sphinx.errors import ExtensionError
 from test_browser import opened
 from test_notebooks import NOTEBOOKS, ROOT, planted
@@ -67,7 +68,7 @@ def test_a_claim_stands_under_its_place_and_links_to_its_cell():
     assert ledger.claims_of(cell) == [], "the page would show the JSON"
 
 
-@pytest.mark.parametrize(
+@each(
     ("entry", "verdict"),
     [
         ({"needs": "a GPU"}, "not run here"),
@@ -212,7 +213,7 @@ def test_every_row_is_understood_alone():
     assert [(row["source"], row["what"], wrong) for row in rows if (wrong := leaning(row))] == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "wrong"),
     [
         ("ViT less ConvNeXt", "less for minus"), ("inside less outside, points", "less for minus"),
@@ -276,7 +277,7 @@ def proof_in(cells: list[dict], place: str) -> bool:
     return named or any("so we derive" in text for text in texts)
 
 
-@pytest.mark.parametrize(("name", "entry"), [(n, e) for n, e in ENTRIES if "proved" in e], ids=str)
+@each(("name", "entry"), [(n, e) for n, e in ENTRIES if "proved" in e])
 def test_what_is_proved_has_its_proof_on_that_page(name, entry):
     assert proof_in(cells_at(*entry["proved"].split("#")), entry["place"])
 
@@ -288,7 +289,7 @@ def test_a_citation_is_no_proof():
     assert not proof_in([*stated, *planted()["cells"]], "Theorem 1")
 
 
-@pytest.mark.parametrize("entry", [entry for _, entry in ENTRIES if "shown" in entry], ids=str)
+@each("entry", [entry for _, entry in ENTRIES if "shown" in entry])
 def test_what_is_shown_is_an_output_of_that_section(entry):
     assert any(cell.get("outputs") for cell in cells_at(*entry["shown"].split("#")))
 

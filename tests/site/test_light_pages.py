@@ -5,7 +5,7 @@ import re
 
 import light_pages
 import numpy as np
-import pytest
+from grids import each
 from PIL import Image
 from test_notebooks import NOTEBOOKS
 
@@ -27,7 +27,7 @@ def test_a_figure_keeps_every_pixel_and_becomes_no_larger(tmp_path):
         assert (np.asarray(Image.open(other).convert("RGB")) == pixels).all()
 
 
-@pytest.mark.parametrize("page", NOTEBOOKS)
+@each("page", NOTEBOOKS)
 def test_a_chapter_is_light(site, page):
     """What a browser loads, compressed as a server sends text: at most 1 MB, and .55 MB before the first figure.
 

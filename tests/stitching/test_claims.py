@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore_book.stitching import claims
 from affscore_book.stitching.controls import FIRST_HALVES, Controls
@@ -118,7 +119,7 @@ def ranks(*, four=12.0, one=20.0, later=30.0, wide=40.0, narrow=12.0, third=9.0)
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "orders", "widths"),
     [
         ({}, {"agrees"}, ["agrees", "held"]),
@@ -184,9 +185,9 @@ def test_the_best_alphas_are_those_of_the_pairs():
         assert [row.ours for row in rows if row.what.startswith("best alphas")] == pytest.approx([decades] * 2)
 
 
-@pytest.mark.parametrize(("inside", "expected"), [(0.0, "agrees"), (9.0, "disagrees")])
-@pytest.mark.parametrize(("left", "same"), [(18.0, "held"), (30.0, "failed"), (8.0, "failed")])
-@pytest.mark.parametrize(("end", "place"), [(5.0, "held"), (-5.0, "failed")])
+@each(("inside", "expected"), [(0.0, "agrees"), (9.0, "disagrees")])
+@each(("left", "same"), [(18.0, "held"), (30.0, "failed"), (8.0, "failed")])
+@each(("end", "place"), [(5.0, "held"), (-5.0, "failed")])
 def test_inside_blocks_the_full_stitch_must_cost_less_than_g_relu_and_what_is_left_be_the_outside(
     inside, expected, left, same, end, place
 ):
@@ -227,10 +228,10 @@ def test_the_share_of_the_shortcut_is_of_means_over_all_pairs_and_layers(spread)
     assert (share.high > share.low) == (spread > 0), "equal pairs have no interval"
 
 
-@pytest.mark.parametrize(("saved", "expected"), [(12.0, "held"), (2.0, "failed"), (-10.0, "failed")])
-@pytest.mark.parametrize(("gap", "agrees"), [(15.0, "agrees"), (-1.0, "disagrees")])
-@pytest.mark.parametrize(("full", "fully"), [(4.0, "agrees"), (-4.0, "disagrees")])
-@pytest.mark.parametrize(("chance", "matters"), [(3.0, "held"), (-3.0, "failed")])
+@each(("saved", "expected"), [(12.0, "held"), (2.0, "failed"), (-10.0, "failed")])
+@each(("gap", "agrees"), [(15.0, "agrees"), (-1.0, "disagrees")])
+@each(("full", "fully"), [(4.0, "agrees"), (-4.0, "disagrees")])
+@each(("chance", "matters"), [(3.0, "held"), (-3.0, "failed")])
 def test_blocks_are_judged_by_their_gaps_and_the_shortcut_by_what_it_saves_beyond_chance(
     saved, expected, gap, agrees, full, fully, chance, matters
 ):

@@ -4,8 +4,8 @@ from itertools import permutations
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
+from grids import each
 
 from affscore_book.stitching import exercises
 from affscore_book.stitching.toy import load_toys, toy_features
@@ -42,7 +42,7 @@ def points(g_relu, full):
     exercises.check_points({"g_relu": g_relu, "full": full}, X, Y)
 
 
-@pytest.mark.parametrize(
+@each(
     ("check", "answer", "start"),
     [
         (exercises.check_build, (built(),), "Right: "),

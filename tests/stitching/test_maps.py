@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from grids import each
 from planted_images import images, random_network
 
 from affscore_book.stitching.learning import learn
@@ -117,7 +118,7 @@ def test_a_larger_lasso_is_sparser():
     assert sparsities[1] > sparsities[0] + 0.1
 
 
-@pytest.mark.parametrize("kind", [*STITCHES, "rank 3"])
+@each("kind", [*STITCHES, "rank 3"])
 def test_a_stitch_acts_on_channels_alike_at_every_pixel(kind):
     stitch = stitch_layer(kind, (5, 5))
     x = torch.randn(3, 5, 2, 4, generator=torch.Generator().manual_seed(0))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from grids import each
 from scripts import load_script
 
 from affscore_book.kit.networks import mlp
@@ -48,8 +49,8 @@ PLANTED = [("permutation", 0.0, Monomial("one")), ("G_ReLU", 0.0, Monomial("posi
            ("G_ReLU", 0.5, Monomial("positive")), ("invertible", 1.0, GeneralLinear())]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("kind", "slope", "group"), PLANTED)
+@each("seed", range(3))
+@each(("kind", "slope", "group"), PLANTED)
 def test_a_planted_element_is_undone_and_its_average_is_the_network(seed, kind, slope, group):
     one, x = network(seed, slope), images()
     twin = aligned(one, elements(group, seed))

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from grids import each
 from scipy.optimize import nnls
 
 from affscore_book.stitching.maps import stitch_layer
@@ -23,8 +24,8 @@ def rows(x):
     return x.permute(0, 2, 3, 1).reshape(-1, x.shape[1]).numpy()
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("rank", [None, 1, 2, 4])
+@each("seed", range(5))
+@each("rank", [None, 1, 2, 4])
 def test_least_squares_of_any_rank_is_optimal(seed, rank):
     x, y = features(seed)
     a, b = rows(x), rows(y)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from grids import each
 from planted_images import ARCHITECTURES, acted_on, difference, images, random_network
 from torch.nn import functional
 
@@ -19,7 +20,7 @@ from affscore_book.stitching.stitched import State, Stitched, inside_block, laye
 NETWORKS = Path(__file__).parents[2] / "book" / "data" / "networks"
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@each("name", ARCHITECTURES)
 def test_the_two_parts_of_a_network_are_the_network(name):
     network, x = random_network(name), images(4)
     with torch.no_grad():
@@ -29,7 +30,7 @@ def test_the_two_parts_of_a_network_are_the_network(name):
             assert torch.equal(top(bottom(x)), expected), layer
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@each("name", ARCHITECTURES)
 def test_one_pass_gives_what_arrives_at_every_cut(name):
     network, x = random_network(name), images(4)
     layers = activation_layers(network)
@@ -59,8 +60,8 @@ def test_inside_a_block_the_shortcut_is_the_first_networks():
     assert torch.allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
-@pytest.mark.parametrize("seed", [0, 1])
+@each("name", ARCHITECTURES)
+@each("seed", [0, 1])
 def test_the_closed_form_recovers_a_planted_element_of_the_group(name, seed):
     network = random_network(name, seed)
     other, elements = acted_on(network, seed)
@@ -166,7 +167,7 @@ def same(one, other):
     return all(torch.equal(one[name], other[name]) for name in one)
 
 
-@pytest.mark.parametrize("kind", STITCHES)
+@each("kind", STITCHES)
 def test_only_the_stitch_learns(kind):
     one, other = random_network("resnet20", 0), random_network("resnet20", 1)
     one.train()  # what the caller's networks are set to does not matter, and stays

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore_book.stitching.toy import (
     PAIRS,
@@ -41,8 +42,8 @@ def whole(net, cut):
     return toy_outputs(net, toy_features(net, POINTS, cut), cut)
 
 
-@pytest.mark.parametrize("cut", [1, 2])
-@pytest.mark.parametrize("other", [NET, TWIN, TURNED], ids=["itself", "twin", "turned"])
+@each("cut", [1, 2])
+@each("other", [NET, TWIN, TURNED])
 def test_a_cut_changes_nothing_and_twins_compute_the_same(cut, other):
     (first, second, last), (b, c, d) = (map(np.array, NET[key]) for key in ("weights", "biases"))
     hidden = np.maximum(np.maximum(POINTS @ first.T + b, 0) @ second.T + c, 0)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore_book import stitching
 from affscore_book.kit.bundle import bundle
@@ -87,7 +88,7 @@ DRAW = """async (m, state) => {
 }"""
 
 
-@pytest.mark.parametrize("widget", STATES[6::11], ids=repr)
+@each("widget", STATES[6::11])
 def test_the_static_picture_draws_what_the_page_draws(node, widget):
     live = node(TwoNetworks._esm, DRAW, widget.state())
     static = re.findall(r'<path class="([\w-]+)"[^>]* d="([^"]*)"', widget.fallback())

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torchvision
+from grids import each
 from made_signatures import made, published
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -21,7 +22,7 @@ def test_every_classification_model_of_torchvision_is_known_once():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", torchvision.models.list_models(module=torchvision.models))
+@each("name", torchvision.models.list_models(module=torchvision.models))
 def test_weights_of_a_signature_decide_which_numbers_count(name):
     enum = torchvision.models.get_model_weights(name)
     default = facts(name)
@@ -81,7 +82,8 @@ def counted_depth(name):
         torch.backends.mha.set_fastpath_enabled(fast)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.weekly  # it changes with torchvision only
+@each("family", FAMILIES)
 def test_depths_are_those_of_the_longest_path(family):
     # The first and one more of a family: building all takes a minute.
     names = list(FAMILIES[family].depths)
@@ -118,7 +120,7 @@ def test_names_stay_short_and_different():
     assert list(short_names(dict(list(signatures.items())[1:3]))) == ["alexnet random", "alexnet"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("provenance", "kind"),
     [
         ({"weights": "random initialisation, seed 1"}, "random"),

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from grids import each
 from made_signatures import made, published, random_scores
 
 from affscore.suite.comparable import conditions, load_signatures, sequence
@@ -17,7 +18,7 @@ from affscore.suite.compare import (
 from affscore.suite.distances import distances
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "key"),
     [
         ({"pool": "trailing"}, "pool"),
@@ -27,7 +28,7 @@ from affscore.suite.distances import distances
         ({"data": "cifar10"}, "data"),
     ],
 )
-@pytest.mark.parametrize(
+@each(
     "function", [distances, statistics, history, densities, companion_correlations, accuracy_correlations]
 )
 def test_signatures_of_different_settings_are_refused(change, key, function):

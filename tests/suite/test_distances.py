@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from grids import each
 from made_signatures import made, programme, published, random_scores
 
 from affscore.suite.comparable import sequence
@@ -90,8 +91,8 @@ def test_average_linkage_merges_at_the_mean_distance():
     assert set(groups(apart, 99).values()) == {1, 2, 3}  # no more clusters than networks
 
 
-@pytest.mark.parametrize("dimension", [1, 2])
-@pytest.mark.parametrize("seed", SEEDS)
+@each("dimension", [1, 2])
+@each("seed", SEEDS)
 def test_a_flat_arrangement_is_reproduced(dimension, seed):
     given = euclidean(np.random.default_rng(seed).normal(size=(9, dimension)))
     found = mds_map(given)

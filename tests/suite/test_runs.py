@@ -185,12 +185,13 @@ def test_of_two_different_runs_at_once_none_replaces_the_other(whole, tmp_path, 
 def test_killed_at_any_moment_it_ends_bit_for_bit_the_same(tmp_path):
     """kill -9, two of three within a write of a record: when only a part of the new file is there. And three processes
     that write to one folder at the same time, without knowing of each other."""
-    command = [sys.executable, str(HERE / "small_run.py"), str(tmp_path), "12", "0"]
+    kills = 12 if os.environ.get("AFFSCORE_WEEKLY") else 4
+    command = [sys.executable, str(HERE / "small_run.py"), str(tmp_path), str(kills), "0"]
     one_thread = os.environ | {"OMP_NUM_THREADS": "1"}  # no other threads where processes are forked
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=one_thread)
     assert done.returncode == 0 and done.stderr == ""
     log = json.loads(done.stdout)
-    assert log["inside"] + log["outside"] >= 12
+    assert log["inside"] + log["outside"] >= kills
     assert 2 * log["inside"] >= log["inside"] + log["outside"]
     assert log["parts"] >= log["inside"]  # each of them did leave a part of a file
     assert len(log["same"]) >= 1 and all(log["same"])

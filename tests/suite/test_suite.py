@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from grids import each
 from image_files import noise_images
 from small_hub import SENTENCES, image_folder, text_folder
 from torch import nn
@@ -366,7 +367,7 @@ def test_whole_paper():
     assert table.row("inception_v3")["images per second"] == pytest.approx(100, rel=1e-12)
 
 
-@pytest.mark.parametrize(("arguments", "options", "message"), [
+@each(("arguments", "options", "message"), [
     (({},), {}, "speed is {}"),
     (({"resnet18": 0.0},), {}, "speed is"),
     (({"resnet18": float("nan")},), {}, "speed is"),

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from grids import each
 from torch import nn
 
 from affscore import affinity_score, signature
@@ -19,8 +20,8 @@ def windows(n: int, tokens: int = CONTEXT, seed: int = 0) -> torch.Tensor:
     return torch.randint(0, 256, (n, tokens), generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize("name", GPTS)
-@pytest.mark.parametrize("place", [1, 40, CONTEXT - 1])
+@each("name", GPTS)
+@each("place", [1, 40, CONTEXT - 1])
 def test_a_later_byte_does_not_change_an_earlier_logit(name, place):
     network, text = build_gpt(name, seed=place), windows(2)
     other = text.clone()
@@ -72,7 +73,7 @@ SEEN = {"gelu": ("gelu", 384), "relu": ("relu", 384), "silu": ("silu", 384), "re
         "swiglu": ("silu", 256)}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", GPTS)
+@each("name", GPTS)
 def test_every_call_is_seen_and_named(name):
     found = signature(build_gpt(name), [windows(8)])
     function, channels = SEEN[GPTS[name][0]]
@@ -91,8 +92,8 @@ COMPARED = {
 }
 
 
-@pytest.mark.parametrize("activation", MLPS)
-@pytest.mark.parametrize("pool", ["spatial", "trailing", "last"])
+@each("activation", MLPS)
+@each("pool", ["spatial", "trailing", "last"])
 def test_a_score_compares_what_the_table_says(activation, pool):
     network, text = build_gpt(activation, seed=3), windows(20, tokens=16)
     layer, function = COMPARED[activation]
@@ -112,7 +113,7 @@ def test_the_gated_unit_is_a_product():
         torch.testing.assert_close(mlp(x), mlp.down(gate * torch.sigmoid(gate) * mlp.up(x)))
 
 
-@pytest.mark.parametrize("name", GPTS)
+@each("name", GPTS)
 def test_norm_is_there_or_not(name):
     norms = [module for module in build_gpt(name).modules() if isinstance(module, nn.LayerNorm)]
     assert len(norms) == (9 if GPTS[name][1] else 0)

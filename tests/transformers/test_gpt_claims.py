@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore_book.transformers import gpt_claims as claims
 from affscore_book.transformers.gpt import GPTS, MLPS
@@ -38,14 +39,14 @@ TABLES: list[Callable] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+@each("table", TABLES)
 def test_networks_as_the_rules_say_hold_them_all(table):
     found = [claim for claim in table(every()) if "rank correlation" not in claim.what]
     assert {claim.what: claim.verdict for claim in found} == {claim.what: "held" for claim in found}
     assert all(claim.kind == "own" and claim.seen == ("score" in claim.what) for claim in found)
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+@each("table", TABLES)
 def test_their_contrary_fails_them_all(table):
     contrary = {name: 1 - level for name, level in LEVELS.items()} | {"relu without norm": 0.9}
     upside_down = {pool: -each for pool, each in LOWER.items()}
@@ -79,7 +80,7 @@ def test_ranks_that_three_seeds_share_decide_nothing_and_ranks_that_differ_have_
     assert row.interval == (pytest.approx(0.823, abs=0.001), 1.0) and row.verdict == "undecided"
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+@each("table", TABLES)
 def test_one_seed_decides_nothing_but_correlations_keep_their_bounds(table):
     found = table(every(seeds=1))
     assert {claim.verdict for claim in found} == {"undecided"}
@@ -88,7 +89,7 @@ def test_one_seed_decides_nothing_but_correlations_keep_their_bounds(table):
     )
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+@each("table", TABLES)
 def test_what_is_not_trained_is_said(table):
     found = table({})
     assert {claim.verdict for claim in found} == {"not run here"}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore_book.transformers.gpt import GPTS
 from affscore_book.transformers.gpt_results import GPT_POOLS, again_gpt, gpt_inputs, gpt_table, load_gpts
@@ -28,7 +29,7 @@ def copy(tmp_path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: f"{network.name} {network.seed}")
+@each("network", NETWORKS)
 def test_every_network_learned_and_has_scores_at_its_start_and_end(network):
     assert network.bits[0] > 7.5 and network.bits[-1] < 3  # pairs of bytes alone give 3.4
     assert network.steps[0] == 0 and network.steps[-1] == GPT_STEPS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from grids import each
 
 from affscore import paired_affinity_score
 from affscore.pooling import pool
@@ -43,8 +44,8 @@ def test_variances_are_those_of_large_samples(seed):
     assert correlations == pytest.approx(seen, abs=0.01)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("tokens", [1, 8])
+@each("seed", range(3))
+@each("tokens", [1, 8])
 def test_channels_apart_add_up_also_after_an_average_over_tokens(seed, tokens):
     """Four independent channels, the pairing kept: the score of a large sample, pooled over independent tokens."""
     generator = torch.Generator().manual_seed(seed)

@@ -9,6 +9,7 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 import pytest
+from grids import each
 
 from affscore_book.transformers.texts import (
     TEXTS,
@@ -29,7 +30,7 @@ def test_prose_is_paragraphs_of_20_to_120_words_each_once():
     assert all(20 <= len(text.split()) <= 120 and text.endswith(".") for text in found)
 
 
-@pytest.mark.parametrize(
+@each(
     "piece",
     [
         "   for x in y:\n       " + "print(x) " * 30 + ".",  # code: lines of several indents

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import torchvision.datasets
+from grids import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from image_files import damage, noise_images, pixels, sentence
@@ -60,7 +61,7 @@ def test_batches_are_shuffled_by_the_seed(seed):
     assert all(2 <= sum(i < 50 for i in batch) <= 18 for batch in first)
 
 
-@pytest.mark.parametrize(("argument", "value"), [
+@each(("argument", "value"), [
     ("batch_size", 1), ("batch_size", 0), ("batch_size", 2.0), ("batch_size", True),
     ("batches", 0), ("batches", -1), ("batches", 1.5), ("seed", -1), ("workers", -1), ("workers", 2.0),
     ("batch_size", np.float64(4)), ("batches", np.bool_(True)), ("seed", "3"), ("seed", None),
@@ -149,8 +150,8 @@ def test_a_selection_gives_the_batches_of_the_whole():
         sentence(error)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 5])
-@pytest.mark.parametrize("size", [5, 40])
+@each("workers", [1, 2, 5])
+@each("size", [5, 40])
 def test_workers_change_no_value_and_no_order(workers, size):
     plain, parallel = numbered(120, size), numbered(120, size, workers=workers)
     assert [numbers(b) for b in parallel] == [numbers(b) for b in plain]

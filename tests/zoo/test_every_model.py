@@ -6,6 +6,7 @@ of them are counted every week (``book/data/verified_models/make.py --check``), 
 
 import pytest
 import torch
+from grids import each
 
 from affscore.tracing import trace
 from affscore_book.verified_models.counting import count_activations
@@ -84,7 +85,7 @@ def values(output):
     return output if isinstance(output, torch.Tensor) else output.last_hidden_state
 
 
-@pytest.mark.parametrize("name", CHANNELS)
+@each("name", CHANNELS)
 @torch.no_grad()
 def test_channels_are_on_the_axis_written_here_and_no_call_is_missed(name):
     model, inputs, bare = network(name)

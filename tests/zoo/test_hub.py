@@ -9,6 +9,7 @@ import pytest
 import timm
 import torch
 import transformers
+from grids import each
 from PIL import Image
 from safetensors.torch import save_file
 from small_hub import image_folder, text_folder
@@ -95,7 +96,7 @@ def test_a_tag_may_be_in_the_name_or_given_as_weights():
         assert one["source"].endswith(f"vit_tiny_patch16_224.{tag}")
 
 
-@pytest.mark.parametrize(("name", "weights", "words"), [
+@each(("name", "weights", "words"), [
     ("timm:test_vitt", None, "timm has no model 'test_vitt'. Did you mean test_vit"),
     (f"timm:{SMALL}.mine", None, "test_vit has no weights 'mine'; timm has r160_in1k"),
     (f"timm:{SMALL}.mine", "random", "test_vit has no weights 'mine'; timm has r160_in1k"),
