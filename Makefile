@@ -56,8 +56,8 @@ $(VENV)/.locked: requirements.lock | $(VENV)/.python
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements.lock
 	@touch $@ $(VENV)/.pages
 
-$(VENV)/.installed: pyproject.toml $(VENV)/.locked
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+$(VENV)/.installed: pyproject.toml book/pyproject.toml $(VENV)/.locked
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . --editable book
 	@touch $@
 
 # The pages come from stored outputs: building them runs nothing and imports neither affscore nor torch.
@@ -132,5 +132,5 @@ set-repository:
 	@$(PYTHON) .ci/repository.py "$(URL)"
 
 clean:
-	rm -rf _build build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .jupyter_cache .ci/node_modules
+	rm -rf _build build dist *.egg-info book/build book/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .jupyter_cache .ci/node_modules
 	find affscore book tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -2,9 +2,9 @@
 
 A stand-in for Colab's machine is made in a temporary folder: an environment without this book's package, a home
 folder, and a fake module google.colab. Each notebook is taken from the last commit, put into a folder of its own and
-run from its first cell, which clones this repository (its public address is redirected to the folder it is in) and
-installs the package. The printed text must be the stored one. Then everything runs a second time in a new kernel, the
-first cell twice.
+run from its first cell, which fetches from this repository what the chapter needs (its public address is redirected to
+the folder it is in), less than 20 MB, and installs both packages. The printed text must be the stored one. Then
+everything runs a second time in a new kernel, the first cell twice.
 
 --packages takes a list of versions as `pip freeze` writes it, such as the one that Colab publishes at
 https://github.com/googlecolab/backend-info: the environment then has these versions of whatever the book uses. Without
@@ -27,6 +27,8 @@ from nbclient import NotebookClient
 ROOT = Path(__file__).resolve().parents[1]
 # What runs a notebook on Colab, besides what the book asks for.
 KERNEL = ("ipykernel", "ipython", "jupyter_client", "jupyter_core", "traitlets", "pyzmq", "tornado", "pillow")
+#: What a chapter may fetch, in bytes.
+FETCHED = 20_000_000
 FAKE_COLAB = """\
 import sys, types
 output = types.ModuleType("google.colab.output")
@@ -44,9 +46,8 @@ def plain(name: str) -> str:
 
 def chosen(freeze: str) -> list[str]:
     """The lines of a `pip freeze` that matter here, as NAME==VERSION for the package index."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    asked = [*project["dependencies"], *extras["widgets"], *extras["pretrained"], *KERNEL]
+    library, book = (tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"] for name in ("", "book"))
+    asked = [*book["dependencies"], *library["dependencies"], *library["optional-dependencies"]["pretrained"], *KERNEL]
     wanted = {plain(re.match(r"[\w.-]+", requirement)[0]) for requirement in asked}
     found = {}
     for line in freeze.splitlines():
@@ -106,6 +107,8 @@ def run_as_colab(names: list[str], folder: Path, python: str = sys.executable, f
     inside = make_environment(folder / "colab", python, freeze)
     torch = torch_version(inside)
     url = re.search(r"^  url: *(\S+)", (ROOT / "_config.yml").read_text(), re.M)[1]
+    # GitHub's servers give parts of a repository; git in a folder does if its own settings allow it.
+    (home / ".gitconfig").write_text("[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n")
     git = {f"url.file://{ROOT}.insteadOf": url, "safe.directory": "*"}
     env = {"HOME": str(home), "GIT_CONFIG_COUNT": str(len(git)), "PYTHONPATH": "", "PYTHONNOUSERSITE": "1"}
     for number, (key, value) in enumerate(git.items()):
@@ -139,6 +142,9 @@ def run_as_colab(names: list[str], folder: Path, python: str = sys.executable, f
             wrong += [f"{name}, {attempt} run: {sentence}" for sentence in differences(stored, notebook)]
             if (said := "".join(printed(installing))).count("\n") != 1:
                 wrong.append(f"{name}, {attempt} run: the first cell should print one line, and prints {said!r}")
+    fetched = sum(path.stat().st_size for path in (home / "affscore" / ".git").rglob("*") if path.is_file())
+    if fetched > FETCHED * len(names):
+        wrong.append(f"the first cells fetched {fetched / 1e6:.1f} MB; a chapter's should fetch less than 20.")
     if (now := torch_version(inside)) != torch:
         wrong.append(f"torch was {torch} and is {now}: an installation must keep Colab's")
     return wrong

@@ -21,9 +21,10 @@ KINDS = ("student", "solutions")
 # What the pages, the notebooks on Colab and those in JupyterLab need.
 FOLDERS = ("affscore", "book")
 FILES = (
-    "_config.yml", "_toc.yml", "pyproject.toml", "requirements.txt", "requirements.lock",
+    "_config.yml", "_toc.yml", "README.md", "pyproject.toml", "requirements.txt", "requirements.lock",
     "LICENSE", "LICENSE-TEXT", "NOTICE", "CITATION.cff", ".gitignore",
 )  # fmt: skip
+NOT_COPIED = ("__pycache__", ".*", "*.checkpoint", "*.egg-info", "build")
 FOR_TEACHERS = ("book/teaching.md", "book/slides/*.md")
 NAME_CELL = """\
 from affscore_book.course.variants import student
@@ -39,7 +40,7 @@ machine:
 ```bash
 git clone {url} && cd {name}
 python3 -m venv .venv
-.venv/bin/python -m pip install -r requirements.txt -e .
+.venv/bin/python -m pip install -r requirements.txt -e . -e book
 .venv/bin/jupyter lab book
 ```
 
@@ -99,7 +100,7 @@ def make_edition(kind: str, url: str, target: Path) -> str:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     for folder in FOLDERS:
         shutil.copytree(
-            ROOT / folder, target / folder, ignore=shutil.ignore_patterns("__pycache__", ".*", "*.checkpoint")
+            ROOT / folder, target / folder, ignore=shutil.ignore_patterns(*NOT_COPIED)
         )
     for file in FILES:
         shutil.copy(ROOT / file, target)

@@ -1,7 +1,7 @@
 """Write requirements.lock, the exact version of everything that builds the book and runs the tests, and pages.lock,
-the part of it that building the pages needs (the extra `book`: no torch).
+the part of it that building the pages needs (the extra `pages` of book/pyproject.toml: no torch).
 
-pip resolves the package with all its extras from an empty environment (nothing is installed) and reports
+pip resolves both packages with all their extras from an empty environment (nothing is installed) and reports
 what it would install; this script keeps name and version of each. Run it with `make lock`.
 """
 
@@ -17,19 +17,23 @@ from pip._vendor.packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 HEADER = """\
 # Exact versions for Python 3.11, written by `make lock`: do not edit. Installed by `make {target}` with --no-deps.
-# What a reader needs, as ranges, is in requirements.txt; where the ranges come from, in pyproject.toml.
+# What a reader needs, as ranges, is in requirements.txt; where they come from, in both pyproject.toml.
 """
 # torch brings these on Linux only.
 LINUX_ONLY = ("nvidia-", "cuda-", "triton")
 
 
-def resolve(project: dict) -> list[dict]:
-    """What pip would install for the package with all its extras.
+def resolve(projects: list[dict]) -> list[dict]:
+    """What pip would install for the packages with all their extras.
 
     For Python 3.11.0 and not for the one that runs: Debian 12 has 3.11.2, and some packages want 3.11.5.
     """
-    extras = project["optional-dependencies"].values()
-    requirements = [*project["dependencies"], *(line for extra in extras for line in extra)]
+    requirements = [
+        line
+        for project in projects
+        for lines in (project["dependencies"], *project["optional-dependencies"].values())
+        for line in lines
+    ]
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-"]
     command += ["--python-version", "3.11.0", "--only-binary=:all:"]
     command += ["--target", str(ROOT / "build"), *requirements]  # pip asks for a target, and a dry run writes nothing
@@ -69,9 +73,9 @@ def lines(install: list[dict]) -> list[str]:
 if __name__ == "__main__":
     if sys.version_info[:2] != (3, 11):
         sys.exit(f"The lock file is for Python 3.11, this is {sys.version.split()[0]}: make lock PYTHON=python3.11.")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    everything = resolve(project)
-    pages = needed(everything, project["optional-dependencies"]["book"])
+    library, book = (tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"] for name in ("", "book"))
+    everything = resolve([library, book])
+    pages = needed(everything, book["optional-dependencies"]["pages"])
     for name, target, install in (("requirements.lock", "env", everything), ("pages.lock", "book", pages)):
         pins = lines(install)
         (ROOT / name).write_text(HEADER.format(target=target) + "\n".join(pins) + "\n")

@@ -4,7 +4,7 @@
     python .ci/release.py --check v0.2.0    # what release.yml asks before it publishes
 
 The rocket and the first cell of every notebook then open and install that tag, whatever main becomes. The version
-must be that of pyproject.toml and CITATION.cff, and CHANGELOG.md must have a heading for it.
+must be that of both pyproject.toml and of CITATION.cff, and CHANGELOG.md must have a heading for it.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BRANCH = re.compile(r"^(  branch: )\S+$", re.MULTILINE)
-CLONE = re.compile(r"(git clone -q --depth 1 )(?:--branch \S+ )?(?=\{repository\})")
+CLONE = re.compile(r"(git clone -q --depth 1 )(?:--branch \S+ )?(?=--filter)")
 
 
 def pinned(text: str, name: str, tag: str) -> str:
@@ -34,6 +34,7 @@ def unready(root: Path, tag: str) -> list[str]:
     version = tag.removeprefix("v")
     wanted = {
         "pyproject.toml": f'version = "{version}"',
+        "book/pyproject.toml": f'version = "{version}"',
         "CITATION.cff": f"version: {version}",
         "CHANGELOG.md": f"## {version}",
     }

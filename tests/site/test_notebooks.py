@@ -30,12 +30,17 @@ import sys
 
 if "google.colab" in sys.modules:
     repository, extras = "URL", "EXTRAS"
+    parts = "/affscore /book/affscore_book /book/LICENSE /book/pyproject.toml"
+    data = "DATA"
+    clone = f"git clone -q --depth 1 --filter=blob:none --sparse {repository}"
     print("Installing the book's package takes about a minute.", end=" ", flush=True)
-    !test -d ~/affscore || git clone -q --depth 1 {repository} ~/affscore
-    %cd -q ~/affscore/book
-    !{sys.executable} -m pip install -qq --root-user-action ignore "..[{extras}]"
+    !test -d ~/affscore || {clone} ~/affscore
+    %cd -q ~/affscore
+    !git -c core.sparseCheckoutCone=false sparse-checkout add {parts} {data}
+    %cd -q book
+    !{sys.executable} -m pip install -qq --root-user-action ignore "..{extras}" .
     try:
-        __import__("affscore")
+        __import__("affscore_book")
     except ImportError:
         why = f"Not installed: the lines above say why. Is {repository} public?"
         raise RuntimeError(why) from None
@@ -43,6 +48,8 @@ if "google.colab" in sys.modules:
 if CONFIG["repository"]["branch"] != "main":  # a released edition installs itself
     COLAB = COLAB.replace("--depth 1", f"--depth 1 --branch {CONFIG['repository']['branch']}")
 
+# A folder of stored results, as a chapter names it.
+DATA = re.compile(r"[\"']data/(\w+)")
 # What myst-nb, nbval, .ci/execute.py and the rule on definitions read; plain_markdown reads the others.
 TAGS = {
     "hide-input", "hide-output", "hide-cell", "remove-input", "remove-output", "remove-cell",
@@ -191,10 +198,12 @@ def links_that_colab_cannot_open(notebook) -> list[str]:
 def first_cell_is_not_colabs(notebook) -> list[str]:
     """The first code cell installs what the chapter needs, on Colab only."""
     cell = code_cells(notebook)[0][1]
-    wanted = re.escape(COLAB).replace("EXTRAS", r"(pretrained,)?widgets")
-    if re.fullmatch(wanted, cell["source"]) and cell["metadata"].get("tags") == ["remove-cell"]:
-        return []
-    return ["the first code cell is not the one of the other chapters that installs the package on Colab"]
+    wanted = re.escape(COLAB).replace("EXTRAS", r"(?:\[pretrained\])?").replace("DATA", "([^\"]*)")
+    found = re.fullmatch(wanted, cell["source"])
+    if not found or cell["metadata"].get("tags") != ["remove-cell"]:
+        return ["the first code cell is not the one of the other chapters that installs the package on Colab"]
+    read = {f"/book/data/{name}" for _, cell in code_cells(notebook) for name in DATA.findall(cell["source"])}
+    return [f"the first code cell does not fetch {folder}" for folder in sorted(read - set(found[1].split()))]
 
 
 def exercises_without_their_line(notebook) -> list[str]:
@@ -305,7 +314,7 @@ SOLUTION = markdown("#### Solution", "solution:half")
 FOLDED = {"id": "solution-half", "jp-MarkdownHeadingCollapsed": True}
 
 
-def planted(*more: dict, colab: str = COLAB.replace("EXTRAS", "widgets"), **changes) -> dict:
+def planted(*more: dict, colab: str = COLAB.replace("EXTRAS", "").replace("DATA", ""), **changes) -> dict:
     """A notebook of Colab's cell, one good cell with some of its fields changed, and more cells."""
     first = {
         "id": "first", "cell_type": "code", "source": colab, "execution_count": 1, "outputs": [],

@@ -1,4 +1,4 @@
-"""Installing affscore where torch already is, as on Colab, leaves that torch alone; and the wheel is complete.
+"""Installing both packages where torch already is, as on Colab, leaves that torch alone; and the wheels are complete.
 
 The clean environment is a new virtual environment into which torch and what the package needs are linked from
 the running one. pip sees them as installed, and with --no-index it can fetch nothing else, so a requirement that
@@ -22,12 +22,16 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-PACKAGES = ("affscore", "book/affscore_book")
-EXTRAS = PROJECT["optional-dependencies"]
-READER = [*PROJECT["dependencies"], *EXTRAS["widgets"], *EXTRAS["pretrained"]]
+LIBRARY, CHAPTERS = (tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"] for name in ("", "book"))
+EXTRAS = LIBRARY["optional-dependencies"] | CHAPTERS["optional-dependencies"]
+READER = sorted({*LIBRARY["dependencies"], *CHAPTERS["dependencies"], *EXTRAS["pretrained"]})
 # What works with the whole book at hand: its chapters, its pages, JupyterLab and the check of notebooks.
-BOOK = [*READER, *EXTRAS["book"], *EXTRAS["lab"], *(line for line in EXTRAS["test"] if line.startswith("nbval"))]
+BOOK = [*READER, *EXTRAS["pages"], *EXTRAS["lab"], *(line for line in EXTRAS["test"] if line.startswith("nbval"))]
+#: The folder of a distribution, its package, and the files beside it that the wheel is built from.
+DISTRIBUTIONS = {
+    "affscore": (ROOT, ("pyproject.toml", "README.md", *LIBRARY["license-files"])),
+    "affscore_book": (ROOT / "book", ("pyproject.toml", *CHAPTERS["license-files"])),
+}
 
 
 def run(*command) -> str:
@@ -63,16 +67,23 @@ def torch_files(site: Path) -> dict[str, tuple[int, int]]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
-    """The wheel, built from a copy so that nothing is left in the repository."""
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "README.md", *PROJECT["license-files"]):
-        shutil.copy(ROOT / name, source)
-    for name in PACKAGES:
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, source)
-    (path,) = out.glob("*.whl")
-    return path
+def wheels(tmp_path_factory) -> dict[str, Path]:
+    """The wheel of each package, built from a copy so that nothing is left in the repository."""
+    found = {}
+    for package, (folder, files) in DISTRIBUTIONS.items():
+        source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+        for name in files:
+            shutil.copy(folder / name, source)
+        shutil.copytree(folder / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
+        run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, source)
+        (found[package],) = out.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheel(wheels) -> Path:
+    """That of the library."""
+    return wheels["affscore"]
 
 
 def environment(folder: Path, lines: list[str]) -> Path:
@@ -99,30 +110,50 @@ def planned(python: Path, *arguments) -> list[str]:
     return [item["metadata"]["name"] for item in json.loads(report)["install"]]
 
 
-def test_the_wheel_holds_every_file_of_the_package(wheel):
-    files = {
-        path.relative_to((ROOT / name).parent).as_posix()
-        for name in PACKAGES
-        for path in (ROOT / name).rglob("*")
-        if path.is_file()
-    }
-    files = {name for name in files if "__pycache__" not in name}
-    packed = set(zipfile.ZipFile(wheel).namelist())
-    assert any(name.endswith(".js") for name in files)
-    assert files - packed == set()
-    assert {name.split("/")[0] for name in packed} == {
-        "affscore",
-        "affscore_book",
-        f"affscore-{PROJECT['version']}.dist-info",
-    }
+@pytest.mark.parametrize("package", DISTRIBUTIONS)
+def test_a_wheel_holds_every_file_of_its_package_and_nothing_else(wheels, package):
+    folder = DISTRIBUTIONS[package][0]
+    found = (path.relative_to(folder).as_posix() for path in (folder / package).rglob("*") if path.is_file())
+    packed = zipfile.ZipFile(wheels[package]).namelist()
+    about = f"{package}-{LIBRARY['version']}.dist-info"
+    assert {name for name in packed if not name.startswith(about)} == {n for n in found if "__pycache__" not in n}
+    assert f"{about}/licenses/LICENSE" in packed
 
 
-def test_installing_leaves_torch_alone_and_the_package_works(wheel, colab):
+def test_the_library_is_small_and_the_chapters_bring_their_scripts(wheels):
+    library, chapters = (zipfile.ZipFile(wheels[package]).namelist() for package in DISTRIBUTIONS)
+    assert "affscore/py.typed" in library and not any("book" in name for name in library)
+    assert any(name.endswith(".js") for name in chapters) and any(name.endswith(".css") for name in chapters)
+
+
+def test_both_have_one_version():
+    assert LIBRARY["version"] == CHAPTERS["version"]
+
+
+def test_the_chapters_ask_no_index_for_the_library():
+    """The name affscore is not ours in an index: a stranger's package could answer."""
+    lines = sum(CHAPTERS["optional-dependencies"].values(), CHAPTERS["dependencies"])
+    assert not [line for line in lines if Requirement(line).name.startswith("affscore")]
+
+
+def test_the_chapters_without_the_library_name_the_command(wheels, tmp_path):
+    python = environment(tmp_path, [])
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps",
+        wheels["affscore_book"])  # fmt: skip
+    done = subprocess.run([python, "-I", "-c", "import affscore_book"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ImportError: affscore_book needs the library affscore" in done.stderr
+    assert "pip install -e . -e book" in done.stderr
+
+
+def test_installing_leaves_torch_alone_and_the_packages_work(wheels, colab):
     (site,) = colab.parents[1].glob("lib/python*/site-packages")
     before = torch_files(site)
     assert len(before) > 1000  # torch really is there
-    assert planned(colab, f"affscore[widgets,pretrained] @ {wheel.as_uri()}") == ["affscore"]
-    run(sys.executable, "-m", "pip", "--python", colab, "install", "--quiet", "--no-index", wheel)
+    library, chapters = wheels.values()
+    both = (f"affscore[pretrained] @ {library.as_uri()}", chapters)
+    assert sorted(planned(colab, *both)) == ["affscore", "affscore-book"]
+    run(sys.executable, "-m", "pip", "--python", colab, "install", "--quiet", "--no-index", *both)
     program = """
 import json, pathlib, affscore, affscore_book.kit, torch
 x = torch.linspace(-1, 2, 9, dtype=torch.float64)
@@ -140,7 +171,7 @@ print(json.dumps({
     assert abs(result["affine"] - 1) < 1e-6 and 0 < result["relu"] < 0.99
     assert result["scripts"] > 0
     assert torch_files(site) == before
-    assert planned(colab, "affscore") == []
+    assert planned(colab, "affscore", "affscore-book") == []
 
 
 SCRIPT = """
@@ -174,8 +205,8 @@ def test_a_type_checker_reads_the_wheel(wheel, colab, tmp_path):
 
 def test_affscore_alone_needs_numpy_scipy_and_torch(wheel, tmp_path):
     """And says in a sentence what a figure, a progress bar, a network by name or the command line needs beside them."""
-    assert sorted(Requirement(line).name for line in PROJECT["dependencies"]) == ["numpy", "scipy", "torch"]
-    python = environment(tmp_path, PROJECT["dependencies"])
+    assert sorted(Requirement(line).name for line in LIBRARY["dependencies"]) == ["numpy", "scipy", "torch"]
+    python = environment(tmp_path, LIBRARY["dependencies"])
     run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", wheel)
     program = """
 import importlib.util, affscore, torch
@@ -225,7 +256,7 @@ def test_colabs_torch_is_within_the_range(version):
 
 def test_the_lock_file_pins_every_requirement_to_a_version_within_its_range():
     pins = {canonicalize_name(r.name): r for r in map(Requirement, requirement_lines(ROOT / "requirements.lock"))}
-    wanted = [*PROJECT["dependencies"], *(line for lines in EXTRAS.values() for line in lines)]
+    wanted = [*READER, *(line for lines in EXTRAS.values() for line in lines)]
     for requirement in map(Requirement, wanted):
         (pin,) = pins[canonicalize_name(requirement.name)].specifier
         assert pin.operator == "==" and requirement.specifier.contains(pin.version), requirement
@@ -236,10 +267,10 @@ def test_the_pages_need_a_part_of_the_lock_file_without_torch():
     pages, everything = (set(requirement_lines(ROOT / name)) for name in ("pages.lock", "requirements.lock"))
     names = {canonicalize_name(Requirement(line).name) for line in pages}
     assert pages < everything
-    assert {canonicalize_name(Requirement(line).name) for line in EXTRAS["book"]} <= names
+    assert {canonicalize_name(Requirement(line).name) for line in EXTRAS["pages"]} <= names
     assert not {"torch", "torchvision", "scipy", "anywidget", "transformers", "jupyterlab"} & names
     # Complete: what each of them needs is there too, since it is installed with --no-deps.
-    assert {canonicalize_name(found.metadata["Name"]) for found in closure(EXTRAS["book"])} <= names
+    assert {canonicalize_name(found.metadata["Name"]) for found in closure(EXTRAS["pages"])} <= names
 
 
 def test_every_locked_version_runs_on_the_first_release_of_python_3_11():

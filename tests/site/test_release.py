@@ -16,7 +16,8 @@ def tree(tmp_path):
     (tmp_path / "book").mkdir()
     for name in ("_config.yml", "book/theory.ipynb", "book/relu_1d.ipynb"):
         shutil.copy(ROOT / name, tmp_path / name)
-    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "0.3.1"\n')
+    for name in ("pyproject.toml", "book/pyproject.toml"):
+        (tmp_path / name).write_text('[project]\nversion = "0.3.1"\n')
     (tmp_path / "CITATION.cff").write_text("cff-version: 1.2.0\nversion: 0.3.1\n")
     (tmp_path / "CHANGELOG.md").write_text("# Changes\n\n## 0.3.1, today\n")
     return tmp_path
@@ -29,7 +30,7 @@ def test_the_rocket_and_the_first_cells_name_the_tag(tree):
     assert f"  branch: {TAG}\n" in (tree / "_config.yml").read_text()
     cells = json.loads((tree / "book" / "theory.ipynb").read_text())["cells"]
     first = next("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    assert f"git clone -q --depth 1 --branch {TAG} {{repository}}" in first
+    assert f"git clone -q --depth 1 --branch {TAG} --filter=blob:none --sparse {{repository}}" in first
 
 
 def test_the_next_tag_replaces_the_last(tree):
@@ -39,7 +40,7 @@ def test_the_next_tag_replaces_the_last(tree):
     assert "v0.3.2" in text and TAG not in text and text.count("--branch") == 1
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", "CITATION.cff", "CHANGELOG.md"])
+@pytest.mark.parametrize("name", ["pyproject.toml", "book/pyproject.toml", "CITATION.cff", "CHANGELOG.md"])
 def test_another_version_is_refused(tree, name):
     (tree / name).write_text((tree / name).read_text().replace("0.3.1", "0.3.10"))
     assert [sentence.split()[0] for sentence in release.unready(tree, TAG)] == [name]
