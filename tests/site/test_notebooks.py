@@ -358,6 +358,7 @@ PLANTED = [
     (invalid, {"outputs": [{"output_type": "stream"}]}),
     (unknown_tags, {"metadata": {"tags": ["hide-inputs"]}}),
     (first_cell_is_not_colabs, {"colab": "import affscore"}),
+    (first_cell_is_not_colabs, {"source": "networks = load('data/networks')"}),
     (hints_on_the_page, printing("Not yet: try the root.")),
     (too_wide, {"source": "x = " + "1 + " * 21 + "1"}),
     (too_many_verdicts, {"outputs": [output({ledger.CLAIMS: [{}] * 6})]}),

@@ -353,6 +353,7 @@ def set_settings(**changed):
     (set_settings(micro_batch=5), "provenance.micro_batch is None there and 5 here"),
     (set_settings(precision="bf16"), "provenance.precision is 'full' there and 'bf16' here"),
     (set_settings(channels_last=True), "provenance.channels_last is False there and True here"),
+    (set_settings(scoring="device"), "provenance.scoring is 'host' there and 'device' here"),
     (set_settings(channel_axis={"1:relu[0]": 1}), "provenance.channel_axis is None there and {'1:relu[0]': 1} here"),
     (set_option(provenance={"model": "other"}), "provenance.model is 'Sequential' there and 'other' here"),
     (set_option(batches=data(BATCHES + 1)[:BATCHES - 1]), "batches is 10 there and 9 here"),
@@ -510,6 +511,7 @@ def batches_in(folder, name="small"):
     return sorted(read_batches(folder, name)[1])
 
 
+@pytest.mark.weekly
 def test_two_processes_give_the_result_of_one(whole, two, logs):
     assert [log["ranks"] for log in logs] == [[0, 2, 0], [1, 2, 1]]
     assert files(two / "fresh") == files(two / "resumed") == files(whole)
@@ -518,6 +520,7 @@ def test_two_processes_give_the_result_of_one(whole, two, logs):
         assert log["fresh"] == log["resumed"] == log["apart"] == expected
 
 
+@pytest.mark.weekly
 def test_machines_without_a_common_disk(whole, two, tmp_path):
     """Rank 0 has the signature; each has the records of its batches, and they can be copied together afterwards."""
     assert (two / "machine0" / "small.json").read_bytes() == (whole / "small.json").read_bytes()
@@ -532,6 +535,7 @@ def test_machines_without_a_common_disk(whole, two, tmp_path):
     assert files(tmp_path) == files(whole)
 
 
+@pytest.mark.weekly
 def test_failure_of_one_process_ends_the_others_too(two, logs):
     assert "batch 3" in logs[1]["spoiled"] and "NaN" in logs[1]["spoiled"]
     assert logs[0]["spoiled"].startswith("RunError: rank 1 failed: ") and "batch 3" in logs[0]["spoiled"]
@@ -543,12 +547,14 @@ def test_failure_of_one_process_ends_the_others_too(two, logs):
     assert logs[0]["first"] == [False, True]
 
 
+@pytest.mark.weekly
 def test_processes_with_different_settings_say_so(two, logs):
     assert "rank 1 (there) and rank 0 (here) differ: provenance.precision is 'bf16' there" in logs[0]["unlike"]
     assert "rank 0 (there) and rank 1 (here) differ: provenance.precision is 'full' there" in logs[1]["unlike"]
     assert not files(two / "unlike")
 
 
+@pytest.mark.weekly
 def test_suite_of_two_processes(two, logs, tmp_path, capsys):
     assert [log["suite"] for log in logs] == [0, 0]
     assert "1 of 1 signatures" in logs[0]["printed"] and logs[1]["printed"] == ""
