@@ -24,8 +24,8 @@ TURNING = [name for name, row in CATALOGUE.items() if not row.monotone]
 
 
 def mp_score(name, mean, std, distribution):
-    """1 - sqrt(1 - r) with r the correlation of x and f(x), by mpmath in 25 digits."""
-    with mp.workdps(25):
+    """1 - sqrt(1 - r) with r the correlation of x and f(x), by mpmath in 40 digits."""
+    with mp.workdps(40):
         mean, std = mp.mpf(mean), mp.mpf(std)
         if distribution == "normal":
             reach, density = mp.mpf(12), mp.npdf

@@ -36,7 +36,7 @@ if "google.colab" in sys.modules:
     print("Installing the book's package takes about a minute.", end=" ", flush=True)
     !test -d ~/affscore || {clone} ~/affscore
     %cd -q ~/affscore
-    !git -c core.sparseCheckoutCone=false sparse-checkout add {parts} {data}
+    !git -c core.sparseCheckoutCone=false sparse-checkout add {parts} {data} 2>&1 | cat
     %cd -q book
     !{sys.executable} -m pip install -qq --root-user-action ignore "..{extras}" .
     try:
