@@ -10,11 +10,17 @@ __all__ = ["AffscoreError", "AffscoreWarning", "warn"]
 
 
 class AffscoreError(Exception):
-    """The base of the package's own errors. An argument that is wrong is a ValueError or a TypeError."""
+    """The base of the package's own errors. An argument that is wrong is a ValueError or a TypeError.
+
+    See the book's chapter ``first_signature``.
+    """
 
 
 class AffscoreWarning(UserWarning):
-    """A result lacks something: a call that is not scored, a channel or an image that is left out."""
+    """A result lacks something: a call that is not scored, a channel or an image that is left out.
+
+    See the book's chapter ``first_signature``.
+    """
 
 
 def warn(text: str) -> None:

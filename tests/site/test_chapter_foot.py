@@ -89,4 +89,5 @@ def test_a_public_name_is_documented_and_names_its_chapter(site, name):
 def test_every_name_of_the_package_is_on_its_page():
     import affscore
 
-    assert {f"affscore.{name}" for name in affscore.__all__} <= set(ENTRIES)
+    documented = [pydoc.locate(entry) for entry in ENTRIES]
+    assert [name for name in affscore.__all__ if getattr(affscore, name) not in documented] == []
