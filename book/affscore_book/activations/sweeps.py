@@ -97,8 +97,8 @@ class Sweep:
     def dead_as_one(self) -> Sweep:
         """The same sweep where a constant output counts as affine, and scores 1.
 
-        The authors' released code goes further: it gives about 1 to every output whose variance is at most 1e-6, and
-        so to the far tails of SiLU and GELU, which keep their low scores here.
+        The authors' released code goes further: it adds 1e-6 to every variance, so outputs whose variance is far below
+        that score about 1, too, as in the far tails of SiLU and GELU, which keep their low scores here.
         """
         scores = {name: np.nan_to_num(ours, nan=1.0) for name, ours in self.scores.items()}
         return replace(self, scores=scores)
