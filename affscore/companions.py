@@ -20,6 +20,8 @@ twin              the affinity score of ``before`` with its linear twin, straigh
                   ``after`` (:func:`linear_twin`), under the covariance of the run; takes as long as the score
 ================  =====================================================================================
 
+Beside these :func:`sign_entropy`, of a call's input before pooling: how mixed the signs are that it gets.
+
 A measure that is undefined is NaN, never 0 or 1: ``cka`` where a cloud does not vary, both ``r2`` where ``after``
 does not, ``twin`` where no channel varies in both, entropies where d = 1 (one value has no histogram). "Does not vary"
 is meant as in the score: by more than rounding in the precision of the samples.
@@ -28,6 +30,7 @@ References
 ----------
 Bouniot et al., CVPR 2025, Table 2 and Appendix C, as their public code computes the measures.
 Kornblith et al., "Similarity of neural network representations revisited", ICML 2019, section 3.
+Quétu, Liao and Tartaglione, "The simpler the better", ECML PKDD 2024: the entropy of the sign.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ from torch import Tensor
 from affscore.samples import centre, check_pair, exponent, largest_magnitude, on_one_thread
 from affscore.score import affinity_score
 
-__all__ = ["MEASURES", "UNPOOLED", "check_names", "linear_twin", "measure"]
+__all__ = ["MEASURES", "UNPOOLED", "check_names", "linear_twin", "measure", "sign_entropy"]
 
 #: All measures, in the order of the columns.
 MEASURES = (
@@ -171,6 +174,42 @@ def linear_twin(before: Any, after: Any) -> Tensor:
     spread = x.square().mean(dim=0).sqrt()
     slopes = y.square().mean(dim=0).sqrt() / torch.where(spread > 0, spread, 1.0)
     return torch.ldexp(x * slopes, power) + mean
+
+
+@torch.no_grad()
+def sign_entropy(before: Any, axis: int = 1) -> float:
+    """Entropy of the sign of an activation's input, the mean over its channels, in bits between 0 and 1.
+
+    Of a channel whose input is positive with share p it is ``-p log2 p - (1 - p) log2(1 - p)``: 0 where a ReLU is the
+    identity or 0 on all samples, 1 where half of them cross its kink. EASIER and NEPENTHE make the layers affine first
+    in which it is smallest. A signature does not hold it, for it needs the input before pooling. The book's chapter
+    ``uses`` compares it with the score.
+
+    Parameters
+    ----------
+    before
+        Array or tensor of any real dtype with at least two axes, as the activation gets it: (n, channels, H, W).
+    axis
+        Of the channels; the shares are over all others.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two axes, no entries, or entries that are not finite.
+
+    Examples
+    --------
+    >>> sign_entropy([[1.0, 1.0], [-1.0, 1.0]])
+    0.5
+    """
+    x = torch.as_tensor(before)
+    if x.ndim < 2 or not x.numel():
+        raise ValueError(f"before has shape {tuple(x.shape)}; it should have two axes or more, and entries.")
+    if not bool(x.isfinite().all()):
+        raise ValueError("before holds values that are not finite; it should hold numbers.")
+    others = [i for i in range(x.ndim) if i != axis % x.ndim]
+    p = (x > 0).to(torch.float64).mean(others)
+    return float(-(torch.special.xlogy(p, p) + torch.special.xlogy(1 - p, 1 - p)).mean()) / math.log(2)
 
 
 def _cka(x: Tensor, y: Tensor) -> float:

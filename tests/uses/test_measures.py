@@ -8,6 +8,7 @@ import torch
 from scipy import stats
 from torch import nn
 
+from affscore.companions import sign_entropy
 from affscore_book.uses import alarm, costs, foreknowledge, removal
 from affscore_book.uses.power import power_of_mean, spread_of_interval
 
@@ -35,7 +36,7 @@ def test_divergence_does_not_depend_on_a_shift_of_the_logits():
 def test_sign_entropy_is_scipys():
     x = torch.randn(50, 3, 4, generator=torch.Generator().manual_seed(0)) + torch.tensor([0.0, 1.0, 3.0])[:, None]
     p = (x > 0).double().mean((0, 2)).numpy()
-    assert costs.sign_entropy(x) == pytest.approx(np.mean([stats.entropy([a, 1 - a], base=2) for a in p]), abs=1e-6)
+    assert sign_entropy(x) == pytest.approx(np.mean([stats.entropy([a, 1 - a], base=2) for a in p]), abs=1e-6)
 
 
 def test_tokens_are_rows_of_channels_and_the_same_places_for_the_same_seed():
@@ -168,3 +169,13 @@ def test_spread_is_that_behind_the_interval():
     values = np.random.default_rng(0).normal(size=9)
     low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
     assert spread_of_interval(low, high, 9) == pytest.approx(values.std(ddof=1))
+
+
+def test_with_no_call_removed_the_accuracy_is_that_of_the_network():
+    torch.manual_seed(2)  # of seed 0 all answers are one class, with lines too
+    network = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3)).eval()
+    x, calls = torch.randn(300, 5), [{"position": at, "score": at} for at in range(2)]
+    with torch.no_grad():
+        labels = network(x).argmax(1)
+    found = removal.remove(network, calls, x, x, labels, ["score"], [0, 1, 2])["score"]
+    assert found[0] == 1 > found[2]

@@ -17,7 +17,8 @@ from affscore import affinity_score
 from affscore.forward import evaluating
 from affscore.tracing import trace
 
-__all__ = ["FAULTS", "MONITORS", "TOUCHED", "alarm_distances", "faulty", "readings", "sensitivity", "threshold"]
+__all__ = ["FAULTS", "MONITORS", "TOUCHED", "alarm_distances", "faulty", "in_distances", "readings",
+           "sensitivity", "threshold"]  # fmt: skip
 
 #: Share of the images of a batch that the fault touches: the strength, the same for every kind of fault.
 TOUCHED = (0.125, 0.5, 1.0)
@@ -137,8 +138,35 @@ def threshold(clean: np.ndarray) -> float:
     return float(np.sort(clean)[-(len(clean) // 100)])
 
 
+def in_distances(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of :func:`readings` with, in their place, each batch's distance from the reference, which goes.
+
+    NaN stands where a network has nothing that the monitor reads. The readings of one network are up to 7 MB, its
+    distances 30 kB.
+
+    >>> known, far = [{name: [0.0] for name in MONITORS}, {name: [2.0] for name in MONITORS}], {"fault": "far"}
+    >>> far |= {name: [1.0] for name in MONITORS}
+    >>> in_distances({"reference": known, "clean": known, "faulty": [far]})["faulty"][0]["input"]
+    0.0
+    """
+    found = {key: value for key, value in record.items() if key != "reference"}
+    for part in ("clean", "faulty"):
+        by_monitor = {name: alarm_distances(record[part], record["reference"], name) for name in MONITORS}
+        found[part] = [
+            {key: value for key, value in batch.items() if key not in MONITORS}
+            | {name: float(distances[at]) for name, distances in by_monitor.items()}
+            for at, batch in enumerate(record[part])
+        ]
+    return found
+
+
 def sensitivity(stored: Mapping[str, Any], monitor: str, fault: str | None = None) -> float:
-    """Share of the faulty batches of one network that raise the alarm, mean over kinds and strengths."""
-    level = threshold(alarm_distances(stored["clean"], stored["reference"], monitor))
-    some = [each for each in stored["faulty"] if fault in (None, each["fault"])]
-    return float((alarm_distances(some, stored["reference"], monitor) > level).mean())
+    """Share of the faulty batches of one network that raise the alarm, mean over kinds and strengths.
+
+    ``stored`` is what :func:`in_distances` gives; NaN where the network has nothing that the monitor reads.
+    """
+    clean = np.array([each[monitor] for each in stored["clean"]])
+    if np.isnan(clean).any():
+        return math.nan
+    some = [each[monitor] for each in stored["faulty"] if fault in (None, each["fault"])]
+    return float((np.array(some) > threshold(clean)).mean())

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from affscore import affinity_score
-from affscore.companions import linear_twin, measure
+from affscore.companions import linear_twin, measure, sign_entropy
 from affscore_book.uses.replacing import AT_ONCE, calls_of, fit_lines, run_replaced, run_watched
 
-__all__ = ["Costs", "kl", "measure_costs", "measures_of", "sign_entropy", "tokens", "variance_share"]
+__all__ = ["Costs", "kl", "measure_costs", "measures_of", "tokens", "variance_share"]
 
 #: Positions of images that the token score takes as samples.
 TOKENS = 2048
@@ -30,16 +30,6 @@ def kl(before: Tensor, after: Tensor) -> float:
     logs = (functional.log_softmax(value.double(), dim=1) for value in (before, after))
     old, new = logs
     return max(float((old.exp() * (old - new)).sum(dim=1).mean()), 0.0)
-
-
-def sign_entropy(x: Tensor, axis: int = 1) -> float:
-    """EASIER's entropy of the sign of an activation's input, mean over the channels along ``axis``, in bits.
-
-    >>> sign_entropy(torch.tensor([[1.0, 1.0], [-1.0, 1.0]]))
-    0.5
-    """
-    p = (x > 0).float().mean(_others(x, axis)).double()
-    return float(-(torch.special.xlogy(p, p) + torch.special.xlogy(1 - p, 1 - p)).mean()) / math.log(2)
 
 
 def _others(x: Tensor, axis: int) -> list[int]:

@@ -77,7 +77,8 @@ def remove(
         found[name] = []
         for count in removed_at(len(costs)) if counts is None else counts:
             gone = [costs[at]["position"] for at in order[:count]]
-            logits = run_replaced(network, held_out, fit_lines(network, fitted, calls, gone))
+            lines = fit_lines(network, fitted, calls, gone) if gone else {}
+            logits = run_replaced(network, held_out, lines)
             found[name].append(float((logits.argmax(1) == labels).double().mean()))
     return found
 

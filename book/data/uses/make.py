@@ -2,6 +2,8 @@
 
     OMP_NUM_THREADS=1 python book/data/uses/make.py costs --rules COMMIT     # what it costs to make calls affine
     OMP_NUM_THREADS=1 python book/data/uses/make.py alarms --rules COMMIT    # wrong input
+    OMP_NUM_THREADS=1 python book/data/uses/make.py path --rules COMMIT      # one network, call by call
+    OMP_NUM_THREADS=1 python book/data/uses/make.py penalty --rules COMMIT   # a demonstration: two small trainings
     python book/data/uses/make.py list                                       # what is there
 
 The rules stand in ``affscore_book.uses`` and were committed before the first run; each file names that commit. A file
@@ -12,6 +14,7 @@ is complete or not there, so a stopped script goes on. ``weights`` holds alexnet
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,15 +23,24 @@ from typing import Any
 import torch
 
 from affscore.engine import versions
+from affscore_book.kit.networks import mlp
 from affscore_book.kit.stored import rounded, store_results
-from affscore_book.uses.alarm import FAULTS, TOUCHED, faulty, readings
+from affscore_book.kit.training import image_data
+from affscore_book.uses.alarm import FAULTS, TOUCHED, faulty, in_distances, readings
 from affscore_book.uses.costs import measure_costs
 from affscore_book.uses.networks import ALARMED, NETWORKS, data_of, decade_network, load_case
-from affscore_book.uses.removal import remove
+from affscore_book.uses.penalty import train_with_penalty
+from affscore_book.uses.removal import order_of, remove
 
 FOLDER = Path(__file__).parent
 BATCH, KNOWN, CLEAN, WRONG = 64, 20, 100, 4
 LEAST, LEAST_TO_REMOVE = 4, 6
+
+#: The network of the moving picture, and the orders that it shows.
+FOLLOWED = ("alexnet-1",)
+#: Of the penalty, one value, tried once.
+STRENGTH = 10.0
+SHOWN = ("score", "paired R²", "sign entropy", "latest first", "random 0", "true costs")
 
 
 def costs(name: str, out: Path, about: dict[str, Any]) -> None:
@@ -72,27 +84,63 @@ def alarms(name: str, out: Path, about: dict[str, Any]) -> None:
     for each in record["reference"] + record["clean"]:
         del each["answers"]
     record["seconds"] = round(time.process_time() - start, 1)
-    store_results(file, rounded(record) | {"made_with": versions()})
+    store_results(file, rounded(in_distances(record)) | {"made_with": versions()})
     print(name, record["seconds"], flush=True)
+
+
+def path(name: str, out: Path, about: dict[str, Any]) -> None:
+    """One network with its calls taken out one by one, in several orders; costs come first."""
+    file = out / "path" / f"{name}.json"
+    if file.exists():
+        return
+    case = load_case(FOLDER.parent, name)
+    calls = json.loads((out / "costs" / f"{name}.json").read_text(encoding="utf-8"))["calls"]
+    if case.judged is None or case.judged_labels is None:
+        raise SystemExit(f"{name} has no labels.")
+    counts = range(len(calls) + 1)
+    found = remove(case.network, calls, case.fitted, case.judged, case.judged_labels, SHOWN, counts)
+    paths = [{"order": key, "gone": order_of(key, calls), "accuracy": found[key]} for key in SHOWN]
+    record = {"network": name} | about | {"calls": [call["name"] for call in calls], "paths": paths}
+    store_results(file, rounded(record) | {"made_with": versions()}, indent=1)
+    print(name, flush=True)
+
+
+def penalty(name: str, out: Path, about: dict[str, Any]) -> None:
+    """A demonstration, no experiment: one small network with a target for its mean score, and with none."""
+    file = out / "penalty" / f"{name}.json"
+    if file.exists():
+        return
+    data = image_data(train=10_000)
+    runs = {}
+    for title, target in (("no penalty", None), ("target .9", 0.9)):
+        torch.manual_seed(0)
+        network = mlp(64, 4)
+        runs[title] = train_with_penalty(network, data, target=target, strength=STRENGTH, epochs=6, seed=0)
+        print(title, runs[title]["milliseconds"], flush=True)
+    record = {"network": name} | about | {"strength": STRENGTH, "images": 10_000, "epochs": 6, "runs": runs}
+    store_results(file, rounded(record) | {"made_with": versions()}, indent=1)
+
+
+STAGES = {"costs": (costs, tuple(NETWORKS)), "alarms": (alarms, ALARMED), "path": (path, FOLLOWED)}
+STAGES |= {"penalty": (penalty, ("mlp",))}
 
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=("costs", "alarms", "list"))
+    parser.add_argument("stage", choices=(*STAGES, "list"))
     parser.add_argument("--rules", help="commit of the rules, before the first run")
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these networks")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     if arguments.stage == "list":
-        for folder, names in (("costs", NETWORKS), ("alarms", ALARMED)):
+        for folder, (_, names) in STAGES.items():
             print(folder, *(name for name in names if (arguments.out / folder / f"{name}.json").exists()))
         return
     if not arguments.rules:
         raise SystemExit("--rules is missing; it should be the commit of the rules.")
-    stage = costs if arguments.stage == "costs" else alarms
+    stage, known = STAGES[arguments.stage]
     (arguments.out / arguments.stage).mkdir(parents=True, exist_ok=True)
-    known = NETWORKS if arguments.stage == "costs" else ALARMED
     for name in arguments.only or known:
         stage(name, arguments.out, {"rules": arguments.rules})
 

@@ -1,0 +1,56 @@
+// The calls of a network made affine one by one, in a chosen order, and its accuracy. Python's side: widget.py.
+import { Figure, format } from "../kit/figure.js";
+
+const chosen = ({ paths, order }) => paths.find((path) => path.order === order) ?? paths[0];
+
+/** Accuracy with `count` calls made affine, all of them where the network has fewer; NaN if there is no network. */
+export function evaluate({ paths, order, count }) {
+  const accuracy = chosen({ paths, order })?.accuracy ?? [];
+  return { score: accuracy[Math.min(count, accuracy.length - 1)] ?? NaN };
+}
+
+function render({ model, el }) {
+  const figure = new Figure({
+    model, el, name: "CallsRemoved", traits: ["calls", "paths", "order", "count"],
+    label: "A network whose activation calls are made affine one by one",
+  });
+  const [calls, paths] = [model.get("calls"), model.get("paths")];
+  const orders = figure.select({
+    trait: "order", label: "First to go", options: paths.map(({ order, title }) => [order, title]),
+  });
+  figure.slider({
+    trait: "count", label: "Calls made affine", min: 0, max: Math.max(1, calls.length), step: 1,
+    text: (value) => `${value} of ${calls.length}`,
+  });
+  const left = figure.panel({
+    label: "Accuracy against the number of calls made affine", xlim: [0, Math.max(1, calls.length)], ylim: [0, 1],
+    xlabel: "calls made affine", ylabel: "accuracy",
+  });
+  const curve = left.line("score-curve");
+  const dot = left.dots("score-dot", 7);
+  const right = figure.panel({
+    label: "Which calls are left, in the order of execution", xlim: [0, calls.length + 1], ylim: [0, 2],
+    xlabel: "activation call (blue: left, orange: affine)",
+  });
+  const [kept, gone] = [right.dots("input-dot", 6), right.dots("image-dot", 6)];
+  return figure.onDraw(() => {
+    const state = Object.fromEntries(figure.traits.map((trait) => [trait, model.get(trait)]));
+    const { score } = evaluate(state);
+    const path = chosen(state);
+    if (!path) return { score, headline: "No network", text: "There is no network to show." };
+    orders.value = path.order;
+    const count = Math.min(state.count, calls.length);
+    const seen = path.accuracy.slice(0, count + 1);
+    curve(seen.map((_, i) => i), seen);
+    dot([count], [score]);
+    const out = path.gone.slice(0, count);
+    const places = calls.map((_, i) => i);
+    const [stay, go] = [places.filter((i) => !out.includes(i)), places.filter((i) => out.includes(i))];
+    kept(stay.map((i) => i + 1), stay.map(() => 1.3));
+    gone(go.map((i) => i + 1), go.map(() => 0.7));
+    const last = count ? `last made affine: ${calls[out[count - 1]]}` : "nothing is made affine yet";
+    return { score, headline: `Accuracy ${format(score, 3)}`, text: last };
+  });
+}
+
+export default { render };

@@ -1,0 +1,166 @@
+"""The rows of the chapter: what each of the three experiments finds, under rules that are older than the results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from affscore.suite.tables import Table
+from affscore_book.kit.claims import Claim
+from affscore_book.kit.statistics import Interval, student_interval
+from affscore_book.uses.alarm import FAULTS, MONITORS, sensitivity
+from affscore_book.uses.foreknowledge import CONTROLS, RIVALS, UNEXPLAINED, correlation
+from affscore_book.uses.removal import REMOVAL_ORDERS, area_of, lead
+from affscore_book.uses.results import StoredCosts
+
+__all__ = [
+    "CHEAPER",
+    "alarm_claims",
+    "alarm_table",
+    "cost_claims",
+    "cost_table",
+    "gains",
+    "known",
+    "lead_table",
+    "removal_claims",
+    "removal_table",
+    "shown",
+    "wins",
+]  # fmt: skip
+
+#: Monitors that need no score.
+CHEAPER = MONITORS[1:]
+H1, H2, POINT = 0.2, 0.1, 1.0
+
+
+def known(costs: StoredCosts, measure: str, given: Mapping[str, Callable[[Any], float]] | None = None) -> Interval:
+    """:func:`affscore_book.uses.foreknowledge.correlation` of one measure."""
+    return correlation(costs.calls, costs.families, RIVALS[measure], given)
+
+
+def cost_table(costs: StoredCosts) -> Table:
+    """Each measure's correlation with the cost, within networks: alone, and given the controls."""
+    rows = []
+    for name in RIVALS:
+        alone, given = known(costs, name), known(costs, name, CONTROLS)
+        rows.append({"measure": name, "alone": shown(alone), "given position, size and share": shown(given)})
+    return Table.from_rows(rows, digits=2)
+
+
+def shown(found: Interval, digits: int = 2) -> str:
+    """An interval as text."""
+    if math.isnan(found.mean):
+        return "-"
+    ends = "not estimable" if math.isnan(found.low) else f"{found.low:.{digits}f}, {found.high:.{digits}f}"
+    return f"{found.mean:.{digits}f} [{ends}]"
+
+
+def _useful(what: str, found: Interval, least: float, theirs: str) -> list[Claim]:
+    """The two halves of a rule: the whole interval above 0, and a mean of at least ``least``."""
+    return [
+        Claim.over(what, "ours, E1 to E5", f"{theirs}: above 0", found, (0, math.inf), kind="own"),
+        Claim(f"{what}: mean", "ours, E1 to E5", f"{theirs}: at least {least:g}", found.mean, (least, math.inf),
+              kind="own"),
+    ]  # fmt: skip
+
+
+def cost_claims(costs: StoredCosts) -> list[Claim]:
+    """H1, and H2, which is asked only where H1 holds."""
+    first = known(costs, "1 − score", CONTROLS)
+    rows = _useful("score and cost, given position, size, share", first, H1, "H1")
+    if first.low > 0 and first.mean >= H1:
+        second = known(costs, "1 − score", CONTROLS | UNEXPLAINED)
+        return [*rows, *_useful("score and cost, given position, size, share and paired R²", second, H2, "H2")]
+    what, needs = "score and cost, given position, size, share and paired R²", "H1 to hold; it is not asked otherwise"
+    return [*rows, Claim(what, "ours, E1 to E5", "H2", None, None, needs=needs, kind="own")]
+
+
+def removal_table(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> Table:
+    """Area under accuracy by order, in points, every family with the same weight."""
+    kinds = np.array(families)
+    rows = []
+    for order in (*REMOVAL_ORDERS, "random"):
+        areas = np.array([area_of(network, order) for network in networks])
+        mean = float(np.mean([areas[kinds == kind].mean() for kind in np.unique(kinds)]))
+        rows.append({"first to go": order, "area": mean})
+    return Table.from_rows(rows, digits=1)
+
+
+def lead_table(networks: Sequence[Mapping[str, Any]]) -> Table:
+    """Each network's area of the score minus that of each other order, in points."""
+    others = [order for order in (*REMOVAL_ORDERS, "random") if order != "score"]
+    rows = [
+        {"network": each["network"], "calls": len(each["calls"])}
+        | {f"− {order}": area_of(each, "score") - area_of(each, order) for order in others}
+        for each in networks
+    ]
+    return Table.from_rows(rows, digits=1)
+
+
+def removal_claims(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> list[Claim]:
+    """Both primary comparisons of E2."""
+    return [
+        claim
+        for other in ("latest first", "paired R²")
+        for claim in _useful(f"area, score − {other}, points", lead(networks, families, "score", other), POINT, "E2")
+    ]
+
+
+def gains(alarms: Mapping[str, Mapping[str, Any]], other: str, fault: str | None = None) -> np.ndarray:
+    """Sensitivity of the score − that of another monitor, a number a network that has both."""
+    found = [sensitivity(each, "score", fault) - sensitivity(each, other, fault) for each in alarms.values()]
+    return np.array(found)[np.isfinite(found)]
+
+
+def alarm_table(alarms: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Sensitivity of each monitor by kind of fault, in percent, mean over networks; those without norm are left out
+    of the column of batch norm."""
+    rows = []
+    for fault in (*FAULTS, None):
+        row: dict[str, Any] = {"what goes wrong": fault or "all kinds"}
+        for monitor in MONITORS:
+            shares = [sensitivity(each, monitor, fault) for each in alarms.values()]
+            row[monitor] = round(100 * float(np.nanmean(shares)))
+        rows.append(row)
+    return Table.from_rows(rows, digits=0)
+
+
+def _over_networks(values: np.ndarray) -> Interval:
+    return student_interval(values) if len(values) >= 5 else Interval(float(values.mean()), math.nan, math.nan)
+
+
+def alarm_claims(alarms: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
+    """The primary comparison of E5, and how often the score wins somewhere."""
+    primary = _over_networks(gains(alarms, "means of calls"))
+    what = "sensitivity, score − means of calls"
+    return [
+        Claim.over(what, "ours, E1 to E5", "E5: above 0", primary, (0, math.inf), kind="own"),
+        Claim("kinds of fault where the score beats every cheaper monitor", "ours, E1 to E5", "E5: one or more",
+              float(len(wins(alarms))), (1, math.inf), kind="own"),
+    ]  # fmt: skip
+
+
+def wins(alarms: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Kinds of fault for which the score's lead over each cheaper monitor is above 0, with Holm's correction.
+
+    The p-value of a kind is the largest over the cheaper monitors, one-sided, over networks; leads that are equal in
+    all networks count as no evidence.
+    """
+    worst = {}
+    for fault in FAULTS:
+        values = []
+        for other in CHEAPER:
+            leads = gains(alarms, other, fault)
+            spread = len(leads) >= 3 and float(np.ptp(leads)) > 1e-12
+            values.append(float(stats.ttest_1samp(leads, 0, alternative="greater").pvalue) if spread else 1.0)
+        worst[fault] = max(values)
+    found = []
+    for place, (fault, p) in enumerate(sorted(worst.items(), key=lambda item: item[1])):
+        if p > 0.05 / (len(worst) - place):
+            break
+        found.append(fault)
+    return found

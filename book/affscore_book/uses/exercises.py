@@ -1,0 +1,99 @@
+"""Checks of the exercises of the chapter on uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from affscore import affinity_score
+from affscore.companions import sign_entropy
+from affscore_book.kit.checks import report
+from affscore_book.kit.features import features
+from affscore_book.uses.replacing import calls_of, fit_lines, run_replaced
+
+__all__ = [
+    "block_and_images", "check_affine", "check_block", "check_entropy", "check_threshold", "distances_of",
+    "small_network",
+]  # fmt: skip
+
+
+def small_network(seed: int = 0) -> tuple[nn.Sequential, Tensor]:
+    """A network with random weights whose ReLUs work in place, and 60 images (60, 2, 8, 8)."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = nn.Sequential(
+            nn.Conv2d(2, 4, 3), nn.ReLU(inplace=True), nn.Conv2d(4, 6, 3), nn.ReLU(inplace=True), nn.Flatten(),
+            nn.Linear(96, 5),
+        )  # fmt: skip
+    return network.eval(), torch.randn(60, 2, 8, 8, generator=generator)
+
+
+def check_affine(run: Callable[[nn.Module, str, Tensor], Tensor]) -> None:
+    """Does ``run(network, layer, images)`` give the logits with that ReLU replaced by its channels' lines?"""
+    network, images = small_network(3)
+    calls = calls_of(network, images)
+    with torch.no_grad():
+        plain = network(images)
+    for at, layer in enumerate(("1", "3")):
+        lines = fit_lines(network, images, calls)
+        truth = run_replaced(network, images, {at: lines[at]})
+        with torch.no_grad():
+            mine = run(network, layer, images)
+        if not isinstance(mine, Tensor) or mine.shape != truth.shape:
+            return report("uses-affine", False, "", f"the logits should have shape {tuple(truth.shape)}.")
+        if not torch.allclose(mine, truth, atol=1e-4):
+            hint = "other logits. Does the hook see the input before the ReLU overwrites it? Has each channel its line?"
+            if torch.allclose(mine, plain, atol=1e-5):
+                hint = "these are the logits of the network as it is: what the hook returns takes the output's place."
+            return report("uses-affine", False, "", hint)
+        with torch.no_grad():
+            if not torch.equal(network(images), plain):
+                return report("uses-affine", False, "", "the network is not as it was: remove the hooks.")
+    report("uses-affine", True, "the call is a line in each channel, and nothing else has changed.", "")
+
+
+def block_and_images(network: nn.Module, images: Tensor, block: str) -> tuple[Tensor, Tensor]:
+    """What a block takes and gives for some images, (n, channels, H, W) each."""
+    with torch.no_grad(), features(network, [block]) as seen:
+        network(images)
+    return seen[block].input, seen[block].output
+
+
+def check_block(score: float, before: Tensor, after: Tensor) -> None:
+    """Is ``score`` that of a block, averages over space as samples?"""
+    truth = affinity_score(before.mean((2, 3)), after.mean((2, 3))).item()
+    hint = f"{float(score):.3f} is not the score of the averages over space, (n, channels) each."
+    praise = f"the block scores {truth:.2f}: any map has a score, if both sides have as many channels."
+    report("uses-block", abs(float(score) - truth) < 0.006, praise, hint)
+
+
+def distances_of(seed: int = 0) -> tuple[Any, Any]:
+    """Distances of 100 clean and 40 wrong batches from what a monitor knows, (100,) and (40,)."""
+    rng = np.random.default_rng(seed)
+    return rng.gamma(9, 0.1, 100), rng.gamma(16, 0.1, 40)
+
+
+def check_threshold(share: float, clean: Any, wrong: Any) -> None:
+    """Is ``share`` the part of the wrong batches above the largest of the clean ones?"""
+    truth = float((wrong > clean.max()).mean())
+    hint = f"{float(share):.2f} is another share. One false alarm in a hundred: no clean batch here lies above the bar."
+    if abs(float(share) - float((wrong > np.median(clean)).mean())) < 1e-9:
+        hint = "at the median every second clean batch raises the alarm."
+    praise = f"{truth:.0%} of the wrong batches are noticed; which bar you take decides that as much as the monitor."
+    report("uses-threshold", abs(float(share) - truth) < 1e-9, praise, hint)
+
+
+def check_entropy(entropy: Callable[[Any], float]) -> None:
+    """Does ``entropy`` give the mean over channels of the entropy of the sign, in bits, of samples (n, channels)?"""
+    x = np.random.default_rng(0).normal([0.0, 1.0, 9.0], 1.0, (200, 3))
+    truth, mine = sign_entropy(x), float(entropy(x))
+    hint = f"for three channels around 0, 1 and 9 it is {truth:.3f}, and yours is {mine:.3f}."
+    if abs(mine - truth * np.log(2)) < 1e-9:
+        hint = "that is in nats: take the logarithm to base 2."
+    praise = "the channel around 9 never crosses the kink, and adds nothing."
+    report("uses-entropy", abs(mine - truth) < 1e-9, praise, hint)

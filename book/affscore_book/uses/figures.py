@@ -1,0 +1,106 @@
+"""The figures of the chapter on uses. Each function draws one figure and returns nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
+from affscore_book.kit.statistics import Interval
+from affscore_book.uses.alarm import MONITORS, TOUCHED, threshold
+from affscore_book.uses.foreknowledge import log_cost
+from affscore_book.uses.removal import REMOVAL_ORDERS, removed_at
+from affscore_book.uses.results import StoredCosts
+
+__all__ = ["plot_alarms", "plot_costs", "plot_known", "plot_penalty", "plot_removal"]
+
+LOOKS = {
+    "score": (GREEN, "o", "-"), "paired R²": (BLUE, "s", "--"), "sign entropy": (VERMILION, "^", ":"),
+    "latest first": (PURPLE, "D", "-."), "random": (ORANGE, "v", ":"), "true costs": (INK, "P", "--"),
+}  # fmt: skip
+
+
+@styled
+def plot_costs(costs: StoredCosts, name: str) -> None:
+    """Each call of one network: how non-linear the token score says it is, and what it costs; numbers are places."""
+    calls = costs.calls[costs.names.index(name)]
+    _, (axes,) = panels()
+    x, y = [1 - call["score"] for call in calls], [log_cost(call) for call in calls]
+    axes.plot(x, y, "o", color=GREEN, markersize=7)
+    for at, (across, up) in enumerate(zip(x, y, strict=True), start=1):
+        axes.annotate(str(at), (across, up), xytext=(5, 4), textcoords="offset points", fontsize=11)
+    axes.set(xlabel="1 − token score of the call", ylabel="cost of making it affine, log10(KL)")
+
+
+@styled
+def plot_known(found: Mapping[str, tuple[Interval, Interval]]) -> None:
+    """By measure, its rank correlation with the cost within networks: alone and given the controls, with intervals."""
+    _, (axes,) = panels(height=1.3 + 0.55 * len(found))
+    for row, (alone, given) in enumerate(found.values()):
+        for interval, shift, colour, mark, label in (
+            (alone, -0.15, BLUE, "o", "alone"),
+            (given, 0.15, VERMILION, "s", "given position, size and share"),
+        ):
+            axes.plot([interval.low, interval.high], [row + shift] * 2, color=colour, linewidth=1.5)
+            axes.plot(interval.mean, row + shift, mark, color=colour, label=None if row else label)
+    axes.axvline(0, color=INK, linewidth=0.8)
+    axes.set_yticks(range(len(found)), list(found))
+    axes.invert_yaxis()
+    axes.set(xlabel="rank correlation with the cost")
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=2)
+
+
+@styled
+def plot_removal(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> None:
+    """Accuracy against the share of calls made affine, by order; the mean over families."""
+    _, (axes,) = panels()
+    kinds = np.array(families)
+
+    def mean(rows: list[list[float]]) -> np.ndarray:
+        table = np.array(rows)
+        return np.array([table[kinds == kind].mean(axis=0) for kind in np.unique(kinds)]).mean(axis=0)
+
+    lengths = [len(each["calls"]) for each in networks]
+    shares = mean([[0.0, *(count / calls for count in removed_at(calls))] for calls in lengths])
+    for order in (*REMOVAL_ORDERS, "random"):
+        rows = []
+        for each in networks:
+            names = [key for key in each["removal"] if key.split(" ")[0] == "random"] if order == "random" else [order]
+            rows.append([each["whole"], *np.mean([each["removal"][key] for key in names], axis=0)])
+        colour, mark, line = LOOKS[order]
+        axes.plot(100 * shares, mean(rows), line, marker=mark, color=colour, label=order)
+    axes.set(xlabel="calls made affine (%)", ylabel="accuracy on test images")
+    axes.legend(frameon=False)
+
+
+@styled
+def plot_alarms(alarms: Mapping[str, Mapping[str, Any]]) -> None:
+    """Share of the wrong batches that raise the alarm, by the share of wrong images, a line for each monitor."""
+    _, (axes,) = panels()
+    for monitor, (colour, mark, line) in zip(MONITORS, LOOKS.values(), strict=True):
+        rows = []
+        for each in alarms.values():
+            clean = np.array([batch[monitor] for batch in each["clean"]])
+            if np.isnan(clean).any():  # no batch norm in this network
+                continue
+            far = np.array([batch[monitor] for batch in each["faulty"]]) > threshold(clean)
+            share = np.array([batch["share"] for batch in each["faulty"]])
+            rows.append([far[share == touched].mean() for touched in TOUCHED])
+        axes.plot(range(len(TOUCHED)), 100 * np.mean(rows, axis=0), line, marker=mark, color=colour, label=monitor)
+    axes.set_xticks(range(len(TOUCHED)), [f"{100 * touched:g} %" for touched in TOUCHED])
+    axes.set(xlabel="wrong images in the batch", ylabel="batches that raise the alarm (%)", ylim=(-3, 103))
+    axes.legend(frameon=False, fontsize=11)
+
+
+@styled
+def plot_penalty(runs: Mapping[str, Mapping[str, Any]]) -> None:
+    """Mean score of the calls along two trainings, with the penalty and without; the dashed line is the target."""
+    _, (axes,) = panels()
+    for (name, run), colour, mark in zip(runs.items(), (BLUE, VERMILION), ("o", "s"), strict=False):
+        axes.plot(range(len(run["scores"])), run["scores"], marker=mark, color=colour, label=name)
+        if run["target"] is not None:
+            axes.axhline(run["target"], color=colour, linestyle="--", linewidth=1)
+    axes.set(xlabel="epochs", ylabel="mean score of the calls")
+    axes.legend(frameon=False)

@@ -1,0 +1,113 @@
+"""What ``book/data/uses/make.py`` stored: costs, removals and alarms by network, and one network call by call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from affscore.suite.tables import Table
+from affscore_book.kit.stored import read_results
+from affscore_book.uses.alarm import MONITORS
+from affscore_book.uses.networks import ALARMED, NETWORKS
+
+__all__ = ["StoredCosts", "load_alarms", "load_costs", "load_path", "load_penalty", "penalty_table", "rules_of"]
+
+SCRIPT = "book/data/uses/make.py"
+#: What every call needs to take part.
+KEYS = ("score", "twin", "r2", "sign_entropy", "cka", "sparsity", "variance_share", "kl")
+
+
+class StoredCosts(NamedTuple):
+    """E1's networks: their names, their families, their calls, and how many calls were left out as undefined."""
+
+    names: list[str]
+    families: list[str]
+    calls: list[list[dict[str, Any]]]
+    left_out: int
+    records: list[dict[str, Any]]
+
+    def removed(self) -> tuple[list[Mapping[str, Any]], list[str]]:
+        """E2's networks and their families."""
+        some = [i for i, record in enumerate(self.records) if "removal" in record]
+        return [self.records[i] for i in some], [self.families[i] for i in some]
+
+
+def load_costs(folder: str | Path) -> StoredCosts:
+    """Every stored network of E1, in the order of the rules; ``folder`` is ``book/data/uses``.
+
+    Raises FileNotFoundError if there is none, ValueError if a file is damaged.
+    """
+    records, calls, left_out = [], [], 0
+    for name in NETWORKS:
+        file = Path(folder) / "costs" / f"{name}.json"
+        if not file.exists():
+            continue
+        record = read_results(file, dict, SCRIPT)
+        whole = [c for c in record["calls"] if all(c[key] is not None and math.isfinite(c[key]) for key in KEYS)]
+        left_out += len(record["calls"]) - len(whole)
+        records.append(record)
+        calls.append(whole)
+    if not records:
+        raise FileNotFoundError(f"folder: {folder} has no costs; {SCRIPT} writes them.")
+    names = [record["network"] for record in records]
+    return StoredCosts(names, [NETWORKS[name] for name in names], calls, left_out, records)
+
+
+def load_alarms(folder: str | Path) -> dict[str, dict[str, Any]]:
+    """Every stored network of E5 by name. Raises as :func:`load_costs` does."""
+    files = {name: Path(folder) / "alarms" / f"{name}.json" for name in ALARMED}
+    found = {name: read_results(file, _with_nan, SCRIPT) for name, file in files.items() if file.exists()}
+    if not found:
+        raise FileNotFoundError(f"folder: {folder} has no alarms; {SCRIPT} writes them.")
+    return found
+
+
+def _with_nan(content: dict[str, Any]) -> dict[str, Any]:
+    """Distances of what a network does not have were stored as None."""
+    for batch in [*content["clean"], *content["faulty"]]:
+        batch |= {monitor: math.nan for monitor in MONITORS if batch[monitor] is None}
+    return content
+
+
+def load_path(folder: str | Path) -> dict[str, Any]:
+    """The network that is taken apart call by call. Raises as :func:`load_costs` does."""
+    files = sorted((Path(folder) / "path").glob("*.json"))
+    if not files:
+        raise FileNotFoundError(f"folder: {folder} has no path; {SCRIPT} writes it.")
+    return read_results(files[0], dict, SCRIPT)
+
+
+def load_penalty(folder: str | Path) -> dict[str, dict[str, Any]]:
+    """The two trainings of the demonstration, by name. Raises as :func:`load_costs` does."""
+    return read_results(Path(folder) / "penalty" / "mlp.json", lambda content: dict(content["runs"]), SCRIPT)
+
+
+def penalty_table(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+    """What both trainings ended with, and what a step and the score of a call took of the processor's time.
+
+    The milliseconds of a call are the steps' difference, divided by half the calls: the penalty is there at every
+    second step.
+    """
+    plain = next(run for run in runs.values() if run["target"] is None)
+    rows = []
+    for name, run in runs.items():
+        more = (run["milliseconds"] - plain["milliseconds"]) * 2 / run["calls"]
+        rows.append({"training": name, "mean score": run["last"], "test accuracy": run["accuracy"]}
+                    | {"ms a step": run["milliseconds"], "ms more a call": more})  # fmt: skip
+    return Table.from_rows(rows, digits=2)
+
+
+def rules_of(records: Sequence[Mapping[str, Any]]) -> str:
+    """The commit of the rules that all these results name.
+
+    Raises
+    ------
+    ValueError
+        If they name several.
+    """
+    commits = {record["rules"] for record in records}
+    if len(commits) != 1:
+        raise ValueError(f"records name {len(commits)} commits of the rules: {', '.join(sorted(commits))}.")
+    return str(commits.pop())
