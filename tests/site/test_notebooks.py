@@ -34,7 +34,7 @@ if "google.colab" in sys.modules:
     data = "DATA"
     clone = f"git clone -q --depth 1 --filter=blob:none --sparse {repository}"
     print("Installing the book's package takes about a minute.", end=" ", flush=True)
-    !test -d ~/affscore || {clone} ~/affscore
+    !test -d ~/affscore || {clone} ~/affscore 2>&1 | cat
     %cd -q ~/affscore
     !git -c core.sparseCheckoutCone=false sparse-checkout add {parts} {data} 2>&1 | cat
     %cd -q book

@@ -353,7 +353,6 @@ def set_settings(**changed):
     (set_settings(micro_batch=5), "provenance.micro_batch is None there and 5 here"),
     (set_settings(precision="bf16"), "provenance.precision is 'full' there and 'bf16' here"),
     (set_settings(channels_last=True), "provenance.channels_last is False there and True here"),
-    (set_settings(scoring="device"), "provenance.scoring is 'host' there and 'device' here"),
     (set_settings(channel_axis={"1:relu[0]": 1}), "provenance.channel_axis is None there and {'1:relu[0]': 1} here"),
     (set_option(provenance={"model": "other"}), "provenance.model is 'Sequential' there and 'other' here"),
     (set_option(batches=data(BATCHES + 1)[:BATCHES - 1]), "batches is 10 there and 9 here"),

@@ -48,7 +48,7 @@ function render({ model, el }) {
     const [stay, go] = [places.filter((i) => !out.includes(i)), places.filter((i) => out.includes(i))];
     kept(stay.map((i) => i + 1), stay.map(() => 1.3));
     gone(go.map((i) => i + 1), go.map(() => 0.7));
-    const last = count ? `last made affine: ${calls[out[count - 1]]}` : "nothing is made affine yet";
+    const last = count ? `last made affine: ${calls[out[count - 1]]}` : `nothing is made affine yet; first to go: ${path.title}`;
     return { score, headline: `Accuracy ${format(score, 3)}`, text: last };
   });
 }

@@ -79,7 +79,8 @@ class CallsRemoved(ComputedWidget):
         out = path["gone"][:count]
         for at in range(calls):
             right.dot("image-dot" if at in out else "input-dot", at + 1, 0.7 if at in out else 1.3, 6)
-        last = f"last made affine: {self.calls[out[-1]]}" if count else "nothing is made affine yet"
+        first = f"nothing is made affine yet; first to go: {path['title']}"
+        last = f"last made affine: {self.calls[out[-1]]}" if count else first
         return picture(left, right, score=self.score(), text=last, headline=f"Accuracy {self.score():.3f}")
 
 
