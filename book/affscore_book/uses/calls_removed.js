@@ -29,8 +29,8 @@ function render({ model, el }) {
   const curve = left.line("score-curve");
   const dot = left.dots("score-dot", 7);
   const right = figure.panel({
-    label: "Which calls are left, in the order of execution", xlim: [0, calls.length + 1], ylim: [0, 2],
-    xlabel: "activation call (blue: left, orange: affine)",
+    label: "Which calls are left, and when each goes", xlim: [0, calls.length + 1], ylim: [0, calls.length + 1],
+    xlabel: "activation call (blue: left, orange: affine)", ylabel: "goes as number",
   });
   const [kept, gone] = [right.dots("input-dot", 6), right.dots("image-dot", 6)];
   return figure.onDraw(() => {
@@ -46,8 +46,8 @@ function render({ model, el }) {
     const out = path.gone.slice(0, count);
     const places = calls.map((_, i) => i);
     const [stay, go] = [places.filter((i) => !out.includes(i)), places.filter((i) => out.includes(i))];
-    kept(stay.map((i) => i + 1), stay.map(() => 1.3));
-    gone(go.map((i) => i + 1), go.map(() => 0.7));
+    kept(stay.map((i) => i + 1), stay.map((i) => path.gone.indexOf(i) + 1));
+    gone(go.map((i) => i + 1), go.map((i) => path.gone.indexOf(i) + 1));
     const last = count ? `last made affine: ${calls[out[count - 1]]}` : `nothing is made affine yet; first to go: ${path.title}`;
     return { score, headline: `Accuracy ${format(score, 3)}`, text: last };
   });

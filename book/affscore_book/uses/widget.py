@@ -17,8 +17,8 @@ __all__ = ["CallsRemoved", "calls_removed"]
 
 #: How the page names an order.
 TITLES = {
-    "score": "highest score", "paired R²": "highest paired R²", "sign entropy": "lowest sign entropy",
-    "latest first": "latest call", "random 0": "a random order", "true costs": "lowest true cost",
+    "score": "highest score", "latest first": "latest call", "paired R²": "highest paired R²",
+    "sign entropy": "lowest sign entropy", "random 0": "a random order", "true costs": "lowest true cost",
 }  # fmt: skip
 
 
@@ -68,8 +68,8 @@ class CallsRemoved(ComputedWidget):
             xlabel="calls made affine", ylabel="accuracy",
         )  # fmt: skip
         right = Panel(
-            label="Which calls are left, in the order of execution", xlim=(0, calls + 1), ylim=(0, 2),
-            xlabel="activation call (blue: left, orange: affine)",
+            label="Which calls are left, and when each goes", xlim=(0, calls + 1), ylim=(0, calls + 1),
+            xlabel="activation call (blue: left, orange: affine)", ylabel="goes as number",
         )  # fmt: skip
         if path is None:
             return picture(left, right, score=math.nan, text="There is no network to show.", headline="No network")
@@ -78,7 +78,7 @@ class CallsRemoved(ComputedWidget):
         left.dot("score-dot", count, self.score(), 7)
         out = path["gone"][:count]
         for at in range(calls):
-            right.dot("image-dot" if at in out else "input-dot", at + 1, 0.7 if at in out else 1.3, 6)
+            right.dot("image-dot" if at in out else "input-dot", at + 1, path["gone"].index(at) + 1, 6)
         first = f"nothing is made affine yet; first to go: {path['title']}"
         last = f"last made affine: {self.calls[out[-1]]}" if count else first
         return picture(left, right, score=self.score(), text=last, headline=f"Accuracy {self.score():.3f}")
