@@ -33,6 +33,7 @@ __all__ = [
     "fingerprint",
     "load_dataset",
     "photographs",
+    "random_crop",
     "read_idx",
 ]
 
@@ -203,20 +204,25 @@ def photographs() -> dict[str, Any]:
     return images
 
 
+def random_crop(image: Any, seed: int, i: int) -> Any:
+    """Crop ``i`` of a PIL image, which depends on ``seed`` and ``i`` alone; mirrored every other time on average."""
+    random = np.random.default_rng([seed, i])
+    area = random.uniform(*CROP_AREA) * image.width * image.height
+    ratio = math.exp(random.uniform(math.log(CROP_RATIO[0]), math.log(CROP_RATIO[1])))
+    width = min(round(math.sqrt(area * ratio)), image.width)
+    height = min(round(math.sqrt(area / ratio)), image.height)
+    left = int(random.integers(image.width - width + 1))
+    top = int(random.integers(image.height - height + 1))
+    crop = image.crop((left, top, left + width, top + height))
+    return require("PIL.ImageOps").mirror(crop) if random.random() < 0.5 else crop
+
+
 def _photographs() -> tuple[Image, dict[str, Any]]:
-    """Image i: a random crop of photograph i modulo 10, mirrored every other time on average."""
-    originals, mirror = list(photographs().values()), require("PIL.ImageOps").mirror
+    """Image i: a random crop of photograph i modulo 10."""
+    originals = list(photographs().values())
 
     def cropped(i: int, seed: int) -> Any:
-        random, image = np.random.default_rng([seed, i]), originals[i % len(originals)]
-        area = random.uniform(*CROP_AREA) * image.width * image.height
-        ratio = math.exp(random.uniform(math.log(CROP_RATIO[0]), math.log(CROP_RATIO[1])))
-        width = min(round(math.sqrt(area * ratio)), image.width)
-        height = min(round(math.sqrt(area / ratio)), image.height)
-        left = int(random.integers(image.width - width + 1))
-        top = int(random.integers(image.height - height + 1))
-        crop = image.crop((left, top, left + width, top + height))
-        return mirror(crop) if random.random() < 0.5 else crop
+        return random_crop(originals[i % len(originals)], seed, i)
 
     return cropped, {
         "source": f"scikit-image {version('scikit-image')} and scikit-learn {version('scikit-learn')}",

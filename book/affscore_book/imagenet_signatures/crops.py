@@ -7,16 +7,14 @@ photograph ``i`` modulo their number, takes 20 % to 100 % of it, and is mirrored
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from PIL import Image, ImageOps
+from PIL import Image
 
-from affscore.zoo.datasets import CROP_AREA, CROP_RATIO, PHOTOGRAPHS
+from affscore.zoo.datasets import PHOTOGRAPHS, random_crop
 from affscore.zoo.datasets import photographs as from_wheels
 
 __all__ = ["DEBIAN", "crops", "licences", "pictures"]
@@ -76,16 +74,4 @@ def crops(
     [[255, 0, 0], [255, 0, 0]]
     """
     every = list(images.values())
-    return torch.stack([preprocess(_crop(every[i % len(every)], seed, i)) for i in range(count)])
-
-
-def _crop(image: Image.Image, seed: int, i: int) -> Image.Image:
-    random = np.random.default_rng([seed, i])
-    area = random.uniform(*CROP_AREA) * image.width * image.height
-    ratio = math.exp(random.uniform(math.log(CROP_RATIO[0]), math.log(CROP_RATIO[1])))
-    width = min(round(math.sqrt(area * ratio)), image.width)
-    height = min(round(math.sqrt(area / ratio)), image.height)
-    left = int(random.integers(image.width - width + 1))
-    top = int(random.integers(image.height - height + 1))
-    part = image.crop((left, top, left + width, top + height))
-    return ImageOps.mirror(part) if random.random() < 0.5 else part
+    return torch.stack([preprocess(random_crop(every[i % len(every)], seed, i)) for i in range(count)])
