@@ -3,12 +3,11 @@
     pip install --no-deps -r requirements-paper.txt
     apt-get install mate-backgrounds lomiri-wallpapers-16.04 plasma-workspace-wallpapers
     OMP_NUM_THREADS=1 nice -n 5 python book/data/imagenet_signatures/make_paper.py   # everything that is not there yet
-    python book/data/imagenet_signatures/make_paper.py --images 512 --out FOLDER     # larger batches, elsewhere
+    python book/data/imagenet_signatures/make_paper.py --images 64 --out FOLDER      # smaller batches, elsewhere
 
-One file for each network, state, data set and draw, NETWORK.STATE.DATA.DRAW.json, of one batch of 64 crops; a run that
-was stopped goes on with the first that is missing. DATA is ``photographs``, the ten of ``make.py`` (draw 0 are the very
-crops of its files, so that those are the starts of these), or ``varied``, 45 photographs
-(:mod:`affscore_book.imagenet_signatures.crops`). States:
+One file for each network, state, data set and draw, NETWORK.STATE.DATA.DRAW.json, of one batch of 512 crops; a run that
+was stopped goes on with the first that is missing. DATA is ``photographs``, the ten of ``make.py``, or ``varied``, 45
+photographs (:mod:`affscore_book.imagenet_signatures.crops`). States:
 
 - ``trained``: the package's weights, on what the package's own code gives its network;
 - ``renormed`` (ResNet-152): the same weights, on crops with ImageNet's mean and deviation taken out, as they were
@@ -44,21 +43,24 @@ from affscore_book.imagenet_signatures.crops import crops, licences, pictures
 from affscore_book.kit.batch_norm import set_batch_norm
 
 FOLDER = Path(__file__).parent / "paper"
-IMAGES = 64  # in a batch, as in make.py
+IMAGES = 512  # in a batch
+FEW = 64  # in the part that the tests compute again
 PART = 32  # in one forward pass
 BARE = 8  # images of the forward pass that is timed alone
 IMAGENET = v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
 NETWORKS = ("resnet152", "vgg16", "resnet50")
-#: In the order of their use. Draw 0 of the starts with set batch norm, and of VGG-16's, is among the files of make.py.
+STARTS = (("resnet152", "calibrated"), ("vgg16", "random"), ("resnet50", "calibrated"))
+#: In the order of their use: three draws of the trained networks and of their starts, then what they are compared with.
 ORDER = [
-    *((network, "trained", data, 0) for data in ("photographs", "varied") for network in NETWORKS),
+    *((network, "trained", "photographs", 0) for network in NETWORKS),
+    *((network, state, "photographs", 0) for network, state in STARTS),
+    *((network, "trained", "varied", 0) for network in NETWORKS),
+    *((network, "trained", "photographs", draw) for draw in (1, 2) for network in NETWORKS),
     ("resnet152", "renormed", "photographs", 0),
+    *((network, state, "photographs", draw) for draw in (1, 2) for network, state in STARTS),
     ("resnet152", "random", "photographs", 0),
     ("resnet50", "random", "photographs", 0),
-    *((network, "trained", "photographs", draw) for draw in (1, 2) for network in NETWORKS),
-    *(each for draw in (1, 2) for each in (("resnet152", "calibrated", "photographs", draw),
-      ("vgg16", "random", "photographs", draw), ("resnet50", "calibrated", "photographs", draw))),
-]  # fmt: skip
+]
 WEIGHTS = {package.network: weights for weights, package in PACKAGES.items()}
 
 
@@ -125,7 +127,7 @@ def small() -> list[float]:
     model = load_model("resnet50", weights="random", seed=0).model
     first = nn.Sequential(model.conv1, model.bn1, model.relu, model.maxpool, model.layer1[0])  # type: ignore[index]
     preprocess = v2.Compose([v2.Resize((64, 64)), v2.PILToTensor(), v2.ToDtype(torch.float32, scale=True)])
-    batch = crops(pictures(None), preprocess, IMAGES, 0)
+    batch = crops(pictures(None), preprocess, FEW, 0)
     return measure("resnet50", first, batch, "calibrated", {}, companions=False).scores[0].tolist()
 
 
