@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from affscore import __version__
 from affscore.arguments import expanded, line_of
 from affscore.cli.options import add_measuring, device_of, settings_of
 from affscore.cli.suite import add_commands
@@ -27,6 +28,7 @@ from affscore.files import destination
 from affscore.signatures import Interrupted, Signature, SignatureError
 from affscore.zoo.datasets import check_name, load_dataset
 from affscore.zoo.models import load_model
+from affscore.zoo.weights import INSTALL
 
 
 class _Parser(argparse.ArgumentParser):
@@ -44,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     ('resnet18', 'cifar10', 256, 3)
     """
     top = _Parser(prog="affscore", description="How non-linear is a neural network? Affinity scores and signatures.")
+    top.add_argument("--version", action="version", version=f"affscore {__version__}, torch {torch.__version__}")
     commands = top.add_subparsers(required=True, metavar="command")
     one = commands.add_parser(
         "signature",
@@ -77,6 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except torch.OutOfMemoryError as error:
         text = f"the device is out of memory ({line_of(error)}): choose a smaller --micro-batch."
+    except ModuleNotFoundError as error:
+        name, command = str(error.name).partition(".")[0], INSTALL.format(extra="pretrained")
+        text = f"{name} is needed here: install it with {command}."
     except (ValueError, TypeError, OSError, ImportError) as error:
         text = str(error) or type(error).__name__
     text = " ".join(text.split())

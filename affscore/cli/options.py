@@ -31,6 +31,7 @@ def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: in
     add("--covariance", choices=COVARIANCES, default="ledoit_wolf", help="(default: ledoit_wolf)")
     add("--companions", nargs="?", const=",".join(MEASURES), default="", metavar="A,B",
         help=f"companion measures, by default all: {', '.join(MEASURES)}")  # fmt: skip
+    add("--calls", metavar="PATTERN", help="score only the calls with such names: 'layer3.*' (default: all)")
     add("--precision", choices=PRECISIONS, default="full", help="of the forward pass (default: full)")
     add("--channels-last", action="store_true", help="give the network its images in channels-last memory format")
     add("--micro-batch", type=int, default=32, help="samples in one forward pass (default: 32)")
@@ -43,7 +44,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
     return Settings(
         companions=[name for name in options.companions.split(",") if name],
         **{name: getattr(options, name) for name in (
-            "pool", "covariance", "precision", "channels_last", "micro_batch",
+            "pool", "covariance", "precision", "channels_last", "micro_batch", "calls",
         )},
     )  # fmt: skip
 

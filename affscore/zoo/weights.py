@@ -15,7 +15,10 @@ import torch
 
 from affscore.arguments import line_of
 
-__all__ = ["load_state", "read_state_dict", "require", "sha256"]
+__all__ = ["INSTALL", "load_state", "read_state_dict", "require", "sha256"]
+
+#: The command that installs an extra of this package.
+INSTALL = 'pip install "affscore[{extra}] @ git+https://github.com/affscore/affscore"'
 
 
 def require(module: str, extra: str = "pretrained") -> Any:
@@ -25,7 +28,7 @@ def require(module: str, extra: str = "pretrained") -> Any:
     except ImportError as error:
         raise ImportError(
             f"{module.split('.')[0]} is needed here and cannot be imported ({error}): install it with "
-            f'pip install "affscore[{extra}] @ git+https://github.com/affscore/affscore".'
+            f"{INSTALL.format(extra=extra)}."
         ) from error
 
 

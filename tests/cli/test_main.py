@@ -56,6 +56,31 @@ def test_command_gives_what_the_package_gives(tmp_path):
     assert np.array_equal(result.scores, expected.scores)
 
 
+def test_calls_scores_a_part(tmp_path):
+    for name, options in (("all", []), ("part", ["--calls", "features.3.*"])):
+        output = str(tmp_path / f"{name}.json")
+        assert cli.main([*NOISE, *options, "--device", "cpu", "--quiet", "--output", output]) == 0
+    whole, part = (affscore.Signature.load(tmp_path / f"{name}.json") for name in ("all", "part"))
+    kept = [i for i, call in enumerate(whole.calls) if call.name.startswith("features.3.")]
+    assert 0 < len(kept) < len(whole.calls) and part.calls == [whole.calls[i] for i in kept]
+    assert np.array_equal(part.scores, whole.scores[:, kept])
+
+
+def test_version_names_the_package_and_what_decides_its_numbers(capsys):
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["--version"])
+    assert leaving.value.code == 0
+    assert capsys.readouterr().out == f"affscore {affscore.__version__}, torch {torch.__version__}\n"
+
+
+def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # as where it is not installed
+    for name in ("affscore.plots", "affscore.suite.figures", "affscore.suite.report"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    text = refused(["report", str(tmp_path), "--out", str(tmp_path / "out")], capsys)
+    assert "matplotlib is needed here" in text and 'pip install "affscore[pretrained] @ git+https://' in text
+
+
 def test_quiet_leaves_standard_error_empty(capsys):
     assert cli.main([*NOISE, "--quiet"]) == 0
     out, err = capsys.readouterr()

@@ -25,6 +25,7 @@ def parsed(*arguments):
             ["--pool", "trailing", "--covariance", "empirical", "--precision", "bf16", "--channels-last"],
             Settings("trailing", "empirical", (), 32, "bf16", True),
         ),
+        (["--calls", "layer3.*"], Settings(micro_batch=32, calls="layer3.*")),
         (["--precision", "tf32", "--micro-batch", "4"], Settings(precision="tf32", micro_batch=4)),
     ],
 )
