@@ -55,3 +55,29 @@ def test_the_choice_is_weighed_against_the_scale():
             key: {"measure": values["measure"][0] * np.exp(0.05 * noise * key[1])} for key, values in found.items()
         }
         assert [row.verdict for row in claims.inductive_bias(spread)] == [verdict]
+
+
+def test_where_a_scale_begins_decides_about_factors_and_about_nothing_else():
+    """Planted: above a floor of 1, each factor is known, and counted from zero it is nearer to 1."""
+    noise = np.exp(0.02 * np.random.default_rng(0).normal(size=(8, 40)))
+    above = {(0.0, 1.0, "relu"): 0.1, (0.0, 6.0, "relu"): 0.4, (0.0, 1.0, "tanh"): 0.1, (0.0, 6.0, "tanh"): 2.0,
+             (-0.05, 1.0, "relu"): 0.1, (-0.05, 6.0, "relu"): 0.9, (-0.05, 1.0, "tanh"): 0.1,
+             (-0.05, 6.0, "tanh"): 0.8}  # fmt: skip
+    found = {
+        key: {"cosine": 1 + middle * spread, "excess": middle * spread}
+        for (key, middle), spread in zip(above.items(), noise, strict=True)
+    }
+    rows = claims.picture_claims(found, {"from zero": "cosine", "above": "excess"})
+    by_row = {row.what: row for row in rows}
+    assert len(by_row) == 10
+    for what, factor, verdict in (
+        ("ReLU, 1x to 6x", 4.0, "depends on where the scale begins"),
+        ("ReLU 6x, raw to shifted", 9 / 4, "depends on where the scale begins"),
+        ("tanh, 1x to 6x", 20.0, "held"),
+        ("6x shifted, ReLU / tanh", 9 / 8, "held"),
+    ):
+        assert by_row[f"{what} (above)"].ours == pytest.approx(factor, rel=0.05)
+        assert {by_row[f"{what} ({reading})"].verdict for reading in ("from zero", "above")} == {verdict}
+    assert [row.seen for row in rows] == [False, True] * 5
+    alone = claims.picture_claims(found, {"excess": "excess"})
+    assert [row.verdict for row in alone if row.what.startswith("ReLU,")] == ["failed"]

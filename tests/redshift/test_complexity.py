@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from affscore_book.redshift.complexity import dct_frequency, fourier_frequency, unexplained_variance
+from affscore_book.redshift.complexity import dct_excess, dct_frequency, fourier_frequency, unexplained_variance
 from affscore_book.redshift.networks import grid_points, image_of, random_network
 
 
@@ -51,6 +51,14 @@ def test_no_image_is_below_the_cosine_transforms_floor_and_waves_of_one_period_a
     assert fourier_frequency(wave) < fourier_frequency(np.tile(np.arange(32.0), (32, 1)))
 
 
+@pytest.mark.parametrize(("k", "m", "expected"), [(1, 0, 0.0), (0, 1, 0.0), (2, 0, 1.0), (3, 4, 4.0)])
+def test_the_excess_over_the_floor_is_zero_for_half_a_period_along_a_side(k, m, expected):
+    x = (np.arange(32) + 0.5) / 32
+    wave = 5 - np.outer(np.cos(np.pi * k * x), np.cos(np.pi * m * x))
+    assert dct_excess(wave) == pytest.approx(expected, abs=1e-12)
+    assert dct_excess(wave) >= 0
+
+
 @pytest.mark.parametrize("shape", [(32, 32), (7, 12)])
 def test_bend_is_what_a_linear_regression_leaves(shape):
     rng = np.random.default_rng(sum(shape))
@@ -68,7 +76,7 @@ def test_bend_is_what_a_linear_regression_leaves(shape):
     assert unexplained_variance(wave + tilted) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("measure", [unexplained_variance, fourier_frequency, dct_frequency])
+@pytest.mark.parametrize("measure", [unexplained_variance, fourier_frequency, dct_frequency, dct_excess])
 def test_measures_have_no_unit_and_are_undefined_on_constants(measure):
     image = image_of(random_network(seed=1), "tanh", grid=16)
     assert measure(image * 2**20 + 2**22) == pytest.approx(measure(image), rel=1e-6)

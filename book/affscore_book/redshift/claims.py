@@ -1,5 +1,5 @@
-"""Two sentences of the paper about random networks, as numbers that may fail: what the choice of activation decides,
-and whether the score goes with the complexity of the image.
+"""Sentences of the paper about random networks, as numbers that may fail: how much scale and shift change an image,
+what the choice of activation decides, and whether the score goes with the complexity of the image.
 
 Source: Bouniot et al., "From Alexnet to Transformers", CVPR 2025, sections 3.2 and 3.3.
 """
@@ -8,16 +8,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from affscore_book.kit.claims import Claim, side_by_side
 from affscore_book.kit.statistics import student_interval
-from affscore_book.redshift.study import StoredDraws, middle_draw
+from affscore_book.redshift.study import StoredDraws, middle_draw, share_of_draws
 
-__all__ = ["inductive_bias", "score_and_complexity", "weight_of_the_choice"]
+__all__ = ["inductive_bias", "picture_claims", "score_and_complexity", "weight_of_the_choice"]
 
 _Measured = Mapping[tuple[float, float, str], Mapping[str, np.ndarray]]
+
+
+def picture_claims(found: _Measured, readings: Mapping[str, str]) -> list[Claim]:
+    """Five readings of what the paper says of its pictures: by which factor they change with scale and shift.
+
+    ``found`` has by panel and measure the values of paired draws, (draws,). ``readings`` has the measures by what is
+    put behind a row; if two of them decide differently, it depends on "where the scale begins".
+    """
+    unaffected, more, often = (1 / 1.5, 1.5), (1.5, math.inf), (0.95, math.inf)
+    source, by_reading = "ours, after section 3.2", []
+    for measure in readings.values():
+        values = {panel: each[measure] for panel, each in found.items()}
+        relu, tanh = (values[0, 6, name] / values[0, 1, name] for name in ("relu", "tanh"))
+        shifted = values[-0.05, 6, "relu"]
+        # The rules were written for this measure; the others took them over after a look.
+        rule: dict[str, Any] = {"kind": "own", "seen": measure != "cosine"}
+        by_reading.append([
+            share_of_draws("ReLU changes less than tanh", source, '"when compared, for instance, to tanh"',
+                           relu < tanh, often, **rule),
+            middle_draw("ReLU, 1x to 6x", source, '"unaffected"', relu, unaffected, **rule),
+            middle_draw("tanh, 1x to 6x", source, "-", tanh, more, **rule),
+            middle_draw("ReLU 6x, raw to shifted", source, '"much more complex"', shifted / values[0, 6, "relu"], more,
+                        **rule),
+            middle_draw("6x shifted, ReLU / tanh", source, '"almost indistinguishable"',
+                        shifted / values[-0.05, 6, "tanh"], unaffected, **rule),
+        ])  # fmt: skip
+    rows = []
+    for same in zip(*by_reading, strict=True):
+        rows += side_by_side("where the scale begins", dict(zip(readings, same, strict=True)))
+    return rows
 
 
 def weight_of_the_choice(found: _Measured, measure: str) -> np.ndarray:
