@@ -200,7 +200,6 @@ def same_depth(study: SimilarityStudy) -> list[Claim]:
     rows = []
     for kind, name, figure in (("myrtle", "Myrtle", "Figure 5"), ("resnet20", "ResNet20", "Figure 2")):
         source = f"Symmetries, {figure}"
-        contrast = {}
         for kernel, measure in (("linear", "linear"), ("max", "G_ReLU")):
             maps, along = study.maps(kind, kernel), study.diagonal(kind, kernel)
             layers = maps.shape[1]
@@ -211,14 +210,34 @@ def same_depth(study: SimilarityStudy) -> list[Claim]:
                 Claim.over(f"{name}, {measure} CKA: at the first activation", source, '"highly similar"',
                            _cut(study.over_networks(along[:, 0]), -1), (0.9, INF), seen=True),
             ]  # fmt: skip
-            contrast[kernel] = along.mean(1) - (maps[:, 0, -1] + maps[:, -1, 0]) / 2
-        rows += [
+        rows.append(
             Claim.over(f"{name}, G_ReLU CKA: first − last activation", source,
-                       '"later layers are found to be less similar"', decay(study, kind, "max"), MORE, seen=True),
-            Claim.over(f"{name}: contrast of early and late layers, linear CKA − G_ReLU CKA", source,
-                       '"less pronounced"', study.over_networks(contrast["linear"] - contrast["max"]), MORE, seen=True),
-        ]  # fmt: skip
+                       '"later layers are found to be less similar"', decay(study, kind, "max"), MORE, seen=True)
+        )  # fmt: skip
+        linear, relu = (contrasts(study, kind, kernel) for kernel in ("linear", "max"))
+        what = f"{name}: contrast of early and late layers, linear CKA − G_ReLU CKA"
+        rows += side_by_side("which layers are compared", {
+            reading: Claim.over(what, source, '"less pronounced"', study.over_networks(linear[reading] - relu[reading]),
+                                MORE, seen=True)
+            for reading in linear
+        })  # fmt: skip
     return rows
+
+
+def contrasts(study: SimilarityStudy, kind: str, kernel: str) -> dict[str, np.ndarray]:
+    """By reading, how much less alike an early and a late layer of two networks are than they could be, (pairs,).
+
+    The first and the last layer are compared with the same layer in both networks (the diagonal of the map of CKA),
+    with neighbouring layers, or with a similarity of 1, so that no other layer enters.
+    """
+    maps = study.maps(kind, kernel)
+    ends = (maps[:, 0, -1] + maps[:, -1, 0]) / 2
+    beside = [np.diagonal(maps, offset, 1, 2).mean(1) for offset in (-1, 0, 1)]
+    return {
+        "same layer − first and last": beside[1] - ends,
+        "neighbours − first and last": (beside[0] + beside[2]) / 2 - ends,
+        "first and last alone": 1 - ends,
+    }
 
 
 def single_units(study: SimilarityStudy, top_of: str = "map") -> list[Claim]:
