@@ -6,7 +6,6 @@ Only sources, outputs and execution counts are kept: no timestamps, no widget st
 Python that ran them, so that a second run changes nothing.
 """
 
-import base64
 import csv
 import sys
 import time
@@ -34,8 +33,6 @@ def execute(path: Path) -> float:
     notebook.metadata |= {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
     fold_solutions(notebook)
     nbformat.write(notebook, path)
-    if picture := readme_picture(notebook):
-        (ROOT / "book" / "_static" / "readme.png").write_bytes(picture)
     return seconds
 
 
@@ -49,14 +46,6 @@ def fold_solutions(notebook: nbformat.NotebookNode) -> None:
             headings.append(cell.metadata.id)
     if headings:
         notebook.metadata["colab"] = {"collapsed_sections": headings}
-
-
-def readme_picture(notebook: nbformat.NotebookNode) -> bytes | None:
-    """The picture of the cell tagged readme-picture, which the README shows, if the notebook has one."""
-    for cell in notebook.cells:
-        if "readme-picture" in cell.metadata.get("tags", []):
-            return next(base64.b64decode(o.data["image/png"]) for o in cell.outputs if "image/png" in o.get("data", {}))
-    return None
 
 
 def title(path: Path) -> str:

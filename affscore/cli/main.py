@@ -24,11 +24,11 @@ from affscore.arguments import expanded, line_of
 from affscore.cli.options import add_measuring, device_of, settings_of
 from affscore.cli.suite import add_commands
 from affscore.engine import signature
-from affscore.files import destination
+from affscore.files import destination, replacing
 from affscore.signatures import Interrupted, Signature, SignatureError
 from affscore.zoo.datasets import check_name, load_dataset
 from affscore.zoo.models import load_model
-from affscore.zoo.weights import INSTALL
+from affscore.zoo.weights import INSTALL, require
 
 
 class _Parser(argparse.ArgumentParser):
@@ -59,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_measuring(one, dataset="photographs", batch_size=256)
     one.add_argument("--output", metavar="FILE", help="write the signature with its provenance to this JSON file")
+    one.add_argument("--picture", metavar="FILE", help="draw it to this file: .png, .svg, .pdf")
 
     add_commands(commands)
     return top
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for names of files that are no text
     try:
-        for name in {"output", "out", "folder"} & vars(options).keys():
+        for name in {"output", "picture", "out", "folder"} & vars(options).keys():
             if (path := getattr(options, name)) is not None:
                 setattr(options, name, expanded(name, path))
         with _plain_warnings():
@@ -97,6 +98,8 @@ def run_signature(options: argparse.Namespace) -> int:
     if options.output:
         check_writable(options.output)
         check_writable(_partial(options.output))
+    if options.picture:
+        check_picture(options.picture)
     settings, device = settings_of(options), device_of(options)
     check_name(options.dataset)
     with redirect_stdout(sys.stderr):  # downloads announce themselves
@@ -124,6 +127,9 @@ def run_signature(options: argparse.Namespace) -> int:
         if options.output:
             result.save(options.output)
             print(f"Written to {options.output}.", file=sys.stderr)
+        if options.picture:
+            draw(result, options.picture)
+            print(f"Drawn to {options.picture}.", file=sys.stderr)
     return 0
 
 
@@ -144,7 +150,7 @@ def _partial(output: Path) -> Path:
     return output.with_suffix(".partial.json")
 
 
-def check_writable(output: Path) -> None:
+def check_writable(output: Path, name: str = "output") -> None:
     """Raise OSError if ``output`` cannot be written, before hours are spent on what it should hold.
 
     Examples
@@ -155,18 +161,38 @@ def check_writable(output: Path) -> None:
     FileNotFoundError: output: there is no folder no/such/folder to write a.json to.
     """
     if not output.parent.is_dir():
-        raise FileNotFoundError(f"output: there is no folder {output.parent} to write {output.name} to.")
+        raise FileNotFoundError(f"{name}: there is no folder {output.parent} to write {output.name} to.")
     try:
         target = destination(output)
     except OSError as error:
-        raise OSError(f"output: {error}") from error
+        raise OSError(f"{name}: {error}") from error
     if output.exists() and os.path.samestat(output.stat(), os.fstat(1)):
-        raise OSError(f"output: {output} is where the standard output goes; give the name of another file.")
+        raise OSError(f"{name}: {output} is where the standard output goes; give the name of another file.")
     try:
         with tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as error:
-        raise PermissionError(f"output: cannot write to the folder {target.parent} ({error.strerror}).") from error
+        raise PermissionError(f"{name}: cannot write to the folder {target.parent} ({error.strerror}).") from error
+
+
+def check_picture(picture: Path) -> None:
+    """Raise ValueError, OSError or ImportError if a picture cannot be drawn to this file, before any work."""
+    kinds = require("matplotlib.figure").Figure().canvas.get_supported_filetypes()
+    if picture.suffix.removeprefix(".").lower() not in kinds:
+        raise ValueError(f"picture is {str(picture)!r}; its name should end with .{', .'.join(kinds)}.")
+    check_writable(picture, "picture")
+
+
+def draw(signature: Signature, picture: Path) -> None:
+    """Draw a signature to a file, with its linear twins where they were measured, and in words as its description."""
+    figure = require("matplotlib.figure").Figure(figsize=(6, 4), dpi=150, layout="constrained", facecolor="white")
+    signature.plot(figure.subplots(), twin="twin" in signature.companions).set_title(
+        str(signature.provenance["model"]), parse_math=False
+    )
+    kind = picture.suffix.removeprefix(".").lower()
+    about = {"Description": repr(signature)} if kind in ("png", "svg") else None
+    with replacing(picture) as beside:
+        figure.savefig(beside, format=kind, metadata=about)
 
 
 @contextmanager

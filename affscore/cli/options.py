@@ -29,8 +29,9 @@ def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: in
     add("--workers", type=int, default=0, help="processes that read images ahead (default: 0, read when needed)")
     add("--pool", choices=POOLS, default="spatial", help="axes to average over, or token to keep (default: spatial)")
     add("--covariance", choices=COVARIANCES, default="ledoit_wolf", help="(default: ledoit_wolf)")
-    add("--companions", nargs="?", const=",".join(MEASURES), default="", metavar="A,B",
-        help=f"companion measures, by default all: {', '.join(MEASURES)}")  # fmt: skip
+    add("--companions", nargs="?", const=",".join(MEASURES), default="twin", metavar="A,B",
+        help="companion measures (default: twin, what linear layers would score), none, or without names all: "
+        f"{', '.join(MEASURES)}")  # fmt: skip
     add("--calls", metavar="PATTERN", help="score only the calls with such names: 'layer3.*' (default: all)")
     add("--precision", choices=PRECISIONS, default="full", help="of the forward pass (default: full)")
     add("--channels-last", action="store_true", help="give the network its images in channels-last memory format")
@@ -42,7 +43,7 @@ def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: in
 def settings_of(options: argparse.Namespace) -> Settings:
     """How the options say that a network is measured."""
     return Settings(
-        companions=[name for name in options.companions.split(",") if name],
+        companions=[name for name in options.companions.split(",") if name not in ("", "none")],
         **{name: getattr(options, name) for name in (
             "pool", "covariance", "precision", "channels_last", "micro_batch", "calls",
         )},

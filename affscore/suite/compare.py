@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.signal import find_peaks
 from scipy.stats import gaussian_kde
+from scipy.stats import t as student
 
 from affscore.signatures import Signature
 from affscore.suite.architectures import FAMILIES, GROUPS, facts, weights_kind
@@ -29,7 +30,7 @@ from affscore.suite.distances import dtw
 from affscore.suite.tables import Table
 
 __all__ = [
-    "accuracy_correlations", "batch_size_table", "companion_correlations", "densities",
+    "accuracy_correlations", "batch_size_table", "chance_correlation", "companion_correlations", "densities",
     "density_curves", "history", "peaks", "statistics",
 ]  # fmt: skip
 
@@ -123,11 +124,11 @@ def densities(signatures: Signatures) -> Table:
     return Table.from_rows(rows, notes=["Peaks count if they reach a tenth of the highest."])
 
 
-def _pearson(x: Floats, y: Floats) -> float:
-    """Pearson's correlation where both are numbers; NaN for fewer than 3 or a constant side."""
+def _pearson(x: Floats, y: Floats, least: int = 3) -> float:
+    """Pearson's correlation where both are numbers; NaN for fewer than ``least`` or a constant side."""
     both = np.isfinite(x) & np.isfinite(y)
     x, y = x[both], y[both]
-    if len(x) < 3 or np.ptp(x) <= 1e-12 * np.abs(x).max() or np.ptp(y) <= 1e-12 * np.abs(y).max():
+    if len(x) < least or np.ptp(x) <= 1e-12 * np.abs(x).max() or np.ptp(y) <= 1e-12 * np.abs(y).max():
         return math.nan
     return float(np.corrcoef(x, y)[0, 1])
 
@@ -160,14 +161,16 @@ def companion_correlations(signatures: Signatures) -> Table:
     Scores and measures are averaged over batches first. ``sparsity`` and ``entropy`` are changes, after less before
     the activation. A correlation is NaN where one side is constant or there are fewer than 3 calls. The last two
     rows give mean and standard deviation over the networks (those with a number), as the paper's last row does; the
-    column ``calls`` is the number of calls with a score. Raises ValueError if no signature was taken with
-    ``companions=True``.
+    column ``calls`` is the number of calls with a score. Raises ValueError if no signature was taken with one of
+    these measures.
     """
     signatures = collect(signatures)
     measured = {name: _companions(signature) for name, signature in signatures.items()}
     have = [column for column in COMPANIONS if any(column in found for found in measured.values())]
     if not have:
-        raise ValueError("signatures hold no companion measures; take them with signature(..., companions=True).")
+        raise ValueError(
+            f"signatures hold none of the companion measures {', '.join(COMPANIONS)}; take them with companions=True."
+        )
     rows: list[dict[str, Any]] = []
     for name, signature in signatures.items():
         if not (found := measured[name]):
@@ -189,13 +192,26 @@ def companion_correlations(signatures: Signatures) -> Table:
 PREDICTORS = ("min", "median", "mean", "max", "spread", "std", "parameters", "GFLOPS", "depth")
 
 
-def accuracy_correlations(signatures: Signatures) -> Table:
+def chance_correlation(networks: int) -> float:
+    """What Pearson's correlation of unrelated, normally distributed numbers exceeds in size one time in twenty.
+
+    Under independence r sqrt((n - 2) / (1 - r^2)) has Student's distribution with n - 2 degrees of freedom.
+
+    >>> [round(chance_correlation(n), 2) for n in (3, 8, 36)]
+    [1.0, 0.71, 0.33]
+    """
+    quantile = float(student.ppf(0.975, networks - 2))
+    return quantile / math.sqrt(networks - 2 + quantile**2)
+
+
+def accuracy_correlations(signatures: Signatures, *, least: int = 3) -> Table:
     """Pearson correlations with ImageNet accuracy, by group of architectures (Figure 6).
 
     What the accuracy is compared with: the statistics of the signature (:func:`statistics`), and the number of
     parameters, GFLOPS and depth (:func:`facts`). One row a group of :data:`GROUPS`, and one for all. NaN with fewer
-    than 3 networks; with few, a large correlation means little. ``strongest`` names the largest in absolute value.
-    The paper's figure gives R2 scores, the squares of these.
+    than ``least`` networks, of which a note says why; with few, a large correlation means little
+    (:func:`chance_correlation`). ``strongest`` names the largest in absolute value. The paper's figure gives R2 scores,
+    the squares of these.
 
     The accuracy is that of published weights. Where a signature was taken with random weights, the two belong to
     different networks of one architecture; a note below the table says how many.
@@ -218,7 +234,7 @@ def accuracy_correlations(signatures: Signatures) -> Table:
         members = [values[name] for name in known if group in (known[name].group, "all")]
         columns = {key: np.array([each[key] for each in members], dtype=np.float64) for key in members[0]}
         row: dict[str, Any] = {"group": group, "models": len(members)}
-        row |= {predictor: _pearson(columns[predictor], columns["accuracy"]) for predictor in PREDICTORS}
+        row |= {predictor: _pearson(columns[predictor], columns["accuracy"], least) for predictor in PREDICTORS}
         defined = [predictor for predictor in PREDICTORS if not math.isnan(row[predictor])]
         row["strongest"] = max(defined, key=lambda p: abs(row[p]), default="-")
         rows.append(row)
@@ -228,6 +244,11 @@ def accuracy_correlations(signatures: Signatures) -> Table:
         notes.append(
             f"Signatures: {kinds['pretrained']} of pretrained, {kinds['random']} of random and {kinds['unknown']} of "
             "unknown weights; the accuracy is always that of the published weights."
+        )
+    if any(3 <= row["models"] < least for row in rows):
+        notes.append(
+            f"Groups of fewer than {least} networks have no correlation: that of {least - 1} unrelated pairs "
+            f"of numbers exceeds {chance_correlation(least - 1):.2f} in size one time in twenty."
         )
     if left_out := [name for name in signatures if name not in known]:
         notes.append(f"Without a published accuracy, left out: {', '.join(left_out)}.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -40,6 +41,8 @@ MARKS = ("o", "s", "^", "D", "v", "X", "P")
 LOOKS = dict(zip(GROUPS, zip("osD^vX", (BLUE, VERMILION, ORANGE, PURPLE, GREEN, INK), strict=True), strict=True))
 #: Inches for one line of a list, and the size of its letters: legible at 360 pixels.
 LINE, SMALL = 0.235, 12.5
+#: How many networks of a map are named one by one.
+NAMED = 8
 
 
 def _caption(figure: Figure, kinds: Iterable[str], mark: str, title: str = "") -> None:
@@ -82,7 +85,10 @@ def _height(rows: int, more: float = 1.2) -> float:
 
 @styled
 def plot_signatures(signatures: Mapping[str, Signature]) -> None:
-    """The signature of each network, with one standard deviation over batches (Figure 12)."""
+    """The signature of each network, with one standard deviation over batches (Figure 12).
+
+    A dashed line shows the linear twins of those that were taken with the companion measure ``twin``.
+    """
     columns = 3 if max(map(len, signatures)) <= 17 else 2
     rows = math.ceil(len(signatures) / columns)
     figure, axes = panels(rows, columns, height=1.15 * rows + 1.0, sharey=True)
@@ -92,6 +98,8 @@ def plot_signatures(signatures: Mapping[str, Signature]) -> None:
         place = np.arange(1, len(mean) + 1)
         panel.fill_between(place, mean - std, mean + std, color=_colour(kind), alpha=0.25, linewidth=0)
         panel.plot(place, mean, ".-" if len(mean) < 60 else "-", color=_colour(kind), linewidth=1.2, markersize=4)
+        if "twin" in signature.companions:
+            panel.plot(place, [row["twin"] for row in signature.rows()], "--", color="#707070", linewidth=1.2)
         panel.set_title(name, fontsize=SMALL, pad=3)
         panel.tick_params(labelsize=11)
         panel.locator_params(axis="x", nbins=3, integer=True)
@@ -100,7 +108,8 @@ def plot_signatures(signatures: Mapping[str, Signature]) -> None:
         panel.set_visible(False)
     figure.supxlabel("activation call", fontsize=14)
     figure.supylabel("affinity score", fontsize=14)
-    _caption(figure, kinds, "red, in italics")
+    twins = any("twin" in signature.companions for signature in signatures.values())
+    _caption(figure, kinds, "red, in italics", "dashed: what linear layers would score" if twins else "")
 
 
 @styled
@@ -124,9 +133,10 @@ def plot_distances(distances: Table) -> None:
 
 @styled
 def plot_dendrogram(distances: Table) -> None:
-    """The tree of clusters, which are told apart by colour (Figure 16)."""
-    names, links = distances.columns["model"], tree(distances)
-    colour = {name: COLOURS[number - 1] for name, number in groups(distances).items()}
+    """The tree of clusters, which are told apart by colour (Figure 16); a network that stands alone is dark."""
+    names, links, cluster = distances.columns["model"], tree(distances), groups(distances)
+    sizes = Counter(cluster.values())
+    colour = {name: COLOURS[number - 1] if sizes[number] > 1 else INK for name, number in cluster.items()}
     below = [{colour[name]} for name in names]  # the colours of the networks below each node
     for a, b in links[:, :2].astype(int):
         below.append(below[a] | below[b])
@@ -158,8 +168,8 @@ def _spread_labels(places: np.ndarray, least: float) -> np.ndarray:
 def plot_map(places: Table, signatures: Mapping[str, Signature]) -> None:
     """The map of architectures (Figure 16): near each other means similar signatures.
 
-    Shape and colour show the group; a thin line joins the models of a family, whose name stands beside it. ``places``
-    are those of :func:`affscore.suite.distances.mds_map`, for ``signatures``.
+    Shape and colour show the group; a thin line joins the models of a family. Its name stands beside it, and among
+    few networks that of each. ``places`` are those of :func:`affscore.suite.distances.mds_map`, for ``signatures``.
     """
     figure, (axes,) = panels(height=6.6)
     names, kinds = places.columns["model"], places.columns["weights"]
@@ -178,10 +188,11 @@ def plot_map(places: Table, signatures: Mapping[str, Signature]) -> None:
     figure.draw_without_rendering()
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     # A family's name stands beside that of its members which is nearest to their mean.
-    groups_of_points = [points[members] for members in families.values()]
+    named = {(name, ""): [i] for i, name in enumerate(names)} if len(names) <= NAMED else families
+    groups_of_points = [points[members] for members in named.values()]
     anchors = np.array([p[np.linalg.norm(p - p.mean(axis=0), axis=1).argmin()] for p in groups_of_points])
     heights = _spread_labels(anchors[:, 1], 0.045 * (high - low))
-    for (name, _), (x, y), height in zip(families, anchors, heights, strict=True):
+    for (name, _), (x, y), height in zip(named, anchors, heights, strict=True):
         late = x > left + 0.7 * (right - left)
         shift = (-0.025 if late else 0.025) * (right - left)
         text = axes.text(x + shift, height, name, fontsize=SMALL, ha="right" if late else "left", va="center", zorder=3)

@@ -2,7 +2,8 @@
 
 Signatures are comparable where pool, covariance, data and batch size agree, so a folder that mixes them gets one
 section for each combination. Where the same network was run on several data sets, or with several batch sizes, those
-are compared as well. What a section has too few signatures for is left out, and the report says so.
+are compared as well. What a section has too few signatures for is left out, and the report says so and why: a
+correlation over networks takes eight, and a network alone is no cluster.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ from affscore.suite.architectures import facts, model_name, printable, short_nam
 from affscore.suite.comparable import conditions, load_signatures, sequence
 from affscore.suite.tables import Table
 
-__all__ = ["Report", "report"]
+__all__ = ["LEAST", "Report", "report"]
+
+#: A correlation over networks takes at least so many.
+LEAST = 8
 
 _STYLE = """
-body { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
 body { margin: 0 auto; max-width: 60rem; padding: 1rem; }
 img { background: white; max-width: 100%; }
 table { border-collapse: collapse; display: block; font-size: .85rem; overflow-x: auto; }
@@ -209,10 +213,25 @@ def _map(signatures: Mapping[str, Signature]) -> Table:
     return distances.mds_map(distances.distances(signatures))
 
 
+def _clusters(signatures: Mapping[str, Signature]) -> Table:
+    """The clusters of two networks and more; the note names those that stand alone."""
+    table = distances.clusters(distances.distances(signatures))
+    together = [row for row in table.rows() if row["size"] > 1]
+    if not together:
+        raise ValueError(f"the tree of {len(signatures)}, cut into {len(table)}, leaves every network alone.")
+    alone = [row["networks"] for row in table.rows() if row["size"] == 1]
+    return Table.from_rows(together, notes=[f"In no cluster: {', '.join(alone)}."] if alone else [])
+
+
 def _accuracy(signatures: Mapping[str, Signature]) -> Table:
-    table = compare.accuracy_correlations(signatures)
-    if (known := int(table["models"][-1])) < 3:
-        raise ValueError(f"{known} networks have a published accuracy; a correlation needs at least 3.")
+    table = compare.accuracy_correlations(signatures, least=LEAST)
+    if (known := int(table["models"][-1])) < LEAST:
+        have = "network has" if known == 1 else "networks have"
+        chance = f": of unrelated numbers it exceeds {compare.chance_correlation(known):.2f} in size one time in twenty"
+        raise ValueError(
+            f"{known} {have} a published accuracy; a correlation of fewer than {LEAST} says little"
+            f"{chance if known > 2 else ''}."
+        )
     return table
 
 
@@ -229,7 +248,7 @@ _PARTS: dict[str, tuple[str, Callable[[Any], Table] | None, Callable[[Any, Any],
     "densities": ("Densities of the scores", compare.densities, lambda found, _: figures.plot_densities(found)),
     "distances": ("DTW distances", distances.distances, lambda _, table: figures.plot_distances(table)),
     "clusters": (
-        "Clusters", lambda found: distances.clusters(distances.distances(found)),
+        "Clusters", _clusters,
         lambda found, _: figures.plot_dendrogram(distances.distances(found)),
     ),
     "map": ("Map of the networks", _map, lambda found, table: figures.plot_map(table, found)),

@@ -66,6 +66,16 @@ def test_calls_scores_a_part(tmp_path):
     assert np.array_equal(part.scores, whole.scores[:, kept])
 
 
+def test_a_picture_shows_signature_and_twins_and_says_what_it_is(tmp_path):
+    picture, output = tmp_path / "a.svg", tmp_path / "a.json"
+    arguments = ["--device", "cpu", "--quiet", "--picture", str(picture), "--output", str(output)]
+    assert cli.main([*NOISE, *arguments]) == 0
+    found = affscore.Signature.load(output)
+    assert list(found.companions) == ["twin"]
+    text = picture.read_text()
+    assert repr(found) in text and "linear twins" in text and "squeezenet1_1" in text
+
+
 def test_version_names_the_package_and_what_decides_its_numbers(capsys):
     with pytest.raises(SystemExit) as leaving:
         cli.main(["--version"])
@@ -135,6 +145,8 @@ def test_module_and_installed_command_start():
     ([*NOISE, "--micro-batch", "0"], ["micro_batch", "0"]),
     ([*NOISE, "--device", "abacus"], ["device", "abacus"]),
     ([*NOISE, "--output", "no/such/folder/a.json"], ["output", "no/such/folder"]),
+    ([*NOISE, "--picture", "no/such/folder/a.png"], ["picture", "no/such/folder"]),
+    ([*NOISE, "--picture", "a.gifpng"], ["picture", "a.gifpng", ".png", ".svg"]),
     ([*NOISE, "--output", "."], ["output", "is a folder"]),
     ([*NOISE, "--output", ""], ["output", "''"]),
     ([*NET, "--dataset", ""], ["dataset", "''"]),

@@ -1,12 +1,16 @@
 """The options of measurement mean what the package means by them."""
 
 import argparse
+import dataclasses
 
 import pytest
 import torch
 
 from affscore.cli.options import add_measuring, device_of, settings_of
 from affscore.settings import Settings
+
+#: Without options: as the package has it, but for the twins and for memory.
+TWIN = Settings(companions=["twin"], micro_batch=32)
 
 
 def parsed(*arguments):
@@ -18,15 +22,16 @@ def parsed(*arguments):
 @pytest.mark.parametrize(
     ("arguments", "settings"),
     [
-        ([], Settings(micro_batch=32)),
+        ([], TWIN),
+        (["--companions", "none"], Settings(micro_batch=32)),
         (["--companions"], Settings(micro_batch=32, companions=True)),
         (["--companions", "r2,cka"], Settings(micro_batch=32, companions=["cka", "r2"])),
         (
             ["--pool", "trailing", "--covariance", "empirical", "--precision", "bf16", "--channels-last"],
-            Settings("trailing", "empirical", (), 32, "bf16", True),
+            Settings("trailing", "empirical", ["twin"], 32, "bf16", True),
         ),
-        (["--calls", "layer3.*"], Settings(micro_batch=32, calls="layer3.*")),
-        (["--precision", "tf32", "--micro-batch", "4"], Settings(precision="tf32", micro_batch=4)),
+        (["--calls", "layer3.*"], dataclasses.replace(TWIN, calls="layer3.*")),
+        (["--precision", "tf32", "--micro-batch", "4"], Settings(precision="tf32", micro_batch=4, companions=["twin"])),
     ],
 )
 def test_options_are_settings(arguments, settings):

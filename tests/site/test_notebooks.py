@@ -53,7 +53,7 @@ DATA = re.compile(r"[\"']data/(\w+)")
 # What myst-nb, nbval, .ci/execute.py and the rule on definitions read; plain_markdown reads the others.
 TAGS = {
     "hide-input", "hide-output", "hide-cell", "remove-input", "remove-output", "remove-cell",
-    "nbval-ignore-output", "readme-picture", "lesson",
+    "nbval-ignore-output", "lesson",
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import warnings
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 from made_signatures import made, published, random_scores
 
@@ -73,3 +74,26 @@ def test_the_figure_of_batch_sizes_shows_each_size():
     figures.plot_batch_sizes(runs)
     found = {text.get_text() for text in texts(plt.gcf())}
     assert {"64", "128", "512", "change from 512", "weights not recorded"} <= found
+
+
+def dashed(figure):
+    return [line for axes in figure.axes for line in axes.lines if line.get_linestyle() == "--"]
+
+
+def test_twins_are_drawn_beside_the_signatures_that_have_them():
+    twins = random_scores(9, 2, 6)
+    figures.plot_signatures({
+        "with": made(random_scores(0, 2, 6), companions={"twin": twins}), "without": made(random_scores(1, 2, 6)),
+    })  # fmt: skip
+    (line,) = dashed(plt.gcf())
+    np.testing.assert_allclose(line.get_ydata(), twins.mean(axis=0))
+    assert any("dashed" in text.get_text() for text in texts(plt.gcf()))
+    figures.plot_signatures({"without": made(random_scores(1, 2, 6))})
+    assert not dashed(plt.gcf()) and not any("dashed" in text.get_text() for text in texts(plt.gcf()))
+
+
+def test_a_map_of_few_networks_names_each():
+    names = [f"efficientnet_b{i}" for i in range(4)]
+    signatures = {name: made(random_scores(i, 1, 6), model=name) for i, name in enumerate(names)}
+    figures.plot_map(mds_map(distances(signatures)), signatures)
+    assert set(names) <= {text.get_text() for text in texts(plt.gcf())}

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from made_signatures import made, published, random_scores
 from matplotlib.image import imread
+from scipy.stats import beta
 
 from affscore.calls import Call
 from affscore.suite.comparable import load_signatures
@@ -68,11 +69,11 @@ def check(result):
 
 
 def test_a_folder_of_several_networks_gives_every_part(tmp_path):
-    names = ["alexnet", "resnet18", "vgg11", "swin_t"]
+    names = ["alexnet", "resnet18", "resnet34", "resnet50", "vgg11", "vgg13", "vgg16", "swin_t"]
     folder = folder_of(tmp_path / "runs", names)
     result = report(folder, tmp_path / "out" / "deep")
     check(result)
-    assert result.signatures == 4 and result.left_out == [] and result.unreadable == []
+    assert result.signatures == 8 and result.left_out == [] and result.unreadable == []
     assert result.tables == [part for part in PARTS if part != "signatures"]
     assert result.figures == [f"{part}.png" for part in PARTS if part != "statistics"]
     rows = rows_of(result.out / "statistics.csv")
@@ -85,7 +86,7 @@ def test_a_folder_of_several_networks_gives_every_part(tmp_path):
     written = [[float(row[name]) for name in apart["model"]] for row in rows]
     np.testing.assert_array_equal(written, matrix(apart))
     assert "random" in (result.out / "index.html").read_text()
-    assert re.match(r"Report on 4 signatures in .*index\.html: 8 figures, 8 tables\.$", repr(result))
+    assert re.match(r"Report on 8 signatures in .*index\.html: 8 figures, 8 tables\.$", repr(result))
 
 
 def test_one_signature_gives_what_one_can_and_says_what_is_missing(tmp_path):
@@ -97,11 +98,48 @@ def test_one_signature_gives_what_one_can_and_says_what_is_missing(tmp_path):
         ("DTW distances", "signatures holds 1; it should hold at least 2."),
         ("Clusters", "signatures holds 1; it should hold at least 2."),
         ("Map of the networks", "signatures holds 1; a map needs at least 3."),
-        ("Correlations with other measures", "signatures hold no companion measures"),
-        ("Correlations with ImageNet accuracy", "1 networks have a published accuracy"),
+        ("Correlations with other measures", "signatures hold none of the companion measures"),
+        ("Correlations with ImageNet accuracy", "1 network has a published accuracy"),
     ):
         assert any(note.startswith(f"{title}, because {reason}") for note in result.left_out), title
     assert "Left out: DTW distances" in repr(result)
+
+
+def test_few_networks_have_no_correlation_and_the_report_says_why(tmp_path):
+    """Oracle: the least correlation that SciPy's test calls unlikely, of seven points on a line that is bent to it."""
+    names = ["alexnet", "resnet18", "resnet34", "resnet50", "vgg11", "vgg13", "vgg16", "swin_t"]
+    folder = folder_of(tmp_path / "runs", names[:7], companions=False)
+    seven = report(folder, tmp_path / "seven")
+    check(seven)
+    (note,) = (note for note in seven.left_out if "accuracy" in note)
+    (limit,) = map(float, re.findall(r"exceeds (0\.\d\d)", note))
+    assert note.startswith("Correlations with ImageNet accuracy, because 7 networks have a published accuracy")
+    assert beta(2.5, 2.5, loc=-1, scale=2).sf(limit) == pytest.approx(0.025, abs=2e-3)
+    eight = report(folder_of(folder, names[7:], companions=False, start=7), tmp_path / "eight")
+    assert not [note for note in eight.left_out if "accuracy" in note]
+    rows = rows_of(eight.out / "accuracy.csv")
+    assert {row["group"]: bool(row["median"]) for row in rows if int(row["models"]) > 2} == {
+        "Residual": False, "Pre-residual": False, "all": True,
+    }  # fmt: skip
+    assert "fewer than 8 networks have no correlation" in (eight.out / "index.html").read_text()
+
+
+def test_a_network_alone_is_no_cluster(tmp_path):
+    """Two pairs that lie close, and two networks far from all."""
+    (tmp_path / "runs").mkdir()
+    for i, level in enumerate((0.3, 0.31, 0.6, 0.61, 0.8, 0.95)):
+        signature = made(level + 0.001 * np.arange(6), model=f"net{i}", weights="random", data="x")
+        signature.save(tmp_path / "runs" / f"net{i}.json")
+    result = report(tmp_path / "runs", tmp_path / "out")
+    rows = rows_of(result.out / "clusters.csv")
+    assert sorted(row["networks"] for row in rows) == ["net0, net1", "net2, net3"]
+    assert "In no cluster: net4, net5." in (result.out / "index.html").read_text()
+
+
+def test_three_networks_have_no_clusters_and_the_report_says_why(tmp_path):
+    result = report(folder_of(tmp_path / "runs", ["alexnet", "resnet18", "vgg11"]), tmp_path / "out")
+    assert "clusters" not in result.tables and "clusters.png" not in result.figures
+    assert "Clusters, because the tree of 3, cut into 3, leaves every network alone." in result.left_out
 
 
 def test_bad_files_are_listed_and_do_not_stop_the_report(tmp_path):
@@ -166,8 +204,9 @@ def test_any_name_gives_every_part_and_stays_a_name(tmp_path, place, names):
     before = set(tmp_path.rglob("*"))
     result = report(folder, tmp_path / "out")
     check(result)
-    assert result.unreadable == [] and [note for note in result.left_out if "ImageNet accuracy" not in note] == []
-    assert len(result.figures) == len(set(result.figures)) == (1 + 8 * (1 + len(names)) if place == "data" else 7)
+    few = ("ImageNet accuracy", "Clusters") if place == "data" else ("ImageNet accuracy",)
+    assert result.unreadable == [] and all(any(part in note for part in few) for note in result.left_out)
+    assert len(result.figures) == len(set(result.figures)) == (1 + 6 * (1 + len(names)) if place == "data" else 7)
     assert {path.parent for path in set(tmp_path.rglob("*")) - before} == {tmp_path, tmp_path / "out"}
     page = Path(result.out, "index.html").read_text()
     assert "script" not in Images(page).tags and "onerror" not in {key for image in Images(page).found for key in image}
