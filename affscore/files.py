@@ -56,6 +56,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         if old:
             beside.touch(mode=0o600, exist_ok=False)  # the old file may be for its owner's eyes only
         yield beside
+        with open(beside, "rb+") as file:
+            os.fsync(file.fileno())  # on the disk before it is in its place, should the machine lose power
         if old:
             with suppress(OSError, AttributeError):  # only root gives files away, and Windows has no owners
                 os.chown(beside, old.st_uid, old.st_gid)

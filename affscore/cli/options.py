@@ -36,7 +36,7 @@ def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: in
     add("--precision", choices=PRECISIONS, default="full", help="of the forward pass (default: full)")
     add("--channels-last", action="store_true", help="give the network its images in channels-last memory format")
     add("--micro-batch", type=int, default=32, help="samples in one forward pass (default: 32)")
-    add("--device", help="cpu, cuda, cuda:1, ... (default: cuda if there is one, under torchrun one GPU a rank)")
+    add("--device", help="cpu, cuda, cuda:1, ... (default: cuda if there is one, under torchrun one GPU a process)")
     add("--quiet", action="store_true", help="no progress bar")
 
 
@@ -61,5 +61,5 @@ def device_of(options: argparse.Namespace, local: int | None = None) -> torch.de
     except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts
         raise ValueError(f"device: {name!r} cannot be used here ({line_of(error)}).") from error
     if device.type == "cuda" and local is not None:
-        torch.cuda.set_device(device)  # or page-locked memory would take some of GPU 0 for every rank
+        torch.cuda.set_device(device)  # or page-locked memory would take some of GPU 0 for every process
     return device

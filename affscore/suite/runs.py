@@ -1,46 +1,38 @@
-"""Full-scale runs: a signature whose finished batches are kept, on one process or many.
+"""A signature whose finished batches are kept, so that a run which was stopped in any way goes on.
 
-:func:`run` computes what :func:`affscore.signature` computes, and writes each finished batch to a file of its own
-(:mod:`affscore.suite.records`) before it goes on. Run again after an interruption of any kind, it does what is missing
-and ends with the same bits as a run that was never interrupted: same machine, versions and settings, which it checks.
+:func:`run` computes what :func:`affscore.signature` computes. After each batch it replaces the network's file whole;
+run again, it does the batches that are missing and ends with the same bits as a run that was never stopped: same
+machine, versions and settings, which it checks (:mod:`affscore.suite.requests`). A folder of a run holds::
 
-Under ``torchrun`` (:mod:`affscore.suite.ranks`), rank r of w takes every w-th of the missing batches, from the r-th on.
-The batches are put together in their order, so the result does not depend on how many ranks there were; a later run may
-have another number. A folder of a run holds::
-
-    resnet50.json                           the finished signature (affscore.Signature.load)
-    records/resnet50/batch-00000.json       what the first batch gave, and so on
+    resnet50.json                a finished signature (affscore.Signature.load)
+    swin_t.json.partial          the same of one that is not finished: its first batches
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
-import warnings
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import scipy
 import torch
 from torch import nn
 
-from affscore.engine import batch_results, circumstances, resolve_device, versions
+from affscore.engine import batch_results, resolve_device
+from affscore.errors import warn
 from affscore.settings import Settings
-from affscore.signatures import Signature
-from affscore.suite import records
-from affscore.suite.ranks import Ranks, RunError
-from affscore.suite.records import RecordError
+from affscore.signatures import BatchResult, Signature
+from affscore.suite.requests import TOTAL, RunError, check_same, differences, in_words, request, request_of
 from affscore.zoo.batches import Batches
 
-__all__ = ["file_name", "in_words", "network_checksum", "run", "weights_checksum"]
+__all__ = ["PAUSE", "file_name", "progress_of", "run", "set_aside"]
 
-
-#: What a run measures: any batch by its number.
-Data = Batches | Sequence[Any]
+#: Seconds between two writes, lest thousands of small batches spend their time on the disk. What a kill costs, at most,
+#: is the batches that ended since the last write and the one that was being measured.
+PAUSE = 1.0
 
 
 def file_name(model: str) -> str:
@@ -53,81 +45,13 @@ def file_name(model: str) -> str:
     return re.sub(r"[^\w.-]", "-", hub + colon + os.path.basename(os.path.normpath(name)))
 
 
-def weights_checksum(model: nn.Module) -> str:
-    """The SHA-256 of all parameters and buffers of a network, their names, dtypes and shapes."""
-    digest = hashlib.sha256()
-    for name, value in sorted(model.state_dict().items()):
-        _feed(digest, name, value)
-    return digest.hexdigest()
-
-
-def network_checksum(model: nn.Module) -> str:
-    """The SHA-256 of what a network is beside its weights, as far as its modules say.
-
-    The kind of each module, its description (``extra_repr``), and those of its attributes that are numbers or text:
-    slopes, eps, the names of activations. What the code of ``forward`` does cannot be seen.
-    """
-    digest = hashlib.sha256()
-    for name, module in model.named_modules():
-        plain = {key: value for key, value in vars(module).items() if _is_plain(value) and key != "training"}
-        facts = [name, type(module).__module__, type(module).__qualname__, module.extra_repr(), sorted(plain.items())]
-        if hasattr(module, "config"):
-            facts.append(str(module.config))
-        digest.update(f"{facts}\n".encode())
-    return digest.hexdigest()
-
-
-def _is_plain(value: Any) -> bool:
-    return (isinstance(value, tuple) and all(map(_is_plain, value))) or isinstance(value, int | float | str | None)
-
-
-def _feed(digest: Any, name: str, value: Any) -> None:
-    if isinstance(value, torch.Tensor):
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
-        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-    elif isinstance(value, Mapping | list | tuple):
-        for key, item in sorted(value.items()) if isinstance(value, Mapping) else enumerate(value):
-            _feed(digest, f"{name}.{key}", item)
-
-
-def in_words(facts: Mapping[str, Any]) -> str:
-    """What data or weights are compared by: their name and the beginning of their checksum."""
-    name = [str(facts[key]) for key in ("dataset", "source") if key in facts][:1]
-    sums = [f"{key} {str(facts[key])[:12]}" for key in ("sha256", "first_batch_sha256", "seed") if key in facts]
-    return ", ".join(name + sums)
-
-
-def _described(
-    model: nn.Module, batches: Data, device: torch.device, settings: Settings, provenance: Mapping[str, Any]
-) -> dict[str, Any]:
-    """All that the bits of a result may depend on. A run goes on only where all of it is the same."""
-    if isinstance(batches, Batches):
-        data = batches.provenance
-    else:
-        digest = hashlib.sha256()
-        _feed(digest, "", next(_loaded(batches, [0], {})))
-        data = {"first_batch_sha256": digest.hexdigest()}
-    facts: dict[str, Any] = {
-        "model": type(model).__name__,
-        **provenance,
-        "weights_sha256": weights_checksum(model),
-        "network_sha256": network_checksum(model),
-        "data": {key: value for key, value in data.items() if key != "skipped"},
-        **circumstances(settings, device),
-        "versions": versions() | {"scipy": scipy.__version__},
-    }
-    if device.type == "cpu":
-        # On the CPU some kernels add up in an order that depends on the number of threads.
-        facts["threads"] = torch.get_num_threads()
-    else:
-        facts["versions"] |= {"cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version()}
-    measured = {key: getattr(settings, key) for key in ("pool", "covariance", "companions")}
-    return json.loads(json.dumps({"batches": len(batches), **measured, "provenance": facts}))
+def _files(folder: Path, name: str) -> tuple[Path, Path]:
+    return folder / f"{name}.json", folder / f"{name}.json.partial"
 
 
 def run(
     model: nn.Module,
-    batches: Data,
+    batches: Batches | Sequence[Any],
     folder: str | os.PathLike[str],
     name: str,
     *,
@@ -135,45 +59,40 @@ def run(
     device: str | torch.device | None = None,
     provenance: Mapping[str, Any] | None = None,
     restart: bool = False,
-    ranks: Ranks | None = None,
     progress: Callable[[int], object] | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Signature:
-    """The signature of a network, each finished batch recorded; goes on where an earlier run ended.
+    """The signature of a network, its finished batches kept; goes on where an earlier run ended.
 
     Parameters
     ----------
     model, device, provenance
         As for :func:`affscore.signature`.
     batches
-        A sequence of batches, such as :func:`affscore.zoo.datasets.load_dataset` gives or a list.
+        A sequence of batches, such as :func:`affscore.zoo.datasets.load_dataset` gives or a list. Those that are
+        finished are not read again (of a list the first one is, to compare it).
     folder, name
-        The result goes to ``folder/name.json``, the records to ``folder/records/name``.
+        The result goes to ``folder/name.json``; until it is finished, what there is to ``folder/name.json.partial``.
     settings
         How the network is measured; :class:`affscore.settings.Settings` by default.
     restart
         Begin anew. What is there from before is renamed, not deleted.
-    ranks
-        The processes that share the work (:func:`affscore.suite.ranks.joined_ranks`); all of them make this same call.
     progress
-        Called with the number of batches that were found finished, and after each of this rank's with the number that
-        all ranks finish in that time if they are as fast.
+        Called with the number of batches that were found finished, and with 1 after each further one.
     say
         Called, where batches are found finished, with a line that says what they and this run were compared by.
 
-    The signature is returned on every rank. Its provenance says nothing about times, so that runs can be compared.
+    The provenance of the signature says nothing about times, so that runs can be compared.
 
     Raises
     ------
     RunError
-        If a batch fails (a damaged image does not: it is skipped, and listed in the record of its batch), a data
-        worker dies, or another rank fails.
-    RecordError
-        If the records are damaged, are to be renamed while another process writes them, or belong to a run that differs
-        in anything that the result may depend on: the differences are named. Of a list the first batch is compared.
+        If a batch fails (a damaged image does not: it is skipped, and listed in the provenance), a data worker dies, a
+        file is damaged, another process measures the same network, or what is there belongs to a run that differs in
+        anything that the result may depend on: the differences are named.
     OSError, KeyboardInterrupt
-        If a record cannot be written, for instance because the disk is full; as it came. These two and RunError say
-        how many batches are kept.
+        If the file cannot be written, for instance because the disk is full; as it came. These two and RunError say how
+        many batches are kept.
 
     Examples
     --------
@@ -182,10 +101,10 @@ def run(
     >>> data = list(torch.randn(3, 64, 8))                                  # three batches (64, 8)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     result = run(model, data, folder, "small")
-    ...     records.merge(folder, "small").scores.tolist() == result.scores.tolist()
+    ...     Signature.load(f"{folder}/small.json").scores.tolist() == result.scores.tolist()
     True
     """
-    folder, settings, ranks = Path(folder), settings or Settings(), ranks or Ranks()
+    folder, settings = Path(folder), settings or Settings()
     sequence = hasattr(batches, "__len__") and hasattr(batches, "__getitem__")
     if isinstance(batches, torch.Tensor | Mapping | str) or not sequence:
         raise TypeError(f"batches is a {type(batches).__name__}; it should be a sequence of batches, such as a list.")
@@ -194,74 +113,121 @@ def run(
     if not len(batches):
         raise ValueError("batches is empty; it should hold at least one batch.")
     if restart:
-        ranks.one_first(lambda: records.set_aside(folder, name))
-    here = ranks.together(lambda: _described(model, batches, resolve_device(model, device), settings, provenance or {}))
-    path = folder / f"{name}.json"
-    with ExitStack() as stack:
-        ranks.together(lambda: stack.enter_context(records.held(folder, name)))
-        found = ranks.together(lambda: _found(path, here, ranks))
+        set_aside(folder, name)
+    asked = request(model, batches, resolve_device(model, device), settings, provenance or {})
+    kept = _Kept(folder, name, asked)
+    if say and kept.results:
+        sums = asked["provenance"]["weights_sha256"][:12], in_words(asked["provenance"]["data"])
+        begun = "Finished before" if kept.finished else f"Going on from {len(kept.results)} of {len(batches)} batches"
+        say(f"{begun}: same network, weights (sha256 {sums[0]}), data ({sums[1]}), settings, versions.")
+    if progress:
+        progress(len(kept.results))
+    if kept.finished:
+        return kept.finished
+    missing = range(len(kept.results), len(batches))
+    skipped: dict[int, list[dict[str, str]]] = {}
+    try:
+        source = _loaded(batches, missing, skipped)
+        for result in batch_results(model, source, settings, device=device, numbers=missing):
+            kept.add(result, skipped[result.index])
+            if progress:
+                progress(1)
+        return kept.finish()
+    except (KeyboardInterrupt, OSError, ValueError) as error:
+        with suppress(OSError, ValueError):
+            kept.write()
+        why = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error).rstrip(".")
+        held = f"{kept.written} of {len(batches)} batches are kept in {kept.partial}"
+        text = f"{why}. {held}; the same run goes on."
+        if isinstance(error, OSError):
+            raise _os_error(error, text) from error
+        raise (KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else RunError)(text) from error
 
-        # Each rank may see the records of its own machine only, so they tell each other what is done.
-        done = set().union(*ranks.gather(set(found)))
-        missing = [k for k in range(len(batches)) if k not in done]
-        end = len(batches) if path.exists() else max(done, default=0)
-        if ranks.rank == 0 and (lost := [k for k in missing if k < end]):
-            place = folder / "records" / name
-            warnings.warn(f"{place} lacks batch {records.some(lost)}; it is measured again.", stacklevel=2)
-        if say and done and ranks.rank == 0:
-            sums = here["provenance"]["weights_sha256"][:12], in_words(here["provenance"]["data"])
-            begun = f"Going on from {len(done)} of {len(batches)} batches" if missing else "Finished before"
-            say(f"{begun}: same network, weights (sha256 {sums[0]}), data ({sums[1]}), settings, versions.")
-        if progress:
-            progress(len(done))
-        mine = missing[ranks.rank :: ranks.world]
 
-        def work() -> None:
-            if not mine:
-                return
-            skipped: dict[int, list[dict[str, str]]] = {}
-            source = _loaded(batches, mine, skipped)
-            for i, result in enumerate(batch_results(model, source, settings, device=device, numbers=mine)):
-                records.write_batch(folder, name, here, result, skipped[result.index])
-                found[result.index] = result, skipped[result.index]
-                if progress:
-                    progress(len(missing[i * ranks.world :][: ranks.world]))
+class _Kept:
+    """The finished batches of a network, and the file that keeps them; what is there is of the same request.
 
+    A file is replaced whole, so nothing can be in it twice. It is replaced only as long as it is the one that was found
+    or written last: of two processes that measure one network, the second one to write stops.
+    """
+
+    def __init__(self, folder: Path, name: str, asked: Mapping[str, Any]) -> None:
+        self.path, self.partial = _files(folder, name)
+        self.asked = asked
+        self.results: list[BatchResult] = []
+        self.skipped: list[dict[str, str]] = []
+        self.finished: Signature | None = None
+        self._stamp = _stamp(self.partial)
+        if found := self._load(self.path) or self._load(self.partial):
+            self.finished = found if self.path.exists() else None
+            self.skipped = list(found.provenance["data"].get("skipped", []))
+            companions = found.companions.items()
+            for k, size in enumerate(found.batch_sizes):
+                values = {measure: rows[k].tolist() for measure, rows in companions}
+                self.results.append(BatchResult(k, size, found.calls, found.excluded, found.scores[k].tolist(), values))
+        elif (old := folder / "records" / name).exists():
+            warn(f"{old} is of an earlier version and is not read: {name} is measured from its first batch.")
+        self.written, self._time = len(self.results), -PAUSE
+
+    def _load(self, path: Path) -> Signature | None:
+        if not path.exists():
+            return None
         try:
-            ranks.together(work)
-        except (KeyboardInterrupt, OSError, ValueError) as error:
-            kept, _ = records.progress_of(folder, name)
-            why = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error).rstrip(".")
-            text = f"{why}. {kept} of {len(batches)} batches are kept in {folder / 'records'}; the same run goes on."
-            if isinstance(error, OSError):
-                raise records.os_error(error.errno, text) from error
-            raise (KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else RunError)(text) from error
-        # Of those that several ranks see, the first one tells the others.
-        seen = ranks.gather(set(found))
-        own = {k: batch for k, batch in found.items() if k not in set().union(*seen[: ranks.rank])}
-        together = {k: batch for part in ranks.gather(own) for k, batch in part.items()}
-        result = ranks.together(lambda: records.signature_of(here, together))
+            found = Signature.load(path)
+        except ValueError as error:
+            raise RunError(f"{str(error).rstrip('.')}. Put it back from a copy, or remove it.") from error
+        check_same(path, differences(request_of(found), self.asked))
+        return found
 
-        def save() -> None:
-            if ranks.rank == 0:
-                records.check_signature(path, here)  # another run may have ended meanwhile
-                result.save(path)
+    def signature(self, **more: Any) -> Signature:
+        facts = self.asked["provenance"]
+        facts = {**facts, "data": {**facts["data"], "skipped": self.skipped}, **more}
+        how = {key: self.asked[key] for key in ("pool", "covariance")}
+        return Signature.from_results(self.results, **how, provenance=facts)
 
-        ranks.together(save)
+    def add(self, result: BatchResult, skipped: list[dict[str, str]]) -> None:
+        self.results.append(result)
+        self.skipped += skipped
+        if time.monotonic() - self._time >= PAUSE:
+            self.write()
+
+    def write(self) -> None:
+        """Bring all results to the disk, if they are not there yet."""
+        if self.written == len(self.results):
+            return
+        self._save(self.signature(**{TOTAL: self.asked["batches"]}), self.partial)
+        self._stamp, self._time, self.written = _stamp(self.partial), time.monotonic(), len(self.results)
+
+    def finish(self) -> Signature:
+        self._load(self.path)  # another run may have ended meanwhile
+        result = self.signature()
+        self._save(result, self.path)
+        self.partial.unlink(missing_ok=True)
         return result
 
+    def _save(self, signature: Signature, path: Path) -> None:
+        if _stamp(self.partial) != self._stamp:
+            raise RunError(f"{self.partial} was written or removed by another process, which measures this network too")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            signature.save(path)
+        except OSError as error:
+            raise _os_error(error, f"{path} cannot be written ({error.strerror or error})") from error
 
-def _found(path: Path, here: records.Run, ranks: Ranks) -> dict[int, records.Batch]:
-    """The batches that this rank sees finished; RecordError if they, the signature or a rank are of another run."""
-    for rank, other in enumerate(ranks.gather(here)):
-        if different := records.differences(other, here):
-            raise RecordError(f"rank {rank} (there) and rank {ranks.rank} (here) differ: {'; '.join(different)}.")
-    if ranks.rank == 0:
-        records.check_signature(path, here)
-    return records.read_batches(path.parent, path.stem, here)[1]
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """What changes when a file is replaced; None where there is none."""
+    return (path.stat().st_ino, path.stat().st_mtime_ns) if path.exists() else None
 
 
-def _loaded(batches: Data, numbers: list[int], skipped: dict[int, list[dict[str, str]]]) -> Iterator[Any]:
+def _os_error(error: OSError, text: str) -> OSError:
+    """An OSError with the system's number whose text is one sentence."""
+    other = OSError(text)
+    other.errno = error.errno
+    return other
+
+
+def _loaded(batches: Any, numbers: range, skipped: dict[int, list[dict[str, str]]]) -> Iterator[Any]:
     """The batches with these numbers; notes the images that each had to do without."""
     met: list[dict[str, str]] = []  # in this run alone: an earlier one may have met the same images
     if isinstance(batches, Batches):
@@ -279,3 +245,24 @@ def _loaded(batches: Data, numbers: list[int], skipped: dict[int, list[dict[str,
             raise OSError(str(error) if named else f"batch {number} cannot be read ({error}).") from error
         skipped[number] = met[before:]
         yield batch
+
+
+def progress_of(folder: str | os.PathLike[str]) -> dict[str, tuple[int, int]]:
+    """Of each network in the folder of a run, how many batches are finished and how many there should be."""
+    found = {}
+    for path in sorted(Path(folder).glob("*.json.partial")) + sorted(Path(folder).glob("*.json")):
+        signature, name = Signature.load(path), path.name.removesuffix(".partial").removesuffix(".json")
+        found[name] = len(signature.batch_sizes), request_of(signature)["batches"]
+    return dict(sorted(found.items()))
+
+
+def set_aside(folder: str | os.PathLike[str], name: str) -> list[Path]:
+    """Rename the files of a network, so that a run begins anew; nothing is deleted.
+
+    Returns the new paths: the old ones with ``.old1`` at the end, or the first number that is free for all.
+    """
+    paths = [path for path in _files(Path(folder), name) if path.exists()]
+    number = 1
+    while any(path.with_name(f"{path.name}.old{number}").exists() for path in paths):
+        number += 1
+    return [path.rename(path.with_name(f"{path.name}.old{number}")) for path in paths]

@@ -20,7 +20,7 @@ import affscore
 import affscore.forward
 import affscore.tracing
 from affscore import AffscoreError, AffscoreWarning, Settings, Signature, SignatureError, signature
-from affscore.suite.records import RecordError
+from affscore.suite.requests import RunError
 from affscore.suite.suites import SuiteError
 from affscore.torch_internals import TESTED
 
@@ -145,7 +145,7 @@ def test_a_warning_points_at_the_line_that_asked(progress):
 
 
 def test_the_errors_of_the_package_have_one_base():
-    for kind in (SignatureError, SuiteError, RecordError):
+    for kind in (SignatureError, SuiteError, RunError):
         assert issubclass(kind, AffscoreError) and issubclass(kind, ValueError)
 
 

@@ -61,7 +61,7 @@ def patch(path: Path, change: Callable[[object, str, object], None] = setattr) -
     for module in (full_run, full_results):
         change(module, "PAPER", NETWORKS)
         change(module, "BATCH_SIZE", SIZE)
-        change(module, "EXPECTED", {"imagenette": PICTURES})
+    change(full_results, "EXPECTED", {"imagenette": PICTURES})
 
 
 if __name__ == "__main__":

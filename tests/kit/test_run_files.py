@@ -1,9 +1,6 @@
-"""Files of a run: in their folders, claimed by one process, and states that come back whole."""
+"""Files of a run: in their folders, and states that come back whole."""
 
 from __future__ import annotations
-
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -19,21 +16,6 @@ def test_everything_has_its_place(tmp_path):
     assert files.snapshot(10).name == "gelu-without-norm-2-step10.safetensors"
     assert RunFiles(tmp_path, "gelu", 0, kept=True).weights == tmp_path / "weights" / "gelu-0.safetensors"
     assert all((tmp_path / name).is_dir() for name in ("results", "signatures", "weights", "work"))
-
-
-def test_two_processes_never_work_on_the_same_one(tmp_path):
-    files = RunFiles(tmp_path, "a", 0, kept=True)
-    code = (
-        "from pathlib import Path; from affscore_book.kit.run_files import RunFiles\n"
-        f"with RunFiles(Path({str(tmp_path)!r}), 'a', 0, kept=True).claimed() as mine: print(mine)"
-    )
-
-    def other() -> str:
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-
-    with files.claimed() as mine:
-        assert mine and other() == "False"
-    assert other() == "True"
 
 
 def trained(steps: int) -> dict[str, object]:

@@ -1,16 +1,16 @@
 """A small run, for tests that start processes of their own: this file is imported by them and by the tests.
 
-As a script it kills such a run again and again, and then lets several write at once: ``python small_run.py FOLDER
-KILLS SEED`` prints what happened as JSON. The forked child that is to die within a write stops when only a part of the
-new file is on the disk, and says so through a pipe; the others are killed after a random time.
+As a script it is killed twice inside one network and then left to end: ``python small_run.py FOLDER`` prints as JSON
+what was kept and which batches were read each time. It is killed within a write, when only a part of the new file is on
+the disk.
 """
 
+import itertools
 import json
 import os
-import random
-import select
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -18,7 +18,8 @@ from torch import nn
 
 from affscore.settings import Settings
 from affscore.signatures import Signature
-from affscore.suite import records, runs
+from affscore.suite import runs
+from affscore.suite.requests import TOTAL
 
 BATCHES = 10
 SETTINGS = Settings(companions=True)
@@ -36,87 +37,74 @@ def data(batches: int = BATCHES) -> list[torch.Tensor]:
     return list(torch.randn(batches, 16, 6, generator=torch.Generator().manual_seed(1)))
 
 
-def run(folder: Path, **options: object) -> Signature:
-    return runs.run(network(), data(), folder, "small", **{"settings": SETTINGS, **options})  # type: ignore[arg-type]
+def run(folder: Path, batches: list[torch.Tensor] | None = None, **options: object) -> Signature:
+    batches = data() if batches is None else batches
+    return runs.run(network(), batches, folder, "small", **{"settings": SETTINGS, **options})  # type: ignore[arg-type]
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """The signature and the records, to compare."""
-    paths = [*folder.glob("*.json"), *folder.glob("records/small/batch-*.json")]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(paths)}
+    """All that is in the folder, to compare."""
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
 
 
-def _child(folder: Path, pipe: int, write: int | None, part: float) -> None:
-    """Run; if ``write`` is a number, stop within the write of that number when ``part`` of its bytes are there."""
-    sync_really, count = os.fsync, 0
-
-    def sync_a_part(file: int) -> None:
-        nonlocal count
-        count += 1
-        if count - 1 != write:
-            sync_really(file)
-            return
-        os.ftruncate(file, int(part * os.fstat(file).st_size))
-        os.write(pipe, b"!")
-        signal.pause()
-        raise AssertionError("a killed process went on")
-
-    records.os.fsync = sync_a_part
-    run(folder)
+def unfinished(folder: Path, batches: int, name: str = "small") -> None:
+    """As if a finished run, which skipped no image so far, had been stopped after so many batches."""
+    path = folder / f"{name}.json"
+    whole = Signature.load(path)
+    facts = whole.provenance | {"data": whole.provenance["data"] | {"skipped": []}}
+    part = replace(
+        whole, scores=whole.scores[:batches], batch_sizes=whole.batch_sizes[:batches],
+        companions={key: rows[:batches] for key, rows in whole.companions.items()},
+        provenance=facts | {TOTAL: len(whole.batch_sizes)},
+    )  # fmt: skip
+    part.save(path.with_name(f"{path.name}.partial"))
+    path.unlink()
 
 
-def forked(work) -> int:
-    """Start a child that does ``work`` and ends with status 0, or 1 after an error."""
+class Noted(list):
+    """Batches that note in a file which of them are read."""
+
+    def __init__(self, batches: list[torch.Tensor], log: Path) -> None:
+        super().__init__(batches)
+        self.log = log
+
+    def __getitem__(self, k):
+        with self.log.open("a") as file:
+            file.write(f"{k} ")
+        return super().__getitem__(k)
+
+
+def killed(folder: Path, log: Path, write: int, part: float) -> None:
+    """A run in a process of its own, killed within the write of that number when ``part`` of its bytes are there."""
     child = os.fork()
     if child == 0:
-        try:
-            work()
-            os._exit(0)
-        except BaseException as error:
-            print(f"{type(error).__name__}: {error}", file=sys.stderr)
-            os._exit(1)
-    return child
+        sync, count = os.fsync, itertools.count()
 
+        def sync_a_part(file: int) -> None:
+            if next(count) == write:
+                os.ftruncate(file, int(part * os.fstat(file).st_size))
+                os.kill(os.getpid(), signal.SIGKILL)
+            sync(file)
 
-def kill(folder: Path, pick: random.Random, inside: bool) -> str:
-    """Start a run, kill it. Gives ``"inside"`` a write, ``"outside"``, or ``"finished"`` where it was faster."""
-    hear, tell = os.pipe()
-    write, part, delay = (pick.randrange(3) if inside else None), pick.choice([0, pick.random(), 1]), pick.random() / 5
-    child = forked(lambda: _child(folder, tell, write, part))
-    os.close(tell)
-    ready, _, _ = select.select([hear], [], [], 60 if inside else delay)
-    told = os.read(hear, 1) if ready else b""
-    os.close(hear)
-    if not ready or told:
-        os.kill(child, signal.SIGKILL)
+        os.fsync = sync_a_part
+        run(folder, Noted(data(), log))
+        os._exit(0)
     _, status = os.waitpid(child, 0)
-    if os.WIFEXITED(status):
-        if os.WEXITSTATUS(status):
-            raise RuntimeError("the run failed instead of being killed")
-        return "finished"
-    return "inside" if told else "outside"
+    if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
+        raise RuntimeError("the run ended instead of being killed")
 
 
-def main(folder: Path, kills: int, seed: int) -> dict[str, object]:
-    pick, log = random.Random(seed), {"inside": 0, "outside": 0, "finished": 0, "parts": 0}
-    run(folder / "whole")
-    whole, same, turn = files(folder / "whole"), [], 0
-    while log["inside"] + log["outside"] < kills or turn == 0:
-        place = folder / f"killed{turn}"
-        # Every third at a random time, the others within a write.
-        outcome = kill(place, pick, inside=(log["inside"] + log["outside"]) % 3 != 2)
-        log[outcome] += 1
-        if outcome == "finished" or log["inside"] + log["outside"] >= kills:
-            log["parts"] += len(list(place.glob("records/small/.*.part")))
-            run(place)
-            same.append(files(place) == whole)
-            turn += 1
-    # Several at once that know nothing of each other.
-    children = [forked(lambda: run(folder / "several")) for _ in range(3)]
-    log["writers"] = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    return log | {"same": same, "several": files(folder / "several") == whole}
+def main(folder: Path) -> dict[str, object]:
+    runs.PAUSE = 0
+    place, kept, read = folder / "killed", [], []
+    for turn, (write, part) in enumerate([(3, 0.5), (2, 0)]):
+        killed(place, folder / f"{turn}", write, part)
+        kept.append(runs.progress_of(place))
+        read.append((folder / f"{turn}").read_text().split())
+    run(place, Noted(data(), folder / "2"))
+    return {"kept": kept, "read": [*read, (folder / "2").read_text().split()]}
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))
+    print(json.dumps(main(Path(sys.argv[1]))))

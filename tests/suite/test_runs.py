@@ -1,10 +1,9 @@
-"""Runs that are killed, fail, or are shared by several processes end with the bits of one that was left alone."""
+"""Runs that are killed or fail go on and end with the bits of one left alone; no file of another run is touched."""
 
 import hashlib
 import json
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,21 +15,24 @@ import pytest
 import torch
 from image_files import noise_images
 from PIL import Image
-from small_ranks import SUITE
-from small_run import BATCHES, SETTINGS, data, files, network, run
+from small_run import BATCHES, SETTINGS, Noted, data, files, network, run, unfinished
 from torch import nn
 
 from affscore import Signature, signature
-from affscore.cli import main as cli
 from affscore.settings import Settings
-from affscore.suite import runs
-from affscore.suite.ranks import RunError
-from affscore.suite.records import RecordError, merge, names, progress_of, read_batches
-from affscore.suite.runs import weights_checksum
+from affscore.suite import requests, runs
+from affscore.suite.requests import RunError, differences, weights_checksum
+from affscore.suite.runs import progress_of
 from affscore.zoo.datasets import load_dataset
 
 HERE = Path(__file__).parent
-RECORDS = Path("records") / "small"
+PARTIAL = "small.json.partial"
+
+
+@pytest.fixture(autouse=True)
+def every_batch(monkeypatch):
+    """The file is written after each batch, however fast these small ones are."""
+    monkeypatch.setattr(runs, "PAUSE", 0)
 
 
 @pytest.fixture(scope="module")
@@ -68,31 +70,15 @@ def stopped(folder, at, error=OSError, **options):
 def test_run_gives_what_signature_gives(whole):
     """Oracle: affscore.signature, which knows nothing of records. The dead call makes NaN part of it."""
     expected = signature(network(), data(), companions=True)
-    for found in (Signature.load(whole / "small.json"), merge(whole, "small")):
-        assert np.isnan(found.scores[:, -1]).all() and not np.isnan(found.scores[:, :-1]).any()
-        assert np.array_equal(found.scores, expected.scores, equal_nan=True)
-        assert found.companions.keys() == expected.companions.keys()
-        for name, values in expected.companions.items():
-            assert np.array_equal(found.companions[name], values, equal_nan=True)
-        assert found.calls == expected.calls and found.excluded == expected.excluded
-        assert found.batch_sizes == expected.batch_sizes
-    assert progress_of(whole, "small") == (BATCHES, BATCHES)
-    assert names(whole) == ["small"] and len(files(whole)) == 1 + BATCHES
-
-
-def test_an_infinite_companion_measure_is_an_error_before_it_is_recorded(tmp_path, monkeypatch):
-    """A signature could not hold it: the run would be lost when all is measured."""
-    real = runs.batch_results
-
-    def odd(*args, **options):
-        for result in real(*args, **options):
-            result.companions["cka"][1] = np.inf if result.index == 2 else np.nan
-            yield result
-
-    monkeypatch.setattr(runs, "batch_results", odd)
-    with pytest.raises(RunError, match=r"cka holds inf.*2 of 10 batches are kept"):
-        run(tmp_path, settings=Settings(companions=["cka"]))
-    assert all(np.isnan(result.companions["cka"][1]) for result, _ in read_batches(tmp_path, "small")[1].values())
+    found = Signature.load(whole / "small.json")
+    assert np.isnan(found.scores[:, -1]).all() and not np.isnan(found.scores[:, :-1]).any()
+    assert np.array_equal(found.scores, expected.scores, equal_nan=True)
+    assert found.companions.keys() == expected.companions.keys()
+    for name, values in expected.companions.items():
+        assert np.array_equal(found.companions[name], values, equal_nan=True)
+    assert found.calls == expected.calls and found.excluded == expected.excluded
+    assert found.batch_sizes == expected.batch_sizes
+    assert progress_of(whole) == {"small": (BATCHES, BATCHES)} and list(files(whole)) == ["small.json"]
 
 
 def test_nothing_in_the_files_depends_on_when_they_were_made(whole, tmp_path):
@@ -109,9 +95,6 @@ def test_finished_run_runs_nothing_again(whole, monkeypatch):
     seen = []
     run(whole, progress=seen.append)
     assert seen == [BATCHES] and files(whole) == before
-    (whole / "small.json").unlink()
-    run(whole)
-    assert files(whole) == before
 
 
 def test_going_on_says_what_was_compared(whole, tmp_path):
@@ -138,72 +121,22 @@ def test_data_of_the_same_names_and_sizes_are_other_data(tmp_path, finished):
 
     runs.run(model, load(), tmp_path, "small")
     if not finished:
-        (tmp_path / "small.json").unlink()
-        (tmp_path / RECORDS / "batch-00001.json").unlink()
+        unfinished(tmp_path, 1)
     before, image = files(tmp_path), folder / "5.bmp"
     pixels = bytearray(image.read_bytes())
     pixels[-1] ^= 1
     image.write_bytes(pixels)
-    with pytest.raises(RecordError, match=r"of another run: provenance\.data\.sha256 is '\w+' there and '\w+' here\."):
+    with pytest.raises(RunError, match=r"is of another run: provenance\.data\.sha256 is '\w+' there and '\w+' here\."):
         runs.run(model, load(), tmp_path, "small")
     assert files(tmp_path) == before
-
-
-def test_a_run_in_progress_is_not_begun_anew(whole, tmp_path):
-    refused = []
-
-    def restart():
-        with pytest.raises(RecordError, match="is being written by another process; wait for it to end") as caught:
-            run(tmp_path, restart=True, settings=replace(SETTINGS, pool="trailing"))
-        refused.append(caught)
-
-    runs.run(network(), Meddled(data(), 4, restart), tmp_path, "small", settings=SETTINGS)
-    assert len(refused) == 1 and files(tmp_path) == files(whole)
-    assert [path.name for path in (tmp_path / "records").iterdir()] == ["small"]
-
-
-@pytest.mark.parametrize("kept", [True, False], ids=["records", "signature alone"])
-def test_of_two_different_runs_at_once_none_replaces_the_other(whole, tmp_path, kept):
-    """The other begins and ends while the first is at its second batch, before it has written one."""
-    other = replace(SETTINGS, pool="trailing")
-
-    def meddle():
-        run(tmp_path, settings=other)
-        if not kept:
-            shutil.rmtree(tmp_path / RECORDS)
-            (tmp_path / RECORDS).mkdir()
-        there.update(files(tmp_path))
-
-    there = {}
-    error = RunError if kept else RecordError
-    with pytest.raises(error, match="of another run: pool is 'trailing' there and 'spatial' here"):
-        runs.run(network(), Meddled(data(), 1, meddle), tmp_path, "small", settings=SETTINGS)
-    found = files(tmp_path)
-    assert {name: found[name] for name in there} == there and "small.json" in there
-
-
-def test_killed_at_any_moment_it_ends_bit_for_bit_the_same(tmp_path):
-    """kill -9, two of three within a write of a record: when only a part of the new file is there. And three processes
-    that write to one folder at the same time, without knowing of each other."""
-    kills = 12 if os.environ.get("AFFSCORE_WEEKLY") else 4
-    command = [sys.executable, str(HERE / "small_run.py"), str(tmp_path), str(kills), "0"]
-    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}  # no other threads where processes are forked
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=one_thread)
-    assert done.returncode == 0 and done.stderr == ""
-    log = json.loads(done.stdout)
-    assert log["inside"] + log["outside"] >= kills
-    assert 2 * log["inside"] >= log["inside"] + log["outside"]
-    assert log["parts"] >= log["inside"]  # each of them did leave a part of a file
-    assert len(log["same"]) >= 1 and all(log["same"])
-    assert log["writers"] == [0, 0, 0] and log["several"]
 
 
 @pytest.mark.parametrize("at", [1, 4, BATCHES - 1])
 def test_failed_batch_keeps_those_before_it(whole, tmp_path, at):
     error = stopped(tmp_path, at)
     assert f"batch {at} " in str(error) and "planted" in str(error)
-    assert f"{at} of {BATCHES} batches are kept in {tmp_path / 'records'}" in str(error)
-    assert progress_of(tmp_path, "small") == (at, BATCHES)
+    assert f"{at} of {BATCHES} batches are kept in {tmp_path / PARTIAL}" in str(error)
+    assert progress_of(tmp_path) == {"small": (at, BATCHES)}
     assert not (tmp_path / "small.json").exists()
     run(tmp_path)
     assert files(tmp_path) == files(whole)
@@ -212,7 +145,7 @@ def test_failed_batch_keeps_those_before_it(whole, tmp_path, at):
 def test_interruption_by_the_keyboard_keeps_what_is_finished(whole, tmp_path):
     error = stopped(tmp_path, 6, KeyboardInterrupt)
     assert isinstance(error, KeyboardInterrupt) and str(error).startswith("interrupted. ")
-    done, _ = progress_of(tmp_path, "small")
+    done, _ = progress_of(tmp_path)["small"]
     assert 6 - 2 <= done <= 6 and f"{done} of {BATCHES} batches are kept" in str(error)
     run(tmp_path)
     assert files(tmp_path) == files(whole)
@@ -272,7 +205,7 @@ def test_dead_data_worker_keeps_what_is_finished(images, tmp_path):
     batches = load_dataset(images, preprocess=deadly, batch_size=6, workers=1)
     with pytest.raises(RunError, match=r"a worker process that reads images died.*of 4 batches are kept"):
         runs.run(model, batches, tmp_path / "a", "small")
-    done, total = progress_of(tmp_path / "a", "small")
+    done, total = progress_of(tmp_path / "a")["small"]
     assert at - 1 <= done <= at and total == 4  # one process reads ahead of the batch that it dies with
     runs.run(model, whole, tmp_path / "a", "small")
     runs.run(model, whole, tmp_path / "b", "small")
@@ -290,35 +223,18 @@ def test_unreadable_images_are_skipped_and_listed_with_their_batch(images, tmp_p
     whole = runs.run(model, load(), tmp_path / "a", "small")
     batches = load()
     whole_again = runs.run(model, batches, tmp_path / "b", "small")
-    lines = read_batches(tmp_path / "a", "small")[1]
-    for k, (result, skipped) in lines.items():
+    sizes, skipped = [], []
+    for k in range(4):
         alone = load()
-        assert result.size == len(alone[k]) and skipped == alone.skipped
+        sizes.append(len(alone[k]))
+        skipped += alone.skipped
+    assert whole.batch_sizes == sizes and whole.provenance["data"]["skipped"] == skipped
     assert sorted(image["file"] for image in whole.provenance["data"]["skipped"]) == ["03.png", "17.png"]
-    assert whole.batch_sizes == [lines[k][0].size for k in range(4)] and sum(whole.batch_sizes) == 22
+    assert sum(whole.batch_sizes) == 22
     # Resumed with the very object that has met the images already.
-    for k in (1, 2, 3):
-        (tmp_path / "b" / RECORDS / f"batch-{k:05}.json").unlink()
-    (tmp_path / "b" / "small.json").unlink()
+    unfinished(tmp_path / "b", 1)
     runs.run(model, batches, tmp_path / "b", "small")
     assert files(tmp_path / "a") == files(tmp_path / "b") and np.array_equal(whole.scores, whole_again.scores)
-
-
-@pytest.mark.parametrize(("lost", "signature_too", "named"), [
-    ([3], False, "batch 3"), ([9], False, "batch 9"), ([0, 5], True, "batch 0, 5"), ([9], True, None),
-])  # fmt: skip
-def test_lost_records_are_measured_again_and_named(whole, tmp_path, lost, signature_too, named):
-    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
-    for k in lost:
-        (tmp_path / RECORDS / f"batch-{k:05}.json").unlink()
-    if signature_too:
-        (tmp_path / "small.json").unlink()
-    if named:
-        with pytest.warns(UserWarning, match=f"records/small lacks {named}; it is measured again"):
-            run(tmp_path)
-    else:
-        run(tmp_path)  # as if it had not come so far
-    assert files(tmp_path) == files(whole)
 
 
 def spoil_weight(options, monkeypatch):
@@ -330,12 +246,12 @@ def spoil_data(options, monkeypatch):
 
 
 def spoil_versions(options, monkeypatch):
-    monkeypatch.setattr(runs, "versions", lambda: {"affscore": "0.0.1"})
+    monkeypatch.setattr(requests, "versions", lambda: {"affscore": "0.0.1"})
 
 
 def spoil_threads(options, monkeypatch):
-    monkeypatch.setattr(runs.torch, "get_num_threads", lambda: 17)
-    monkeypatch.setattr(runs.torch, "set_num_threads", lambda number: None)  # or 17 would be restored for real
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 17)
+    monkeypatch.setattr(torch, "set_num_threads", lambda number: None)  # or 17 would be restored for real
 
 
 def set_option(**changed):
@@ -366,7 +282,7 @@ def test_other_settings_are_refused_by_name(tmp_path, monkeypatch, spoil, named)
     before = files(tmp_path)
     options = {"model": network(), "batches": data(), "settings": SETTINGS}
     spoil(options, monkeypatch)
-    with pytest.raises(RecordError) as caught:
+    with pytest.raises(RunError) as caught:
         runs.run(folder=tmp_path, name="small", **options)
     text = str(caught.value)
     assert named in text and text.endswith(".")
@@ -375,44 +291,8 @@ def test_other_settings_are_refused_by_name(tmp_path, monkeypatch, spoil, named)
     assert files(tmp_path) == before
     # Begun anew on request, with the old records kept.
     runs.run(folder=tmp_path, name="small", restart=True, **options)
-    aside = tmp_path / "records" / "small.old1"
-    assert {f"records/small/{path.name}": path.read_bytes() for path in aside.iterdir()} == before
+    assert {f"{name}.old1": data for name, data in before.items()}.items() <= files(tmp_path).items()
     assert (tmp_path / "small.json").exists()
-
-
-def test_finished_signature_of_another_run_is_not_overwritten(whole, tmp_path):
-    shutil.copy(whole / "small.json", tmp_path)
-    before = (tmp_path / "small.json").read_bytes()
-    with pytest.raises(RecordError, match="signature of another run: pool is 'spatial' there and 'trailing' here"):
-        run(tmp_path, settings=replace(SETTINGS, pool="trailing"))
-    assert (tmp_path / "small.json").read_bytes() == before and progress_of(tmp_path, "small") == (0, 0)
-    for number in (1, 2):
-        run(tmp_path, restart=True)
-        assert (tmp_path / f"small.json.old{number}").read_bytes() == before
-    assert files(tmp_path) == files(whole)
-
-
-@pytest.mark.parametrize("change", [
-    lambda data: data.replace(b"relu", b"gelu"),
-    lambda data: data.replace(b'"size": 16', b'"size": 61'),
-    lambda data: data.replace(b"spatial", b"trailing"),
-    lambda data: data[:-9],
-    lambda data: b"",
-])  # fmt: skip
-def test_damaged_record_is_an_error_and_stays_as_it_is(whole, tmp_path, change):
-    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
-    path = tmp_path / RECORDS / "batch-00004.json"
-    path.write_bytes(change(path.read_bytes()))
-    before = files(tmp_path)
-    assert before != files(whole)
-    for attempt in (lambda: run(tmp_path), lambda: merge(tmp_path, "small"), lambda: progress_of(tmp_path, "small")):
-        with pytest.raises(RecordError, match=r"batch-00004\.json is damaged"):
-            attempt()
-    assert files(tmp_path) == before
-    path.unlink()  # as the message says
-    with pytest.warns(UserWarning, match="lacks batch 4"):
-        run(tmp_path)
-    assert files(tmp_path) == files(whole)
 
 
 @pytest.mark.parametrize(("options", "message"), [
@@ -470,7 +350,7 @@ def test_another_network_with_the_same_weights_is_refused(tmp_path, one, other):
 
     batches = list(torch.randn(2, 20, 6))
     runs.run(network(one), batches, tmp_path, "m")
-    with pytest.raises(RecordError, match="network_sha256"):
+    with pytest.raises(RunError, match="network_sha256"):
         runs.run(network(other), batches, tmp_path, "m")
     runs.run(network(one), batches, tmp_path, "m")
 
@@ -483,84 +363,133 @@ def test_checksum_of_the_weights_takes_any_dtype():
     assert weights_checksum(net) != before
 
 
-@pytest.fixture(scope="module")
-def two(tmp_path_factory, whole):
-    """The folder in which two processes have done what small_ranks.py says."""
-    folder = tmp_path_factory.mktemp("two")
-    stopped(folder / "resumed", 3)
-    for rank in range(2):
-        stopped(folder / f"damaged{rank}", 2)
-    path = folder / "damaged1" / RECORDS / "batch-00001.json"
-    path.write_bytes(path.read_bytes()[:-1])
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command += [str(HERE / "small_ranks.py"), str(folder)]
-    # torchrun would set one thread; on the CPU their number is part of what must be the same.
-    threads = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=threads)
+def test_killed_twice_inside_one_network_nothing_is_lost_or_counted_twice(whole, tmp_path):
+    """kill -9 within a write, when only a part of the new file is there. Each time the one batch that was being written
+    is lost, and the one after it, which was being read; of the finished ones none is read again but the first, to see
+    that the data are the same."""
+    command = [sys.executable, str(HERE / "small_run.py"), str(tmp_path)]
+    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}  # no other threads where processes are forked
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=one_thread)
     assert done.returncode == 0, done.stderr
-    return folder
+    log = json.loads(done.stdout)
+    assert log["kept"] == [{"small": [3, BATCHES]}, {"small": [5, BATCHES]}]
+    assert log["read"] == [list("001234"), list("03456"), list("056789")]
+    found, expected = (Signature.load(folder / "small.json") for folder in (tmp_path / "killed", whole))
+    np.testing.assert_array_equal(found.scores, expected.scores)
+    assert found.batch_sizes == expected.batch_sizes and not (tmp_path / "killed" / PARTIAL).exists()
 
 
-@pytest.fixture
-def logs(two):
-    return [json.loads((two / f"log.{rank}.json").read_text()) for rank in range(2)]
-
-
-def batches_in(folder, name="small"):
-    return sorted(read_batches(folder, name)[1])
-
-
-@pytest.mark.weekly
-def test_two_processes_give_the_result_of_one(whole, two, logs):
-    assert [log["ranks"] for log in logs] == [[0, 2, 0], [1, 2, 1]]
-    assert files(two / "fresh") == files(two / "resumed") == files(whole)
-    expected = str(Signature.load(whole / "small.json").scores.tolist())
-    for log in logs:
-        assert log["fresh"] == log["resumed"] == log["apart"] == expected
-
-
-@pytest.mark.weekly
-def test_machines_without_a_common_disk(whole, two, tmp_path):
-    """Rank 0 has the signature; each has the records of its batches, and they can be copied together afterwards."""
-    assert (two / "machine0" / "small.json").read_bytes() == (whole / "small.json").read_bytes()
-    assert not (two / "machine1" / "small.json").exists()
-    for rank in range(2):
-        assert batches_in(two / f"machine{rank}") == list(range(rank, BATCHES, 2))
-    with pytest.raises(RecordError, match="hold 5 of 10 batches; missing 1, 3, 5, 7, 9"):
-        merge(two / "machine0", "small")
-    for rank in range(2):
-        shutil.copytree(two / f"machine{rank}" / "records", tmp_path / "records", dirs_exist_ok=True)
-    merge(tmp_path, "small").save(tmp_path / "small.json")
+def test_a_run_in_pieces_equals_one_run_and_each_batch_is_measured_once(whole, tmp_path):
+    """However long a network takes: a piece costs loading and the one batch during which it ends, no finished batch."""
+    for at in (3, 6, 9):
+        stopped(tmp_path, at)
+    run(tmp_path, Noted(data(), tmp_path / "log"))
+    assert (tmp_path / "log").read_text().split() == ["0", "9"]
+    (tmp_path / "log").unlink()
     assert files(tmp_path) == files(whole)
 
 
-@pytest.mark.weekly
-def test_failure_of_one_process_ends_the_others_too(two, logs):
-    assert "batch 3" in logs[1]["spoiled"] and "NaN" in logs[1]["spoiled"]
-    assert logs[0]["spoiled"].startswith("RunError: rank 1 failed: ") and "batch 3" in logs[0]["spoiled"]
-    aside = {path.name for path in (two / "spoiled" / "records" / "small.old1").iterdir()}
-    assert "batch-00001.json" in aside and "batch-00003.json" not in aside  # what was finished before the failure
-    assert logs[0]["restarted"] == logs[1]["restarted"] == logs[0]["fresh"]
-    assert "batch-00001.json is damaged" in logs[1]["damaged"]
-    assert logs[0]["damaged"].startswith("RunError: rank 1 failed: ")
-    assert logs[0]["first"] == [False, True]
+def test_images_of_finished_batches_are_not_read_again(images, tmp_path):
+    read = []
+
+    def noted(image):
+        read.append(image)
+        return as_tensor(image)
+
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+    runs.run(model, load_dataset(images, preprocess=noted, batch_size=6), tmp_path, "small")
+    unfinished(tmp_path, 3)
+    read.clear()
+    runs.run(model, load_dataset(images, preprocess=noted, batch_size=6), tmp_path, "small")
+    assert len(read) == 6
 
 
-@pytest.mark.weekly
-def test_processes_with_different_settings_say_so(two, logs):
-    assert "rank 1 (there) and rank 0 (here) differ: provenance.precision is 'bf16' there" in logs[0]["unlike"]
-    assert "rank 0 (there) and rank 1 (here) differ: provenance.precision is 'full' there" in logs[1]["unlike"]
-    assert not files(two / "unlike")
+def test_fast_batches_are_written_together_and_all_when_the_run_stops(whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "PAUSE", 1000)
+    saved = []
+    save = Signature.save
+    monkeypatch.setattr(Signature, "save", lambda self, path: saved.append(len(self.scores)) or save(self, path))
+    stopped(tmp_path, 6)
+    assert saved == [1, 6]
+    run(tmp_path)
+    assert saved == [1, 6, 7, BATCHES] and files(tmp_path) == files(whole)
 
 
-@pytest.mark.weekly
-def test_suite_of_two_processes(two, logs, tmp_path, capsys):
-    assert [log["suite"] for log in logs] == [0, 0]
-    assert "1 of 1 signatures" in logs[0]["printed"] and logs[1]["printed"] == ""
-    assert cli.main([*SUITE, str(tmp_path)]) == 0
-    ours, theirs = (folder / "squeezenet1_1.json" for folder in (tmp_path, two / "suite"))
-    assert ours.read_bytes() == theirs.read_bytes()
-    assert batches_in(two / "suite", "squeezenet1_1") == [0, 1]
+@pytest.mark.parametrize("ends", [True, False], ids=["the other ends", "the other is stopped"])
+@pytest.mark.parametrize(("other", "restart"), [
+    (SETTINGS, False), (SETTINGS, True), (replace(SETTINGS, pool="trailing"), True),
+], ids=["goes on", "begins anew", "another request"])  # fmt: skip
+def test_of_two_processes_at_one_network_the_second_to_write_stops(tmp_path, other, ends, restart):
+    """The other begins while the first, which has found two batches, measures its third; nothing of either is lost."""
+    def meddle():
+        options = {"settings": other, "restart": restart}
+        if ends:
+            run(tmp_path, **options)
+        else:
+            with pytest.raises(RunError, match="planted"):
+                run(tmp_path, Meddled(data(), 5, fail), **options)
+        there.update(files(tmp_path))
+
+    def fail():
+        raise OSError("planted")
+
+    stopped(tmp_path, 2)
+    before, there = files(tmp_path), {}
+    with pytest.raises(RunError, match=r"by another process, which measures this network too|is of another run: pool"):
+        run(tmp_path, Meddled(data(), 2, meddle))
+    assert files(tmp_path) == there and ("small.json" in there) == ends
+    assert not restart or there[f"{PARTIAL}.old1"] == before[PARTIAL]
+
+
+def test_an_infinite_companion_measure_stops_the_run_before_it_is_written(tmp_path, monkeypatch):
+    """A signature could not hold it: the run would be lost when all is measured."""
+    real = runs.batch_results
+
+    def odd(*args, **options):
+        for result in real(*args, **options):
+            result.companions["cka"][1] = np.inf if result.index == 2 else np.nan
+            yield result
+
+    monkeypatch.setattr(runs, "batch_results", odd)
+    with pytest.raises(RunError, match=r"JSON.*2 of 10 batches are kept"):
+        run(tmp_path, settings=Settings(companions=["cka"]))
+    assert np.isnan(Signature.load(tmp_path / PARTIAL).companions["cka"][:, 1]).all()
+
+
+def test_finished_signature_of_another_run_is_not_overwritten(whole, tmp_path):
+    run(tmp_path)
+    before = (tmp_path / "small.json").read_bytes()
+    with pytest.raises(RunError, match="is of another run: pool is 'spatial' there and 'trailing' here"):
+        run(tmp_path, settings=replace(SETTINGS, pool="trailing"))
+    assert files(tmp_path) == files(whole)
+    for number in (1, 2):
+        run(tmp_path, restart=True)
+        assert (tmp_path / f"small.json.old{number}").read_bytes() == before
+
+
+@pytest.mark.parametrize("change", [
+    lambda data: data.replace(b'"batch_sizes"', b'"sizes"'),
+    lambda data: data[:-9],
+    lambda data: b"",
+])  # fmt: skip
+def test_a_damaged_file_is_an_error_and_stays_as_it_is(whole, tmp_path, change):
+    stopped(tmp_path, 4)
+    path = tmp_path / PARTIAL
+    path.write_bytes(change(path.read_bytes()))
+    before = files(tmp_path)
+    with pytest.raises(RunError, match=r"small\.json\.partial .*Put it back from a copy, or remove it\."):
+        run(tmp_path)
+    assert files(tmp_path) == before
+    path.unlink()  # as the message says
+    run(tmp_path)
+    assert files(tmp_path) == files(whole)
+
+
+def test_records_of_an_earlier_version_are_named_and_stay(whole, tmp_path):
+    (tmp_path / "records" / "small").mkdir(parents=True)
+    with pytest.warns(UserWarning, match="records/small is of an earlier version and is not read: small is measured"):
+        run(tmp_path)
+    assert files(tmp_path) == files(whole) and (tmp_path / "records" / "small").is_dir()
 
 
 def test_nothing_is_kept_where_the_first_batch_fails(tmp_path):
@@ -568,5 +497,12 @@ def test_nothing_is_kept_where_the_first_batch_fails(tmp_path):
     batches[0][0] = torch.nan
     with pytest.raises(RunError, match=r"0 of 10 batches are kept"):
         runs.run(network(), batches, tmp_path, "small")
-    with pytest.raises(FileNotFoundError, match="there is no record of small"):
-        merge(tmp_path, "small")
+    assert progress_of(tmp_path) == {}
+
+
+def test_differences_of_nested_values():
+    same = {"a": [1, 2], "b": {"c": 0}}
+    assert differences(same, json.loads(json.dumps(same))) == []
+    assert differences(same, {"a": [1, 3], "d": None}) == [
+        "a is [1, 2] there and [1, 3] here", "b is {'c': 0} there and None here",
+    ]  # fmt: skip

@@ -1,17 +1,19 @@
-"""Suites: every network of a list, what is done skipped if it is what is asked for, what fails listed; and the cost."""
+"""Suites: every network of a list, what is done skipped if it is what is asked for, what fails listed."""
 
 import errno
-import itertools
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
-from grids import each
 from image_files import noise_images
 from small_hub import SENTENCES, image_folder, text_folder
+from small_run import files, unfinished
 from torch import nn
 from torchvision import models
 from torchvision.transforms.v2.functional import pil_to_tensor
@@ -20,16 +22,7 @@ from affscore import Signature, signature
 from affscore.settings import Settings
 from affscore.suite import suites as suite
 from affscore.suite.architectures import facts
-from affscore.suite.suites import (
-    PAPER,
-    REPRESENTATIVES,
-    SUITES,
-    WEIGHTS,
-    SuiteError,
-    estimate,
-    measure_speed,
-    run_suite,
-)
+from affscore.suite.suites import PAPER, SUITES, WEIGHTS, SuiteError, run_suite
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import LoadedModel, available_models, weights_fingerprint
 
@@ -69,7 +62,6 @@ def test_the_papers_architectures():
     families = [facts(name).family for name in PAPER]
     assert {family: families.count(family) for family in families} == counted
     assert len(set(PAPER)) == sum(counted.values()) == 36
-    assert {facts(name).family for name in REPRESENTATIVES} == set(counted)
 
 
 def test_every_network_of_a_suite_can_be_loaded_with_its_weights():
@@ -152,7 +144,7 @@ def test_a_result_of_other_data_or_weights_of_the_same_name_is_refused(loaded, t
     if callable(then):
         then = then() and first
     (failure,) = run_suite(NAMES[:1], out, **(OPTIONS | then))
-    assert f"alexnet.json is the signature of another run: {named} is '" in failure.reason
+    assert f"alexnet.json is of another run: {named} is '" in failure.reason
     assert failure.reason.count(" there and ") == 1
     assert len(loaded) == 1 and (out / "alexnet.json").read_bytes() == before
     assert run_suite(NAMES[:1], out, restart=True, **(OPTIONS | then)) == []
@@ -181,8 +173,7 @@ def test_data_are_read_once_to_know_what_is_finished(loaded, tmp_path, monkeypat
 
 def test_what_is_finished_or_gone_on_with_is_said(loaded, tmp_path, capsys):
     run_suite(NAMES[:2], tmp_path, **OPTIONS)
-    (tmp_path / f"{NAMES[1]}.json").unlink()
-    (tmp_path / "records" / NAMES[1] / "batch-00002.json").unlink()
+    unfinished(tmp_path, 2, NAMES[1])
     capsys.readouterr()
     shutil.copytree(tmp_path, tmp_path / "quiet")
     run_suite(NAMES[:2], tmp_path / "quiet", **OPTIONS)
@@ -248,7 +239,7 @@ def test_a_suite_goes_on_after_a_failure_and_later_does_only_that(loaded, tmp_pa
     assert [name for name, _ in loaded] == [NAMES[1]]
 
 
-def test_records_of_other_weights_are_not_gone_on_with(loaded, tmp_path, monkeypatch):
+def test_batches_of_other_weights_are_not_gone_on_with(loaded, tmp_path, monkeypatch):
     real = suite.load_model
 
     def load(name, **options):
@@ -259,7 +250,7 @@ def test_records_of_other_weights_are_not_gone_on_with(loaded, tmp_path, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(suite, "load_model", load)
         assert run_suite(NAMES[:1], tmp_path, **OPTIONS) == []
-    (tmp_path / f"{NAMES[0]}.json").unlink()
+    unfinished(tmp_path, 2, NAMES[0])
     assert "weights_sha256" in run_suite(NAMES[:1], tmp_path, **OPTIONS)[0].reason
     assert run_suite(NAMES[:1], tmp_path, restart=True, **OPTIONS) == []
 
@@ -325,82 +316,48 @@ def test_a_finished_signature_of_other_settings_is_a_failure(loaded, tmp_path, c
     before = (tmp_path / "alexnet.json").read_bytes()
     loaded.clear()
     (failure,) = run_suite(NAMES[:1], tmp_path, **(OPTIONS | changed))
-    assert "is the signature of another run" in failure.reason and named in failure.reason
+    assert "is of another run" in failure.reason and named in failure.reason
     assert loaded == [] and (tmp_path / "alexnet.json").read_bytes() == before
+
+
+def test_processes_that_share_a_list_measure_each_network_once(loaded, tmp_path, monkeypatch):
+    """The second one is to do what the first one leaves; what both find wrong, both refuse."""
+    monkeypatch.setattr(suite, "by_turns", lambda work: work())
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for rank in "01":
+        monkeypatch.setenv("RANK", rank)
+        assert run_suite(NAMES, tmp_path, shared=True, **OPTIONS) == []
+    assert [name for name, _ in loaded] == ["alexnet", "resnet18", "vgg11"]
+    with pytest.raises(SuiteError, match="there is no model 'x'"):
+        run_suite(["x", *NAMES[:1]], tmp_path, shared=True, **OPTIONS)
+
+
+@pytest.mark.weekly
+def test_two_processes_of_torchrun(tmp_path):
+    """A network that cannot be had ends no process; the others have the bits of a run without torchrun."""
+    names = ["squeezenet1_1", "mnasnet0_5", "timm:nothing", "shufflenet_v2_x0_5"]
+    command = ["affscore", "suite", "--models", ",".join(names), "--weights", "random", "--dataset", "random"]
+    command += ["--batch-size", "4", "--batches", "2", "--device", "cpu", "--out"]
+    launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
+    printed = []
+    for place in ("two", "one"):
+        asked = [sys.executable, "-m", *(launcher if place == "two" else []), *command, str(tmp_path / place)]
+        threads = os.environ | {"OMP_NUM_THREADS": "1"}  # as torchrun sets it
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=300, check=False, env=threads)
+        assert done.returncode == (place == "one"), done.stderr
+        printed.append(sorted(line for line in done.stdout.splitlines() if "signatures" in line or "Failed" in line))
+    failed, *numbers = sorted(printed[0], key=lambda line: "Failed" not in line)
+    assert failed.startswith("Process 0 of 2: Failed: timm:nothing: ")
+    assert [line.rpartition(" in ")[0] for line in numbers] == [
+        "Process 0 of 2: 1 of 2 signatures are", "Process 1 of 2: 2 of 2 signatures are",
+    ]  # fmt: skip
+    assert files(tmp_path / "two") == files(tmp_path / "one") and len(files(tmp_path / "two")) == 3
 
 
 def test_weights_of_the_network_without_the_usual_set(loaded, tmp_path):
     for weights, expected in ((None, "IMAGENET1K_SWAG_E2E_V1"), ("random", "random")):
         run_suite(["vit_h_14"], tmp_path / str(weights), **(OPTIONS | {"weights": weights}))
         assert loaded.pop() == ("vit_h_14", expected)
-
-
-def cost(name, weights="IMAGENET1K_V1"):
-    return models.get_model_weights(name)[weights].meta["_ops"]
-
-
-def test_hours_follow_from_operations_and_speed():
-    """Oracle: torchvision's metadata. At 36,000 images an hour's worth is ten images a second."""
-    table = estimate({"resnet18": 10.0}, ["resnet18", "resnet50", "vgg11"], images=36_000)
-    expected = [1, cost("resnet50") / cost("resnet18"), cost("vgg11") / cost("resnet18")]
-    np.testing.assert_allclose(table["hours"], [*expected, sum(expected)], rtol=1e-12)
-    np.testing.assert_allclose(table["images per second"][:3], [10 / value for value in expected], rtol=1e-12)
-    half = estimate({"resnet18": 10.0}, ["resnet18", "resnet50", "vgg11"], images=36_000, processes=2)
-    np.testing.assert_allclose(half["hours"], table["hours"] / 2, rtol=1e-12)
-
-
-def test_the_most_similar_measured_network_counts():
-    speed = dict.fromkeys(["alexnet", "resnet18", "resnet152", "vit_b_32"], 1.0)
-    names = ["alexnet", "resnet50", "resnet101", "vgg16", "vit_h_14", "densenet121", "densenet161"]
-    assert list(estimate(speed, names)["measured"][:-1]) == [
-        "alexnet", "resnet18", "resnet152", "alexnet", "vit_b_32", "resnet18", "resnet152",
-    ]  # fmt: skip
-    # swin_b has neither its family nor its group among them: the nearest in operations is resnet152.
-    assert estimate(speed, ["swin_b"])["measured"][0] == "resnet152"
-
-
-def test_whole_paper():
-    table = estimate(dict.fromkeys(REPRESENTATIVES, 100.0))
-    assert list(table["model"]) == [*PAPER, "all"]
-    assert table.row("all")["hours"] == pytest.approx(sum(table["hours"][:-1]), rel=1e-12)
-    assert table.row("vit_h_14")["GFLOPS"] == cost("vit_h_14", "IMAGENET1K_SWAG_E2E_V1")
-    assert table.row("inception_v3")["images per second"] == pytest.approx(100, rel=1e-12)
-
-
-@each(("arguments", "options", "message"), [
-    (({},), {}, "speed is {}"),
-    (({"resnet18": 0.0},), {}, "speed is"),
-    (({"resnet18": float("nan")},), {}, "speed is"),
-    (({"resnet18": 1.0},), {"images": 0}, "images is 0"),
-    (({"resnet18": 1.0},), {"images": float("nan")}, "images is nan"),
-    (({"resnet18": 1.0},), {"processes": 0}, "processes is 0"),
-    (({"resnet18": 1.0}, ["mine"]), {}, "cost of 'mine' is not known"),
-    (({"mine": 1.0},), {}, "cost of 'mine' is not known"),
-])  # fmt: skip
-def test_bad_estimates(arguments, options, message):
-    with pytest.raises(ValueError, match=message):
-        estimate(*arguments, **options)
-
-
-def test_speed_is_that_of_the_forward_pass(monkeypatch):
-    """By a clock that only the network moves: a tenth of a second a pass, a minute for the first."""
-    seen, now = [], itertools.accumulate(itertools.chain([60.0], itertools.repeat(0.1)))
-
-    class Slow(nn.Module):
-        def forward(self, x):
-            seen.append((tuple(x.shape), torch.is_autocast_enabled("cpu"), torch.is_grad_enabled(),
-                         x.is_contiguous(memory_format=torch.channels_last)))  # fmt: skip
-
-    monkeypatch.setattr(suite, "load_model", lambda name, weights: LoadedModel(Slow(), None, name, "", {}, 8))
-    monkeypatch.setattr(suite.time, "perf_counter", lambda: next(now))
-    speed = measure_speed(["any"], images=4, precision="bf16", channels_last=True)
-    assert speed["any"] == pytest.approx(4 / 0.1)
-    assert set(seen) == {((4, 3, 8, 8), True, False, True)}
-    seen.clear()
-    measure_speed(["any"], images=4)
-    assert set(seen) == {((4, 3, 8, 8), False, False, False)}
-    with pytest.raises(ValueError, match="images is 0; it should be a whole number of at least 1"):
-        measure_speed(["any"], images=0)
 
 
 def test_networks_of_text_side_by_side(tmp_path):
@@ -461,8 +418,3 @@ def test_data_that_a_network_cannot_take_ends_the_suite(tmp_path):
     name = f"hf:{image_folder(tmp_path / 'tiny')}"
     with pytest.raises(SuiteError, match="is not what this network takes; it should be images"):
         run_suite([name], tmp_path / "out", dataset=f"text:{tmp_path / 'lines.txt'}", batch_size=3, progress=False)
-
-
-def test_the_speed_on_text_is_not_estimated(tmp_path):
-    with pytest.raises(ValueError, match="takes text; the time that it takes depends on the texts"):
-        measure_speed([f"hf:{text_folder(tmp_path / 'tiny')}"])

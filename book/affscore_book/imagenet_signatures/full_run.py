@@ -15,25 +15,18 @@ import json
 import signal as signals
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
-from affscore import signature
 from affscore.files import replacing
 from affscore.settings import Settings
 from affscore.signatures import Signature
 from affscore.suite.architectures import facts
-from affscore.suite.suites import PAPER, REPRESENTATIVES, WEIGHTS, estimate, measure_speed, run_suite
-from affscore.suite.tables import Table
-from affscore.zoo.datasets import EXPECTED, fingerprint
-from affscore_book.imagenet_signatures.finding import before_training
+from affscore.suite.suites import PAPER, WEIGHTS, run_suite
+from affscore.zoo.datasets import fingerprint
 from affscore_book.imagenet_signatures.full_results import (
     BATCH_SIZE,
     MANIFEST,
@@ -41,15 +34,10 @@ from affscore_book.imagenet_signatures.full_results import (
     entry,
     install,
     other_pool,
-    pretrained,
 )
 from affscore_book.kit.device import best_device
-from affscore_book.kit.stored import store_results
 
-__all__ = ["cost", "measure_all", "pack", "time_limit"]
-
-SECONDS = "seconds.json"  # in the folder of a run: of each network, what its finished pieces took
-WIDTHS = (64, 1024, 4096)
+__all__ = ["measure_all", "pack", "time_limit"]
 
 
 def in_order() -> list[str]:
@@ -94,11 +82,10 @@ def measure_all(
                     if pool == "trailing" and not _differs(out / "spatial" / f"{name}.json"):
                         continue
                     settings = Settings(companions=pool == "spatial", pool=pool, micro_batch=32)
-                    with _timed(out, file):
-                        failures += run_suite(
-                            [name], file.parent, dataset=data, root=root, batch_size=BATCH_SIZE, device=best_device(),
-                            settings=settings, workers=workers, restart=restart and not file.exists(),
-                        )  # fmt: skip
+                    failures += run_suite(
+                        [name], file.parent, dataset=data, root=root, batch_size=BATCH_SIZE, device=best_device(),
+                        settings=settings, workers=workers, restart=restart and not file.exists(),
+                    )  # fmt: skip
     except KeyboardInterrupt as end:
         print(f"The time of this piece is over: {end}", file=sys.stderr)
     return [f"{failure.model}: {failure.reason}" for failure in failures]
@@ -108,29 +95,6 @@ def _differs(spatial: Path) -> bool:
     return spatial.exists() and other_pool(Signature.load(spatial))
 
 
-@contextmanager
-def _timed(out: Path, file: Path) -> Iterator[None]:
-    """Add what a network took in this piece to :data:`SECONDS`; a piece that is killed leaves no trace there."""
-
-    def batches() -> int:
-        return len(list((file.parent / "records" / file.stem).glob("batch-*.json")))
-
-    start, before = time.perf_counter(), batches()
-    try:
-        yield
-    finally:
-        if (done := batches() - before) > 0:
-            took = _seconds(out)
-            old = took.get(f"{file.stem}.{file.parent.name}.json", {"seconds": 0.0, "batches": 0})
-            new = {"seconds": round(old["seconds"] + time.perf_counter() - start, 1), "batches": old["batches"] + done}
-            store_results(out / SECONDS, took | {f"{file.stem}.{file.parent.name}.json": new})
-
-
-def _seconds(out: Path) -> dict[str, Any]:
-    path = out / SECONDS
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-
-
 def pack(out: Path, file: Path) -> list[str]:
     """Put the finished signatures of a run and their manifest into one zip; returns the networks that are missing.
 
@@ -138,7 +102,7 @@ def pack(out: Path, file: Path) -> list[str]:
     """
     contents: dict[str, bytes] = {}
     files: dict[str, Any] = {}
-    missing, took = [], _seconds(out)
+    missing = []
     for name in in_order():
         there = [out / "spatial" / f"{name}.json"]
         there += [out / "trailing" / f"{name}.json"] if _differs(there[0]) else []
@@ -148,7 +112,7 @@ def pack(out: Path, file: Path) -> list[str]:
         for path in there:
             found, target = Signature.load(path), f"{name}.{path.parent.name}.json"
             contents[target] = path.read_bytes()
-            files[target] = entry(contents[target], found) | _speed(took.get(target))
+            files[target] = entry(contents[target], found)
     if not files:
         return missing
     about = found.provenance
@@ -167,14 +131,6 @@ def pack(out: Path, file: Path) -> list[str]:
     return missing
 
 
-def _speed(took: dict[str, Any] | None) -> dict[str, Any]:
-    """Seconds and images per second of the pieces that were not killed, and how many batches these did."""
-    if not took:
-        return {}
-    rate = took["batches"] * BATCH_SIZE / took["seconds"]
-    return {"timed_batches": took["batches"], "seconds": took["seconds"], "images_per_second": round(rate, 2)}
-
-
 def driver() -> str | None:
     """The version of NVIDIA's driver; None where there is none."""
     try:
@@ -182,38 +138,6 @@ def driver() -> str | None:
         return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()[0]
     except (OSError, subprocess.CalledProcessError, IndexError):
         return None
-
-
-def cost(data: str = "imagenette", folder: str = "data/imagenet_signatures") -> Table:
-    """The hours that the full run takes here: forward passes, and scores, which run beside them.
-
-    Forward passes are timed for one network of each family (on a processor, for one), scores for a few widths on one
-    thread; the calls and their widths are those of the stored networks before training.
-    """
-    device = best_device()
-    speed = measure_speed(REPRESENTATIVES if device.type == "cuda" else ["resnet18"], device=device, images=8)
-    batches = EXPECTED[data] // BATCH_SIZE
-    forward = estimate(speed, images=batches * BATCH_SIZE)["hours"][-1]
-    widths = [call.shape[call.channel_axis - 1] for each in before_training(folder).values() for call in each.calls]
-    scores = batches * np.interp(np.log(widths), np.log(WIDTHS), [_score_seconds(width) for width in WIDTHS]).sum()
-    name = torch.cuda.get_device_name() if device.type == "cuda" else "processor"
-    rows = [
-        (f"forward passes ({name})", forward),
-        ("scores and companions (one thread of the processor)", float(scores) / 3600),
-    ]
-    size = sum(pretrained(name).meta["_file_size"] for name in PAPER) / 1000
-    notes = [
-        f"{len(PAPER)} networks, {batches} batches of {BATCH_SIZE} pictures; {size:.0f} GB of weights to download."
-    ]
-    return Table({"what": [what for what, _ in rows], "hours": [hours for _, hours in rows]}, digits=1, notes=notes)
-
-
-def _score_seconds(width: int) -> float:
-    """What one call of this many channels costs, its companion measures with it."""
-    x = torch.randn(BATCH_SIZE, width, generator=torch.Generator().manual_seed(0))
-    start = time.perf_counter()
-    signature(torch.nn.ReLU(), [x], companions=True)
-    return time.perf_counter() - start
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

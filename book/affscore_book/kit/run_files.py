@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,17 +41,6 @@ class RunFiles:
     def snapshot(self, step: int) -> Path:
         """Weights after a step of the training."""
         return self.work.with_name(f"{self.work.name}-step{step}.safetensors")
-
-    @contextmanager
-    def claimed(self) -> Iterator[bool]:
-        """Whether no other process works on this one; the lock goes with the process, however that ends."""
-        with self.work.with_suffix(".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
 
 
 def read_checkpoint(

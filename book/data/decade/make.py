@@ -13,8 +13,8 @@
 ``clouds`` what one call of each does to 48 images, ``equal`` the scores of the first seed with equally many channels a
 call, or one position a channel. ``work``, which is not kept with the project, holds checkpoints,
 snapshots (that ``clouds`` needs) and the weights of the others. A stopped training goes on after its last epoch and
-ends with the same bits; two processes may share the work. A seed is that of start weights and training. Fashion-
-MNIST: Zalando SE, MIT licence.
+ends with the same bits; the processes of torchrun share the trainings. A seed is that of start weights and training.
+Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from torch import nn
 
 from affscore import signature
 from affscore.engine import versions
+from affscore.suite.processes import share
 from affscore_book.decade.collection import END, START, load_decade
 from affscore_book.decade.equal import CHANNELS, DRAWS, few_channels, one_position
 from affscore_book.decade.maps import SHOWN, clouds_of_call, map_scores
@@ -322,16 +323,14 @@ def main(given: Sequence[str] | None = None) -> None:
     if arguments.stage in ("clouds", "equal"):
         {"clouds": measure_clouds, "equal": measure_equal}[arguments.stage](data, arguments)
         return
-    for files in jobs(arguments):
-        trained = False
-        with files.claimed() as mine:
-            if mine and arguments.stage == "train" and not files.result.exists():
-                train(files, data, arguments.epochs)
-                trained = True
-            wanted = files.weights.exists() and (arguments.anew or not files.signatures.exists())
-            if mine and arguments.stage == "signatures" and wanted:
-                measure(files, data)
-                print(files.name, files.seed, "signatures", flush=True)
+    for files in share(jobs(arguments)) if arguments.stage == "train" else jobs(arguments):
+        trained = arguments.stage == "train" and not files.result.exists()
+        if trained:
+            train(files, data, arguments.epochs)
+        wanted = files.weights.exists() and (arguments.anew or not files.signatures.exists())
+        if arguments.stage == "signatures" and wanted:
+            measure(files, data)
+            print(files.name, files.seed, "signatures", flush=True)
         if trained:  # in a process of its own: a failure there does not end the training of the others
             again = [sys.executable, __file__, "signatures", "--only", files.name, "--seeds", str(files.seed)]
             again += ["--out", str(arguments.out)] + ["--smoke"] * arguments.smoke

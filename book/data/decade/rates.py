@@ -4,8 +4,9 @@
     python book/data/decade/rates.py --list                       # how many are there
 
 Rules and units stand in ``affscore_book.decade.rates``. A run that was stopped goes on after its last epoch and ends
-with the same bits; two processes may share the work. Snapshots and weights go once they are scored. Everything but the
-rate is as in ``make.py``. One thread of a processor, about 13 hours in all. Fashion-MNIST: Zalando SE, MIT licence.
+with the same bits; the processes of torchrun share the runs. Snapshots and weights go once they are scored. Everything
+but the rate is as in ``make.py``. One thread of a processor, about 13 hours in all. Fashion-MNIST: Zalando SE, MIT
+licence.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from torch import nn
 
 from affscore import affinity_score, signature
 from affscore.engine import versions
+from affscore.suite.processes import share
 from affscore.tracing import trace
 from affscore_book.decade.equal import DRAWS
 from affscore_book.decade.networks import SETTINGS, build
@@ -144,11 +146,10 @@ def main(given: Sequence[str] | None = None) -> None:
     if arguments.smoke:
         parts = {part: getattr(data, part).take(slice(300)) for part in ("train", "validation", "test")}
         data = replace(data, **parts)
-    for files in todo:
-        with files.claimed() as mine:
-            if mine and not files.result.exists():
-                run(files, data, arguments.epochs)
-                print(files.name, files.seed, flush=True)
+    for files in share(todo):
+        if not files.result.exists():
+            run(files, data, arguments.epochs)
+            print(files.name, files.seed, flush=True)
 
 
 if __name__ == "__main__":

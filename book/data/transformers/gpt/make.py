@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from affscore import signature
 from affscore.engine import versions
+from affscore.suite.processes import share
 from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import open_results, rounded, store_results
 from affscore_book.kit.training import load_weights, save_weights
@@ -169,15 +170,14 @@ def main(given: Sequence[str] | None = None) -> None:
         held_out.write_bytes(bytes(byte_parts(text).held_out.tolist()))
     bytes_held_out = torch.tensor(list(held_out.read_bytes()))
     windows = cut_windows(bytes_held_out, SMOKE_WINDOWS if arguments.smoke else WINDOWS)
-    for files in work:
-        with files.claimed() as mine:
-            if mine and arguments.stage == "train" and not files.result.exists():
-                train(files, text, steps, windows)
-                print(files.name, files.seed, "trained", flush=True)
-            wanted = files.weights.exists() and (arguments.anew or not files.signatures.exists())
-            if mine and files.result.exists() and wanted:
-                measure(files, windows)
-                print(files.name, files.seed, "signatures", flush=True)
+    for files in share(work):
+        if arguments.stage == "train" and not files.result.exists():
+            train(files, text, steps, windows)
+            print(files.name, files.seed, "trained", flush=True)
+        wanted = files.weights.exists() and (arguments.anew or not files.signatures.exists())
+        if files.result.exists() and wanted:
+            measure(files, windows)
+            print(files.name, files.seed, "signatures", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,46 @@
+"""Several processes that share a list, as torchrun starts them: on one machine or on many."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TypeVar
+
+import torch
+
+__all__ = ["by_turns", "place", "share"]
+
+T = TypeVar("T")
+
+
+def place() -> tuple[int, int, int]:
+    """The number of this process, how many there are, and its number on its machine; (0, 1, 0) without torchrun."""
+    rank, world = (int(os.environ.get(name, default)) for name, default in (("RANK", 0), ("WORLD_SIZE", 1)))
+    return rank, world, int(os.environ.get("LOCAL_RANK", rank))
+
+
+def share(items: Sequence[T]) -> list[T]:
+    """What this process does of a list: process i of n takes every n-th item, from the i-th on.
+
+    >>> share(["alexnet", "vgg11", "resnet18"])                                 # a process alone does all
+    ['alexnet', 'vgg11', 'resnet18']
+    """
+    rank, world, _ = place()
+    return list(items[rank::world])
+
+
+def by_turns(work: Callable[[], T]) -> T:
+    """Do ``work`` on the first process, then on one of each other machine, then on the rest, which find it done.
+
+    For what is downloaded or unpacked. All processes make this call. Where it fails on one, torchrun ends the others.
+    """
+    rank, world, local = place()
+    if world > 1 and not torch.distributed.is_initialized():
+        torch.distributed.init_process_group("gloo", timeout=timedelta(days=1))
+    for turn in range(3):
+        if turn == (0 if rank == 0 else 1 if local == 0 else 2):
+            result = work()
+        if world > 1:
+            torch.distributed.barrier()
+    return result
