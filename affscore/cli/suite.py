@@ -22,7 +22,7 @@ def add_commands(commands: Any) -> None:
     what.add_argument("name", nargs="?", choices=SUITES, help="paper: its architectures; lites: no downloads")
     what.add_argument("--models", type=lambda text: text.split(","), metavar="A,B", help="these networks instead")
     add_measuring(many, dataset="imagenet", batch_size=512)
-    many.add_argument("--out", metavar="FOLDER", required=True, help="where the signatures go")
+    many.add_argument("--out", metavar="FOLDER", help="where the signatures go")
     many.add_argument("--restart", action="store_true", help="begin anew; what was there is renamed, not deleted")
 
     status = commands.add_parser("status", help="how far the networks in the folder of a run are")
@@ -37,6 +37,8 @@ def add_commands(commands: Any) -> None:
 
 def measure(options: argparse.Namespace) -> int:
     """The command ``suite``: exit status 1 if a network failed; 0 under torchrun, which else would end the others."""
+    if options.out is None:
+        raise ValueError("--out is missing; it should be the folder for the signatures.")
     check_name(options.dataset)
     rank, world, local = place()
     models = options.models or SUITES[options.name]

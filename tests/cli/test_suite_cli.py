@@ -76,7 +76,7 @@ def test_a_file_in_place_of_the_folder_is_named_and_kept(monkeypatch, tmp_path, 
 
 
 @pytest.mark.parametrize(("arguments", "parts"), [
-    (["suite", "--out", "no"], ["name", "--models"]),
+    (["suite"], ["name", "--models"]),
     (["suite", "papers"], ["papers", "lites"]),
     (["suite", "paper", "--models", "alexnet"], ["--models", "name"]),
     (["suite", "paper"], ["--out"]),
