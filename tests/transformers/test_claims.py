@@ -104,6 +104,16 @@ def test_rules_hold_and_fail():
                 assert claim.verdict in FAILED, claim.what
 
 
+def test_code_and_random_tokens_are_two_rows_at_random_weights():
+    """Planted: at random weights code scores .05 lower than English, and random tokens as English does."""
+    found = planted(lambda job, number: 0.9 - 0.05 * (job.weights == "random" and job.kind == "code"), noise=0.0005)
+    rows = {row.what: row for row in minilm_text_claims(found) if "random weights" in row.what}
+    code, tokens = (rows[f"mean score, random weights: {kind} − English"] for kind in ("code", "random tokens"))
+    assert (code.ours, code.verdict) == (pytest.approx(-0.05, abs=2e-3), "failed")
+    assert (tokens.ours, tokens.verdict) == (pytest.approx(0, abs=2e-3), "held")
+    assert len(rows) == 2 and {row.source for row in rows.values()} == {"ours, three random starts, one batch"}
+
+
 def test_layers_of_one_network_decide_nothing_however_they_rise():
     """Four batches through one network are not four networks: the orders of its layers give a p, and no interval."""
     rising = planted(lambda job, number: 0.5 + 0.05 * number)

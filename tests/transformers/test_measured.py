@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,21 @@ def test_every_stored_score_is_one(stored):
 def test_a_call_scores_no_more_than_a_straight_line_in_its_place(stored):
     for name, line in stored.twins.items():
         assert (np.array(stored.scores[name]) < np.array(line) + 0.005).all()
+
+
+def test_texts_and_their_lines_are_compared_with_english_on_one_batch(stored):
+    """Planted: by kind of text a score and a line of its own, the same for all six calls."""
+    levels = {"english": (0.9, 0.99), "code": (0.8, 0.95), "random": (0.6, 0.9)}
+    jobs = [Job(weights, kind=kind, batch="0") for weights in ("trained", "random") for kind in levels]
+    scores, twins = ({job.name: [levels[job.kind][side]] * 6 for job in jobs} for side in (0, 1))
+    rows = replace(stored, scores=scores, twins=twins).text_twins().rows()
+    assert [(row["weights"], row["minus English"]) for row in rows] == [
+        (weights, kind) for weights in ("trained", "random") for kind in ("code", "random tokens")
+    ]
+    gaps = [[float(row[column]) for column in ("mean score", "straight line")] for row in rows]
+    assert gaps == pytest.approx(np.array([[-0.1, -0.04], [-0.3, -0.09]] * 2), abs=1e-9)
+    with pytest.raises(ValueError, match="job is 'trained 0|code|96|spatial|0|'; it should be one of those whose"):
+        stored.line(kind="code", length=96, batch="0")
 
 
 def test_masked_padding_changes_nothing(stored):

@@ -143,6 +143,26 @@ class MiniLMScores:
         """The same for each network that was not trained, float64 (3, 6)."""
         return np.array([self.of(weights=weights, seed=seed, **job) for seed in START_SEEDS])
 
+    def line(self, **job: Any) -> NDArray[np.float64]:
+        """What a straight line in the place of each GELU scores, float64 (6,); errors as :meth:`of`."""
+        name = Job(**job).name
+        if name not in self.twins:
+            raise ValueError(f"job is {name!r}; it should be one of those whose twins {SCRIPT} measured.")
+        return np.array(self.twins[name])
+
+    def text_twins(self) -> Table:
+        """Code and random tokens minus English, on the first batch of each: mean scores, and those of straight lines.
+
+        The trained network and the first random start, for which the lines are stored.
+        """
+        rows = []
+        for weights in ("trained", "random"):
+            english = {"weights": weights, "batch": "0"}
+            for kind, name in (("code", "code"), ("random", "random tokens")):
+                gaps = [of(kind=kind, **english).mean() - of(**english).mean() for of in (self.of, self.line)]
+                rows.append({"weights": weights, "minus English": name, "mean score": gaps[0], "straight line": gaps[1]})
+        return Table.from_rows(rows, digits=3)
+
 
 def load_minilm_scores(path: str | os.PathLike[str]) -> MiniLMScores:
     """The stored results of :data:`SCRIPT`; errors as :func:`affscore_book.kit.stored.read_results`."""
