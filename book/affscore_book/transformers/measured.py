@@ -159,8 +159,8 @@ class MiniLMScores:
         for weights in ("trained", "random"):
             english = {"weights": weights, "batch": "0"}
             for kind, name in (("code", "code"), ("random", "random tokens")):
-                gaps = [of(kind=kind, **english).mean() - of(**english).mean() for of in (self.of, self.line)]
-                rows.append({"weights": weights, "minus English": name, "mean score": gaps[0], "straight line": gaps[1]})
+                score, line = (of(kind=kind, **english).mean() - of(**english).mean() for of in (self.of, self.line))
+                rows.append({"weights": weights, "minus English": name, "mean score": score, "straight line": line})
         return Table.from_rows(rows, digits=3)
 
 
