@@ -19,6 +19,7 @@ from affscore_book.decade.rates import (
     RATES,
     SEEDS,
     RateRun,
+    as_good_rates,
     at_accuracy,
     best_rates,
     load_rates,
@@ -84,6 +85,15 @@ def test_each_network_has_its_own_best_rate_by_the_first_seed():
     assert best_rates(runs) == {"vgg11": 0.002}
     failed = [replace(run, accuracy=0.5) if run.rate == 0.002 else run for run in runs]
     assert best_rates(failed) == {"vgg11": 0.004}
+
+
+def test_rates_within_the_standard_error_of_the_best_are_as_good():
+    runs = [
+        RateRun("vgg11", rate, 0, 0.9, np.array([last]), np.array([0.5]), 0.5)
+        for rate, last in [(0.001, 0.8950), (0.002, 0.8965), (0.004, 0.9), (0.008, 0.8955)]
+    ]  # of 5,000 images the standard error is 0.0042
+    assert as_good_rates(runs) == {"vgg11": [0.002, 0.004]}
+    assert as_good_rates(runs, 10**6) == {"vgg11": [0.004]}
 
 
 def test_a_planted_history_is_found_and_a_shuffled_one_is_not():

@@ -78,3 +78,16 @@ def test_the_table_has_the_best_rate_and_counts_the_runs():
 def test_power_grows_with_what_there_is_to_find():
     runs = planted(0.05, 0.0)
     assert recipe.power_of_rung(runs, 0.0) < recipe.power_of_rung(runs, 0.12)
+
+
+def test_choices_of_rates_are_all_that_validation_cannot_tell_apart():
+    """Two networks have two equal rates, the others one: four choices, the book's among them."""
+    runs = []
+    for run in planted(0.05, 0.03):
+        equal = run.name in ("alexnet", "resnet18") and run.rate >= RATES[-2]
+        runs.append(replace(run, validation=np.array([0.1, 0.95])) if equal else run)
+    found = recipe.choices_of_rates(runs)
+    assert len(found) == 4
+    assert np.abs(found - recipe.claims_by_rate(runs)[0].ours).min() < 1e-9
+    (only,) = recipe.choices_of_rates(planted(0.05, 0.03))
+    assert only == pytest.approx(recipe.claims_by_rate(planted(0.05, 0.03))[0].ours)

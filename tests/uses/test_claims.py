@@ -126,6 +126,34 @@ def test_fewer_than_five_networks_give_a_point_without_an_interval():
     assert claims.alarm_claims(alarms)[0].verdict == "undecided"
 
 
+def test_a_family_in_which_a_measure_knows_nothing_is_seen_in_its_row(tmp_path):
+    costs = stored_costs(tmp_path, "score")
+    for call in costs.calls[costs.families.index("alexnet")]:
+        call["kl"] = 10 ** (-3 * call["r2"])
+    rows = {row["family"]: row for row in claims.family_table(costs, ["1 − score", "1 − paired R²"]).rows()}
+    assert abs(rows["alexnet"]["1 − score"]) < 0.6 < 0.9 < rows["alexnet"]["1 − paired R²"]
+    assert rows["plain"]["1 − score"] > 0.9
+
+
+def test_leads_are_printed_with_the_networks_in_which_they_are_0_by_identity(tmp_path):
+    networks, families = stored_costs(tmp_path, "score").removed()
+    for call in networks[0]["calls"]:
+        call["r2"] = call["score"]
+    rows = {row["area"]: row for row in claims.leads_over_families(networks, families).rows()}
+    assert rows["score − paired R²"]["networks with the same calls"] == 1
+    assert rows["sign entropy − random"]["points"].startswith("0.0 [")
+
+
+def test_a_lead_over_a_monitor_is_taken_on_the_networks_that_have_it():
+    alarms = stored_alarms(lambda monitor, fault: 2.4 * (monitor == "score"))
+    for batch in [*alarms["network0"]["clean"], *alarms["network0"]["faulty"]]:
+        batch["batch norm"] = float("nan")
+    rows = {row["score −"]: row for row in claims.alarm_lead_table(alarms).rows()}
+    assert (rows["batch norm"]["networks"], rows["input"]["networks"]) == (4, 5)
+    assert rows["batch norm"]["sensitivity"].endswith("[not estimable]")
+    assert float(rows["input"]["pairs ranked rightly"].split()[0]) > 0.3
+
+
 def test_figures_draw_what_is_stored(tmp_path):
     costs = stored_costs(tmp_path, "score")
     alarms = stored_alarms(lambda monitor, fault: 9.0 * (monitor == "score"))

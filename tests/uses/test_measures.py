@@ -179,3 +179,65 @@ def test_with_no_call_removed_the_accuracy_is_that_of_the_network():
         labels = network(x).argmax(1)
     found = removal.remove(network, calls, x, x, labels, ["score"], [0, 1, 2])["score"]
     assert found[0] == 1 > found[2]
+
+
+def two_measures(seed, shared):
+    """Networks of three families; the second measure is the first, and as much noise as is not shared."""
+    rng = np.random.default_rng(seed)
+    networks = []
+    for _ in range(6):
+        first = rng.uniform(size=14)
+        second = shared * first + (1 - shared) * rng.uniform(size=14)
+        networks.append([
+            {"score": 1 - x, "r2": 1 - y, "kl": 10 ** (3 * x - 3), "position": at, "channels": 8, "positions": 4,
+             "variance_share": 0.1} for at, (x, y) in enumerate(zip(first, second, strict=True))
+        ])  # fmt: skip
+    return networks, ["a", "a", "b", "b", "c", "c"]
+
+
+SCORE, R2 = foreknowledge.RIVALS["1 − score"], foreknowledge.RIVALS["1 − paired R²"]
+
+
+def test_agreement_is_the_mean_rank_correlation_of_two_measures():
+    networks, families = two_measures(0, 0.5)
+    each = [stats.spearmanr([1 - c["score"] for c in calls], [1 - c["r2"] for c in calls])[0] for calls in networks]
+    assert foreknowledge.agreement(networks, families, SCORE, R2).mean == pytest.approx(np.mean(each))
+
+
+def test_a_difference_of_two_measures_is_that_of_their_correlations():
+    networks, families = two_measures(0, 0.0)
+    found = foreknowledge.difference(networks, families, (SCORE, R2))
+    one, other = (foreknowledge.correlation(networks, families, of).mean for of in (SCORE, R2))
+    assert found.mean == pytest.approx(one - other)
+    assert found.low > 0
+
+
+def test_nothing_of_a_measure_is_unshared_given_itself_and_all_given_another_one():
+    given = {"1 − paired R²": R2}
+    assert foreknowledge.unshared(*two_measures(0, 1.0), SCORE, given) == pytest.approx(0, abs=1e-9)
+    assert foreknowledge.unshared(*two_measures(0, 0.0), SCORE, given) > 0.9
+
+
+def test_a_family_of_few_calls_has_no_correlation_given_many_controls():
+    networks, families = two_measures(0, 0.5)
+    networks[-2:] = [calls[:3] for calls in networks[-2:]]
+    found = foreknowledge.by_family(networks, families, SCORE, foreknowledge.CONTROLS | {"1 − paired R²": R2})
+    assert [name for name, value in found.items() if not math.isnan(value)] == ["a", "b"]
+
+
+def test_orders_that_take_the_same_calls_are_told_from_those_that_do_not():
+    calls = [{"score": 0.9 - 0.1 * at, "r2": 0.9 - 0.1 * at, "position": at} for at in range(8)]
+    assert removal.same_calls({"calls": calls}, "score", "paired R²")
+    assert not removal.same_calls({"calls": calls}, "score", "latest first")
+    calls[0]["r2"], calls[1]["r2"] = calls[1]["r2"], calls[0]["r2"]  # the first to go is another one
+    assert not removal.same_calls({"calls": calls}, "score", "paired R²")
+
+
+def test_pairs_ranked_rightly_are_the_area_under_the_curve():
+    rng = np.random.default_rng(0)
+    clean, wrong = rng.normal(size=30), rng.normal(1, 1, 40)
+    stored = {"clean": [{"input": x} for x in clean], "faulty": [{"input": x} for x in wrong]}
+    oracle = stats.mannwhitneyu(wrong, clean).statistic / 1200
+    assert alarm.ranked_above(stored, "input") == pytest.approx(oracle)
+    stored["clean"][0]["input"] = math.nan
+    assert math.isnan(alarm.ranked_above(stored, "input"))

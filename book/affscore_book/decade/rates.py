@@ -35,10 +35,11 @@ from affscore_book.decade.equal import CHANNELS, Equal
 from affscore_book.decade.training import FLOORS, RECIPE
 from affscore_book.kit.statistics import Interval, leaving_out
 from affscore_book.kit.stored import read_results
+from affscore_book.kit.training import VALIDATION
 
 __all__ = [
-    "FEW", "FOLLOWED", "OTHERS", "RATES", "SEEDS", "RateRun", "at_accuracy", "best_rates", "load_rates",
-    "power", "recipe_distances", "recipe_rung", "year_correlation",
+    "FEW", "FOLLOWED", "OTHERS", "RATES", "SEEDS", "RateRun", "as_good_rates", "at_accuracy", "best_rates",
+    "load_rates", "power", "recipe_distances", "recipe_rung", "year_correlation",
 ]  # fmt: skip
 
 #: What the networks are trained at; the book's recipe has one of them.
@@ -235,6 +236,24 @@ def best_rates(runs: Sequence[RateRun]) -> dict[str, float]:
         if run.seed == 0 and not run.failed and (rival is None or run.validation[-1] > rival.validation[-1]):
             best[run.name] = run
     return {name: run.rate for name, run in best.items()}
+
+
+def as_good_rates(runs: Sequence[RateRun], images: int = VALIDATION) -> dict[str, list[float]]:
+    """By network, the rates that so many validation images cannot tell from the best: within its standard error.
+
+    First seed, as :func:`best_rates`; the standard error is that of a share, sqrt(p (1 - p) / images).
+
+    >>> ends = {0.001: 0.90, 0.002: 0.88}
+    >>> two = [RateRun("vgg11", rate, 0, 0.9, np.array([end]), np.ones(1), 0.5) for rate, end in ends.items()]
+    >>> as_good_rates(two, 100), as_good_rates(two, 10_000)
+    ({'vgg11': [0.001, 0.002]}, {'vgg11': [0.001]})
+    """
+    found = {}
+    for name, best in best_rates(runs).items():
+        mine = {run.rate: run.validation[-1] for run in runs if (run.name, run.seed) == (name, 0) and not run.failed}
+        least = mine[best] - math.sqrt(mine[best] * (1 - mine[best]) / images)
+        found[name] = sorted(rate for rate, reached in mine.items() if reached >= least)
+    return found
 
 
 def year_correlation(

@@ -5,10 +5,12 @@ The rules are those of :mod:`affscore_book.decade.rates`; what goes beyond them 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from scipy.stats import rankdata
 
 from affscore.suite.tables import Table
 from affscore_book.decade.claims import ABOVE, kin
@@ -19,6 +21,7 @@ from affscore_book.decade.rates import (
     FOLLOWED,
     RATES,
     RateRun,
+    as_good_rates,
     at_accuracy,
     best_rates,
     power,
@@ -28,7 +31,7 @@ from affscore_book.decade.rates import (
 )
 from affscore_book.kit.claims import FLOOR, HIGHER, Claim, side_by_side
 
-__all__ = ["claims_by_rate", "other_rates", "power_of_rung", "rate_table", "rung_claims"]
+__all__ = ["choices_of_rates", "claims_by_rate", "other_rates", "power_of_rung", "rate_table", "rung_claims"]
 
 SOURCE = "ours, of Figure 5 A"
 
@@ -96,6 +99,26 @@ def claims_by_rate(runs: Sequence[RateRun]) -> list[Claim]:
         }  # fmt: skip
         rows += side_by_side("the channels", claims)
     return rows
+
+
+def choices_of_rates(runs: Sequence[RateRun]) -> np.ndarray:
+    """Rank correlation of year and mean score of the followed networks, (choices,), for every choice of good rates.
+
+    A network may take any rate of :func:`affscore_book.decade.rates.as_good_rates`, which its validation accuracy does
+    not tell from its best; scores are means over seeds, all channels, as in :func:`claims_by_rate`.
+    """
+    good = as_good_rates(runs)
+    levels = [
+        [
+            float(np.mean([run.scores[-1] for run in runs if (run.name, run.rate) == (name, rate) and not run.failed]))
+            for rate in good[name]
+        ]
+        for name in FOLLOWED
+    ]
+    ranks = rankdata(np.array(list(itertools.product(*levels))), axis=1)
+    years = rankdata([SETTINGS[name].year for name in FOLLOWED])
+    ranks, years = ranks - ranks.mean(axis=1, keepdims=True), years - years.mean()
+    return ranks @ years / (np.linalg.norm(ranks, axis=1) * np.linalg.norm(years))
 
 
 def power_of_rung(runs: Sequence[RateRun], rate_spread: float) -> float:

@@ -17,7 +17,7 @@ from affscore import affinity_score
 from affscore.forward import evaluating
 from affscore.tracing import trace
 
-__all__ = ["FAULTS", "MONITORS", "TOUCHED", "alarm_distances", "faulty", "in_distances", "readings",
+__all__ = ["FAULTS", "MONITORS", "TOUCHED", "alarm_distances", "faulty", "in_distances", "ranked_above", "readings",
            "sensitivity", "threshold"]  # fmt: skip
 
 #: Share of the images of a batch that the fault touches: the strength, the same for every kind of fault.
@@ -170,3 +170,19 @@ def sensitivity(stored: Mapping[str, Any], monitor: str, fault: str | None = Non
         return math.nan
     some = [each[monitor] for each in stored["faulty"] if fault in (None, each["fault"])]
     return float((np.array(some) > threshold(clean)).mean())
+
+
+def ranked_above(stored: Mapping[str, Any], monitor: str) -> float:
+    """Share of the pairs of a faulty and a clean batch in which the faulty one is farther away; equal ones count half.
+
+    The area under the curve of all bars, so no single bar decides. ``stored`` and NaN as in :func:`sensitivity`.
+
+    >>> some = {"clean": [{"input": 1.0}, {"input": 2.0}], "faulty": [{"input": 3.0}, {"input": 1.5}]}
+    >>> ranked_above(some, "input")
+    0.75
+    """
+    clean, wrong = (np.array([each[monitor] for each in stored[part]]) for part in ("clean", "faulty"))
+    if np.isnan(clean).any():
+        return math.nan
+    gaps = wrong[:, None] - clean
+    return float(((gaps > 0) + 0.5 * (gaps == 0)).mean())

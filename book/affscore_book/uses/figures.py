@@ -88,7 +88,8 @@ def plot_alarms(alarms: Mapping[str, Mapping[str, Any]]) -> None:
             far = np.array([batch[monitor] for batch in each["faulty"]]) > threshold(clean)
             share = np.array([batch["share"] for batch in each["faulty"]])
             rows.append([far[share == touched].mean() for touched in TOUCHED])
-        axes.plot(range(len(TOUCHED)), 100 * np.mean(rows, axis=0), line, marker=mark, color=colour, label=monitor)
+        label = monitor if len(rows) == len(alarms) else f"{monitor} ({len(rows)} networks)"
+        axes.plot(range(len(TOUCHED)), 100 * np.mean(rows, axis=0), line, marker=mark, color=colour, label=label)
     axes.set_xticks(range(len(TOUCHED)), [f"{100 * touched:g} %" for touched in TOUCHED])
     axes.set(xlabel="wrong images in the batch", ylabel="batches that raise the alarm (%)", ylim=(-3, 103))
     axes.legend(frameon=False, fontsize=11)

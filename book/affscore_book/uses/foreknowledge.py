@@ -11,7 +11,10 @@ from scipy.stats import rankdata
 
 from affscore_book.kit.statistics import Interval, leaving_out
 
-__all__ = ["CONTROLS", "RIVALS", "TINY", "UNEXPLAINED", "correlation", "log_cost", "permuted"]
+__all__ = [
+    "CONTROLS", "RIVALS", "TINY", "UNEXPLAINED", "agreement", "by_family", "correlation", "difference", "log_cost",
+    "permuted", "unshared",
+]  # fmt: skip
 
 Call = Mapping[str, Any]
 #: What is to know the cost beforehand, each the larger the less linear the call is.
@@ -106,6 +109,84 @@ def correlation(
         return _partial(some, _weights([len(each[0]) for each in some], kinds[kept]))
 
     return leaving_out(of, len(networks), families)
+
+
+def difference(
+    networks: Sequence[Sequence[Call]],
+    families: Sequence[str],
+    measures: tuple[Callable[[Call], float], Callable[[Call], float]],
+    given: Mapping[str, Callable[[Call], float]] | None = None,
+) -> Interval:
+    """:func:`correlation` of the first measure − that of the second, families left out one at a time.
+
+    Two measures that know the cost equally well are apart by about 0 with a narrow interval; two wide intervals that
+    overlap would not show it.
+
+    >>> calls = [{"kl": cost, "score": 1 - cost, "r2": cost} for cost in (0.1, 0.3, 0.2)]
+    >>> one, other = RIVALS["1 − score"], RIVALS["1 − paired R²"]
+    >>> round(difference([calls] * 3, ["a", "b", "c"], (one, other)).mean, 6)
+    2.0
+    """
+    stacked = [_stacked(networks, measure, given or {}) for measure in measures]
+    kinds = np.array(families)
+
+    def of(kept: np.ndarray) -> float:
+        weights = _weights([len(networks[i]) for i in kept], kinds[kept])
+        first, second = (_partial([some[i] for i in kept], weights) for some in stacked)
+        return first - second
+
+    return leaving_out(of, len(networks), families)
+
+
+def agreement(
+    networks: Sequence[Sequence[Call]],
+    families: Sequence[str],
+    one: Callable[[Call], float],
+    other: Callable[[Call], float],
+) -> Interval:
+    """Rank correlation of two measures within networks: do they put the calls into one order? Families left out."""
+    columns = [(_ranks(calls, one), _ranks(calls, other), np.zeros((len(calls), 0))) for calls in networks]
+    kinds = np.array(families)
+
+    def of(kept: np.ndarray) -> float:
+        return _partial([columns[i] for i in kept], _weights([len(networks[i]) for i in kept], kinds[kept]))
+
+    return leaving_out(of, len(networks), families)
+
+
+def unshared(
+    networks: Sequence[Sequence[Call]],
+    families: Sequence[str],
+    measure: Callable[[Call], float],
+    given: Mapping[str, Callable[[Call], float]],
+) -> float:
+    """Share of the variance of a measure's ranks that is left once ``given`` is fitted: what a partial correlation
+    has to work with. Near 0, it can hardly find anything."""
+    x, _, others = (np.concatenate(parts) for parts in zip(*_stacked(networks, measure, given), strict=True))
+    root = np.sqrt(_weights([len(calls) for calls in networks], families))
+    x, others = x * root, others * root[:, None]
+    left = x - others @ np.linalg.lstsq(others, x, rcond=None)[0]
+    return float(left @ left / (x @ x))
+
+
+def by_family(
+    networks: Sequence[Sequence[Call]],
+    families: Sequence[str],
+    measure: Callable[[Call], float],
+    given: Mapping[str, Callable[[Call], float]] | None = None,
+) -> dict[str, float]:
+    """:func:`correlation` in each family by itself, with slopes of its own for what is ``given``; names in order.
+
+    NaN where fewer than three degrees of freedom are left of its calls.
+    """
+    found = {}
+    for kind in sorted(set(families)):
+        some = [calls for calls, family in zip(networks, families, strict=True) if family == kind]
+        others = np.concatenate([_columns(calls, given or {}) for calls in some])
+        fitted = int(np.linalg.matrix_rank(others)) if others.shape[1] else 0
+        enough = len(others) - len(some) - fitted >= 3
+        found[kind] = correlation(some, [kind] * len(some), measure, given).mean if enough else math.nan
+    return found
 
 
 def permuted(

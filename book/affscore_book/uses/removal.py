@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from affscore_book.kit.statistics import Interval, leaving_out
 from affscore_book.uses.replacing import calls_of, fit_lines, run_replaced
 
-__all__ = ["RANDOM", "REMOVAL_ORDERS", "REMOVED_SHARES", "area", "order_of", "remove", "removed_at"]
+__all__ = ["RANDOM", "REMOVAL_ORDERS", "REMOVED_SHARES", "area", "lead", "order_of", "remove", "removed_at",
+           "same_calls"]  # fmt: skip
 
 #: Shares of the calls that are made affine.
 REMOVED_SHARES = (0.10, 0.25, 0.50)
@@ -105,6 +106,12 @@ def lead(networks: Sequence[Mapping[str, Any]], families: Sequence[str], one: st
         return float(np.mean([gaps[kept][kinds[kept] == name].mean() for name in np.unique(kinds[kept])]))
 
     return leaving_out(of, len(gaps), families)
+
+
+def same_calls(network: Mapping[str, Any], one: str, other: str) -> bool:
+    """Whether two orders take out the very same calls at each of :data:`REMOVED_SHARES`; then their lead is 0."""
+    first, second = (order_of(name, network["calls"]) for name in (one, other))
+    return all(set(first[:count]) == set(second[:count]) for count in removed_at(len(network["calls"])))
 
 
 def area_of(network: Mapping[str, Any], order: str) -> float:
