@@ -118,6 +118,18 @@ def figures_without_alt_text(notebook) -> list[str]:
     ]
 
 
+MARK_UP = re.compile(r"\*\*|\]\(|\$|`|\n|[A-Z]{2,}_")
+
+
+def marked_up_alt_text(notebook) -> list[str]:
+    """Markdown in an alt text, which is read aloud as it stands: prose that a script put into the wrong place."""
+    return [
+        f"cell {index} has mark-up in its alt text: {found.group()}"
+        for index, cell in code_cells(notebook)
+        if (found := MARK_UP.search(cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")))
+    ]
+
+
 def definitions(notebook) -> list[str]:
     """Functions and classes defined in cells that are not tagged `lesson`: they belong in the package."""
     found = []
@@ -284,7 +296,7 @@ def widgets_without_a_question(notebook) -> list[str]:
 
 RULES = [
     not_run_in_order, nothing_stored, errors, figures_without_alt_text,
-    definitions, semicolons, machine_paths, metadata_of_the_run, invalid,
+    marked_up_alt_text, definitions, semicolons, machine_paths, metadata_of_the_run, invalid,
     unknown_tags, raw_directives, links_that_colab_cannot_open, first_cell_is_not_colabs,
     exercises_without_their_line, exercises_without_solutions, unfolded_solutions, hints_on_the_page,
     too_wide, too_many_verdicts, too_many_words, widgets_without_a_question,
@@ -350,6 +362,7 @@ PLANTED = [
     (errors, printing("UserWarning", "stderr")),
     (figures_without_alt_text, {"metadata": {}}),
     (figures_without_alt_text, {"metadata": {"mystnb": {"image": {"alt": " "}}}}),
+    (marked_up_alt_text, {"metadata": {"mystnb": {"image": {"alt": "A line. ALT_The line **rises**."}}}}),
     (definitions, {"source": "def helper(x):\n    return x"}),
     (definitions, {"source": "if True:\n    class Helper: ..."}),
     (semicolons, {"source": "plt.plot(x);\n"}),

@@ -221,7 +221,7 @@ def test_nothing_of_a_measure_is_unshared_given_itself_and_all_given_another_one
 def test_a_family_of_few_calls_has_no_correlation_given_many_controls():
     networks, families = two_measures(0, 0.5)
     networks[-2:] = [calls[:3] for calls in networks[-2:]]
-    found = foreknowledge.by_family(networks, families, SCORE, foreknowledge.CONTROLS | {"1 − paired R²": R2})
+    found = foreknowledge.in_each_family(networks, families, SCORE, foreknowledge.CONTROLS | {"1 − paired R²": R2})
     assert [name for name, value in found.items() if not math.isnan(value)] == ["a", "b"]
 
 

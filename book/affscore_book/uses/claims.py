@@ -14,7 +14,7 @@ from affscore.suite.tables import Table
 from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.uses.alarm import FAULTS, MONITORS, ranked_above, sensitivity
-from affscore_book.uses.foreknowledge import CONTROLS, RIVALS, UNEXPLAINED, by_family, correlation
+from affscore_book.uses.foreknowledge import CONTROLS, RIVALS, UNEXPLAINED, correlation, in_each_family
 from affscore_book.uses.removal import REMOVAL_ORDERS, area_of, lead, same_calls
 from affscore_book.uses.results import StoredCosts
 
@@ -62,11 +62,14 @@ def family_table(
 ) -> Table:
     """Rank correlation with the cost in each family by itself: an interval over families hides these.
 
-    NaN where a family has too few calls for what is given (:func:`affscore_book.uses.foreknowledge.by_family`).
+    NaN where a family has too few calls for what is given (:func:`affscore_book.uses.foreknowledge.in_each_family`).
     """
-    found = {name: by_family(costs.calls, costs.families, RIVALS[name], given) for name in measures}
+    found = {name: in_each_family(costs.calls, costs.families, RIVALS[name], given) for name in measures}
     counts = Counter(kind for kind, calls in zip(costs.families, costs.calls, strict=True) for _ in calls)
-    rows = [{"family": kind, "calls": counts[kind]} | {m: of[kind] for m, of in found.items()} for kind in sorted(counts)]
+    rows = [
+        {"family": kind, "calls": counts[kind]} | {name: of[kind] for name, of in found.items()}
+        for kind in sorted(counts)
+    ]
     return Table.from_rows(rows, digits=2)
 
 

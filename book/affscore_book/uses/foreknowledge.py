@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from affscore_book.kit.statistics import Interval, leaving_out
 
 __all__ = [
-    "CONTROLS", "RIVALS", "TINY", "UNEXPLAINED", "agreement", "by_family", "correlation", "difference", "log_cost",
+    "CONTROLS", "RIVALS", "TINY", "UNEXPLAINED", "agreement", "correlation", "difference", "in_each_family", "log_cost",
     "permuted", "unshared",
 ]  # fmt: skip
 
@@ -169,7 +169,7 @@ def unshared(
     return float(left @ left / (x @ x))
 
 
-def by_family(
+def in_each_family(
     networks: Sequence[Sequence[Call]],
     families: Sequence[str],
     measure: Callable[[Call], float],
