@@ -103,6 +103,20 @@ def test_a_dead_call_can_count_as_affine():
     assert sweep.extra_means("b", "a")[0.9] == 2, "three means against one"
 
 
+def test_the_released_code_calls_affine_what_hardly_varies():
+    """SiLU at -20 varies by less than 1e-6 and at 0 it does not; ReLU at -20 not at all."""
+    scores = {"silu": np.array([[0.1], [0.7]]), "relu": np.array([[math.nan], [0.6]])}
+    sweep = Sweep(np.array([-20.0, 0.0]), np.array([1.0]), scores, {"n": 3, "d": 2, "seed": 0}, {}).released()
+    assert sweep.scores["silu"][:, 0].tolist() == pytest.approx([1.0, 0.7], abs=1e-4)
+    assert sweep.scores["relu"][:, 0].tolist() == [1.0, 0.6]
+
+
+def test_an_output_of_the_ridges_size_scores_one_half():
+    """The identity at width 1e-3 has v = 1e-6, so 1 - sqrt(v / (2 (v + 1e-6))) is 1/2 there."""
+    sweep = Sweep(np.zeros(1), np.array([0.999e-3]), {"identity": np.ones((1, 1))}, {}, {}).released()
+    assert sweep.scores["identity"].item() == pytest.approx(0.5, abs=1e-3)
+
+
 def test_the_stored_sweep_follows_the_law():
     """In 300 dimensions the score is that of the paired law, or slightly above 0 where that is negative."""
     sweep = load_sweep(STORED)

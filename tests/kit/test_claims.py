@@ -156,6 +156,15 @@ def test_a_reading_that_is_undecided_is_no_opposite():
     assert [row.verdict for row in rows] == ["agrees", "undecided"]
 
 
+def test_where_two_readings_differ_an_undecided_third_stays_undecided():
+    readings = {
+        name: Claim("w", "p", "> 0", ours, (0, math.inf), interval=(ours - 0.5, ours + 0.5))
+        for name, ours in (("raw", 1.0), ("norm set", -1.0), ("centred", 0.2))
+    }
+    rows = side_by_side("the start", readings)
+    assert [row.verdict for row in rows] == ["depends on the start"] * 2 + ["undecided"]
+
+
 def test_a_claim_over_repetitions_has_their_mean_and_interval():
     found = student_interval([0.2, 0.4, 0.3])
     claim = Claim.over("w", "paper, Figure 1", "above 0", found, (0.0, 1.0), kind="own", seen=True)

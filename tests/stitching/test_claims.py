@@ -123,9 +123,9 @@ def ranks(*, four=12.0, one=20.0, later=30.0, wide=40.0, narrow=12.0, third=9.0)
     ("changes", "orders", "widths"),
     [
         ({}, {"agrees"}, ["agrees", "held"]),
-        ({"four": 4.0}, {"depends on what is equal, rank or share"}, ["agrees", "held"]),
-        ({"one": 4.0}, {"depends on what is equal, rank or share"}, ["agrees", "held"]),
-        ({"later": 4.0}, {"depends on what is equal, rank or share"}, ["agrees", "held"]),
+        ({"four": 4.0}, {"depends on the share and how the stitch is fitted"}, ["agrees", "held"]),
+        ({"one": 4.0}, {"depends on the share and how the stitch is fitted"}, ["agrees", "held"]),
+        ({"later": 4.0}, {"depends on the share and how the stitch is fitted"}, ["agrees", "held"]),
         ({"four": 4.0, "one": 4.0, "later": 4.0, "narrow": 4.0}, {"disagrees"}, ["agrees", "held"]),
         ({"wide": 50.0}, {"agrees"}, ["agrees", "failed"]),
         ({"narrow": 45.0}, {"agrees"}, ["disagrees", "held"]),

@@ -13,6 +13,7 @@ from affscore_book.symmetries.lemmas import (
     ignored_draws,
     keeps_axes,
     least_eigenvalue,
+    others_passing,
     passes,
     sample_kinds,
     slope_gap,
@@ -21,6 +22,13 @@ from affscore_book.symmetries.lemmas import (
 from affscore_book.symmetries.table import intertwiner
 
 KINDS = list(sample_kinds(3, 0))
+
+
+@each("name", ["relu", "tanh", "gaussian", "cube"])
+def test_no_matrix_outside_a_group_passes_and_a_group_that_is_too_small_is_found_out(name):
+    group = intertwiner(name)
+    assert others_passing(name, group) == 0
+    assert others_passing(name, intertwiner("gelu")) > 0, "gelu has permutations only"
 
 
 @each("kind", KINDS)

@@ -25,7 +25,7 @@ from torch import Tensor
 from affscore_book.activations.catalogue import CATALOGUE, ActivationFunction, AnyActivation, lookup
 from affscore_book.kit.checking import one_of, positive, whole
 
-__all__ = ["Summary", "polynomial_score", "score_curve", "summarise", "summarise_all"]
+__all__ = ["Summary", "output_variance", "polynomial_score", "score_curve", "summarise", "summarise_all"]
 
 # Gauss-Legendre nodes for one panel, on [-1, 1].
 _NODES, _WEIGHTS = (torch.from_numpy(v) for v in np.polynomial.legendre.leggauss(16))
@@ -82,6 +82,24 @@ def score_curve(
     with torch.no_grad():
         parts = [law(row, part, float(std), distribution) for part in means.reshape(-1, 1).split(64)]
     return torch.cat(parts).reshape(means.shape)
+
+
+def output_variance(activation: AnyActivation, means: Any, std: float = 1.0) -> Tensor:
+    """The variance of the activation's output for normal inputs of given means and one standard deviation.
+
+    Float64, the shape of ``means``; a sum over a fine grid of the input, in float64. Raises as :func:`score_curve`.
+
+    >>> output_variance("identity", [0.0, 5.0], std=2.0)
+    tensor([4.0000, 4.0000], dtype=torch.float64)
+    """
+    row = lookup(activation)
+    positive("std", std)
+    means = torch.as_tensor(means, dtype=torch.float64)
+    z, mass = _grid(float(std), "normal")
+    with torch.no_grad():
+        y = _values(row, means.reshape(-1, 1), float(std), z)
+        y = y - (mass * y).sum(dim=1, keepdim=True)
+        return (mass * y**2).sum(dim=1).reshape(means.shape)
 
 
 def _paired_law(row: ActivationFunction, means: Tensor, std: float, distribution: str, falls: bool = False) -> Tensor:

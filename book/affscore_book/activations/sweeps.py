@@ -15,7 +15,7 @@ from torch import Tensor
 
 from affscore.score import affinity_score
 from affscore_book.activations.catalogue import AnyActivation, lookup
-from affscore_book.activations.laws import score_curve
+from affscore_book.activations.laws import output_variance, score_curve
 from affscore_book.kit.checking import positive
 from affscore_book.kit.stored import read_results
 
@@ -23,6 +23,7 @@ __all__ = ["FIGURE_8", "Sweep", "load_sweep", "pooled_score", "sample_score"]
 
 #: The nine activations of the paper's Figure 8, in its order.
 FIGURE_8 = ("sigmoid", "relu", "gelu", "relu6", "leaky_relu", "tanh", "hardtanh", "silu", "hardswish")
+RIDGE = 1e-6  # what the released code adds to every variance
 # Where "non-linear" may begin: the paper names no number.
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
@@ -97,10 +98,22 @@ class Sweep:
     def dead_as_one(self) -> Sweep:
         """The same sweep where a constant output counts as affine, and scores 1.
 
-        The authors' released code goes further: it adds 1e-6 to every variance, so outputs whose variance is far below
-        that score about 1, too, as in the far tails of SiLU and GELU, which keep their low scores here.
+        :meth:`released` has what the authors' released code does.
         """
         scores = {name: np.nan_to_num(ours, nan=1.0) for name, ours in self.scores.items()}
+        return replace(self, scores=scores)
+
+    def released(self) -> Sweep:
+        """The same sweep by the rule of the authors' released code for outputs that hardly vary.
+
+        It adds 1e-6 to every variance. Where the output's own variance v is no larger, its map is constant, and the
+        score is ``1 - sqrt(v / (2 (v + 1e-6)))``: near 1 not only where ReLU is dead, but also in the far tails of SiLU
+        and GELU. The variances are those of the distribution; all other scores stay as they are.
+        """
+        scores = {}
+        for name, ours in self.scores.items():
+            v = np.stack([output_variance(name, self.means, std) for std in self.stds], axis=1)
+            scores[name] = np.where(v <= RIDGE, 1 - np.sqrt(v / (2 * (v + RIDGE))), np.nan_to_num(ours, nan=1.0))
         return replace(self, scores=scores)
 
     def average(self, name: str, where: np.ndarray | None = None) -> float:

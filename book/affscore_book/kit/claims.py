@@ -173,18 +173,22 @@ def side_by_side(convention: str, readings: Mapping[str, Claim]) -> list[Claim]:
 
     Returns
     -------
-    The rows. Where one reading is accepted and another one is not, the verdict of each is "depends on
-    ``convention``"; a reading that is undecided says nothing against another.
+    The rows. Where one reading is accepted and another one is not, the verdict of each of those is "depends on
+    ``convention``"; a reading that is undecided stays so, and says nothing against another.
 
     >>> raw, centred = (Claim("rise", "paper", "> 0", ours, (0, math.inf)) for ours in (0.5, -0.3))
     >>> [(row.what, row.verdict) for row in side_by_side("the start", {"raw": raw, "norm set": centred})]
     [('rise (raw)', 'depends on the start'), ('rise (norm set)', 'depends on the start')]
     """
-    differ = len({claim.verdict for claim in readings.values()} - {"undecided", "not run here"}) > 1
+    open_ = {"undecided", "not run here"}
+    differ = len({claim.verdict for claim in readings.values()} - open_) > 1
     return [
-        replace(claim, what=f"{claim.what} ({name})", depends_on=convention if differ else "")
+        replace(
+            claim, what=f"{claim.what} ({name})",
+            depends_on=convention if differ and claim.verdict not in open_ else "",
+        )
         for name, claim in readings.items()
-    ]
+    ]  # fmt: skip
 
 
 class ClaimTable(Table):

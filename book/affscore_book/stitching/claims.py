@@ -94,7 +94,7 @@ def ranking(study: StitchingStudy) -> list[Claim]:
                 "low rank − G_ReLU, least of the layers, points", section, '"significantly higher"',
                 _ordered(gaps, 0), MORE, seen=not more,
             )  # fmt: skip
-    rows = side_by_side("what is equal, rank or share", readings)
+    rows = side_by_side("the share and how the stitch is fitted", readings)
     rows.append(Claim("shares of the paper's ranks 1 and 2 − G_ReLU", section, '"significantly higher"', None, None,
                       needs="Myrtle CNNs of the published width: here they are less than rank 1"))  # fmt: skip
     wide = study.tables("myrtle_double_width", layers, "rank 4").mean(0)

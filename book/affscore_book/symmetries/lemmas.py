@@ -14,7 +14,7 @@ from torch import Tensor
 from affscore_book.activations.catalogue import ActivationFunction, Function, lookup
 from affscore_book.kit.checking import square_matrix, whole
 from affscore_book.kit.draws import random_rotation
-from affscore_book.symmetries.groups import Monomial
+from affscore_book.symmetries.groups import Intertwiner, Monomial
 from affscore_book.symmetries.table import defect
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "ignored_draws",
     "keeps_axes",
     "least_eigenvalue",
+    "others_passing",
     "passes",
     "sample_kinds",
     "slope_gap",
@@ -98,6 +99,21 @@ def passes(function: str | ActivationFunction | Function, a: Tensor) -> bool:
     other = sigma(a) @ torch.linalg.inv(identity)
     other = torch.where(other.abs() > 1e-12 * other.abs().max(), other, 0.0)  # rounding would show in the tails
     return bool(torch.linalg.matrix_rank(other) == len(a)) and defect(function, a, other) <= 1e-10
+
+
+def others_passing(function: str | ActivationFunction | Function, group: Intertwiner) -> int:
+    """How many of 10 random invertible matrices (4, 4) that are not in a group pass through a function.
+
+    They are those of :func:`sample_kinds` that the group does not hold; :func:`passes` decides. With
+    :func:`~affscore_book.symmetries.table.passing` it looks at a group from both sides: too small, and it counts some
+    here; too large, and not all of its own elements pass.
+
+    >>> from affscore_book.symmetries.table import intertwiner
+    >>> others_passing("relu", intertwiner("relu")), others_passing("relu", intertwiner("tanh")) > 0
+    (0, True)
+    """
+    drawn = [a for seed in range(20) for a in sample_kinds(4, seed).values() if not group.contains(a)]
+    return sum(passes(function, a) for a in drawn[:10])
 
 
 def unit_values(function: str | ActivationFunction | Function, n: int) -> tuple[bool, bool]:
