@@ -10,6 +10,7 @@ machine, versions and settings, which it checks (:mod:`affscore.suite.requests`)
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -30,8 +31,8 @@ from affscore.zoo.batches import Batches
 
 __all__ = ["PAUSE", "file_name", "progress_of", "run", "set_aside"]
 
-#: Seconds between two writes, lest thousands of small batches spend their time on the disk. What a kill costs, at most,
-#: is the batches that ended since the last write and the one that was being measured.
+#: Seconds from one write to the next, or ten times what a write takes if that is more, lest small batches spend their
+#: time on the disk. A kill costs, at most, the batches that ended since the last write and the one being measured.
 PAUSE = 1.0
 
 
@@ -137,8 +138,8 @@ def run(
         with suppress(OSError, ValueError):
             kept.write()
         why = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error).rstrip(".")
-        held = f"{kept.written} of {len(batches)} batches are kept in {kept.partial}"
-        text = f"{why}. {held}; the same run goes on."
+        held = f" {kept.written} of {len(batches)} batches are kept in {kept.partial}; the same run goes on."
+        text = f"{why}.{held if kept.alone else ''}"
         if isinstance(error, OSError):
             raise _os_error(error, text) from error
         raise (KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else RunError)(text) from error
@@ -167,7 +168,7 @@ class _Kept:
                 self.results.append(BatchResult(k, size, found.calls, found.excluded, found.scores[k].tolist(), values))
         elif (old := folder / "records" / name).exists():
             warn(f"{old} is of an earlier version and is not read: {name} is measured from its first batch.")
-        self.written, self._time = len(self.results), -PAUSE
+        self.written, self._due = len(self.results), -math.inf
 
     def _load(self, path: Path) -> Signature | None:
         if not path.exists():
@@ -179,6 +180,11 @@ class _Kept:
         check_same(path, differences(request_of(found), self.asked))
         return found
 
+    @property
+    def alone(self) -> bool:
+        """Whether no other process has replaced or removed the file."""
+        return _stamp(self.partial) == self._stamp
+
     def signature(self, **more: Any) -> Signature:
         facts = self.asked["provenance"]
         facts = {**facts, "data": {**facts["data"], "skipped": self.skipped}, **more}
@@ -188,15 +194,17 @@ class _Kept:
     def add(self, result: BatchResult, skipped: list[dict[str, str]]) -> None:
         self.results.append(result)
         self.skipped += skipped
-        if time.monotonic() - self._time >= PAUSE:
+        if time.monotonic() >= self._due:
             self.write()
 
     def write(self) -> None:
         """Bring all results to the disk, if they are not there yet."""
         if self.written == len(self.results):
             return
+        begin = time.monotonic()
         self._save(self.signature(**{TOTAL: self.asked["batches"]}), self.partial)
-        self._stamp, self._time, self.written = _stamp(self.partial), time.monotonic(), len(self.results)
+        self._stamp, self.written, end = _stamp(self.partial), len(self.results), time.monotonic()
+        self._due = end + PAUSE * max(1, 10 * (end - begin))
 
     def finish(self) -> Signature:
         self._load(self.path)  # another run may have ended meanwhile
@@ -206,7 +214,7 @@ class _Kept:
         return result
 
     def _save(self, signature: Signature, path: Path) -> None:
-        if _stamp(self.partial) != self._stamp:
+        if not self.alone:
             raise RunError(f"{self.partial} was written or removed by another process, which measures this network too")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

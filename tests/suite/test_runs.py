@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -413,6 +414,27 @@ def test_fast_batches_are_written_together_and_all_when_the_run_stops(whole, tmp
     assert saved == [1, 6]
     run(tmp_path)
     assert saved == [1, 6, 7, BATCHES] and files(tmp_path) == files(whole)
+
+
+def test_writing_takes_a_tenth_of_the_time_at_most(tmp_path, monkeypatch):
+    """By a clock that moves three seconds when a batch is read, and two when the file is written."""
+    now, saved, save = [0], [], Signature.save
+
+    def slow(self, path):
+        now[0] += 2
+        saved.append(len(self.scores))
+        save(self, path)
+
+    class Ticking(list):
+        def __getitem__(self, k):
+            now[0] += 3
+            return super().__getitem__(k)
+
+    monkeypatch.setattr(runs, "PAUSE", 1)
+    monkeypatch.setattr(Signature, "save", slow)
+    monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    run(tmp_path, Ticking(data()))
+    assert saved == [1, 8, BATCHES]
 
 
 @pytest.mark.parametrize("ends", [True, False], ids=["the other ends", "the other is stopped"])
