@@ -1,0 +1,163 @@
+"""Sphinx extension: pages that are found and shared.
+
+Each page of the book gets a description, its first sentences, and the tags from which other sites make a card when
+somebody shares its address; the card's picture is the page's first figure. Beside the pages lie ``sitemap.xml`` for
+search engines and ``404.html``, which GitHub Pages shows for an address that leads nowhere. Addresses are those of
+``html.baseurl`` in _config.yml. A reader's browser asks none of them for anything.
+"""
+
+import re
+from html import escape, unescape
+from pathlib import Path
+from urllib.parse import urljoin
+
+from docutils import nodes
+from PIL import Image
+from sphinx.application import Sphinx
+
+CARD = (1200, 630)  # pixels: the shape in which the large sites show a card
+LONGEST = 200  # characters of a description
+PICTURE = re.compile(r'<img [^>]*?src="(?:\.\./)*_images/(?P<name>[^"]+\.png)"')
+ALTERNATIVE = re.compile(r'alt="(?P<text>[^"]*)"')
+
+
+def description(doctree: nodes.document) -> str:
+    """The first whole sentences of the page's text that fit in :data:`LONGEST` characters, or one that is cut."""
+    found = ""
+    for paragraph in doctree.findall(nodes.paragraph):
+        if isinstance(paragraph.parent, nodes.section):  # not of a box, a list or a caption
+            found = f"{found} {' '.join(paragraph.astext().split())}".strip()
+            if len(found) > LONGEST:
+                break
+    if len(found) <= LONGEST:
+        return found
+    ends = [match.end(1) for match in re.finditer(r"([.!?])\s", found) if match.end(1) <= LONGEST]
+    return found[: ends[-1]] if ends else f"{found[: LONGEST - 1].rpartition(' ')[0]}…"
+
+
+def tags(page: dict[str, str]) -> str:
+    """The tags of a page's head, from its title, description, address, picture and what the picture shows."""
+    named = {
+        "description": page["description"],
+        "twitter:card": "summary_large_image",
+    }
+    cards = {
+        "og:type": "article",
+        "og:site_name": page["site"],
+        "og:title": page["title"],
+        "og:description": page["description"],
+        "og:url": page["address"],
+        "og:image": page["picture"],
+        "og:image:alt": page["alternative"],
+    }
+    lines = [f'<meta name="{key}" content="{escape(value)}">' for key, value in named.items() if value]
+    lines += [f'<meta property="{key}" content="{escape(value)}">' for key, value in cards.items() if value]
+    return "\n".join(lines)
+
+
+def add_tags(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
+    if app.builder.name != "html" or doctree is None:
+        return
+    base, found = app.config.html_baseurl, PICTURE.search(context["body"])
+    name, source = "book.png", "readme.png"
+    alternative = "The affinity scores of a network's activation calls, in order of execution."
+    if found:
+        name, source = f"{pagename.replace('/', '-')}.png", f"../_images/{found['name']}"
+        alternative = unescape(text["text"]) if (text := ALTERNATIVE.search(found[0])) else ""
+    app.env.card_pictures[name] = source
+    context["metatags"] += "\n" + tags({
+        "site": app.config.html_title,
+        "title": app.env.titles[pagename].astext(),
+        "description": description(doctree),
+        "address": urljoin(base, app.builder.get_target_uri(pagename)),
+        "picture": urljoin(base, f"_static/cards/{name}"),
+        "alternative": alternative,
+    })  # fmt: skip
+
+
+def begin(app: Sphinx) -> None:
+    app.env.card_pictures = {}
+
+
+def draw_card(picture: Path, card: Path) -> None:
+    """A picture in the middle of a white card, as large as it fits."""
+    with Image.open(picture) as image:
+        whole = image.convert("RGBA")
+    scale = min((CARD[0] - 40) / whole.width, (CARD[1] - 40) / whole.height)
+    whole = whole.resize((round(whole.width * scale), round(whole.height * scale)), Image.Resampling.LANCZOS)
+    background = Image.new("RGB", CARD, "white")
+    background.paste(whole, ((CARD[0] - whole.width) // 2, (CARD[1] - whole.height) // 2), whole)
+    background.quantize(64).save(card, optimize=True)
+
+
+def sitemap(base: str, addresses: list[str]) -> str:
+    """The addresses of the pages in the form that search engines read."""
+    lines = [f"<url><loc>{escape(urljoin(base, address))}</loc></url>" for address in sorted(addresses)]
+    return "\n".join([
+        '<?xml version="1.0" encoding="UTF-8"?>', '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">',
+        *lines, "</urlset>", "",
+    ])  # fmt: skip
+
+
+def lost(title: str, base: str, pages: list[tuple[str, str]]) -> str:
+    """The page for an address that leads nowhere: a search, which begins with the words of that address, and a list.
+
+    It is shown at any address, of any depth, and has its styles in itself; ``base`` makes its links lead to the book.
+    """
+    entries = "\n".join(f'<li><a href="{escape(address)}">{escape(name)}</a></li>' for address, name in pages)
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>No page here · {escape(title)}</title>
+<base href="{escape(base)}">
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="robots" content="noindex">
+<style>
+:root {{ color-scheme: light dark; font: 18px/1.6 system-ui, sans-serif; }}
+main {{ margin: 0 auto; max-width: 40rem; padding: 1rem; }}
+input, button {{ font: inherit; padding: .3rem .6rem; }}
+li {{ padding: .2rem 0; }}
+</style></head><body><main>
+<h1>There is no page here</h1>
+<p>The address may be mistyped, or the page is in another edition of the book.
+Pages of <a href="{escape(pages[0][0])}">{escape(title)}</a> do not move.</p>
+<form action="search.html"><label>Search the book: <input name="q" type="search"></label> <button>Search</button></form>
+<h2>All pages</h2>
+<ul>
+{entries}
+</ul>
+</main>
+<script>
+const last = decodeURIComponent(location.pathname).split("/").pop().replace(/\\.html?$/, "");
+if (last !== "404") document.querySelector("input").value = last.replace(/[-_]+/g, " ");
+</script>
+</body></html>
+"""
+
+
+def write(app: Sphinx, exception: Exception | None) -> None:
+    if exception is not None or app.builder.name != "html":
+        return
+    site, env, base = Path(app.outdir), app.env, app.config.html_baseurl
+    cards = site / "_static" / "cards"
+    cards.mkdir(exist_ok=True)
+    for name, source in env.card_pictures.items():
+        draw_card(site / "_static" / source, cards / name)
+    addresses = [(app.builder.get_target_uri(page), env.titles[page].astext()) for page in pages_in_order(app)]
+    (site / "sitemap.xml").write_text(sitemap(base, [address for address, _ in addresses]), encoding="utf-8")
+    (site / "404.html").write_text(lost(app.config.html_title, base, addresses), encoding="utf-8")
+
+
+def pages_in_order(app: Sphinx) -> list[str]:
+    """The pages of the book in the order of its contents."""
+    found, rest = [], [app.config.root_doc]
+    while rest:
+        page = rest.pop(0)
+        if page not in found:
+            found.append(page)
+            rest[:0] = app.env.toctree_includes.get(page, [])
+    return found
+
+
+def setup(app: Sphinx) -> dict:
+    app.connect("builder-inited", begin)
+    app.connect("html-page-context", add_tags)
+    app.connect("build-finished", write, priority=400)  # before figures become WebP, which not every site shows
+    return {"parallel_read_safe": True, "parallel_write_safe": False}

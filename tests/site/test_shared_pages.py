@@ -1,0 +1,122 @@
+"""Pages that are shared: a description, a card with a picture that is there, a sitemap, a page for a lost reader."""
+
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urljoin
+
+import numpy as np
+import pytest
+import shared_pages
+import yaml
+from built_site import SITE
+from docutils import nodes
+from docutils.utils import new_document
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[2]
+BASE = yaml.safe_load((ROOT / "_config.yml").read_text())["html"]["baseurl"]
+
+
+def document(*texts: str, boxed: str = "") -> nodes.document:
+    page = new_document("page")
+    section = nodes.section()
+    page += section
+    if boxed:
+        box = nodes.admonition()
+        box += nodes.paragraph(text=boxed)
+        section += box
+    for text in texts:
+        section += nodes.paragraph(text=text)
+    return page
+
+
+@pytest.mark.parametrize(("texts", "found"), [
+    (["One.\nTwo.", "Three."], "One. Two. Three."),
+    (["A" * 150 + ". " + "B" * 40 + "."], "A" * 150 + ". " + "B" * 40 + "."),
+    (["A" * 150 + "! " + "B" * 60 + "."], "A" * 150 + "!"),
+    (["word " * 60], ("word " * 39).strip() + "…"),
+    ([], ""),
+])  # fmt: skip
+def test_a_description_is_the_first_whole_sentences(texts, found):
+    assert shared_pages.description(document(*texts, boxed="A box.")) == found
+    assert len(found) <= shared_pages.LONGEST
+
+
+def test_tags_hold_any_text_and_leave_out_what_is_empty():
+    page = dict.fromkeys(("site", "title", "address", "picture"), "x")
+    text = shared_pages.tags(page | {"description": '"<&>"', "alternative": ""})
+    found = {}
+
+    class Parser(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            about = dict(attrs)
+            found[about.get("name") or about["property"]] = about["content"]
+
+    Parser().feed(text)
+    assert found["description"] == found["og:description"] == '"<&>"'
+    assert "og:image:alt" not in found and found["twitter:card"] == "summary_large_image"
+
+
+@pytest.mark.parametrize("size", [(900, 600), (300, 900), (2400, 400)])
+def test_a_card_holds_the_whole_picture_unbent_on_white(tmp_path, size):
+    Image.new("RGBA", size, (0, 0, 255, 255)).save(tmp_path / "a.png")
+    shared_pages.draw_card(tmp_path / "a.png", tmp_path / "card.png")
+    with Image.open(tmp_path / "card.png") as image:
+        card = np.asarray(image.convert("RGB")).astype(int)
+    assert card.shape == (630, 1200, 3) and (card[0] == 255).all() and (card[:, 0] == 255).all()
+    rows, columns = np.nonzero(card.sum(axis=2) < 500)
+    assert np.ptp(columns) / np.ptp(rows) == pytest.approx(size[0] / size[1], rel=0.02)
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    """The pages of the built book that stand in its contents, by their addresses below the base."""
+    if not SITE.exists():
+        pytest.skip("the book is not built")
+    return {path.relative_to(SITE).as_posix(): path.read_text() for path in sorted((SITE / "book").glob("*.html"))}
+
+
+def contents(text: str, key: str) -> list[str]:
+    return re.findall(f'<meta (?:name|property)="{key}" content="([^"]*)"', text)
+
+
+def test_every_page_of_the_contents_is_in_the_sitemap(pages):
+    tree = ET.parse(SITE / "sitemap.xml").getroot()
+    listed = [element.text for element in tree.iter("{http://www.sitemaps.org/schemas/sitemap/0.9}loc")]
+    toc = (ROOT / "_toc.yml").read_text()
+    files = re.findall(r"(?:root|file): (\S+)", toc)
+    assert sorted(listed) == sorted(urljoin(BASE, f"{name}.html") for name in files)
+
+
+def test_every_page_has_a_canonical_address_a_title_and_a_picture_that_is_there(pages):
+    listed = set(re.findall(r"<loc>(.*?)</loc>", (SITE / "sitemap.xml").read_text()))
+    for name, text in pages.items():
+        address = urljoin(BASE, name)
+        if address not in listed:  # a deck of slides
+            continue
+        assert f'<link rel="canonical" href="{address}"' in text and contents(text, "og:url") == [address], name
+        (picture,) = contents(text, "og:image")
+        assert picture.startswith(BASE)
+        with Image.open(SITE / picture.removeprefix(BASE)) as card:
+            assert card.size == shared_pages.CARD
+        assert contents(text, "og:title") and contents(text, "og:image:alt")
+        assert contents(text, "description") or name == "book/bibliography.html"
+
+
+def test_chapters_have_cards_of_their_own(pages):
+    shown = [contents(text, "og:image")[0] for text in pages.values() if contents(text, "og:image")]
+    own = [picture for picture in shown if not picture.endswith("/book.png")]
+    assert len(own) == len(set(own)) >= 13
+
+
+def test_the_page_for_a_lost_reader_leads_to_every_page_from_any_depth(pages):
+    text = (SITE / "404.html").read_text()
+    assert f'<base href="{BASE}">' in text and not re.findall(r'(?:src|rel="stylesheet" href)="', text)
+    links = re.findall(r'<a href="([^"]+)"', text)
+    assert {urljoin(BASE, link) for link in links} == set(
+        re.findall(r"<loc>(.*?)</loc>", (SITE / "sitemap.xml").read_text())
+    )
+    assert all((SITE / link).is_file() for link in links)
+    assert (SITE / "search.html").is_file() and 'action="search.html"' in text
