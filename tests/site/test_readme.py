@@ -58,3 +58,12 @@ def test_the_command_draws_the_first_picture_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main([*picture_command(), "--quiet"]) == 0
     assert words_of("readme.png") == words_of(ROOT / "book" / "_static" / "readme.png")
+
+
+def test_no_page_installs_the_package_from_an_index_that_does_not_have_it():
+    """The name is free there: a stranger's package could answer."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("book/*.md"), *ROOT.glob("book/*.ipynb")]
+    plain = re.compile(r"pip install (?:-\S+ )*[\\\"']*affscore(?:\[\w+\])?[\\\"'`]*(?! @)(?=\s|$|\\n)")
+    found = {path.name: plain.findall(path.read_text()) for path in pages}
+    assert plain.search("pip install affscore\n") and plain.search('pip install "affscore[text]"')
+    assert {name for name, lines in found.items() if lines} <= {"CONTRIBUTING.md"}
