@@ -31,6 +31,7 @@ def plot_costs(costs: StoredCosts, name: str) -> None:
     axes.plot(x, y, "o", color=GREEN, markersize=7)
     for at, (across, up) in enumerate(zip(x, y, strict=True), start=1):
         axes.annotate(str(at), (across, up), xytext=(5, 4), textcoords="offset points", fontsize=11)
+    axes.margins(0.09)  # room for the numbers of the outermost marks
     axes.set(xlabel="1 − token score of the call", ylabel="cost of making it affine, log10(KL)")
 
 
