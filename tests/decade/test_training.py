@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import subprocess
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -279,25 +276,6 @@ def test_a_network_is_taught_without_labels_and_judged_by_its_last_layer(script,
     network = build("resnet18", seed=5)
     load_weights(network, tmp_path / "work" / "resnet18-rotation-0.safetensors")
     assert accuracy(network, data, data.test) == result["accuracy_stored"]
-
-
-def test_what_another_process_works_on_is_left_to_it(script, data, tmp_path, monkeypatch):
-    """Its lock goes when it is killed."""
-    monkeypatch.setattr(script, "colour_data", lambda root: data)
-    files = script.Files(tmp_path, "vit_8", 0)
-    hold = f"import fcntl, time; f = open({str(files.work.with_suffix('.lock'))!r}, 'w'); "
-    hold += f"fcntl.flock(f, {fcntl.LOCK_EX}); print('held', flush=True); time.sleep(100)"
-    with subprocess.Popen([sys.executable, "-c", hold], stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None and other.stdout.readline() == "held\n"
-        with files.claimed() as mine:
-            assert not mine
-        script.main(["train", "--out", str(tmp_path), "--only", "vit_8", "--seeds", "0", "--smoke"])
-        assert not files.result.exists()
-        other.kill()
-    with files.claimed() as mine:
-        assert mine
-        with files.claimed() as twice:
-            assert not twice
 
 
 # ------------------------------------------------------------------------------------------- what is stored
