@@ -8,6 +8,7 @@ this machine is downloaded once from the Hugging Face hub.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -95,6 +96,11 @@ class HuggingFace:
         self.name = f"hf:{name if self.repository else self.folder.name}"
         self.code = f"transformers {version('transformers')}"
         self.config = self._read(self.transformers.AutoConfig)
+        if "/" in str(getattr(self.config, "_attn_implementation", "")):  # compiled kernels of a repository
+            raise ValueError(
+                f"name: the configuration of {self.name} asks for the kernels {self.config._attn_implementation!r}, "
+                "which are code from a repository; take that entry out of config.json."
+            )
         network = self.transformers.MODEL_MAPPING.get(type(self.config), None)
         self.takes = getattr(network[0] if isinstance(network, tuple) else network, "main_input_name", "nothing known")
         if self.takes not in ("input_ids", "pixel_values") or self.config.is_encoder_decoder:
@@ -148,6 +154,13 @@ class HuggingFace:
         self.without_pooler = any(name.startswith("pooler.") for name in made_up)
         if missing := sorted(name for name in made_up if not name.startswith("pooler.")):
             raise ValueError(f"weights: {self.name} lacks {len(missing)} tensors, first {missing[0]}.")
+        # The head of a task may be left over, but not another layer of those that the network has.
+        kinds = {_numberless(name) for name in model.state_dict()}
+        left = (name.removeprefix(f"{model.base_model_prefix}.") for name in found["unexpected_keys"])
+        if more := sorted(name for name in left if _numberless(name) in kinds):
+            raise ValueError(
+                f"weights: {self.name} has {len(more)} tensors for which its config.json has no layer, first {more[0]}."
+            )
         return {name: value for name, value in model.state_dict().items() if name not in made_up}, None
 
     def description(self) -> dict[str, Any]:
@@ -184,6 +197,11 @@ class _Pixels:
 
     def __call__(self, image: Any) -> torch.Tensor:
         return self.processor(image, return_tensors="pt")["pixel_values"][0]
+
+
+def _numberless(name: str) -> str:
+    """The name of a tensor without the numbers of layers."""
+    return re.sub(r"\d+", "#", name)
 
 
 def _downloaded(repository: str, patterns: list[str]) -> Path:

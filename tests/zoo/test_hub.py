@@ -240,6 +240,11 @@ def without(folder, name):
     )
 
 
+def configured(folder, **entries):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | entries))
+
+
 def own_code(folder):
     config = json.loads((folder / "config.json").read_text())
     config |= {"model_type": "mine", "auto_map": {"AutoConfig": "mine.Config", "AutoModel": "mine.Model"}}
@@ -258,6 +263,10 @@ def own_code(folder):
     (write("model.safetensors", "no weights"), ValueError, "AutoModel cannot read it"),
     (partial(without, name="encoder.layer.1.output.dense.bias"), ValueError,
      r"hf:tiny lacks 1 tensors, first encoder\.layer\.1\.output\.dense\.bias"),
+    (partial(configured, num_hidden_layers=1), ValueError,
+     r"hf:tiny has 16 tensors for which its config\.json has no layer, first encoder\.layer\.1\."),
+    (partial(configured, _attn_implementation="somebody/attention"), ValueError,
+     "asks for the kernels 'somebody/attention', which are code from a repository"),
 ])  # fmt: skip
 def test_damaged_folders_and_foreign_code_are_refused_in_a_sentence(tmp_path, spoil, error, words):
     folder = text_folder(tmp_path / "tiny")
@@ -267,6 +276,11 @@ def test_damaged_folders_and_foreign_code_are_refused_in_a_sentence(tmp_path, sp
         load_model(f"hf:{folder}")
     assert "\n" not in str(caught.value)
     assert not (folder / "ran").exists()
+
+
+def test_the_head_of_a_task_may_be_left_over(tmp_path):
+    folder = text_folder(tmp_path / "tiny", "BertForMaskedLM")
+    assert load_model(f"hf:{folder}").weights == "from tiny"
 
 
 @pytest.mark.parametrize(("config", "words"), [
