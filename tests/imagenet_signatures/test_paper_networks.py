@@ -13,7 +13,6 @@ import pytest
 from affscore import Signature
 from affscore.suite.compare import companion_correlations
 from affscore_book.imagenet_signatures import paper_networks as module
-from affscore_book.imagenet_signatures.finding import NORMALISED
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, Pair
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
@@ -36,6 +35,11 @@ def script():
 @pytest.fixture(scope="module")
 def pairs():
     return module.paper_networks(FOLDER)
+
+
+@pytest.fixture(scope="module")
+def draws():
+    return [module.paper_networks(FOLDER, draw) for draw in range(module.CROP_DRAWS)]
 
 
 def test_a_part_computed_again_agrees_with_what_is_stored(script):
@@ -61,7 +65,18 @@ def test_trained_and_start_have_the_same_calls_and_as_many_images(pairs):
         assert [call.name for call in trained.calls] == [call.name for call in start.calls]
         assert trained.batch_sizes == start.batch_sizes
         assert trained.provenance["pretrained"] and not start.provenance["pretrained"]
-        assert ("batch norm set" in start.provenance["weights"]) == ("resnet" in name) and "ResNet" in NORMALISED
+        assert ("batch norm set" in start.provenance["weights"]) == ("resnet" in name)
+
+
+def test_everything_of_the_plan_is_stored(script):
+    stored = {tuple(path.stem.split(".")) for path in FILES}
+    assert stored == {(name, state, data, str(draw)) for name, state, data, draw in script.ORDER}
+
+
+def test_draws_are_of_other_crops(draws):
+    for name in PAPER_NETWORKS:
+        first, *others = (each[name].trained.scores for each in draws)
+        assert all(0 < abs(scores - first).max() < 0.2 for scores in others)
 
 
 def test_blocks_are_split_as_the_architecture_has_them(pairs):
@@ -75,11 +90,12 @@ def test_blocks_are_split_as_the_architecture_has_them(pairs):
 def flat(signature, inside, last):
     """A signature like this one, with one score inside the blocks and another behind the additions."""
     scores = np.where(module.places(signature)["last in its block"], last, inside)
+    scores = scores + 1e-9 * np.arange(len(scores))  # a test of modes wants different numbers
     return Signature(signature.calls, scores[None], companions=signature.companions, batch_sizes=[64])
 
 
 def seen(pairs, here):
-    (row,) = [row for row in module.seen_in(pairs).rows() if row["here"] == here]
+    (row,) = [row for row in module.seen_in([pairs, pairs]).rows() if row["here"] == here]
     return row["seen"], row["number"]
 
 
@@ -90,7 +106,12 @@ def test_blocks_can_be_without_a_separation(pairs):
     what = "ResNet-152: after the additions − inside"
     assert seen(made(0.1), what) == ("seen", pytest.approx(0.1))
     assert seen(made(0.0), what)[0] == seen(made(-0.1), what)[0] == "not seen"
-    assert [module.appendix_d_claims(made(gap))[0].verdict for gap in (0.1, 0.0)] == ["agrees", "disagrees"]
+    verdicts = [module.appendix_d_claims([made(gap), made(gap)])[0].verdict for gap in (0.1, 0.0)]
+    assert verdicts == ["agrees", "disagrees"]
+    mixed = [made(0.1), made(0.0)]
+    assert module.appendix_d_claims(mixed)[0].verdict == "undecided"
+    (row,) = [row for row in module.seen_in(mixed).rows() if row["here"] == what]
+    assert (row["seen"], row["lowest"], row["highest"]) == ("in some draws", pytest.approx(0, abs=1e-6), pytest.approx(0.1))
 
 
 def test_a_deeper_network_can_be_farther_from_1(pairs):
@@ -109,6 +130,16 @@ def test_training_can_make_a_network_more_linear(pairs):
     assert seen(pairs, "mean score, VGG-16, trained − before")[0] == "seen"
 
 
+def test_scores_of_one_kind_have_one_mode(pairs):
+    what = "ResNet-152: p-value of one mode (Silverman)"
+    deep = pairs["resnet152"].trained
+    noise = np.random.default_rng(0).normal(scale=0.01, size=deep.scores.shape)
+    for last, verdict in ((0.9, "seen"), (0.5, "not seen")):
+        made = flat(deep, 0.5, last)
+        made.scores[:] += noise
+        assert seen(pairs | {"resnet152": Pair(made, deep)}, what)[0] == verdict
+
+
 def test_blocks_whose_last_score_is_highest_are_counted(block_network):
     up, down = [0.5, 0.6, 0.9], [0.5, 0.95, 0.9]
     assert module.highest(block_network([0.7, *up, *down, *up], calls=3)) == pytest.approx(2 / 3)
@@ -120,7 +151,7 @@ def test_correlations_are_judged_by_the_printed_ones(pairs, monkeypatch):
     far = tuple(value + 0.02 for value in near)
     for printed, verdict in ((near, "seen"), (far, "not seen")):
         monkeypatch.setitem(module.TABLE_2, "vgg16", printed)
-        rows = [row for row in module.table_2_seen(pairs).rows() if row["network"] == "VGG-16"]
+        rows = [row for row in module.table_2_seen([pairs]).rows() if row["network"] == "VGG-16"]
         assert {row["seen"] for row in rows} == {verdict} and len(rows) == 5
 
 
@@ -129,7 +160,8 @@ def test_each_network_has_its_first_row_and_those_of_other_crops():
     rows = table.rows()
     assert [row["network"] for row in rows if row["crops"] == "ten photographs"] == list(PAPER_NETWORKS.values())
     assert all(row["r2"] == pytest.approx(1) for row in rows if row["crops"] == "ten photographs")
-    assert len(rows) == sum(any(s in path.stem for s in (".trained.", ".renormed.")) for path in FILES)
+    again = (".calibrated.photographs.1", ".calibrated.photographs.2", ".random.photographs.1", ".random.photographs.2")
+    assert len(rows) == sum(not path.stem.endswith(again) for path in FILES)
     assert len(module.time_table(module.paper_networks(FOLDER)).rows()) == 3
 
 
