@@ -1,7 +1,7 @@
 """Sphinx extension: decks of slides from the chapters' own figures, beside the pages in ``slides/``.
 
-``book/slides/NAME.md`` is a deck: Markdown with a line ``---`` between two slides, ``> `` before notes for the speaker,
 ``book/slides/NAME.md`` is a deck: Markdown with a line ``---`` between two slides, ``> `` before notes for speakers,
+which begin with their minutes, and lines ``{{ CHAPTER TEXT }}`` for the outputs of the one cell of a chapter that
 contains TEXT: a picture, a moving picture, a table or what it printed. ``book/slides/deck.html`` is the page around
 them. A deck holds its pictures; mathematics and moving pictures use the files of the site, so it needs no network.
 """
@@ -54,11 +54,14 @@ def slides(text: str, folder: Path) -> Iterator[str]:
         ),
     )
     for part in re.split(r"^---$", text, flags=re.MULTILINE):
-        figures = []
+        figures, sources = [], {}
         for match in SHOWN.finditer(part):
             notebook = json.loads((folder / f"{match['chapter']}.ipynb").read_text(encoding="utf-8"))
             figures += shown(cell_with(notebook, match["text"]))
+            sources[match["chapter"]] = "".join(notebook["cells"][0]["source"]).splitlines()[0].lstrip("# ")
         words = markdown.render(SHOWN.sub("", part)).replace("blockquote>", "aside>")
+        links = [f'<a href="../book/{name}.html">{html.escape(title)}</a>' for name, title in sources.items()]
+        words += f'<p class="source">Computed in: {", ".join(links)}</p>' if links else ""
         pictures = f'<div class="figures">{"".join(figures)}</div>' if figures else ""
         yield f'<div class="words">{words}</div>{pictures}'
 

@@ -50,6 +50,61 @@ def test_every_link_and_file_of_a_deck_is_there(site, deck):
         assert not anchor or f'id="{anchor}"' in path.read_text(encoding="utf-8"), link
 
 
+@pytest.mark.parametrize("deck", DECKS)
+def test_every_slide_has_notes_and_the_minutes_fill_a_double_lesson(deck):
+    parts = re.split(r"^---$", (ROOT / "book" / "slides" / f"{deck}.md").read_text(), flags=re.MULTILINE)
+    notes = [re.findall(r"^> (?:\*\*(\d+) min\.\*\* )?\S", part, flags=re.MULTILINE) for part in parts]
+    assert all(note and note[0] for note in notes), [part.strip()[:40] for part in parts]
+    assert sum(int(note[0]) for note in notes) == 90
+
+
+@pytest.mark.parametrize("deck", DECKS)
+def test_a_figure_names_its_chapter(site, deck):
+    page = (site / "slides" / f"{deck}.html").read_text(encoding="utf-8")
+    with_figures = [part for part in page.split("<section ")[1:] if 'class="figures"' in part]
+    assert with_figures and all('class="source"' in part for part in with_figures)
+    assert "bibliography.html#bouniot2025" in page
+
+
+TYPE = """slide => [...slide.querySelectorAll("svg text")].filter((text) => text.textContent.trim()).map((text) =>
+    parseFloat(getComputedStyle(text).fontSize) * Math.hypot(text.getScreenCTM().a, text.getScreenCTM().b))"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("deck", DECKS)
+def test_moving_pictures_can_be_read_from_the_last_row_and_fit_an_old_projector(site, chromium, deck):
+    page = chromium.new_page(viewport={"width": 1920, "height": 1080})
+    page.goto((site / "slides" / f"{deck}.html").as_uri())
+    for selector in ("svg", "svg text"):
+        page.wait_for_selector(f".affscore-widget {selector}", state="attached")
+    moving = page.locator("section:has(.affscore-widget)").element_handles()
+    page.wait_for_function("slide => slide.querySelector('.figures').style.zoom", arg=moving[-1])
+    sizes = [size for slide in moving for size in slide.evaluate(TYPE)]
+    assert sizes and min(sizes) >= 20
+    for width, height in ((1920, 1080), (1400, 1050), (1024, 768)):
+        page.set_viewport_size({"width": width, "height": height})
+        fits = "[...document.querySelectorAll('section')].every((slide) => slide.offsetHeight <= innerHeight + 1)"
+        page.wait_for_function(fits, timeout=5000)
+    page.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("deck", DECKS)
+def test_a_question_is_put_before_its_picture(site, chromium, deck):
+    page = chromium.new_page(viewport={"width": 1280, "height": 720})
+    page.goto((site / "slides" / f"{deck}.html").as_uri())
+    slide = page.locator("section:has(.reveal)").first
+    number = slide.get_attribute("id")
+    slide.scroll_into_view_if_needed()
+    page.wait_for_function(f"Math.abs(document.getElementById('{number}').getBoundingClientRect().top) < 2")
+    assert not slide.locator(".figures").is_visible()
+    page.keyboard.press("ArrowRight")
+    assert slide.locator(".figures").is_visible()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(f"location.hash === '#{int(number) + 1}'")
+    page.close()
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("deck", DECKS)
 def test_keys_turn_the_slides_and_a_slider_keeps_its_own(site, chromium, deck):
@@ -57,7 +112,7 @@ def test_keys_turn_the_slides_and_a_slider_keeps_its_own(site, chromium, deck):
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto((site / "slides" / f"{deck}.html").as_uri())
-    page.wait_for_selector(".affscore-widget svg, .affscore-widget canvas")
+    page.wait_for_selector(".affscore-widget svg, .affscore-widget canvas", state="attached")
     count = page.locator("section").count()
     page.keyboard.press("PageDown")
     page.keyboard.press("ArrowRight")
@@ -66,6 +121,7 @@ def test_keys_turn_the_slides_and_a_slider_keeps_its_own(site, chromium, deck):
     assert page.locator("aside").first.evaluate("note => getComputedStyle(note).display") == "block"
     page.keyboard.press("End")
     page.wait_for_function(f"location.hash === '#{count}'")
+    page.evaluate("for (const button of document.querySelectorAll('.asks .reveal')) button.click()")
     page.locator("input[type=range]").first.focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("location.hash") == f"#{count}"
