@@ -85,6 +85,14 @@ def _weights(calls: Sequence[int], families: Sequence[str] | np.ndarray) -> np.n
     return np.repeat([1 / total[name] for name in kinds], lengths)
 
 
+def _of_kept(
+    columns: Sequence[Sequence[np.ndarray]], families: Sequence[str] | np.ndarray, kept: np.ndarray
+) -> float:
+    """:func:`_partial` over the networks that are kept, with the same weight for every family."""
+    some = [columns[i] for i in kept]
+    return _partial(some, _weights([len(each[0]) for each in some], np.asarray(families)[kept]))
+
+
 def correlation(
     networks: Sequence[Sequence[Call]],
     families: Sequence[str],
@@ -102,13 +110,7 @@ def correlation(
     1.0
     """
     stacked = _stacked(networks, measure, given or {})
-    kinds = np.array(families)
-
-    def of(kept: np.ndarray) -> float:
-        some = [stacked[i] for i in kept]
-        return _partial(some, _weights([len(each[0]) for each in some], kinds[kept]))
-
-    return leaving_out(of, len(networks), families)
+    return leaving_out(lambda kept: _of_kept(stacked, families, kept), len(networks), families)
 
 
 def difference(
@@ -127,13 +129,10 @@ def difference(
     >>> round(difference([calls] * 3, ["a", "b", "c"], (one, other)).mean, 6)
     2.0
     """
-    stacked = [_stacked(networks, measure, given or {}) for measure in measures]
-    kinds = np.array(families)
+    one, other = (_stacked(networks, measure, given or {}) for measure in measures)
 
     def of(kept: np.ndarray) -> float:
-        weights = _weights([len(networks[i]) for i in kept], kinds[kept])
-        first, second = (_partial([some[i] for i in kept], weights) for some in stacked)
-        return first - second
+        return _of_kept(one, families, kept) - _of_kept(other, families, kept)
 
     return leaving_out(of, len(networks), families)
 
@@ -146,12 +145,7 @@ def agreement(
 ) -> Interval:
     """Rank correlation of two measures within networks: do they put the calls into one order? Families left out."""
     columns = [(_ranks(calls, one), _ranks(calls, other), np.zeros((len(calls), 0))) for calls in networks]
-    kinds = np.array(families)
-
-    def of(kept: np.ndarray) -> float:
-        return _partial([columns[i] for i in kept], _weights([len(networks[i]) for i in kept], kinds[kept]))
-
-    return leaving_out(of, len(networks), families)
+    return leaving_out(lambda kept: _of_kept(columns, families, kept), len(networks), families)
 
 
 def unshared(
