@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 import torch
 
@@ -29,9 +30,9 @@ def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: in
     add("--workers", type=int, default=0, help="processes that read images ahead (default: 0, read when needed)")
     add("--pool", choices=POOLS, default="spatial", help="axes to average over, or token to keep (default: spatial)")
     add("--covariance", choices=COVARIANCES, default="ledoit_wolf", help="(default: ledoit_wolf)")
-    add("--companions", nargs="?", const=",".join(MEASURES), default="twin", metavar="A,B",
-        help="companion measures (default: twin, what linear layers would score), none, or without names all: "
-        f"{', '.join(MEASURES)}")  # fmt: skip
+    add("--companions", nargs="?", const=",".join(MEASURES), metavar="A,B",
+        help="companion measures (default: twin, what linear layers would score; of a suite that was begun, its own), "
+        f"none, or without names all: {', '.join(MEASURES)}")  # fmt: skip
     add("--calls", metavar="PATTERN", help="score only the calls with such names: 'layer3.*' (default: all)")
     add("--precision", choices=PRECISIONS, default="full", help="of the forward pass (default: full)")
     add("--channels-last", action="store_true", help="give the network its images in channels-last memory format")
@@ -40,10 +41,11 @@ def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: in
     add("--quiet", action="store_true", help="no progress bar")
 
 
-def settings_of(options: argparse.Namespace) -> Settings:
-    """How the options say that a network is measured."""
+def settings_of(options: argparse.Namespace, usual: Sequence[str] = ("twin",)) -> Settings:
+    """How the options say that a network is measured; where they name no companions, with the ``usual`` ones."""
+    named = usual if options.companions is None else options.companions.split(",")
     return Settings(
-        companions=[name for name in options.companions.split(",") if name not in ("", "none")],
+        companions=[name for name in named if name not in ("", "none")],
         **{name: getattr(options, name) for name in (
             "pool", "covariance", "precision", "channels_last", "micro_batch", "calls",
         )},

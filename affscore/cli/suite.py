@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from affscore.cli.options import add_measuring, device_of, settings_of
-from affscore.suite.processes import place, share
-from affscore.suite.runs import progress_of
+from affscore.suite.processes import place, share, wait_for_all
+from affscore.suite.runs import companions_of, progress_of
 from affscore.suite.suites import SUITES, run_suite
 from affscore.zoo.datasets import check_name
 
@@ -36,24 +37,28 @@ def add_commands(commands: Any) -> None:
 
 
 def measure(options: argparse.Namespace) -> int:
-    """The command ``suite``: exit status 1 if a network failed; 0 under torchrun, which else would end the others."""
+    """The command ``suite``: exit status 1 if a network failed, under torchrun that of each process with such a one."""
     if options.out is None:
         raise ValueError("--out is missing; it should be the folder for the signatures.")
     check_name(options.dataset)
     rank, world, local = place()
     models = options.models or SUITES[options.name]
+    begun = None if options.restart else companions_of(options.out, models)
+    settings = settings_of(options) if begun is None else settings_of(options, begun)
     failures = run_suite(
         models, options.out, dataset=options.dataset, root=options.root, weights=options.weights,
         batch_size=options.batch_size, batches=options.batches, seed=options.seed,
         workers=options.workers, restart=options.restart, shared=world > 1,
         device=device_of(options, local if world > 1 else None),
-        progress=not options.quiet and rank == 0, settings=settings_of(options),
+        progress=not options.quiet and rank == 0, settings=settings,
     )  # fmt: skip
     models, who = share(models), f"Process {rank} of {world}: " if world > 1 else ""
     print(f"{who}{len(models) - len(failures)} of {len(models)} signatures are in {options.out}.")
     for failure in failures:
         print(f"{who}Failed: {failure.model}: {failure.reason}")
-    return 1 if failures and world == 1 else 0
+    sys.stdout.flush()
+    wait_for_all()  # torchrun ends all processes when one fails
+    return 1 if failures else 0
 
 
 def run_status(options: argparse.Namespace) -> int:

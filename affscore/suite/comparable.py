@@ -2,8 +2,8 @@
 
 The functions of :mod:`affscore.suite.compare`, :mod:`affscore.suite.distances` and :mod:`affscore.suite.figures` take
 signatures as a mapping from a name to a :class:`affscore.Signature`, such as :func:`load_signatures` gives of a folder.
-Scores are comparable where pool, covariance, data and batch size agree; signatures that differ in one of them are
-refused.
+Scores are comparable where pool, covariance, data, batch size and the choice of calls agree; signatures that differ in
+one of them are refused.
 
 Scores are averaged over batches first. A call whose output never varied (a dead call) has no score and is left out.
 Sigmoid gates count, as in the paper.
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 
 def conditions(signature: Signature) -> dict[str, Any]:
-    """What must be equal for two scores to be comparable: pool, covariance, data and batch size (None if unknown)."""
+    """What must be equal for two signatures to be comparable; data and batch size are None where they are not known."""
     data = signature.provenance.get("data", signature.provenance.get("dataset"))
     if isinstance(data, Mapping):
         data = data.get("dataset")
@@ -38,6 +38,8 @@ def conditions(signature: Signature) -> dict[str, Any]:
         "covariance": signature.covariance,
         "data": None if data is None else printable(str(data), 48),
         "batch size": max(signature.batch_sizes, default=None),
+        # A pattern that chose some: the scores of a stage are not those of a network.
+        "calls": printable(str(signature.provenance.get("calls") or "all"), 48),
     }
 
 
@@ -80,7 +82,7 @@ def collect(signatures: Signatures, *, least: int = 1, without: str = "") -> dic
             raise TypeError(f"signatures[{name!r}] is a {type(signature).__name__}; it should be a Signature.")
     if len(signatures) < least:
         raise ValueError(f"signatures holds {len(signatures)}; it should hold at least {least}.")
-    for key in ("pool", "covariance", "data", "batch size"):
+    for key in ("pool", "covariance", "data", "batch size", "calls"):
         found: dict[Any, list[str]] = {}
         for name, signature in signatures.items():
             found.setdefault(conditions(signature)[key], []).append(name)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import torch
 
-__all__ = ["by_turns", "place", "share"]
+__all__ = ["by_turns", "place", "share", "wait_for_all"]
 
 T = TypeVar("T")
 
@@ -35,12 +35,18 @@ def by_turns(work: Callable[[], T]) -> T:
 
     For what is downloaded or unpacked. All processes make this call. Where it fails on one, torchrun ends the others.
     """
-    rank, world, local = place()
-    if world > 1 and not torch.distributed.is_initialized():
-        torch.distributed.init_process_group("gloo", timeout=timedelta(days=1))
+    rank, _, local = place()
     for turn in range(3):
         if turn == (0 if rank == 0 else 1 if local == 0 else 2):
             result = work()
-        if world > 1:
-            torch.distributed.barrier()
+        wait_for_all()
     return result
+
+
+def wait_for_all() -> None:
+    """Wait until all processes make this call. Where one ends instead, torchrun ends the others."""
+    if place()[1] == 1:
+        return
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group("gloo", timeout=timedelta(days=365))  # some networks take days
+    torch.distributed.barrier()

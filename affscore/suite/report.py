@@ -1,6 +1,6 @@
 """All figures and tables of a folder of signatures, in one go: ``affscore report FOLDER --out DIR``.
 
-Signatures are comparable where pool, covariance, data and batch size agree, so a folder that mixes them gets one
+Signatures are comparable where pool, covariance, data, batch size and calls agree, so a folder that mixes them gets one
 section for each combination. Where the same network was run on several data sets, or with several batch sizes, those
 are compared as well. What a section has too few signatures for is left out, and the report says so and why: a
 correlation over networks takes eight, and a network alone is no cluster.
@@ -196,8 +196,9 @@ def _sentence(about: Mapping[str, Any], without: str = "") -> str:
         "batch size": f"batches of {about['batch size'] or 'unknown size'}",
         "pool": f"{about['pool']} pool",
         "covariance": f"{about['covariance']} covariance",
+        "calls": "" if about["calls"] == "all" else f"calls {about['calls']} alone",
     }
-    return ", ".join(text for key, text in words.items() if key != without)
+    return ", ".join(text for key, text in words.items() if text and key != without)
 
 
 def _prefix(text: str, taken: Counter[str]) -> str:

@@ -29,7 +29,7 @@ from affscore.signatures import BatchResult, Signature
 from affscore.suite.requests import TOTAL, RunError, check_same, differences, in_words, request, request_of
 from affscore.zoo.batches import Batches
 
-__all__ = ["PAUSE", "file_name", "progress_of", "run", "set_aside"]
+__all__ = ["PAUSE", "companions_of", "file_name", "progress_of", "run", "set_aside"]
 
 #: Seconds from one write to the next, or ten times what a write takes if that is more, lest small batches spend their
 #: time on the disk. A kill costs, at most, the batches that ended since the last write and the one being measured.
@@ -262,6 +262,17 @@ def progress_of(folder: str | os.PathLike[str]) -> dict[str, tuple[int, int]]:
         signature, name = Signature.load(path), path.name.removesuffix(".partial").removesuffix(".json")
         found[name] = len(signature.batch_sizes), request_of(signature)["batches"]
     return dict(sorted(found.items()))
+
+
+def companions_of(folder: str | os.PathLike[str], models: Sequence[str]) -> tuple[str, ...] | None:
+    """The companion measures with which these networks were begun in the folder of a run; None if none of them was.
+
+    Those of the first one that is there: a folder is measured in one way.
+    """
+    for path in (path for model in models for path in _files(Path(folder), file_name(model)) if path.exists()):
+        with suppress(ValueError, OSError):  # of which the run itself will say what is wrong
+            return tuple(Signature.load(path).companions)
+    return None
 
 
 def set_aside(folder: str | os.PathLike[str], name: str) -> list[Path]:

@@ -26,6 +26,7 @@ from affscore.suite.distances import distances
         ({"size": 128}, "batch size"),
         ({"data": {"dataset": "cifar10"}}, "data"),
         ({"data": "cifar10"}, "data"),
+        ({"calls": "layer3.*"}, "calls"),
     ],
 )
 @each(

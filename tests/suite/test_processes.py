@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from affscore.suite.processes import by_turns, place, share
+from affscore.cli import main as cli
+from affscore.cli import suite as command
+from affscore.suite.processes import by_turns, place, share, wait_for_all
+from affscore.suite.suites import Failure
 
 
 @pytest.fixture
@@ -46,3 +49,22 @@ def test_one_process_of_all_then_one_of_each_machine_then_the_rest(started, monk
 
 def test_a_process_alone_waits_for_nobody():
     assert place() == (0, 1, 0) and by_turns(lambda: 7) == 7 and share([1, 2]) == [1, 2]
+    wait_for_all()
+
+
+@pytest.mark.parametrize("failures", [[], [Failure("alexnet", "no weights")]])
+def test_a_process_with_a_failed_network_ends_with_1_once_all_have_done_their_part(
+    started, monkeypatch, tmp_path, capsys, failures
+):
+    """torchrun ends all processes where one fails, so this one must not end before."""
+    waited = []
+    monkeypatch.setattr(command, "run_suite", lambda *_, **__: waited.append("measured") or failures)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "barrier", lambda: waited.append("bar"))
+    started(0, 2, 2)
+    arguments = ["suite", "--models", "alexnet,vgg11", "--dataset", "random", "--device", "cpu", "--quiet"]
+    assert cli.main([*arguments, "--out", str(tmp_path)]) == len(failures)
+    assert waited == ["measured", "bar"]
+    printed = capsys.readouterr().out
+    assert f"Process 0 of 2: {1 - len(failures)} of 1 signatures are in" in printed
+    assert ("Process 0 of 2: Failed: alexnet: no weights" in printed) == bool(failures)

@@ -262,9 +262,11 @@ def test_mixed_settings_get_sections_and_are_compared_where_they_can_be(tmp_path
         folder_of(folder, ["alexnet", "vgg11"] if data == "imagenet" else ["alexnet"], data=data, companions=False)
     folder_of(folder, ["alexnet"], data="imagenet", size=128, companions=False)
     folder_of(folder, ["alexnet"], data="imagenet", pool="trailing", companions=False)
+    folder_of(folder, ["alexnet"], data="imagenet", calls="features.[12]*", companions=False)
     result = report(folder, tmp_path / "out")
     check(result)
-    assert sum(table.endswith("-statistics") for table in result.tables) == 4
+    assert sum(table.endswith("-statistics") for table in result.tables) == 5
+    assert any("calls features.[12]* alone" in note for note in result.left_out)
     (deviation,) = (table for table in result.tables if table.endswith("-deviations"))
     rows = {row["model"]: row for row in rows_of(result.out / f"{deviation}.csv")}
     assert set(rows) == {"alexnet", "mean", "std"} and float(rows["alexnet"]["cifar10"]) == 0

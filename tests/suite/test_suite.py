@@ -344,7 +344,7 @@ def test_two_processes_of_torchrun(tmp_path):
         asked = [sys.executable, "-m", *(launcher if place == "two" else []), *command, str(tmp_path / place)]
         threads = os.environ | {"OMP_NUM_THREADS": "1"}  # as torchrun sets it
         done = subprocess.run(asked, capture_output=True, text=True, timeout=300, check=False, env=threads)
-        assert done.returncode == (place == "one"), done.stderr
+        assert done.returncode == 1, done.stderr
         printed.append(sorted(line for line in done.stdout.splitlines() if "signatures" in line or "Failed" in line))
     failed, *numbers = sorted(printed[0], key=lambda line: "Failed" not in line)
     assert failed.startswith("Process 0 of 2: Failed: timm:nothing: ")
