@@ -82,7 +82,7 @@ function render({ model, el }) {
 
   const left = figure.panel({
     label: "The values of the two hidden neurons, before and after the activation", xlim: [-8, 8], ylim: [-8, 8],
-    xlabel: "neuron 1 (vertical: neuron 2)", legend: [["curve", "before"], ["input-curve", "after activation"]],
+    xlabel: "neuron 1 (vertical: neuron 2)", legend: [["curve", "into the activation"], ["input-curve", "out of it"]],
     height: 356,
   });
   const line = left.line("curve");
@@ -112,7 +112,8 @@ function render({ model, el }) {
     wanted(result.x, result.wanted);
     fitted(result.x, result.fitted);
     return {
-      score: result.score, text: summary(state, result), headline: `Change of the function ${format(result.score, 3)}`,
+      score: result.score, text: summary(state, result),
+      headline: `Change of the function, relative: ${format(result.score, 3)}`,
     };
   });
 }

@@ -100,7 +100,7 @@ class HiddenAction(ComputedWidget):
         left = Panel(
             label="The values of the two hidden neurons, before and after the activation",
             xlim=(-8, 8), ylim=(-8, 8), xlabel="neuron 1 (vertical: neuron 2)",
-            legend=[("curve", "before"), ("input-curve", "after activation")], height=356,
+            legend=[("curve", "into the activation"), ("input-curve", "out of it")], height=356,
         )  # fmt: skip
         inside = np.abs(curves["after"]).max(axis=1) <= 8
         left.line("curve", curves["after"][:, 0], np.where(inside, curves["after"][:, 1], np.nan))
@@ -119,5 +119,5 @@ class HiddenAction(ComputedWidget):
         text = f"{NAMES[self.activation]}, rotated by {angle}\u00b0: {verdict} the same function"
         return picture(
             left, right, score=score, text=text,
-            headline=f"Change of the function {abs(score):.3f}",
+            headline=f"Change of the function, relative: {abs(score):.3f}",
         )  # fmt: skip
