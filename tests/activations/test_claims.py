@@ -24,7 +24,7 @@ def verdicts(table):
 
 def means(sweep, what="silu, non-linear means more than relu"):
     """By reading: the number and the verdict that the reading would have alone."""
-    rows = claims.more_means(what, claims.B, claims.STRONGER, ["silu"], ["300"], sweep)
+    rows = claims.more_means(what, claims.B, claims.STRONGER, ["silu"], [claims.conventions(sweep, "300")])
     return {row.what.removeprefix(what + " "): (row.ours, replace(row, depends_on="").verdict) for row in rows}
 
 
@@ -67,9 +67,9 @@ def test_each_reading_counts_its_own_inputs():
 
 
 def test_a_range_over_thresholds_of_width_0_is_none():
-    out, *_ = claims.more_means("gelu", claims.B, claims.WIDE, ["gelu"], ["300"], SWEEP)
+    out, *_ = claims.more_means("gelu", claims.B, claims.WIDE, ["gelu"], [claims.conventions(SWEEP, "300")])
     assert out.ours == 0 and out.interval is None
-    several = claims.more_means("both", claims.SMOOTH, "-", ["gelu", "tanh"], ["300"], SWEEP)
+    several = claims.more_means("both", claims.SMOOTH, "-", ["gelu", "tanh"], [claims.conventions(SWEEP, "300")])
     assert several[0].ours == out.ours, "of several activations the one with fewest means counts"
 
 
@@ -83,7 +83,7 @@ def test_on_the_input_of_the_released_notebook_relu_is_the_most_non_linear(told,
 def test_more_pieces_score_lower_over_the_sweep_but_not_on_one_input(told):
     rows = {row: verdict for row, verdict in told.items() if row.startswith("3 linear pieces")}
     assert len(rows) == 8 and set(rows.values()) == {"depends on the inputs"}
-    alone = {row.what: replace(row, depends_on="").verdict for row in claims.pieces(SWEEP)}
+    alone = {row.what: replace(row, depends_on="").verdict for row in claims.pieces(claims.conventions(SWEEP, "300"))}
     assert {verdict for row, verdict in alone.items() if "d = 300" in row} == {"agrees"}
     assert {verdict for row, verdict in alone.items() if "N(0, 1²)" in row} == {"disagrees"}
 

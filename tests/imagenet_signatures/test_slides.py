@@ -1,4 +1,4 @@
-"""The slides' two sentences can go either way, and are asked of the stored networks."""
+"""The control of a slide's sentence can go either way, and its unit is the architecture."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from affscore_book.decade.collection import END, load_decade
-from affscore_book.imagenet_signatures.slides import slides_claims
+from affscore_book.imagenet_signatures.slides import deeper_with_norm
 
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "decade"
 
@@ -31,34 +31,16 @@ def planted(decade, scores):
     return {name: {seed: changed(name, each) for seed, each in seeds.items()} for name, seeds in decade.items()}
 
 
-def verdicts(decade):
-    return [claim.verdict for claim in slides_claims(decade)]
-
-
-def age(network):
-    return (network.year - 2012) / 10
-
-
-def test_rows_say_what_decides_them(decade):
-    rows = slides_claims(decade)
-    assert [claim.source.partition(", ")[2] for claim in rows] == 2 * ["Deeper Networks"] + 3 * [
-        "Neural architectures, before ViTs"
-    ]
-    assert all(claim.seen and claim.interval is not None and claim.kind == "source" for claim in rows)
-
-
-def test_deeper_networks_can_be_more_or_less_linear(decade):
+def test_deeper_networks_can_be_more_or_less_linear_than_one_with_norm(decade):
     deep = ("resnet34", "densenet40", "efficientnet")
-    for step, said in ((0.2, "agrees"), (0.01, "disagrees"), (-0.2, "disagrees")):
+    for step, said in ((0.2, "held"), (0.01, "failed"), (-0.2, "failed")):
         nets = planted(decade, lambda name, _, calls, step=step: np.full(calls, 0.6 + step * (name in deep)))
-        assert verdicts(nets)[:2] == [said] * 2
-    level = dict.fromkeys(deep, 0.8) | {"vgg16_bn": 0.9}
-    nets = planted(decade, lambda name, _, calls: np.full(calls, level.get(name, 0.6)))
-    assert verdicts(nets)[:2] == ["depends on batch norm"] * 2
+        assert deeper_with_norm(nets).verdict == said
 
 
-def test_scores_can_rise_and_their_range_fall(decade):
-    def scores(_, network, calls):
-        return 0.3 + 0.5 * age(network) + 0.4 * (1 - age(network)) * np.linspace(-1, 1, calls)
-
-    assert verdicts(planted(decade, scores))[2:] == ["agrees", "agrees", "disagrees"]
+def test_the_unit_is_the_architecture_and_not_the_seed(decade):
+    """Three architectures that part do not decide, however many seeds agree in each."""
+    level = {"resnet34": 0.6, "densenet40": 0.7, "efficientnet": 0.8, "vgg16_bn": 0.6}
+    nets = planted(decade, lambda name, _, calls: np.full(calls, level.get(name, 0.5)))
+    assert deeper_with_norm(nets).ours == pytest.approx(0.1, abs=0.01)
+    assert deeper_with_norm(nets).verdict == "undecided"

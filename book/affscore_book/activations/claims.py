@@ -36,8 +36,9 @@ NOTEBOOK_INPUT = (-1.0, 2.0)
 NOTEBOOK_SCORES = {"relu": 0.49, "tanh": 0.67, "sigmoid": 0.77}
 
 WIDEST = (1.0, 2.0, 3.0)  # guesses of the largest standard deviation in Figure 8
-B, C, POOLING = "CVPR 2025, Appendix B", "CVPR 2025, Appendix C", "slides, Robustness to Pooling"
-COVARIANCE = "slides, Covariance estimation"
+B, C = "CVPR 2025, Appendix B", "CVPR 2025, Appendix C"
+# That the slides' numbers are those of independent standard normal inputs is our guess, and so are these rows.
+POOLING, COVARIANCE = "ours, of the slides' Robustness to Pooling", "ours, of the slides' Covariance estimation"
 SMOOTH, SURVEY = "CVPR 2025, section 3.3, smooth ReLUs", "CVPR 2025, section 3.3, survey"
 STRONGER = '"stronger non-linearity pattern in large subdomains"'
 WIDE = '"maintained in a wide range, while for ReLU it is rather narrow"'
@@ -70,16 +71,16 @@ def conventions(sweep: Sweep, dimension: str) -> dict[str, Sweep]:
 
 
 def more_means(
-    what: str, source: str, theirs: str, names: Iterable[str], dimensions: Sequence[str], sweep: Sweep
+    what: str, source: str, theirs: str, names: Iterable[str], dimensions: Iterable[Mapping[str, Sweep]]
 ) -> list[Claim]:
     """Rows on the non-linear means that every one of the activations has more than ReLU, a row a reading.
 
-    Dead calls decide, or do not, in each dimension by itself.
+    ``dimensions`` has the :func:`conventions` of each: dead calls decide, or do not, in each dimension by itself.
     """
     rows = []
-    for dimension in dimensions:
+    for sweeps in dimensions:
         readings = {}
-        for reading, scores in conventions(sweep, dimension).items():
+        for reading, scores in sweeps.items():
             each = [scores.extra_means(name, "relu") for name in names]
             least = {threshold: min(extra[threshold] for extra in each) for threshold in each[0]}
             ends = float(min(least.values())), float(max(least.values()))
@@ -102,7 +103,7 @@ def differences(
 
 def story(sweep: Sweep, names: Sequence[str] = FIGURE_8) -> ClaimTable:
     """The five rows of the chapter: SiLU beside ReLU in Figure 8, and pooling in Figure 9."""
-    rows = more_means("silu, non-linear means more than relu", B, STRONGER, ["silu"], ["300"], sweep)
+    rows = more_means("silu, non-linear means more than relu", B, STRONGER, ["silu"], [conventions(sweep, "300")])
     maps = {"64 channels": (64, 0.0), "16 channels, half in common": (16, 0.5), "1 channel": (1, 0.0)}
     words = '"maintains the same values as its flattened counterpart"'
     changes = {
@@ -131,7 +132,10 @@ def fixed_input() -> list[Claim]:
     """Figure 2 B on the input of the released notebook, by the exact law, and the scores that it stores."""
     place, notebook, words = "CVPR 2025, Figure 2 B", "AffScoreDeep, notebook on activations", "N(−1, 2²)"
     law = {name: score_curve(name, *NOTEBOOK_INPUT).item() for name in NOTEBOOK_SCORES}
-    theirs = {"sigmoid": '"piece-wise linear ReLU function is more non-linear than [49]"', "tanh": "a lost name"}
+    theirs = {
+        "sigmoid": '"piece-wise linear ReLU function is more non-linear than [49]"',
+        "tanh": "a lost name; the released notebook plots tanh",
+    }
     what, stored = f"relu, tanh, sigmoid on {words}, largest distance", ", ".join(map(str, NOTEBOOK_SCORES.values()))
     return [
         *(
@@ -142,13 +146,13 @@ def fixed_input() -> list[Claim]:
     ]
 
 
-def pieces(sweep: Sweep) -> list[Claim]:
+def pieces(sweeps: Mapping[str, Sweep]) -> list[Claim]:
     """The survey that the paper quotes: three linear pieces are to be more non-linear than two."""
     theirs = '"with more linear components are more non-linear (e.g., ReLU vs. ReLU6)"'
     rows: dict[str, Claim] = {}
     for name in ("relu6", "hardtanh"):
         what, here = "3 linear pieces − 2", score_curve(name, 0.0) - score_curve("relu", 0.0)
-        every = differences(what, (name, "relu"), SURVEY, theirs, LOWER, conventions(sweep, "300"))
+        every = differences(what, (name, "relu"), SURVEY, theirs, LOWER, sweeps)
         rows |= {f"{name} − relu, {reading}": claim for reading, claim in every.items()}
         reached = ", where the third piece is not reached" if name == "relu6" else ""
         rows[f"{name} − relu, N(0, 1²){reached}"] = Claim(what, SURVEY, theirs, here.item(), LOWER, seen=True)
@@ -159,10 +163,11 @@ def others(sweep: Sweep, seeds: int = 3) -> ClaimTable:
     """All rows that :func:`story` leaves out."""
     polynomials = max(abs(polynomial_score(k) - theirs) for k, theirs in SLIDES_POLYNOMIALS.items())
     words = ", ".join(f"{theirs:g}" for theirs in SLIDES_POLYNOMIALS.values())
+    many, one = (conventions(sweep, dimension) for dimension in ("300", "1"))
     rows = [
         Claim("x^k, largest distance", "slides, Toy Examples", words, polynomials, (-_any, 0.005)),
         *fixed_input(),
-        *pieces(sweep),
+        *pieces(many),
     ]
     floors = {std: {name: lowest(name, sweep.means, std) for name in ("sigmoid", "tanh")} for std in WIDEST}
     for name in ("gelu", "relu"):
@@ -174,20 +179,20 @@ def others(sweep: Sweep, seeds: int = 3) -> ClaimTable:
     theirs = '"Tanh may allow for much lower affinity scores"'
     rows.append(Claim("sigmoid − tanh, lowest", B, theirs, value, (0.1, _any), "", spread))
 
-    every, what = ("300", "1"), "non-linear means more than relu"
-    rows += more_means(f"silu, {what}", B, STRONGER, ["silu"], ["1"], sweep)
+    what = "non-linear means more than relu"
+    rows += more_means(f"silu, {what}", B, STRONGER, ["silu"], [one])
     for name, theirs in (("sigmoid", WIDE), ("gelu", WIDE), ("hardswish", STRONGER)):
-        rows += more_means(f"{name}, {what}", B, theirs, [name], every, sweep)
+        rows += more_means(f"{name}, {what}", B, theirs, [name], [many, one])
     theirs = '"smooth version of ReLU exhibit wider regions of high non-linearity"'
-    rows += more_means(f"silu and gelu, {what}", SMOOTH, theirs, ["silu", "gelu"], every, sweep)
+    rows += more_means(f"silu and gelu, {what}", SMOOTH, theirs, ["silu", "gelu"], [many, one])
     for name in ("silu", "hardswish"):
-        for d in every:
-            claims = differences(f"{name} − relu", (name, "relu"), B, STRONGER, LOWER, conventions(sweep, d))
+        for sweeps in (many, one):
+            claims = differences(f"{name} − relu", (name, "relu"), B, STRONGER, LOWER, sweeps)
             rows += side_by_side(DEAD, claims)
     theirs = '"on average more linear than ReLU and ReLU6"'
     for name in ("relu", "relu6"):
         pair = ("leaky_relu", name)
-        claims = differences(f"leaky_relu − {name}", pair, B, theirs, HIGHER, conventions(sweep, "300"))
+        claims = differences(f"leaky_relu − {name}", pair, B, theirs, HIGHER, many)
         rows += side_by_side(DEAD, claims)
 
     law = {name: score_curve(name, 0.0, coupling="paired").item() for name in SLIDES_SHRUNK}

@@ -75,7 +75,7 @@ def skip_claims(resnets: Mapping[int, Signature]) -> list[Claim]:
     """What skips do to a trained ResNet20, seed by seed: a higher score after the addition; modes, by a bandwidth."""
     return [
         _seen("score after the addition − inside the block, trained ResNet20, by seeds", "CVPR 2025, Appendix D",
-                   '"close to 1" after it, "much lower" inside', skip_gap(resnets), HIGHER),
+                   '"much lower" inside', skip_gap(resnets), HIGHER),
         Claim("ResNet20s whose density of scores has two modes", "slides, Residual Connections",
               '"a clear trend toward a bi-modal distribution"', None, None,
               needs="the bandwidth of the slide's densities; two modes are asked for in the decade in miniature"),
