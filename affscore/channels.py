@@ -121,13 +121,17 @@ def _agreed(layouts: Sequence[Layout], shape: Sequence[int]) -> Layout | None:
     for place, length in enumerate(shape):
         back = len(shape) - place
         axes = [layout[-back] for layout in speaking if back <= len(layout) and layout[-back]]
-        labels = {_label(axis) for axis in axes}
-        if len(set(axes)) == 1:
-            result.append(_resized(axes[0], length))
+        if len({tuple(n for n, _ in axis) for axis in axes}) == 1:  # factor by factor
+            factors = [(of[0][0], _either({label for _, label in of})) for of in zip(*axes, strict=True)]
+            result.append(_resized(tuple(factors), length))
         else:
-            label = "N" if "N" in labels else labels.pop() if len(labels) == 1 else "?" if labels else "."
-            result.append(_axis(length, label or "."))
+            result.append(_axis(length, _either({_label(axis) or "." for axis in axes})))
     return tuple(result)
+
+
+def _either(labels: set[str]) -> str:
+    """What may lie along an axis of which several tensors say something."""
+    return "N" if "N" in labels else labels.pop() if len(labels) == 1 else "?" if labels else "."
 
 
 def _fresh(shape: Sequence[int]) -> Layout:

@@ -52,6 +52,12 @@ def attention(x, project):
     return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(n, t, c)
 
 
+def heads_in_the_batch(x, project, inside):
+    """HaloNet: heads lie beside the samples on the first axis, where a layer adds something to them."""
+    x = project(x).unflatten(2, (2, D // 2)).transpose(1, 2).flatten(0, 1)
+    return (x + inside(x)).unflatten(0, (N, 2)).transpose(1, 2).flatten(2)
+
+
 def attention_by_hand(x, project):
     n, t, c = x.shape
     q, k, v = (part.view(n, t, 2, c // 2).transpose(1, 2) for part in project(x).chunk(3, dim=-1))
@@ -130,6 +136,8 @@ LAYOUTS = {
                                      nn.Linear(D, D)], 3, 2),
     "attention": ([Then(attention, nn.Linear(D, 3 * D))], 3, 2),
     "attention by hand": ([Then(attention_by_hand, nn.Linear(D, 3 * D))], 3, 2),
+    "heads in the batch": (
+        [Then(heads_in_the_batch, nn.Linear(D, D), nn.Linear(D // 2, D // 2)), nn.Linear(D, D)], 3, 2),
     "nn.MultiheadAttention": ([Then(lambda x, a: a(x, x, x)[0], nn.MultiheadAttention(D, 2, batch_first=True))], 3, 2),
     "graph, nodes first": ([nn.Linear(D, D), Graph(lambda a, x: a @ x)], 3, 2),
     "graph, nodes last": ([conv(), Graph(lambda a, x: torch.einsum("ncv,vw->ncw", x, a))], 3, 1),

@@ -46,7 +46,13 @@ inputs as small as these it shows the fixed cost of a call; `benchmarks/signatur
 {tables}
 ## Excluded calls
 
-{excluded}## Calls under another name
+{excluded}## Calls that do not vary
+
+With these random weights and inputs the pooled input or output of these calls does not vary by more than rounding. They
+count as scored, and their score is NaN.
+
+{constant}
+## Calls under another name
 
 Where a network spells an activation out in its own code, the second count sees the function inside, and the signature
 has the whole.
@@ -85,6 +91,7 @@ def render(results: dict[str, Any]) -> str:
         summary=_summary(models, rows),
         tables="\n".join(_table(LIBRARIES[key], those) for key, those in groups.items()),
         excluded=_excluded(rows),
+        constant=_constant(rows),
         renamed=_renamed(rows),
         wrong=_wrong(models),
     )
@@ -126,6 +133,11 @@ def _excluded(rows: dict[str, Row]) -> str:
         calls = ", ".join(f"{_breakable(name)} {number}" for name, number in networks.items())
         text += f"*{reason[0].upper()}{reason[1:]}* ({sum(networks.values())} calls): {calls}.\n\n"
     return text or "None.\n\n"
+
+
+def _constant(rows: dict[str, Row]) -> str:
+    those = {name: sum(row["constant"].values()) for name, row in rows.items() if "constant" in row}
+    return ", ".join(f"{_breakable(name)} {number}" for name, number in those.items()) + "." if those else "None."
 
 
 def _renamed(rows: dict[str, Row]) -> str:
