@@ -28,6 +28,14 @@ def test_every_call_is_counted_scored_or_excluded():
     assert found["identical"] is True and found["time"] > 0
 
 
+def test_a_call_whose_input_does_not_vary_is_named():
+    """The average of what an instance norm gives is its bias."""
+    model = nn.Sequential(nn.Conv1d(3, 4, 1), nn.InstanceNorm1d(4), nn.ReLU(), nn.Conv1d(4, 2, 1), nn.Tanh())
+    found = verify(model.eval(), torch.randn(5, 3, 7))
+    assert found["scored"] == {"relu": 1, "tanh": 1} and found["constant"] == {"relu": 1}
+    assert "constant" not in verify(Gated().eval(), torch.randn(5, 4))
+
+
 def test_a_call_whose_axis_cannot_be_known_is_excluded_without_a_warning():
     model = nn.Sequential(nn.Conv1d(3, 4, 1), nn.Unflatten(1, (2, 2)), nn.ReLU())
     found = verify(model.eval(), torch.randn(5, 3, 7), rounds=1)

@@ -51,9 +51,9 @@ def test_a_call_under_another_name_is_listed_and_counts():
 
 
 def test_calls_that_do_not_vary_are_named_and_count_as_scored():
-    assert "their score is NaN.\n\nNone.\n" in page(timm__vit=ROW)
+    assert "their score is NaN.\n\nNone.\n\n" in page(timm__vit=ROW)
     text = page(timm__vit=ROW, timm__other_one=ROW | {"constant": {"gelu": 2, "sigmoid": 1}})
-    assert "their score is NaN.\n\ntimm/other\\_<wbr>one 3.\n" in text and "agree | 2 of 2 |" in text
+    assert "their score is NaN.\n\ntimm/other\\_<wbr>one 3.\n\n## Calls under" in text and "agree | 2 of 2 |" in text
 
 
 def test_counts_agree_if_all_that_ran_is_scored_or_excluded():

@@ -42,9 +42,9 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
         ``parameters``; ``counted``, the calls that the independent counter saw, by function; ``scored``, those that
         the signature scores, by function; ``gates``, how many of these are gates; ``excluded``, those it does not
         score, as [function, reason, calls]; ``constant``, where there are some, those among the scored whose score is
-        NaN because their input or their output does not vary, by function; ``identical``, whether the output is the same bit for bit while the
-        network is watched; ``time``, processor time of a signature over that of the bare pass, the median over the
-        rounds (None without).
+        NaN because their input or their output does not vary, by function; ``identical``, whether the output is the
+        same bit for bit while the network is watched; ``time``, processor time of a signature over that of the bare
+        pass, the median over the rounds (None without).
 
     Raises
     ------
@@ -68,7 +68,8 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
         result = signature(model, [inputs])
     excluded = [item for item in result.excluded if not isinstance(item, Unknown)]  # which are no activations
     reasons = Counter((_function(item.name), _without_shape(item.reason)) for item in excluded)
-    constant = Counter(call.function for call, none in zip(result.calls, result.dead.all(axis=0), strict=True) if none)
+    still = zip(result.calls, result.dead[0], strict=True)
+    constant = Counter(call.function for call, none in still if none)
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "counted": dict(Counter(count_activations(model, inputs))),

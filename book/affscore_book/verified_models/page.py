@@ -137,7 +137,7 @@ def _excluded(rows: dict[str, Row]) -> str:
 
 def _constant(rows: dict[str, Row]) -> str:
     those = {name: sum(row["constant"].values()) for name, row in rows.items() if "constant" in row}
-    return ", ".join(f"{_breakable(name)} {number}" for name, number in those.items()) + "." if those else "None."
+    return ", ".join(f"{_breakable(name)} {number}" for name, number in those.items()) + ".\n" if those else "None.\n"
 
 
 def _renamed(rows: dict[str, Row]) -> str:
