@@ -97,7 +97,7 @@ def plot_rates(runs: Sequence[RateRun]) -> None:
     axes.set_yticks(range(len(FOLLOWED)), [name.replace("_bn", ", norm").replace("_", " ") for name in FOLLOWED])
     axes.tick_params(axis="y", labelsize=12)
     axes.invert_yaxis()
-    axes.set(xlabel="mean affinity score after training")
+    axes.set(xlabel="mean affinity score after training (small, open: other seeds)")
     axes.legend(title="learning rate", loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=4, frameon=False)
 
 
