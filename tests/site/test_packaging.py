@@ -174,15 +174,52 @@ print(json.dumps({
     assert planned(colab, "affscore", "affscore-book") == []
 
 
-SCRIPT = """
-import torch
-import affscore
+SCRIPT = '''
+"""What in my network bends, before and after a change?"""
 
-model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.ReLU())
-found = affscore.signature(model, [torch.randn(50, 4)])
-names: list[str] = [call.name for call in found.calls]
-wrong: int = found.pool
-"""
+import torch
+from torch import Tensor, nn
+
+import affscore
+from affscore import Settings, Signature, affinity_score, load_dataset, load_model
+
+
+def block(width: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width), nn.ReLU())
+
+
+def batches(count: int) -> list[Tensor]:
+    return [torch.randn(50, 8) for _ in range(count)]
+
+
+def lowest(found: Signature) -> tuple[str, float]:
+    values = found.mean.tolist()
+    at = values.index(min(values))
+    return found.calls[at].name, values[at]
+
+
+def kept(found: Signature, path: str) -> int:
+    found.save(path)
+    return len(Signature.load(path))
+
+
+torch.manual_seed(0)
+model = nn.Sequential(block(8), block(8))
+settings = Settings(covariance="empirical")
+first = affscore.signature(model, batches(2), calls="0.*", companions=True)
+second = affscore.signature(model, batches(2), **vars(settings))
+print(lowest(first), lowest(second), kept(second, "second.json"))
+rows: list[dict[str, object]] = second.rows()
+x = batches(1)[0]
+step: float = float(affinity_score(x, x.relu()))
+try:
+    affscore.signature(model, [])
+except affscore.AffscoreError as error:
+    print(error)
+network = load_model("efficientnet_lite0")
+photographs = load_dataset("photographs", preprocess=network.preprocess, batch_size=64)
+wrong: int = first.pool
+'''
 
 
 def test_a_type_checker_reads_the_wheel(wheel, colab, tmp_path):
