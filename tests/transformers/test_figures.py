@@ -69,6 +69,11 @@ def test_starts_are_those_of_the_weights_and_the_pool():
             np.testing.assert_allclose(line(axes, weights).get_ydata(), expected)
 
 
+def test_the_linear_twin_is_that_of_the_trained_network_with_the_pool_of_the_panel():
+    for axes, pool in zip(draw(figures.plot_minilm_weights).axes, ("spatial", "trailing"), strict=True):
+        np.testing.assert_allclose(line(axes, "linear twin").get_ydata(), SCORES.line(pool=pool))
+
+
 def test_histograms_are_densities_of_the_named_layers():
     for axes, number in zip(draw(figures.plot_gelu_inputs).axes, (1, 3, 5), strict=True):
         assert axes.get_title(loc="left") == f"layer {number}"

@@ -36,7 +36,7 @@ ONE = "ours, one network, batches of text"
 DRAWN = "ours, one network, three draws of weights"
 STARTS = "ours, three random starts, one batch"
 LENS, DEPTH = "CVPR 2025, Appendix D, lens", "ours, after CVPR 2025, Appendix D, ViT"
-ATTENTION = "a layer's score: without its attention − with it"
+ATTENTION = "score without a layer's attention − with it, mean over layers"
 
 
 def _row(

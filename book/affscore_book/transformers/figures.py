@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
@@ -78,16 +79,18 @@ def plot_pools(scores: MiniLMScores) -> None:
 
 @styled
 def plot_minilm_weights(scores: MiniLMScores) -> None:
-    """Trained, random and rearranged weights, by two pools: the three seeds of each are a band."""
+    """Trained, random and rearranged weights, by two pools: the three seeds of each are a band. Grey are straight lines
+    in the place of the trained network's GELUs."""
     figure, axes = panels(1, 2, height=4.6, sharey=True)
     for panel, pool in zip(axes, ("spatial", "trailing"), strict=True):
         _lines(panel, scores.of(pool=pool)[None], "trained", LOOKS[0])
         _lines(panel, scores.starts(pool=pool), "random", LOOKS[1], "--")
         _lines(panel, scores.starts("rearranged", pool=pool), "rearranged", LOOKS[2], ":")
+        panel.plot(NUMBERS, scores.line(pool=pool), "--", color="#777777", label="linear twin")
         _layers(panel)
         panel.set_title(f"{pool} pool", loc="left")
     axes[1].set_ylabel("")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
 
 
 @styled
@@ -128,7 +131,7 @@ def plot_laws(scores: MiniLMScores, levels: Sequence[float]) -> None:
 @styled
 def plot_attention(scores: MiniLMScores, vits: VitScores) -> None:
     """How much each layer's score changes when its own attention is taken out: every batch, every random start."""
-    figure, axes = panels(3, 1, height=8.4, sharey=True)
+    figure, axes = panels(3, 1, height=9.4, sharey=True)
     kinds = ((True, "spatial", "spatial", LOOKS[0]), (True, "tokens", "tokens", LOOKS[2]),
              (False, "spatial", "spatial, random weights", LOOKS[1]))  # fmt: skip
     for panel, network in zip(axes, ("MiniLM", *BLOCKS), strict=True):
@@ -139,11 +142,13 @@ def plot_attention(scores: MiniLMScores, vits: VitScores) -> None:
                 effect = vits.effect(network, pool, trained)
             numbers = np.arange(1, effect.shape[1] + 1)
             for i, row in enumerate(effect):
-                panel.plot(numbers + shift, row, mark, color=colour, alpha=0.5, label="" if i else label)
+                panel.plot(numbers + shift, row, mark, color=colour, alpha=0.5, markersize=5, label="" if i else label)
             panel.plot(numbers + shift, effect.mean(axis=0), "_", color=colour, markersize=12, markeredgewidth=2.5)
         panel.axhline(0, color=INK, linewidth=1)
         panel.set_title(network, loc="left")
         panel.set(xticks=numbers)
     axes[1].set_ylabel("score without attention − with it")
     axes[2].set_xlabel("layer")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    handles, labels = axes[0].get_legend_handles_labels()
+    dash = Line2D([], [], color=INK, marker="_", linestyle="", markersize=12, markeredgewidth=2.5)
+    figure.legend([*handles, dash], [*labels, "mean"], loc="outside upper center", ncols=2, frameon=False)

@@ -11,7 +11,8 @@ from affscore_book.transformers.gpt_results import GPT_POOLS, Gpts, TrainedGpt
 
 __all__ = ["plot_gpt_courses", "plot_gpt_pools"]
 
-POOLS = dict(zip(GPT_POOLS, ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D")), strict=True))
+LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"))
+POOLS = dict(zip(GPT_POOLS, LOOKS, strict=True))
 
 
 @styled
@@ -21,16 +22,16 @@ def plot_gpt_courses(gpts: Gpts, name: str = "gelu", seed: int = 0) -> None:
     network = gpts[name][seed]
     figure, axes = panels(1, 2, height=4.4, sharey=True)
     for panel, pool in zip(axes, GPT_POOLS[:2], strict=True):
-        for call, scores in enumerate(network.scores[pool].T):
-            label = None if call else "score of a call"
-            panel.plot(network.steps + 1, scores, color=POOLS[pool][0], label=label)
-        panel.plot(network.steps + 1, network.bits / 8, "--", color="#777777", label="bits per byte")
+        for block, (scores, (colour, mark)) in enumerate(zip(network.scores[pool].T, LOOKS, strict=True), start=1):
+            panel.plot(network.steps + 1, scores, mark + "-", color=colour, markersize=6, label=f"block {block}")
+        panel.plot(network.steps + 1, network.bits / 8, "--", color="#777777", label="bits per byte (right axis)")
         panel.set_title(f"{pool} pool", loc="left")
-        panel.set(xscale="log", xlabel="steps of the training + 1", ylim=(0.15, 1.1))
+        panel.set(xscale="log", ylim=(0.15, 1.1))
     axes[0].set_ylabel("affinity score")
+    figure.supxlabel("training steps + 1")
     scale = (lambda y: np.multiply(y, 8), lambda bits: np.divide(bits, 8))
     axes[-1].secondary_yaxis("right", functions=scale).set_ylabel("bits per byte")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
 
 
 def _means(seeds: Mapping[int, TrainedGpt], pool: str, moment: int) -> np.ndarray:
