@@ -28,7 +28,7 @@ def plot_gpt_courses(gpts: Gpts, name: str = "gelu", seed: int = 0) -> None:
         panel.set_title(f"{pool} pool", loc="left")
         panel.set(xscale="log", ylim=(0.15, 1.1))
     axes[0].set_ylabel("affinity score")
-    figure.supxlabel("training steps + 1")
+    figure.supxlabel("training steps + 1", fontsize=14)
     scale = (lambda y: np.multiply(y, 8), lambda bits: np.divide(bits, 8))
     axes[-1].secondary_yaxis("right", functions=scale).set_ylabel("bits per byte")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
