@@ -111,7 +111,7 @@ def test_a_rise_of_the_gates_alone_is_found():
             for found in each.signatures.values():
                 found.calls[::2] = [replace(call, gate=True) for call in found.calls[::2]]
     rows = {row.what: row for row in history.trend_claims(networks, equal(level))}
-    without = [row for what, row in rows.items() if "without gates" in what]
+    without = [row for what, row in rows.items() if "gate calls left out" in what]
     assert len(without) == 6 and all(row.verdict != "held" and abs(row.ours) < 0.6 for row in without)
     assert all(row.verdict == "held" for what, row in rows.items() if "networks with norm (" in what)
 

@@ -113,8 +113,8 @@ def rise_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
 
 
 def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
-    """Is the rise to 2019 there before training? And among networks with norm, and without gates? And is there a way
-    back? Rules set after a look."""
+    """Is the rise to 2019 there before training? And among networks with norm, and with gate calls left out? And is
+    there a way back? Rules set after a look."""
     rise = _Rise(decade, equal)
 
     def row(what: str, found: Interval) -> Claim:
@@ -140,8 +140,8 @@ def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
         }),
     ]  # fmt: skip
     for what, norm, gates in (
-        ("without gates", False, False), ("networks with norm", True, True),
-        ("networks with norm, without gates", True, False),
+        ("gate calls left out", False, False), ("networks with norm", True, True),
+        ("networks with norm, gate calls left out", True, False),
     ):  # fmt: skip
         rows += side_by_side("the channels", {
             _reading(channels): row(f"{RISE}, {what}", among(norm, gates, channels)) for channels in (0, *CHANNELS)

@@ -135,6 +135,7 @@ def search(study: StitchingStudy) -> list[Claim]:
     start = (study.tables("myrtle", layers, "g_relu", f"{noise}, no head start")
              - study.tables("myrtle", layers, "g_relu", noise)).mean(0)  # fmt: skip
     some, epochs = study.settings["temperature_layers"], study.settings["temperature_epochs"]
+    places = f"mean of {' and '.join(some)}"
     soft = np.stack([study.tables("myrtle", some, "soft_sort", noise, temperature=times).mean(0)
                      for times in study.settings["temperatures"]])  # fmt: skip
     middle = study.settings["temperatures"].index(1.0)
@@ -149,11 +150,12 @@ def search(study: StitchingStudy) -> list[Claim]:
                    leaving_out(lambda kept: float(decades(kept).min()), tables.shape[-1]), (1.0, INF), seen=True),
         Claim.over("without a head start − with one, mean over layers, points",
                    "Symmetries, appendix D.2.1, head start", '"probably not essential"', over_pairs(start), (-INF, 3)),
-        Claim.over(f"soft sorting at temperature 1/n, {epochs} epochs − doubly stochastic matrices, points",
+        Claim.over(f"soft sorting at temperature 1/n, {epochs} epochs − doubly stochastic matrices, {places}, points",
                    "ours, of appendix D.2.2", "so many epochs are enough",
                    over_pairs(soft[middle] - study.tables("myrtle", some, "g_relu", noise).mean(0)), (-INF, 10),
                    kind="own"),
-        Claim.over("soft sorting at 0.1/n or 10/n − at 1/n, the lesser, points", "Symmetries, appendix D.2.2",
+        Claim.over(f"soft sorting at 0.1/n or 10/n − at 1/n, the lesser, {places}, points",
+                   "Symmetries, appendix D.2.2",
                    '"only able to obtain reasonable results" with a temperature near 1/n', _ordered(others, 0), MORE),
         Claim("soft sorting", "Symmetries, appendix D.2.1", '"comparable"', None, None,
               needs="training until soft sorting no longer improves"),
@@ -277,9 +279,9 @@ def leaky_slopes(study: StitchingStudy) -> list[Claim]:
                    student_interval(percent["0.1"] - percent["1"]), MORE, seen=True),
         Claim.over("slopes below 1: highest − lowest penalty, means over layers", "Symmetries, section 4",
                    '"similar"', Interval(float(np.ptp(below)), math.nan, math.nan), (-INF, 5), seen=True),
-        Claim.over("rank correlation of slope and range of the penalties over the layers", figure,
+        Claim.over("rank correlation of slope and range of the penalties over the layers, a pair a slope", figure,
                    'at slope 1 "mostly constant"', rising(np.ptp(costs, axis=1)), LESS, seen=True),
-        Claim.over("rank correlation of slope and penalty in the last two layers", figure,
+        Claim.over("rank correlation of slope and penalty in the last two layers, a pair a slope", figure,
                    'for small slopes "the lowest"', rising(costs[:, -2:].mean(1)), MORE, seen=True),
     ]  # fmt: skip
 
