@@ -20,7 +20,7 @@ from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
 BOOK = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(BOOK))
+sys.path[:0] = [str(BOOK), str(BOOK.parent)]  # affscore_book looks for affscore, and does not import it
 from affscore_book.kit.bundle import bundle, sources  # noqa: E402
 
 NAME = "affscore_widgets"

@@ -2,12 +2,15 @@
 
 import gzip
 import re
+import subprocess
+import sys
+import sysconfig
 
 import light_pages
 import numpy as np
 from grids import each
 from PIL import Image
-from test_notebooks import NOTEBOOKS
+from test_notebooks import NOTEBOOKS, ROOT
 
 
 def test_only_icons_that_are_used_stay():
@@ -25,6 +28,14 @@ def test_a_figure_keeps_every_pixel_and_becomes_no_larger(tmp_path):
         other = light_pages.smaller(path)
         assert other.stat().st_size <= size and len(list(tmp_path.glob(f"{name}.*"))) == 1
         assert (np.asarray(Image.open(other).convert("RGB")) == pixels).all()
+
+
+def test_building_needs_neither_affscore_nor_torch(tmp_path):
+    """Without ``-S`` an editable installation would help out, which `make book` alone does not make."""
+    paths = [str(ROOT / "book" / "_ext"), sysconfig.get_path("purelib")]
+    program = f"import sys; sys.path += {paths}; import book_widgets; print({{'affscore', 'torch'}} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-S", "-E", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
 @each("page", NOTEBOOKS)
