@@ -205,7 +205,7 @@ function render({ model, el }) {
   const second = left.crosses("image-line", 3.5);
   const right = figure.panel({
     label: "Five similarities, each beside its null", xlim: [-0.4, 1], ylim: [0, MEASURES.length],
-    xlabel: "similarity", legend: [["dead-key", "for nothing: mean, 5 to 95 %"]], height: 346,
+    xlabel: "similarity", legend: [["dead-key", "null: mean, 5 to 95 %"]], height: 346,
   });
   // The rows have names, not numbers.
   for (const tick of right.axes.querySelectorAll("text[text-anchor=end]")) tick.remove();
@@ -223,7 +223,7 @@ function render({ model, el }) {
     const name = MEASURES.find(([value]) => value === state.measure)[1];
     return {
       score, headline: `${name}: ${digits(score)}`,
-      text: `for nothing: mean ${digits(chosen.mean)}, 5 to 95 %: ${digits(chosen.low)} to ${digits(chosen.high)}`,
+      text: `null: mean ${digits(chosen.mean)}, 5 to 95 %: ${digits(chosen.low)} to ${digits(chosen.high)}`,
     };
   });
 }

@@ -26,9 +26,9 @@ __all__ = [
 ]
 
 NAMES = {
-    "relu": "G_ReLU-Procrustes",
+    "relu": "G_ReLU, centred",
     "relu_uncentred": "G_ReLU, not centred",
-    "orthogonal": "orthogonal Procrustes",
+    "orthogonal": "orthogonal, centred",
     "orthogonal_uncentred": "orthogonal, not centred",
 }
 KERNELS = {"linear": "linear", "max": "max (G_ReLU)", "laplace": "Laplace (G_ReLU)"}

@@ -148,14 +148,14 @@ class CloudsCompared(ComputedWidget):
         _add_clouds(left, x, y)
         right = _Rows(
             label="Five similarities, each beside its null", xlim=(-0.4, 1), ylim=(0, len(NAMES)), xlabel="similarity",
-            legend=[("dead-key", "for nothing: mean, 5 to 95 %")], height=346,
+            legend=[("dead-key", "null: mean, 5 to 95 %")], height=346,
         )  # fmt: skip
         for k, name in enumerate(NAMES):
             _add_row(right, len(NAMES) - k - 0.68, name, compared[name], name == self.measure)
         value, mean, *ends = compared[self.measure]
         return picture(
             left, right, score=value, headline=f"{NAMES[self.measure]}: {digits(value)}",
-            text=f"for nothing: mean {digits(mean)}, 5 to 95 %: {' to '.join(map(digits, ends))}",
+            text=f"null: mean {digits(mean)}, 5 to 95 %: {' to '.join(map(digits, ends))}",
         )  # fmt: skip
 
 
