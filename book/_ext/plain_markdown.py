@@ -23,7 +23,8 @@ tag                     what the Markdown cell holds            what the page sh
 
 Links go to the published book (``html_baseurl``), since those open from everywhere. They become references within
 this build: ``glossary.html#term-WORD`` a glossary word, ``bibliography.html#KEY`` a citation (``[Name (2025)](...)``
-in the sentence, ``[Name, 2025](...)`` in brackets), ``PAGE.html#LABEL`` and ``PAGE.html`` a link to a label or a page.
+in the sentence, ``[Name, 2025](...)`` in brackets), ``PAGE.html#LABEL`` and ``PAGE.html`` a link to a label, an
+anchor or a page.
 """
 
 import json
@@ -172,7 +173,8 @@ def linked(text: str, base: str, pages: dict[str, str], words: dict[str, str], l
             return f"{{term}}`{name} <{words[anchor]}>`"
         if anchor in labels:
             return f"{{{'ref' if labels[anchor] == 'exercise' else 'prf:ref'}}}`{name} <{anchor}>`"
-        return f"[{name}](#{anchor})" if anchor else f"[{name}]({pages[page]})"
+        # MyST knows only its own labels. Whether the page has the anchor, a test of the built pages says.
+        return f'<a href="{page}.html#{anchor}">{name}</a>' if anchor else f"[{name}]({pages[page]})"
 
     address = re.escape(base.rstrip("/")) + r"/book/(?P<page>[\w-]+)\.html(?:#(?P<anchor>[^)\s]+))?"
     return re.sub(rf"\[(?P<text>[^\]]+)\]\({address}\)", reference, text)

@@ -1,5 +1,8 @@
 """Plain Markdown becomes directives."""
 
+import re
+from urllib.parse import unquote
+
 import plain_markdown
 import pytest
 from grids import each
@@ -97,7 +100,7 @@ def test_a_solution_is_folded_from_its_heading_to_its_last_cell():
     ("address", "reference"),
     [
         ("book/theory.html", "[two words](theory.ipynb)"),
-        ("book/theory.html#ranges", "[two words](#ranges)"),
+        ("book/theory.html#ranges", '<a href="theory.html#ranges">two words</a>'),
         ("book/theory.html#gelbrich", "{prf:ref}`two words <gelbrich>`"),
         ("book/theory.html#half", "{ref}`two words <half>`"),
         ("book/glossary.html#term-affine-map", "{term}`two words <affine map>`"),
@@ -121,3 +124,15 @@ def test_a_citation_in_the_sentence():
 def test_a_link_to_what_is_not_there_is_an_error(address):
     with pytest.raises(ValueError, match=r"theories|term-afine"):
         plain_markdown.linked(f"[a]({BASE}{address})", BASE, PAGES, {"term-affine-map": "affine map"}, {})
+
+
+def test_every_link_within_the_book_leads_to_an_anchor(site):
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (site / "book").glob("*.html")}
+    anchors = {name: set(re.findall(r'\bid="([^"]+)"', text)) for name, text in pages.items()}
+    missing = [
+        f"{name} to {page or name}#{anchor}"
+        for name, text in pages.items()
+        for page, anchor in re.findall(r'<a [^>]*href="([\w.]*)#([\w.-]+)"', text)
+        if (page or name) in anchors and unquote(anchor) not in anchors[page or name]
+    ]
+    assert missing == []

@@ -34,7 +34,8 @@ def test_building_needs_neither_affscore_nor_torch(tmp_path):
     """Without ``-S`` an editable installation would help out, which `make book` alone does not make."""
     paths = [str(ROOT / "book" / "_ext"), sysconfig.get_path("purelib")]
     program = f"import sys; sys.path += {paths}; import book_widgets; print({{'affscore', 'torch'}} & {{*sys.modules}})"
-    done = subprocess.run([sys.executable, "-S", "-E", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-S", "-E", "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
