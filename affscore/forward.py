@@ -78,16 +78,22 @@ def length(inputs: Inputs) -> int:
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Evaluation mode in the block; every module's own training flag comes back after it.
 
-    Modules whose own ``train`` does more, such as merging weights, are put back by that.
+    Modules whose own ``train`` does more, such as merging weights, are put back by that, and their weights to the bit:
+    what was added and taken away again is rounded.
     """
     before = {module: module.training for module in model.modules()}
+    own = [module for module in before if type(module).train is not nn.Module.train]
+    held = [x for module in own for x in (*module.parameters(recurse=False), *module.buffers(recurse=False))]
+    kept = [x.detach().clone() for x in held]
     model.eval()
     try:
         yield
     finally:
-        for module, training in before.items():
-            if type(module).train is not nn.Module.train:
-                module.train(training)
+        for module in own:
+            module.train(before[module])
+        for x, was in zip(held, kept, strict=True):
+            if x.shape == was.shape:
+                x.data.copy_(was)
         for module, training in before.items():
             module.training = training
 

@@ -328,7 +328,10 @@ class Signature:
         OSError
             If there is none, or a folder, a device or a pipe.
         """
-        data = destination(path).read_bytes()
+        try:
+            data = destination(path).read_bytes()
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"path: there is no file {path}.") from error
         try:
             content = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
         except json.JSONDecodeError as error:

@@ -9,7 +9,7 @@ import torch
 
 from affscore.affine import COVARIANCES
 from affscore.arguments import line_of
-from affscore.companions import MEASURES
+from affscore.companions import MEASURES, check_names
 from affscore.pooling import POOLS
 from affscore.settings import PRECISIONS, Settings
 from affscore.zoo.datasets import NAMES
@@ -30,9 +30,9 @@ def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: in
     add("--workers", type=int, default=0, help="processes that read images ahead (default: 0, read when needed)")
     add("--pool", choices=POOLS, default="spatial", help="axes to average over, or token to keep (default: spatial)")
     add("--covariance", choices=COVARIANCES, default="ledoit_wolf", help="(default: ledoit_wolf)")
-    add("--companions", nargs="?", const=",".join(MEASURES), metavar="A,B",
+    add("--companions", nargs="?", const="all", type=_companions, metavar="A,B",
         help="companion measures (default: twin, what linear layers would score; of a suite that was begun, its own), "
-        f"none, or without names all: {', '.join(MEASURES)}")  # fmt: skip
+        f"none, or all: {', '.join(MEASURES)}")  # fmt: skip
     add("--calls", metavar="PATTERN", help="score only the calls with such names: 'layer3.*' (default: all)")
     add("--precision", choices=PRECISIONS, default="full", help="of the forward pass (default: full)")
     add("--channels-last", action="store_true", help="give the network its images in channels-last memory format")
@@ -41,11 +41,18 @@ def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: in
     add("--quiet", action="store_true", help="no progress bar")
 
 
+def _companions(text: str) -> tuple[str, ...]:
+    """What ``--companions`` names, checked as it is read: else it would take the network's name for its own."""
+    try:
+        return check_names(text == "all" or [name for name in text.split(",") if name not in ("", "none")])
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def settings_of(options: argparse.Namespace, usual: Sequence[str] = ("twin",)) -> Settings:
     """How the options say that a network is measured; where they name no companions, with the ``usual`` ones."""
-    named = usual if options.companions is None else options.companions.split(",")
     return Settings(
-        companions=[name for name in named if name not in ("", "none")],
+        companions=usual if options.companions is None else options.companions,
         **{name: getattr(options, name) for name in (
             "pool", "covariance", "precision", "channels_last", "micro_batch", "calls",
         )},

@@ -21,7 +21,7 @@ def add_commands(commands: Any) -> None:
     many.set_defaults(run=measure)
     what = many.add_mutually_exclusive_group(required=True)
     what.add_argument("name", nargs="?", choices=SUITES, help="paper: its architectures; lites: no downloads")
-    what.add_argument("--models", type=lambda text: text.split(","), metavar="A,B", help="these networks instead")
+    what.add_argument("--models", type=_names, metavar="A,B", help="these networks instead")
     add_measuring(many, dataset="imagenet", batch_size=512)
     many.add_argument("--out", metavar="FOLDER", help="where the signatures go")
     many.add_argument("--restart", action="store_true", help="begin anew; what was there is renamed, not deleted")
@@ -34,6 +34,10 @@ def add_commands(commands: Any) -> None:
     report.set_defaults(run=run_report)
     report.add_argument("folder", help="a folder of signatures, such as that of a suite")
     report.add_argument("--out", required=True, metavar="DIR", help="where the figures and tables go")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
 
 
 def measure(options: argparse.Namespace) -> int:

@@ -94,7 +94,7 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Repor
         raise NotADirectoryError(f"out: {out} is a file; it should be a folder.")
     out.mkdir(parents=True, exist_ok=True)
 
-    title = f"Signatures in {printable(Path(folder).name)}"
+    title = f"Signatures in {printable(Path(folder).resolve().name)}"
     blocks = [_heading(1, title)]
     for section in _sections(found):
         count = f"{section.signatures} signature{'s' * (section.signatures != 1)}"

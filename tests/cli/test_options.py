@@ -25,6 +25,7 @@ def parsed(*arguments):
         ([], TWIN),
         (["--companions", "none"], Settings(micro_batch=32)),
         (["--companions"], Settings(micro_batch=32, companions=True)),
+        (["--companions", "all"], Settings(micro_batch=32, companions=True)),
         (["--companions", "r2,cka"], Settings(micro_batch=32, companions=["cka", "r2"])),
         (
             ["--pool", "trailing", "--covariance", "empirical", "--precision", "bf16", "--channels-last"],

@@ -130,6 +130,16 @@ def test_expected_errors_of_runs_are_one_sentence(monkeypatch, tmp_path, capsys,
     assert not list(tmp_path.iterdir())
 
 
+def test_the_network_is_not_taken_for_a_companion_measure(capsys):
+    text = refused(["signature", "--companions", "efficientnet_lite0"], capsys)
+    assert "--companions" in text and "names 'efficientnet_lite0'; the measures are 'cka'" in text
+
+
+def test_names_of_networks_may_have_blanks_between_them():
+    asked = cli.parser().parse_args(["suite", "--models", "alexnet, vgg11", "--out", "x"])
+    assert asked.models == ["alexnet", "vgg11"]
+
+
 def test_commands_on_the_page_on_full_scale_runs_exist():
     text = (Path(__file__).parents[2] / "book" / "full_scale.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)

@@ -194,6 +194,11 @@ def test_what_loading_refuses_cannot_be_made(change, words):
         Signature(**sound | change)
 
 
+def test_a_file_that_is_not_there_is_a_sentence(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"^path: there is no file .*nothing\.json\.$"):
+        Signature.load(tmp_path / "nothing.json")
+
+
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="pipe is a device or a pipe"):

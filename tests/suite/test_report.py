@@ -256,6 +256,11 @@ def test_nothing_to_report_on_is_an_error_in_a_sentence(tmp_path):
         report(folder_of(tmp_path / "runs", ["alexnet"]), tmp_path / "file")
 
 
+def test_the_folder_one_is_in_has_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(folder_of(tmp_path / "runs", ["alexnet"], companions=False))
+    assert "<h1>Signatures in runs</h1>" in (report(".", tmp_path / "out").out / "index.html").read_text()
+
+
 def test_mixed_settings_get_sections_and_are_compared_where_they_can_be(tmp_path):
     folder = tmp_path / "runs"
     for data in ("imagenet", "cifar10"):
