@@ -46,6 +46,8 @@ def conditions(signature: Signature) -> dict[str, Any]:
 def load_signatures(folder: str | os.PathLike[str]) -> tuple[dict[str, Signature], list[dict[str, str]]]:
     """The signatures in a folder, one JSON file each, in the order of their files' names; and the files that are none.
 
+    The book's chapter ``imagenet_signatures`` compares some.
+
     The files are as :meth:`affscore.Signature.save` writes them. Signatures are named after their model where it is the
     only one, otherwise by :func:`short_names`. Each file that is not a signature is a ``{"file": ..., "reason": ...}``.
 

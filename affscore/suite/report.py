@@ -70,7 +70,7 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Repor
     """Make every figure (PNG) and table (CSV) that the signatures of a folder allow.
 
     ``folder`` holds signatures as JSON files (:meth:`affscore.Signature.save`). ``out``, where to write, is made if it
-    is not there; files of an earlier report are replaced.
+    is not there; files of an earlier report are replaced. The book's chapter ``imagenet_signatures`` explains them.
 
     Raises
     ------

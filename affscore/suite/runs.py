@@ -65,6 +65,8 @@ def run(
 ) -> Signature:
     """The signature of a network, its finished batches kept; goes on where an earlier run ended.
 
+    The book's chapter ``imagenet_signatures`` says over what it is averaged.
+
     Parameters
     ----------
     model, device, provenance

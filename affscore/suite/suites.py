@@ -90,7 +90,7 @@ def run_suite(
     progress: bool = True,
 ) -> list[Failure]:
     """Measure many networks, one ``folder/MODEL.json`` each (:func:`affscore.suite.runs.file_name`); run again, it does
-    what is missing.
+    what is missing. The book's chapter ``imagenet_signatures`` compares such signatures.
 
     Parameters
     ----------
