@@ -50,7 +50,7 @@ def test_the_first_picture_is_what_the_command_beside_it_asks_for():
     command = parser().parse_args(picture_command())
     assert f"(book/_static/{command.picture})" in PAGES["README.md"]
     assert words_of(ROOT / "book" / "_static" / command.picture).startswith(f"Signature of {command.model}: 33 ")
-    assert (command.batch_size, settings_of(command).companions) == (256, ("twin",))  # as the words below the picture say
+    assert (command.batch_size, settings_of(command).companions) == (256, ("twin",))  # as the words below it say
 
 
 @pytest.mark.weekly

@@ -1,0 +1,126 @@
+"""An estimate of the hours of a full run on devices that it has never run on, from seconds that were measured here.
+
+Measured on one core of a processor, and stored: what one image costs each of the 36 networks (``forward_passes`` of the
+signatures before training), and what a signature of 512 crops costs three of them beyond that, with all companion
+measures (``cpu_seconds_an_image`` of the trained networks).
+
+Assumed: the peaks of :data:`DEVICES`; that a device reaches the same share of its peak in a network as the core does,
+whose peak is the best rate that any of the networks reached, or a third of that share (:data:`WORSE`); that scores are
+divided evenly among the cores beside it; that a network costs as its published operations where its images are larger.
+Reading the images and downloading the weights are not counted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from affscore.signatures import Signature
+from affscore.suite.architectures import facts
+from affscore.suite.suites import WEIGHTS
+from affscore.suite.tables import Table
+from affscore_book.imagenet_signatures.finding import before_training
+from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, EXPECTED, other_pool
+from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS
+
+__all__ = ["DEVICES", "WORSE", "Device", "Measured", "hours", "hours_table", "read_measured"]
+
+
+class Device(NamedTuple):
+    """A name, the 10^12 float32 operations a second of the GPU at its peak (None without one), and its cores."""
+
+    name: str
+    peak: float | None
+    cores: int
+
+
+#: Peaks of float32 without TF32, as NVIDIA's data sheets give them, and the cores that such machines usually have.
+DEVICES = (Device("T4, 2 cores (Colab)", 8.1, 2), Device("A100, 12 cores", 19.5, 12), Device("16 cores", None, 16))
+#: How many times smaller the share of its peak that a device reaches may be.
+WORSE = 3
+
+
+class Measured(NamedTuple):
+    """Seconds of one core.
+
+    Attributes
+    ----------
+    forward
+        For one image in all passes of a full run: a network whose pools differ is run twice.
+    rate
+        The most 10^12 operations a second that a network reached.
+    calls
+        The activation calls in these passes.
+    beyond
+        For one image and one call, what a signature takes beyond the forward pass: least and most.
+    """
+
+    forward: float
+    rate: float
+    calls: int
+    beyond: tuple[float, float]
+
+    def __repr__(self) -> str:
+        least, most = (1000 * each for each in self.beyond)
+        return (
+            f"Measured on one core: {self.forward:.0f} s for one image in every forward pass, at best "
+            f"{1000 * self.rate:.0f} * 10^9 operations a second;\n{least:.1f} to {most:.1f} ms for one image and one "
+            f"of the {self.calls:,} calls."
+        )
+
+
+def read_measured(folder: str | os.PathLike[str]) -> Measured:
+    """What the stored signatures of ``book/data/imagenet_signatures`` say of their cost."""
+    forward, rates, calls = 0.0, [], 0
+    for name, found in before_training(folder).items():
+        seconds = found.provenance["forward_passes"]["cpu_seconds"] / found.provenance["images"]
+        operations, asked = (2e-3 * (facts(name, weights).gflops or 0.0) for weights in (None, WEIGHTS.get(name)))
+        passes = 1 + other_pool(found)
+        forward += passes * seconds * asked / operations
+        calls += passes * len(found.calls)
+        rates.append(operations / seconds)
+    beyond = []
+    for name in PAPER_NETWORKS:
+        found = Signature.load(Path(folder, "paper", f"{name}.trained.photographs.0.json"))
+        spent = found.provenance["cpu_seconds_an_image"]
+        beyond.append((spent["signature"] - spent["forward"]) / len(found.calls))
+    return Measured(forward, max(rates), calls, (min(beyond), max(beyond)))
+
+
+def hours(measured: Measured, device: Device, images: int) -> tuple[float, float]:
+    """The least and the most hours for so many images, by the assumptions of this module.
+
+    A GPU runs the network while the cores beside it compute scores, so the least is the longer of the two; the most is
+    their sum. Without a GPU the cores do both.
+
+    >>> hours(Measured(80.0, 0.1, 1000, (0.001, 0.002)), Device("four cores", None, 4), 3600)
+    (20.25, 60.5)
+    >>> hours(Measured(80.0, 0.1, 1000, (0.001, 0.002)), Device("a GPU, four cores", 8.0, 4), 3600)
+    (1.0, 3.5)
+    """
+    network = measured.forward * (measured.rate / device.peak if device.peak else 1 / device.cores)
+    scores, more = (each * measured.calls / device.cores for each in measured.beyond)
+    least = max(network, scores) if device.peak else network + scores
+    return images / 3600 * least, images / 3600 * (WORSE * network + more)
+
+
+def hours_table(measured: Measured, devices: Sequence[Device] = DEVICES) -> Table:
+    """For each device the hours of the full run on Imagenette and on ImageNet: an estimate, least to most."""
+
+    def span(device: Device, data: str) -> str:
+        images = EXPECTED[data] // BATCH_SIZE * BATCH_SIZE  # full batches alone
+        return " to ".join(map(_rounded, hours(measured, device, images)))
+
+    names = {"imagenette": "Imagenette, hours (estimate)", "imagenet": "ImageNet, hours (estimate)"}
+    return Table.from_rows([
+        {"device": device.name, "peak, 10^12 operations a second": f"{device.peak or '-'}"}
+        | {heading: span(device, data) for data, heading in names.items()}
+        for device in devices
+    ])  # fmt: skip
+
+
+def _rounded(number: float) -> str:
+    """Two digits: no estimate has more."""
+    return f"{float(f'{number:.2g}'):.{0 if number >= 10 else 1}f}"

@@ -1,0 +1,81 @@
+"""The estimate of the full run's hours: its arithmetic, from the stored seconds alone, and the page that repeats it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from torchvision.models import get_model_weights
+
+from affscore_book.imagenet_signatures.full_cost import DEVICES, WORSE, Device, hours, hours_table, read_measured
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+FOLDER = BOOK / "data" / "imagenet_signatures"
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return read_measured(FOLDER)
+
+
+def stored(name):
+    return json.loads((FOLDER / name).read_text())
+
+
+def test_the_seconds_are_those_that_are_stored(measured):
+    """Added up from the files, with none of the package's code."""
+    seconds, calls, rates = 0.0, 0, []
+    for path in FOLDER.glob("*.photographs.64.spatial.json"):
+        name, kind = path.name.split(".")[:2]
+        if name.startswith("efficientnet_lite"):
+            continue
+        assert kind in ("random0", "calibrated0")
+        twice = 1 + path.with_name(path.name.replace("spatial", "trailing")).exists()
+        about = stored(path.name)["provenance"]
+        one = about["forward_passes"]["cpu_seconds"] / about["images"]
+        sets = get_model_weights(name)
+        small = sets["IMAGENET1K_SWAG_LINEAR_V1" if name == "vit_h_14" else "IMAGENET1K_V1"].meta["_ops"]
+        asked = sets["IMAGENET1K_SWAG_E2E_V1" if name == "vit_h_14" else "IMAGENET1K_V1"].meta["_ops"]
+        seconds += twice * one * asked / small
+        calls += twice * len(stored(path.name)["calls"])
+        rates.append(2e-3 * small / one)
+    assert len(rates) == 36 and calls == measured.calls
+    assert math.isclose(seconds, measured.forward) and math.isclose(max(rates), measured.rate)
+    beyond = []
+    for name in ("resnet152", "resnet50", "vgg16"):
+        content = stored(f"paper/{name}.trained.photographs.0.json")
+        spent = content["provenance"]["cpu_seconds_an_image"]
+        beyond.append((spent["signature"] - spent["forward"]) / len(content["calls"]))
+    assert measured.beyond == pytest.approx((min(beyond), max(beyond)))
+
+
+def test_a_core_alone_takes_what_was_measured(measured):
+    """The device that it was measured on: nothing is assumed of it but that it may be slower."""
+    least, most = hours(measured, Device("the core itself", None, 1), 3600)
+    scores = [each * measured.calls for each in measured.beyond]
+    assert (least, most) == pytest.approx((measured.forward + scores[0], WORSE * measured.forward + scores[1]))
+
+
+def test_hours_grow_as_the_images_and_fall_as_peak_and_cores(measured):
+    for device in DEVICES:
+        least, most = hours(measured, device, 512)
+        assert 0 < least < most
+        double = device._replace(peak=device.peak and 2 * device.peak, cores=2 * device.cores)
+        assert hours(measured, double, 1024) == pytest.approx((least, most))
+
+
+def test_a_gpu_is_no_faster_than_the_cores_that_score_beside_it(measured):
+    scores = measured.beyond[0] * measured.calls / 2
+    assert hours(measured, Device("fast", 1e9, 2), 3600)[0] == pytest.approx(scores)
+
+
+def test_the_page_on_full_scale_runs_repeats_the_table(measured):
+    table = hours_table(measured)
+    names = list(table.columns)
+    lines = [f"| {' | '.join(names)} |", "|:--|" + "--:|" * (len(names) - 1)]
+    lines += [f"| {' | '.join(row)} |" for row in zip(*table.columns.values(), strict=True)]
+    page = (BOOK / "full_scale.md").read_text(encoding="utf-8")
+    assert "\n".join(lines) in page
+    assert "never run on a GPU" in page
