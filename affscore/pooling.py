@@ -88,19 +88,23 @@ def rounding(tensor: Tensor, pooled: Tensor, kind: str, axis: int) -> Tensor:
     """How far rounding alone can spread each channel of ``pooled``, which :func:`pool` made of ``tensor``.
 
     Four units in the last place of the channel's largest entry before it was averaged, in the dtype it was computed
-    in; the mean of k entries has the root of k less, down to the precision of the sum. Shape (channels,).
+    in; the mean of k entries has the root of k less, down to the precision of the sum. Where single entries are kept,
+    the largest of these. Shape (channels,).
 
     >>> x = torch.tensor([[[3.0, -3.0]], [[2.0, -2.0]]])                            # (n, channels, positions)
     >>> rounding(x, pool(x, "spatial", axis=1), "spatial", axis=1) / torch.finfo(torch.float32).eps
     tensor([12.])
     """
-    dims = [0, *_averaged(tensor, kind, axis)]
-    count = tensor[0].numel() / pooled.shape[1] if kind in ("spatial", "trailing") else 1
+    averaged = kind in ("spatial", "trailing")
+    dims = [0, *_averaged(tensor, kind, axis)] if averaged else [0]
+    count = tensor[0].numel() / pooled.shape[1] if averaged else 1
     unit = 4 * max(torch.finfo(pooled.dtype).eps, torch.finfo(tensor.dtype).eps / math.sqrt(count))
 
     def limit(x: Tensor) -> Tensor:
         return unit * torch.maximum(x.amax(dims), -x.amin(dims)).flatten().to(pooled.dtype)
 
+    if not averaged:
+        return limit(pooled)
     some = limit(tensor[:: max(1, len(tensor) // 4)])
     if tensor.device.type == "cpu":  # a look at all entries takes as long as their mean, and few calls are in doubt
         spread = pooled.amax(0) - pooled.amin(0)

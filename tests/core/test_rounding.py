@@ -149,6 +149,19 @@ def test_a_small_channel_beside_a_large_one_counts():
     assert torch.equal(settled, pooled) and not constant.any()
 
 
+@pytest.mark.parametrize(("kind", "kept"), [("first", 0), ("last", -1)])
+def test_tokens_that_a_pool_leaves_out_are_no_measure_of_those_it_keeps(kind, kept, recwarn):
+    """A class token whose channel is small beside that of the words varies, however large the words are."""
+    torch.manual_seed(0)
+    x = torch.randn(N, 5, 4) * 1e6
+    x[:, kept] = torch.randn(N, 4) * torch.tensor([1.0, 1.0, 1e-3, 1e-3])
+    model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.ReLU())
+    model[0].weight.data[:] = torch.eye(4)
+    found = signature(model, [x], pool=kind).scores
+    assert not recwarn
+    np.testing.assert_allclose(found, affinity_score(x[:, kept], x[:, kept].relu()).item(), rtol=1e-6)
+
+
 def test_an_input_without_any_variation_is_named_too():
     sizes = torch.arange(1.0, 10)[:, None, None] * torch.tensor([1.0, -1.0])
     model = Made(torch.relu)
