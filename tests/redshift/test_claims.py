@@ -46,15 +46,27 @@ def planted(choice, scale):
 
 
 def test_the_choice_is_weighed_against_the_scale():
-    assert claims.weight_of_the_choice(planted(2.0, 1 / 4.0), "measure") == pytest.approx([0.5] * 3)
-    assert claims.weight_of_the_choice(planted(9.0, 3.0), "measure") == pytest.approx([2.0] * 3)
+    assert claims.weight_of_the_choice(planted(2.0, 1 / 4.0), "measure", 1.0) == pytest.approx([0.5] * 3)
+    assert claims.weight_of_the_choice(planted(9.0, 3.0), "measure", 6.0) == pytest.approx([2.0] * 3)
     noise = np.random.default_rng(0).normal(size=40)
     for factor, verdict in ((1.1, "agrees"), (30.0, "disagrees")):
         found = planted(factor, 5.0)
         spread = {
             key: {"measure": values["measure"][0] * np.exp(0.05 * noise * key[1])} for key, values in found.items()
         }
-        assert [row.verdict for row in claims.inductive_bias(spread)] == [verdict]
+        assert [row.verdict for row in claims.inductive_bias(spread)] == [verdict] * 2
+
+
+def test_the_choice_can_weigh_at_large_weights_only():
+    """Planted: at small weights the two paint one image, at large ones tanh's is changed far more than ReLU's."""
+    noise = np.random.default_rng(0).normal(size=(8, 40))
+    found = {
+        key: {"measure": (30.0 if key[1:] == (6.0, "tanh") else 1.0) * np.exp(0.05 * spread)}
+        for key, spread in zip(planted(1.0, 1.0), noise, strict=True)
+    }
+    rows = claims.inductive_bias(found)
+    assert [row.ours < 1 for row in rows] == [True, False]
+    assert {row.verdict for row in rows} == {"depends on the size of the weights and the measure"}
 
 
 def test_where_a_scale_begins_decides_about_factors_and_about_nothing_else():

@@ -51,27 +51,33 @@ def picture_claims(found: _Measured, readings: Mapping[str, str]) -> list[Claim]
     return rows
 
 
-def weight_of_the_choice(found: _Measured, measure: str) -> np.ndarray:
-    """Draw by draw, the factor between tanh's image and ReLU's over that of a sixfold scale, as logarithms; (draws,).
+def weight_of_the_choice(found: _Measured, measure: str, scale: float) -> np.ndarray:
+    """Draw by draw, the factor between tanh's image and ReLU's at one scale of the weights over that of a sixfold
+    scale, as logarithms; (draws,).
 
-    Both are means of magnitudes: the first over shifts and scales, the second over shifts and activations.
+    Both are means of magnitudes: the first over shifts, the second over shifts and activations.
     """
     logs = {panel: np.log(values[measure]) for panel, values in found.items()}
-    choice = [logs[shift, scale, "tanh"] - logs[shift, scale, "relu"] for shift, scale, name in logs if name == "relu"]
-    weights = [logs[shift, 6.0, name] - logs[shift, 1.0, name] for shift, scale, name in logs if scale == 1]
+    shifts = sorted({shift for shift, _, _ in logs})
+    choice = [logs[shift, scale, "tanh"] - logs[shift, scale, "relu"] for shift in shifts]
+    weights = [logs[shift, 6.0, name] - logs[shift, 1.0, name] for shift in shifts for name in ("relu", "tanh")]
     return np.asarray(np.abs(choice).mean(axis=0) / np.abs(weights).mean(axis=0))
 
 
 def inductive_bias(found: _Measured) -> list[Claim]:
-    """Does the choice of ReLU or tanh change an image less than a sixfold scale of its weights does?"""
+    """Does the choice of ReLU or tanh change an image less than a sixfold scale of its weights does?
+
+    The choice is made at small weights, or at large ones; the source does not say at which.
+    """
     source = "CVPR 2025, section 3.3, inductive bias"
     theirs = '"by itself doesn\'t have a determining effect on the inductive bias"'
     what, below = "choice of ReLU or tanh / sixfold scale", (-math.inf, 1.0)
     rows = {
-        name: middle_draw(what, source, theirs, weight_of_the_choice(found, name), below, seen=True)
-        for name in next(iter(found.values()))
-    }
-    return side_by_side("the measure", rows)
+        f"at {scale:g}x, {name}":
+            middle_draw(what, source, theirs, weight_of_the_choice(found, name, scale), below, seen=True)
+        for scale in (1.0, 6.0) for name in next(iter(found.values()))
+    }  # fmt: skip
+    return side_by_side("the size of the weights and the measure", rows)
 
 
 def score_and_complexity(study: StoredDraws) -> list[Claim]:
