@@ -67,6 +67,16 @@ def test_accuracy_lost_is_that_of_the_network_without_a_prior_less_the_runs():
     assert line.get_ydata()[0] == 0 and line.get_ydata()[-1] > 2
 
 
+def test_networks_with_fewer_activations_from_the_start_are_dotted_down_to_none():
+    (axes,) = draw(figures.plot_collapse).axes
+    dotted = [line for line in axes.lines if line.get_linestyle() == ":" and len(line.get_xdata())]
+    for line, network in zip(dotted, RUNS.runs, strict=True):
+        none = RUNS.select(network, kept=0)
+        lost = [RUNS.error(network)[run["seed"]] - 100 * (1 - run["accuracy"]) for run in none]
+        assert line.get_ydata()[0] == 0
+        assert (line.get_xdata()[-1], line.get_ydata()[-1]) == (100, pytest.approx(-np.mean(lost)))
+
+
 def test_slopes_are_shares_of_all_channels_and_those_at_one_stand_apart():
     for panel, network in zip(draw(figures.plot_slope_shares).axes, RUNS.runs, strict=True):
         runs = RUNS.select(network, start="late", strength=RUNS.strengths(network)[2])

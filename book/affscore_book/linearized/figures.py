@@ -156,7 +156,8 @@ def plot_gaps(study: LinearizedRuns, rows: Mapping[str, tuple[str, str, str]]) -
 
 @styled
 def plot_collapse(study: LinearizedRuns) -> None:
-    """Accuracy lost by late runs against the share of linear channels; a mark a run, lines for means of seeds."""
+    """Accuracy lost by late runs against the share of linear channels; a mark a run, lines for means of seeds. Dotted
+    are means of networks that had fewer activations from the start."""
     _, (axes,) = panels(height=4.6)
     for network in study.runs:
         colour, mark = LOOKS[network]
@@ -169,11 +170,24 @@ def plot_collapse(study: LinearizedRuns) -> None:
             axes.plot(shares, lost, mark, color=colour, markersize=5, alpha=0.5)
             means.append((np.mean(shares), np.mean(lost)))
         axes.plot(*np.array([(0, 0), *means]).T, "-", color=colour, linewidth=2)
+        axes.plot(*_baselines(study, network), ":", marker=mark, color=colour, fillstyle="none", markersize=7)
         axes.plot([], [], f"{mark}-", color=colour, label=network)
+    axes.plot([], [], ":", color=INK, label="fewer from the start")
     axes.axhline(1, color=INK, linestyle="--", linewidth=1.5)
     axes.annotate("1 point", (0, 1), xytext=(2, 4), textcoords="offset points", va="bottom", fontsize=13)
     axes.set(xlabel="linear channels (%)", ylabel="accuracy lost (points)")
-    _above(axes)
+    axes.legend(loc="upper left", bbox_to_anchor=(0, 0.93), frameon=False)
+
+
+def _baselines(study: LinearizedRuns, network: str) -> np.ndarray:
+    """Linear channels in per cent and points lost, means of seeds, of the runs with fewer activations: (2, runs)."""
+    whole = study.error(network)
+    found: dict[int, list[tuple[float, float]]] = {}
+    for run in study.select(network):
+        if "kept" in run:
+            lost = 100 * (1 - run["accuracy"]) - whole[run["seed"]]
+            found.setdefault(run["kept"], []).append((100 * linear_share(run), lost))
+    return np.array(sorted(np.mean(rows, axis=0).tolist() for rows in found.values())).T
 
 
 @styled
