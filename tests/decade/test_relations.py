@@ -42,7 +42,8 @@ def test_an_accuracy_that_follows_the_mean_score_is_told():
 def test_an_accuracy_that_follows_the_size_is_not_told():
     networks = with_accuracies(decade(lambda name, seed: level(name) + noise(name, seed)), hash_of)
     lead, chance = relations.accuracy_claims(networks, draws=200)
-    assert lead.verdict == "disagrees" and chance.verdict == "failed"
+    assert lead.verdict == "disagrees" and chance.ours > 0.05
+    assert chance.verdict == "undecided", "that shuffles do as well shows nothing"
 
 
 def test_the_table_has_the_statistics_of_each_architecture():

@@ -25,8 +25,8 @@ from affscore_book.kit.claims import HIGHER, LOWER, SAME, Claim, side_by_side
 from affscore_book.kit.statistics import Interval, leaving_out, student_interval
 
 __all__ = [
-    "ABOVE", "BELOW", "DISTANCES", "PLAIN", "after_additions", "architectures", "beginning_claims", "by_family",
-    "claim_row", "common_seeds", "cut", "depth_claims", "kin", "modes_claims", "rank_correlation", "residual_claims",
+    "ABOVE", "BELOW", "DISTANCES", "PLAIN", "after_additions", "architectures", "beginning_claims", "beyond_chance",
+    "by_family", "claim_row", "common_seeds", "cut", "depth_claims", "kin", "modes_claims", "rank_correlation", "residual_claims",
     "seed_by_seed", "statistic", "turn",
 ]  # fmt: skip
 
@@ -35,6 +35,7 @@ Decade = Mapping[str, Mapping[int, Trained]]
 #: Stacks of convolutions, which the source says have "a very low spread".
 PLAIN = ("alexnet", "vgg11", "vgg13", "vgg16", "vgg11_bn", "vgg13_bn", "vgg16_bn")
 BELOW, ABOVE = (-math.inf, 0.0), (0.0, math.inf)
+RARE = 0.05  # the part of shuffles that may do as well
 PAPER = "CVPR 2025, "
 #: Two modes of this many deviations between them should be found, with this power, before their absence counts.
 APART, ENOUGH = 4.0, 0.8
@@ -82,6 +83,15 @@ def claim_row(
     """A claim with its interval; ``place`` begins with ours for a hypothesis of this book."""
     source = place if place.startswith(("ours", "slides")) else PAPER + place
     return Claim.over(what, source, theirs, found, accept, kind=kind)
+
+
+def beyond_chance(what: str, source: str, theirs: str, part: float, kind: str = "source") -> Claim:
+    """A claim that shuffling decides: at most one in twenty shuffles may do as well. ``part`` is how many of them do.
+
+    If more do, nothing is decided: so few networks cannot show that there is nothing beyond chance.
+    """
+    interval = None if part <= RARE else (math.nan, math.nan)
+    return Claim(what, source, theirs, part, (0, RARE), interval=interval, kind=kind)
 
 
 def cut(found: Interval) -> Interval:

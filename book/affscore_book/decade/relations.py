@@ -15,7 +15,7 @@ import numpy as np
 from affscore.suite.comparable import sequence
 from affscore.suite.compare import companion_correlations
 from affscore.suite.tables import Table
-from affscore_book.decade.claims import DISTANCES, architectures, by_family, common_seeds, kin
+from affscore_book.decade.claims import DISTANCES, architectures, beyond_chance, by_family, common_seeds, kin
 from affscore_book.decade.collection import END, Trained
 from affscore_book.kit.claims import Claim, side_by_side
 from affscore_book.kit.statistics import leaving_out, student_interval
@@ -73,8 +73,8 @@ def accuracy_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
     return [
         Claim("strongest correlation with accuracy: scores − sizes", "CVPR 2025, Figure 6", '"often correlates more"',
               value, (0, math.inf), interval=(low, high)),
-        Claim("part of shuffled accuracies that the scores tell as well", "ours, of Figure 6", "at most 0.05",
-              chance, (0, 0.05), kind="own"),
+        beyond_chance("part of shuffled accuracies that the scores tell as well", "ours, of Figure 6", "at most 0.05",
+                      chance, kind="own"),
     ]  # fmt: skip
 
 
@@ -185,8 +185,8 @@ def family_claims(decade: Decade) -> list[Claim]:
     for convention, of in DISTANCES.items():
         names, table = family_distances(decade, of)
         _, part = permutation_share(table, [kin(name) for name in names])
-        readings[convention] = Claim(
+        readings[convention] = beyond_chance(
             "part of shuffled families that are as close", "CVPR 2025, Figure 16 and section 1",
-            '"in a meaningful way"', part, (0, 0.05),
+            '"in a meaningful way"', part,
         )  # fmt: skip
     return side_by_side("the distance", readings)

@@ -17,7 +17,7 @@ from scipy.spatial.distance import pdist, squareform
 from affscore.suite.comparable import sequence
 from affscore.suite.distances import dtw
 from affscore.suite.tables import Table
-from affscore_book.decade.claims import ABOVE, DISTANCES, architectures
+from affscore_book.decade.claims import ABOVE, DISTANCES, architectures, beyond_chance
 from affscore_book.decade.collection import END, SCRIPT, Trained
 from affscore_book.decade.equal import Equal
 from affscore_book.kit.claims import FLOOR, HIGHER, Claim, side_by_side
@@ -309,7 +309,7 @@ def task_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
     chance = float(np.mean([purity(table, random.permutation(labels).tolist()) >= own for _ in range(draws)]))
     return [
         pure,
-        Claim("part of shuffled tasks with such a purity", "ours, of Figure 19", "at most 0.05", chance, (0, 0.05),
-              kind="own"),
+        beyond_chance("part of shuffled tasks with such a purity", "ours, of Figure 19", "at most 0.05", chance,
+                      kind="own"),
         _taught_otherwise(groups),
     ]  # fmt: skip
