@@ -70,7 +70,8 @@ def read(app: Sphinx, docname: str, source: list[str]) -> None:
     first = content["cells"][0]
     text = "".join(first["source"])
     title = text.splitlines()[0].removeprefix("# ")
-    reading, folded, exercises = minutes(content["cells"])
+    # As the guide for teachers counts: from the file, since other extensions have changed what is in source by now.
+    reading, folded, exercises = minutes(json.loads(path.read_text(encoding="utf-8"))["cells"])
     parts = [f"{folded} for what is folded"] * bool(folded) + [f"{exercises} for the exercises"] * bool(exercises)
     time = f"**Time:** about {reading} minutes to read" + "".join(f", {part}" for part in parts)
     run = seconds(path.parent).get(title)

@@ -4,7 +4,8 @@
 ``chapters``       a row for each chapter: minutes to read, seconds to run, core and optional exercises
 ``syllabus``       a row for each session; the content is a list in YAML with ``title``, ``read`` (chapter: ``all``
                    or a list of its sections) and ``do`` (labels of exercises)
-``chapter-map``    which chapter stands on which, from the links in the chapters' lines on prerequisites
+``chapter-map``    which chapter stands on which, from the links in the chapters' lines on prerequisites: a drawing,
+                   and a table that says the same
 =================  =================================================================================================
 
 Minutes are counted as at the head of a chapter (``chapter_minutes.py``). An exercise is core if no other of its chapter
@@ -253,6 +254,17 @@ def chapter_map(chapters: dict[str, Chapter]) -> str:
     )
 
 
+def needs_lines(chapters: dict[str, Chapter]) -> list[str]:
+    """The map in words: for each chapter those that its line on prerequisites names."""
+    rows = []
+    for chapter in chapters.values():
+        before = {page: hard for page, hard in chapter.prerequisites().items() if page in chapters}
+        links = {page: f"[{chapters[page].short_title}]({page}.ipynb)" for page in before}
+        needs, helps = (", ".join(links[page] for page in before if before[page] == hard) for hard in (True, False))
+        rows.append([chapter.short_title, needs or "–", helps or "–"])
+    return table(["Chapter", "Stands on", "Helped by"], rows)
+
+
 # ------------------------------------------------------------------------------------------- the directives
 
 
@@ -290,7 +302,8 @@ class Syllabus(FromNotebooks):
 
 class ChapterMap(FromNotebooks):
     def run(self) -> list[nodes.Node]:
-        return [nodes.raw("", chapter_map(self.chapters()), format="html")]
+        chapters = self.chapters()
+        return [nodes.raw("", chapter_map(chapters), format="html"), *self.markdown(needs_lines(chapters))]
 
 
 def setup(app: Sphinx) -> dict:

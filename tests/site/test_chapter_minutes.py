@@ -1,6 +1,7 @@
 """The minutes at the head of a chapter."""
 
 import csv
+import json
 import re
 
 import chapter_minutes
@@ -55,6 +56,8 @@ def test_the_page_says_what_the_chapter_takes(site, page):
     assert found, "the exercises, the reading or the run have no minutes"
     reading, exercises, _ = map(int, found.groups())
     assert reading <= 60 and exercises > 0
+    cells = json.loads((ROOT / f"{page}.ipynb").read_text(encoding="utf-8"))["cells"]
+    assert (reading, exercises) == chapter_minutes.minutes(cells)[::2]  # as in the guide for teachers
 
 
 def test_every_chapter_was_timed():

@@ -54,6 +54,15 @@ def test_the_line_on_prerequisites_is_read(line, needed):
     assert chapter(prerequisites=line).prerequisites() == needed
 
 
+def test_the_map_in_words_has_what_each_chapter_stands_on_and_what_helps():
+    one, two = chapter(), chapter(prerequisites="[One](https://x/book/one.html) helps.")
+    three = chapter(prerequisites="[One](https://x/book/one.html). [Two](https://x/book/two.html) helps.")
+    rows = guide.needs_lines({"one": one, "two": two, "three": three})[2:]
+    assert [re.findall(r"\((\w+)\.ipynb\)|(–)", row) for row in rows] == [
+        [("", "–"), ("", "–")], [("", "–"), ("one", "")], [("one", ""), ("two", "")]
+    ]  # fmt: skip
+
+
 def test_what_a_longer_way_implies_is_not_drawn():
     edges = {"a": {}, "b": {"a": True}, "c": {"a": True, "b": False}}
     assert guide.reduced(edges) == {"a": {}, "b": {"a": True}, "c": {"b": False}}
@@ -92,13 +101,13 @@ def test_sections_are_linked_as_myst_names_them(name):
 
 def test_the_page_has_every_chapter_in_its_map_and_every_exercise_in_its_table(site):
     page = (site / "book" / "teaching.html").read_text(encoding="utf-8")
-    drawn, table = re.search(r"<svg .*?</svg>", page, re.DOTALL)[0], re.search(r"<table.*?</table>", page, re.DOTALL)[0]
+    drawn, tables = re.search(r"<svg .*?</svg>", page, re.DOTALL)[0], re.findall(r"<table.*?</table>", page, re.DOTALL)
     assert sorted(re.findall(r'<a href="(\w+)\.html">', drawn)) == sorted(CHAPTERS)
     assert [f"book/{name}" for name in CHAPTERS] == PAGES
     for name, chapter in CHAPTERS.items():
         assert chapter.prerequisites() or name in ("first_signature", "theory")
         assert len(chapter.exercises) >= 4 and all(
-            table.count(f'href="{name}.html#{label}"') == 1 for label in chapter.exercises
+            tables[1].count(f'href="{name}.html#{label}"') == 1 for label in chapter.exercises
         )
 
 

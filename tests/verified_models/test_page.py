@@ -23,13 +23,20 @@ def test_totals_and_rows():
         "| Networks | 3 |", "| Activation calls that ran | 45 |", "| scored | 39, 3 of them gates |",
         "| seen and excluded, each with a reason | 6 |", "| Networks whose two counts agree | 3 of 3 |",
         "| Networks whose output has the same bits | 3 of 3 |",
-        "| Time of a signature over the bare pass, median | 1.5 |",
+        "| Time of a signature, in bare forward passes, median | 1.5 |", "| Networks of which no call is scored | 0 |",
         "| resnet18 | 17k | 15 | 13 | 1 | 2 | ✓ | 3.0 |", "| vit\\_<wbr>tiny | 5.7M | 15 | 13 | 1 | 2 | ✓ | 1.5 |",
         "*Its input comes from a table* (6 calls): timm/other 2, timm/vit\\_<wbr>tiny 2, torchvision/resnet18 2.",
-        "## What is not as it should be\n\nNothing.",
+        "while they are watched, and errors:\n\nNone.",
     ):  # fmt: skip
         assert line in text, line
     assert text.index("resnet18") < text.index("other") < text.index("vit\\_<wbr>tiny")
+
+
+def test_networks_without_a_score_are_named_above_the_tables():
+    assert "**Without a signature.** None:" in page(timm__vit=ROW)
+    text = page(timm__vit=ROW, timm__all_out=ROW | {"scored": {}, "gates": 0})
+    assert "no call is scored | 1 |" in text and "Of all\\_<wbr>out every call is excluded" in text
+    assert text.index("Without a signature") < text.index("## timm")
 
 
 @pytest.mark.parametrize(

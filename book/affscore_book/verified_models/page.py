@@ -26,9 +26,10 @@ depth, those of Hugging Face are small ones of each architecture.
 
 {summary}
 
-**A second count.** PyTorch's profiler records every operator that runs, with the one that called it. The outermost ones
-whose names are activation functions are counted, and each module whose class spells an activation out in arithmetic
-counts as one call. None of `affscore`'s code is involved.
+**A second count.** PyTorch's profiler records every operator that runs, with the one that called it. The outermost
+ones whose names are activation functions are counted, and each module of a known class that spells an activation out in
+arithmetic counts as one call. None of `affscore`'s code is involved. This count has a limit: it goes by names. It
+misses arithmetic that acts as an activation in a class that it does not know.
 
 **Your own network** goes through the same checks in three lines:
 
@@ -40,8 +41,10 @@ print(row)
 
 **The tables.** *Size* is the number of parameters. *Ran* is the second count; *in* is what the signature scores,
 *gates* among that, and *out* what it excludes. *=*: the output has the same bits with and without the watching. *Time*
-is the processor time of a signature over that of the bare forward pass, on one thread, median of {rounds} rounds. On
-inputs as small as these it shows the fixed cost of a call; `benchmarks/signature.py` measures large batches.
+is the processor time of a signature divided by that of the bare forward pass, on one thread, median of {rounds}
+rounds. On inputs as small as these it shows the fixed cost of a call; `benchmarks/signature.py` measures large batches.
+
+{unscored}
 
 {tables}
 ## Excluded calls
@@ -59,6 +62,8 @@ has the whole.
 
 {renamed}
 ## What is not as it should be
+
+Counts that differ, outputs that change while they are watched, and errors:
 
 {wrong}
 """
@@ -89,6 +94,7 @@ def render(results: dict[str, Any]) -> str:
         batch=settings["batch"],
         rounds=settings["rounds"],
         summary=_summary(models, rows),
+        unscored=_unscored(rows),
         tables="\n".join(_table(LIBRARIES[key], those) for key, those in groups.items()),
         excluded=_excluded(rows),
         constant=_constant(rows),
@@ -107,9 +113,10 @@ def _summary(models: dict[str, Row], rows: dict[str, Row]) -> str:
         ("Activation calls that ran", total(_ran)),
         ("scored", f"{total(_scored)}, {total(lambda row: row['gates'])} of them gates"),
         ("seen and excluded, each with a reason", total(_out)),
+        ("Networks of which no call is scored", str(len(_without_score(rows)))),
         ("Networks whose two counts agree", f"{sum(map(agrees, rows.values()))} of {len(models)}"),
         ("Networks whose output has the same bits", f"{same} of {len(models)}"),
-        ("Time of a signature over the bare pass, median", f"{time:.1f}"),
+        ("Time of a signature, in bare forward passes, median", f"{time:.1f}"),
     ]  # fmt: skip
     return f"| Networks | {len(models)} |\n|:--|:--|\n" + "\n".join(f"| {what} | {number} |" for what, number in lines)
 
@@ -121,6 +128,21 @@ def _table(title: str, rows: dict[str, Row]) -> str:
         numbers = (_size(row["parameters"]), _ran(row), _scored(row), row["gates"], _out(row), same, time)
         lines.append(f"| {_breakable(name.partition('/')[2])} | {' | '.join(map(str, numbers))} |")
     return TABLE.format(title=title, rows="\n".join(lines))
+
+
+def _without_score(rows: dict[str, Row]) -> list[str]:
+    """The networks of which calls ran and none is scored."""
+    return [name for name, row in rows.items() if _ran(row) and not _scored(row)]
+
+
+def _unscored(rows: dict[str, Row]) -> str:
+    names = [_breakable(name.partition("/")[2]) for name in _without_score(rows)]
+    if not names:
+        return "**Without a signature.** None: of every network some call is scored."
+    return (
+        f"**Without a signature.** Of {_and(names)} every call is excluded: `affscore` has no score to give there.\n"
+        "[Excluded calls](#excluded-calls) has the reason of each."
+    )
 
 
 def _excluded(rows: dict[str, Row]) -> str:
@@ -161,7 +183,7 @@ def _wrong(models: dict[str, Row]) -> str:
             lines.append(f"- {name}: {_functions(row['counted'])} ran, the signature has {_functions(_found(row))}.")
         if not row["identical"]:
             lines.append(f"- {name}: the output differs while the network is watched.")
-    return "\n".join(lines) or "Nothing."
+    return "\n".join(lines) or "None."
 
 
 def agrees(row: Row) -> bool:
