@@ -26,8 +26,8 @@ from affscore_book.kit.statistics import Interval, leaving_out, student_interval
 
 __all__ = [
     "ABOVE", "BELOW", "DISTANCES", "PLAIN", "after_additions", "architectures", "beginning_claims", "beyond_chance",
-    "by_family", "claim_row", "common_seeds", "cut", "depth_claims", "kin", "modes_claims", "rank_correlation", "residual_claims",
-    "seed_by_seed", "statistic", "turn",
+    "by_family", "claim_row", "common_seeds", "cut", "depth_claims", "kin", "modes_claims", "rank_correlation",
+    "residual_claims", "seed_by_seed", "statistic", "turn",
 ]  # fmt: skip
 
 Decade = Mapping[str, Mapping[int, Trained]]
