@@ -99,6 +99,11 @@ def test_a_network_that_cannot_be_had_is_named_and_the_others_are_measured(world
     assert "1 of 2 networks are in" in capsys.readouterr().out
 
 
+def test_the_notebook_opens_on_a_gpu_in_colab():
+    about = json.loads((FOLDER.parents[1] / "full_run.ipynb").read_text(encoding="utf-8"))["metadata"]
+    assert about["accelerator"] == "GPU" and about["colab"]["gpuType"] == "T4"
+
+
 def test_where_nothing_is_finished_nothing_is_packed(tmp_path, capsys):
     assert full_run.main(["pack", str(tmp_path / "nothing"), str(tmp_path / "x.zip")]) == 0
     assert "No network is finished yet" in capsys.readouterr().out and not (tmp_path / "x.zip").exists()

@@ -285,6 +285,11 @@ def test_requirements_txt_and_pyproject_give_the_same_ranges():
     assert sorted(requirement_lines(ROOT / "requirements.txt")) == sorted(set(BOOK))
 
 
+def test_the_moving_pictures_ask_for_a_package_that_colab_has():
+    (widgets,) = (requirement for requirement in map(Requirement, READER) if requirement.name == "ipywidgets")
+    assert widgets.specifier.contains("7.7.1") and widgets.specifier.contains("8.1.7")
+
+
 @pytest.mark.parametrize("version", ["2.8.0+cu126", "2.15.0"])
 def test_colabs_torch_is_within_the_range(version):
     (torch,) = (requirement for requirement in map(Requirement, READER) if requirement.name == "torch")
