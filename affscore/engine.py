@@ -108,7 +108,6 @@ def signature(
         channels_last=channels_last, calls=calls, channel_axis=channel_axis or {},
     )  # fmt: skip
     check_provenance(dict(provenance or {}))  # before the work, not after it
-    _ = Signature([], np.empty((0, 0)), provenance=dict(provenance or {}))  # before the work
     results: list[BatchResult] = []
     started, clock = datetime.now(UTC), time.perf_counter()
     running: Iterable[BatchResult] = batch_results(model, batches, how, device=device)
