@@ -21,7 +21,7 @@ def test_every_figure_says_whose_weights_it_shows(block_network):
     drawings = [
         (figures.plot_trained, (nets, {"random weights": nets})),
         (figures.plot_shares, (pairs,)),
-        (figures.plot_skips, ({"net": {0: block_network([0.5, 0.6, 0.7])}},)),
+        (figures.plot_skips, ({"trained": {"net": {0: block_network([0.5, 0.6, 0.7])}}},)),
         (figures.plot_measures, (table_2(), trained, columns)),
     ]
     for draw, arguments in drawings:
@@ -54,4 +54,13 @@ def test_a_share_of_an_untrained_network_is_full_and_of_a_trained_one_hollow():
     (panel,) = plt.gcf().axes
     dots = [line for line in panel.lines if line.get_marker() == "o"]
     assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, True]
+    plt.close("all")
+
+
+def test_each_state_and_network_has_its_own_panel_of_both_kinds_of_calls(block_network):
+    start, end = ({seed: block_network([0.5, *found]) for seed in (0, 1)} for found in ([0.6, 0.7], [0.4, 0.9]))
+    figures.plot_skips({"before": {"net": start, "plain": start}, "trained": {"net": end, "plain": end}})
+    found = {panel.get_title(): [float(line.get_ydata()[0]) for line in panel.lines] for panel in plt.gcf().axes}
+    assert found == {f"{name},\n{state}": scores for name in ("net", "plain")
+                     for state, scores in (("before", [0.6, 0.7]), ("trained", [0.4, 0.9]))}  # fmt: skip
     plt.close("all")

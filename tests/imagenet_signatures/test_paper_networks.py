@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from affscore import Signature
-from affscore.suite.compare import companion_correlations
 from affscore_book.imagenet_signatures import paper_networks as module
-from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, Pair
+from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 FILES = sorted((FOLDER / "paper").glob("*.*.*.*.json"))
@@ -87,82 +86,6 @@ def test_blocks_are_split_as_the_architecture_has_them(pairs):
         assert module.ends(pairs[name].trained) == pytest.approx((mean[inside].mean(), mean[3::3].mean()))
 
 
-def flat(signature, inside, last):
-    """A signature like this one, with one score inside the blocks and another behind the additions."""
-    scores = np.where(module.places(signature)["last in its block"], last, inside)
-    scores = scores + 1e-9 * np.arange(len(scores))  # a test of modes wants different numbers
-    return Signature(signature.calls, scores[None], companions=signature.companions, batch_sizes=[64])
-
-
-def seen(pairs, here):
-    (row,) = [row for row in module.seen_in([pairs, pairs]).rows() if row["here"] == here]
-    return row["seen"], row["number"]
-
-
-def test_blocks_can_be_without_a_separation(pairs):
-    def made(gap):
-        return pairs | {"resnet152": Pair(flat(pairs["resnet152"].trained, 0.8, 0.8 + gap), pairs["resnet152"].start)}
-
-    what = "ResNet-152: after the additions − inside"
-    assert seen(made(0.1), what) == ("seen", pytest.approx(0.1))
-    assert seen(made(0.0), what)[0] == seen(made(-0.1), what)[0] == "not seen"
-    verdicts = [module.appendix_d_claims([made(gap), made(gap)])[1].verdict for gap in (0.1, 0.0)]
-    assert verdicts == ["agrees", "disagrees"]
-    mixed = [made(0.1), made(0.0)]
-    assert module.appendix_d_claims(mixed)[1].verdict == "undecided"
-    (row,) = [row for row in module.seen_in(mixed).rows() if row["here"] == what]
-    assert row["seen"] == "in some draws" and row["lowest"] == pytest.approx(0, abs=1e-6)
-    assert row["highest"] == pytest.approx(0.1)
-
-
-def test_a_network_can_be_far_from_1_behind_its_additions(pairs):
-    def made(last):
-        return pairs | {"resnet152": Pair(flat(pairs["resnet152"].trained, 0.5, last), pairs["resnet152"].start)}
-
-    what = "ResNet-152: after the additions"
-    for last, looked, said in ((0.97, "seen", "agrees"), (0.9, "not seen", "disagrees")):
-        assert seen(made(last), what)[0] == looked
-        claim = module.appendix_d_claims([made(last), made(last)])[0]
-        assert claim.verdict == said and claim.interval is None, "draws of crops are no networks"
-    assert module.appendix_d_claims([made(0.97), made(0.9)])[0].verdict == "undecided"
-
-
-def test_a_deeper_network_can_be_farther_from_1(pairs):
-    deep, less = (pairs[name].trained for name in ("resnet152", "resnet50"))
-    turned = pairs | {
-        "resnet152": Pair(flat(deep, 0.5, 0.8), pairs["resnet152"].start),
-        "resnet50": Pair(flat(less, 0.5, 0.9), pairs["resnet50"].start),
-    }
-    assert seen(turned, "after the additions, ResNet-152 − ResNet-50") == ("not seen", pytest.approx(-0.1))
-
-
-def test_training_can_make_a_network_more_linear(pairs):
-    turned = pairs | {"vgg16": Pair(*reversed(pairs["vgg16"]))}
-    assert seen(turned, "mean score, VGG-16, trained − before")[0] == "not seen"
-    assert seen(turned, "rank correlation of call and score, VGG-16 before")[0] == "not seen"
-    assert seen(pairs, "mean score, VGG-16, trained − before")[0] == "seen"
-
-
-def test_scores_of_one_kind_have_one_mode(pairs):
-    what = "ResNet-152: p-value of one mode (Silverman)"
-    deep = pairs["resnet152"].trained
-    noise = np.random.default_rng(0).normal(scale=0.01, size=deep.scores.shape)
-    for last, verdict in ((0.9, "seen"), (0.5, "not seen")):
-        made = flat(deep, 0.5, last)
-        made.scores[:] += noise
-        assert seen(pairs | {"resnet152": Pair(made, deep)}, what)[0] == verdict
-
-
-def test_correlations_are_judged_by_the_printed_ones(pairs, monkeypatch):
-    own = companion_correlations({"vgg16": pairs["vgg16"].trained}).row("vgg16")
-    near = tuple(own[measure] + 0.09 for measure in module.HEADINGS.values())
-    far = tuple(value + 0.02 for value in near)
-    for printed, verdict in ((near, "seen"), (far, "not seen")):
-        monkeypatch.setitem(module.TABLE_2, "vgg16", printed)
-        rows = [row for row in module.table_2_seen([pairs]).rows() if row["network"] == "VGG-16"]
-        assert {row["seen"] for row in rows} == {verdict} and len(rows) == 5
-
-
 def test_each_network_has_its_first_row_and_those_of_other_crops():
     table = module.other_inputs(FOLDER)
     rows = table.rows()
@@ -170,7 +93,6 @@ def test_each_network_has_its_first_row_and_those_of_other_crops():
     assert all(row["r2"] == pytest.approx(1) for row in rows if row["crops"] == "ten photographs")
     again = (".calibrated.photographs.1", ".calibrated.photographs.2", ".random.photographs.1", ".random.photographs.2")
     assert len(rows) == sum(not path.stem.endswith(again) for path in FILES)
-    assert len(module.time_table(module.paper_networks(FOLDER)).rows()) == 3
 
 
 def test_the_input_of_each_network_is_the_one_that_fits():
@@ -179,3 +101,12 @@ def test_the_input_of_each_network_is_the_one_that_fits():
     for row in statistics.rows():
         assert (0.5 < row["spread ratio"] < 2) == (row["input"] == "in [0, 1]")
     assert len(edges.rows()) == 3
+
+
+def test_a_signature_takes_longer_than_its_forward_pass(draws):
+    table = module.time_table(draws)
+    assert [row["network"] for row in table.rows()] == list(PAPER_NETWORKS.values())
+    for name, row in zip(PAPER_NETWORKS, table.rows(), strict=True):
+        spent = sorted(pairs[name].trained.provenance["cpu_seconds_an_image"]["forward"] for pairs in draws)
+        assert row["forward pass, min"] == pytest.approx(spent[1] * 512 / 60)
+        assert row["ratio"] == pytest.approx(row["signature, min"] / row["forward pass, min"]) and row["ratio"] > 1

@@ -17,6 +17,7 @@ from affscore_book.imagenet_signatures.finding import before_training
 from affscore_book.imagenet_signatures.full_results import Results
 from affscore_book.imagenet_signatures.paper import DEVIATIONS, FAMILY_MEASURES, SLIDE_STDS
 from affscore_book.imagenet_signatures.sentences import in_one_row, paper_claims, rank_interval
+from affscore_book.imagenet_signatures.trained import places
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 #: Rows that no run on these pictures answers; and R2 within a batch, 1 where there are more channels than images.
@@ -96,9 +97,13 @@ def test_with_some_networks_the_rows_that_need_others_name_one(results):
     assert len(rows) == len(paper_claims(None))
     filled = [claim for claim in rows if claim.ours is not None]
     assert [claim.what.split(":")[0].split(",")[0] for claim in filled] == [
-        "rank correlation of depth and score after the additions", "std over batches", "ResNets",
+        "rank correlation of depth and score after the additions",
+        "rank correlation of depth and how far that is above the score inside", "std over batches", "ResNets",
     ]  # fmt: skip
-    assert any(claim.needs == "alexnet and 30 more in the results too" for claim in rows)
+    assert any(claim.needs.startswith("alexnet and 30 more, pretrained: ") for claim in rows)
+    first, *others = in_one_row(rows)
+    assert first.ours is None and not any("pretrained: " in claim.needs for claim in others)
+    assert [claim for claim in others if claim.ours is not None] == filled
 
 
 def flat(level):
@@ -125,7 +130,24 @@ def test_the_years_can_rise_or_fall(results):
 def test_deeper_resnets_have_to_come_closer_to_1(results):
     for sign, said in ((1, "agrees"), (-1, "disagrees")):
         planted = changed(results, flat(lambda name, sign=sign: 0.5 + sign * 1e-3 * facts(name).depth))
-        assert verdict(planted, "rank correlation of depth") == said
+        assert verdict(planted, "rank correlation of depth and score after") == said
+
+
+def test_the_separation_has_to_grow_with_depth(results):
+    for sign, said in ((1, "agrees"), (-1, "disagrees")):
+        def scores(name, old, sign=sign):
+            if "resnet" not in name:
+                return old
+            last = places(results.signatures["spatial"][name])["last in its block"]
+            return np.where(last, 0.9, 0.5 - sign * 1e-3 * facts(name).depth)[None]
+
+        assert verdict(changed(results, scores), "rank correlation of depth and how far") == said
+
+
+def test_deeper_vggs_can_change(results):
+    for step, said in ((0.0, "agrees"), (0.01, "disagrees")):
+        planted = changed(results, flat(lambda name, step=step: 0.5 + step * facts(name).depth * ("vgg" in name)))
+        assert verdict(planted, "highest − lowest median score of the four VGGs") == said
 
 
 def test_the_spread_of_plain_stacks_can_be_wide(results):

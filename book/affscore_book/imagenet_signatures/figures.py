@@ -106,23 +106,27 @@ def plot_shares(compared: Sequence[Comparison]) -> None:
 
 
 @styled
-def plot_skips(by_network: Mapping[str, Mapping[int, Signature]]) -> None:
-    """Score of every ReLU in a block against the part of its inputs that is negative, a panel a network.
+def plot_skips(by_state: Mapping[str, Mapping[str, Mapping[int, Signature]]]) -> None:
+    """Score of every ReLU in a block against the part of its inputs that is negative.
 
-    Means over seeds. Where the input is negative the output is 0, which is what the companions count.
+    ``by_state`` maps "before training" and the like, a row of panels each, to the seeds of networks, a panel each. Dots
+    are means over seeds. Where the input is negative the output is 0, which is what the companions count.
     """
-    figure, axes = panels(1, len(by_network), height=4.4, sharex=True, sharey=True)
-    for panel, (name, signatures) in zip(axes, by_network.items(), strict=True):
+    columns = len(next(iter(by_state.values())))
+    figure, axes = panels(len(by_state), columns, height=3.0 * len(by_state) + 1.2, sharex=True, sharey=True)
+    shown = [(state, name, found) for state, nets in by_state.items() for name, found in nets.items()]
+    for panel, (state, name, signatures) in zip(axes, shown, strict=True):
         zeros = np.mean([zeros_of(each) for each in signatures.values()], axis=0)
         mean = np.mean([each.mean for each in signatures.values()], axis=0)
         at = places(next(iter(signatures.values())))
         for (label, chosen), colour, mark in zip(at.items(), (VERMILION, BLUE), "sD", strict=True):
-            panel.plot(zeros[chosen], mean[chosen], mark, color=colour, markersize=8, alpha=0.85, label=label)
-        panel.set_title(f"{name}, trained")
+            panel.plot(zeros[chosen], mean[chosen], mark, color=colour, markersize=7, alpha=0.85, label=label)
+        panel.set_title(f"{name.replace('resnet', 'ResNet')},\n{state}", fontsize=14)
         panel.locator_params(axis="x", nbins=4)
-    axes[0].set_ylabel("score")
+    figure.supylabel("score", fontsize=15)
     figure.supxlabel("part of the inputs that is negative", fontsize=15)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    handles = axes[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=2, frameon=False)
 
 
 @styled

@@ -32,7 +32,7 @@ from affscore_book.imagenet_signatures.paper import (
     table_1_claims,
 )
 from affscore_book.imagenet_signatures.trained import UNTRAINED, places, strongest_measure
-from affscore_book.kit.claims import LOWER, Claim, near
+from affscore_book.kit.claims import FLOOR, LOWER, Claim, near
 from affscore_book.kit.statistics import Interval
 
 __all__ = ["in_one_row", "paper_claims", "rank_interval"]
@@ -42,7 +42,8 @@ STRONG = 0.5
 BELOW, ABOVE = (-math.inf, 0.0), (0.0, math.inf)
 RUN = "pretrained: the notebook full_run, then make results"
 RESNETS = tuple(name for name in PAPER if name.startswith("resnet"))
-PLAIN = tuple(name for name in PAPER if name.startswith(("alexnet", "vgg")))
+VGGS = tuple(name for name in PAPER if name.startswith("vgg"))
+PLAIN = ("alexnet", *VGGS)
 
 
 class Sentence(NamedTuple):
@@ -104,12 +105,23 @@ def _least_and_accuracy(results: Results) -> float:
     return float(accuracy_correlations(dict(results.signatures["trailing"])).row("ViT")["min"])
 
 
-def _deeper(results: Results) -> float:
-    ends = []
-    for name in sorted(RESNETS, key=lambda name: facts(name).depth or 0):
-        found = results.signatures["spatial"][name]
-        ends.append(found.mean[places(found)["last in its block"]].mean())
-    return float(stats.spearmanr(np.arange(len(ends)), ends).statistic)
+def _deeper(apart: bool) -> Callable[[Results], float]:
+    """The rank correlation of depth and the mean score after the additions, or that minus the mean inside."""
+
+    def measure(results: Results) -> float:
+        found = []
+        for name in sorted(RESNETS, key=lambda name: facts(name).depth or 0):
+            signature = results.signatures["spatial"][name]
+            inside, last = (signature.mean[at].mean() for at in places(signature).values())
+            found.append(last - inside * apart)
+        return float(stats.spearmanr(np.arange(len(found)), found).statistic)
+
+    return measure
+
+
+def _medians_apart(results: Results) -> float:
+    """The highest median score of the four VGGs minus the lowest."""
+    return float(np.ptp([np.median(results.signatures["spatial"][name].mean) for name in VGGS]))
 
 
 def _strongest(results: Results) -> Interval:
@@ -140,19 +152,23 @@ def _sentences() -> list[Sentence]:
         Sentence("ViTs: correlation of least score and accuracy", slides + "Correlation with Accuracy", -0.96,
                  near(-0.96, 0.1), _least_and_accuracy, vits),
         Sentence("rank correlation of depth and score after the additions, ResNets", paper + "Figure 15",
-                 '"approaches 1 for deeper networks"', (0.9, math.inf), _deeper, RESNETS),
+                 '"approaches 1 for deeper networks"', (0.9, math.inf), _deeper(False), RESNETS),
+        Sentence("rank correlation of depth and how far that is above the score inside, ResNets", paper + "Figure 15",
+                 '"becomes more distinct"', (0.9, math.inf), _deeper(True), RESNETS),
+        Sentence("highest − lowest median score of the four VGGs", paper + "Figure 14",
+                 '"do not change" with depth', (0.0, FLOOR), _medians_apart, VGGS),
         Sentence("strongest mean correlation with another measure", paper + "Table 2", "-0.44 (norm)",
                  (-STRONG, STRONG), _strongest),
-        *(Sentence(f"std over batches, {name}", slides + "titles of the histograms", f"{std:.3f}", near(std, 0.005),
-                   _std(network), (network,)) for name, network, std in stds),
+        *(Sentence(f"std over batches, {name}", slides + "titles of the histograms (Figure 12)", f"{std:.3f}",
+                   near(std, 0.005), _std(network), (network,)) for name, network, std in stds),
     ]  # fmt: skip
 
 
 def _missing(networks: Sequence[str], results: Results) -> str:
-    """In words, which networks the results lack; "" if they have them all."""
+    """In words, which networks the results lack, and how to get them; "" if they have them all."""
     missing = [name for name in networks if name not in results.signatures["spatial"]]
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return f"{missing[0]}{more} in the results too" if missing else ""
+    return f"{missing[0]}{more}, {RUN}" if missing else ""
 
 
 def _claim(sentence: Sentence, results: Results | None) -> Claim:
@@ -192,15 +208,22 @@ def paper_claims(results: Results | None) -> list[Claim]:
 
 
 def in_one_row(claims: Sequence[Claim]) -> list[Claim]:
-    """The claims with a number or with needs of their own, and one row that lists those that wait for a full run.
+    """The claims with a number or with needs of their own, and one row that lists those that wait for the full run.
 
-    >>> rows = [Claim(what, "CVPR 2025, section 1", "yes", None, None, f"2 networks, {RUN}") for what in ("a", "b")]
+    >>> places = {"CVPR 2025, Figure 12": "ab", "slides, titles": "c"}
+    >>> found = [(what, place) for place in places for what in places[place]]
+    >>> rows = [Claim(*each, "yes", None, None, f"2 networks, {RUN}") for each in found]
     >>> [row.what for row in in_one_row(rows)]
-    ['2 sentences: a; b']
+    ['3 sentences. Figure 12: a; b. Slides, titles: c']
     """
     waiting = [claim for claim in claims if claim.ours is None and claim.needs.endswith(RUN)]
     if len(waiting) < 2:
         return list(claims)
-    what = f"{len(waiting)} sentences: {'; '.join(claim.what for claim in waiting)}"
-    row = replace(waiting[0], what=what, theirs="see there", needs=f"the {len(PAPER)} networks, {RUN}")
+    by_place: dict[str, list[str]] = {}
+    for claim in waiting:
+        place = claim.source.removeprefix("CVPR 2025, ")
+        by_place.setdefault(place[:1].upper() + place[1:], []).append(claim.what)
+    listed = ". ".join(f"{place}: {'; '.join(found)}" for place, found in by_place.items())
+    row = replace(waiting[0], what=f"{len(waiting)} sentences. {listed}", theirs="see there",
+                  needs=f"all of the {len(PAPER)} networks, {RUN}")  # fmt: skip
     return [row, *(claim for claim in claims if claim not in waiting)]
