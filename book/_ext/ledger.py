@@ -37,7 +37,7 @@ DECIDED = ("agrees", "disagrees", "there before training", "not there before tra
 GROUPS = {
     "paper": "The papers and their slides",
     "code": "The released code (AffScoreDeep)",
-    "summary": "A summary written by a machine, which is no paper (Nonlinear Advantage summary)",
+    "summary": "A summary of a paper, written by a machine; the paper was not at hand (Nonlinear Advantage summary)",
     OWN: "Our own hypotheses",
 }
 #: What several rows wait for, and how they name it; the first that fits counts.
