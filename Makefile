@@ -104,8 +104,8 @@ check: env
 	$(BIN)/python -m pytest $(PYTEST_FLAGS) tests/core affscore --ignore-glob='affscore/*/*'
 
 # pytest runs the notebooks too (--nbval: every cell again, its text output compared with the stored one).
-test: lint
-	$(MAKE) book
+test: env
+	$(MAKE) --jobs=2 --output-sync=target lint book
 	$(BIN)/python -m pytest --nbval --nbval-current-env $(PYTEST_FLAGS) tests affscore book
 
 # With the tests marked weekly, and with every page and chapter where `make test` looks at one of each kind.

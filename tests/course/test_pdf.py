@@ -113,6 +113,7 @@ def book(site: Path) -> tuple[str, bytes]:
     return document, print_pdf(site, document)
 
 
+@pytest.mark.weekly
 @pytest.mark.browser
 def test_every_line_of_code_is_printed(book):
     document, pdf = book

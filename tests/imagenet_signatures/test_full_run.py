@@ -57,6 +57,7 @@ def contents(file: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
+@pytest.mark.weekly  # what goes on is the suite's, and tested there
 def test_a_run_that_was_killed_and_stopped_packs_the_same_file(world, tmp_path, capsys):
     root = tmp_path / "data"
     broken, whole = tmp_path / "broken", tmp_path / "whole"

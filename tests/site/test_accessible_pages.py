@@ -143,7 +143,7 @@ OUTLINES = """() => {
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("page", [page for page in KINDS if Path(page).stem in ("first_signature", "search", "claims")])
+@pytest.mark.parametrize("page", [page for page in KINDS if Path(page).stem in ("first_signature", "search")])
 def test_the_control_that_has_the_focus_is_seen(tab, page, theme):
     visit(tab, page)
     tab.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)

@@ -341,7 +341,10 @@ def test_the_picture_is_shown_without_javascript(chromium, base, page):
         assert problems == []
 
 
-@pytest.mark.parametrize("page", WIDGET_PAGES)
+# One page: what is tested is the host of all widgets. Every page weekly.
+@pytest.mark.parametrize(
+    "page", [page if page == WIDGET_PAGES[0] else pytest.param(page, marks=pytest.mark.weekly) for page in WIDGET_PAGES]
+)
 def test_the_picture_comes_back_where_a_widget_fails(chromium, server, page):
     with opened(chromium, server) as (tab, problems):
 

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import edition
@@ -57,12 +58,19 @@ def test_an_edition_that_cannot_be_changes_nothing(kind, url, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def student(tmp_path_factory) -> Path:
-    """The student edition with its pages in docs/, built where importing torch or either package would fail."""
-    folder, stubs, pages = (tmp_path_factory.mktemp(name) for name in ("student", "stubs", "pages"))
+def sources(tmp_path_factory) -> Path:
+    """The student edition before its pages are built."""
+    folder = tmp_path_factory.mktemp("student")
     (folder / ".git").mkdir()
     (folder / "gone.md").touch()
     assert edition.make_edition("student", OTHER, folder) == OTHER
+    return folder
+
+
+@pytest.fixture(scope="module")
+def student(sources, tmp_path_factory) -> Path:
+    """The same with its pages in docs/, built where importing torch or either package would fail."""
+    folder, stubs, pages = sources, tmp_path_factory.mktemp("stubs"), tmp_path_factory.mktemp("pages")
     for name in ("affscore", "torch", "anywidget", "matplotlib"):
         (stubs / name).mkdir()
         (stubs / name / "__init__.py").write_text(f"raise SystemExit('building the pages imports {name}')\n")
@@ -81,13 +89,17 @@ def student(tmp_path_factory) -> Path:
     return folder
 
 
-def test_no_solution_is_in_the_pages_and_notebooks(student):
-    texts = [
-        path.read_text(encoding="utf-8") for path in (*student.glob("*"), *student.glob("book/*")) if path.is_file()
-    ]
-    texts += [
-        path.read_text(encoding="utf-8") for path in student.glob("docs/**/*.*") if path.suffix in (".html", ".ipynb")
-    ]
+def test_no_solution_is_in_the_notebooks(sources):
+    check_no_solution(path for path in (*sources.glob("*"), *sources.glob("book/*")) if path.is_file())
+
+
+@pytest.mark.weekly
+def test_no_solution_is_in_the_pages(student):
+    check_no_solution(path for path in student.glob("docs/**/*.*") if path.suffix in (".html", ".ipynb"))
+
+
+def check_no_solution(paths: Iterable[Path]) -> None:
+    texts = [path.read_text(encoding="utf-8") for path in paths]
     assert any("Not yet." in text for text in texts)
     assert not any(sign in text for text in texts for sign in ("solution:", "Solution to", "#### Solution", "Right: "))
     everything = "\n".join(texts)
@@ -103,6 +115,7 @@ def test_no_solution_is_in_the_pages_and_notebooks(student):
     assert not [line for line in lines - taught if len(line) > 30 and line in everything]
 
 
+@pytest.mark.weekly
 def test_no_word_of_the_solutions_alone_can_be_searched(student):
     stem = SearchEnglish({}).stem
 
@@ -123,6 +136,7 @@ def test_no_word_of_the_solutions_alone_can_be_searched(student):
     assert betraying & book and not betraying & ours
 
 
+@pytest.mark.weekly
 def test_it_points_to_itself_and_says_where_it_comes_from(student):
     owner, name = repository.parse_address(OTHER)
     (book_owner, book_name) = repository.read_address()

@@ -146,6 +146,7 @@ def test_the_chapters_without_the_library_name_the_command(wheels, tmp_path):
     assert "pip install -e . -e book" in done.stderr
 
 
+@pytest.mark.weekly  # the chapter on Colab's stand-in does the same in every run
 def test_installing_leaves_torch_alone_and_the_packages_work(wheels, colab):
     (site,) = colab.parents[1].glob("lib/python*/site-packages")
     before = torch_files(site)

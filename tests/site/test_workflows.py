@@ -96,6 +96,7 @@ def test_actionlint_finds_a_planted_error(tmp_path, old, new, message):
     assert done.returncode == 1 and message in done.stderr
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(("ci", "code"), [("1", 1), ("", 0)])
 def test_in_ci_a_folder_in_which_nothing_ran_fails_the_run(tmp_path, ci, code):
     shutil.copy(ROOT / "conftest.py", tmp_path)
