@@ -27,7 +27,7 @@ def pairs(draws):
 
 
 def flat(signature, inside, last):
-    """A signature like this one, with one score inside the blocks and another behind the additions."""
+    """A signature like this one, with one score inside the blocks and another after the additions."""
     scores = np.where(places(signature)["last in its block"], last, inside)
     scores = scores + 1e-9 * np.arange(len(scores))  # a test of modes wants different numbers
     return Signature(signature.calls, scores[None], companions=signature.companions, batch_sizes=[64])

@@ -1,4 +1,4 @@
-// A walk through the blocks of a residual network: what is behind the addition, and what is inside a block. Python's
+// A walk through the blocks of a residual network: what is after the addition, and what is inside a block. Python's
 // side: widget.py.
 import { Figure, Trail, format } from "../kit/figure.js";
 
@@ -16,12 +16,12 @@ export function calls({ trained, start, weights, block, size }) {
   return at === 0 ? scores.slice(0, 1) : scores.slice(1 + (at - 1) * size, 1 + at * size);
 }
 
-/** The score of a state: that of the last call of the block, behind the addition. */
+/** The score of a state: that of the last call of the block, after the addition. */
 export function evaluate(state) {
   return { score: calls(state).at(-1) ?? NaN };
 }
 
-/** How many of the blocks passed, from block 1 to the present one, have their highest score behind the addition. */
+/** How many of the blocks passed, from block 1 to the present one, have their highest score after the addition. */
 export function highest(state) {
   const at = Math.min(state.block, blocks(state));
   return Array.from({ length: at }, (_, i) => calls({ ...state, block: i + 1 }))
@@ -34,7 +34,7 @@ export function describe(state) {
   if (!state.trained.length) return "There is no network to show.";
   if (at === 0) return "The first call, in front of all blocks. Move the slider into the network.";
   const inside = calls(state).slice(0, -1).map((score) => format(score, 2)).join(" and ");
-  return `Block ${at}: inside ${inside}, behind the addition ${format(calls(state).at(-1), 2)}. `
+  return `Block ${at}: inside ${inside}, after the addition ${format(calls(state).at(-1), 2)}. `
     + `Up to here the highest of its block in ${highest(state)} of ${at}.`;
 }
 
@@ -52,7 +52,7 @@ function render({ model, el }) {
   });
   const left = figure.panel({
     label: "The scores of the calls up to this block", xlim: [0, first.trained.length + 1], ylim: [0.3, 1], height: 300,
-    xlabel: "activation call", legend: [["image-line", "inside a block"], ["input-curve", "behind the addition"]],
+    xlabel: "activation call", legend: [["image-line", "inside a block"], ["input-curve", "after the addition"]],
   });
   const marks = [left.crosses("image-line inside", 3), left.dots("input-dot", 4), left.dots("score-dot", 6)];
   const right = figure.panel({

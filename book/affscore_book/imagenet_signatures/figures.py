@@ -35,7 +35,7 @@ def _curve(panel, signature: Signature, colour: str, label: str, mark: str = "o-
 
 @styled
 def plot_block_scores(by_name: Mapping[str, Signature]) -> None:
-    """Residual networks, a panel each: the calls inside the blocks, and those behind the additions, in order.
+    """Residual networks, a panel each: the calls inside the blocks, and those after the additions, in order.
 
     A line at the side of each panel gives the mean of either kind.
     """
@@ -43,7 +43,7 @@ def plot_block_scores(by_name: Mapping[str, Signature]) -> None:
     for panel, (name, signature) in zip(axes, by_name.items(), strict=True):
         place = np.arange(1, len(signature.calls) + 1)
         for (label, chosen), colour, mark, words in zip(
-            places(signature).items(), (VERMILION, BLUE), "xD", ("inside a block", "behind the addition"), strict=True
+            places(signature).items(), (VERMILION, BLUE), "xD", ("inside a block", "after the addition"), strict=True
         ):
             panel.plot(place[chosen], signature.mean[chosen], mark, color=colour, markersize=5, label=words)
             panel.axhline(signature.mean[chosen].mean(), color=colour, linewidth=1.2,

@@ -59,7 +59,7 @@ def paper_networks(folder: str | os.PathLike[str], draw: int = 0) -> dict[str, P
 
 
 def ends(signature: Signature) -> tuple[float, float]:
-    """Mean scores inside the blocks, and behind the additions."""
+    """Mean scores inside the blocks, and after the additions."""
     inside, last = places(signature).values()
     return float(signature.mean[inside].mean()), float(signature.mean[last].mean())
 

@@ -50,7 +50,7 @@ class Looked(NamedTuple):
 
 
 def highest(signature: Signature) -> float:
-    """The part of the blocks whose highest score is behind the addition."""
+    """The part of the blocks whose highest score is after the addition."""
     blocks: dict[str, list[float]] = {}
     for call, score in zip(signature.calls, signature.mean, strict=True):
         blocks.setdefault(call.module.rpartition(".")[0], []).append(score)

@@ -22,7 +22,7 @@ POOLS = ("spatial", "trailing")
 
 
 class BlockWalk(ComputedWidget):
-    """The scores of a residual network block by block: the calls inside, and the one behind the addition.
+    """The scores of a residual network block by block: the calls inside, and the one after the addition.
 
     Make it with :func:`block_walk`. The network was measured before; nothing is computed from images in the page.
 
@@ -30,7 +30,7 @@ class BlockWalk(ComputedWidget):
     ----------
     trained, start
         The scores of the calls in order, with trained weights and before training: one call in front of the blocks,
-        then ``size`` calls a block, the last of them behind the addition.
+        then ``size`` calls a block, the last of them after the addition.
     size
         Calls in a block.
     weights
@@ -63,7 +63,7 @@ class BlockWalk(ComputedWidget):
         return self.calls()[-1] if self.trained else math.nan
 
     def highest(self) -> int:
-        """How many blocks, from the first to the one that is shown, score highest behind the addition."""
+        """How many blocks, from the first to the one that is shown, score highest after the addition."""
         passed = [self.calls(block) for block in range(1, min(self.block, self.blocks()) + 1)]
         return sum(max(inside) < last for *inside, last in passed)
 
@@ -76,7 +76,7 @@ class BlockWalk(ComputedWidget):
         """All calls of the network, and those of the block that is shown."""
         left = Panel(
             label="The scores of all calls", xlim=(0, len(self.trained) + 1), ylim=(0.3, 1), height=300,
-            xlabel="activation call", legend=[("image-line", "inside a block"), ("input-curve", "behind the addition")],
+            xlabel="activation call", legend=[("image-line", "inside a block"), ("input-curve", "after the addition")],
         )  # fmt: skip
         for block in range(self.blocks() + 1 if self.trained else 0):
             place, scores = (1 if block == 0 else 2 + (block - 1) * self.size), self.calls(block)
@@ -101,7 +101,7 @@ class BlockWalk(ComputedWidget):
             return "The first call, in front of all blocks. Move the slider into the network."
         *inside, last = (readout(score, 2) for score in self.calls())
         return (
-            f"Block {at}: inside {' and '.join(inside)}, behind the addition {last}. "
+            f"Block {at}: inside {' and '.join(inside)}, after the addition {last}. "
             f"Up to here the highest of its block in {self.highest()} of {at}."
         )
 
