@@ -96,13 +96,13 @@ def plot_readings(sizes: Sequence[int], readings: Mapping[str, Sequence[Reading]
     axes = panels(1, len(readings), height=4.6, sharey=True)[1]
     looks = {
         "linear": ("linear twin", VERMILION, "s--"), "score": ("ReLU", BLUE, "o-"),
-        "plain": ("ReLU, no shrinkage", GREEN, "D:"), "unrelated": ("unrelated", PURPLE, "^-."),
+        "plain": ("ReLU, no shrinkage", GREEN, "D:"), "unrelated": ("unrelated outputs", PURPLE, "^-."),
     }  # fmt: skip
     for panel, (name, rows) in zip(axes, readings.items(), strict=True):
         for field, (label, colour, look) in looks.items():
             panel.plot(sizes, [getattr(row, field) for row in rows], look, color=colour, label=label, markersize=6)
         panel.axhline(1, color=GREEN, linestyle=":", label="twin, no shrinkage")
-        panel.set(xscale="log", xlabel="samples n", title=f"{name} channels", ylim=(0, 1.05))
+        panel.set(xscale="log", xlabel="samples n", title=f"{name} channels", xlim=(40, 3300), ylim=(0, 1.05))
         panel.set_xticks([64, 300, 2048], ["64", "300", "2048"])
         panel.minorticks_off()
     axes[0].set_ylabel("affinity score")
