@@ -35,13 +35,13 @@ def plot_three_ranges() -> None:
         x = _line(-start, 5 - start)
         y = x.relu()
         image = affine_map(x, y, covariance="empirical")(x[:, None])[:, 0]
-        score = uniform_input(-start, 5 - start).score.item()
+        exact = uniform_input(-start, 5 - start)
         axis.axvspan(-start, 5 - start, color=BLUE, alpha=0.1)
         axis.plot([-4.5, 0, 4.5], [0, 0, 4.5], color="#999999", linewidth=1.5)
         axis.fill_between(x, y, image, color=ORANGE, alpha=0.35, label="gap")
         axis.plot(x, y, color=BLUE, linewidth=4, label="ReLU's output")
         axis.plot(x, image, "--", color=VERMILION, label="affine image")
-        axis.text(-4.3, 3.4, f"a = {start:g}\nscore {score:.2f}", va="top")
+        axis.text(-4.3, 3.4, f"a = {start:g}\ngap {exact.w2:.2f}\nscore {exact.score:.2f}", va="top")
         axis.set_ylabel("output")
     axes[0].set_ylim(-1.6, 4.6)
     axes[0].legend(loc="upper right")
@@ -119,6 +119,8 @@ def plot_gaussian() -> None:
     axes[0].legend()
     axes[1].semilogy(far, gaussian_input(far, 1.0).score, color=GREEN)
     axes[1].set(ylabel="affinity score", xlabel="mean of the input, in standard deviations")
+    exponents = range(0, 101, 20)
+    axes[1].set_yticks([10.0**-k for k in exponents], [f"$10^{{-{k}}}$" if k else "1" for k in exponents])
 
 
 @styled
