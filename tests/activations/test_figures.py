@@ -50,5 +50,5 @@ def test_a_split_table_averages_over_each_part_alone():
     scores = {"relu": np.array([[nan], [0.8], [1.0]]), "silu": np.array([[0.1], [0.7], [0.9]])}
     sweep = Sweep(np.array([-30.0, 0.0, 9.0]), np.array([1.0]), scores, {"n": 5, "d": 7, "seed": 0}, {})
     rows = SplitTable(sweep, ["relu", "silu"], other="relu").rows()
-    parts = ("ReLU has a score: d = 7", "ReLU has none: d = 7")
+    parts = ("ReLU alive: d = 7", "ReLU dead: d = 7")
     assert [[row[part] for part in parts] for row in rows] == [["0.90", "-"], ["0.80", "0.10"]]

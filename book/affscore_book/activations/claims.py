@@ -104,7 +104,7 @@ def differences(
 def story(sweep: Sweep, names: Sequence[str] = FIGURE_8) -> ClaimTable:
     """The five rows of the chapter: SiLU beside ReLU in Figure 8, and pooling in Figure 9."""
     rows = more_means("silu, non-linear means more than relu", B, STRONGER, ["silu"], [conventions(sweep, "300")])
-    maps = {"64 channels": (64, 0.0), "16 channels, half in common": (16, 0.5), "1 channel": (1, 0.0)}
+    maps = {"64 channels": (64, 0.0), "16 channels, half in common": (16, 0.5, 16, 1000), "1 channel": (1, 0.0)}
     words = '"maintains the same values as its flattened counterpart"'
     changes = {
         reading: Claim("pooling, largest change", C, words, largest(pooling_changes(names, *settings)), (-_any, FLOOR))

@@ -76,7 +76,7 @@ class SplitTable(Table):
         law, alive, title = sweep.law(), sweep.alive(other), CATALOGUE[other].title
         columns: dict[str, list[str]] = {"activation": [CATALOGUE[name].title for name in names]}
         many = f"d = {sweep.settings['d']}"
-        for words, part in ((f"{title} has a score", alive), (f"{title} has none", ~alive)):
+        for words, part in ((f"{title} alive", alive), (f"{title} dead", ~alive)):
             for dimension, scores in ((many, sweep), ("d = 1", law)):
                 cells = [part & sweep.alive(name) for name in names]
                 columns[f"{words}: {dimension}"] = [
