@@ -6,7 +6,7 @@ import { uniforms } from "../kit/uniforms.js";
 import { affine, affinityScore, times, transpose } from "./affinity.js";
 
 export const WIDTH = 24;
-export const DEPTHS = [1, 4];
+export const DEPTHS = [1, 5];
 export const SCALES = [0.5, 6];
 export const SHIFT = 0.15;
 export const GRID = 32;

@@ -22,7 +22,7 @@ from affscore_book.redshift.networks import Network, grid_points, image_of
 __all__ = ["RedshiftImage"]
 
 # The same numbers stand in redshift_image.js.
-WIDTH, DEPTHS, SCALES, SHIFT = 24, (1, 4), (0.5, 6.0), 0.15
+WIDTH, DEPTHS, SCALES, SHIFT = 24, (1, 5), (0.5, 6.0), 0.15
 GRID, SCORE_GRID, FLOOR = 32, 10, -6.0
 NAMES = {
     "relu": "ReLU",
@@ -51,7 +51,7 @@ class RedshiftImage(ComputedWidget):
     shift
         Shift of the bounds of the weights, from -0.15 to 0.15.
     depth
-        Hidden layers, from 1 to 4.
+        Hidden layers, from 1 to 5.
 
     Raises
     ------
