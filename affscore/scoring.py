@@ -5,6 +5,7 @@ Worker threads have one thread of linear algebra each. On a GPU they work while 
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -164,8 +165,10 @@ def sentence(error: BaseException, index: int) -> str:
     if isinstance(error, torch.OutOfMemoryError):
         text = f"the device is out of memory ({line_of(error)}); choose a smaller micro_batch."
     elif isinstance(error, MemoryError) or "t allocate memory" in str(error):
+        asked = re.search(r"allocate (\d+) bytes", str(error))
+        many = f" for {int(asked[1]) / 1e9:.3g} GB more" if asked else ""
         text = (
-            f"there is too little memory ({line_of(error)}). A smaller micro_batch needs less, and fewer samples do: a "
+            f"there is too little memory{many}. A smaller micro_batch needs less, and fewer samples do: a "
             "score takes n^2 numbers, where n with the pool 'tokens' is the number of positions of the batch."
         )
     elif "HigherOrderOperator" in str(error):

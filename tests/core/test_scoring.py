@@ -69,7 +69,10 @@ def test_what_failed_is_a_sentence_with_its_batch():
     )
     assert sentence(ValueError("batch 3 is a str."), 3) == "batch 3 is a str."
     assert sentence(OSError("disk gone"), 3) == "In batch 3, disk gone"
-    asked = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 20 bytes"
-    assert "n with the pool 'tokens' is the number of positions" in sentence(RuntimeError(asked), 3)
+    raw = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 20146061312 bytes"
+    asked = sentence(RuntimeError(raw), 3)
+    assert asked.startswith("In batch 3, there is too little memory for 20.1 GB more. A smaller micro_batch needs less")
+    assert "n with the pool 'tokens' is the number of positions" in asked
+    assert sentence(MemoryError(), 3).startswith("In batch 3, there is too little memory. A smaller")
     assert "flex_attention, which cannot be watched" in sentence(NotImplementedError("HigherOrderOperator x"), 3)
     assert sentence(KeyError("k"), 3) == "In batch 3, KeyError: 'k'"
