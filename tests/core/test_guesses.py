@@ -41,6 +41,28 @@ def test_rows_that_need_not_be_the_samples_are_not_scored_and_named(function):
     assert "comes from" in result.excluded[1].reason  # a table that is no buffer
 
 
+@pytest.mark.filterwarnings("ignore:.*is not scored")
+def test_an_expert_that_by_chance_takes_as_many_tokens_as_there_are_samples_ends_no_run():
+    class Experts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.experts = nn.ModuleList(nn.Linear(D, 6) for _ in range(T))
+            self.last, self.taken = nn.Linear(D, D), []
+
+        def forward(self, x):
+            rows = x.reshape(-1, D)
+            chosen = rows[:, :T].argmax(1)
+            self.taken += chosen.bincount(minlength=T).tolist()
+            parts = [torch.relu(expert(rows[chosen == i])).sum() for i, expert in enumerate(self.experts)]
+            return torch.tanh(self.last(x)) + sum(parts)
+
+    torch.manual_seed(0)
+    model = Experts()
+    result = signature(model, list(torch.randn(20, N, T, D)))
+    assert 0 < model.taken.count(N) < len(model.taken)
+    assert [call.name for call in result.calls] == [":tanh[0]"] and len(result.excluded) == T
+
+
 @pytest.mark.parametrize("batch", [(4, N, N), (N, 4, N)])
 def test_members_of_an_ensemble_are_followed_through_expand_and_a_product(batch):
     class Ensemble(nn.Module):
