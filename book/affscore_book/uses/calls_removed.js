@@ -30,7 +30,7 @@ function render({ model, el }) {
   const dot = left.dots("score-dot", 7);
   const right = figure.panel({
     label: "Which calls are left, and when each goes", xlim: [0, calls.length + 1], ylim: [0, calls.length + 1],
-    xlabel: "activation call (blue: still a bend, orange: affine)", ylabel: "goes as number",
+    xlabel: "call (blue: bent, orange: affine)", ylabel: "place in the order",
   });
   const [kept, gone] = [right.dots("input-dot", 6), right.dots("image-dot", 6)];
   return figure.onDraw(() => {

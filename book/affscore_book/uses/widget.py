@@ -69,7 +69,7 @@ class CallsRemoved(ComputedWidget):
         )  # fmt: skip
         right = Panel(
             label="Which calls are left, and when each goes", xlim=(0, calls + 1), ylim=(0, calls + 1),
-            xlabel="activation call (blue: still a bend, orange: affine)", ylabel="goes as number",
+            xlabel="call (blue: bent, orange: affine)", ylabel="place in the order",
         )  # fmt: skip
         if path is None:
             return picture(left, right, score=math.nan, text="There is no network to show.", headline="No network")
