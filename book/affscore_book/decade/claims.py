@@ -163,10 +163,6 @@ def modes_claims(decade: Decade, samples: int = 40) -> list[Claim]:
     return rows
 
 
-#: What its sentence needs: here scores after the addition rise with depth, and the deepest network has 33 calls.
-RESNET152 = (
-    "torchvision's trained weights and ImageNet: affscore suite --models resnet152 --dataset imagenet --root FOLDER"
-)
 #: What Figure 13's finer patches need.
 FINE_PATCHES = "a trained ViT with fine patches and more than four layers"
 
@@ -195,7 +191,6 @@ def residual_claims(decade: Decade) -> list[Claim]:
                   '"bimodal"', seed_by_seed(both, decade, lambda n: gap(n) - gap(n, both[1])), HIGHER),
         claim_row("mean score after the addition − inside the block, ResNet18", "Appendix D", '"much lower" inside',
                   seed_by_seed(["resnet18"], decade, gap), HIGHER),
-        Claim("score after the addition, Resnet152", PAPER + "Appendix D", '"close to 1"', None, None, RESNET152),
         claim_row("score after the addition, ResNet34 − ResNet18", "Figure 15", '"approaches 1 for deeper networks"',
                   seed_by_seed(equal, decade, lambda n: last(n["resnet34"]) - last(n["resnet18"])), HIGHER),
     ]  # fmt: skip
