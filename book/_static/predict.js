@@ -51,7 +51,7 @@
       answer.hidden = place === null;
       answer.open = place !== null;
       again.hidden = place === null;
-      said.textContent = place === null ? "" : place === right ? "As you said:" : "Not what you said:";
+      said.textContent = place === null ? "" : place === right ? "As you chose:" : "Not what you chose:";
       keep(label, place === null ? null : String(place));
     }
 
