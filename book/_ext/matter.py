@@ -1,54 +1,66 @@
 """Sphinx extension: the directive ``claims-that-matter``, the twenty claims of the sources that a reader asks about.
 
-``data/claims/matter.json`` has a sentence in plain words for each, and which rows of the ledger measure it: those of a
-place of a source, or with ``only`` those among them whose claim fits this pattern. Verdict and numbers are the rows'
-own. The measurements are folded, each with a link to the cell that decides it.
+``data/claims/matter.json`` has a sentence in plain words for each, ``here`` what it was asked of, and which rows of the
+ledger measure it: those of a place of a source, or with ``only`` those among them whose claim fits this pattern.
+Verdict and numbers are the rows' own; a number is shown where all rows say the same. The measurements are folded, each
+with a link to the cell that decides it.
 """
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
-from ledger import every_row, in_words, spans
+from ledger import every_row, spans
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 NONE = ("", "-")  # of a row without a number
+PAPERS = {
+    "CVPR 2025": "Bouniot et al. (2025), From AlexNet to transformers",
+    "Symmetries": "Godfrey et al. (2022), On the symmetries of deep learning models",
+    "Nonlinear Advantage v1": "Mehmeti-Göpel and Disselhoff (2023), Nonlinear advantage, as its first abstract says it",
+}
 
 
-def claims_that_matter(folder: Path, rows: list[dict]) -> Iterator[tuple[str, str, list[dict]]]:
-    """The source, the sentence and the rows of each claim, in the order of the file; ``folder`` holds ``data``."""
+def claims_that_matter(folder: Path, rows: list[dict]) -> Iterator[tuple[dict, list[dict]]]:
+    """Each claim and its rows, in the order of the file; ``folder`` holds ``data``."""
     for claim in json.loads((folder / "data" / "claims" / "matter.json").read_text(encoding="utf-8")):
         place, only = f"{claim['source']}, {claim['place']}", claim.get("only", "")
         theirs = [row for row in rows if row["source"] == place and row["kind"] != "own"]
         found = [row for row in theirs if re.search(only, row["what"])]
         if not found:
             raise ExtensionError(f"matter.json: no row of the ledger is about {place!r} that fits {only!r}.")
-        yield claim["source"], claim["says"], found
+        yield claim, found
 
 
 def verdict(rows: list[dict]) -> str:
-    """What the rows say: one verdict where they agree on it, else how many say what.
+    """What the rows say: one verdict where they agree on it, else how often each, the most common first.
 
-    >>> verdict([{"verdict": "agrees"}, {"verdict": "undecided"}])
-    'mixed: 1 agrees, 1 undecided'
+    >>> verdict([{"verdict": "agrees"}, {"verdict": "undecided"}, {"verdict": "depends on n"}])
+    'mixed: agrees once, undecided once, depends on a setting once'
     """
-    different = {row["verdict"] for row in rows}
-    return min(different) if len(different) == 1 else f"mixed: {in_words(row['verdict'] for row in rows)}"
+    if len({row["verdict"] for row in rows}) == 1:
+        return rows[0]["verdict"]
+    short = ("depends on a setting" if row["verdict"].startswith("depends on") else row["verdict"] for row in rows)
+    often = {1: "once", 2: "twice"}
+    counts = [f"{name} {often.get(count, f'{count} times')}" for name, count in Counter(short).most_common()]
+    return f"mixed: {', '.join(counts)}"
 
 
-def item(says: str, rows: list[dict]) -> nodes.list_item:
-    """The sentence, its verdict and first number, and the folded measurements."""
-    first = next((row for row in rows if row["ours"] not in NONE), None)
-    number = f" ({first['what']}: {first['ours']})" if first else ""
+def item(claim: dict, rows: list[dict]) -> nodes.list_item:
+    """The sentence, its verdict, what it was asked of, and the folded measurements."""
     said = verdict(rows)
-    said = said[0].upper() + said[1:]
-    text = nodes.paragraph("", "", nodes.strong("", says), nodes.Text(" "), nodes.emphasis("", said))
-    text += [*spans(number), nodes.Text(".")]
+    same = len({row["verdict"] for row in rows}) == 1 and not said.startswith("depends on")
+    first = next((row for row in rows if same and row["ours"] not in NONE), None)
+    number = f" ({first['what']}: {first['ours']})" if first else ""
+    here = f" {claim['here']}" if "here" in claim else ""
+    text = nodes.paragraph("", "", nodes.strong("", claim["says"]), nodes.Text(" "))
+    text += [nodes.emphasis("", said[0].upper() + said[1:]), *spans(here + number), nodes.Text(".")]
     measured = nodes.bullet_list()
     for row in rows:
         ours = f": {row['ours']}" if row["ours"] not in NONE else ""
@@ -69,11 +81,11 @@ class Matter(Directive):
         env.note_dependency(str(folder / "data" / "claims" / "matter.json"))
         out: list[nodes.Node] = []
         numbered = enumerate(claims_that_matter(folder, every_row(folder)), start=1)
-        for source, claims in groupby(numbered, key=lambda each: each[1][0]):
+        for source, claims in groupby(numbered, key=lambda each: each[1][0]["source"]):
             some = list(claims)
             entries = nodes.enumerated_list(enumtype="arabic", prefix="", suffix=".", start=some[0][0])
-            entries += [item(says, rows) for _, (_, says, rows) in some]
-            out += [nodes.rubric("", source), entries]
+            entries += [item(claim, rows) for _, (claim, rows) in some]
+            out += [nodes.rubric("", PAPERS[source]), entries]
         return out
 
 

@@ -29,31 +29,34 @@ def folder(tmp_path):
 
 def test_twenty_claims_are_found_and_each_source_has_some():
     found = list(matter.claims_that_matter(BOOK, ledger.every_row(BOOK)))
-    assert len(found) == 20 == len({says for _, says, _ in found})
-    assert {source for source, *_ in found} == {"CVPR 2025", "Symmetries", "Nonlinear Advantage v1"}
-    assert all(says.endswith(".") and not re.search(r"\d", says) for _, says, _ in found)
+    assert len(found) == 20 == len({claim["says"] for claim, _ in found})
+    assert {claim["source"] for claim, _ in found} == set(matter.PAPERS)
+    assert all(claim["says"].endswith(".") and not re.search(r"\d", claim["says"]) for claim, _ in found)
+    assert not any(re.search(r"[.,]\d|\.$", claim.get("here", "")) for claim, _ in found)
 
 
 def test_rows_are_those_of_the_place_with_the_words_and_none_of_ours(folder):
     claim = {"source": "CVPR 2025", "place": "Figure 9", "says": "It rises.", "only": "gap"}
     others = [ROW | {"source": "CVPR 2025, Figure 9, top"}, ROW | {"kind": "own"}, ROW | {"what": "width"}]
-    ((source, says, rows),) = matter.claims_that_matter(folder(claim), [ROW, *others])
-    assert (source, says, rows) == ("CVPR 2025", "It rises.", [ROW])
+    ((found, rows),) = matter.claims_that_matter(folder(claim), [ROW, *others])
+    assert (found, rows) == (claim, [ROW])
     with pytest.raises(ExtensionError, match="no row of the ledger is about 'CVPR 2025, Figure 9'"):
         list(matter.claims_that_matter(folder(claim), others))
 
 
 def test_verdict_and_number_are_the_rows_own():
-    other = ROW | {"what": "width", "ours": "-", "verdict": "undecided"}
-    text = matter.item("It rises.", [other, ROW]).astext()
-    assert "It rises. Mixed: 1 undecided, 1 agrees (gap: 0.71 [0.6, 0.8])." in text
-    assert "2 measurements" in text and "width, undecided" in text and "Theory" in text
-    alone = matter.item("It rises.", [ROW | {"verdict": "disagrees", "ours": "0.1"}]).astext()
+    claim, other = {"says": "It rises."}, ROW | {"what": "width", "ours": "-", "verdict": "undecided"}
+    text = matter.item(claim | {"here": "in two networks"}, [other, ROW]).astext()
+    assert "It rises. Mixed: undecided once, agrees once in two networks." in text
+    assert "2 measurements" in text and "gap: 0.71 [0.6, 0.8], agrees" in text and "width, undecided" in text
+    alone = matter.item(claim, [ROW | {"verdict": "disagrees", "ours": "0.1"}]).astext()
     assert "Disagrees (gap: 0.1)." in alone and "One measurement" in alone
-    proved = matter.item("It rises.", [ROW | {"ours": "", "verdict": "proved", "address": ""}]).astext()
+    turned = matter.item(claim, [ROW | {"verdict": "depends on n"}, ROW | {"verdict": "depends on n"}]).astext()
+    assert "Depends on n." in turned
+    proved = matter.item(claim, [ROW | {"ours": "", "verdict": "proved", "address": ""}]).astext()
     assert "It rises. Proved." in proved
 
 
 def test_each_measurement_links_to_its_cell():
-    (link,) = matter.item("It rises.", [ROW]).findall(matter.nodes.reference)
+    (link,) = matter.item({"says": "It rises."}, [ROW]).findall(matter.nodes.reference)
     assert link["refuri"] == ROW["address"] and link.astext() == "Theory"
