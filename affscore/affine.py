@@ -1,10 +1,10 @@
 """The affine optimal transport map between the normal approximations of two clouds of samples.
 
 For samples ``X`` and ``Y`` with means ``m`` and covariances ``S`` it is ``T(x) = A (x - m_X) + m_Y`` with
-``A = S_Y^1/2 (S_Y^1/2 S_X S_Y^1/2)^-1/2 S_Y^1/2``. The inverse root is cut to the rank of its argument, which is the
-limit of a vanishing relative ridge. The book's chapter ``theory`` derives it.
+``A = S_Y^1/2 (S_Y^1/2 S_X S_Y^1/2)^-1/2 S_Y^1/2``. The inverse root is restricted to the range of its argument, which
+is the limit of a vanishing relative ridge. The book's chapter ``theory`` derives it.
 
-How it is computed here. With square roots ``S = R^T R`` and the singular value decomposition
+It is computed as follows. With square roots ``S = R^T R`` and the singular value decomposition
 ``R_Y R_X^T = U diag(sigma) V^T`` the map is ``A = Z Z^T`` with ``Z = R_Y^T U diag(sigma)^-1/2``: covariances are
 never squared or inverted. Everything happens in the span of the centred samples, of dimension at most ``2 n``,
 because shrinkage only adds a multiple of the identity, so no ``d x d`` matrix is formed when ``d`` is large.
@@ -40,9 +40,9 @@ def check_covariance(covariance: str) -> None:
 
 
 def shrinkage_from(norms: Tensor, product: Tensor, d: int) -> Tensor:
-    """The Ledoit-Wolf coefficient, in [0, 1], of n centred samples that live in a subspace of dimension d.
+    """The Ledoit-Wolf coefficient, in [0, 1], of n centred samples in d dimensions.
 
-    From their squared norms (n,) and either of their products, (n, n) or (d, d): |S|_F = |Gram / n|_F
+    It takes their squared norms (n,) and their Gram matrix (n, n) or product (d, d), whose Frobenius norms are equal
     (Ledoit and Wolf 2004, section 3.2).
     """
     n = len(norms)
@@ -72,19 +72,19 @@ def shrinkage(x: Any) -> Tensor:
 
 
 class Coordinates(NamedTuple):
-    """Two centred clouds (n, k) whose inner products are those of the samples in d dimensions."""
+    """Two centred clouds (n, k) with the same inner products as the samples in d dimensions."""
 
     x: Tensor
     y: Tensor
-    inner: int  # the coordinates of y from this one on are 0
+    inner: int  # y is 0 in all coordinates from this index on
     basis: Tensor | None = None  # (d, k): samples @ basis are the coordinates
 
 
 def coordinates(x: Tensor, y: Tensor, basis: bool = False) -> Coordinates:
-    """Both clouds in an orthonormal basis of their joint span where that is no larger than d, and that basis if asked.
+    """Both clouds in an orthonormal basis of their joint span if 2 n <= d, with the basis if ``basis`` is True.
 
-    The basis may be held constant in a derivative: the score does not change to first order when a sample leaves the
-    span, by reflection symmetry.
+    A derivative may treat the basis as constant: by reflection symmetry, moving a sample out of the span does not
+    change the score to first order.
     """
     n, d = x.shape
     if d < 2 * n:
@@ -99,10 +99,10 @@ def coordinates(x: Tensor, y: Tensor, basis: bool = False) -> Coordinates:
 
 
 def quick_coordinates(x: Tensor, y: Tensor) -> Coordinates | None:
-    """As :func:`coordinates`, by a Cholesky decomposition of the inner products; None where there is none.
+    """As :func:`coordinates`, by a Cholesky decomposition of the inner products; None if d < 2 n or that fails.
 
-    The last of the centred samples is minus the sum of the others, so it is left out and put back. The inner products
-    are right up to rounding relative to the longest samples, so short differences of two samples lose digits.
+    The last centred sample is minus the sum of the others, so it is left out and restored at the end. The inner
+    products carry rounding errors relative to the longest samples, so small differences of samples lose digits.
     """
     n, d = x.shape
     if d < 2 * n:
@@ -112,25 +112,25 @@ def quick_coordinates(x: Tensor, y: Tensor) -> Coordinates | None:
     torch.matmul(y[:-1], y[:-1].T, out=gram[:inner, :inner])
     torch.matmul(x[:-1], y[:-1].T, out=gram[inner:, :inner])
     torch.matmul(x[:-1], x[:-1].T, out=gram[inner:, inner:])
-    inside, failed = torch.linalg.cholesky_ex(gram)  # which reads the lower half alone
+    inside, failed = torch.linalg.cholesky_ex(gram)  # reads only the lower triangle
     if failed:
         return None
-    found_y, found_x = (torch.cat([half, -half.sum(dim=0, keepdim=True)]) for half in inside.split(inner))
-    return Coordinates(found_x, found_y, inner)
+    inside_y, inside_x = (torch.cat([half, -half.sum(dim=0, keepdim=True)]) for half in inside.split(inner))
+    return Coordinates(inside_x, inside_y, inner)
 
 
 class Cloud(NamedTuple):
-    """Centred samples (n, k) with covariance ``weight * samples^T samples + ridge * I``; that product for an output."""
+    """Centred samples (n, k) with covariance ``weight * samples^T samples + ridge * I``."""
 
     samples: Tensor
     weight: Tensor
     ridge: Tensor
-    product: Tensor | None = None  # of the coordinates that are not 0
+    product: Tensor | None = None  # samples^T samples in the coordinates that are not 0, for an output
 
 
-def clouds(found: Coordinates, d: int, covariance: str) -> tuple[Cloud, Cloud]:
+def clouds(inside: Coordinates, d: int, covariance: str) -> tuple[Cloud, Cloud]:
     """Both clouds with their covariances in d dimensions."""
-    x, y, inner, _ = found
+    x, y, inner, _ = inside
     n, k = x.shape
     if covariance == "empirical":
         weight, ridge = x.new_full((), 1 / n), x.new_zeros(())
@@ -147,7 +147,7 @@ def clouds(found: Coordinates, d: int, covariance: str) -> tuple[Cloud, Cloud]:
 
 
 def _root(cloud: Cloud) -> Tensor:
-    """R with R^T R = S, with at most k rows."""
+    """R with R^T R = S and at most k rows."""
     samples, weight, ridge, product = cloud
     k = samples.shape[1]
     rows = weight.sqrt() * samples
@@ -164,28 +164,28 @@ def map_factor(x: Cloud, y: Cloud) -> tuple[Tensor, Tensor]:
     """Z (k, r) and sigma (r,) with A = Z Z^T and Z^T S_X Z = diag(sigma); r is the numerical rank."""
     if y.product is not None and y.ridge > 0:
         y = y._replace(samples=y.samples[:, : len(y.product)])
-    root, rest = _root(y), y.ridge.sqrt()
+    root, ridge_root = _root(y), y.ridge.sqrt()
 
     def times(root: Tensor, matrix: Tensor) -> Tensor:
-        """R_Y matrix, where R_Y is the root and, for coordinates in which y is 0, ``rest * I``."""
+        """R_Y times a matrix: R_Y is ``root`` and, in the coordinates where y is 0, ``ridge_root * I``."""
         k = root.shape[1]
-        return torch.cat([root @ matrix[:k], rest * matrix[k:]]) if k < len(matrix) else root @ matrix
+        return torch.cat([root @ matrix[:k], ridge_root * matrix[k:]]) if k < len(matrix) else root @ matrix
 
-    core = None if x.ridge > 0 else times(root, _root(x).T)
-    if core is None:  # R_Y S_X R_Y^T, without a root of S_X
+    cross = None if x.ridge > 0 else times(root, _root(x).T)
+    if cross is None:  # R_Y S_X R_Y^T needs no root of S_X
         half = times(root, x.samples.T)
         square = x.weight * half @ half.T
         square[: len(root), : len(root)] += x.ridge * root @ root.T
         square.diagonal()[len(root) :] += x.ridge * y.ridge
     else:
-        square = core @ core.T
+        square = cross @ cross.T
     squares, left = torch.linalg.eigh(square)
     if squares[0] > _SAFE_TO_SQUARE * squares[-1]:
         sigma = squares.sqrt()
     else:
-        core = times(root, _root(x).T) if core is None else core
-        left, sigma, _ = torch.linalg.svd(core, full_matrices=False)
-        keep = sigma > max(core.shape) * _EPS * sigma[0]
+        cross = times(root, _root(x).T) if cross is None else cross
+        left, sigma, _ = torch.linalg.svd(cross, full_matrices=False)
+        keep = sigma > max(cross.shape) * _EPS * sigma[0]
         left, sigma = left[:, keep], sigma[keep]
     return times(root.T, left / sigma.sqrt()), sigma
 
@@ -234,7 +234,7 @@ class AffineMap:
         return v
 
     def matrix(self) -> Tensor:
-        """``A`` as a dense float64 matrix of shape (d, d). Takes memory d^2."""
+        """``A`` as a dense float64 matrix of shape (d, d). Needs memory d^2."""
         return self.matvec(torch.eye(len(self.mean_x), dtype=torch.float64, device=self.mean_x.device))
 
 
@@ -243,9 +243,9 @@ class AffineMap:
 def affine_map(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> AffineMap:
     """The affine optimal transport map between the normal approximations of ``x`` and ``y`` (Theorem 3.3).
 
-    The book's chapter ``theory`` derives it. Arguments and errors are those of :func:`affinity_score`. Where ``x``
+    The book's chapter ``theory`` derives it. Arguments and errors are those of :func:`affinity_score`. If ``x``
     does not vary in some direction and nothing is shrunk, the map is the limit for a vanishing ridge on its covariance,
-    restricted to the rank of ``x``: ``T(x)`` then keeps only as much of the spread of ``y`` as ``x`` can reach.
+    restricted to the rank of ``x``: ``T(x)`` then has only as much of the spread of ``y`` as ``x`` can reach.
 
     >>> import torch
     >>> x = torch.randn(100, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))     # (100, 2)
@@ -261,13 +261,13 @@ def affine_map(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> AffineMap:
     d = x.shape[1]
     x, mean_x, exponent_x = centre(x)
     y, mean_y, exponent_y = centre(y)
-    found = coordinates(x, y, basis=True)
-    cloud_x, cloud_y = clouds(found, d, covariance)
+    inside = coordinates(x, y, basis=True)
+    cloud_x, cloud_y = clouds(inside, d, covariance)
     ridge_x, ridge_y = cloud_x.ridge, cloud_y.ridge
     outside = torch.where(ridge_x > 0, (ridge_y / torch.where(ridge_x > 0, ridge_x, 1.0)).sqrt(), 0.0)
     if bool(x.any()) and bool(y.any()):
         factor, _ = map_factor(cloud_x, cloud_y)
     else:
-        factor = x.new_zeros((found.x.shape[1], 0))
+        factor = x.new_zeros((inside.x.shape[1], 0))
     scale = power_of_two(exponent_y - exponent_x)
-    return AffineMap(mean_x, mean_y, factor * scale.sqrt(), found.basis, outside * scale)
+    return AffineMap(mean_x, mean_y, factor * scale.sqrt(), inside.basis, outside * scale)

@@ -1,4 +1,4 @@
-"""Arguments, checked, and the sentences of errors: which argument, what it was, what it should be."""
+"""Checks of arguments. Their errors name the argument, what it was and what it should be."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["did_you_mean", "expanded", "line_of", "whole_number"]
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """``value`` as an int: a Python or NumPy integer from ``least`` to ``most``, but no bool; otherwise ValueError.
+    """``value`` as an int: a Python or NumPy integer from ``least`` to ``most``, not a bool; otherwise ValueError.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
 
 
 def expanded(name: str, path: str | os.PathLike[str]) -> Path:
-    """A path that a user gave, with ``~`` replaced by the home folder; ValueError if it is empty or names no user.
+    """A user's path with ``~`` expanded; ValueError if it is empty or that user has no home folder.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def expanded(name: str, path: str | os.PathLike[str]) -> Path:
 
 
 def did_you_mean(name: str, names: Sequence[str], otherwise: str) -> str:
-    """The end of an error's text: those of ``names`` that are close to ``name``, or ``otherwise``."""
+    """The end of an error: the ``names`` close to ``name``, or ``otherwise``."""
     close = difflib.get_close_matches(name, names)
     return f"Did you mean {', '.join(close)}?" if close else otherwise
 

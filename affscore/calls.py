@@ -1,11 +1,11 @@
-"""What counts as an activation, and what is known of the calls of one.
+"""What counts as an activation, and what is recorded about each call of one.
 
-What counts is an element-wise operator of the registry :data:`ACTIVATIONS`, and element-wise arithmetic that equals one
+Element-wise operators in the registry :data:`ACTIVATIONS` count, and so does element-wise arithmetic that equals one
 of the functions :data:`affscore.chains.KNOWN` up to a positive factor and a constant: ``x.clamp(min=0)`` is a ReLU,
 ``x * torch.sigmoid(x)`` a SiLU. Sigmoids and hard sigmoids count and are marked as gates, because networks use them to
-scale other activations. Other mathematics that bends (``sin``, ``exp``, ``x * x.sign()``) is excluded with that reason,
-unless all that is taken of it are sums, means and the like, or it is done to one of these: statistics. Softmax,
-normalisation, pooling and gated linear units are not element-wise, and do not count.
+scale other activations. Other non-affine arithmetic (``sin``, ``exp``, ``x * x.sign()``) is listed as excluded, unless
+it belongs to a statistic: only its sums, means and the like are used, or it is computed from one of these. Softmax,
+normalisation, pooling and gated linear units are not element-wise and do not count.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ aten = torch.ops.aten
 
 
 def tensors_in(args: Iterable[Any]) -> Iterator[Tensor]:
-    """The tensors among the arguments of an operator, those in lists too."""
+    """The tensors among the arguments of an operator, including those in lists."""
     for argument in args:
         if isinstance(argument, Tensor):
             yield argument
@@ -38,22 +38,22 @@ def tensors_in(args: Iterable[Any]) -> Iterator[Tensor]:
 
 
 class Operator:
-    """An operator that a network runs, and what it is given. In place or not it has the same ``name``."""
+    """An operator that a network runs, with its arguments. An in-place variant has the same ``name``."""
 
     def __init__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         self.func, self.args, self.kwargs = func, args, kwargs
         self.name: str = func.overloadpacket.__name__.rstrip("_")
         self.inputs = list(tensors_in([*args, *kwargs.values()]))
-        self.writes: bool = schema(func).is_mutable  # into one of them
+        self.writes: bool = schema(func).is_mutable  # into one of the inputs
 
     @property
     def written(self) -> Iterator[Tensor]:
-        """The tensors that it writes into."""
+        """The tensors that the operator writes into."""
         arguments = [a for a in schema(self.func).arguments if a.alias_info and a.alias_info.is_write]
         return tensors_in(self.argument(a.name) for a in arguments)
 
     def argument(self, name: str) -> Any:
-        """An argument by its name, or its default; None if there is none of this name."""
+        """The value of the argument of this name, or its default; None if there is no such argument."""
         for place, argument in enumerate(schema(self.func).arguments):
             if argument.name == name:
                 return self.args[place] if place < len(self.args) else self.kwargs.get(name, argument.default_value)
@@ -61,12 +61,12 @@ class Operator:
 
     @property
     def elementwise(self) -> bool:
-        """Whether it works entry by entry; of some PyTorch does not say so."""
+        """Whether it works entry by entry; PyTorch tags most of these operators, but not all."""
         return torch.Tag.pointwise in self.func.tags or self.name in _POINTWISE or self._masks
 
     @property
     def _masks(self) -> bool:
-        """Whether it makes numbers of truth values, or writes one number where such a mask of its input says."""
+        """Whether it turns truth values into numbers, or writes one number wherever a mask of its input is True."""
         if self.name == "_to_copy":
             return bool(self.args[0].dtype == torch.bool)
         places = self.args[1] if self.name == "index_put" else [None]
@@ -81,20 +81,20 @@ def _name_hardtanh(operator: Operator) -> str:
 
 
 def _name_elu(operator: Operator) -> str:
-    """SELU and CELU reach the kernel of ELU with other constants."""
+    """SELU and CELU run the kernel of ELU with other constants."""
     if operator.argument("scale") != 1:
         return "selu"
     return "celu" if operator.argument("input_scale") != 1 else "elu"
 
 
 class Activation(NamedTuple):
-    """What the registry knows of one operator: its name (or how the arguments name it) and if it is a gate."""
+    """An entry of the registry: the name (or a function that finds it from the arguments), and whether it is a gate."""
 
     name: str | Callable[[Operator], str]
     gate: bool = False
 
 
-#: The operators that count as activations, by ATen packet. Add an entry to have one more operator traced.
+#: The operators that count as activations, by ATen operator packet. Add an entry to trace another operator.
 ACTIVATIONS: dict[Any, Activation] = {
     getattr(aten, operator): activation
     for operators, activation in {
@@ -123,7 +123,7 @@ ACTIVATIONS: dict[Any, Activation] = {
     for operator in operators.split()
 }
 
-#: Operators outside the registry that contain an activation, by their names; not gradients, nor repacked weights.
+#: Names of operators outside the registry that contain an activation; not gradients or repacked weights.
 FUSED = re.compile(
     r"(?!.*(backward|weight))(.*_)?"
     r"([a-z]*elu6?|silu|mish|(hard)?(swish|sigmoid|tanh)|activation|lstm|gru|rnn|transformer_encoder)(_.*)?"
@@ -149,10 +149,10 @@ class Call:
     shape
         Shape of the input without its batch axis.
     channel_axis
-        The axis that pooling kept, counted with the batch axis as 0; -1 for the pool ``"trailing"``, which keeps
-        all axes but the last.
+        The axis that pooling kept, where the batch axis is 0; -1 for the pool ``"trailing"``, which keeps all axes
+        but the last.
     masked
-        Whether padding was left out: tokens that the input's ``attention_mask`` says are none.
+        Whether padding was left out: the positions where the input's ``attention_mask`` is 0.
     """
 
     name: str
@@ -174,20 +174,20 @@ class Excluded:
 
 
 class Unknown(Excluded):
-    """Element-wise mathematics that bends and is no known activation."""
+    """Non-affine element-wise arithmetic that is not a known activation."""
 
 
 class Undecided(Excluded):
-    """An activation call that is not scored because it cannot be known how; a warning names it."""
+    """An activation call that is skipped because how to score it is ambiguous; a warning names it."""
 
 
 class Observation(NamedTuple):
     """A call with its pooled input and output, both of shape (n, channels), float32 or float64, on the device.
 
-    ``sparsity``, if asked for, holds the fractions of entries with ``|x| <= 1e-3`` of the input and of the output
-    before pooling: two tensors of shape (), float64, on the device. ``weight`` is the number of samples that these are
-    of, or of tokens where padding was left out. ``rounding`` holds for each channel of the input and of the output how
-    far rounding alone may spread it (:func:`affscore.pooling.rounding`).
+    ``sparsity``, if requested, holds the fractions of entries with ``|x| <= 1e-3`` of the input and of the output
+    before pooling: two tensors of shape (), float64, on the device. ``weight`` is the number of samples that these
+    fractions cover, or of tokens if padding was left out. ``rounding`` holds, for each channel of the input and of the
+    output, how far rounding alone may spread it (:func:`affscore.pooling.rounding`).
     """
 
     call: Call
@@ -200,7 +200,7 @@ class Observation(NamedTuple):
 
 @dataclass
 class Trace:
-    """What one forward pass showed, in execution order; complete when the block of :func:`trace` is left."""
+    """The calls of one forward pass in execution order; complete when the block of :func:`trace` ends."""
 
     observations: list[Observation] = field(default_factory=list)
     excluded: list[Excluded] = field(default_factory=list)

@@ -2,20 +2,20 @@
 
 Element-wise operators that start from one tensor, the *root*, form a chain: each of their outputs is a function of the
 root alone, entry by entry. Parameters and numbers may take part. A second tensor that depends on the data ends the
-chain (``a * sigmoid(b)`` stays a gate on another tensor), and so does every operator that mixes entries.
+chain (in ``a * sigmoid(b)`` the sigmoid is a gate on another tensor), as does an operator that mixes entries.
 
-A chain is one activation: from the last tensor that all its paths pass before they bend to the first one that something
-outside the chain takes in. What is affine at either end belongs to the layers around it, so ``relu(x + 3) / 6`` is the
-relu of ``x + 3``. An activation that takes in the output of another one is a call of its own, unless both are joined
-later, as in Mish, ``x * tanh(softplus(x))``.
+A chain is one activation. It starts at the last tensor common to all paths before the first non-affine operator and
+ends at the first tensor used outside the chain. Affine operators at either end belong to the layers around it, so
+``relu(x + 3) / 6`` is the relu of ``x + 3``. An activation of another one's output is a call of its own, unless both
+outputs are combined later, as in Mish, ``x * tanh(softplus(x))``.
 
-So a chain swallows every element-wise operator after an activation, a ceiling or a power for instance, up to the first
-tensor that something else takes in, but no sum with what it started from, as of a skip connection, unless that sum is a
-known function: ``x + relu(x)`` has the call of the ReLU.
+So a chain includes each element-wise operator after an activation, such as a clamp or a power, up to the first tensor
+used elsewhere. A skip connection is the exception: a sum with the start of the chain is left out, unless it is a
+known function: in ``x + relu(x)`` the call is that of the ReLU.
 
-A chain has the name of the function that it equals on a grid, or else those of its operators, ``elementwise[relu,
-pow]``. Without an activation of the registry it is plain mathematics, which counts only under a known name:
-``x / 2 * (1 + erf(x / sqrt(2)))`` is GELU, ``x ** 2`` is no activation.
+A chain is named after the known function that it equals on a grid, or else after its operators: ``elementwise[relu,
+pow]``. A chain without an operator of the registry counts only if it equals a known function:
+``x / 2 * (1 + erf(x / sqrt(2)))`` is GELU, ``x ** 2`` is not an activation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from affscore.torch_internals import TensorWeakRef, WeakTensorKeyDictionary, sto
 
 __all__ = ["KNOWN", "Chains", "Link", "Span"]
 
-#: Functions of one variable and their names, with which a chain of several operators is compared.
+#: The functions of one variable, with their names, that a chain is compared with.
 KNOWN: tuple[tuple[str, Callable[[Tensor], Tensor]], ...] = (
     ("silu", F.silu),
     ("quick_gelu", lambda x: x * torch.sigmoid(1.702 * x)),
@@ -71,21 +71,21 @@ _STATISTICS = {
 
 @dataclass(eq=False)
 class Link:
-    """A tensor of a chain, without the tensor: how it came to be and what was seen of it.
+    """The record of a tensor in a chain, which does not keep the tensor itself.
 
-    ``func`` and ``args`` are the operator and what it took in, with links in place of tensors; a root has none.
-    ``name`` is that of the registry, or else the operator's.
-    ``above`` is the last link that all paths from the root pass before this one. ``scaled`` is the link of which this
-    one is an affine function, where that is none of the root. ``seen`` is by shape: views are no other links.
+    ``func`` and ``args`` are the operator and its arguments, with links in place of tensors; a root has none. ``name``
+    is the registry's, or else the operator's. ``dominator`` is the last link before this one on all paths from the
+    root. ``affine_of`` is the link that this one is an affine function of, if it is not affine in the root. ``seen``
+    maps shapes to what was kept of the tensor: its views share its link.
     """
 
     func: Any = None
     args: Any = None
     name: str = ""
-    above: Link | None = None
-    scaled: Link | None = None
+    dominator: Link | None = None
+    affine_of: Link | None = None
     affine: bool = True  # as a function of the root
-    real: bool = True  # rather than true or false, or 1 or 0 for these
+    real: bool = True  # not a truth value, nor 1 or 0 in place of one
     activation: tuple[str, bool] | None = None
     active: bool = False  # an activation of the registry, or a function of one
     module: str = ""
@@ -93,15 +93,16 @@ class Link:
     seen: dict[tuple[int, ...], Any] = field(default_factory=dict)
     shape: tuple[int, ...] = ()
     tensor: TensorWeakRef | None = None  # of a root
-    taken: bool = False  # by some operator
-    left: bool = False  # taken by something outside the chain
-    used: bool = False  # by something else than a statistic
-    statistic: bool = False  # of a root: whether it is one
-    begun: bool = False  # taken by an activation of the registry
+    taken: bool = False  # an operator uses it
+    escapes: bool = False  # it is used outside the chain
+    used: bool = False  # outside the chain, by more than a statistic
+    statistic: bool = False  # a root that is a statistic
+    activated: bool = False  # an activation of the registry uses it
 
     def __post_init__(self) -> None:
-        self.depth: int = self.above.depth + 1 if self.above else 0
-        self._root: Link | None = self.above.root if self.above else None  # a root that held itself would never go
+        self.depth: int = self.dominator.depth + 1 if self.dominator else 0
+        # None for a root: a link that referred to itself would never be freed.
+        self._root: Link | None = self.dominator.root if self.dominator else None
 
     @property
     def root(self) -> Link:
@@ -109,21 +110,21 @@ class Link:
         return self._root or self
 
     @property
-    def core(self) -> Link:
-        """The link without what is affine about it."""
-        return self.scaled or self
+    def base(self) -> Link:
+        """The link that this one is an affine function of, or this one."""
+        return self.affine_of or self
 
     @property
-    def way(self) -> Iterator[Link]:
-        """The links that all paths from the root pass, backwards."""
-        link = self.above
+    def dominators(self) -> Iterator[Link]:
+        """The links on all paths from the root, last first."""
+        link = self.dominator
         while link:
             yield link
-            link = link.above
+            link = link.dominator
 
 
 class Span(NamedTuple):
-    """What bends: the link that it starts from, the one it ends in, its name, if it is a gate, and if it counts."""
+    """A non-affine part: where it starts and ends, its name, whether it is a gate, and whether it is an activation."""
 
     start: Link
     end: Link
@@ -133,7 +134,7 @@ class Span(NamedTuple):
 
 
 class Step(NamedTuple):
-    """An operator before it runs: its name in the registry, the tensors that depend on the data, and their links."""
+    """An operator before it runs: its registry entry, the operands that depend on the data, and their links."""
 
     operator: Operator
     activation: tuple[str, bool] | None
@@ -144,21 +145,21 @@ class Step(NamedTuple):
 class Chains:
     """The chains of one forward pass.
 
-    ``constant`` tells tensors that do not depend on the data. ``look`` keeps of a tensor what a call will need; it is
-    called on inputs before an operator runs, which may overwrite them.
+    ``constant`` tells whether a tensor is independent of the data. ``look`` returns what a call needs of a tensor; it
+    is called before the operator, which may overwrite its input.
     """
 
     def __init__(self, constant: Callable[[Tensor], bool], look: Callable[[Tensor], Any]) -> None:
         self.constant, self.look = constant, look
         self._links = WeakTensorKeyDictionary()
-        self._written: Counter[int] = Counter()  # how often something was written, by storage
-        self._bent: list[Link] = []  # all that are no affine functions of their roots, in order
+        self._written: Counter[int] = Counter()  # number of writes to each storage
+        self._bent: list[Link] = []  # the links that are not affine in their roots, in order
 
     def _version(self, tensor: Tensor) -> int:
         return self._written[storage_key(tensor)]
 
     def _link(self, tensor: Tensor) -> Link:
-        """The link of a tensor; a new root if it has none or was written to since."""
+        """The link of a tensor; a new root if it has no link or was overwritten since."""
         link, version = self._links.get(tensor, (None, 0))
         if link is None or version != self._version(tensor):
             link = self._set(tensor, Link(tensor=TensorWeakRef(tensor)))
@@ -169,7 +170,7 @@ class Chains:
         return link
 
     def _see(self, tensor: Tensor) -> None:
-        """Look at a tensor, and at its root where that is still what it was."""
+        """Look at a tensor, and at its root if that was not overwritten."""
         link = self._link(tensor)
         origin = link.root.tensor() if link.root.tensor else None
         for each, value in ((link, tensor), (link.root, origin)):
@@ -179,7 +180,7 @@ class Chains:
                 each.seen[value.shape] = self.look(value)
 
     def before(self, operator: Operator, activation: tuple[str, bool] | None) -> Step:
-        """Look at what an operator takes in, where that may be where an activation starts."""
+        """Look at the operands of an operator if an activation may start at them."""
         out = operator.kwargs.get("out")
         operands = [t for t in operator.inputs if t is not out and t.ndim and not self.constant(t)]
         if activation:
@@ -191,7 +192,7 @@ class Chains:
         return step
 
     def after(self, step: Step, out: Any, module: str, place: int) -> None:
-        """Link the output of an operator to what it took in, or note that it is outside the chain."""
+        """Link the output of an operator to its operands, or record that these are used outside their chain."""
         out = out[0] if step.activation and isinstance(out, tuple) else out
         if step.operator.writes:
             self._written.update(map(storage_key, tensors_in([out])))
@@ -205,19 +206,19 @@ class Chains:
         real = all(t.is_floating_point() or t.dtype == torch.bool for t in step.operands)
         if not (goes_on and real and isinstance(out, Tensor) and out.shape == step.operands[0].shape):
             statistic = step.operator.name in _STATISTICS
-            self.leave(links, used=not statistic)
+            self.escape(links, used=not statistic)
             for each in tensors_in([out]) if statistic else ():
                 self._set(each, Link(tensor=TensorWeakRef(each), statistic=True))
             return
         if step.activation:
-            links[0].core.begun = True
+            links[0].base.activated = True
         keeps = _keeps_affine(step)
         link = Link(
             step.operator.func.overloadpacket,
             _inputs(step, keeps),
             step.activation[0] if step.activation else step.operator.name,
-            above=reduce(_last_common, links),
-            scaled=links[0].core if keeps and not links[0].affine else None,
+            dominator=reduce(_last_common, links),
+            affine_of=links[0].base if keeps and not links[0].affine else None,
             affine=keeps and all(link.affine for link in links),
             real=out.is_floating_point() and step.operator.name != "_to_copy",
             activation=step.activation,
@@ -228,52 +229,52 @@ class Chains:
         )
         if not link.affine:
             self._bent.append(link)
-            if not link.scaled and link.real and (step.activation or link.root.seen):
+            if not link.affine_of and link.real and (step.activation or link.root.seen):
                 link.seen[out.shape] = self.look(out)
         self._set(out, link)
 
-    def leave(self, what: Iterable[Link | Tensor], used: bool = True) -> None:
-        """Something outside their chains takes these."""
+    def escape(self, what: Iterable[Link | Tensor], used: bool = True) -> None:
+        """Record that these are used outside their chains."""
         for each in what:
             link = each if isinstance(each, Link) else self._link(each)
-            link.core.left, link.core.used = True, link.core.used or used
+            link.base.escapes, link.base.used = True, link.base.used or used
 
     def spans(self) -> Iterable[Span]:
-        """The activations that the pass was made of, and what else bends."""
+        """The activations of the pass, and its other non-affine parts."""
         for link in reversed(self._bent):
             if not link.taken:
-                self.leave([link])
-            if link.left and not link.real:  # a comparison is no end, but what it compares may be one
-                self.leave(_inputs_of(link))
+                self.escape([link])
+            if link.escapes and not link.real:  # a chain does not end in a comparison, but may end in its operands
+                self.escape(_inputs_of(link))
         plain = {x for x in self._bent if x.root.seen and x.used and not x.active and not x.root.statistic}
-        ends = [x for x in self._bent if x.left and x.real and (x.active or x in plain)]
-        found: dict[Link, Span] = {}
+        ends = [x for x in self._bent if x.escapes and x.real and (x.active or x in plain)]
+        spans: dict[Link, Span] = {}
         while ends:
             end = ends.pop()
-            starts = [x for x in end.way if x.affine or (x.active and (x.core.left or x.core.begun))]
+            starts = [x for x in end.dominators if x.affine or (x.active and (x.base.escapes or x.base.activated))]
             seen = [x for x in starts if end.shape in x.seen] or starts[:1]
-            # 1 / (1 + exp(-x)) has no name as a function of -x, and one as a function of x.
+            # 1 / (1 + exp(-x)) is a known function of x, but not of -x.
             for start in seen if seen[0].affine else seen[:1]:
                 span = Span(start, end, *_named(start, end))
                 if span.counts:
                     break
             if inside := _beside(span):
-                ends += [link for link in inside if link not in found]
+                ends += [link for link in inside if link not in spans]
                 continue
             if span.function:
-                found[end] = span
-            if not span.start.affine and span.start.core not in found:
-                ends.append(span.start.core)
-        return found.values()
+                spans[end] = span
+            if not span.start.affine and span.start.base not in spans:
+                ends.append(span.start.base)
+        return spans.values()
 
 
 def _alike(step: Step) -> bool:
-    """Whether all that an operator takes in belongs to one chain."""
+    """Whether all operands belong to one chain and have one shape."""
     return len({link.root for link in step.links}) == len({t.shape for t in step.operands}) == 1
 
 
 def _same(operator: Operator, x: Tensor, out: Tensor) -> bool:
-    """Whether an operator gave its input again: a copy, or a view that keeps the order of the entries."""
+    """Whether an operator returned its input: itself, a copy, or a view that keeps the order of the entries."""
     if operator.writes or not (x.is_floating_point() and out.is_floating_point()):
         return False
     if operator.name in (*_COPIES, *VIEWS):
@@ -282,26 +283,26 @@ def _same(operator: Operator, x: Tensor, out: Tensor) -> bool:
 
 
 def _keeps_affine(step: Step) -> bool:
-    """Whether what an operator gives is an affine function of what it takes in."""
+    """Whether the output of an operator is an affine function of its operands."""
     name = step.operator.name
     if name in _SUMS:
         return len(set(step.links)) == 1 or all(link.affine for link in step.links)
-    if name in ("where", "masked_fill"):  # by a mask that is always the same
+    if name in ("where", "masked_fill"):  # affine if the mask is constant
         return len(step.operands) == 1 and step.operands[0] is not step.operator.args[name == "masked_fill"]
     divides = name == "div" and step.operands[0] is not step.operator.args[0]
     return name in _SCALINGS and len(step.operands) == 1 and not divides
 
 
 def _inputs(step: Step, keeps: bool) -> Any:
-    """The arguments of an operator with links in place of tensors, and of the other tensors only single numbers.
+    """The arguments of an operator with links in place of its operands. Of other tensors only single numbers are kept.
 
-    One that holds one number everywhere is that number, in plain mathematics that bends.
+    In a non-affine operator outside the registry a tensor filled with one number is replaced by that number.
     """
-    held = {id(tensor): link for tensor, link in zip(step.operands, step.links, strict=True)}
+    links = {id(tensor): link for tensor, link in zip(step.operands, step.links, strict=True)}
 
     def kept(value: Any) -> Any:
-        if id(value) in held or not isinstance(value, Tensor):
-            return held.get(id(value), value)
+        if id(value) in links or not isinstance(value, Tensor):
+            return links.get(id(value), value)
         same = not keeps and not step.activation and value.numel() and bool((value == value.flatten()[0]).all())
         number = value if value.numel() == 1 else value.flatten()[0] if same else None
         return number if number is None or not number.is_floating_point() else number.double()
@@ -311,12 +312,12 @@ def _inputs(step: Step, keeps: bool) -> Any:
 
 
 def _last_common(a: Link, b: Link) -> Link:
-    """The last link that the ways to two links of one chain share."""
+    """The last link on all paths from the root to both links of one chain."""
     while a is not b:
         deeper = a if a.depth > b.depth else b
         other = b if deeper is a else a
-        assert deeper.above
-        a, b = deeper.above, other
+        assert deeper.dominator
+        a, b = deeper.dominator, other
     return a
 
 
@@ -325,25 +326,25 @@ def _inputs_of(link: Link) -> list[Link]:
 
 
 def _between(start: Link, end: Link) -> list[Link]:
-    """The links after ``start`` up to ``end`` that are no affine function of another one, in order."""
-    found, waiting = {end}, [end]
+    """The non-affine operators after ``start`` up to ``end``, in order."""
+    visited, waiting = {end}, [end]
     while waiting:
         link = waiting.pop()
-        fresh = [each for each in _inputs_of(link) if each is not start and each not in found]
-        found.update(fresh)
+        fresh = [each for each in _inputs_of(link) if each is not start and each not in visited]
+        visited.update(fresh)
         waiting.extend(fresh)
-    return sorted((x for x in found if not x.affine and not x.scaled), key=lambda x: x.place)
+    return sorted((x for x in visited if not x.affine and not x.affine_of), key=lambda x: x.place)
 
 
 def _beside(span: Span) -> list[Link]:
-    """The activations in a sum with what it starts from, if that is no known function."""
+    """The activations in a sum with the start of the span, if that sum is not a known function."""
     parts = _inputs_of(span.end) if span.end.name in _SUMS and span.function.startswith("elementwise[") else []
-    inside = [link.core for link in parts if not link.affine and link.core is not span.start.core]
+    inside = [link.base for link in parts if not link.affine and link.base is not span.start.base]
     return inside if len(inside) < len(parts) and all(link.active for link in inside) else []
 
 
 def _named(start: Link, end: Link) -> tuple[str, bool, bool]:
-    """The name of what bends, whether it is a gate, and whether it is an activation; no name for what does not bend."""
+    """The name (empty if the part is affine after all), whether it is a gate, and whether it is an activation."""
     bends = _between(start, end)
     if len(bends) == 1 and end.activation:
         return *end.activation, True
@@ -358,7 +359,7 @@ def _named(start: Link, end: Link) -> tuple[str, bool, bool]:
 
 
 def _computed(end: Link, start: Link) -> Tensor | None:
-    """The end of a chain as a function of its start, on the grid; None where parameters of other shapes take part."""
+    """The end of a chain as a function of its start, on the grid; None if tensors of other shapes take part."""
     try:
         values = _value(end, {start: _GRID})
     except (RuntimeError, TypeError):

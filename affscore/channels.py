@@ -1,16 +1,15 @@
-"""Which axis of an activation holds the channels: followed from the layer that made them, never guessed.
+"""Which axis of an activation holds the channels: tracked from the layer that made them, never guessed.
 
-A *layout* says for each axis of a tensor what lies along it: the samples of the batch, or what may be them (``N``), the
-channels of the last layer (``C``), positions that share that layer's weights (``.``), or what cannot be told apart any
-more (``?``).
-A reshape may merge axes and split them again later, so an axis is written as its factors, each a length and a label:
+A *layout* labels each axis of a tensor with what lies along it: the samples of the batch, or possibly these (``N``),
+the channels of the last layer (``C``), positions that share that layer's weights (``.``), or a mixture (``?``).
+A reshape may merge axes and split them again later, so an axis is stored as its factors, each a length and a label:
 the windows of a Swin block lie on an axis ``((4, "N"), (49, "."))``, and the channels of a shuffled convolution on two
-axes ``((8, "C"),)`` and ``((3, "C"),)`` until they are one again.
+axes ``((8, "C"),)`` and ``((3, "C"),)`` until they are merged again.
 
-Layers say where they put channels: convolutions on axis 1, linear layers on the last. Products follow their operands:
-what a weight adds are channels. A matrix that is not learned, as that of a graph, adds nothing: what it mixes stays
-what it was. Whatever else keeps, moves, merges or splits axes is followed by its shapes. An operator that is none of
-these leaves a layout that is not known, and so does adding two tensors that disagree, until the next layer.
+Layers decide where channels go: convolutions put them on axis 1, linear layers on the last. In a matrix product the
+axis of a learned weight becomes the channels; a matrix that is not learned, such as that of a graph, changes no label.
+Operators that keep, move, merge or split axes are tracked by the shapes. After any other operator, and after a sum of
+two tensors that disagree, the layout is unknown until the next layer.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ __all__ = ["VIEWS", "Channels"]
 Axis = tuple[tuple[int, str], ...]
 Layout = tuple[Axis, ...]
 
-_LIBRARIES = ("aten", "torchvision")  # of operators of another one only the names are known
+_LIBRARIES = ("aten", "torchvision")  # another library's operators are not understood
 _CONVOLUTIONS = {"convolution", "_convolution", "convolution_overrideable", "cudnn_convolution", "deform_conv2d"}
-_CHANNEL_NORMS = {  # on axis 1, and where they find them nothing moves
+_CHANNEL_NORMS = {  # channels on axis 1
     "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit",
     "_native_batch_norm_legit_no_training", "_batch_norm_with_update", "_batch_norm_no_update", "native_group_norm",
 }  # fmt: skip
@@ -43,15 +42,15 @@ _ATTENTION = {
     "_scaled_dot_product_fused_attention_overrideable",
 }  # fmt: skip
 _FEATURES_LAST = {"_native_multi_head_attention", "_transformer_encoder_layer_fwd", "mkldnn_rnn_layer", "_cudnn_rnn"}
-_PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # where the first factor stands
-#: Operators that give all entries in their order, in another shape.
+_PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # the position of the first factor among the arguments
+#: Operators that change the shape and keep all entries in order.
 VIEWS = {
     "view", "_unsafe_view", "reshape", "_reshape_alias", "flatten", "unflatten", "squeeze", "unsqueeze",
 }  # fmt: skip
 _UNKNOWN = {"as_strided", "diagonal", "take", "new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided"}
-# Operators all of whose outputs lie as the first does.
+# Operators whose outputs all have the same layout.
 _MANY = {"split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_chunk", "max", "min"}
-# Operators on several tensors, the first of which says where the axes are.
+# Operators on several tensors, of which the first determines the layout.
 _BY_INDEX = {
     "gather", "index_select", "index", "index_add", "index_copy", "scatter", "scatter_add", "scatter_reduce",
     "grid_sampler_2d", "grid_sampler_3d", "masked_scatter", "index_put", "max_unpool2d", "max_unpool3d",
@@ -59,20 +58,20 @@ _BY_INDEX = {
 
 
 def _axis(length: int, label: str) -> Axis:
-    """An axis along which lies one thing. Of the axes of length 1 only those of channels mean anything."""
+    """An axis with one label. An axis of length 1 needs none, unless it is that of the channels."""
     return ((length, label),) if length != 1 or label == "C" else ()
 
 
 def _label(axis: Axis) -> str | None:
-    """What lies along an axis: one label, ``?`` if several, None if it is too short to hold anything."""
+    """The label of an axis: ``?`` if it has several, None if it has none."""
     labels = {label for _, label in axis}
     return None if not labels else labels.pop() if len(labels) == 1 else "?"
 
 
 def _sharing(axis: Axis, first: bool = False) -> Axis:
-    """An axis of a layer's input: what lies along it shares the layer's weights, channels of the layer before too.
+    """An axis of a layer's input: its entries share the layer's weights, even if they were channels before.
 
-    The first one may hold, and nothing else, rows that need not be the samples.
+    Only the first axis may stay a mixture, of rows that need not be the samples.
     """
     if first and len(axis) == 1 and axis[0][1] == "?":
         return axis
@@ -80,12 +79,12 @@ def _sharing(axis: Axis, first: bool = False) -> Axis:
 
 
 def _resized(axis: Axis, length: int) -> Axis:
-    """An axis of which a part was taken, or to which something was added."""
+    """An axis after slicing, padding or concatenation."""
     return axis if math.prod(n for n, _ in axis) == length else _axis(length, _label(axis) or ".")
 
 
 def _reshaped(layout: Layout, shape: Sequence[int]) -> Layout | None:
-    """The factors in their order, those of one label joined, dealt out to the axes of the new shape."""
+    """The layout after a reshape, which distributes the factors over the new axes in order; None if they do not fit."""
     groups = groupby((factor for axis in layout for factor in axis), key=lambda factor: factor[1])
     factors = [(math.prod(length for length, _ in group), label) for label, group in groups]
     result: list[Axis] = []
@@ -112,15 +111,15 @@ def _reshaped(layout: Layout, shape: Sequence[int]) -> Layout | None:
 
 
 def _agreed(layouts: Sequence[Layout], shape: Sequence[int]) -> Layout | None:
-    """The layout of what an element-wise operator makes of several tensors, or a concatenation."""
+    """The layout after an element-wise operator on several tensors, or a concatenation."""
     if not layouts:
         return None
-    # A tensor without channels, such as the network's input, lies as the features that are added to it.
-    speaking = [layout for layout in layouts if any("C" in (_label(axis) or "") for axis in layout)] or layouts
+    # A tensor without channels, such as the network's input, takes the layout of the features it is added to.
+    labelled = [layout for layout in layouts if any("C" in (_label(axis) or "") for axis in layout)] or layouts
     result = []
     for place, length in enumerate(shape):
         back = len(shape) - place
-        axes = [layout[-back] for layout in speaking if back <= len(layout) and layout[-back]]
+        axes = [layout[-back] for layout in labelled if back <= len(layout) and layout[-back]]
         if len({tuple(n for n, _ in axis) for axis in axes}) == 1:  # factor by factor
             factors = [(of[0][0], _either({label for _, label in of})) for of in zip(*axes, strict=True)]
             result.append(_resized(tuple(factors), length))
@@ -130,19 +129,19 @@ def _agreed(layouts: Sequence[Layout], shape: Sequence[int]) -> Layout | None:
 
 
 def _either(labels: set[str]) -> str:
-    """What may lie along an axis of which several tensors say something."""
+    """The label of an axis that several tensors label."""
     return "N" if "N" in labels else labels.pop() if len(labels) == 1 else "?" if labels else "."
 
 
-def _fresh(shape: Sequence[int]) -> Layout:
-    """The layout of what a network is given, and of what a layer is given of which nothing is known."""
+def _unlabelled(shape: Sequence[int]) -> Layout:
+    """The layout of a network's input, and of a layer's input about which nothing is known."""
     return (_axis(shape[0], "N"), *(_axis(length, ".") for length in shape[1:]))
 
 
-def _made(source: Layout | None, shape: Sequence[int], axis: int) -> Layout:
-    """A layer's output: its channels on ``axis``, and on the others what its input had there."""
+def _layer_output(source: Layout | None, shape: Sequence[int], axis: int) -> Layout:
+    """The layout of a layer's output: its channels on ``axis``, and the other axes as in its input."""
     if source is None or len(source) != len(shape):
-        source = _fresh(shape)
+        source = _unlabelled(shape)
     rest = [_resized(_sharing(each, not d), shape[d]) for d, each in enumerate(source)]
     return (*rest[:axis], _axis(shape[axis], "C"), *rest[axis + 1 :])
 
@@ -150,9 +149,9 @@ def _made(source: Layout | None, shape: Sequence[int], axis: int) -> Layout:
 class Channels:
     """The layouts of the tensors of one forward pass.
 
-    ``fixed`` tells tensors that do not depend on the batch, whose layout is nobody's business, and ``learned`` which
-    of these are parameters or made of them; ``tokens`` is the number of tokens where some may be padding. Along the
-    first axis of what the network is given lie the samples.
+    ``fixed`` tells whether a tensor is independent of the batch, so that its layout is not tracked; ``learned`` says
+    which of these are parameters or computed from them; ``tokens`` is the number of tokens if some may be padding.
+    The samples lie along the first axis of the network's input.
     """
 
     def __init__(
@@ -162,64 +161,64 @@ class Channels:
         self._layouts = WeakTensorKeyDictionary()
 
     def layout(self, tensor: Tensor) -> Layout | None:
-        """What is known of a tensor; None if nothing is."""
+        """The layout of a tensor; None if it is unknown or not tracked."""
         if tensor in self._layouts:
             layout = self._layouts[tensor]
             lengths = None if layout is None else tuple(math.prod(n for n, _ in axis) for axis in layout)
-            return layout if lengths == tuple(tensor.shape) else None  # another one was put into it
+            return layout if lengths == tuple(tensor.shape) else None  # its data were replaced
         if self.fixed(tensor) or not tensor.ndim:
             return None
-        return _fresh(tensor.shape)
+        return _unlabelled(tensor.shape)
 
     def find(self, tensor: Tensor) -> tuple[int | None, str]:
-        """The axis of the channels, or None and the reason."""
+        """The axis of the channels and ``""``, or None and the reason why it is unknown."""
         layout = self.layout(tensor)
-        held = [] if layout is None else [d for d, axis in enumerate(layout) if d and _label(axis) in ("C", "?")]
+        candidates = [] if layout is None else [d for d, axis in enumerate(layout) if d and _label(axis) in ("C", "?")]
         wide = [d for d in range(1, tensor.ndim) if tensor.shape[d] > 1]
-        if layout is not None and len(held) == 1 and _label(layout[held[0]]) == "C":
-            return held[0], ""
+        if layout is not None and len(candidates) == 1 and _label(layout[candidates[0]]) == "C":
+            return candidates[0], ""
         what = f"its input of shape {tuple(tensor.shape)}"
         if [tensor.shape[d] for d in wide] == [self.tokens]:
             along = f"axis {wide[0]} of {what}"
             return None, f"whether channels or tokens lie along {along} cannot be told; channel_axis can"
         if len(wide) < 2:  # a vector: nothing to average over
             return (wide or [1])[0], ""
-        if not held:
+        if not candidates:
             return None, f"no layer says which axis of {what} holds the channels; channel_axis can"
-        where = f"axes {', '.join(map(str, held))}" if len(held) > 1 else f"axis {held[0]}, with more"
+        where = f"axes {', '.join(map(str, candidates))}" if len(candidates) > 1 else f"axis {candidates[0]}, with more"
         return None, f"a reshape or a sum left the channels of {what} on {where}; channel_axis can say what to keep"
 
     def first(self, tensor: Tensor) -> set[str]:
-        """What lies along the first axis: nothing if that is not known, and more than ``N`` if not samples alone."""
+        """The labels along the first axis: none if it is unknown, and not just ``N`` if it holds more than samples."""
         return {label for axis in (self.layout(tensor) or ())[:1] for _, label in axis}
 
     def forget(self, out: Any) -> None:
-        """Nothing is known of what an operator gave."""
+        """Mark the outputs of an operator as unknown."""
         self._layouts.update(dict.fromkeys(tensors_in([out])))
 
     def follow(self, operator: Operator, out: Any) -> None:
-        """Note the layouts of what an operator gave."""
+        """Record the layouts of an operator's outputs."""
         for place, result in enumerate(tensors_in([out])):
             followed = not place or operator.name in _MANY
             self._layouts[result] = self._of(operator, tuple(result.shape)) if followed else None
 
     def _of(self, operator: Operator, shape: tuple[int, ...]) -> Layout | None:
-        """The layout of what an operator gave."""
+        """The layout of an operator's output."""
         name, args, operands = operator.name, operator.args, operator.inputs
         if not operands or name in _UNKNOWN or operator.func.namespace not in _LIBRARIES:
             return None
         old = self.layout(operands[0])
         if name in _CONVOLUTIONS:
-            return _made(old, shape, 1)
+            return _layer_output(old, shape, 1)
         if name in _CHANNEL_NORMS:
             # Instance norm folds the batch into this axis.
             folded = old is not None and "N" in str(old[1])
-            return old if folded else _made(old, shape, 1)
+            return old if folded else _layer_output(old, shape, 1)
         if name in _LAYER_NORMS:
             known = old is not None and any(_label(axis) == "C" for axis in old)
-            return old if known or len(args[1]) > 1 else _made(old, shape, len(shape) - 1)
+            return old if known or len(args[1]) > 1 else _layer_output(old, shape, len(shape) - 1)
         if name == "linear" or name in _FEATURES_LAST:
-            return _made(old, shape, len(shape) - 1)
+            return _layer_output(old, shape, len(shape) - 1)
         if name == "embedding":
             indices = self.layout(args[1]) or tuple(_axis(length, ".") for length in shape[:-1])
             return (*map(_sharing, indices), _axis(shape[-1], "C"))
@@ -255,12 +254,12 @@ class Channels:
             return _reshaped(old, shape)
         if name == "index" and sum(isinstance(index, Tensor) for index in args[1]) > 1:
             return None
-        if name == "unfold":  # windows along an axis, and what lies in each of them last
+        if name == "unfold":  # windows along an axis, with the entries of each on a new last axis
             along, size = args[1] % len(old), args[2]
             old = (*old, _axis(size, _label(old[along]) or "."))
         elif name == "im2col":
             old = (old[0], (*old[1], *_axis(math.prod(args[1]), ".")), _axis(shape[2], "."))
-        if name in ("expand", "repeat"):  # axes in front
+        if name in ("expand", "repeat"):  # new axes come first
             old = (*(_axis(n, "?") for n in shape[: len(shape) - len(old)]), *old)
         if len(shape) == len(old):
             return tuple(_resized(axis, n) for axis, n in zip(old, shape, strict=True))
@@ -271,10 +270,10 @@ class Channels:
         return tuple(axis for d, axis in enumerate(old) if d not in gone)
 
     def _product(self, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Layout | None:
-        """Of a matrix product. The columns of a weight on the right, and the rows of one on the left, are channels."""
+        """The layout of a matrix product: a weight's columns on the right, or rows on the left, are channels."""
         left, right = self.layout(a), self.layout(b)
-        if left is None and not self.fixed(a) and self.fixed(b) and self.learned.get(b):  # a linear layer in parts
-            left = _fresh(a.shape)
+        if left is None and not self.fixed(a) and self.fixed(b) and self.learned.get(b):  # a linear layer spelled out
+            left = _unlabelled(a.shape)
         if any(layout is None and not self.fixed(factor) for factor, layout in ((a, left), (b, right))):
             return None
         weight = (left is None and not self.fixed(b)), right is None
@@ -282,7 +281,7 @@ class Channels:
         columns = right[-1] if right else _axis(shape[-1], "C")
         if weight[0] and self.learned.get(a):
             rows, columns = _axis(shape[-2], "C"), _sharing(columns)
-        elif weight[0] and right:  # such as the matrix of a graph
+        elif weight[0] and right:  # such as the adjacency matrix of a graph
             rows = _axis(shape[-2], _label(right[-2]) or ".")
         elif weight[1] and left and self.fixed(b) and not self.learned.get(b):
             columns = _axis(shape[-1], _label(left[-1]) or ".")
@@ -292,6 +291,6 @@ class Channels:
         if len(shape) == 3:
             firsts = [layout[0] for layout in (left, right) if layout and layout[0]] or [_axis(shape[0], ".")]
             first = max(firsts, key=lambda axis: "N" in str(axis))
-            grouped = (weight[0] and a.stride(0)) or (weight[1] and b.stride(0))  # not one weight, expanded
+            grouped = (weight[0] and a.stride(0)) or (weight[1] and b.stride(0))  # a weight for each, not one expanded
             ahead = (_axis(shape[0], "C") if grouped and "N" not in str(first) else first,)
         return (*ahead, rows, columns)

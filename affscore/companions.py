@@ -1,7 +1,7 @@
 """Companion measures: what else changes between the input and the output of an activation.
 
-The affinity-score paper compares its score with five simpler measures (its Table 2). Here they are, on the same pooled
-samples ``before`` and ``after`` of shape (n, d) that the score sees; row ``i`` of both belongs to sample ``i``.
+The affinity-score paper compares its score with five simpler measures (its Table 2). They are computed here on the same
+pooled samples ``before`` and ``after`` of shape (n, d) as the score; row ``i`` of both belongs to sample ``i``.
 
 ================  =====================================================================================
 cka               linear centred kernel alignment, the biased estimator (Kornblith et al. 2019)
@@ -9,22 +9,22 @@ entropy_before    mean over samples of ``H + log d``, in nats: ``H`` is the entr
                   sample's d values in d equal bins from its smallest to its largest value
 entropy_after     the same for the output
 entropy_change    entropy_after - entropy_before
-norm              Frobenius norm of ``before - after``; it grows with the root of n
+norm              Frobenius norm of ``before - after``; it grows like the root of n
 norm_per_sample   the same divided by the root of n
 r2                coefficient of determination of the linear regression of ``after`` on ``before`` with an
                   intercept, on the samples it was fitted to; generically 1 whenever n <= d + 1
-r2_held_out       the same when every sample is predicted by the regression fitted to all the others
+r2_held_out       the same when each sample is predicted by the regression fitted to all the others
 sparsity_before   fraction of the entries of the activation's input, before pooling, with ``|x| <= 1e-3``
 sparsity_after    the same for the output
 twin              the affinity score of ``before`` with its linear twin, straight lines with the means and variances of
                   ``after`` (:func:`linear_twin`), under the covariance of the run; takes as long as the score
 ================  =====================================================================================
 
-Beside these :func:`sign_entropy`, of a call's input before pooling: how mixed the signs are that it gets.
+:func:`sign_entropy` measures how mixed the signs of a call's input are before pooling.
 
 A measure that is undefined is NaN, never 0 or 1: ``cka`` where a cloud does not vary, both ``r2`` where ``after``
 does not, ``twin`` where no channel varies in both, entropies where d = 1 (one value has no histogram). "Does not vary"
-is meant as in the score: by more than rounding in the precision of the samples.
+means, as in the score, no more than by rounding in the precision of the samples.
 
 References
 ----------
@@ -61,16 +61,16 @@ MEASURES = (
     "sparsity_after",
     "twin",
 )
-#: Those that need the activations before pooling; :func:`affscore.signature` takes them while the network runs.
+#: Measures of the activations before pooling; :func:`affscore.signature` takes them while the network runs.
 UNPOOLED = ("sparsity_before", "sparsity_after")
 
-# Regressions leave out the directions in which the inputs vary less than this, relative to the largest. Its square is
-# still far above the rounding of a Gram matrix.
+# Regressions ignore directions in which the inputs vary by less than this fraction of the largest. Its square is still
+# far above the rounding of a Gram matrix.
 _LEAST = 1e-6
 
 
 def check_names(names: bool | Sequence[str]) -> tuple[str, ...]:
-    """The measures meant by ``companions``: True means all, False none, else names; in the order of MEASURES.
+    """The measures that ``companions`` asks for: True is all, False none, else names; in the order of MEASURES.
 
     >>> check_names(["r2", "cka"]), check_names(False)
     (('cka', 'r2'), ())
@@ -97,11 +97,11 @@ def measure(
     Parameters
     ----------
     before, after
-        Arrays or tensors of the same shape (n, d) or (n,), n >= 2, of any real dtype. The work is done in float64.
+        Arrays or tensors of the same shape (n, d) or (n,), n >= 2, of any real dtype. Computed in float64.
     names
-        Some of :data:`MEASURES`, True for all. The sparsities are left out: pooled values do not show them.
+        Some of :data:`MEASURES`, or True for all. Sparsities are skipped: pooled values do not show them.
     covariance
-        Of ``twin``, as in :func:`affscore.affinity_score`.
+        For ``twin``, as in :func:`affscore.affinity_score`.
 
     Returns
     -------
@@ -141,10 +141,10 @@ def measure(
 
 
 def linear_twin(before: Any, after: Any) -> Tensor:
-    """The inputs, each channel moved and scaled to the mean and the variance of that channel of the outputs.
+    """The inputs with each channel shifted and scaled to the mean and the variance of that channel of the outputs.
 
-    These are the outputs that a layer would give whose channels are straight lines, rising or flat. With few samples
-    and shrinkage they score below 1, so a call is non-linear if it scores below its twin by more than chance. The
+    A layer whose channels were straight lines, rising or flat, would have these outputs. With few samples and shrinkage
+    they score below 1, so a call is non-linear if it scores below its twin by more than chance. The
     book's chapter ``theory`` says how to read it.
 
     Parameters
@@ -180,17 +180,17 @@ def linear_twin(before: Any, after: Any) -> Tensor:
 def sign_entropy(before: Any, axis: int = 1) -> float:
     """Entropy of the sign of an activation's input, the mean over its channels, in bits between 0 and 1.
 
-    Of a channel whose input is positive with share p it is ``-p log2 p - (1 - p) log2(1 - p)``: 0 where a ReLU is the
-    identity or 0 on all samples, 1 where half of them cross its kink. EASIER and NEPENTHE make the layers affine first
-    in which it is smallest. A signature does not hold it, for it needs the input before pooling. The book's chapter
-    ``uses`` compares it with the score.
+    A channel whose input is positive with share p has ``-p log2 p - (1 - p) log2(1 - p)``: 0 where a ReLU is the
+    identity or 0 on all samples, 1 where half of the inputs are positive. EASIER and NEPENTHE first make those layers
+    affine in which it is smallest. A signature does not include it, because it needs the input before pooling. The
+    book's chapter ``uses`` compares it with the score.
 
     Parameters
     ----------
     before
         Array or tensor of any real dtype with at least two axes, as the activation gets it: (n, channels, H, W).
     axis
-        Of the channels; the shares are over all others.
+        The axis of the channels; the shares are over all others.
 
     Raises
     ------
@@ -213,29 +213,29 @@ def sign_entropy(before: Any, axis: int = 1) -> float:
 
 
 def _cka(x: Tensor, y: Tensor) -> float:
-    """|Y^T X|^2 / (|X^T X| |Y^T Y|) in Frobenius norms, for centred samples, over the smaller of n and d."""
+    """|Y^T X|^2 / (|X^T X| |Y^T Y|) in Frobenius norms, for centred samples, by the smaller of the products."""
     if not bool(x.any()) or not bool(y.any()):
         return math.nan
     n, d = x.shape
     if d <= n:
-        cross, own_x, own_y = (y.T @ x).square().sum(), x.T @ x, y.T @ y
+        cross, product_x, product_y = (y.T @ x).square().sum(), x.T @ x, y.T @ y
     else:
-        own_x, own_y = x @ x.T, y @ y.T
-        cross = (own_x * own_y).sum()
-    return (cross / (own_x.square().sum() * own_y.square().sum()).sqrt()).item()
+        product_x, product_y = x @ x.T, y @ y.T
+        cross = (product_x * product_y).sum()
+    return (cross / (product_x.square().sum() * product_y.square().sum()).sqrt()).item()
 
 
 def _entropy(value: Tensor) -> float:
-    """Mean over the rows of H + log d. Equal values share one bin, whatever its width: then H = 0."""
+    """Mean over the rows of H + log d. If all values of a row are equal they share one bin, and H = 0."""
     n, d = value.shape
     if d == 1:
         return math.nan
     value = value.to(torch.float64)
     low, high = value.aminmax(dim=1, keepdim=True)
-    # Halves, because the difference of two large values may overflow.
+    # Halved first, because the difference of two large values may overflow.
     width = high / 2 - low / 2
-    place = (value / 2 - low / 2) / torch.where(width > 0, width, 1.0)
-    bins = (place * d).long().clamp_(max=d - 1)
+    position = (value / 2 - low / 2) / torch.where(width > 0, width, 1.0)
+    bins = (position * d).long().clamp_(max=d - 1)
     bins += torch.arange(n, device=value.device)[:, None] * d
     counts = torch.bincount(bins.flatten(), minlength=n * d).double()
     h = math.log(d) - torch.special.xlogy(counts, counts).sum().item() / (n * d)
@@ -253,45 +253,45 @@ def _r2(x: Tensor, y: Tensor) -> tuple[float, float]:
     """In-sample and leave-one-out R2 for centred samples, averaged over the channels of y that vary.
 
     The regression of y on x with an intercept leaves residuals ``B y``; the regression fitted without sample i misses
-    it by ``(B y)_i / B_ii``. So nothing is fitted twice.
+    it by ``(B y)_i / B_ii``, so no second fit is needed.
     """
     x, y = x[:, x.any(dim=0)], y[:, y.any(dim=0)]
     if not y.shape[1]:
         return math.nan, math.nan
-    residual, own = _residuals(x, y)
+    residual, diagonal = _residuals(x, y)
     total = y.square().sum(dim=0)
     inside = 1 - residual.square().sum(dim=0) / total
-    outside = 1 - (residual / own[:, None]).square().sum(dim=0) / total
+    outside = 1 - (residual / diagonal[:, None]).square().sum(dim=0) / total
     return inside.mean().item(), outside.mean().item()
 
 
 def _residuals(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """``B y`` and the diagonal of B, shape (n,).
 
-    Where x has fewer channels than samples and each counts, ``B = 1 - 1/n - Q Q^T`` with an orthonormal basis Q of
-    them. In general B comes from the eigenvalues ``e`` and eigenvectors ``U`` of the centred Gram matrix and a tiny
-    ridge ``r``, ``B = U diag(r / (e + r)) U^T`` without the constant eigenvector. Directions that vary less than 1e-6
-    of the largest are not there. This is least squares, and the solution of least norm where there are many.
+    If x has full rank and fewer channels than n - 1, ``B = 1 - 1/n - Q Q^T`` with an orthonormal basis Q of the
+    channels. In general B comes from the eigenvalues ``e`` and eigenvectors ``U`` of the centred Gram matrix and a tiny
+    ridge ``r``, ``B = U diag(r / (e + r)) U^T`` without the constant eigenvector. Directions that vary by less than
+    1e-6 of the largest are ignored. This is least squares, with the solution of least norm if there are several.
     """
     n, d = x.shape
     if not d:
         return y, y.new_full((n,), 1 - 1 / n)
     if d < n - 1:
-        # The fit does not depend on the channels' scales here, but its rounding does.
+        # The scales of the channels do not change this fit, only its rounding.
         x = x / x.square().sum(dim=0).sqrt()
         q, r = torch.linalg.qr(x)
         lengths = torch.linalg.svdvals(r)
-        own = 1 - 1 / n - q.square().sum(dim=1)
-        # A sample that alone decides a direction has own = 0 here, which the ridge below resolves.
-        if lengths[-1] > _LEAST * lengths[0] and own.min() > 1e-8:
-            return y - q @ (q.T @ y), own
+        diagonal = 1 - 1 / n - q.square().sum(dim=1)
+        # A sample that alone determines a direction has the diagonal entry 0 here; the ridge below resolves that.
+        if lengths[-1] > _LEAST * lengths[0] and diagonal.min() > 1e-8:
+            return y - q @ (q.T @ y), diagonal
     gram = x @ x.T
-    # The constant vector has eigenvalue 0; made the largest, it comes last and can be left out.
+    # The constant vector has eigenvalue 0. Shifted to the largest, it comes last and is dropped.
     values, vectors = torch.linalg.eigh(gram + 2 * gram.norm() / n)
     values, vectors = values[:-1], vectors[:, :-1]
     cut = _LEAST**2 * values[-1]
     absent = values <= cut
-    # Where nothing is absent the common factor r drops out, and the smaller it is the better.
+    # If no direction is absent the common factor r cancels, and the smaller it is the better.
     ridge = cut * (0.1 if bool(absent.any()) else 1e-8)
     shrunk = ridge / (torch.where(absent, 0.0, values) + ridge)
     return vectors @ (shrunk[:, None] * (vectors.T @ y)), vectors.square() @ shrunk

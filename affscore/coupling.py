@@ -21,17 +21,17 @@ def partners(source: Tensor, target: Tensor) -> Tensor:
 
 
 def squared_distances(source: Tensor, target: Tensor) -> Tensor:
-    """Between all rows of two clouds, (n, n); up to rounding, so perhaps a little below 0."""
+    """All pairwise squared distances, (n, n); rounding can make one slightly negative."""
     return source.square().sum(1)[:, None] + target.square().sum(1) - 2 * source @ target.T
 
 
 def optimal_partners(cost: np.ndarray) -> np.ndarray:
-    """The column assigned to each row, at the least total cost; overwrites the costs."""
+    """The column assigned to each row at minimal total cost. Overwrites ``cost``."""
     nearest = cost.argmin(axis=1)
-    # If every row's cheapest column is a different one, nothing can be cheaper.
+    # If the rows' cheapest columns are all different, nothing can be cheaper.
     if len(np.unique(nearest)) == len(nearest):
         return nearest
-    # Potentials that leave the optimum alone and give the solver a head start, the more the earlier the layer.
+    # Subtracting potentials keeps the optimum and gives the solver a head start, most of all in early layers.
     cost -= cost.min(axis=0)
     cost -= cost.min(axis=1, keepdims=True)
     return linear_sum_assignment(cost)[1]

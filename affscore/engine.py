@@ -1,10 +1,10 @@
 """Run a network over batches and measure every activation call.
 
-:func:`signature` is the whole; :func:`batch_results` is the engine below it and below everything that stores results
-as they come. The caller's thread loads batches and runs the network. Worker threads (:mod:`affscore.scoring`) turn the
-pooled inputs and outputs into scores and companion measures. Where the network runs on a GPU they do so while the next
-batches run: at most :data:`AHEAD` batches wait for their scores, so memory is bounded whatever the number of batches.
-The caller's thread settings decide how many workers there are, and change no bit of what is computed.
+:func:`signature` measures a whole signature. :func:`batch_results`, below it, yields the result of each batch, for
+code that stores them one by one. The caller's thread loads batches and runs the network. Worker threads
+(:mod:`affscore.scoring`) turn the pooled inputs and outputs into scores and companion measures. With a GPU they do so
+while the next batches run: at most :data:`AHEAD` batches wait for their scores, which bounds the memory. The caller's
+thread settings decide the number of workers and change no bit of the results.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import torch
 from torch import Tensor, nn
 
 from affscore.forward import Forward, inputs_of
-from affscore.scoring import Line, sentence, threads
+from affscore.scoring import ScoringQueue, sentence, threads
 from affscore.settings import Settings
 from affscore.signatures import BatchResult, Interrupted, Signature, SignatureError, check_provenance
 from affscore.tracing import check_traceable
 
 __all__ = ["batch_results", "circumstances", "resolve_device", "signature", "versions"]
 
-#: How many batches may wait for their scores while the next one runs, by type of device. On a CPU the network needs
-#: the cores itself, and only loading overlaps with scoring.
+#: How many batches may wait for their scores while the next one runs, by type of device. On a CPU the network itself
+#: needs the cores, so only loading overlaps with scoring.
 AHEAD = {"cpu": 0, "cuda": 2}
 
 
@@ -58,21 +58,21 @@ def signature(
     Parameters
     ----------
     model
-        Any ``torch.nn.Module``. It runs in evaluation mode and without gradients; afterwards it is as it was,
-        but on ``device``. One that changes its own weights when it runs is refused.
+        Any ``torch.nn.Module``. It runs in evaluation mode and without gradients, and is then restored, but stays on
+        ``device``. A network that changes its own weights when it runs is refused.
     batches
         An iterable of batches. A batch is one statistical sample: a tensor of shape (n, ...) with n >= 2, a pair
         (inputs, targets) as data loaders give, or a mapping from argument names to tensors. Tokens for which an
-        ``attention_mask`` (n, tokens) holds 0 are padding, and not measured.
+        ``attention_mask`` (n, tokens) is 0 are padding and are ignored.
     pool, covariance, companions, micro_batch, precision, channels_last, calls, channel_axis
         How it is measured: see :class:`affscore.settings.Settings`.
     device
-        Where to run, for instance ``"cuda"``; the network is moved there, and stays there. ``"auto"`` is a GPU if
-        there is one. By default the network stays where it is.
+        Where to run, for instance ``"cuda"``; the network is moved there and stays there. ``"auto"`` is a GPU if
+        there is one. By default the network is not moved.
     progress
         Show a progress bar, which needs the package tqdm.
     provenance
-        Facts to store with the result, such as the names of weights and data: what JSON can hold.
+        Facts to store with the result, such as the names of weights and data, in values that JSON can hold.
 
     Returns
     -------
@@ -81,19 +81,19 @@ def signature(
     Raises
     ------
     SignatureError
-        (a ValueError) If a batch cannot be scored for whatever reason: it could not be read, it has a wrong type or
-        fewer than 2 samples, the network failed on it, an activation holds NaN or infinite values (naming the call),
-        or its calls are not those of the batches before. Its ``finished`` attribute keeps the batches scored so far.
+        (a ValueError) If a batch cannot be scored: it could not be read, it has a wrong type or fewer than 2 samples,
+        the network failed on it, an activation holds NaN or infinite values (the error names the call), or its calls
+        differ from those of earlier batches. Its attribute ``finished`` holds the signature of the batches so far.
     KeyboardInterrupt
-        With the same attribute.
+        With the same attribute, if the keyboard interrupts the run.
     ValueError, TypeError
         If an argument is wrong or the model is compiled or scripted.
 
     Warns
     -----
     AffscoreWarning
-        (a UserWarning) Once for each call that cannot be scored for want of knowledge, such as which axis holds its
-        channels, or that varies by rounding alone, in all channels or in some; and if the network made no call.
+        (a UserWarning) Once for each call that is not scored because something is ambiguous, such as the axis of its
+        channels, or that varies only by rounding, in some channels or in all; and if the network made no call.
 
     Examples
     --------
@@ -103,28 +103,28 @@ def signature(
     >>> result.scores.shape, [call.name for call in result.calls]
     ((2, 2), ['1:relu[0]', '3:tanh[0]'])
     """
-    how = Settings(
+    settings = Settings(
         pool=pool, covariance=covariance, companions=companions, micro_batch=micro_batch, precision=precision,
         channels_last=channels_last, calls=calls, channel_axis=channel_axis or {},
     )  # fmt: skip
-    check_provenance(dict(provenance or {}))  # before the work, not after it
+    check_provenance(dict(provenance or {}))  # fail before the work, not after it
     results: list[BatchResult] = []
     started, clock = datetime.now(UTC), time.perf_counter()
-    running: Iterable[BatchResult] = batch_results(model, batches, how, device=device)
-    place = resolve_device(model, device)
+    running: Iterable[BatchResult] = batch_results(model, batches, settings, device=device)
+    target = resolve_device(model, device)
 
     def finished() -> Signature | None:
         facts = {
             "model": type(model).__name__,
             **(provenance or {}),
-            **circumstances(how, place),
+            **circumstances(settings, target),
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - clock, 3),
             "versions": versions(),
         }
         if not results:
             return None
-        return Signature.from_results(results, pool=how.pool, covariance=how.covariance, provenance=facts)
+        return Signature.from_results(results, pool=settings.pool, covariance=settings.covariance, provenance=facts)
 
     if progress:
         try:
@@ -154,26 +154,26 @@ def batch_results(
     device: str | torch.device | None = None,
     numbers: Iterable[int] | None = None,
 ) -> Iterator[BatchResult]:
-    """The results of a network's batches, one after the other, in their order.
+    """The results of a network's batches, one by one in order.
 
     Parameters
     ----------
     model, batches, device
         As for :func:`affscore.signature`.
     settings
-        How it is measured, by default as :class:`Settings` has it.
+        How it is measured; by default ``Settings()``.
     numbers
-        The numbers of ``batches``, one for each, where they are some of many; by default 0, 1, 2 and so on.
+        The number of each batch, if these are some of many; by default 0, 1, 2 and so on.
 
     Yields
     ------
     BatchResult
-        As soon as it and all before it are finished. Between two of them the network is as it was before.
+        As soon as it and all before it are finished. Between two results the network is as before the run.
 
     Raises
     ------
     SignatureError
-        If a batch fails for whatever reason, after all results of the batches before it were given.
+        If a batch fails, after the results of all batches before it.
     ValueError, TypeError
         At once, if an argument is wrong or the model is compiled or scripted.
 
@@ -193,16 +193,16 @@ def batch_results(
             "list of tensors."
         )
     check_traceable(model)
-    place = resolve_device(model, device)
+    target = resolve_device(model, device)
     if any(parameter.is_meta for parameter in model.parameters()):
         raise ValueError("model is on the meta device and has no weights; load them first.")
     if device is not None:
-        model.to(place)
-    return _run(model, batches, settings, place, numbers)
+        model.to(target)
+    return _run(model, batches, settings, target, numbers)
 
 
 def resolve_device(model: nn.Module, device: str | torch.device | None) -> torch.device:
-    """``device``; a GPU if that is ``"auto"`` and there is one; or else where the network's parameters are."""
+    """``device``; for ``"auto"`` a GPU if there is one; otherwise the device of the network's parameters."""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else None
     if device is not None:
@@ -215,7 +215,7 @@ def resolve_device(model: nn.Module, device: str | torch.device | None) -> torch
 
 
 def circumstances(settings: Settings, device: torch.device) -> dict[str, Any]:
-    """The device and the settings that a signature has no field for: plain values that JSON can hold."""
+    """The device and those settings for which a signature has no field, as values that JSON can hold."""
     facts: dict[str, Any] = {key: getattr(settings, key) for key in ("micro_batch", "precision", "channels_last")}
     facts |= {"calls": settings.calls} if settings.calls else {}
     facts |= {"channel_axis": dict(settings.channel_axis)} if settings.channel_axis else {}
@@ -223,7 +223,7 @@ def circumstances(settings: Settings, device: torch.device) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of Python and the packages that decide the numbers."""
+    """The versions of Python and of the packages that determine the numbers."""
     return {
         "affscore": metadata.version("affscore"),
         "python": platform.python_version(),
@@ -243,7 +243,7 @@ def _run(
     failure: BaseException | None = None
     index = -1
     with threads(torch.get_num_threads()) as scorers:
-        line = Line(Forward(model, device, settings), scorers)
+        queue = ScoringQueue(Forward(model, device, settings), scorers)
         try:
             try:
                 source, end = iter(batches), object()
@@ -251,21 +251,21 @@ def _run(
                     if (batch := next(source, end)) is end:
                         break
                     inputs = inputs_of(batch, index)
-                    while line and (len(line) > ahead or line.ready()):
-                        yield line.first()
-                    line.launch(index, inputs)
+                    while queue and (len(queue) > ahead or queue.ready()):
+                        yield queue.first()
+                    queue.launch(index, inputs)
             except (GeneratorExit, SignatureError):
                 raise
             except BaseException as error:
                 failure = error
-            # The batches before the failure come first; after an interruption only those that are ready.
-            while line and (line.ready() or failure is None or isinstance(failure, Exception)):
-                yield line.first()
+            # Results of the batches before a failure come first; after an interruption, only those that are ready.
+            while queue and (queue.ready() or failure is None or isinstance(failure, Exception)):
+                yield queue.first()
             if isinstance(failure, Exception):
                 raise SignatureError(sentence(failure, index)) from failure
             if failure is not None:
                 raise failure
         finally:
-            line.cancel()
-            # The workers' setting is their own, but it is also what threads that start later would get.
+            queue.cancel()
+            # Workers set their own number of threads, but later threads of the process would inherit it.
             torch.set_num_threads(torch.get_num_threads())

@@ -1,4 +1,4 @@
-"""What the package raises and warns of beside Python's own: one base, one category, and the caller's line."""
+"""The base class of the package's errors, its category of warnings, and warnings that point to the caller's line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["AffscoreError", "AffscoreWarning", "warn"]
 
 
 class AffscoreError(Exception):
-    """The base of the package's own errors. An argument that is wrong is a ValueError or a TypeError.
+    """The base of the package's own errors. A wrong argument raises ValueError or TypeError.
 
     See the book's chapter ``first_signature``.
     """
@@ -24,7 +24,7 @@ class AffscoreWarning(UserWarning):
 
 
 def warn(text: str) -> None:
-    """Warn at the line outside of the package that led here, through however many of its functions."""
+    """Warn at the line of the caller: the innermost one outside the package."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] in ("affscore", "tqdm"):

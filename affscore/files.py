@@ -1,4 +1,4 @@
-"""Files that are complete or not there."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["destination", "replacing"]
 
 
 def destination(path: str | os.PathLike[str]) -> Path:
-    """The file to write where ``path`` is asked for: that file, or the one that a symbolic link leads to.
+    """The file to write for ``path``, after following symbolic links.
 
-    Raises OSError if it is a folder, or a device or a pipe, which cannot be replaced; or if links lead in a circle.
+    Raises OSError if it is a folder, a device or a pipe, which cannot be replaced, or if links form a circle.
     """
     path = Path(path)
     try:
@@ -31,37 +31,37 @@ def destination(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Write to the path that this gives, in the same folder; at the end the file takes the place of ``path``.
+    """Yield a temporary path in the same folder; when the block ends, that file replaces ``path``.
 
-    Until then ``path`` is as it was, and after an error, a full disk for instance, it still is and nothing is left
-    beside it. Of several writers, in this process or in others, the last one wins. A symbolic link stays, and what it
-    leads to is replaced; the new file has the mode of the old one and, where the system lets us, its owner.
+    After an error, such as a full disk, ``path`` is unchanged and the temporary file is deleted. If several processes
+    or threads write, the last one wins. A symbolic link stays, and its target is replaced. The new file has the mode
+    of the old one and, if the system allows it, its owner.
 
-    Raises OSError if ``path`` is no file, as :func:`destination` says.
+    Raises OSError as :func:`destination` does.
 
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     with replacing(Path(folder) / "numbers.txt") as beside:
-    ...         _ = beside.write_text("1 2 3")
+    ...     with replacing(Path(folder) / "numbers.txt") as temporary:
+    ...         _ = temporary.write_text("1 2 3")
     ...     [file.name for file in Path(folder).iterdir()]
     ['numbers.txt']
     """
     path = destination(path)
-    # A name of its own for every writer, and a short one: with that of the file it could be too long.
-    beside = path.with_name(f".{secrets.token_hex(16)}.part")
+    # A different name for every writer, and a short one: added to the file's own it could be too long.
+    temporary = path.with_name(f".{secrets.token_hex(16)}.part")
     old = path.stat() if path.exists() else None
     try:
         if old:
-            beside.touch(mode=0o600, exist_ok=False)  # the old file may be for its owner's eyes only
-        yield beside
-        with open(beside, "rb+") as file:
-            os.fsync(file.fileno())  # on the disk before it is in its place, should the machine lose power
+            temporary.touch(mode=0o600, exist_ok=False)  # the old file may be private
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())  # reach the disk before the rename, in case of a power cut
         if old:
-            with suppress(OSError, AttributeError):  # only root gives files away, and Windows has no owners
-                os.chown(beside, old.st_uid, old.st_gid)
-            beside.chmod(old.st_mode & 0o777)
-        beside.replace(path)
+            with suppress(OSError, AttributeError):  # only root may change owners, and Windows has none
+                os.chown(temporary, old.st_uid, old.st_gid)
+            temporary.chmod(old.st_mode & 0o777)
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

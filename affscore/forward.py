@@ -1,6 +1,6 @@
-"""One pass of a network over a batch, watched: whole or in pieces, on the network's device, and with no trace left.
+"""One watched pass of a network over a batch, whole or in pieces, on the network's device.
 
-What the caller set (training modes of modules, TF32) is as before afterwards, also after an error.
+Afterwards the caller's settings (training modes of modules, TF32) are restored, even after an error.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from affscore.tracing import CHANGED, trace
 
 __all__ = ["Forward", "Inputs", "evaluating", "inputs_of", "length", "tf32"]
 
-# Training modes and TF32 are settings of networks and of the process, not of a thread.
+# Threads share training modes and TF32, so they take turns.
 _TURN = threading.RLock()
 
-#: What a network is called with: one tensor, or tensors by the names of arguments.
+#: A network's input: one tensor, or tensors by the names of arguments.
 Inputs = Tensor | dict[str, Tensor]
 
 
@@ -76,50 +76,50 @@ def length(inputs: Inputs) -> int:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode in the block; every module's own training flag comes back after it.
+    """Evaluation mode in the block; afterwards each module has its old training flag.
 
-    Modules whose own ``train`` does more, such as merging weights, are put back by that, and their weights to the bit:
-    what was added and taken away again is rounded.
+    A module with its own ``train``, which may merge weights for instance, is restored by that method. Its weights
+    are then copied back, because adding and subtracting leaves rounding errors.
     """
     before = {module: module.training for module in model.modules()}
-    own = [module for module in before if type(module).train is not nn.Module.train]
-    held = [x for module in own for x in (*module.parameters(recurse=False), *module.buffers(recurse=False))]
-    kept = [x.detach().clone() for x in held]
+    special = [module for module in before if type(module).train is not nn.Module.train]
+    tensors = [x for module in special for x in (*module.parameters(recurse=False), *module.buffers(recurse=False))]
+    saved = [x.detach().clone() for x in tensors]
     model.eval()
     try:
         yield
     finally:
-        for module in own:
+        for module in special:
             module.train(before[module])
-        for x, was in zip(held, kept, strict=True):
-            if x.shape == was.shape:
-                x.data.copy_(was)
+        for x, old in zip(tensors, saved, strict=True):
+            if x.shape == old.shape:
+                x.data.copy_(old)
         for module, training in before.items():
             module.training = training
 
 
 @contextmanager
 def tf32(allowed: bool) -> Iterator[None]:
-    """TF32 or not in the block: its ten bits of mantissa show in the second decimal of some scores.
+    """Allow or forbid TF32 in the block: its ten bits of mantissa show in the second decimal of some scores.
 
-    Of PyTorch's two interfaces the older one is used, so that a network may read either, and both are as before
-    afterwards. Processors multiply in float32.
+    Of PyTorch's two interfaces this sets the older one, so that a network may read either; both are restored at the
+    end. CPUs multiply in float32.
     """
     backends: Any = torch.backends
     older: list[tuple[Any, ...]] = []
-    # Where the caller mixed both interfaces the older one cannot be read, and stays so.
+    # If the caller mixed both interfaces, the older one cannot be read; it is left alone.
     with suppress(RuntimeError):
         older.append((setattr, backends.cudnn, "allow_tf32", backends.cudnn.allow_tf32))
     with suppress(RuntimeError):
         older.append((torch.set_float32_matmul_precision, torch.get_float32_matmul_precision()))
     with ExitStack() as stack:
         if hasattr(backends, "fp32_precision"):  # since torch 2.9
-            # The first three stand for those without a setting of their own, which shows only when they are off.
-            processor = backends.mkldnn.conv, backends.mkldnn.rnn, backends.mkldnn.matmul
+            # The first three are defaults for the others, whose own values can be read only once these are "none".
+            cpu = backends.mkldnn.conv, backends.mkldnn.rnn, backends.mkldnn.matmul
             gpu = backends.cudnn.conv, backends.cudnn.rnn, backends.cuda.matmul
-            for place in (backends, backends.cudnn, backends.mkldnn, *processor, *gpu):
-                stack.callback(setattr, place, "fp32_precision", place.fp32_precision)
-                place.fp32_precision = "none"
+            for backend in (backends, backends.cudnn, backends.mkldnn, *cpu, *gpu):
+                stack.callback(setattr, backend, "fp32_precision", backend.fp32_precision)
+                backend.fp32_precision = "none"
         for setting in older:
             stack.callback(*setting)
         backends.cudnn.allow_tf32 = allowed
@@ -129,7 +129,7 @@ def tf32(allowed: bool) -> Iterator[None]:
 
 @contextmanager
 def undisturbed(model: nn.Module) -> Iterator[None]:
-    """One pass at a time in this process; ValueError if another thread changed the network in the meantime."""
+    """One pass at a time in this process; ValueError if the network changed in the block."""
 
     def state() -> list[Any]:
         weights = [(p.data_ptr(), version(p)) for p in model.parameters()]
@@ -144,7 +144,7 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
 
 @dataclass
 class Forward:
-    """Runs the network on a batch and returns what its activation calls showed."""
+    """Runs the network on a batch and returns the observations of its activation calls."""
 
     model: nn.Module
     device: torch.device
@@ -155,18 +155,18 @@ class Forward:
             stack.enter_context(torch.no_grad())
             stack.enter_context(undisturbed(self.model))
             stack.enter_context(tf32(self.settings.precision == "tf32"))
-            if torch.amp.is_autocast_available(self.device.type):  # the caller's, if there is one, does not count
+            if torch.amp.is_autocast_available(self.device.type):  # the caller's autocast is overridden
                 bf16 = self.settings.precision == "bf16"
-                # Without its cache: of weights that an earlier piece cast the trace of this one would know nothing.
+                # Without its cache: this trace could not follow weights that were cast in an earlier piece.
                 cast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16, cache_enabled=False)
                 stack.enter_context(cast)
             return _joined([self._run(part) for part in _parts(inputs, self.settings.micro_batch)])
 
     def _run(self, part: Inputs) -> Trace:
-        how, given = self.settings, part if isinstance(part, dict) else {"": part}
-        given = {name: self._there(value) for name, value in given.items()}
+        settings, given = self.settings, part if isinstance(part, dict) else {"": part}
+        given = {name: self._on_device(value) for name, value in given.items()}
         mask = given["attention_mask"].bool() if "attention_mask" in given else None
-        if mask is not None and how.pool == "trailing":
+        if mask is not None and settings.pool == "trailing":
             if not bool(mask.all()):
                 raise ValueError(
                     "pool is 'trailing', which keeps positions apart, but some of them are padding; take another pool, "
@@ -174,8 +174,8 @@ class Forward:
                 )
             mask = None
         with trace(
-            self.model, length(part), how.pool, sparsity=how.sparsity, channel_axis=how.channel_axis, calls=how.calls,
-            mask=mask,
+            self.model, length(part), settings.pool, sparsity=settings.sparsity,
+            channel_axis=settings.channel_axis, calls=settings.calls, mask=mask,
             unmasked=[value for name, value in given.items() if name.startswith("decoder_")],
         ) as found:  # fmt: skip
             if isinstance(part, Tensor):
@@ -184,13 +184,13 @@ class Forward:
                 self.model(**given)
         return found
 
-    def _there(self, value: Tensor) -> Tensor:
-        there = value.to(self.device, non_blocking=True)
-        # Only the input: convolutions keep its layout, and the network's weights stay as they are.
+    def _on_device(self, value: Tensor) -> Tensor:
+        moved = value.to(self.device, non_blocking=True)
+        # Only the input: convolutions keep its layout, so the weights need no change.
         if self.settings.channels_last and value.ndim == 4:
-            there = there.contiguous(memory_format=torch.channels_last)
-        # The caller's own batch is not for operations in place.
-        return there.clone() if there.data_ptr() == value.data_ptr() else there
+            moved = moved.contiguous(memory_format=torch.channels_last)
+        # The network may overwrite its input, but not the caller's batch.
+        return moved.clone() if moved.data_ptr() == value.data_ptr() else moved
 
 
 def _parts(inputs: Inputs, micro_batch: int | None) -> list[Inputs]:
@@ -203,30 +203,30 @@ def _parts(inputs: Inputs, micro_batch: int | None) -> list[Inputs]:
 
 
 def _joined(pieces: list[Trace]) -> Trace:
-    """What the pieces of a batch showed, as if it had been one."""
+    """The traces of the pieces as one trace of the whole batch."""
     if len(pieces) == 1:
         return pieces[0]
-    # A table whose length happens to be that of one piece is given away by a piece of another length.
+    # A call on a table whose length equals that of one piece by chance is excluded by a piece of another length.
     excluded = {item.name: item for found in pieces for item in found.excluded}
     kept = [[o for o in found.observations if o.call.name not in excluded] for found in pieces]
     if len({tuple(o.call.name for o in observations) for observations in kept}) > 1:
         raise ValueError("the activation calls differ between pieces of the same batch; run it without micro_batch.")
 
-    def mean(same: tuple[Observation, ...], side: int) -> Tensor:
-        total = sum(o.weight for o in same)
-        return torch.stack([o.weight / total * o.sparsity[side] for o in same if o.sparsity]).sum()
+    def mean(parts: tuple[Observation, ...], side: int) -> Tensor:
+        total = sum(o.weight for o in parts)
+        return torch.stack([o.weight / total * o.sparsity[side] for o in parts if o.sparsity]).sum()
 
-    def most(same: tuple[Observation, ...], side: int) -> Tensor:
-        return torch.stack([o.rounding[side] for o in same]).amax(0)
+    def largest(parts: tuple[Observation, ...], side: int) -> Tensor:
+        return torch.stack([o.rounding[side] for o in parts]).amax(0)
 
     joined = [
         Observation(
-            same[0].call,
-            torch.cat([o.before for o in same]),
-            torch.cat([o.after for o in same]),
-            (most(same, 0), most(same, 1)),
-            (mean(same, 0), mean(same, 1)) if same[0].sparsity else None,
+            parts[0].call,
+            torch.cat([o.before for o in parts]),
+            torch.cat([o.after for o in parts]),
+            (largest(parts, 0), largest(parts, 1)),
+            (mean(parts, 0), mean(parts, 1)) if parts[0].sparsity else None,
         )
-        for same in zip(*kept, strict=True)
+        for parts in zip(*kept, strict=True)
     ]
     return Trace(joined, list(excluded.values()))

@@ -1,6 +1,6 @@
 """The picture of a signature, and the style that the figures of suites and chapters share.
 
-These are drawn 6 inches wide with large type on white paper, so that they can be read on a phone and in the dark theme.
+Figures are 6 inches wide with large type on white, so that they can be read on a phone and in the dark theme.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
     "styled",
 ]  # fmt: skip
 
-#: Okabe and Ito's palette (green, purple and orange a little darker): readable with any colour vision.
+#: Okabe and Ito's palette (with darker green, purple and orange), readable with any colour vision.
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK = (
     "#0072b2", "#d55e00", "#007a5a", "#a0428a", "#b87d00", "#56b4e9", "#333333",
 )  # fmt: skip
@@ -51,11 +51,11 @@ def _style() -> Iterator[None]:
     with plt.rc_context(_STYLE):
         yield
         interactive = plt.isinteractive()
-    # The first figure starts the backend, and Jupyter's turns interactive mode on; the context would undo that.
+    # The first figure starts the backend, and Jupyter's turns on interactive mode, which the context would undo.
     plt.interactive(interactive)
 
 
-#: Decorates a function so that it draws in the book's style, whatever the reader's settings are.
+#: Decorator: the function draws in the book's style, whatever the reader's settings.
 styled = _style()
 
 
@@ -72,18 +72,18 @@ def draw_signature(
     """What :meth:`affscore.Signature.plot` draws, of float64 and bool arrays of shape (calls,)."""
     if ax is None:
         _, ax = plt.subplots(figsize=(4.5, 3.2), dpi=150, layout="constrained")
-    place, dead = np.arange(1, len(mean) + 1), np.isnan(mean)
+    position, dead = np.arange(1, len(mean) + 1), np.isnan(mean)
     low = ax.get_ylim()[0] if ax.has_data() else 0.0
     style: dict[str, Any] = {"color": "#0072B2", "linewidth": 1.2, "zorder": 1} | normalize_kwargs(options, Line2D)
-    ax.plot(place, mean, **style)
-    ax.fill_between(place, mean - std, mean + std, color=style["color"], alpha=0.2, linewidth=0)
+    ax.plot(position, mean, **style)
+    ax.fill_between(position, mean - std, mean + std, color=style["color"], alpha=0.2, linewidth=0)
     if twins is not None:
-        ax.plot(place, twins, color="#808080", linestyle="--", label="linear twins", zorder=1)
-    ax.plot(place[~gate], mean[~gate], "o", color=style["color"], markersize=4.5, label="activation")
+        ax.plot(position, twins, color="#808080", linestyle="--", label="linear twins", zorder=1)
+    ax.plot(position[~gate], mean[~gate], "o", color=style["color"], markersize=4.5, label="activation")
     if gate.any():
-        ax.plot(place[gate], mean[gate], "s", mfc="white", mec="#D55E00", markersize=4.5, label="gate")
+        ax.plot(position[gate], mean[gate], "s", mfc="white", mec="#D55E00", markersize=4.5, label="gate")
     if dead.any():
-        ax.plot(place[dead], np.zeros(dead.sum()), "x", color="#000000", label="dead (undefined)")
+        ax.plot(position[dead], np.zeros(dead.sum()), "x", color="#000000", label="dead (undefined)")
     if twins is not None or gate.any() or dead.any():
         ax.legend(frameon=False)
     ax.set(xlabel="activation call, in order of execution", ylabel="affinity score")
@@ -93,7 +93,7 @@ def draw_signature(
 
 
 def as_image(draw: Callable[[Axes], object], alternative: str) -> str:
-    """An HTML image of what a function draws, 600 pixels wide, without a figure that stays open."""
+    """What a function draws as an HTML image, 600 pixels wide; no figure stays open."""
     figure, file = Figure(figsize=(6, 4), dpi=100, layout="constrained", facecolor="white"), io.BytesIO()
     draw(figure.subplots())
     figure.savefig(file, format="png")

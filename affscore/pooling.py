@@ -1,4 +1,4 @@
-"""What is kept of an activation: its average over all axes but batch and channels, and how many entries are zero."""
+"""Pooling: the average of an activation over all axes but batch and channels, and its fraction of zeros."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PIECE = 1 << 17
 
 
 def token_axis(shape: Sequence[int], axis: int, tokens: int | None = None) -> tuple[int | None, str]:
-    """The axis of the tokens of an activation, None if it is a vector; or the reason why it cannot be known.
+    """The axis of an activation's tokens, None if it is a vector, and ``""`` or the reason why it is unknown.
 
     Parameters
     ----------
     shape, axis
         The activation's shape, with the batch first, and the axis of its channels.
     tokens
-        How many there are, padding included; by default that is not known.
+        Number of tokens, padding included; None if unknown.
 
     Examples
     --------
@@ -44,13 +44,13 @@ def token_axis(shape: Sequence[int], axis: int, tokens: int | None = None) -> tu
 def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along: int | None = None) -> Tensor:
     """The samples in activations of shape (n, ...) whose channels lie along ``axis``.
 
-    ``kind`` is a pool of :class:`affscore.settings.Settings`. The samples have shape (n, channels); of ``"tokens"``
-    (positions of all samples, channels). ``"trailing"`` averages over the last axis of 3-dimensional and the last two
-    of 4-dimensional tensors, wherever the channels are, and flattens the rest.
+    ``kind`` is a pool of :class:`affscore.settings.Settings`. The samples have shape (n, channels), and for
+    ``"tokens"`` (positions of all samples, channels). ``"trailing"`` averages over the last axis of 3-dimensional and
+    the last two of 4-dimensional tensors, wherever the channels are, and flattens the rest.
 
-    ``mask``, bool (n, tokens), is False where the token is padding, which is in none of these; all but ``trailing``
-    take it. ``along`` is the axis of the tokens (:func:`token_axis`); a vector has none. The result has the dtype
-    float64 if the activations have it, else float32.
+    ``mask``, bool (n, tokens), is False for padding, which is ignored; ``"trailing"`` takes no mask. ``along`` is the
+    axis of the tokens (:func:`token_axis`); a vector has none. The result is float64 if the activations are, else
+    float32.
 
     >>> tokens = torch.arange(12.0).reshape(1, 2, 6)                 # (n, tokens, channels)
     >>> pool(tokens, "spatial", axis=2).shape, pool(tokens, "trailing", axis=2).shape
@@ -74,9 +74,9 @@ def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along
     if kind != "spatial":
         count = mask.cumsum(1)
         mask = mask & (count == (1 if kind == "first" else count[:, -1:]))
-    there = mask.view([n if d in (0, along) else 1 for d, n in enumerate(tensor.shape)])
+    kept = mask.view([n if d in (0, along) else 1 for d, n in enumerate(tensor.shape)])
     number = mask.sum(1, keepdim=True) * math.prod(tensor.shape[d] for d in dims if d != along)
-    return torch.where(there, tensor, 0).sum(dim=dims, dtype=wide) / number
+    return torch.where(kept, tensor, 0).sum(dim=dims, dtype=wide) / number
 
 
 def _averaged(tensor: Tensor, kind: str, axis: int) -> list[int]:
@@ -87,9 +87,9 @@ def _averaged(tensor: Tensor, kind: str, axis: int) -> list[int]:
 def rounding(tensor: Tensor, pooled: Tensor, kind: str, axis: int) -> Tensor:
     """How far rounding alone can spread each channel of ``pooled``, which :func:`pool` made of ``tensor``.
 
-    Four units in the last place of the channel's largest entry before it was averaged, in the dtype it was computed
-    in; the mean of k entries has the root of k less, down to the precision of the sum. Where single entries are kept,
-    the largest of these. Shape (channels,).
+    It is four units in the last place of the channel's largest entry before averaging, in the dtype of ``tensor``,
+    divided by the root of k for a mean of k entries, but not below the precision of the sum. If single entries are
+    kept, their largest counts. Shape (channels,).
 
     >>> x = torch.tensor([[[3.0, -3.0]], [[2.0, -2.0]]])                            # (n, channels, positions)
     >>> rounding(x, pool(x, "spatial", axis=1), "spatial", axis=1) / torch.finfo(torch.float32).eps
@@ -105,12 +105,12 @@ def rounding(tensor: Tensor, pooled: Tensor, kind: str, axis: int) -> Tensor:
 
     if not averaged:
         return limit(pooled)
-    some = limit(tensor[:: max(1, len(tensor) // 4)])
-    if tensor.device.type == "cpu":  # a look at all entries takes as long as their mean, and few calls are in doubt
+    sampled = limit(tensor[:: max(1, len(tensor) // 4)])
+    if tensor.device.type == "cpu":  # reading all entries takes as long as their mean, and few calls need it
         spread = pooled.amax(0) - pooled.amin(0)
-        doubtful = ((spread > 0) & (spread <= 16 * some)).any() or spread.max() <= 16 * some.max()
+        doubtful = ((spread > 0) & (spread <= 16 * sampled)).any() or spread.max() <= 16 * sampled.max()
         if not doubtful:
-            return some
+            return sampled
     return limit(tensor)
 
 
@@ -125,7 +125,7 @@ def sparsity(tensor: Tensor, mask: Tensor | None = None, along: int | None = Non
     if mask is not None and along is not None:
         tensor = tensor.movedim(along, 1)[mask]
     pieces: Sequence[Tensor] = [tensor]
-    if tensor.device.type == "cpu":  # in pieces that stay in the cache, in the order of memory: several times faster
+    if tensor.device.type == "cpu":  # pieces that fit the cache, in memory order, are several times faster
         order = sorted(range(tensor.ndim), key=tensor.stride, reverse=True)
         pieces = tensor.permute(order).flatten().split(PIECE)
     return torch.stack([torch.count_nonzero(piece.abs() <= ZERO) for piece in pieces]).sum().double() / tensor.numel()

@@ -1,7 +1,7 @@
-"""Samples before anything is computed of them: checked, centred and scaled, on one thread.
+"""Samples are checked, centred and scaled before anything is computed from them.
 
-All is float64 from here on, whatever the dtype of the input. Powers of two are taken out, which is exact, so that
-squares neither overflow nor vanish.
+All arithmetic is in float64, whatever the dtype of the input. Dividing by a power of two is exact and keeps squares
+from overflowing or underflowing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Run the block's CPU linear algebra on one thread, so that its bits do not depend on the caller's settings."""
+    """Run CPU linear algebra on one thread, so that no bit of a result depends on the caller's settings."""
     before = torch.get_num_threads()
     if before == 1:
         yield
@@ -46,12 +46,12 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-#: Decorates a function so that it runs on one thread.
+#: Decorator: the function runs on one thread.
 on_one_thread = _one_thread()
 
 
 def check_samples(value: Any, name: str) -> Tensor:
-    """``value`` as an (n, d) tensor of its own dtype, or an error that says what it should have been."""
+    """``value`` as an (n, d) tensor of its own dtype, or an error that says what it should be."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} is a masked array with masked entries; leave out those samples, or fill them.")
     try:
@@ -62,7 +62,7 @@ def check_samples(value: Any, name: str) -> Tensor:
         raise TypeError(f"{name} is a sparse, nested, quantised or meta tensor; it should hold all its numbers.")
     if tensor.dtype not in (*_DTYPES, *_UNSIGNED):
         raise TypeError(f"{name} has dtype {tensor.dtype}; it should hold real numbers of at least 16 bits or bytes.")
-    if tensor.dtype in _UNSIGNED:  # which hardly any operator of torch takes
+    if tensor.dtype in _UNSIGNED:  # few operators of torch accept these
         tensor = tensor.to(torch.float64)
     if tensor.ndim == 1:
         tensor = tensor[:, None]
@@ -79,7 +79,7 @@ def check_samples(value: Any, name: str) -> Tensor:
 
 
 def check_pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Both as (n, d) tensors of their own dtype, or an error that says what they should have been."""
+    """Both as (n, d) tensors of their own dtype, or an error that says what they should be."""
     x, y = check_samples(x, "x"), check_samples(y, "y")
     if x.shape != y.shape:
         raise ValueError(
@@ -98,49 +98,49 @@ def largest_magnitude(value: Tensor) -> Tensor:
 
 
 def exponent(largest: Tensor) -> Tensor:
-    """The exponent of the power of two just above the largest magnitude: dividing by that power is exact.
+    """The exponent of the smallest power of two above the largest magnitude: dividing by that power is exact.
 
-    At most 1000 either way, so that the power and its inverse are floating-point numbers.
+    It is clamped to [-1000, 1000], so that the power and its inverse are representable.
     """
     top = largest.max()
     return torch.where(top > 0, torch.frexp(top).exponent.clamp(-1000, 1000), 0)
 
 
 def power_of_two(exponent: Tensor) -> Tensor:
-    """As a float64 number: a product with it takes a tenth of the time of ``torch.ldexp``, and is as exact."""
+    """``2 ** exponent`` in float64. Multiplying by it is as exact as ``torch.ldexp`` and ten times as fast."""
     return torch.ldexp(torch.ones((), dtype=torch.float64, device=exponent.device), exponent)
 
 
-def _unit(value: Tensor) -> float:
-    """The share of its size by which a constant channel may vary."""
+def _tolerance(value: Tensor) -> float:
+    """The relative spread below which a channel counts as constant."""
     return 4 * min(torch.finfo(value.dtype).eps, 1.2e-7) if value.is_floating_point() else 4 * 2.0**-52
 
 
 def steady(value: Tensor, rounding: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Samples in which channels that vary by no more than ``rounding`` are constant, and bool (d,): which these are.
+    """The samples with channels that vary by no more than ``rounding`` (d,) made constant; two masks, bool (d,).
 
-    Where none varies by more than the largest of these limits, none is told from another one's rounding. Last, bool
-    (d,): which of these :func:`centre` would take for a signal, because what pooling left of them is itself small.
+    The first mask marks the channels made constant: all of them if none varies by more than the largest limit. The
+    second marks those that :func:`centre` would have taken for a signal, because their pooled values are small too.
     """
     spread = largest_magnitude(value - value.mean(dim=0))
     constant = (spread <= rounding) | (spread.max() <= rounding.max())
-    signal = constant & (spread > _unit(value) * largest_magnitude(value))
+    signal = constant & (spread > _tolerance(value) * largest_magnitude(value))
     return torch.where(constant, value[0], value), constant, signal
 
 
 def centre(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Centred float64 samples of magnitude about 1, their mean, and the exponent of the power of two taken out.
+    """Centred float64 samples of magnitude about 1, their mean, and the exponent of the power they were divided by.
 
-    Channels that vary by no more than rounding in the precision of their input become exactly 0.
+    Channels that vary only by rounding, in the precision of the input, become exactly 0.
     """
-    rounding = _unit(value)
+    rounding = _tolerance(value)
     wide = value.to(torch.float64)
     largest = largest_magnitude(wide)
     outer = exponent(largest)
     centred = wide * power_of_two(-outer)
     mean = centred.mean(dim=0)
     centred -= mean
-    # The first mean of data far from 0 is itself rounded; the second pass removes what that leaves.
+    # For data far from 0 the first mean is itself rounded; a second pass removes the remainder.
     rest = centred.mean(dim=0)
     centred -= rest
     spread = largest_magnitude(centred)

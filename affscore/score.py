@@ -1,6 +1,6 @@
-"""The affinity score: how far is ``y`` from being an affine image of ``x``?
+"""The affinity score: how close is ``y`` to being an affine image of ``x``?
 
-The book's chapter on theory explains every step. In short, for samples ``X`` and ``Y`` (row ``i`` of ``Y`` is
+The book's chapter ``theory`` explains every step. In short, for samples ``X`` and ``Y`` (row ``i`` of ``Y`` is
 the output for row ``i`` of ``X``), where ``S_Y`` is the covariance of ``Y``:
 
 1.  ``T`` is the affine optimal transport map between the normal approximations (:mod:`affscore.affine`).
@@ -27,21 +27,21 @@ from affscore.samples import centre, check_pair, exponent, largest_magnitude, on
 
 __all__ = ["affinity_score", "paired_affinity_score", "wasserstein2"]
 
-# Scores above this are computed again in coordinates that keep the digits of short differences.
+# Scores above this are recomputed in coordinates that keep the digits of small differences.
 _NEAR_ONE = 0.999
 
 
 class _AffineImage(torch.autograd.Function):
     """x -> x @ A for centred samples, where S = weight * samples^T samples + ridge * I for both clouds.
 
-    The products samples^T samples are handed over because they are there already; no derivative is taken for them.
+    The products samples^T samples are passed in to avoid computing them twice; they get no derivative.
 
-    The derivative uses no differences of singular values, so equal ones do no harm:
+    No formula divides by a difference of singular values, so equal ones do no harm:
 
     - With ridges, A solves A S_X A = S_Y. Differentiating that gives, in the basis Z, a Lyapunov equation with a
       diagonal coefficient: dA = Z [(N^T dS_Y N - Z^T dS_X Z)_ij / (sigma_i + sigma_j)] Z^T, N = S_X Z / sigma.
-    - Without, x A = W^T y where W = U V^T is the polar factor of weight * y x^T: the affine image only re-mixes the
-      samples of y. The derivative of a polar factor has the same denominators, also where n <= d.
+    - Without ridges, x A = W^T y where W = U V^T is the polar factor of weight * y x^T: the affine image only re-mixes
+      the samples of y. The derivative of a polar factor has the same denominators, even if n <= d.
     """
 
     @staticmethod
@@ -65,7 +65,7 @@ class _AffineImage(torch.autograd.Function):
         inner = (inner + inner.T) / (2 * (sigma[:, None] + sigma))
 
         def pull(factor: Tensor, samples: Tensor, weight: Tensor, sign: float) -> tuple[Tensor, Tensor, Tensor]:
-            """The gradients for samples, weight and ridge, given that of S: sign * factor @ inner @ factor.T."""
+            """The gradients of samples, weight and ridge, given sign * factor @ inner @ factor.T as that of S."""
             half = sign * factor @ inner
             spread = (samples @ half) @ factor.T
             return 2 * weight * spread, (spread * samples).sum(), (half * factor).sum()
@@ -77,14 +77,14 @@ class _AffineImage(torch.autograd.Function):
 def _through_polar_factor(
     x: Tensor, y: Tensor, grad: Tensor, weight_x: Tensor, weight_y: Tensor, z: Tensor, n: Tensor, sigma: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of W^T y for x and y, with thin singular vectors U, V of sqrt(weight_x weight_y) y x^T."""
+    """The gradients of x and y through W^T y; U, V are thin singular vectors of sqrt(weight_x weight_y) y x^T."""
     v = weight_x.sqrt() * (x @ z) / sigma.sqrt()
     u = weight_y.sqrt() * (y @ n) / sigma.sqrt()
     uy, vx, vg = u.T @ y, v.T @ x, v.T @ grad
     inner = uy @ vg.T
     inner = (inner - inner.T) / (sigma[:, None] + sigma)
     uy_, vg_ = uy / sigma[:, None], vg / sigma[:, None]
-    # The gradient for G = y x^T is U inner V^T + U uy_ (grad - V vg)^T + (y - U uy) vg_^T V^T.
+    # The gradient of G = y x^T is U inner V^T + U uy_ (grad - V vg)^T + (y - U uy) vg_^T V^T.
     g_x = u @ (inner @ vx + uy_ @ (grad - v @ vg).T @ x) + (y - u @ uy) @ (vg_.T @ vx)
     g_y = v @ (inner.T @ uy + vg_ @ ((y - u @ uy).T @ y)) + (grad - v @ vg) @ (uy_.T @ uy)
     weight = (weight_x * weight_y).sqrt()
@@ -101,14 +101,14 @@ def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
         # Undefined: 0 / 0. The sums keep the result attached to the graph, with zero gradients.
         return (x.sum() + y.sum()) * 0 + float("nan")
 
-    def score(found: Coordinates) -> Tensor:
-        cloud_x, cloud_y = clouds(found, d, covariance)
+    def score(inside: Coordinates) -> Tensor:
+        cloud_x, cloud_y = clouds(inside, d, covariance)
         image = _AffineImage.apply(*cloud_x, *cloud_y)
-        # The coordinates in which no y varies cost every partner the same.
-        partner = slice(None) if paired else partners(image[:, : found.inner], found.y[:, : found.inner])
-        return one_minus_root(image - found.y[partner], spread)
+        # Coordinates in which y is 0 add the same cost for every partner.
+        partner = slice(None) if paired else partners(image[:, : inside.inner], inside.y[:, : inside.inner])
+        return one_minus_root(image - inside.y[partner], spread)
 
-    # A ridge forgives the rounding of the quick route, and a derivative needs the basis.
+    # Only with a ridge is the rounding of the quick route harmless, and a derivative needs the basis.
     if covariance == "ledoit_wolf" and not (x.requires_grad or y.requires_grad) and (quick := quick_coordinates(x, y)):
         near = score(quick)
         if bool(near < _NEAR_ONE):
@@ -119,7 +119,7 @@ def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
 def one_minus_root(residual: Tensor, spread: Tensor) -> Tensor:
     """The score: residuals (n, k) between image and partner, and the trace of the output's covariance."""
     ratio = residual.square().sum() / (2 * len(residual) * spread)
-    # At a ratio of exactly 0 the root has no derivative: take 0.
+    # At a ratio of exactly 0 the root has no derivative; 0 is used.
     return 1 - torch.where(ratio > 0, torch.where(ratio > 0, ratio, 1.0).sqrt(), 0.0)
 
 
@@ -127,7 +127,7 @@ def one_minus_root(residual: Tensor, spread: Tensor) -> Tensor:
 def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor:
     """The affinity score of ``y`` with respect to ``x`` (equation 5 of the paper).
 
-    The book's chapter ``theory`` explains it, ``blind_spots`` what it does not see.
+    The book's chapter ``theory`` explains it, ``blind_spots`` shows what it does not see.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor
     Returns
     -------
     Tensor
-        A float64 tensor without dimensions on the device of ``x``, differentiable in ``x`` and ``y``. It is 1 where
+        A float64 tensor of shape () on the device of ``x``, differentiable in ``x`` and ``y``. It is 1 where
         the two clouds differ by a positive semi-definite affine map, and NaN where ``y`` does not vary. With
         ``"empirical"`` it lies in [0, 1]. With shrinkage it can be negative for small heavy-tailed samples; it is
         not clipped.
@@ -157,7 +157,7 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor
     -----
     The score sees only the two clouds, not which input went to which output: permuting the rows of ``y`` does not
     change it. :func:`paired_affinity_score` sees the pairing. Exact transport solves an assignment problem, which
-    takes memory n^2 and at worst time n^3 (for d = 1 it is a sort).
+    takes memory n^2 and at worst time n^3 (for d = 1 a sort is enough).
 
     Examples
     --------
@@ -175,8 +175,8 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor
 def paired_affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor:
     """The paired variant: ``1 - sqrt(mean |T(x_i) - y_i|^2 / (2 tr S_Y))``, in [1 - sqrt(2), 1] without shrinkage.
 
-    It compares each ``T(x_i)`` with its own output instead of with the best partner, so it is never above
-    :func:`affinity_score`, and it does see the pairing. It is not what the paper defines. The book's chapter
+    It compares each ``T(x_i)`` with its own output instead of the best partner, so it does see the pairing and never
+    exceeds :func:`affinity_score`. It is not the score that the paper defines. The book's chapter
     ``blind_spots`` explains it. Arguments, result and errors are those of :func:`affinity_score`.
 
     >>> import torch
@@ -203,7 +203,7 @@ def wasserstein2(x: Any, y: Any) -> Tensor:
     Returns
     -------
     Tensor
-        A float64 tensor without dimensions, in the units of ``x``, differentiable where the coupling is unique.
+        A float64 tensor of shape (), in the units of ``x``, differentiable where the coupling is unique.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def wasserstein2(x: Any, y: Any) -> Tensor:
     """
     x, y = (value.to(torch.float64) for value in check_pair(x, y))
     scale = torch.maximum(exponent(largest_magnitude(x)), exponent(largest_magnitude(y)))
-    # A common translation changes nothing but keeps large offsets from cancelling in the costs.
+    # A common translation changes no distance, and without large offsets the costs lose no digits.
     x, y = torch.ldexp(x, -scale), torch.ldexp(y, -scale)
     middle = (x.detach().mean(dim=0) + y.detach().mean(dim=0)) / 2
     x, y = x - middle, y - middle

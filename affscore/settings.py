@@ -1,4 +1,4 @@
-"""How a network is measured: one frozen object, checked once and handed down."""
+"""How a network is measured, as one frozen object that is checked once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from affscore.pooling import POOLS
 
 __all__ = ["PRECISIONS", "Settings"]
 
-#: Precisions of the forward pass. Scores are float64 in each.
+#: Precisions of the forward pass. Scores are always float64.
 PRECISIONS = ("full", "tf32", "bf16")
 
 
@@ -26,33 +26,33 @@ class Settings:
     ----------
     pool
         ``"spatial"`` averages each activation over all axes but batch and channels; ``"first"`` and ``"last"`` keep
-        the first or the last token of each sample, ``"tokens"`` makes a sample of each position, so that n is the
-        number of tokens of the batch (a score takes n^2 numbers, and time up to n^3). ``"trailing"`` averages over the
-        last one or two axes, as the public reference code does.
+        the first or the last token of each sample, ``"tokens"`` makes each position a sample, so that n is the number
+        of tokens in the batch (a score takes memory n^2 and time up to n^3). ``"trailing"`` averages over the last one
+        or two axes, as the public reference code does.
     covariance
         ``"ledoit_wolf"`` or ``"empirical"``; see :func:`affscore.affinity_score`.
     companions
-        Names of the measures of :data:`affscore.companions.MEASURES` to take in the same pass; True for all.
+        Names of measures in :data:`affscore.companions.MEASURES` to take in the same pass; True for all.
     micro_batch
-        Pass at most this many samples through the network at a time, to fit memory. The scores are still those of
-        whole batches, unless the network itself normalises by what it is given at a time.
+        Pass at most this many samples through the network at a time, to save memory. The scores are still those of
+        whole batches, unless the network normalises over the samples of a pass.
     precision
-        Of the forward pass: ``"full"`` (without TF32), ``"tf32"``, or ``"bf16"`` (autocast). The pooled values are
-        float32 or float64, and the scores float64, in each.
+        Precision of the forward pass: ``"full"`` (without TF32), ``"tf32"``, or ``"bf16"`` (autocast). In all of them
+        the pooled values are float32 or float64, and the scores float64.
     channels_last
         Give the network its images in the channels-last memory format, which some devices run faster.
     calls
-        Score only the calls whose names it matches, where ``*`` stands for anything and ``?`` for one character:
-        ``"layer3.*"``, ``"*:relu[?]"``. What runs in modules that the part before the first of these signs rules out
-        is not even pooled. By default all calls are scored.
+        Score only the calls whose names match this pattern, where ``*`` stands for anything and ``?`` for one
+        character: ``"layer3.*"``, ``"*:relu[?]"``. By default all calls are scored. Modules that the part before the
+        first of these characters or ``:`` rules out are not even pooled.
     channel_axis
-        For calls whose channels cannot be known (a warning names them): the axis that holds them, by the name of the
-        call, counted with the batch as 0. It overrides the detected axis.
+        The axis of the channels, the batch being axis 0, by the name of the call. It overrides the detected axis; a
+        warning names the calls that need it.
 
     Raises
     ------
     ValueError, TypeError
-        If one of them is not as said here.
+        If a setting is not as described here.
     """
 
     pool: str = "spatial"
@@ -88,5 +88,5 @@ class Settings:
 
     @property
     def sparsity(self) -> bool:
-        """Whether zeros are to be counted, before pooling."""
+        """Whether to count zeros before pooling."""
         return bool(set(UNPOOLED) & set(self.measures))

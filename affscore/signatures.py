@@ -1,7 +1,7 @@
 """Non-linearity signatures: the affinity score of every activation call of a network, in execution order.
 
-:func:`affscore.signature` (:mod:`affscore.engine`) measures one; here is what it gives, and how that is stored, loaded
-and drawn. The book's first chapter teaches it.
+:func:`affscore.signature` (:mod:`affscore.engine`) measures one. This module has the result, and stores, loads and
+draws it. The book's first chapter teaches it.
 
 The stored form is one JSON object, schema ``affscore.signature/1``:
 
@@ -12,9 +12,9 @@ covariance    ``"ledoit_wolf"`` or ``"empirical"``
 calls         one object per call: name, module, function, ordinal, gate, shape, channel_axis, masked
 excluded      one object per activation call that was seen and not scored: name, reason
 batch_sizes   samples in each batch
-scores        a row per batch, a number per call; ``null`` where input or output did not vary (a dead call)
-companions    optional: for each companion measure rows like those of scores
-provenance    what is needed to run it again: model, weights, data, seed, device, versions, time
+scores        a row per batch, a number per call; ``null`` where input or output does not vary (a dead call)
+companions    optional: rows like those of scores for each companion measure
+provenance    what a rerun needs: model, weights, data, seed, device, versions, time
 ============  =========================================================================================
 
 Reference: Bouniot et al., CVPR 2025, section 3.2 and section 4 (batches of 512, pooled features, Ledoit-Wolf).
@@ -52,7 +52,7 @@ SCHEMA = "affscore.signature/1"
 class SignatureError(AffscoreError, ValueError):
     """A batch could not be scored. ``finished`` is the Signature of the batches before it, or None.
 
-    The book's chapter ``first_signature`` says what a network and its batches have to be.
+    The book's chapter ``first_signature`` says what networks and batches are accepted.
     """
 
     def __init__(self, message: str, finished: Signature | None = None) -> None:
@@ -62,7 +62,7 @@ class SignatureError(AffscoreError, ValueError):
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What one batch gave.
+    """The result of one batch.
 
     Attributes
     ----------
@@ -73,9 +73,9 @@ class BatchResult:
     calls, excluded
         The activation calls in execution order, and those seen but not scored.
     scores
-        A float for each call; NaN where its input or output did not vary.
+        A float for each call; NaN where its input or output does not vary.
     companions
-        For each companion measure a float for each call; NaN where it is undefined.
+        For each companion measure, a float for each call; NaN where it is undefined.
     """
 
     index: int
@@ -96,7 +96,7 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(eq=False)
 class Signature:
-    """Scores of every activation call, with what is needed to know where they come from.
+    """Scores of every activation call, with their provenance.
 
     The book's chapter ``first_signature`` shows how to read one.
 
@@ -105,7 +105,7 @@ class Signature:
     calls
         The activation calls in execution order, as :class:`affscore.calls.Call`.
     scores
-        float64 array of shape (batches, calls); NaN where a call's input or output did not vary over the batch by more
+        float64 array of shape (batches, calls); NaN where a call's input or output varies over the batch by no more
         than rounding.
     excluded
         Activation calls that were seen and not scored, each with the reason.
@@ -116,8 +116,8 @@ class Signature:
     provenance
         Model, weights, data, seed, device, versions, time.
     companions
-        For each companion measure that was taken (:mod:`affscore.companions`) a float64 array of shape
-        (batches, calls); NaN where it is undefined.
+        For each companion measure taken (:mod:`affscore.companions`), a float64 array of shape (batches, calls); NaN
+        where it is undefined.
     """
 
     calls: list[Call]
@@ -161,12 +161,12 @@ class Signature:
         covariance: str,
         provenance: Mapping[str, Any] | None = None,
     ) -> Signature:
-        """The signature of batches, in the order given, from what :func:`batch_results` gave for each.
+        """The signature of batches, in the given order, from the results of :func:`affscore.engine.batch_results`.
 
         Raises
         ------
         ValueError
-            If there is none, or if their calls or their companion measures differ.
+            If there are no results, or if their calls or companion measures differ.
         """
         results = list(results)
         if not results:
@@ -199,13 +199,13 @@ class Signature:
 
     @property
     def dead(self) -> np.ndarray:
-        """Where input or output did not vary over the batch and the score is undefined; bool, (batches, calls)."""
+        """Where the score is undefined because input or output does not vary over the batch; bool, (batches, calls)."""
         return np.isnan(self.scores)
 
     def _over_batches(self, statistic: Any, values: np.ndarray) -> np.ndarray:
         result = np.full(len(self.calls), np.nan)
-        there = ~np.isnan(values).all(axis=0)
-        result[there] = statistic(values[:, there], axis=0)
+        alive = ~np.isnan(values).all(axis=0)
+        result[alive] = statistic(values[:, alive], axis=0)
         return result
 
     @property
@@ -223,9 +223,9 @@ class Signature:
         return len(self.calls)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A dictionary of plain values for each call: what is known of it, ``score`` and ``std`` over the batches.
+        """A dictionary for each call: its attributes, the mean ``score`` and the ``std`` over the batches.
 
-        With each companion measure's mean over the batches under its name. NaN where a value is undefined.
+        The mean of each companion measure is under its name. NaN where a value is undefined.
 
         >>> made = Call("0:relu[0]", "0", "relu", 0, False, (8,), 1)
         >>> row = Signature([made], [[0.5], [0.7]], batch_sizes=[64, 64]).rows()[0]
@@ -233,15 +233,15 @@ class Signature:
         ('0:relu[0]', (8,), 0.6, 0.1)
         """
         means = {name: self._over_batches(np.nanmean, values).tolist() for name, values in self.companions.items()}
-        found = []
+        rows = []
         for i, (call, mean, std) in enumerate(zip(self.calls, self.mean.tolist(), self.std.tolist(), strict=True)):
-            about = asdict(call)
+            facts = asdict(call)
             measures = {name: values[i] for name, values in means.items()}
-            found.append({"call": about.pop("name"), **about, "score": mean, "std": std, **measures})
-        return found
+            rows.append({"call": facts.pop("name"), **facts, "score": mean, "std": std, **measures})
+        return rows
 
     def to_dataframe(self) -> Any:
-        """:meth:`rows` as a pandas.DataFrame; raises ImportError where that is not installed."""
+        """:meth:`rows` as a pandas.DataFrame; raises ImportError if pandas is not installed."""
         try:
             from pandas import DataFrame
         except ImportError as error:
@@ -249,7 +249,7 @@ class Signature:
         return DataFrame(self.rows())
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the picture, where matplotlib is installed, and the table."""
+        """What a notebook shows: the picture, if matplotlib is installed, and the table."""
         picture = ""
         with suppress(ImportError):
             from affscore.plots import as_image
@@ -284,11 +284,11 @@ class Signature:
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None, *, twin: bool = False, **options: Any) -> Axes:
-        """Draw the mean score against the place of the call, with one standard deviation over batches.
+        """Draw the mean score of each call in execution order, with a band of one standard deviation over batches.
 
         Gates are open squares, dead calls crosses at 0. With ``twin`` a dashed line shows the mean scores of the linear
-        twins, which need the companion measure of that name. ``options`` go to the line. Returns the matplotlib axes;
-        raises ImportError where matplotlib is not installed, and ValueError if the twins were not measured.
+        twins, which need the companion measure of that name. ``options`` style the line. Returns the matplotlib axes;
+        raises ImportError if matplotlib is not installed, and ValueError if the twins were not measured.
         """
         if twin and "twin" not in self.companions:
             raise ValueError("twin is True, but the twins were not measured; measure with companions=['twin'].")
@@ -301,7 +301,7 @@ class Signature:
         return draw_signature(ax, self.mean, self.std, gate, twins, options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the signature as JSON. The file is complete or not there."""
+        """Write the signature as JSON: the whole file or nothing."""
         content = {
             "schema": SCHEMA,
             "pool": self.pool,
@@ -314,8 +314,8 @@ class Signature:
         }
         if self.companions:
             content["companions"] = {name: _with_nulls(value) for name, value in self.companions.items()}
-        with replacing(path) as beside:
-            beside.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Signature:
@@ -326,7 +326,7 @@ class Signature:
         ValueError
             If the file is truncated, not JSON, of another schema, or contradicts itself.
         OSError
-            If there is none, or a folder, a device or a pipe.
+            If there is no file at the path, or it is a folder, a device or a pipe.
         """
         try:
             data = destination(path).read_bytes()
@@ -353,7 +353,7 @@ _KEYS = {"pool", "covariance", "calls", "excluded", "batch_sizes", "scores", "pr
 
 
 def validated(content: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a signature from its stored form; what the constructor does not see is checked here."""
+    """The fields of a signature from its stored form, with the checks that the constructor cannot make."""
     stored = {name: value for name, value in content.items() if name != "schema"}
     unknown = sorted(stored.keys() - _KEYS - {"companions"})
     _require(not unknown, f"it has the unknown keys {unknown}")
@@ -376,7 +376,7 @@ def check_provenance(provenance: Any) -> None:
 
 
 def _check_calls(calls: list[Call], axes: list[int] | None) -> None:
-    """Raise ValueError if one contradicts itself; ``axes`` that hold channels are by default those of its input."""
+    """Raise ValueError if a call contradicts itself; ``axes`` are the axes allowed for channels, by default any."""
     for call in calls:
         numbers = (call.ordinal, call.channel_axis, *call.shape)
         sound = all(type(value) is int for value in numbers) and type(call.gate) is type(call.masked) is bool
@@ -404,7 +404,7 @@ def _with_nulls(values: np.ndarray) -> list[list[float | None]]:
 
 
 def _with_nans(rows: Any, shape: tuple[int, int], name: str) -> np.ndarray:
-    """Stored rows as an array, null as NaN; anything but finite numbers in rows of the right number is an error."""
+    """Stored rows as an array of this shape, with null as NaN; ValueError for any other value that is not finite."""
     _require(len(rows) == shape[0], f"{name} has {len(rows)} rows for {shape[0]} batches")
     for row in rows:
         _require(len(row) == shape[1], f"{name} has a row of {len(row)} numbers for {shape[1]} calls")

@@ -1,7 +1,7 @@
-"""Everything private that the package takes from PyTorch, in one place: this is what another version may break.
+"""All private interfaces of PyTorch that the package uses, in one place, because another version may break them.
 
-Tested with the version :data:`TESTED`; older and newer ones usually do. Where something is gone or has moved,
-``import affscore`` says so in a sentence. What is here is thin: the meaning is where it is used.
+Tested with version :data:`TESTED`; older and newer versions usually work. If something is missing, ``import affscore``
+fails with a sentence that names it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = [
     "in_backward", "in_parts", "made_of_parts", "mapped", "schema", "storage_key", "tree_leaves", "tree_map", "version",
 ]  # fmt: skip
 
-#: The version of PyTorch that the tests pass with.
+#: The tests pass with this version of PyTorch.
 TESTED = "2.15.0"
 
 try:
@@ -29,7 +29,7 @@ try:
     from torch.utils._pytree import tree_leaves, tree_map
     from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
-    _PARTS = torch._C.DispatchKey.CompositeImplicitAutograd  # of operators that are made of others
+    _PARTS = torch._C.DispatchKey.CompositeImplicitAutograd  # the key of operators that are composed of others
     _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     _graph_task = torch._C._current_graph_task_id
     _attention = torch._native_multi_head_attention
@@ -44,17 +44,17 @@ except (ImportError, AttributeError) as error:
 
 
 def schema(func: Any) -> Any:
-    """The schema of an operator: its arguments, and which of them it writes into."""
+    """The schema of an operator: its arguments, and which of them it overwrites."""
     return func._schema
 
 
 def storage_key(tensor: Tensor) -> int:
-    """A number that tensors share if they share their memory, while that is alive."""
+    """A number that tensors have in common if they share memory, valid while the memory is in use."""
     return tensor.untyped_storage()._cdata
 
 
 def version(tensor: Tensor) -> int:
-    """How often a tensor was written to; 0 where that is not counted."""
+    """How often a tensor was written to; 0 for inference tensors, which do not count."""
     return 0 if tensor.is_inference() else tensor._version
 
 
@@ -64,23 +64,23 @@ def compiled(module: nn.Module) -> bool:
 
 
 def in_backward() -> bool:
-    """Whether autograd is running a backward pass, for instance for forces inside the forward one."""
+    """Whether autograd is running a backward pass, for instance to compute forces inside a forward pass."""
     return bool(_graph_task() != -1)
 
 
 def made_of_parts(func: Any) -> bool:
-    """Whether an operator is made of others; only in inference mode such a one comes in one piece."""
+    """Whether an operator is composed of others; only inference mode shows it in one piece."""
     return bool(_has_kernel(func.name(), _PARTS))
 
 
 def in_parts(func: Any, args: Any, kwargs: Any) -> Any:
-    """Run an operator by the others that it is made of."""
+    """Run an operator as the operators that it is composed of."""
     return func._op_dk(_PARTS, *args, **kwargs)
 
 
 @contextmanager
 def mapped(count: Callable[[int], None]) -> Iterator[None]:
-    """In the block, ``count`` is told 1 when a ``torch.vmap`` begins in any thread, and -1 when it ends."""
+    """In the block, call ``count(1)`` when a ``torch.vmap`` begins in any thread, and ``count(-1)`` when it ends."""
 
     def counted(change: Callable[..., Any], by: int) -> Callable[..., Any]:
         def changed(*args: Any) -> Any:
@@ -101,9 +101,9 @@ def encoder_layer(
     norm_bias_2: Tensor, weight_1: Tensor, bias_1: Tensor, weight_2: Tensor, bias_2: Tensor,
     mask: Tensor | None = None, mask_type: int | None = None,
 ) -> tuple[str, Tensor]:  # fmt: skip
-    """What ``aten._transformer_encoder_layer_fwd`` hides: its activation and the input of it.
+    """The activation inside ``aten._transformer_encoder_layer_fwd``: its name and its input.
 
-    The same kernels in the same order as in the fused one, up to the activation. ``src`` is (n, tokens, width).
+    Runs the same kernels in the same order as the fused one, up to the activation. ``src`` is (n, tokens, width).
     """
 
     def attention(x: Tensor) -> Tensor:

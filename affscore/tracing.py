@@ -1,25 +1,26 @@
 """Watch every activation call of a network without changing its output.
 
 The chapter on the first signature explains the idea. A dispatch mode sees each operation just before its kernel
-runs, below modules, functionals, tensor methods and autograd. An activation's input is pooled before the call (it
-may be overwritten in place), the call itself runs untouched, and its output is pooled after it. Nothing unpooled is
-kept. Watching at a higher level is not neutral: hooks on modules miss functional calls, and torch-function modes
-switch off the fused attention kernels and so change the outputs of vision transformers.
+runs, below modules, functionals, tensor methods and autograd. An activation's input is pooled before the call (which
+may overwrite it), the call itself runs unchanged, and its output is pooled after it. Nothing unpooled is kept.
+Watching at a higher level fails: hooks on modules miss functional calls, and torch-function modes switch off the
+fused attention kernels and so change the outputs of vision transformers.
 
-What counts as an activation is in :mod:`affscore.calls`. The one inside PyTorch's fused transformer encoder layer is
-computed a second time, beside the kernel.
+:mod:`affscore.calls` says what counts as an activation. The one inside PyTorch's fused transformer encoder layer is
+recomputed outside the kernel.
 
-Seen but not scored, and listed as excluded with the reason: calls on values that parameters and buffers alone
-determine (Swin v2's tables of position biases), calls on tensors whose first axis is not the batch (a batch folded
-into patches, time steps first), and fused kernels whose name says that they contain an activation (LSTMs). Undecided,
-and named by a warning too, are calls whose channels cannot be told from positions (:mod:`affscore.channels`), unless
-``channel_axis`` says it, whose padding cannot be told from tokens, whose first axis has the length of the batch by
-chance (experts, selections) or that ``torch.vmap`` runs, and chains of arithmetic whose beginning was overwritten
-(:mod:`affscore.chains`).
+Some calls are seen but not scored, and are listed as excluded with the reason: those whose input depends only on
+parameters and buffers (Swin v2's tables of position biases), those on tensors whose first axis is not the batch (a
+batch folded into patches, time steps first), and fused kernels whose name reveals an activation (LSTMs).
 
-What cannot be seen: an activation inside a kernel of another library whose name does not tell; calls on other
-threads and other processes. A function compiled with ``torch.compile`` runs uncompiled while it is watched, so its
-output may differ in the last bits. Compiled, scripted and exported modules are refused.
+Others are undecided, and a warning names them too: their channels cannot be distinguished from positions
+(:mod:`affscore.channels`) and ``channel_axis`` does not name the axis; their padding cannot be distinguished from
+tokens; their first axis may have the length of the batch by chance (experts, selections); ``torch.vmap`` runs them;
+or they are chains of arithmetic whose start was overwritten (:mod:`affscore.chains`).
+
+Nothing shows an activation inside another library's kernel whose name does not reveal it, or calls on other threads
+and in other processes. A function compiled with ``torch.compile`` runs uncompiled while it is watched, so its output
+may differ in the last bits. Compiled, scripted and exported modules are refused.
 """
 
 from __future__ import annotations
@@ -66,13 +67,13 @@ from affscore.torch_internals import (
 
 __all__ = ["CHANGED", "check_traceable", "trace"]
 
-#: What is said of a network that something changes.
+#: The error when a network changes during the pass.
 CHANGED = "the network was trained or changed while it ran; measure a copy of it."
 aten = torch.ops.aten
 
 
 class _Pooled(NamedTuple):
-    """What is kept of a tensor: averages and their rounding, the fraction of zeros, and if padding was left out."""
+    """A pooled tensor, the limits of its rounding, its fraction of zeros, and whether padding was left out."""
 
     values: Tensor
     rounding: Tensor
@@ -80,8 +81,8 @@ class _Pooled(NamedTuple):
     masked: bool
 
 
-class _Look(NamedTuple):
-    """What is kept of a tensor, by the axis of its channels, or why nothing is; None where no axis would do."""
+class _Observed(NamedTuple):
+    """A tensor pooled for each possible axis of channels, or the reason why not; None if no axis would help."""
 
     shape: tuple[int, ...]
     axis: int | None
@@ -91,32 +92,32 @@ class _Look(NamedTuple):
 
 
 class _Fixed:
-    """The tensors that a network's parameters, buffers and other attributes determine, whatever the batch is.
+    """The tensors computed only from a network's parameters, buffers and other attributes, not from the batch.
 
-    An operator's output is fixed if all its tensors are and there is one. What a network makes from nothing
-    (``arange``, ``zeros``) is constant too, until data is written into it.
+    An operator's output is fixed if it has tensors among its inputs and these are all fixed. A tensor made from nothing
+    (``arange``, ``zeros``) is constant as well, until data is written into it.
     """
 
     def __init__(self, model: nn.Module) -> None:
-        held = [tensor for module in model.modules() for tensor in tensors_in(vars(module).values())]
+        attributes = [tensor for module in model.modules() for tensor in tensors_in(vars(module).values())]
         self.weights = {storage_key(p) for p in model.parameters() if _plain([p])}
-        self.learned = WeakTensorKeyDictionary(dict.fromkeys([*held, *model.buffers()], False))
-        self.learned.update(dict.fromkeys(model.parameters(), True))  # also what parameters take part in
+        self.learned = WeakTensorKeyDictionary(dict.fromkeys([*attributes, *model.buffers()], False))
+        self.learned.update(dict.fromkeys(model.parameters(), True))  # and whatever is computed with them
         self.made = WeakTensorKeyDictionary()
-        self.written: dict[int, Any] = {}  # storages that were fixed until data was written into them, kept alive
+        self.written: dict[int, Any] = {}  # storages that data was written into, kept alive
 
     def __call__(self, tensor: Tensor) -> bool:
         return tensor in self.learned and not self._overwritten(tensor)
 
     def constant(self, tensor: Tensor) -> bool:
-        """Whether a tensor is fixed, or made from nothing."""
+        """Whether a tensor is fixed or made from nothing."""
         return (tensor in self.learned or tensor in self.made) and not self._overwritten(tensor)
 
     def _overwritten(self, tensor: Tensor) -> bool:
         return bool(self.written) and storage_key(tensor) in self.written
 
     def follow(self, operator: Operator, out: Any, fixed: bool) -> None:
-        """Note what an operator gave; ``fixed`` says that all it took in is fixed."""
+        """Record an operator's outputs; ``fixed`` says that all its inputs are fixed."""
         if fixed:
             for result in tensors_in([out]):
                 self.learned[result] = any(self.learned[each] for each in operator.inputs)
@@ -124,7 +125,7 @@ class _Fixed:
             for result in tensors_in([out]):
                 self.made[result] = True
         elif operator.writes:
-            # Perhaps through a view: every tensor on this storage depends on the batch from now on.
+            # From now on every tensor on this storage depends on the batch: one of them may be a view.
             for result in filter(self.constant, tensors_in([out])):
                 self.written[storage_key(result)] = result.untyped_storage()
 
@@ -135,12 +136,12 @@ class _Fixed:
 
 
 def _plain(args: Iterable[Any]) -> bool:
-    """Whether all tensors among some arguments have entries in rows and columns."""
+    """Whether all tensors among the arguments are dense: neither sparse nor nested."""
     return all(x.layout is torch.strided and not x.is_nested for x in tensors_in(args))
 
 
 class _Watcher(TorchDispatchMode):
-    """Follows every operator; at the end :meth:`result` says what the calls were."""
+    """Follows every operator; at the end :meth:`result` names the calls."""
 
     def __init__(
         self, path: list[str], fixed: _Fixed, batch: int, kind: str, sparsity: bool, axes: Mapping[str, int],
@@ -149,9 +150,9 @@ class _Watcher(TorchDispatchMode):
         super().__init__()
         self.path, self.fixed, self.batch = path, fixed, batch
         self.kind, self.sparsity, self.axes = kind, sparsity, axes
-        # Brackets are in the names of all calls, and mean themselves.
+        # Brackets are literal: every name of a call has them.
         self.pattern, self.chosen = chosen, chosen and re.compile(fnmatch.translate(chosen.replace("[", "[[]")))
-        self.inside = re.split(r"[*?:]", chosen or "")[0]  # how the modules begin in which they are
+        self.inside = re.split(r"[*?:]", chosen or "")[0]  # the paths of their modules begin with this
         self.mask, self.unmasked = mask, WeakTensorKeyDictionary(dict.fromkeys(unmasked, True))
         self.tokens = int(mask.sum()) if mask is not None and sparsity else 0
         self.channels = Channels(fixed, fixed.learned, None if mask is None else mask.shape[1])
@@ -165,7 +166,7 @@ class _Watcher(TorchDispatchMode):
             return func(*args, **kwargs)
         operator = Operator(func, args, kwargs)
         plain = _plain(operator.inputs)
-        whole = not plain or packet in ACTIVATIONS or packet is aten.linear  # it has kernels of its own
+        whole = not plain or packet in ACTIVATIONS or packet is aten.linear  # do not split it
         if not whole and made_of_parts(func):
             with self:
                 return in_parts(func, args, kwargs)
@@ -191,7 +192,7 @@ class _Watcher(TorchDispatchMode):
         return out
 
     def run(self, operator: Operator, activation: tuple[str, bool] | None) -> Any:
-        """Run an operator and follow what it does."""
+        """Run an operator and track its outputs."""
         inputs = operator.inputs
         fixed = bool(inputs) and all(map(self.fixed, inputs))
         if operator.writes and any(storage_key(x) in self.fixed.weights for x in operator.written):
@@ -211,11 +212,11 @@ class _Watcher(TorchDispatchMode):
     def hide(self, function: str, reason: str, kind: type[Excluded] = Excluded) -> None:
         self.hidden.append((self.place, self.path[-1], function, reason, kind))
 
-    def look(self, x: Tensor) -> _Look:
-        """What is kept of a tensor in which an activation may start or end."""
+    def look(self, x: Tensor) -> _Observed:
+        """What a call will need of a tensor at which an activation may start or end."""
         shape, reason, doubt = tuple(x.shape), "", False
         if not self.path[-1].startswith(self.inside):
-            return _Look(shape, None, None, "it begins in a module that calls leaves out", True)
+            return _Observed(shape, None, None, "it begins in a module that calls leaves out", True)
         first = self.channels.first(x)
         if x.ndim < 2 or shape[0] != self.batch or (first and not first & {"N", "?"}):
             reason = f"its input of shape {shape} has no batch axis of length {self.batch} in front"
@@ -224,14 +225,14 @@ class _Watcher(TorchDispatchMode):
         elif doubt := bool(first - {"N"}):
             reason = f"the rows of its input of shape {shape} are as many as the samples, but need not be these"
         if reason:
-            return _Look(shape, None, None, reason, doubt)
+            return _Observed(shape, None, None, reason, doubt)
         axis, reason = (-1, "") if self.kind == "trailing" else self.channels.find(x)
-        # Calls have their names at the end, so until then it is not known whose axis the caller says.
+        # Calls get their names at the end, so it is still unknown which call ``channel_axis`` means.
         kept = range(1, x.ndim) if self.axes and axis != -1 else [] if axis is None else [axis]
-        return _Look(shape, axis, {each: self.pooled(x, each) for each in kept}, reason)
+        return _Observed(shape, axis, {each: self.pooled(x, each) for each in kept}, reason)
 
     def pooled(self, x: Tensor, axis: int) -> _Pooled | str:
-        """What is kept of a tensor whose channels lie along ``axis``, or why nothing is."""
+        """The pooled tensor, with its channels along ``axis``, or the reason why it cannot be pooled."""
         mask, along, reason = None if x in self.unmasked else self.mask, None, ""
         if mask is not None or self.kind in ("first", "last"):
             along, reason = token_axis(x.shape, axis, None if mask is None else mask.shape[1])
@@ -242,7 +243,7 @@ class _Watcher(TorchDispatchMode):
         return _Pooled(values, rounding(x, values, self.kind, axis), zeros, mask is not None and along is not None)
 
     def result(self, found: Trace) -> None:
-        """Give the calls their names, in the order of execution."""
+        """Name the calls in execution order and fill ``found``."""
         spans = {span.end.place: span for span in self.chains.spans()}
         bends = "it bends entry by entry, but is no activation that is known"
         calls = [(p, s.end.module, s.function, "" if s.counts else bends, Unknown) for p, s in spans.items()]
@@ -260,11 +261,11 @@ class _Watcher(TorchDispatchMode):
         if unknown := sorted(self.axes.keys() - names):
             raise ValueError(f"channel_axis names {unknown[0]!r}, which is no call of this network.")
         if self.chosen and not (found.observations or found.excluded):
-            some = f"Among them are {', '.join(sorted(names)[:3])}." if names else "It made none."
-            raise ValueError(f"calls is {self.pattern!r}, which matches no call of this network. {some}")
+            examples = f"Among them are {', '.join(sorted(names)[:3])}." if names else "It made none."
+            raise ValueError(f"calls is {self.pattern!r}, which matches no call of this network. {examples}")
 
     def settle(self, found: Trace, name: str, ordinal: int, span: Span) -> None:
-        """Add a call to the observations, or to the excluded ones with the reason."""
+        """Add a call to the observations, or to the excluded calls with the reason."""
         start, end = (link.seen.get(span.end.shape) for link in (span.start, span.end))
         if start is None or end is None:
             reason = "the tensor that it starts from was overwritten or gone before that could be known"
@@ -328,7 +329,7 @@ def trace(
 ) -> Iterator[Trace]:
     """Record every activation call of ``model`` in the block.
 
-    The book's chapter ``imagenet_signatures`` says why hooks do not do.
+    The book's chapter ``imagenet_signatures`` says why hooks are not enough.
 
     Parameters
     ----------
@@ -341,14 +342,14 @@ def trace(
     sparsity
         Count the zeros of every input and output as well; see :func:`sparsity`.
     channel_axis
-        The axis of the channels of calls by their names, counted with the batch as 0, where it cannot be known.
+        The axis of the channels, the batch being axis 0, by the name of the call. It overrides the detected axis.
     calls
-        What the names of calls should match, as in :class:`affscore.settings.Settings`; the others are left out.
+        Record only the calls whose names match this pattern, as in :class:`affscore.settings.Settings`.
     mask
-        Which tokens of the input are no padding, bool (batch, tokens). Of calls, those at the same places along the one
-        axis of that length are left out; a vector has none to leave out, and other shapes are undecided.
+        bool (batch, tokens), False for padding. In each activation, masked positions along the one axis of that length
+        are ignored; a vector has none, and other shapes are undecided.
     unmasked
-        Tensors of the input with tokens of their own, as a decoder's: the mask says nothing of what depends on them.
+        Inputs with tokens of their own, such as a decoder's: the mask does not apply to whatever depends on them.
 
     Yields
     ------
@@ -372,8 +373,7 @@ def trace(
     path, result, thread = [""], Trace(), threading.get_ident()
     watcher = _Watcher(path, _Fixed(model), batch, pool, sparsity, channel_axis or {}, calls, mask, unmasked)
 
-    # Hooks for all modules rather than on each one: a hook on a module would switch its fused kernels off. They see
-    # the modules of other threads too.
+    # Global hooks: a hook on a module would switch off its fused kernels. They also see the modules of other threads.
     def enter(module: nn.Module, _: Any) -> None:
         if threading.get_ident() == thread:
             path.append(names.get(id(module), path[-1]))
@@ -382,7 +382,7 @@ def trace(
         if threading.get_ident() == thread:
             path.pop()
             if len(path) == 1:  # the network's output
-                watcher.chains.leave(x for x in tree_leaves(out) if isinstance(x, Tensor) and _plain([x]))
+                watcher.chains.escape(x for x in tree_leaves(out) if isinstance(x, Tensor) and _plain([x]))
 
     def count(by: int) -> None:
         watcher.mapped += by * (threading.get_ident() == thread)
@@ -393,5 +393,5 @@ def trace(
             yield result
         watcher.result(result)
     finally:
-        # The chains hold the watcher's own method: their tensors would outlive the pass.
+        # The chains refer back to the watcher: in that cycle tensors would outlive the pass.
         del watcher.chains, watcher.channels
