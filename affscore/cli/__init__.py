@@ -1,1 +1,1 @@
-"""The command line, on top of everything else of the package."""
+"""The command line, on top of the rest of the package."""

@@ -1,7 +1,7 @@
 """The command line: ``affscore signature efficientnet_lite0 --dataset photographs``, ``affscore suite paper``.
 
-The result goes to standard output; the progress bar, warnings and errors go to standard error. An error that can be
-expected (a name that does not exist, data that is not there, a disk that is full) is one sentence, exit status 2.
+The result goes to standard output; the progress bar, warnings and errors go to standard error. An expected error
+(an unknown name, missing data, a full disk) is one sentence, with exit status 2.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser(
         "signature",
         help="the affinity score of every activation call of a network",
-        epilog="To keep each finished batch and go on from it: affscore suite --models MODEL --out FOLDER.",
+        epilog="To keep finished batches and resume from them: affscore suite --models MODEL --out FOLDER.",
     )
     one.set_defaults(run=run_signature)
     one.add_argument(
@@ -59,17 +59,17 @@ def parser() -> argparse.ArgumentParser:
     )
     add_measuring(one, dataset="photographs", batch_size=256)
     one.add_argument("--output", metavar="FILE", help="write the signature with its provenance to this JSON file")
-    one.add_argument("--picture", metavar="FILE", help="draw it to this file: .png, .svg, .pdf")
+    one.add_argument("--picture", metavar="FILE", help="draw the signature to this file: .png, .svg, .pdf")
 
     add_commands(commands)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command. Returns the exit status: 0, 2 after an error, 130 after an interruption by the keyboard."""
+    """Run a command. Returns the exit status: 0, 2 after an error, 130 after a keyboard interrupt."""
     options = parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # for names of files that are no text
+        sys.stdout.reconfigure(errors="backslashreplace")  # for file names that are not text
     try:
         for name in {"output", "picture", "out", "folder"} & vars(options).keys():
             if (path := getattr(options, name)) is not None:
@@ -102,7 +102,7 @@ def run_signature(options: argparse.Namespace) -> int:
         check_picture(options.picture)
     settings, device = settings_of(options), device_of(options)
     check_name(options.dataset)
-    with redirect_stdout(sys.stderr):  # downloads announce themselves
+    with redirect_stdout(sys.stderr):  # downloads print messages
         net = load_model(options.model, weights=options.weights, seed=options.seed)
         batches = load_dataset(
             options.dataset,
@@ -115,15 +115,15 @@ def run_signature(options: argparse.Namespace) -> int:
         )
     facts = {"model": net.name, "weights": net.provenance, "data": batches.provenance}
     result = _measured(net.model, batches, options, device=device, provenance=facts, **vars(settings))
-    result.provenance["data"] = batches.provenance  # now with the images that were skipped
-    # Print first: should the disk be full by now, the result is still on the screen.
+    result.provenance["data"] = batches.provenance  # now with the skipped images
+    # Print first: if the disk is full, the result is still on the screen.
     try:
         print(f"{result}\nWeights: {net.weights}. Data: {batches}.\n\n{result.table(digits=3)}")
         for call in result.excluded:
             print(f"Excluded: {call.name}, because {call.reason}.")
         for image in batches.skipped:
             print(f"Skipped: {image['file']} ({image['reason']}).")
-    finally:  # whoever reads the standard output may have left
+    finally:  # the reader of the standard output may have closed it
         if options.output:
             result.save(options.output)
             print(f"Written to {options.output}.", file=sys.stderr)
@@ -134,7 +134,7 @@ def run_signature(options: argparse.Namespace) -> int:
 
 
 def _measured(model: torch.nn.Module, batches: Any, options: argparse.Namespace, **settings: Any) -> Signature:
-    """The signature; if it cannot be finished, what there is goes beside the output."""
+    """The signature; if it cannot be finished, the batches so far are saved next to the output."""
     try:
         return signature(model, batches, progress=not options.quiet, **settings)
     except (SignatureError, Interrupted) as error:
@@ -151,7 +151,7 @@ def _partial(output: Path) -> Path:
 
 
 def check_writable(output: Path, name: str = "output") -> None:
-    """Raise OSError if ``output`` cannot be written, before hours are spent on what it should hold.
+    """Raise OSError if ``output`` cannot be written, before hours of work.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def check_writable(output: Path, name: str = "output") -> None:
 
 
 def check_picture(picture: Path) -> None:
-    """Raise ValueError, OSError or ImportError if a picture cannot be drawn to this file, before any work."""
+    """Raise ValueError, OSError or ImportError, before any work, if a picture cannot be drawn to this file."""
     kinds = require("matplotlib.figure").Figure().canvas.get_supported_filetypes()
     if picture.suffix.removeprefix(".").lower() not in kinds:
         raise ValueError(f"picture is {str(picture)!r}; its name should end with .{', .'.join(kinds)}.")
@@ -184,20 +184,20 @@ def check_picture(picture: Path) -> None:
 
 
 def draw(signature: Signature, picture: Path) -> None:
-    """Draw a signature to a file, with its linear twins where they were measured, and in words as its description."""
+    """Draw a signature to a file, with its linear twins if they were measured and a description in words."""
     figure = require("matplotlib.figure").Figure(figsize=(6, 4), dpi=150, layout="constrained", facecolor="white")
     signature.plot(figure.subplots(), twin="twin" in signature.companions).set_title(
         str(signature.provenance["model"]), parse_math=False
     )
     kind = picture.suffix.removeprefix(".").lower()
     about = {"Description": repr(signature)} if kind in ("png", "svg") else None
-    with replacing(picture) as beside:
-        figure.savefig(beside, format=kind, metadata=about)
+    with replacing(picture) as temporary:
+        figure.savefig(temporary, format=kind, metadata=about)
 
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Show warnings as one line each, without the place in the code, and every one of them."""
+    """Show every warning, as one line without its place in the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         print(f"affscore: warning: {message}", file=sys.stderr)

@@ -21,28 +21,29 @@ def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: in
     """The options of data and measurement, which the commands share."""
     add = command.add_argument
     add("--dataset", default=dataset,
-        help=f"{', '.join(NAMES)}, a folder of images, or text:FILE, a sample a line (default: {dataset})")  # fmt: skip
+        help=f"{', '.join(NAMES)}, a folder of images, or text:FILE, a text per line (default: {dataset})")  # fmt: skip
     add("--weights", help="IMAGENET1K_V1 (default), another of torchvision's names, a tag of timm's, random, or a file")
     add("--root", help="folder that holds the data, or to download it to (default: ~/.cache/affscore)")
     add("--batch-size", type=int, default=batch_size, help=f"images or texts in a batch (default: {batch_size})")
     add("--batches", type=int, help="how many batches (default: all full ones; 1 of photographs, random)")
-    add("--seed", type=int, default=0, help="of order, crops, noise and random weights (default: 0)")
-    add("--workers", type=int, default=0, help="processes that read images ahead (default: 0, read when needed)")
-    add("--pool", choices=POOLS, default="spatial", help="axes to average over, or token to keep (default: spatial)")
-    add("--covariance", choices=COVARIANCES, default="ledoit_wolf", help="(default: ledoit_wolf)")
+    add("--seed", type=int, default=0, help="seed of order, crops, noise and random weights (default: 0)")
+    add("--workers", type=int, default=0, help="processes that read images ahead (default: 0, read on demand)")
+    add("--pool", choices=POOLS, default="spatial", help="axes to average over, or tokens to keep (default: spatial)")
+    add("--covariance", choices=COVARIANCES, default="ledoit_wolf",
+        help="estimate of the covariances (default: ledoit_wolf)")  # fmt: skip
     add("--companions", nargs="?", const="all", type=_companions, metavar="A,B",
-        help="companion measures (default: twin, what linear layers would score; of a suite that was begun, its own), "
+        help="companion measures (default: twin, the score of linear layers; a resumed suite keeps its own), "
         f"none, or all: {', '.join(MEASURES)}")  # fmt: skip
-    add("--calls", metavar="PATTERN", help="score only the calls with such names: 'layer3.*' (default: all)")
-    add("--precision", choices=PRECISIONS, default="full", help="of the forward pass (default: full)")
+    add("--calls", metavar="PATTERN", help="score only the calls whose names match, such as 'layer3.*' (default: all)")
+    add("--precision", choices=PRECISIONS, default="full", help="precision of the forward pass (default: full)")
     add("--channels-last", action="store_true", help="give the network its images in channels-last memory format")
     add("--micro-batch", type=int, default=32, help="samples in one forward pass (default: 32)")
-    add("--device", help="cpu, cuda, cuda:1, ... (default: cuda if there is one, under torchrun one GPU a process)")
+    add("--device", help="cpu, cuda, cuda:1, ... (default: cuda if there is one; under torchrun, one GPU per process)")
     add("--quiet", action="store_true", help="no progress bar")
 
 
 def _companions(text: str) -> tuple[str, ...]:
-    """What ``--companions`` names, checked as it is read: else it would take the network's name for its own."""
+    """The measures of ``--companions``, checked while parsing: it might have consumed the name of the network."""
     try:
         return check_names(text == "all" or [name for name in text.split(",") if name not in ("", "none")])
     except ValueError as error:
@@ -50,7 +51,7 @@ def _companions(text: str) -> tuple[str, ...]:
 
 
 def settings_of(options: argparse.Namespace, usual: Sequence[str] = ("twin",)) -> Settings:
-    """How the options say that a network is measured; where they name no companions, with the ``usual`` ones."""
+    """The settings that the options describe; without ``--companions``, with the ``usual`` measures."""
     return Settings(
         companions=usual if options.companions is None else options.companions,
         **{name: getattr(options, name) for name in (
@@ -60,7 +61,7 @@ def settings_of(options: argparse.Namespace, usual: Sequence[str] = ("twin",)) -
 
 
 def device_of(options: argparse.Namespace, local: int | None = None) -> torch.device:
-    """The device of the options, checked; by default a GPU if there is one, that of number ``local`` under torchrun."""
+    """The device of the options, checked; by default a GPU if there is one, under torchrun that of number ``local``."""
     name = options.device
     if name is None and torch.cuda.is_available():
         name = "cuda" if local is None else f"cuda:{local % torch.cuda.device_count()}"
@@ -70,5 +71,5 @@ def device_of(options: argparse.Namespace, local: int | None = None) -> torch.de
     except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts
         raise ValueError(f"device: {name!r} cannot be used here ({line_of(error)}).") from error
     if device.type == "cuda" and local is not None:
-        torch.cuda.set_device(device)  # or page-locked memory would take some of GPU 0 for every process
+        torch.cuda.set_device(device)  # otherwise the page-locked memory of every process would use some of GPU 0
     return device

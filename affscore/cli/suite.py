@@ -17,23 +17,23 @@ __all__ = ["add_commands"]
 
 def add_commands(commands: Any) -> None:
     """Add the sub-parsers of this module; each sets ``run``."""
-    many = commands.add_parser("suite", help="the signatures of many networks; run again, it does what is missing")
+    many = commands.add_parser("suite", help="the signatures of many networks; run again to measure the missing ones")
     many.set_defaults(run=measure)
     what = many.add_mutually_exclusive_group(required=True)
-    what.add_argument("name", nargs="?", choices=SUITES, help="paper: its architectures; lites: no downloads")
+    what.add_argument("name", nargs="?", choices=SUITES, help="paper: the paper's architectures; lites: no downloads")
     what.add_argument("--models", type=_names, metavar="A,B", help="these networks instead")
     add_measuring(many, dataset="imagenet", batch_size=512)
-    many.add_argument("--out", metavar="FOLDER", help="where the signatures go")
-    many.add_argument("--restart", action="store_true", help="begin anew; what was there is renamed, not deleted")
+    many.add_argument("--out", metavar="FOLDER", help="folder for the signatures")
+    many.add_argument("--restart", action="store_true", help="start again; old files are renamed, not deleted")
 
-    status = commands.add_parser("status", help="how far the networks in the folder of a run are")
+    status = commands.add_parser("status", help="progress of the networks in the folder of a run")
     status.set_defaults(run=run_status)
     status.add_argument("folder")
 
     report = commands.add_parser("report", help="all figures and tables from a folder of signatures")
     report.set_defaults(run=run_report)
     report.add_argument("folder", help="a folder of signatures, such as that of a suite")
-    report.add_argument("--out", required=True, metavar="DIR", help="where the figures and tables go")
+    report.add_argument("--out", required=True, metavar="DIR", help="folder for the figures and tables")
 
 
 def _names(text: str) -> list[str]:
@@ -41,14 +41,14 @@ def _names(text: str) -> list[str]:
 
 
 def measure(options: argparse.Namespace) -> int:
-    """The command ``suite``: exit status 1 if a network failed, under torchrun that of each process with such a one."""
+    """The command ``suite``: exit status 1 if a network failed, under torchrun in each process with a failure."""
     if options.out is None:
         raise ValueError("--out is missing; it should be the folder for the signatures.")
     check_name(options.dataset)
     rank, world, local = place()
     models = options.models or SUITES[options.name]
-    begun = None if options.restart else companions_of(options.out, models)
-    settings = settings_of(options) if begun is None else settings_of(options, begun)
+    resumed = None if options.restart else companions_of(options.out, models)
+    settings = settings_of(options) if resumed is None else settings_of(options, resumed)
     failures = run_suite(
         models, options.out, dataset=options.dataset, root=options.root, weights=options.weights,
         batch_size=options.batch_size, batches=options.batches, seed=options.seed,
@@ -56,10 +56,10 @@ def measure(options: argparse.Namespace) -> int:
         device=device_of(options, local if world > 1 else None),
         progress=not options.quiet and rank == 0, settings=settings,
     )  # fmt: skip
-    models, who = share(models), f"Process {rank} of {world}: " if world > 1 else ""
-    print(f"{who}{len(models) - len(failures)} of {len(models)} signatures are in {options.out}.")
+    models, prefix = share(models), f"Process {rank} of {world}: " if world > 1 else ""
+    print(f"{prefix}{len(models) - len(failures)} of {len(models)} signatures are in {options.out}.")
     for failure in failures:
-        print(f"{who}Failed: {failure.model}: {failure.reason}")
+        print(f"{prefix}Failed: {failure.model}: {failure.reason}")
     sys.stdout.flush()
     wait_for_all()  # torchrun ends all processes when one fails
     return 1 if failures else 0

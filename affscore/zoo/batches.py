@@ -1,10 +1,10 @@
-"""A sequence of batches of images or texts: seeded, shuffled, reproducible one by one, nothing skipped in silence.
+"""A sequence of batches of images or texts: seeded, shuffled, each reproducible alone, with no silent skipping.
 
-A batch is the statistical sample of which a signature computes scores, so its size is part of the result. Images
-are numbered; image ``i`` depends on the data set, the seed and ``i`` alone, and batch ``k`` holds the images
-``k * batch_size`` to ``(k + 1) * batch_size - 1``. With ``workers``, other processes decode and preprocess the images
-of the next batches meanwhile; the values are the same. (Not torch's DataLoader: when one of its workers dies it raises
-in whatever code happens to run; here that ends in a sentence, after the batches before it.)
+A signature computes its scores over a batch, so the batch size is part of the result. Images are numbered; image ``i``
+depends only on the data set, the seed and ``i``, and batch ``k`` holds the images ``k * batch_size`` to
+``(k + 1) * batch_size - 1``. With ``workers``, other processes decode and preprocess the images of the next batches;
+the values are the same. (Torch's DataLoader is not used: if one of its workers dies, it raises in whatever code happens
+to run. Here an error follows the batches before it.)
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from affscore.errors import warn
 
 __all__ = ["Batches", "UnreadableImage"]
 
-WORKERS = 16 * (os.cpu_count() or 1)  # more would only be in each other's way, and fill the memory
+WORKERS = 16 * (os.cpu_count() or 1)  # more would slow each other down and fill the memory
 PIECE = 16  # images that a worker process reads at a time: 10 MB at 224 x 224
 
 
 class UnreadableImage(Exception):
-    """One image file that cannot be decoded: its name and the reason. The batch goes on without it."""
+    """An image file that cannot be decoded: its name and the reason. The batch continues without it."""
 
 
 class Batches:
-    """A sequence of batches, each a float32 tensor (n, 3, H, W) or what ``join`` makes of texts, read when asked for.
+    """A sequence of batches, each a float32 tensor (n, 3, H, W) or the result of ``join`` for texts, read on demand.
 
-    Iterating twice, with workers or without, or asking for ``batches[k]`` alone, gives the same values. As a map-style
-    data set it also fits ``torch.utils.data.DataLoader(batches, batch_size=None)``.
+    Iterating again, with or without workers, and ``batches[k]`` alone give the same values. As a map-style data set it
+    also works with ``torch.utils.data.DataLoader(batches, batch_size=None)``.
 
     Attributes
     ----------
     indices
         The numbers of the batches in the whole data set, in order.
     skipped
-        One ``{"file": ..., "reason": ...}`` for each unreadable image met so far. The batch it was in is that much
-        smaller; a warning says so.
+        One ``{"file": ..., "reason": ...}`` for each unreadable image so far. Its batch is smaller by one image; a
+        warning says so.
     provenance
-        Where the images come from; plain values that JSON can hold, ``skipped`` among them.
+        The source of the images and ``skipped``, in values that JSON can hold.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Batches:
         workers: int = 0,
         join: Callable[[list[Any]], Any] | None = None,
     ):
-        """``read(i)`` gives image i of ``count`` (None: there is no end to them), or a text for ``join``."""
+        """``read(i)`` returns image i of ``count`` (None: endless), or a text for ``join``."""
         batch_size = whole_number("batch_size", batch_size, 2)
         batches = None if batches is None else whole_number("batches", batches, 1)
         seed = whole_number("seed", seed, 0)
@@ -98,9 +98,9 @@ class Batches:
         return len(self.indices)
 
     def select(self, places: Iterable[int]) -> Batches:
-        """Some of these batches, in the order asked for: every r-th for one of r processes, or what is missing.
+        """Some of these batches, in the given order: every r-th for one of r processes, or those still missing.
 
-        The selection shares the list ``skipped`` with the whole, and its provenance is that of the whole.
+        The selection shares the list ``skipped`` and the provenance with the whole.
 
         >>> blank = Batches(lambda i: torch.zeros(3, 1, 1), None, 2, 8, 0, {"dataset": "blank"})
         >>> blank.select(range(1, 8, 3)).indices
@@ -116,7 +116,7 @@ class Batches:
         return self.indices[place]
 
     def _images(self, k: int) -> Sequence[int]:
-        """The numbers of the images of batch ``k`` of the whole."""
+        """The numbers of the images in batch ``k`` of the whole."""
         places = range(k * self._size, (k + 1) * self._size)
         return places if self._order is None else self._order[places.start : places.stop].tolist()
 
@@ -130,18 +130,18 @@ class Batches:
         return self._read_ahead() if self._workers else (self[place] for place in range(len(self)))
 
     def _read_ahead(self) -> Iterator[torch.Tensor]:
-        """Worker processes read pieces of batches, up to one batch ahead of what is being asked for."""
+        """Worker processes read pieces of batches, up to one batch ahead."""
         step = min(PIECE, math.ceil(self._size / self._workers))
         starts = range(0, self._size, step)
         tasks = ((k, start) for k in self.indices for start in starts)
-        # Forked, so that `read` and the caller's preprocess reach the workers as they are and need not be picklable.
+        # Forked, so that `read` and the caller's preprocess need not be picklable.
         fork = multiprocessing.get_context("fork")
         pool = ProcessPoolExecutor(self._workers, fork, initializer=_start_worker, initargs=(self._read,))
         running: deque[Future[_Piece]] = deque()
         k = self.indices[0] if self.indices else 0
         try:
             with warnings.catch_warnings():
-                # Python 3.12 and later warn of forks beside threads: a worker needs no lock that a thread may hold.
+                # Python 3.12 and later warn about forks with threads; a worker needs no lock that a thread may hold.
                 warnings.filterwarnings("ignore", message=".*use of fork", category=DeprecationWarning)
                 pool.submit(int)
             for k in self.indices:
@@ -161,7 +161,7 @@ class Batches:
             pool.shutdown(cancel_futures=True)
 
     def _joined(self, k: int, pieces: Sequence[_Piece]) -> torch.Tensor:
-        """Batch ``k`` from its pieces; what could not be read is listed and warned of."""
+        """Batch ``k`` from its pieces; unreadable images are listed and a warning names them."""
         images = [piece for piece, _ in pieces if piece is not None]
         failed = [entry for _, entries in pieces for entry in entries]
         self.skipped += [entry for entry in failed if entry not in self.skipped]
@@ -175,7 +175,7 @@ class Batches:
         _check_shapes(images)
         if not self._workers:
             return images[0]
-        # A copy, out of the workers' shared memory; page-locked where a GPU can then fetch it in the background.
+        # A copy out of the workers' shared memory, page-locked if a GPU can then fetch it in the background.
         batch = torch.empty(
             (sum(map(len, images)), *images[0].shape[1:]), dtype=images[0].dtype, pin_memory=torch.cuda.is_available()
         )
@@ -210,12 +210,12 @@ _read_in_worker: Callable[[int], torch.Tensor]  # set in every worker process
 def _start_worker(read: Callable[[int], torch.Tensor]) -> None:
     global _read_in_worker
     _read_in_worker = read
-    torch.set_num_threads(1)  # the processes are what runs in parallel, and OpenMP's threads do not survive a fork
+    torch.set_num_threads(1)  # the processes run in parallel, and OpenMP's threads do not survive a fork
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
-    """A worker whose parent was killed would wait for work for ever, and hold the parent's files and locks."""
+    """End with the parent: if that is killed, a worker would wait forever and keep its files and locks open."""
     while os.getppid() == parent:
         time.sleep(0.1)
     os._exit(1)

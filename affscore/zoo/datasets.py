@@ -40,12 +40,12 @@ __all__ = [
 NAMES = ("photographs", "fashion-mnist", "cifar10", "cifar100", "imagenet", "imagenette", "random")
 EXPECTED = {"imagenet": 50_000, "imagenette": 3_925}
 DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
-SAMPLE = 4096  # bytes read at a time of an image file for its checksum
+SAMPLE = 4096  # bytes of each sample of an image file for its checksum
 BITS, BLACK_IS_ZERO = 258, 262  # tags of TIFF
-CROP_AREA = (0.2, 1.0)  # of the photograph
+CROP_AREA = (0.2, 1.0)  # as a fraction of the photograph
 CROP_RATIO = (3 / 4, 4 / 3)  # width / height
 
-# Real photographs inside the wheels of scikit-image and scikit-learn: package, file, licence as stated there.
+# Real photographs in the wheels of scikit-image and scikit-learn: package, file, licence stated there.
 PHOTOGRAPHS = (
     ("skimage", "data/astronaut.png", "public domain (NASA)"),
     ("skimage", "data/chelsea.png", "CC0 (Stefan van der Walt)"),
@@ -82,29 +82,29 @@ def load_dataset(
         ``photographs`` (random crops of ten real photographs that install with scikit-image and scikit-learn),
         ``random`` (standard normal noise in the network's input space), the test or validation images of
         ``fashion-mnist``, ``cifar10``, ``cifar100``, ``imagenet`` or ``imagenette``, or a folder of images; for a
-        network of text ``text:FILE`` or ``text:FOLDER``, in which every line is a sample
+        network of text ``text:FILE`` or ``text:FOLDER``, where each line is a sample
         (:func:`affscore.zoo.text.read_texts`).
     preprocess
         Maps a PIL image to a float32 tensor (3, H, W), or texts to tokens; the ``preprocess`` of a loaded model.
     batch_size
         Images or texts in a batch, at least 2.
     batches
-        How many; by default every full batch, and one of ``photographs`` and ``random``, which have no end. Images
-        that do not fill a batch are left out.
+        Number of batches; by default all full ones, and 1 of ``photographs`` and ``random``, which are endless.
+        Images that do not fill a batch are left out.
     seed
-        Of the order, the crops and the noise; at least 0.
+        Seed of the order, the crops and the noise; at least 0.
     root
-        Folder that holds the data or that it is downloaded to (by default ``~/.cache/affscore``).
+        Folder that holds the data, or to download it to (by default ``~/.cache/affscore``).
     workers
-        Processes that decode and preprocess images while a network runs; 0 reads them in this one, when asked for.
+        Processes that decode and preprocess images while a network runs; with 0 this process reads them on demand.
 
     Raises
     ------
     ValueError
-        If the name is unknown or its data is not what ``preprocess`` takes, a folder holds no image, files are damaged,
-        or there are too few images or texts.
+        If the name is unknown or its data does not suit ``preprocess``, a folder holds no image, files are damaged, or
+        there are too few images or texts.
     OSError
-        If data is not there and cannot be downloaded.
+        If data is missing and cannot be downloaded.
     ImportError
         If an optional dependency is missing.
 
@@ -131,10 +131,10 @@ def load_dataset(
 
 
 def fingerprint(name: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """What identifies the images or texts of a data set, for any network: plain values that JSON can hold.
+    """The identity of a data set's images or texts, for any network, in values that JSON can hold.
 
-    Its name and source with versions; of files and arrays their number and ``sha256``. Arguments and errors are those
-    of :func:`load_dataset`, whose provenance holds the same values.
+    These are its name, its source with versions, and for files and arrays their number and ``sha256``. Arguments and
+    errors are those of :func:`load_dataset`, whose provenance holds the same values.
     """
     return read_texts(name)[1] if text_files(name) else _open(name, root)[2]
 
@@ -145,7 +145,7 @@ Image = Callable[[int, int], Any]  # PIL image i, which may depend on a seed
 def _open(
     name: str | os.PathLike[str], root: str | os.PathLike[str] | None
 ) -> tuple[Image | None, int | None, dict[str, Any]]:
-    """The images of a data set (None for noise), how many there are (None: no end), and what identifies them."""
+    """The images of a data set (None for noise), their number (None: endless), and their identity."""
     check_name(name)
     dataset = str(name)
     image: Image | None = None
@@ -205,7 +205,7 @@ def photographs() -> dict[str, Any]:
 
 
 def random_crop(image: Any, seed: int, i: int) -> Any:
-    """Crop ``i`` of a PIL image, which depends on ``seed`` and ``i`` alone; mirrored every other time on average."""
+    """Crop ``i`` of a PIL image, which depends only on ``seed`` and ``i``; mirrored with probability 1/2."""
     random = np.random.default_rng([seed, i])
     area = random.uniform(*CROP_AREA) * image.width * image.height
     ratio = math.exp(random.uniform(math.log(CROP_RATIO[0]), math.log(CROP_RATIO[1])))
@@ -232,7 +232,7 @@ def _photographs() -> tuple[Image, dict[str, Any]]:
 
 
 def _noise(preprocess: Preprocess, seed: int) -> Callable[[int], torch.Tensor]:
-    """Image i: independent standard normal values, of the shape that ``preprocess`` gives."""
+    """Image i: independent standard normal values in the shape that ``preprocess`` returns."""
     shape = tuple(preprocess(require("PIL.Image").new("RGB", (256, 256))).shape)
 
     def read(i: int) -> torch.Tensor:
@@ -255,7 +255,7 @@ def _from_folder(folder: Path) -> tuple[Image, int, dict[str, Any]]:
     seen = set()
     for parent, folders, files in os.walk(folder, onerror=_refuse, followlinks=True):
         folders.sort()
-        if (real := os.path.realpath(parent)) in seen:  # links may lead here twice, or in a circle
+        if (real := os.path.realpath(parent)) in seen:  # links may lead here twice or form a circle
             folders.clear()
             continue
         seen.add(real)
@@ -278,12 +278,12 @@ def _refuse(error: OSError) -> None:
 def _sampled(path: Path) -> bytes:
     """A checksum of a file's size and of its bytes at the start, in the middle and at the end.
 
-    To read every image in full would take as long as the run. What this can miss is a change that keeps the size and
-    lies between the samples: of pixels that are stored uncompressed, hardly of an image compressed anew.
+    Reading every image in full would take as long as the run. This can miss a change between the samples that keeps
+    the size: of pixels stored uncompressed, hardly of an image compressed again.
     """
     digest = hashlib.sha256()
     try:
-        if path.is_file():  # to open a FIFO would wait for its writer
+        if path.is_file():  # opening a FIFO would wait for its writer
             with path.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
                 digest.update(b"%d " % size)
@@ -291,20 +291,20 @@ def _sampled(path: Path) -> bytes:
                     file.seek(max(start, 0))
                     digest.update(file.read(SAMPLE))
     except OSError:
-        digest.update(b"unreadable")  # and listed as such when its turn comes
+        digest.update(b"unreadable")  # listed as such once it is read
     return digest.digest()
 
 
 def _decode(path: Path, name: str) -> Any:
-    """The RGB PIL image in a file, all of it; ``name`` is what to call the file where it is damaged."""
+    """The RGB PIL image in a file, fully decoded; ``name`` is the name of the file in an error."""
     pillow = require("PIL.Image")
     try:
-        if not path.is_file():  # to open a FIFO would wait for its writer
+        if not path.is_file():  # opening a FIFO would wait for its writer
             raise FileNotFoundError("there is no regular file of this name")
         with pillow.open(path) as image:
             if image.mode.startswith(("I", "F")):
                 image = pillow.fromarray(_eight_bits(image))
-            # Pillow wants a palette's transparency as a channel before it is dropped.
+            # Pillow needs a palette's transparency as a channel before dropping it.
             return (image.convert("RGBA") if "transparency" in image.info else image).convert("RGB")
     except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error and more
         reason = str(error).replace(str(path), name) or type(error).__name__
@@ -312,10 +312,10 @@ def _decode(path: Path, name: str) -> Any:
 
 
 def _eight_bits(image: Any) -> np.ndarray:
-    """Grey values of more than 8 bits, which Pillow's own conversion would cut off at 255, as uint8 (H, W)."""
+    """Grey values of more than 8 bits as uint8 (H, W); Pillow's own conversion would clip them at 255."""
     tags = getattr(image, "tag_v2", {})
     sixteen = image.mode.startswith("I;16") and (tags.get(BITS), tags.get(BLACK_IS_ZERO)) == ((16,), 1)
-    # Pillow itself stretches PPM's to 16 bits.
+    # Pillow itself scales those of a PPM to 16 bits.
     if not {"PNG": True, "PPM": image.mode == "I", "TIFF": sixteen}.get(image.format):
         raise ValueError(f"which values of mode {image.mode} are black and white is not known")
     return ((np.asarray(image, np.uint32) + 128) // 257).astype(np.uint8)
@@ -329,7 +329,7 @@ def _root(root: str | os.PathLike[str] | None) -> Path:
 
 
 def fashion_mnist_file(name: str, root: str | os.PathLike[str] | None) -> Path:
-    """One of the four idx files (images uint8 (N, 28, 28), labels), downloaded with the others where it is missing."""
+    """One of the four idx files (images uint8 (N, 28, 28), labels), downloaded with the others if it is missing."""
     folder = _root(root)
     places = [*([DEBIAN_FASHION_MNIST] if root is None else []), folder, folder / "FashionMNIST" / "raw"]
     candidates = [place / file for place in places for file in (name, f"{name}.gz")]
@@ -342,15 +342,15 @@ def fashion_mnist_file(name: str, root: str | os.PathLike[str] | None) -> Path:
 def cifar(name: str, root: str | os.PathLike[str] | None, *, train: bool) -> Any:
     """Torchvision's data set: ``data`` uint8 (N, 32, 32, 3) and ``targets``, a list of N labels."""
     with warnings.catch_warnings():
-        # The files were pickled by Python 2, with a 0 where NumPy 2.4.0 to 2.4.4 want False.
+        # Python 2 pickled these files, with a 0 where NumPy 2.4.0 to 2.4.4 expect False.
         warnings.filterwarnings("ignore", message=r"dtype\(\): align should be passed", category=Warning)
         todo = "put the archive from {} there"
         return _torchvision(name.upper(), name, _root(root), todo, train=train, download=True)
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """An idx file of bytes (MNIST's format: big-endian 32-bit integers for kind and lengths, then the bytes), or
-    one gzipped: uint8 array, (N, H, W) for images and (N,) for labels.
+    """An idx file, gzipped or not (MNIST's format: big-endian 32-bit integers for kind and lengths, then bytes), as
+    a uint8 array: (N, H, W) for images, (N,) for labels.
 
     Raises ValueError if the file is damaged or of another kind.
     """
@@ -387,7 +387,7 @@ def _imagenet(root: Path) -> Path:
 
 
 def _imagenette(root: Path) -> Path:
-    """The folder of the validation images of the version with 320 pixels on the shorter side."""
+    """The folder of the validation images, in the version with 320 pixels on the shorter side."""
     folder = root / "val" if (root / "val").is_dir() else root / "imagenette2-320" / "val"
     if not folder.is_dir():
         todo = "unpack https://s3.amazonaws.com/fast-ai-imageclas/imagenette2-320.tgz there"
@@ -396,12 +396,12 @@ def _imagenette(root: Path) -> Path:
 
 
 def _torchvision(kind: str, name: str, root: Path, todo: str, **options: Any) -> Any:
-    """Let torchvision find, check or download a data set; say what to do where that fails."""
+    """Let torchvision find, check or download a data set; the error says what to do if that fails."""
     dataset = getattr(require("torchvision.datasets"), kind)
     try:
         return dataset(root, **options)
     except (OSError, RuntimeError) as error:
         raise OSError(
-            f"dataset: {name} is not in {root} and could not be had ({line_of(error, -1)}): "
+            f"dataset: {name} is not in {root} and could not be downloaded ({line_of(error, -1)}): "
             f"{todo.format(getattr(dataset, 'url', ''))}, or pass the folder that holds it as root."
         ) from error

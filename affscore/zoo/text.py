@@ -1,4 +1,4 @@
-"""Text as data: the lines of files, in the tokens of a network's own tokenizer."""
+"""Text as data: the lines of files, tokenised by a network's own tokenizer."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["Tokens", "read_texts", "text_files"]
 
 @dataclass(frozen=True, repr=False)
 class Tokens:
-    """Maps texts to the input of a network: padded on the right to the longest, and masked there.
+    """Maps texts to the input of a network: padded on the right to the longest, with a mask.
 
     Attributes
     ----------
     tokenizer
-        One of transformers.
+        A tokenizer of transformers.
     positions
-        How many tokens the network takes at most, None if that is not known; longer texts are cut, and also at the
+        The largest number of tokens the network takes, None if unknown; longer texts are cut there, or at the
         tokenizer's own limit.
     """
 
@@ -36,7 +36,7 @@ class Tokens:
 
     @property
     def longest(self) -> int | None:
-        """Tokens of a text, at most; None where there is no limit, which some tokenizers write as 10^30."""
+        """Maximal number of tokens of a text; None without a limit, which some tokenizers write as 10^30."""
         return min((n for n in (self.positions, self.tokenizer.model_max_length) if n and n < 1e9), default=None)
 
     def __call__(self, texts: Sequence[str]) -> dict[str, torch.Tensor]:
@@ -54,9 +54,9 @@ class Tokens:
 
 
 def text_files(name: str | os.PathLike[str]) -> list[Path]:
-    """The files that the name of a data set means, [] if it is not one of text.
+    """The files of a data set of text by its name; [] for any other data set.
 
-    Raises FileNotFoundError if there is none, and for a folder without files that end with ``.txt``.
+    Raises FileNotFoundError if a file is missing or a folder has no file that ends with ``.txt``.
 
     Examples
     --------
@@ -74,23 +74,23 @@ def text_files(name: str | os.PathLike[str]) -> list[Path]:
     files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
     if not files:
         raise FileNotFoundError(f"dataset: the folder {path} holds no file whose name ends with .txt.")
-    if not all(file.is_file() for file in files):  # to open a FIFO would wait for its writer
+    if not all(file.is_file() for file in files):  # opening a FIFO would wait for its writer
         raise FileNotFoundError(f"dataset: there is no file and no folder {path}.")
     return files
 
 
 def read_texts(name: str | os.PathLike[str]) -> tuple[list[str], dict[str, Any]]:
-    """The samples in ``text:FILE`` or ``text:FOLDER``, one a line; and what identifies them.
+    """The samples in ``text:FILE`` or ``text:FOLDER``, one per line, and their identity.
 
-    Files are UTF-8; blank lines are between samples and never one, and white space at the ends of a sample is none of
-    it. Those of a folder and of the folders below it end with ``.txt`` and come in the order of their names.
+    Files are UTF-8. Blank lines are skipped, and white space at the ends of a line is removed. In a folder and the
+    folders below it, files that end with ``.txt`` are read in the order of their names.
 
     Raises
     ------
     ValueError
-        If a file is no UTF-8 text, or there is no text at all.
+        If a file is not UTF-8 text, or there is no text.
     OSError
-        If there is no such file, or it cannot be read.
+        If a file is missing or cannot be read.
     """
     place = str(name).partition(":")[2]
     texts: list[str] = []

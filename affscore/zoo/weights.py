@@ -1,4 +1,4 @@
-"""Weights from files: read without running any code, and put into a network in full or not at all."""
+"""Weights from files: read without running any code, and loaded completely or not at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INSTALL = 'pip install "affscore[{extra}] @ git+https://github.com/affscore/affs
 
 
 def require(module: str, extra: str = "pretrained") -> Any:
-    """Import an optional dependency, or say with which extra of this package it is installed."""
+    """Import an optional dependency; the error names the extra of this package that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -35,8 +35,8 @@ def require(module: str, extra: str = "pretrained") -> Any:
 def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a state dict without running any code from the file.
 
-    Files that wrap it (``{"state_dict": ...}`` or ``{"model": ...}``) and names that start with ``module.``
-    (saved from ``DataParallel``) are understood. Raises ValueError if the file is damaged or holds something else.
+    Wrappers (``{"state_dict": ...}`` or ``{"model": ...}``) and the prefix ``module.`` (from ``DataParallel``) are
+    removed. Raises ValueError if the file is damaged or holds something else.
     """
     path = Path(path)
     state: Any
@@ -62,34 +62,34 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def load_state(model: torch.nn.Module, state: dict[str, Any], name: str, description: str) -> None:
-    """Fill ``model`` with ``state``, every tensor of it, or raise ValueError, which says what does not fit."""
+    """Load all of ``state`` into ``model``; ValueError says what does not fit."""
     does_not_fit = f"weights: {description} does not fit {name}"
-    # Older torchvision files: DenseNet's "norm.1" is "norm1" today; the auxiliary heads are not built.
+    # Older torchvision files: DenseNet's "norm.1" is now "norm1"; the auxiliary heads are not built.
     used = {key: value for key, value in state.items() if not re.match(r"(aux[12]|AuxLogits)\.", key)}
     renamed: Any = OrderedDict((re.sub(r"(denselayer\d+\.\w+)\.([12])\.", r"\1\2.", key), used[key]) for key in used)
-    # torch keeps versions in `_metadata`. MNASNet refuses a state dict without one; safetensors cannot store it.
+    # torch keeps versions in `_metadata`, which MNASNet requires and safetensors cannot store.
     renamed._metadata = getattr(state, "_metadata", None) or {"": {"version": getattr(model, "_version", 1)}}
     try:
         missing, extra = model.load_state_dict(renamed, strict=False)
-    except Exception as error:  # wrong shapes and kinds, one line for each after the first; versions of any type
+    except Exception as error:  # wrong shapes and kinds, a line each after the first; odd versions
         raise ValueError(f"{does_not_fit}: {line_of(error, -1)}.") from error
-    own, needed = model.state_dict(), _uncounted(missing)
+    tensors, needed = model.state_dict(), _without_counters(missing)
     for keys, what in ((needed, "are missing"), (extra, "are unexpected")):
         if keys:
             raise ValueError(f"{does_not_fit}: {len(keys)} tensors {what}, first {keys[0]}.")
-    if len(_uncounted(used)) > len(_uncounted(own)):
+    if len(_without_counters(used)) > len(_without_counters(tensors)):
         raise ValueError(f"{does_not_fit}: it holds some tensors twice, under an old and a new name.")
-    # Torch converts without a word: whole numbers (of quantised weights) to fractions and back, complex ones to real.
+    # Torch silently converts integers (quantised weights) to floating point and back, and complex numbers to real.
     for key, value in renamed.items():
-        if value.is_floating_point() != (key not in own or own[key].is_floating_point()):
+        if value.is_floating_point() != (key not in tensors or tensors[key].is_floating_point()):
             raise ValueError(f"{does_not_fit}: {key} holds values of {str(value.dtype).removeprefix('torch.')}.")
-    for key, value in own.items():
+    for key, value in tensors.items():
         if not value.isfinite().all():
             raise ValueError(f"{does_not_fit}: {key} holds values that are not finite.")
 
 
-def _uncounted(keys: Iterable[str]) -> list[str]:
-    """Names but for the counters of batches, which came to batch norm after some files were made and change nothing."""
+def _without_counters(keys: Iterable[str]) -> list[str]:
+    """The names without batch norm's counters of batches, which older files lack and which change no output."""
     return [key for key in keys if not key.endswith("num_batches_tracked")]
 
 

@@ -288,7 +288,7 @@ def test_cifar_is_read_with_its_colours_and_downloads(server, monkeypatch, tmp_p
     ("fashion-mnist", "dataset-fashion-mnist"), ("imagenette", "imagenette2-320.tgz"),
 ])  # fmt: skip
 def test_what_cannot_be_had_says_what_to_do(offline, tmp_path, name, todo):
-    with pytest.raises(OSError, match="could not be had") as error:
+    with pytest.raises(OSError, match="could not be downloaded") as error:
         load_dataset(name, preprocess=pixels, root=tmp_path)
     sentence(error, todo, tmp_path, "root")
 
@@ -300,7 +300,7 @@ def test_damaged_cifar_is_not_read(offline, monkeypatch, tmp_path):
     assert len(load_dataset("cifar10", preprocess=pixels, batch_size=8, root=tmp_path)) == 1
     path = tmp_path / "cifar-10-batches-py" / "test_batch"
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(OSError, match="could not be had"):
+    with pytest.raises(OSError, match="could not be downloaded"):
         load_dataset("cifar10", preprocess=pixels, batch_size=8, root=tmp_path)
 
 
@@ -554,7 +554,7 @@ def test_imagenet_archives_are_unpacked(tmp_path, monkeypatch):
         kind: (name, hashlib.md5((root / name).read_bytes()).hexdigest())
         for kind, name in (("devkit", "ILSVRC2012_devkit_t12.tar.gz"), ("val", "ILSVRC2012_img_val.tar"))
     }
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="could not be had"):
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="could not be downloaded"):
         patch.setitem(datasets.EXPECTED, "imagenet", 3)
         load_dataset("imagenet", preprocess=pixels, batch_size=3, root=root)  # the real checksums differ
     monkeypatch.setattr(torchvision.datasets.imagenet, "ARCHIVE_META", meta)

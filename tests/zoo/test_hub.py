@@ -208,7 +208,7 @@ def test_without_a_network_the_error_is_a_sentence(monkeypatch, name):
         raise RuntimeError("no network\nat all")
 
     monkeypatch.setattr(HUB, fail)
-    with pytest.raises(OSError, match=r"cannot be had from https://huggingface\.co \(no network\)\.$"):
+    with pytest.raises(OSError, match=r"cannot be downloaded from huggingface\.co \(no network\)\.$"):
         load_model(name)
 
 

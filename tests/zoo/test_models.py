@@ -350,7 +350,7 @@ def test_weights_that_cannot_be_downloaded_say_what_to_do(server, monkeypatch, f
     torch.save(load_model(SMALL, weights="random").model.state_dict(), saved)
     file = f"{SMALL}-{hashlib.sha256(saved.read_bytes()).hexdigest()[:8]}.pth"
     monkeypatch.setattr(get_model_weights(SMALL).IMAGENET1K_V1.value, "url", f"{address}/{file}")
-    with pytest.raises(OSError, match="cannot be had") as error:
+    with pytest.raises(OSError, match="cannot be downloaded") as error:
         load_model(SMALL)
     place = tmp_path / "hub" / "checkpoints" / file
     sentence(error, address, str(place), "weights='random'")
