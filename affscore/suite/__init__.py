@@ -1,1 +1,1 @@
-"""Signatures of many networks: runs that go on where they stopped, comparison, figures and report."""
+"""Signatures of many networks: runs that resume where they stopped, comparisons, figures and a report."""

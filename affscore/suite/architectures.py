@@ -1,7 +1,7 @@
-"""What is published about networks: family, year, depth, size, cost and accuracy; and what weights a signature had.
+"""Published facts about networks (family, year, depth, size, cost, accuracy), and the kind of weights of a signature.
 
 Year, family and depth are data of this module; parameters, cost and accuracy come from torchvision's own metadata.
-Random weights are never passed off as trained ones: :func:`weights_kind` tells them apart.
+Random weights are never passed off as trained ones: :func:`weights_kind` distinguishes them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ __all__ = [
 class Family(NamedTuple):
     """Architectures of one publication.
 
-    ``group`` is that of the paper's Figure 6, see :data:`GROUPS`; ``year`` that of the first public version of the
-    paper that introduced it. ``depths`` has the name of each model and its depth: the number of convolutions and linear
-    maps on the longest path from the input to the output, so 50 for ``resnet50``. (The public reference code takes the
-    number of modules.)
+    ``group`` is the group in the paper's Figure 6 (:data:`GROUPS`); ``year`` is the year of the first public version of
+    that publication. ``depths`` maps each model to its depth, the number of convolutions and linear maps on the longest
+    path from input to output: 50 for ``resnet50``. (The public reference code counts modules.)
     """
 
     group: str
@@ -86,9 +85,9 @@ _LITE = {
 
 
 class Facts(NamedTuple):
-    """What is published about a model; None where it is not known (a network of your own).
+    """Published facts about a model; None where unknown (a network of your own).
 
-    Family and group are ``"other"`` where the model is not in :data:`FAMILIES`; year and depth are as in
+    Family and group are ``"other"`` if the model is not in :data:`FAMILIES`; year and depth are as in
     :class:`Family`. ``parameters`` is their number, ``gflops`` 10^9 multiply-adds for one image, which torchvision
     calls GFLOPS, ``accuracy`` ImageNet-1k's top-1 in percent.
     """
@@ -104,16 +103,16 @@ class Facts(NamedTuple):
 
 
 def facts(model: str | Signature, weights: str | None = None) -> Facts:
-    """What is published about a model: from :data:`FAMILIES` and torchvision's metadata of its weights.
+    """Published facts about a model, from :data:`FAMILIES` and torchvision's metadata of its weights.
 
     Parameters
     ----------
     model
         A name, or a signature, whose provenance names the model and its weights.
     weights
-        The name of a set of torchvision's weights. By default those of the signature, and where it has random or
-        other weights ``IMAGENET1K_V1``; the set for the smallest images where there is no such set (``vit_h_14``,
-        ``regnet_y_128gf``).
+        The name of a set of torchvision's weights. By default the set of the signature, or ``IMAGENET1K_V1`` if that
+        has random or other weights; if there is no such set (``vit_h_14``, ``regnet_y_128gf``), the one for the
+        smallest images.
 
     Examples
     --------
@@ -143,9 +142,9 @@ def facts(model: str | Signature, weights: str | None = None) -> Facts:
 
 
 def printable(text: str, most: int | None = None) -> str:
-    """``text`` with what no page, terminal or font can show (line ends, controls, half characters) written out.
+    """``text`` with unprintable characters (line ends, controls, lone surrogates) escaped.
 
-    Of more than ``most`` characters only the first, and a checksum: different texts stay different.
+    Beyond ``most`` characters it is cut and ends with a checksum, so that different texts stay different.
     """
     shown = text if text.isprintable() else repr(text)[1:-1]
     if most is None or len(shown) <= most:
@@ -154,15 +153,15 @@ def printable(text: str, most: int | None = None) -> str:
 
 
 def model_name(signature: Signature) -> str:
-    """The model's name as it can be printed."""
+    """The model's name in printable form."""
     return printable(str(signature.provenance.get("model", "network")), 48)
 
 
 def short_names(signatures: Mapping[str, Signature]) -> dict[str, Signature]:
     """The same signatures under names that fit a figure.
 
-    A model's name where it is the only one, or the only trained one; else with the kind of weights, and the seed if
-    that is needed; else the name as it was.
+    That is the model's name if it is unique, or unique among trained ones; otherwise with the kind of weights, and the
+    seed if needed; otherwise the old name.
     """
     candidates = []
     for name, signature in signatures.items():
@@ -173,14 +172,14 @@ def short_names(signatures: Mapping[str, Signature]) -> dict[str, Signature]:
     counts = [Counter(texts) for texts in zip(*candidates, strict=True)]
     result: dict[str, Signature] = {}
     for texts, signature in zip(candidates, signatures.values(), strict=True):
-        fit = [text for text, count in zip(texts, counts, strict=True) if count[text] == 1]
-        fit += [f"{texts[-1]} ({number})" for number in range(2, len(signatures) + 2)]
-        result[next(text for text in fit if text not in result)] = signature
+        unique = [text for text, count in zip(texts, counts, strict=True) if count[text] == 1]
+        unique += [f"{texts[-1]} ({number})" for number in range(2, len(signatures) + 2)]
+        result[next(text for text in unique if text not in result)] = signature
     return result
 
 
 def _weights_texts(signature: Signature) -> list[str]:
-    """What the provenance says about the weights, in one or two texts."""
+    """The texts about the weights in the provenance, at most two."""
     about = signature.provenance.get("weights")
     if isinstance(about, Mapping):
         return [str(about[key]) for key in ("weights", "source") if about.get(key)]
@@ -190,9 +189,9 @@ def _weights_texts(signature: Signature) -> list[str]:
 def weights_kind(signature: Signature) -> str:
     """``"pretrained"``, ``"random"`` or ``"unknown"``, from the signature's provenance.
 
-    Its ``pretrained``, True or False, decides if it is there, and otherwise the ``kind`` that the loader gave the
-    weights; those from a file, or without a word about them, are unknown. What older versions of the loader wrote has
-    no ``kind`` and is known by its exact words.
+    The entry ``pretrained``, True or False, decides if there is one; otherwise the ``kind`` that the loader recorded.
+    Weights from a file or without a record are unknown. Records of older loaders have no ``kind`` and are recognised by
+    their exact words.
 
     >>> about = {"weights": {"kind": "random", "weights": "seed 1"}}
     >>> weights_kind(Signature([], [[]], batch_sizes=[9], provenance=about))

@@ -1,12 +1,12 @@
-"""Which signatures may be compared, and what of them is: the sequence of their scores.
+"""Which signatures are comparable, and the sequence of scores that is compared.
 
 The functions of :mod:`affscore.suite.compare`, :mod:`affscore.suite.distances` and :mod:`affscore.suite.figures` take
-signatures as a mapping from a name to a :class:`affscore.Signature`, such as :func:`load_signatures` gives of a folder.
-Scores are comparable where pool, covariance, data, batch size and the choice of calls agree; signatures that differ in
+signatures as a mapping from names to :class:`affscore.Signature`, such as :func:`load_signatures` returns for a folder.
+Scores are comparable if pool, covariance, data, batch size and the choice of calls agree; signatures that differ in
 one of them are refused.
 
-Scores are averaged over batches first. A call whose output never varied (a dead call) has no score and is left out.
-Sigmoid gates count, as in the paper.
+Scores are averaged over batches first. A call whose input or output never varied (a dead call) has no score and is
+left out. Sigmoid gates count, as in the paper.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 
 def conditions(signature: Signature) -> dict[str, Any]:
-    """What must be equal for two signatures to be comparable; data and batch size are None where they are not known."""
+    """What must be equal for two signatures to be comparable; data and batch size are None if unknown."""
     data = signature.provenance.get("data", signature.provenance.get("dataset"))
     if isinstance(data, Mapping):
         data = data.get("dataset")
@@ -38,20 +38,20 @@ def conditions(signature: Signature) -> dict[str, Any]:
         "covariance": signature.covariance,
         "data": None if data is None else printable(str(data), 48),
         "batch size": max(signature.batch_sizes, default=None),
-        # A pattern that chose some: the scores of a stage are not those of a network.
+        # A pattern that selects some calls: the scores of a stage are not those of a network.
         "calls": printable(str(signature.provenance.get("calls") or "all"), 48),
     }
 
 
 def load_signatures(folder: str | os.PathLike[str]) -> tuple[dict[str, Signature], list[dict[str, str]]]:
-    """The signatures in a folder, one JSON file each, in the order of their files' names; and the files that are none.
+    """The signatures in a folder, one JSON file each, in the order of the file names; and the files that are not one.
 
     The book's chapter ``imagenet_signatures`` compares some.
 
-    The files are as :meth:`affscore.Signature.save` writes them. Signatures are named after their model where it is the
-    only one, otherwise by :func:`short_names`. Each file that is not a signature is a ``{"file": ..., "reason": ...}``.
+    Each file is as :meth:`affscore.Signature.save` writes it. Signatures get the names of :func:`short_names`. The list
+    has a ``{"file": ..., "reason": ...}`` for each file that is not a signature.
 
-    Raises ValueError if there is no signature in the folder; FileNotFoundError if there is no such folder.
+    Raises ValueError if the folder has no signature; FileNotFoundError if there is no such folder.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -61,21 +61,21 @@ def load_signatures(folder: str | os.PathLike[str]) -> tuple[dict[str, Signature
     paths = sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
     for path in paths:
         try:
-            if not path.is_file():  # to open a FIFO would wait for its writer
+            if not path.is_file():  # opening a FIFO would wait for its writer
                 raise ValueError(f"{path} is not a regular file.")
             found[printable(path.stem, 48)] = Signature.load(path)
         except (ValueError, OSError, MemoryError) as error:
             unreadable.append({"file": printable(path.name), "reason": printable(str(error))})
     if not found:
-        raise ValueError(f"folder: {folder} holds no signature ({len(paths)} JSON files, none of which is one).")
+        raise ValueError(f"folder: {folder} holds no signature ({len(paths)} JSON files were found).")
     return short_names(found), unreadable
 
 
 def collect(signatures: Signatures, *, least: int = 1, without: str = "") -> dict[str, Signature]:
-    """The mapping that the functions work on, checked: at least ``least`` comparable signatures.
+    """The signatures as a dictionary, checked: at least ``least``, and comparable.
 
-    ``without`` names the one of the :func:`conditions` that may differ. Raises TypeError or ValueError if it is
-    something else; if there are too few, or they are not comparable.
+    ``without`` names a condition (:func:`conditions`) that may differ. Raises TypeError if ``signatures`` is not a
+    mapping to signatures, ValueError if there are too few or they are not comparable.
     """
     if not isinstance(signatures, Mapping):
         raise TypeError(f"signatures is a {type(signatures).__name__}; it should be a mapping from names to them.")
@@ -85,13 +85,13 @@ def collect(signatures: Signatures, *, least: int = 1, without: str = "") -> dic
     if len(signatures) < least:
         raise ValueError(f"signatures holds {len(signatures)}; it should hold at least {least}.")
     for key in ("pool", "covariance", "data", "batch size", "calls"):
-        found: dict[Any, list[str]] = {}
+        by_value: dict[Any, list[str]] = {}
         for name, signature in signatures.items():
-            found.setdefault(conditions(signature)[key], []).append(name)
-        if len(found) > 1 and key != without:
+            by_value.setdefault(conditions(signature)[key], []).append(name)
+        if len(by_value) > 1 and key != without:
             listed = "; ".join(
                 f"{'not recorded' if value is None else repr(value)} ({len(names)}, such as {names[0]})"
-                for value, names in found.items()
+                for value, names in by_value.items()
             )
             raise ValueError(
                 f"signatures differ in their {key}: {listed}. Their scores are not comparable; pick those of one {key}."

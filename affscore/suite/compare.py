@@ -1,8 +1,8 @@
-"""Tables of the paper: statistics of signatures, their history, densities and correlations, and what a batch size does.
+"""Tables of the paper: statistics of signatures, history, densities, correlations, and the effect of the batch size.
 
 Every function takes signatures (:mod:`affscore.suite.comparable`) and returns a :class:`affscore.suite.tables.Table`;
 :mod:`affscore.suite.figures` draws each. Distances, clusters and the map are in :mod:`affscore.suite.distances`. The
-chapter ``imagenet_signatures`` uses them, and so does :mod:`affscore.suite.report`.
+chapter ``imagenet_signatures`` and :mod:`affscore.suite.report` use them.
 
 A dead call is left out of every statistic and counted in the column ``dead``. Random weights are never passed off as
 trained ones: every table of networks has a column ``weights`` (:func:`affscore.suite.architectures.weights_kind`).
@@ -79,18 +79,18 @@ def history(signatures: Signatures) -> Table:
 
 
 def _kernel(values: Floats) -> gaussian_kde | None:
-    """The kernel density estimate of scores; None where there are no two different ones."""
+    """The kernel density estimate of scores; None if all are equal."""
     return gaussian_kde(values) if len(np.unique(values)) > 1 else None
 
 
 def density_curves(signatures: Signatures) -> tuple[Floats, dict[str, Floats]]:
     """Kernel density estimates of each network's scores (Figure 5 C), by SciPy.
 
-    Returns the grid, float64 of shape (400,), where they are evaluated, from below the smallest score of all to above
-    the largest; and the density of each network, of the same shape, NaN for a network without two different scores.
+    Returns the grid, float64 of shape (400,), from below the smallest score of all networks to above the largest; and
+    the density of each network on it, of the same shape, NaN for a network whose scores are all equal.
 
     The bandwidth follows Scott's rule, n^(-1/5) standard deviations of the sample; the paper does not give its own. A
-    score is at most 1, and the Gaussian kernel knows nothing of it: some mass lies beyond 1.
+    score is at most 1, but the Gaussian kernel ignores that: some mass lies beyond 1.
     """
     samples = {name: sequence(signature) for name, signature in collect(signatures).items()}
     kernels = {name: _kernel(values) for name, values in samples.items()}
@@ -101,7 +101,7 @@ def density_curves(signatures: Signatures) -> tuple[Floats, dict[str, Floats]]:
 
 
 def peaks(grid: Floats, curve: Floats) -> list[float]:
-    """Where a density has maxima that reach a tenth of its highest one; none where it is NaN."""
+    """The places of the maxima of a density that reach a tenth of its highest; none if it is NaN."""
     return [float(grid[i]) for i in find_peaks(curve, height=0.1 * curve.max())[0]]
 
 
@@ -109,7 +109,7 @@ def densities(signatures: Signatures) -> Table:
     """The shape of each network's density of scores (Figure 5 C); see :func:`density_curves`.
 
     Columns: model; weights; calls, the number of scores; bandwidth, the standard deviation of the kernel; peaks, their
-    number (:func:`peaks`); at, where they are.
+    number (:func:`peaks`); at, their places.
     """
     signatures = collect(signatures)
     grid, curves = density_curves(signatures)
@@ -125,7 +125,7 @@ def densities(signatures: Signatures) -> Table:
 
 
 def _pearson(x: Floats, y: Floats, least: int = 3) -> float:
-    """Pearson's correlation where both are numbers; NaN for fewer than ``least`` or a constant side."""
+    """Pearson's correlation over pairs of finite numbers; NaN for fewer than ``least`` or a constant side."""
     both = np.isfinite(x) & np.isfinite(y)
     x, y = x[both], y[both]
     if len(x) < least or np.ptp(x) <= 1e-12 * np.abs(x).max() or np.ptp(y) <= 1e-12 * np.abs(y).max():
@@ -145,7 +145,7 @@ COMPANIONS = {
 
 
 def _companions(signature: Signature) -> dict[str, Floats]:
-    """Those columns of :data:`COMPANIONS` that were taken, averaged over batches, each of shape (calls,)."""
+    """The measured columns of :data:`COMPANIONS`, averaged over batches, each of shape (calls,)."""
     taken = signature.companions.items()
     mean = {name: np.ma.masked_invalid(values).mean(axis=0).filled(math.nan) for name, values in taken}
     return {
@@ -158,11 +158,10 @@ def _companions(signature: Signature) -> dict[str, Floats]:
 def companion_correlations(signatures: Signatures) -> Table:
     """Pearson correlations of the score with other measures over the calls of each network (Tables 1 and 2).
 
-    Scores and measures are averaged over batches first. ``sparsity`` and ``entropy`` are changes, after less before
-    the activation. A correlation is NaN where one side is constant or there are fewer than 3 calls. The last two
-    rows give mean and standard deviation over the networks (those with a number), as the paper's last row does; the
-    column ``calls`` is the number of calls with a score. Raises ValueError if no signature was taken with one of
-    these measures.
+    Scores and measures are averaged over batches first. ``sparsity`` and ``entropy`` are changes, after minus before
+    the activation. A correlation is NaN if one side is constant or there are fewer than 3 calls. The last two
+    rows give mean and standard deviation over the networks that have a number, as the paper's last row does; the
+    column ``calls`` is the number of calls with a score. Raises ValueError if no signature has one of these measures.
     """
     signatures = collect(signatures)
     measured = {name: _companions(signature) for name, signature in signatures.items()}
@@ -207,14 +206,14 @@ def chance_correlation(networks: int) -> float:
 def accuracy_correlations(signatures: Signatures, *, least: int = 3) -> Table:
     """Pearson correlations with ImageNet accuracy, by group of architectures (Figure 6).
 
-    What the accuracy is compared with: the statistics of the signature (:func:`statistics`), and the number of
-    parameters, GFLOPS and depth (:func:`facts`). One row a group of :data:`GROUPS`, and one for all. NaN with fewer
-    than ``least`` networks, of which a note says why; with few, a large correlation means little
+    The accuracy is correlated with the statistics of the signature (:func:`statistics`), the number of parameters,
+    GFLOPS and depth (:func:`facts`). There is one row for each group of :data:`GROUPS` and one for all. A correlation
+    over fewer than ``least`` networks is NaN, with a note: over few, a large one means little
     (:func:`chance_correlation`). ``strongest`` names the largest in absolute value. The paper's figure gives R2 scores,
     the squares of these.
 
-    The accuracy is that of published weights. Where a signature was taken with random weights, the two belong to
-    different networks of one architecture; a note below the table says how many.
+    The accuracy is that of published weights. If a signature has random weights, the two belong to different networks
+    of one architecture; a note below the table counts these.
     """
     signatures = collect(signatures)
     every = {name: facts(signature) for name, signature in signatures.items()}
@@ -256,10 +255,10 @@ def accuracy_correlations(signatures: Signatures, *, least: int = 3) -> Table:
 
 
 def batch_size_table(signatures: Iterable[Signature]) -> Table:
-    """What the batch size does to a signature (Figure 10, left): each compared with that of the largest batches.
+    """The effect of the batch size on a signature (Figure 10, left), compared with the largest batches.
 
-    The batch is the statistical sample, and a signature does not keep the activations; so the network has to be run
-    once for each size, for instance ``[signature(model, images.split(n)) for n in (128, 256, 512)]`` over the same
+    The batch is the statistical sample, and a signature does not keep the activations, so the network must be run once
+    for each size, for instance ``[signature(model, images.split(n)) for n in (128, 256, 512)]`` over the same
     images.
 
     ``signatures`` are of one network, with the same pool, covariance and data, and different batch sizes. Columns:

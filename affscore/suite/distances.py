@@ -1,7 +1,7 @@
 """How far apart signatures are: DTW distances, and the clusters and the map that follow from them.
 
-Distances are a :class:`affscore.suite.tables.Table` with one row and one column for each network; what works on them
-takes that table. :mod:`affscore.suite.figures` draws each.
+Distances are a :class:`affscore.suite.tables.Table` with one row and one column for each network, which the other
+functions take. :mod:`affscore.suite.figures` draws each.
 
 Reference: Bouniot et al., CVPR 2025, section 4 (Figure 5 B), Appendix E (Figure 16) and Appendix F (Figure 18).
 """
@@ -25,21 +25,21 @@ from affscore.zoo.weights import require
 
 __all__ = ["CLUSTERS", "clusters", "deviations", "distances", "dtw", "groups", "leaves", "matrix", "mds_map", "tree"]
 
-#: How many clusters are told apart, at most.
+#: The largest number of clusters.
 CLUSTERS = 4
 
 
 def dtw(a: ArrayLike, b: ArrayLike) -> float:
     """Dynamic time warping distance of two sequences of scores (Sakoe and Chiba, 1978).
 
-    A warping path aligns the sequences from their first to their last elements; a step advances in one or in both by
-    one. The distance is the least possible square root of the summed squared differences along a path. The sequences
+    A warping path aligns the sequences from first to last element; each step advances one of them, or both, by one.
+    The distance is the least possible square root of the summed squared differences along a path. The sequences
     have shapes (n,) and (m,), of finite numbers.
 
     Notes
     -----
-    All steps have weight 1 and there is no window. The paper names neither cost nor weights nor a normalisation. Its
-    code pins tslearn, whose DTW is this one; the size of the paper's deviations between data sets (.26 for whole
+    All steps have weight 1 and there is no window. The paper does not state its cost, weights or normalisation. Its
+    code pins tslearn, whose DTW is the same; the size of the paper's deviations between data sets (.26 for whole
     networks) fits that, and would be far too large for normalised ones.
 
     The distance is symmetric and not negative. Repeating an element costs nothing, so it can be 0 for different
@@ -73,11 +73,11 @@ def distances(signatures: Signatures) -> Table:
     values = [sequence(signature) for signature in signatures.values()]
     square = squareform([dtw(a, b) for a, b in itertools.combinations(values, 2)])
     columns: dict[str, Any] = {"model": list(signatures), "weights": [weights_kind(s) for s in signatures.values()]}
-    return _beside(columns, dict(zip(signatures, square.tolist(), strict=True)))
+    return _joined(columns, dict(zip(signatures, square.tolist(), strict=True)))
 
 
-def _beside(columns: Mapping[str, Any], named: Mapping[str, Any], notes: Sequence[str] = ()) -> Table:
-    """The table with these columns and then those that have the names of networks or data sets."""
+def _joined(columns: Mapping[str, Any], named: Mapping[str, Any], notes: Sequence[str] = ()) -> Table:
+    """A table of ``columns`` followed by columns named after networks or data sets."""
     if taken := columns.keys() & named.keys():
         raise ValueError(f"signatures: {min(taken)!r} is the heading of another column; it should have another name.")
     return Table({**columns, **named}, notes=notes)
@@ -92,13 +92,13 @@ def tree(distances: Table) -> Floats:
     """SciPy's linkage matrix of the networks, shape (networks - 1, 4), by average linkage (Figure 16).
 
     The paper does not name its linkage. Ward's and the centroid linkages need Euclidean distances, which DTW's are
-    not. The leaves are in the order that puts similar networks beside each other.
+    not. The leaves are in the order that puts similar networks next to each other.
     """
     return linkage(squareform(matrix(distances), checks=False), method="average", optimal_ordering=True)
 
 
 def leaves(distances: Table) -> list[str]:
-    """The names in the order of the dendrogram's leaves: similar networks stand together."""
+    """The names in the order of the dendrogram's leaves: similar networks are adjacent."""
     return [distances.columns["model"][i] for i in leaves_list(tree(distances))]
 
 
@@ -111,7 +111,7 @@ def groups(distances: Table, count: int = CLUSTERS) -> dict[str, int]:
 
 
 def clusters(distances: Table) -> Table:
-    """The clusters as a table, a row each: number, size and networks; see :func:`groups`."""
+    """The clusters as a table with columns cluster (its number), size and networks; see :func:`groups`."""
     members: dict[int, list[str]] = {}
     for name, number in groups(distances).items():
         members.setdefault(number, []).append(name)
@@ -123,9 +123,9 @@ def clusters(distances: Table) -> Table:
 def mds_map(distances: Table) -> Table:
     """Metric multi-dimensional scaling of the distances to the plane (Figure 16), by scikit-learn's SMACOF.
 
-    It starts from classical scaling instead of at random, so there is no seed: the map is the same on every run. Its
-    axes are principal axes, the longer first, each turned so that the network farthest out lies on the positive
-    side; they have no other meaning. (The paper scales "the linkage matrix"; we scale the distances.)
+    It starts from classical scaling instead of at random, so the map is the same on every run. Its axes are principal
+    axes, the longer first, each oriented so that the network farthest out lies on the positive side; they have no
+    other meaning. (The paper scales "the linkage matrix"; we scale the distances.)
 
     Columns: model, weights, x and y (centred, in the units of the distances). The note gives Kruskal's stress-1,
     sqrt(sum (on the map - given)^2 / sum given^2): 0 is a perfect map; above about .2 do not trust it.
@@ -162,12 +162,12 @@ def mds_map(distances: Table) -> Table:
 def deviations(runs: Mapping[str, Signatures]) -> Table:
     """How far each network's signature moves when something changes: the DTW distance to a reference (Figure 18).
 
-    ``runs`` maps a label, such as the name of a data set, to the signatures taken with it; models have the same name in
-    each. The first is the reference; the paper's is ImageNet. Pool, covariance and batch size must agree between the
+    ``runs`` maps a label, such as the name of a data set, to the signatures taken with it; a model has the same name in
+    each. The first run is the reference; the paper's is ImageNet. Pool, covariance and batch size must agree between
     runs; data and weights may differ.
 
-    One row a network of the reference (models, weights in the reference, a column for each other label; NaN where a
-    run lacks it), then mean and standard deviation over the networks.
+    There is one row for each network of the reference (model, weights in the reference, and a column for each other
+    label, NaN if that run lacks the network), then mean and standard deviation over the networks.
     """
     collected = {label: collect(signatures) for label, signatures in runs.items()}
     if len(collected) < 2:
@@ -181,7 +181,7 @@ def deviations(runs: Mapping[str, Signatures]) -> Table:
     for label in others:
         run = collected[label]
         moved = [dtw(s, sequence(run[name])) if name in run else math.nan for name, s in base.items()]
-        there = [value for value in moved if not math.isnan(value)] or [math.nan]
-        columns[label] = [*moved, float(np.mean(there)), float(np.std(there))]
+        defined = [value for value in moved if not math.isnan(value)] or [math.nan]
+        columns[label] = [*moved, float(np.mean(defined)), float(np.std(defined))]
     fixed = {"model": [*base, "mean", "std"], "weights": [*kinds, "", ""]}
-    return _beside(fixed, columns, notes=[f"DTW distance to {reference}."])
+    return _joined(fixed, columns, notes=[f"DTW distance to {reference}."])

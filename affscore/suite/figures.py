@@ -1,8 +1,7 @@
-"""Figures of comparisons of networks: of the tables of :mod:`affscore.suite.compare` and
-:mod:`affscore.suite.distances`, or of the signatures themselves. Each draws one figure.
+"""Figures that compare networks, from the tables of :mod:`affscore.suite.compare` and
+:mod:`affscore.suite.distances` or from signatures. Each function draws one figure.
 
-Random weights are marked in every figure: hollow marks and names in italics where they stand beside trained ones, and
-in any case a line above the figure that says so.
+Every figure marks random weights with a line above it, and among trained ones by hollow marks or names in italics.
 """
 
 from __future__ import annotations
@@ -39,18 +38,18 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
 MARKS = ("o", "s", "^", "D", "v", "X", "P")
 #: Shape and colour of each group of architectures.
 LOOKS = dict(zip(GROUPS, zip("osD^vX", (BLUE, VERMILION, ORANGE, PURPLE, GREEN, INK), strict=True), strict=True))
-#: Inches for one line of a list, and the size of its letters: legible at 360 pixels.
+#: Inches for one line of a list, and its font size: legible at 360 pixels.
 LINE, SMALL = 0.235, 12.5
-#: How many networks of a map are named one by one.
+#: A map of at most this many networks names each of them.
 NAMED = 8
 
 
 def _caption(figure: Figure, kinds: Iterable[str], mark: str, title: str = "") -> None:
-    """Say above the figure whose weights these are, unless all are trained; no name in it is read as a formula."""
-    found = set(kinds)
+    """Name the kinds of weights above the figure, unless all are trained; no text is parsed as a formula."""
+    kinds = set(kinds)
     words = {"random": "random weights", "unknown": "weights not recorded"}
-    if others := " or ".join(text for kind, text in words.items() if kind in found):
-        title = f"{title}\n{mark}: {others}" if len(found) > 1 else f"{title}\n{others}"
+    if others := " or ".join(text for kind, text in words.items() if kind in kinds):
+        title = f"{title}\n{mark}: {others}" if len(kinds) > 1 else f"{title}\n{others}"
     if title:
         figure.suptitle(title.strip(), fontsize=13.5)
     for text in figure.findobj(Text):
@@ -66,14 +65,14 @@ def _colour(kind: str) -> str:
 
 
 def _italics(labels: Iterable[Text], kinds: Sequence[str]) -> None:
-    """Names of networks without trained weights in italics, where both kinds stand together."""
+    """Set names of networks without trained weights in italics, if there are both kinds."""
     if len(set(kinds)) > 1:
         for label, kind in zip(labels, kinds, strict=True):
             label.set_fontstyle("normal" if kind == "pretrained" else "italic")
 
 
 def _list(axes: Axes, names: Sequence[str], kinds: Sequence[str]) -> None:
-    """Names down the left side, the first on top."""
+    """Write names down the left side, the first on top."""
     axes.set_yticks(range(len(names)), names, fontsize=SMALL)
     axes.set_ylim(len(names) - 0.4, -0.6)
     _italics(axes.get_yticklabels(), kinds)
@@ -87,7 +86,7 @@ def _height(rows: int, more: float = 1.2) -> float:
 def plot_signatures(signatures: Mapping[str, Signature]) -> None:
     """The signature of each network, with one standard deviation over batches (Figure 12).
 
-    A dashed line shows the linear twins of those that were taken with the companion measure ``twin``.
+    A dashed line shows the linear twins of signatures with the companion measure ``twin``.
     """
     columns = 3 if max(map(len, signatures)) <= 17 else 2
     rows = math.ceil(len(signatures) / columns)
@@ -114,7 +113,7 @@ def plot_signatures(signatures: Mapping[str, Signature]) -> None:
 
 @styled
 def plot_distances(distances: Table) -> None:
-    """The matrix of distances, the networks in the order of the tree's leaves (Figures 5 B and 16)."""
+    """The matrix of distances, with the networks in the order of the tree's leaves (Figures 5 B and 16)."""
     names, order = distances.columns["model"], leaves(distances)
     index, n = [names.index(name) for name in order], len(order)
     kinds = [distances.columns["weights"][i] for i in index]
@@ -133,7 +132,7 @@ def plot_distances(distances: Table) -> None:
 
 @styled
 def plot_dendrogram(distances: Table) -> None:
-    """The tree of clusters, which are told apart by colour (Figure 16); a network that stands alone is dark."""
+    """The tree of clusters, distinguished by colour (Figure 16); a network in no cluster is dark."""
     names, links, cluster = distances.columns["model"], tree(distances), groups(distances)
     sizes = Counter(cluster.values())
     colour = {name: COLOURS[number - 1] if sizes[number] > 1 else INK for name, number in cluster.items()}
@@ -154,7 +153,7 @@ def plot_dendrogram(distances: Table) -> None:
 
 
 def _spread_labels(places: np.ndarray, least: float) -> np.ndarray:
-    """Heights pushed apart until neighbours are ``least`` away, in their order."""
+    """Heights pushed apart until neighbours are at least ``least`` apart, in the same order."""
     order = np.argsort(places)
     moved = places[order]
     for _ in range(200):
@@ -166,10 +165,10 @@ def _spread_labels(places: np.ndarray, least: float) -> np.ndarray:
 
 @styled
 def plot_map(places: Table, signatures: Mapping[str, Signature]) -> None:
-    """The map of architectures (Figure 16): near each other means similar signatures.
+    """The map of architectures (Figure 16), where neighbours have similar signatures.
 
-    Shape and colour show the group; a thin line joins the models of a family. Its name stands beside it, and among
-    few networks that of each. ``places`` are those of :func:`affscore.suite.distances.mds_map`, for ``signatures``.
+    Shape and colour show the group; a thin line joins the models of a family. Labels name the families or, among few
+    networks, each network. ``places`` comes from :func:`affscore.suite.distances.mds_map`, for ``signatures``.
     """
     figure, (axes,) = panels(height=6.6)
     names, kinds = places.columns["model"], places.columns["weights"]
@@ -187,7 +186,7 @@ def plot_map(places: Table, signatures: Mapping[str, Signature]) -> None:
     axes.set_aspect("equal", adjustable="datalim")
     figure.draw_without_rendering()
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
-    # A family's name stands beside that of its members which is nearest to their mean.
+    # A family's name is placed beside the member nearest to their mean.
     named = {(name, ""): [i] for i, name in enumerate(names)} if len(names) <= NAMED else families
     groups_of_points = [points[members] for members in named.values()]
     anchors = np.array([p[np.linalg.norm(p - p.mean(axis=0), axis=1).argmin()] for p in groups_of_points])
@@ -199,9 +198,9 @@ def plot_map(places: Table, signatures: Mapping[str, Signature]) -> None:
         text.set_path_effects([withStroke(linewidth=3, foreground="white")])
         if abs(height - y) > 0.02 * (high - low):
             axes.plot([x, x + shift], [y, height], color=INK, linewidth=0.6, zorder=1)
-    there = {known.group for known in about}
+    present = {known.group for known in about}
     handles = [Line2D([], [], marker=mark, color=colour, linestyle="", markersize=9, label=group)
-               for group, (mark, colour) in LOOKS.items() if group in there]  # fmt: skip
+               for group, (mark, colour) in LOOKS.items() if group in present]  # fmt: skip
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, columnspacing=1,
                   handletextpad=0.2)  # fmt: skip
     axes.set_xlabel(f"DTW distance (squared cost); {places.notes[0].lower().rstrip('.')}", fontsize=13)
@@ -294,8 +293,8 @@ def plot_companions(table: Table) -> None:
 def plot_accuracy(table: Table, kinds: Iterable[str] = ("pretrained",)) -> None:
     """Correlations with accuracy by group (Figure 6), from :func:`affscore.suite.compare.accuracy_correlations`.
 
-    The strongest of a column has a frame. ``kinds``: the kinds of weights behind the signatures, for the caption;
-    the notes of the table are printed below the figure as well.
+    The strongest of a column has a frame. ``kinds`` are the kinds of weights of the signatures, for the caption. The
+    notes of the table are printed below the figure.
     """
     groups = list(table["group"])
     values = np.column_stack([table[name] for name in PREDICTORS]).T
@@ -308,7 +307,7 @@ def plot_accuracy(table: Table, kinds: Iterable[str] = ("pretrained",)) -> None:
     for j, strongest in enumerate(table["strongest"]):
         if strongest != "-":
             i = PREDICTORS.index(strongest)
-            for width, colour in ((5.0, "white"), (2.5, INK)):  # seen on bright and on dark cells
+            for width, colour in ((5.0, "white"), (2.5, INK)):  # visible on bright and dark cells
                 axes.add_patch(Rectangle((j - 0.44, i - 0.42), 0.88, 0.84, fill=False, ec=colour, lw=width))
     if table.notes:
         figure.supxlabel("\n".join(textwrap.fill(note, 72) for note in table.notes), fontsize=11)

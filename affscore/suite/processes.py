@@ -1,4 +1,4 @@
-"""Several processes that share a list, as torchrun starts them: on one machine or on many."""
+"""Processes started by torchrun, on one machine or several, that share a list of work."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 def place() -> tuple[int, int, int]:
-    """The number of this process, how many there are, and its number on its machine; (0, 1, 0) without torchrun."""
+    """The rank of this process, the number of processes, and its rank on its machine; (0, 1, 0) without torchrun."""
     rank, world = (int(os.environ.get(name, default)) for name, default in (("RANK", 0), ("WORLD_SIZE", 1)))
     return rank, world, int(os.environ.get("LOCAL_RANK", rank))
 
 
 def share(items: Sequence[T]) -> list[T]:
-    """What this process does of a list: process i of n takes every n-th item, from the i-th on.
+    """This process's part of a list: process i of n takes every n-th item, starting with item i.
 
-    >>> share(["alexnet", "vgg11", "resnet18"])                                 # a process alone does all
+    >>> share(["alexnet", "vgg11", "resnet18"])                                 # without torchrun: all
     ['alexnet', 'vgg11', 'resnet18']
     """
     rank, world, _ = place()
@@ -33,7 +33,7 @@ def share(items: Sequence[T]) -> list[T]:
 def by_turns(work: Callable[[], T]) -> T:
     """Do ``work`` on the first process, then on one of each other machine, then on the rest, which find it done.
 
-    For what is downloaded or unpacked. All processes make this call. Where it fails on one, torchrun ends the others.
+    Used for downloads and unpacking. All processes must make this call. If it fails on one, torchrun ends the others.
     """
     rank, _, local = place()
     for turn in range(3):
@@ -44,7 +44,7 @@ def by_turns(work: Callable[[], T]) -> T:
 
 
 def wait_for_all() -> None:
-    """Wait until all processes make this call. Where one ends instead, torchrun ends the others."""
+    """Wait until all processes make this call. If one ends instead, torchrun ends the others."""
     if place()[1] == 1:
         return
     if not torch.distributed.is_initialized():

@@ -1,9 +1,9 @@
-"""All figures and tables of a folder of signatures, in one go: ``affscore report FOLDER --out DIR``.
+"""All figures and tables of a folder of signatures: ``affscore report FOLDER --out DIR``.
 
-Signatures are comparable where pool, covariance, data, batch size and calls agree, so a folder that mixes them gets one
-section for each combination. Where the same network was run on several data sets, or with several batch sizes, those
-are compared as well. What a section has too few signatures for is left out, and the report says so and why: a
-correlation over networks takes eight, and a network alone is no cluster.
+Signatures are comparable if pool, covariance, data, batch size and calls agree, so a mixed folder gets one section for
+each combination. If a network was run on several data sets or with several batch sizes, these are compared as well. A
+part is left out, with the reason, if there are too few signatures: a correlation over networks needs eight, and one
+network is not a cluster.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from affscore.suite.tables import Table
 
 __all__ = ["LEAST", "Report", "report"]
 
-#: A correlation over networks takes at least so many.
+#: The least number of networks for a correlation.
 LEAST = 8
 
 _STYLE = """
@@ -42,11 +42,11 @@ td, th { border-bottom: 1px solid #8884; padding: .2rem .6rem; }
 
 @dataclass
 class Report:
-    """What a report consists of.
+    """The contents of a report.
 
-    In the folder ``out``, ``index.html`` holds everything; the ``figures``, and the ``tables`` as ``.csv``, lie beside
-    it. ``signatures`` is how many were read; ``left_out`` has one sentence for each thing that could not be made,
-    ``unreadable`` one ``{"file": ..., "reason": ...}`` for each file that is not a signature.
+    In the folder ``out``, ``index.html`` has everything; the ``figures``, and the ``tables`` as ``.csv``, are next to
+    it. ``signatures`` is the number read; ``left_out`` has a sentence for each missing part, and ``unreadable`` a
+    ``{"file": ..., "reason": ...}`` for each file that is not a signature.
     """
 
     out: Path
@@ -69,8 +69,8 @@ class Report:
 def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Report:
     """Make every figure (PNG) and table (CSV) that the signatures of a folder allow.
 
-    ``folder`` holds signatures as JSON files (:meth:`affscore.Signature.save`). ``out``, where to write, is made if it
-    is not there; files of an earlier report are replaced. The book's chapter ``imagenet_signatures`` explains them.
+    ``folder`` holds signatures as JSON files (:meth:`affscore.Signature.save`). ``out`` is created if
+    necessary; files of an earlier report are replaced. The book's chapter ``imagenet_signatures`` explains them.
 
     Raises
     ------
@@ -109,13 +109,13 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Repor
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{_STYLE}</style></head><body>\n" + "\n".join(blocks) + "\n</body></html>\n"
     )
-    with replacing(out / "index.html") as beside:
-        beside.write_text(page, encoding="utf-8")
+    with replacing(out / "index.html") as temporary:
+        temporary.write_text(page, encoding="utf-8")
     return result
 
 
 class Section(NamedTuple):
-    """Signatures that belong together: how many, what the functions take, the parts that it has."""
+    """Signatures that belong together: their number, the argument of the functions, and the parts of the section."""
 
     title: str
     prefix: str
@@ -129,7 +129,7 @@ def _heading(level: int, text: str) -> str:
 
 
 def _part(section: Section, name: str, result: Report) -> list[str]:
-    """Make a figure or a table or both, and write their files; what cannot be made is noted."""
+    """Make a figure, a table or both, and write their files; a part that fails is noted."""
     (title, make, draw), base = _PARTS[name], f"{section.prefix}{name}"
     blocks = [_heading(3, title)]
     before = set(plt.get_fignums())
@@ -155,7 +155,7 @@ def _part(section: Section, name: str, result: Report) -> list[str]:
 
 
 def _sections(found: Mapping[str, Signature]) -> list[Section]:
-    """One for each combination of settings; then networks with several data sets, or with several batch sizes."""
+    """A section for each combination of settings; then networks with several data sets or batch sizes."""
     settings: dict[str, dict[str, Signature]] = {}
     by_data: dict[str, dict[str, dict[str, Signature]]] = {}
     by_size: dict[str, dict[str, Signature]] = {}
@@ -202,7 +202,7 @@ def _sentence(about: Mapping[str, Any], without: str = "") -> str:
 
 
 def _prefix(text: str, taken: Counter[str]) -> str:
-    """What the names of a section's files begin with: not too long, and another one for each section."""
+    """The prefix of a section's file names: not too long, and unique."""
     words = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:80]
     taken[words] += 1
     return f"{words}-" if taken[words] == 1 else f"{words}-{taken[words]}-"
@@ -215,7 +215,7 @@ def _map(signatures: Mapping[str, Signature]) -> Table:
 
 
 def _clusters(signatures: Mapping[str, Signature]) -> Table:
-    """The clusters of two networks and more; the note names those that stand alone."""
+    """The clusters of at least two networks; a note names the networks in none."""
     table = distances.clusters(distances.distances(signatures))
     together = [row for row in table.rows() if row["size"] > 1]
     if not together:
@@ -240,8 +240,8 @@ def _draw_accuracy(signatures: Mapping[str, Signature], table: Table) -> None:
     figures.plot_accuracy(table, [weights_kind(s) for s in signatures.values() if facts(s).accuracy is not None])
 
 
-#: The parts of a report: title, what makes the table from a section's content, what draws from content and table. The
-#: last two compare sections.
+#: The parts of a report: title, the function that makes the table from a section's content, the function that draws
+#: content and table. The last two compare sections.
 _PARTS: dict[str, tuple[str, Callable[[Any], Table] | None, Callable[[Any, Any], None] | None]] = {
     "signatures": ("Signatures", None, lambda found, _: figures.plot_signatures(found)),
     "statistics": ("Statistics of the scores", compare.statistics, None),

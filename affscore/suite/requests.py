@@ -1,4 +1,4 @@
-"""What decides the numbers of a run, in words and checksums: a run goes on only where all of it is the same."""
+"""What determines the numbers of a run, in words and checksums: a run resumes only if all of it is unchanged."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = [
     "weights_checksum",
 ]  # fmt: skip
 
-TOTAL = "unfinished_of"  # in the provenance of an unfinished file: how many batches there will be
+TOTAL = "unfinished_of"  # in the provenance of an unfinished file: the total number of batches
 
 
 class RunError(AffscoreError, ValueError):
-    """A run could not go on, or a file belongs to another one. What was finished is kept."""
+    """A run could not continue, or a file belongs to another run. Finished batches are kept."""
 
 
 def weights_checksum(model: nn.Module) -> str:
@@ -39,10 +39,10 @@ def weights_checksum(model: nn.Module) -> str:
 
 
 def network_checksum(model: nn.Module) -> str:
-    """The SHA-256 of what a network is beside its weights, as far as its modules say.
+    """The SHA-256 of a network's modules without their weights.
 
-    The kind of each module, its description (``extra_repr``), and those of its attributes that are numbers or text:
-    slopes, eps, the names of activations. What the code of ``forward`` does cannot be seen.
+    It covers the kind of each module, its description (``extra_repr``), and its attributes that are numbers or text:
+    slopes, eps, the names of activations. It does not cover the code of ``forward``.
     """
     digest = hashlib.sha256()
     for name, module in model.named_modules():
@@ -68,7 +68,7 @@ def _feed(digest: Any, name: str, value: Any) -> None:
 
 
 def _data(batches: Any) -> dict[str, Any]:
-    """What identifies the data: what :class:`Batches` says of itself, or of a list the checksum of its first batch."""
+    """The identity of the data: the provenance of :class:`Batches`, or the checksum of a list's first batch."""
     if isinstance(batches, Batches):
         return {key: value for key, value in batches.provenance.items() if key != "skipped"}
     digest = hashlib.sha256()
@@ -79,7 +79,7 @@ def _data(batches: Any) -> dict[str, Any]:
 def request(
     model: nn.Module, batches: Any, device: torch.device, settings: Settings, provenance: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """All that the bits of a result may depend on, as JSON gives it back: weights, data, settings, device, versions."""
+    """All that the bits of a result may depend on, as loaded from JSON: weights, data, settings, device, versions."""
     facts: dict[str, Any] = {
         "model": type(model).__name__,
         **provenance,
@@ -90,7 +90,7 @@ def request(
         "versions": versions() | {"scipy": scipy.__version__},
     }
     if device.type == "cpu":
-        # On the CPU some kernels add up in an order that depends on the number of threads.
+        # On a CPU the order of some sums depends on the number of threads.
         facts["threads"] = torch.get_num_threads()
     else:
         facts["versions"] |= {"cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version()}
@@ -99,7 +99,7 @@ def request(
 
 
 def request_of(signature: Signature) -> dict[str, Any]:
-    """The :func:`request` that a signature, finished or not, was measured for."""
+    """The :func:`request` of a signature, finished or not."""
     facts = dict(signature.provenance)
     total = facts.pop(TOTAL, len(signature.batch_sizes))
     if isinstance(facts.get("data"), Mapping):
@@ -111,7 +111,7 @@ def request_of(signature: Signature) -> dict[str, Any]:
 
 
 def differences(old: Any, new: Any, name: str = "") -> list[str]:
-    """In words, where two nested values that JSON can hold differ, such as ``a.b is 1 there and 3 here``."""
+    """The differences of two nested values that JSON can hold, such as ``a.b is 1 there and 3 here``."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         keys = [*old, *(key for key in new if key not in old)]
         parts = (differences(old.get(key), new.get(key), f"{name}.{key}" if name else str(key)) for key in keys)
@@ -123,12 +123,12 @@ def check_same(path: Path, different: list[str]) -> None:
     """Raise RunError if there are differences: ``path`` is the file of another run."""
     if different:
         raise RunError(
-            f"{path} is of another run: {'; '.join(different)}. With --restart it is renamed and measured anew."
+            f"{path} is of another run: {'; '.join(different)}. With --restart it is renamed and measured again."
         )
 
 
 def in_words(facts: Mapping[str, Any]) -> str:
-    """What data or weights are compared by: their name and the beginning of their checksum."""
+    """Data or weights by their name and the beginning of their checksum."""
     name = [str(facts[key]) for key in ("dataset", "source") if key in facts][:1]
     sums = [f"{key} {str(facts[key])[:12]}" for key in ("sha256", "first_batch_sha256", "seed") if key in facts]
     return ", ".join(name + sums)

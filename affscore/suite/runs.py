@@ -1,11 +1,11 @@
-"""A signature whose finished batches are kept, so that a run which was stopped in any way goes on.
+"""A signature whose finished batches are kept, so that an interrupted run can resume.
 
-:func:`run` computes what :func:`affscore.signature` computes. After each batch it replaces the network's file whole;
-run again, it does the batches that are missing and ends with the same bits as a run that was never stopped: same
-machine, versions and settings, which it checks (:mod:`affscore.suite.requests`). A folder of a run holds::
+:func:`run` computes the same as :func:`affscore.signature`. After each batch it replaces the whole file of the network;
+run again, it measures the missing batches and ends with the same bits as an uninterrupted run with the same machine,
+versions and settings, which it checks (:mod:`affscore.suite.requests`). A folder of a run holds::
 
     resnet50.json                a finished signature (affscore.Signature.load)
-    swin_t.json.partial          the same of one that is not finished: its first batches
+    swin_t.json.partial          an unfinished one: its first batches
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from affscore.zoo.batches import Batches
 
 __all__ = ["PAUSE", "companions_of", "file_name", "progress_of", "run", "set_aside"]
 
-#: Seconds from one write to the next, or ten times what a write takes if that is more, lest small batches spend their
-#: time on the disk. A kill costs, at most, the batches that ended since the last write and the one being measured.
+#: Seconds between writes, or ten times the duration of a write if that is more, so that small batches do not spend
+#: their time on the disk. A kill loses at most the batches since the last write and the one being measured.
 PAUSE = 1.0
 
 
 def file_name(model: str) -> str:
-    """The name of a network as that of a file; of a path only its end.
+    """The file name for a network; of a path only its last part.
 
     >>> file_name("resnet50"), file_name("timm:vit_tiny_patch16_224.augreg_in21k"), file_name("hf:~/models/tiny-bert")
     ('resnet50', 'timm-vit_tiny_patch16_224.augreg_in21k', 'hf-tiny-bert')
@@ -63,39 +63,39 @@ def run(
     progress: Callable[[int], object] | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Signature:
-    """The signature of a network, its finished batches kept; goes on where an earlier run ended.
+    """The signature of a network, with finished batches kept; resumes where an earlier run ended.
 
-    The book's chapter ``imagenet_signatures`` says over what it is averaged.
+    The book's chapter ``imagenet_signatures`` says what it averages over.
 
     Parameters
     ----------
     model, device, provenance
         As for :func:`affscore.signature`.
     batches
-        A sequence of batches, such as :func:`affscore.zoo.datasets.load_dataset` gives or a list. Those that are
-        finished are not read again (of a list the first one is, to compare it).
+        A sequence of batches: a list, or the result of :func:`affscore.zoo.datasets.load_dataset`. Finished batches
+        are not read again, except the first of a list, which is compared.
     folder, name
-        The result goes to ``folder/name.json``; until it is finished, what there is to ``folder/name.json.partial``.
+        The result goes to ``folder/name.json``; unfinished, to ``folder/name.json.partial``.
     settings
-        How the network is measured; :class:`affscore.settings.Settings` by default.
+        How the network is measured; by default ``affscore.settings.Settings()``.
     restart
-        Begin anew. What is there from before is renamed, not deleted.
+        Start again. Old files are renamed, not deleted.
     progress
-        Called with the number of batches that were found finished, and with 1 after each further one.
+        Called with the number of batches already finished, then with 1 after each further one.
     say
-        Called, where batches are found finished, with a line that says what they and this run were compared by.
+        Called, if there are finished batches, with a line that says what this run has in common with them.
 
-    The provenance of the signature says nothing about times, so that runs can be compared.
+    The provenance of the signature has no times, so that runs can be compared.
 
     Raises
     ------
     RunError
-        If a batch fails (a damaged image does not: it is skipped, and listed in the provenance), a data worker dies, a
-        file is damaged, another process measures the same network, or what is there belongs to a run that differs in
-        anything that the result may depend on: the differences are named.
+        If a batch fails (a damaged image is skipped instead, and listed in the provenance), a data worker dies, a file
+        is damaged, another process measures the same network, or the file belongs to a run that differs in anything
+        that the result may depend on; the error names the differences.
     OSError, KeyboardInterrupt
-        If the file cannot be written, for instance because the disk is full; as it came. These two and RunError say how
-        many batches are kept.
+        If the file cannot be written, for instance because the disk is full; if the keyboard interrupts. These two and
+        RunError say how many batches are kept.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def run(
     kept = _Kept(folder, name, asked)
     if say and kept.results:
         sums = asked["provenance"]["weights_sha256"][:12], in_words(asked["provenance"]["data"])
-        begun = "Finished before" if kept.finished else f"Going on from {len(kept.results)} of {len(batches)} batches"
+        begun = "Finished before" if kept.finished else f"Resuming after {len(kept.results)} of {len(batches)} batches"
         say(f"{begun}: same network, weights (sha256 {sums[0]}), data ({sums[1]}), settings, versions.")
     if progress:
         progress(len(kept.results))
@@ -140,18 +140,18 @@ def run(
         with suppress(OSError, ValueError):
             kept.write()
         why = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error).rstrip(".")
-        held = f" {kept.written} of {len(batches)} batches are kept in {kept.partial}; the same run goes on."
-        text = f"{why}.{held if kept.alone else ''}"
+        saved = f" {kept.written} of {len(batches)} batches are kept in {kept.partial}; run it again to resume."
+        text = f"{why}.{saved if kept.alone else ''}"
         if isinstance(error, OSError):
             raise _os_error(error, text) from error
         raise (KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else RunError)(text) from error
 
 
 class _Kept:
-    """The finished batches of a network, and the file that keeps them; what is there is of the same request.
+    """The finished batches of a network, and the file that keeps them, which must belong to the same request.
 
-    A file is replaced whole, so nothing can be in it twice. It is replaced only as long as it is the one that was found
-    or written last: of two processes that measure one network, the second one to write stops.
+    The whole file is replaced, so nothing can be in it twice, and only while it is the one last read or written: of two
+    processes that measure one network, the second one to write stops.
     """
 
     def __init__(self, folder: Path, name: str, asked: Mapping[str, Any]) -> None:
@@ -190,8 +190,8 @@ class _Kept:
     def signature(self, **more: Any) -> Signature:
         facts = self.asked["provenance"]
         facts = {**facts, "data": {**facts["data"], "skipped": self.skipped}, **more}
-        how = {key: self.asked[key] for key in ("pool", "covariance")}
-        return Signature.from_results(self.results, **how, provenance=facts)
+        measured = {key: self.asked[key] for key in ("pool", "covariance")}
+        return Signature.from_results(self.results, **measured, provenance=facts)
 
     def add(self, result: BatchResult, skipped: list[dict[str, str]]) -> None:
         self.results.append(result)
@@ -200,7 +200,7 @@ class _Kept:
             self.write()
 
     def write(self) -> None:
-        """Bring all results to the disk, if they are not there yet."""
+        """Write all results to the disk, unless they are there already."""
         if self.written == len(self.results):
             return
         begin = time.monotonic()
@@ -226,19 +226,19 @@ class _Kept:
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
-    """What changes when a file is replaced; None where there is none."""
+    """Inode and modification time of a file, which change when it is replaced; None if there is no file."""
     return (path.stat().st_ino, path.stat().st_mtime_ns) if path.exists() else None
 
 
 def _os_error(error: OSError, text: str) -> OSError:
-    """An OSError with the system's number whose text is one sentence."""
+    """An OSError with this text and the number of the original."""
     other = OSError(text)
     other.errno = error.errno
     return other
 
 
 def _loaded(batches: Any, numbers: range, skipped: dict[int, list[dict[str, str]]]) -> Iterator[Any]:
-    """The batches with these numbers; notes the images that each had to do without."""
+    """The batches with these numbers; records the images that each of them lacks."""
     met: list[dict[str, str]] = []  # in this run alone: an earlier one may have met the same images
     if isinstance(batches, Batches):
         batches = batches.select(numbers)
@@ -258,7 +258,7 @@ def _loaded(batches: Any, numbers: range, skipped: dict[int, list[dict[str, str]
 
 
 def progress_of(folder: str | os.PathLike[str]) -> dict[str, tuple[int, int]]:
-    """Of each network in the folder of a run, how many batches are finished and how many there should be."""
+    """For each network in the folder of a run, the number of finished batches and of all batches."""
     found = {}
     for path in sorted(Path(folder).glob("*.json.partial")) + sorted(Path(folder).glob("*.json")):
         signature, name = Signature.load(path), path.name.removesuffix(".partial").removesuffix(".json")
@@ -267,20 +267,20 @@ def progress_of(folder: str | os.PathLike[str]) -> dict[str, tuple[int, int]]:
 
 
 def companions_of(folder: str | os.PathLike[str], models: Sequence[str]) -> tuple[str, ...] | None:
-    """The companion measures with which these networks were begun in the folder of a run; None if none of them was.
+    """The companion measures of these networks' files in the folder of a run; None if there is no file.
 
-    Those of the first one that is there: a folder is measured in one way.
+    The first file decides: a folder is measured in one way.
     """
     for path in (path for model in models for path in _files(Path(folder), file_name(model)) if path.exists()):
-        with suppress(ValueError, OSError):  # of which the run itself will say what is wrong
+        with suppress(ValueError, OSError):  # the run itself will report these
             return tuple(Signature.load(path).companions)
     return None
 
 
 def set_aside(folder: str | os.PathLike[str], name: str) -> list[Path]:
-    """Rename the files of a network, so that a run begins anew; nothing is deleted.
+    """Rename the files of a network, so that a run starts again; nothing is deleted.
 
-    Returns the new paths: the old ones with ``.old1`` at the end, or the first number that is free for all.
+    Returns the new paths: the old ones with ``.old1`` at the end, or the first number free for all.
     """
     paths = [path for path in _files(Path(folder), name) if path.exists()]
     number = 1

@@ -1,7 +1,7 @@
 """Many networks on one data set: the whole study of the paper with one command.
 
-:func:`run_suite` runs every network of a list (:func:`affscore.suite.runs.run`), skips what is done, and goes on after
-a network that fails. ``affscore suite`` is the command; under torchrun the processes share the list
+:func:`run_suite` runs every network of a list (:func:`affscore.suite.runs.run`), skips finished ones, and continues
+after a network that fails. ``affscore suite`` is the command; under torchrun the processes share the list
 (:mod:`affscore.suite.processes`).
 """
 
@@ -53,16 +53,16 @@ SUITES: dict[str, tuple[str, ...]] = {
     "lites": ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2"),
 }
 
-#: Weights of the networks that have no ``IMAGENET1K_V1``. The other set of vit_h_14 was trained on ImageNet in its
-#: last layer only.
+#: Weights of the networks without ``IMAGENET1K_V1``. In the other set of vit_h_14 only the last layer was trained on
+#: ImageNet.
 WEIGHTS = {"vit_h_14": "IMAGENET1K_SWAG_E2E_V1"}
 
-# No other network would fare better after one of these.
+# After one of these errors every other network would fail too.
 _HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
 
 
 class SuiteError(AffscoreError, ValueError):
-    """Something is wrong that no network of the suite can do without, such as the data."""
+    """An error that concerns all networks of the suite, such as missing data."""
 
 
 class Failure(NamedTuple):
@@ -89,8 +89,8 @@ def run_suite(
     shared: bool = False,
     progress: bool = True,
 ) -> list[Failure]:
-    """Measure many networks, one ``folder/MODEL.json`` each (:func:`affscore.suite.runs.file_name`); run again, it does
-    what is missing. The book's chapter ``imagenet_signatures`` compares such signatures.
+    """Measure many networks, one ``folder/MODEL.json`` each (:func:`affscore.suite.runs.file_name`); run again, it
+    measures the missing ones. The book's chapter ``imagenet_signatures`` compares such signatures.
 
     Parameters
     ----------
@@ -102,13 +102,13 @@ def run_suite(
     settings, device, restart
         As for :func:`affscore.suite.runs.run`.
     shared
-        Whether the processes that torchrun started share the list; each then measures, and returns the failures of, its
-        own part. All of them make this same call.
+        Share the list between the processes that torchrun started; each measures its own part and returns the failures
+        in it. All of them must make the same call.
     progress
-        Show a progress bar for each network, and say by what finished ones were compared.
+        Show a progress bar for each network, and print what this run has in common with finished ones.
 
-    A failure of one network does not stop the others; all are returned. Raises ValueError or OSError if a name is
-    unknown, the data cannot be had or the disk is full.
+    A network that fails does not stop the others; all failures are returned. Raises ValueError or OSError if a name is
+    unknown, the data is missing or the disk is full.
     """
     if unknown := [name for name in models if name.partition(":")[0] not in HUBS and name not in available_models()]:
         listed = ", ".join(map(repr, unknown))
@@ -168,28 +168,28 @@ def run_suite(
 
 
 def _finished(path: Path, model: str, request: dict[str, Any], weights: str | os.PathLike[str] | None) -> str:
-    """In words, what the signature there is was asked for as well, or ""; RunError if for something else."""
+    """What a finished signature and this request have in common; "" without a file, RunError if they differ."""
     if not path.exists():
         return ""
-    there = Signature.load(path).provenance
-    asked = there.get("request") or {}
+    stored = Signature.load(path).provenance
+    asked = stored.get("request") or {}
     if not isinstance(asked.get("dataset"), dict):
         raise RunError(
-            f"{path} has no checksum of the data that it was asked for: an older version made it, or the command "
-            "signature. Move it away, or begin anew with --restart, which renames it."
+            f"{path} has no checksum of its data: an older version made it, or the command signature. Move it away, or "
+            "start again with --restart, which renames it."
         )
-    own = weights_fingerprint(model, weights, request["seed"])
-    # Settings that were added since then had no other value.
-    asked = {name: value for name, value in asked.items() if name != "scoring"}  # once a setting, of no score's value
+    wanted = weights_fingerprint(model, weights, request["seed"])
+    asked = {name: value for name, value in asked.items() if name != "scoring"}  # a former setting without effect
+    # Settings added since then had their default values.
     different = differences(json.loads(json.dumps(asdict(Settings()))) | asked, request)
-    old = {"kind": own["kind"]} | there["weights"]  # which older versions did not say
-    different += differences({key: old.get(key) for key in own}, own, "weights")
+    old = {"kind": wanted["kind"]} | stored["weights"]  # older versions did not record the kind
+    different += differences({key: old.get(key) for key in wanted}, wanted, "weights")
     check_same(path, different)
-    return f"weights ({in_words(own)}), data ({in_words(request['dataset'])}), settings"
+    return f"weights ({in_words(wanted)}), data ({in_words(request['dataset'])}), settings"
 
 
 def _reason(error: Exception) -> str:
-    """Why a network failed, in one line; the type of the error too where it may be a bug."""
+    """Why a network failed, in one line, with the type of the error if it may be a bug."""
     expected = isinstance(error, ValueError | TypeError | OSError | ImportError | torch.OutOfMemoryError)
     text = " ".join(str(error).split()) or type(error).__name__
     return text if expected else f"{type(error).__name__}: {text}"

@@ -21,13 +21,13 @@ class Table:
     Parameters
     ----------
     columns
-        Maps a heading to its values: numbers, texts, or None where there is none. NaN and None print as ``-``.
+        Maps a heading to its values: numbers, texts, or None for no value. NaN and None print as ``-``.
     digits
         Decimals of floating-point numbers.
     notes
         Sentences below the table.
     align
-        In HTML, numbers right and texts left; False leaves that to the page.
+        In HTML, align numbers right and texts left; False leaves that to the page.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Table:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, Any]], **options: Any) -> Table:
-        """The table with these rows, all of which have the headings of the first."""
+        """The table with these rows; all have the headings of the first."""
         return cls({name: [row[name] for row in rows] for name in rows[0]}, **options)
 
     def __len__(self) -> int:
@@ -68,7 +68,7 @@ class Table:
         return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a row, numbers unrounded."""
+        """One dictionary per row, with unrounded numbers."""
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
 
     def row(self, name: str) -> dict[str, Any]:
@@ -110,8 +110,8 @@ class Table:
         return f'<table class="table">\n{rows}</table>{notes}'
 
     def csv(self) -> str:
-        """As comma-separated values: all digits of numbers, "" for undefined ones; a text that a spreadsheet would take
-        for a formula has an apostrophe before it."""
+        """Comma-separated values: all digits of numbers, "" for undefined ones, and an apostrophe before a text that a
+        spreadsheet would read as a formula."""
 
         def cell(value: Any) -> Any:
             if not isinstance(value, str):

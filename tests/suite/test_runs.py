@@ -108,7 +108,7 @@ def test_going_on_says_what_was_compared(whole, tmp_path):
     stopped(tmp_path, 3, say=said.append)
     assert len(said) == 1  # there was nothing before
     run(tmp_path, say=said.append)
-    assert said[1:] == [f"Going on from 3 of 10 batches: {same}, versions."]
+    assert said[1:] == [f"Resuming after 3 of 10 batches: {same}, versions."]
 
 
 @pytest.mark.parametrize("finished", [True, False])

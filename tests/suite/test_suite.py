@@ -182,7 +182,7 @@ def test_what_is_finished_or_gone_on_with_is_said(loaded, tmp_path, capsys):
     err = capsys.readouterr().err
     same = "same weights (seeded initialisation, seed 0), data (random), settings."
     assert f"alexnet (1 of 2): Finished before: {same}\n" in err
-    assert "Going on from 2 of 3 batches: same network, weights (sha256 " in err
+    assert "Resuming after 2 of 3 batches: same network, weights (sha256 " in err
     assert ", data (random, seed 0), settings" in err
 
 
@@ -196,8 +196,8 @@ def test_a_result_without_checksums_is_refused_in_a_sentence(loaded, tmp_path, r
     content["provenance"]["request"] = request_of_old
     path.write_text(json.dumps(content))
     (failure,) = run_suite(NAMES[:1], tmp_path, **OPTIONS)
-    assert "alexnet.json has no checksum of the data that it was asked for" in failure.reason
-    assert "Move it away, or begin anew with --restart" in failure.reason
+    assert "alexnet.json has no checksum of its data" in failure.reason
+    assert "Move it away, or start again with --restart" in failure.reason
     assert run_suite(NAMES[:1], tmp_path, restart=True, **OPTIONS) == []
 
 
@@ -269,7 +269,7 @@ def test_no_network_for_the_weights(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "")
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
     (failure,) = run_suite(["squeezenet1_1"], tmp_path, **(OPTIONS | {"weights": None}))
-    assert "cannot be had from https://" in failure.reason and "Put the file from that address at" in failure.reason
+    assert "cannot be downloaded from https://" in failure.reason and "Put the file from that" in failure.reason
 
 
 def test_missing_data_stop_the_suite(loaded, tmp_path):
