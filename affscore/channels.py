@@ -179,12 +179,11 @@ class Channels:
             return candidates[0], ""
         what = f"its input of shape {tuple(tensor.shape)}"
         if [tensor.shape[d] for d in wide] == [self.tokens]:
-            along = f"axis {wide[0]} of {what}"
-            return None, f"whether channels or tokens lie along {along} cannot be told; channel_axis can"
+            return None, f"axis {wide[0]} of {what} may hold channels or tokens; pass channel_axis"
         if len(wide) < 2:  # a vector: nothing to average over
             return (wide or [1])[0], ""
         if not candidates:
-            return None, f"no layer says which axis of {what} holds the channels; channel_axis can"
+            return None, f"the axis of the channels in {what} is unknown; pass channel_axis"
         where = f"axes {', '.join(map(str, candidates))}" if len(candidates) > 1 else f"axis {candidates[0]}, with more"
         return None, f"a reshape or a sum left the channels of {what} on {where}; channel_axis can say what to keep"
 

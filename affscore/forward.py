@@ -43,7 +43,7 @@ def inputs_of(batch: Any, index: int) -> Inputs:
             "names to tensors."
         )
     if not all(value.layout is torch.strided and not value.is_nested and not value.is_meta for value in tensors):
-        raise ValueError(f"batch {index} holds a sparse, nested or meta tensor; it should hold all its numbers.")
+        raise ValueError(f"batch {index} holds a sparse, nested or meta tensor; it should be dense and hold values.")
     lengths = {value.shape[0] if value.ndim else 0 for value in tensors}
     if len(lengths) > 1 or min(lengths) < 2:
         raise ValueError(

@@ -30,7 +30,7 @@ def token_axis(shape: Sequence[int], axis: int, tokens: int | None = None) -> tu
     >>> token_axis((8, 5, 16), axis=2, tokens=5), token_axis((8, 16), axis=1, tokens=5)
     ((1, ''), (None, ''))
     >>> token_axis((8, 3, 16), axis=2, tokens=5)
-    (None, 'its input of shape (8, 3, 16) has no one axis that the 5 tokens must lie along')
+    (None, 'its input of shape (8, 3, 16) has no unique axis for the 5 tokens')
     """
     others = [d for d in range(1, len(shape)) if d != axis]
     wide = [d for d in others if shape[d] > 1]
@@ -38,7 +38,7 @@ def token_axis(shape: Sequence[int], axis: int, tokens: int | None = None) -> tu
     if len(found) == 1:
         return found[0], ""
     what = "tokens" if tokens is None else f"{tokens} tokens"
-    return None, f"its input of shape {tuple(shape)} has no one axis that the {what} must lie along" if wide else ""
+    return None, f"its input of shape {tuple(shape)} has no unique axis for the {what}" if wide else ""
 
 
 def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along: int | None = None) -> Tensor:

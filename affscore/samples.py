@@ -59,7 +59,7 @@ def check_samples(value: Any, name: str) -> Tensor:
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} should be an array or tensor of real numbers, but it is {value!r:.80}.") from error
     if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized or tensor.is_meta:
-        raise TypeError(f"{name} is a sparse, nested, quantised or meta tensor; it should hold all its numbers.")
+        raise TypeError(f"{name} is a sparse, nested, quantised or meta tensor; it should be dense and hold values.")
     if tensor.dtype not in (*_DTYPES, *_UNSIGNED):
         raise TypeError(f"{name} has dtype {tensor.dtype}; it should hold real numbers of at least 16 bits or bytes.")
     if tensor.dtype in _UNSIGNED:  # few operators of torch accept these

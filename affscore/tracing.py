@@ -176,9 +176,9 @@ class _Watcher(TorchDispatchMode):
             known = name, activation.gate
             what = f"its input of shape {tuple(args[0].shape)}" if plain else "its input"
             if self.mapped:
-                self.hide(name, "torch.vmap runs it, and which axis of a tensor holds what cannot be told", Undecided)
+                self.hide(name, "torch.vmap runs it and hides the axes of its tensors", Undecided)
             elif not plain or not args[0].is_floating_point():
-                self.hide(name, f"{what} is nested, sparse or of no real numbers")
+                self.hide(name, f"{what} is nested or sparse, or does not hold real numbers")
                 known = None
             elif self.fixed(args[0]):
                 self.hide(name, f"{what} comes from parameters and buffers alone, not from the batch")
@@ -216,14 +216,14 @@ class _Watcher(TorchDispatchMode):
         """What a call will need of a tensor at which an activation may start or end."""
         shape, reason, doubt = tuple(x.shape), "", False
         if not self.path[-1].startswith(self.inside):
-            return _Observed(shape, None, None, "it begins in a module that calls leaves out", True)
+            return _Observed(shape, None, None, "it starts in a module that the pattern in calls excludes", True)
         first = self.channels.first(x)
         if x.ndim < 2 or shape[0] != self.batch or (first and not first & {"N", "?"}):
             reason = f"its input of shape {shape} has no batch axis of length {self.batch} in front"
         elif not x.numel():
             reason = f"its input of shape {shape} is empty"
         elif doubt := bool(first - {"N"}):
-            reason = f"the rows of its input of shape {shape} are as many as the samples, but need not be these"
+            reason = f"the rows of its input of shape {shape} may not be the samples, although there are as many"
         if reason:
             return _Observed(shape, None, None, reason, doubt)
         axis, reason = (-1, "") if self.kind == "trailing" else self.channels.find(x)
@@ -245,8 +245,8 @@ class _Watcher(TorchDispatchMode):
     def result(self, found: Trace) -> None:
         """Name the calls in execution order and fill ``found``."""
         spans = {span.end.place: span for span in self.chains.spans()}
-        bends = "it bends entry by entry, but is no activation that is known"
-        calls = [(p, s.end.module, s.function, "" if s.counts else bends, Unknown) for p, s in spans.items()]
+        unknown = "it is element-wise and not affine, but not a known activation"
+        calls = [(p, s.end.module, s.function, "" if s.counts else unknown, Unknown) for p, s in spans.items()]
         seen, names = Counter[tuple[str, str]](), set()
         for place, module, function, reason, kind in sorted([*calls, *self.hidden], key=lambda one: one[:3]):
             ordinal = seen[module, function]
@@ -258,8 +258,8 @@ class _Watcher(TorchDispatchMode):
                 found.excluded.append(kind(name, reason))
             else:
                 self.settle(found, name, ordinal, spans[place])
-        if unknown := sorted(self.axes.keys() - names):
-            raise ValueError(f"channel_axis names {unknown[0]!r}, which is no call of this network.")
+        if wrong := sorted(self.axes.keys() - names):
+            raise ValueError(f"channel_axis names {wrong[0]!r}, which is not a call of this network.")
         if self.chosen and not (found.observations or found.excluded):
             examples = f"Among them are {', '.join(sorted(names)[:3])}." if names else "It made none."
             raise ValueError(f"calls is {self.pattern!r}, which matches no call of this network. {examples}")
@@ -268,7 +268,7 @@ class _Watcher(TorchDispatchMode):
         """Add a call to the observations, or to the excluded calls with the reason."""
         start, end = (link.seen.get(span.end.shape) for link in (span.start, span.end))
         if start is None or end is None:
-            reason = "the tensor that it starts from was overwritten or gone before that could be known"
+            reason = "its input was overwritten or freed before the activation was recognised"
             found.excluded.append(Undecided(name, reason))
             return
         axis = self.axes.get(name, start.axis)
@@ -311,7 +311,7 @@ def check_traceable(model: nn.Module) -> None:
             where = f"its part {path!r}" if path else "it"
             raise ValueError(
                 f"model cannot be traced because {where} is {kind} and hides its operations; "
-                f"pass the network as it was before it was {kind}."
+                f"pass the network from before it was {kind}."
             )
 
 

@@ -310,7 +310,7 @@ def test_long_chains_cost_as_much_per_operator_as_short_ones():
 )
 def test_mathematics_that_bends_and_is_not_known_is_excluded_with_a_reason(function, name):
     with pytest.warns(
-        AffscoreWarning, match="is not scored: it bends entry by entry, but is no activation that is known"
+        AffscoreWarning, match="is not scored: it is element-wise and not affine, but not a known activation"
     ):
         result = signature(net(function), [torch.randn(N, D)])
     assert [(item.name, type(item)) for item in result.excluded] == [(f":{name}[0]", Unknown)] and not result.calls
@@ -374,7 +374,7 @@ def test_a_start_that_is_gone_is_not_replaced_by_what_is_left():
     assert not found.observations
     (excluded,) = found.excluded
     assert isinstance(excluded, Undecided) and excluded.name == ":elementwise[tanh, mul][0]"
-    assert "overwritten or gone" in excluded.reason
+    assert "overwritten or freed" in excluded.reason
 
 
 def test_nothing_unpooled_is_kept_of_a_chain():

@@ -252,16 +252,16 @@ def test_random_moves_against_numbered_channels(seed):
 
 
 LOST = {
-    "nothing said": (nn.Identity(), 4, "no layer says"),
-    "nothing said of sequences": (nn.Flatten(2), 4, "no layer says"),
+    "nothing said": (nn.Identity(), 4, "the axis of the channels in"),
+    "nothing said of sequences": (nn.Flatten(2), 4, "the axis of the channels in"),
     "split over axes": (nn.Sequential(nn.Linear(D, D), nn.Unflatten(-1, (2, 3))), 2, "axes 1, 2"),
     "heads": (nn.Sequential(nn.Linear(D, D), nn.Unflatten(-1, (2, 3)), Then(lambda x: x.mT)), 3, "axes 2, 3"),
     "positions and channels on one axis": (nn.Sequential(conv(2), nn.Flatten(1, 2)), 4, "axis 1, with more"),
     "channels and windows on one axis": (nn.Sequential(conv(2), nn.Unfold(2)), 4, "axis 1, with more"),
     "windows of channels": (Then(lambda x, a: a(x).unfold(1, 3, 1), conv()), 3, "axes 1, 3"),
     "a sum of unlike tensors": (Then(lambda x, a: a(x) + a(x).mT, conv()), 3, "axes 1, 2"),
-    "moved as strides": (Then(lambda x, a: a(x).as_strided((N, D, D), (36, 1, 6)), conv()), 3, "no layer"),
-    "summed away": (Then(lambda x, a: a(x).sum(1), conv(2)), 4, "no layer says"),
+    "moved as strides": (Then(lambda x, a: a(x).as_strided((N, D, D), (36, 1, 6)), conv()), 3, "the axis of the channels in"),
+    "summed away": (Then(lambda x, a: a(x).sum(1), conv(2)), 4, "the axis of the channels in"),
 }  # fmt: skip
 
 
@@ -353,7 +353,7 @@ def test_a_signature_warns_of_what_it_cannot_know_and_takes_the_axis_from_the_ca
 @pytest.mark.parametrize(
     ("axes", "words"),
     [
-        ({"relu": 1}, "'relu', which is no call"),
+        ({"relu": 1}, "'relu', which is not a call"),
         ({"1:relu[0]": 4}, "channel_axis of 1:relu[0] is 4; it should be one of the axes 1 to 3"),
         ({"1:relu[0]": 0}, "channel_axis of 1:relu[0] is 0"),
     ],

@@ -150,9 +150,9 @@ class Shaped(nn.Module):
 
 
 @pytest.mark.parametrize(("shape", "reason"), [
-    (lambda x: x[:, 1:], "has no one axis that the 5 tokens must lie along"),
-    (lambda x: x.unsqueeze(2).expand(-1, -1, 5, -1), "has no one axis that the 5 tokens must lie along"),
-    (lambda x: x.mean(2), "whether channels or tokens lie along axis 1"),
+    (lambda x: x[:, 1:], "has no unique axis for the 5 tokens"),
+    (lambda x: x.unsqueeze(2).expand(-1, -1, 5, -1), "has no unique axis for the 5 tokens"),
+    (lambda x: x.mean(2), "axis 1 of its input of shape (6, 5) may hold channels or tokens"),
     (lambda x: x.unflatten(2, (2, 2)).transpose(1, 2).flatten(0, 1), "no batch axis of length 6 in front"),
 ])  # fmt: skip
 @pytest.mark.filterwarnings("ignore::UserWarning")  # that a call is not scored

@@ -63,7 +63,7 @@ def test_an_activation_that_begins_outside_of_these_modules_is_said_not_guessed(
             return x * y
 
     assert [call.name for call in signature(Outer(), [torch.randn(20, 4)]).calls] == ["end:silu[0]"]
-    with pytest.warns(AffscoreWarning, match="end:silu.0. is not scored: it begins in a module that calls leaves out"):
+    with pytest.warns(AffscoreWarning, match="end:silu.0. is not scored: it starts in a module that the pattern"):
         assert not signature(Outer(), [torch.randn(20, 4)], calls="end:*").calls
 
 
