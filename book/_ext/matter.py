@@ -23,7 +23,7 @@ NONE = ("", "-")  # of a row without a number
 PAPERS = {
     "CVPR 2025": "Bouniot et al. (2025), From AlexNet to transformers",
     "Symmetries": "Godfrey et al. (2022), On the symmetries of deep learning models",
-    "Nonlinear Advantage v1": "Mehmeti-Göpel and Disselhoff (2023), Nonlinear advantage, as its first abstract says it",
+    "Nonlinear Advantage v1": "Mehmeti-Göpel and Disselhoff (2023), Nonlinear advantage: its first abstract",
 }
 
 
@@ -58,7 +58,7 @@ def item(claim: dict, rows: list[dict]) -> nodes.list_item:
     same = len({row["verdict"] for row in rows}) == 1 and not said.startswith("depends on")
     first = next((row for row in rows if same and row["ours"] not in NONE), None)
     number = f" ({first['what']}: {first['ours']})" if first else ""
-    here = f" {claim['here']}" if "here" in claim else ""
+    here = f", {claim['here']}" if "here" in claim else ""
     text = nodes.paragraph("", "", nodes.strong("", claim["says"]), nodes.Text(" "))
     text += [nodes.emphasis("", said[0].upper() + said[1:]), *spans(here + number), nodes.Text(".")]
     measured = nodes.bullet_list()

@@ -47,7 +47,7 @@ def test_rows_are_those_of_the_place_with_the_words_and_none_of_ours(folder):
 def test_verdict_and_number_are_the_rows_own():
     claim, other = {"says": "It rises."}, ROW | {"what": "width", "ours": "-", "verdict": "undecided"}
     text = matter.item(claim | {"here": "in two networks"}, [other, ROW]).astext()
-    assert "It rises. Mixed: undecided once, agrees once in two networks." in text
+    assert "It rises. Mixed: undecided once, agrees once, in two networks." in text
     assert "2 measurements" in text and "gap: 0.71 [0.6, 0.8], agrees" in text and "width, undecided" in text
     alone = matter.item(claim, [ROW | {"verdict": "disagrees", "ours": "0.1"}]).astext()
     assert "Disagrees (gap: 0.1)." in alone and "One measurement" in alone
