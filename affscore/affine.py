@@ -42,8 +42,8 @@ def check_covariance(covariance: str) -> None:
 def shrinkage_from(norms: Tensor, product: Tensor, d: int) -> Tensor:
     """The Ledoit-Wolf coefficient, in [0, 1], of n centred samples in d dimensions.
 
-    It takes their squared norms (n,) and their Gram matrix (n, n) or product (d, d), whose Frobenius norms are equal
-    (Ledoit and Wolf 2004, section 3.2).
+    It takes their squared norms (n,) and, of their coordinates X (n, k), the product X X^T or X^T X: both have the same
+    Frobenius norm (Ledoit and Wolf 2004, section 3.2).
     """
     n = len(norms)
     if d == 1:

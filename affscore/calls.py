@@ -149,7 +149,7 @@ class Call:
     shape
         Shape of the input without its batch axis.
     channel_axis
-        The axis that pooling kept, where the batch axis is 0; -1 for the pool ``"trailing"``, which keeps all axes
+        The axis that pooling kept, the batch being axis 0; -1 for the pool ``"trailing"``, which keeps all axes
         but the last.
     masked
         Whether padding was left out: the positions where the input's ``attention_mask`` is 0.

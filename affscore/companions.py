@@ -22,8 +22,8 @@ twin              the affinity score of ``before`` with its linear twin, straigh
 
 :func:`sign_entropy` measures how mixed the signs of a call's input are before pooling.
 
-A measure that is undefined is NaN, never 0 or 1: ``cka`` where a cloud does not vary, both ``r2`` where ``after``
-does not, ``twin`` where no channel varies in both, entropies where d = 1 (one value has no histogram). "Does not vary"
+An undefined measure is NaN, never 0 or 1: ``cka`` if a cloud does not vary, both ``r2`` if ``after`` does not vary,
+``twin`` if no channel varies in both, entropies if d = 1 (one value has no histogram). "Does not vary"
 means, as in the score, no more than by rounding in the precision of the samples.
 
 References
