@@ -260,7 +260,7 @@ LOST = {
     "channels and windows on one axis": (nn.Sequential(conv(2), nn.Unfold(2)), 4, "axis 1, with more"),
     "windows of channels": (Then(lambda x, a: a(x).unfold(1, 3, 1), conv()), 3, "axes 1, 3"),
     "a sum of unlike tensors": (Then(lambda x, a: a(x) + a(x).mT, conv()), 3, "axes 1, 2"),
-    "moved as strides": (Then(lambda x, a: a(x).as_strided((N, D, D), (36, 1, 6)), conv()), 3, "the axis of the channels"),
+    "moved as strides": (Then(lambda x, a: a(x).as_strided((N, D, D), (36, 1, 6)), conv()), 3, "of the channels in"),
     "summed away": (Then(lambda x, a: a(x).sum(1), conv(2)), 4, "the axis of the channels in"),
 }  # fmt: skip
 
