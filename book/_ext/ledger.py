@@ -14,13 +14,15 @@ and says one of these of a place that no chapter's claim is about:
 ===============  =====================================================================================
 
 While a chapter is read, a target is put before each of its tables, and the ledger links to it. The rows are plain
-table rows; ``ledger.js`` puts menus above them that show some of the rows only.
+table rows. Where a place has several, one more stands before them, with what the source says there and the verdict that
+they share; ``ledger.js`` folds them behind it, and puts menus above the table that show some of the rows only.
 """
 
 import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 
 from docutils import nodes
@@ -153,18 +155,25 @@ def group(row: dict, sources: dict) -> str:
     return OWN if row["kind"] == "own" or name == OWN else sources[name].get("kind", "paper")
 
 
-def by_place(rows: list[dict], sources: dict) -> dict[tuple[str, str], str]:
-    """For each place of a source the verdict that all its rows share, or "mixed"; our own rows have no place.
+def place_of(row: dict, sources: dict) -> tuple[str, str]:
+    """The source and the longest of its places in sources.json that a row names: "Figure 9, top" is not "Figure 9"."""
+    name, _, where = row["source"].partition(", ")
+    entries = sources[name]["places"] if name in sources else []
+    return name, max((e["place"] for e in entries if mentions(row, name, e["place"])), key=len, default=where)
 
-    The place is the longest of sources.json that a row names: "Figure 9, top" is not "Figure 9".
-    """
+
+def by_place(rows: list[dict], sources: dict) -> dict[tuple[str, str], str]:
+    """For each place of a source the verdict that all its rows share, or "mixed"; our own rows have no place."""
     found = defaultdict(set)
     for row in rows:
         if group(row, sources) != OWN:
-            name, _, where = row["source"].partition(", ")
-            places = [entry["place"] for entry in sources[name]["places"] if mentions(row, name, entry["place"])]
-            found[name, max(places, key=len, default=where)].add(row["verdict"])
-    return {place: min(verdicts) if len(verdicts) == 1 else "mixed" for place, verdicts in found.items()}
+            found[place_of(row, sources)].add(row["verdict"])
+    return {place: shared(verdicts) for place, verdicts in found.items()}
+
+
+def shared(verdicts: Iterable[str]) -> str:
+    different = set(verdicts)
+    return min(different) if len(different) == 1 else "mixed"
 
 
 def by_interval(rows: list[dict]) -> list[dict]:
@@ -244,20 +253,37 @@ def spans(text: str) -> list[nodes.Node]:
 
 def line(row: dict) -> list[list[nodes.Node]]:
     """The cells of one claim."""
-    link = [nodes.reference("", row["chapter"], internal=True, refuri=row["address"])] if row["address"] else []
+    link = [nodes.Text(row["chapter"])] if row["chapter"] else []
+    if row["address"]:
+        link = [nodes.reference("", row["chapter"], internal=True, refuri=row["address"])]
     ours = "" if row["ours"] == "-" else row["ours"]
     texts = (row["source"], row["what"], row["theirs"], ours, row["holds if"], row["verdict"])
     return [*(spans(text) if text else [] for text in texts), link]
 
 
-def table(rows: list[dict]) -> nodes.table:
+def statements(rows: list[dict], sources: dict) -> Iterator[tuple[str, dict]]:
+    """Each row, after a row for its place where that has several; with the class of its line."""
+    for (name, place), some in groupby(rows, key=lambda row: place_of(row, sources)):
+        measured = list(some)
+        if len(measured) > 1:
+            claims = {entry["place"]: entry["claim"] for entry in sources.get(name, {"places": []})["places"]}
+            here = {"source": f"{name}, {place}", "what": claims.get(place, ""), "theirs": "", "ours": ""}
+            here |= {"holds if": "", "verdict": shared(row["verdict"] for row in measured)}
+            chapters = {row["chapter"] for row in measured} - {""}
+            yield "statement", here | {"chapter": ", ".join(sorted(chapters)), "address": ""}
+        yield from (("measured" if len(measured) > 1 else "", row) for row in measured)
+
+
+def table(rows: list[dict], sources: dict) -> nodes.table:
     """On a phone each row is a card: an empty cell is hidden, and a rule that is none is not called one."""
     columns = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in HEADINGS), cols=len(HEADINGS))
     head, body = nodes.thead(), nodes.tbody()
     columns += [head, body]
-    for part, lines in ((head, [[[nodes.Text(text)] for text in HEADINGS]]), (body, map(line, rows))):
-        for cells in lines:
+    lines = [("", [[nodes.Text(text)] for text in HEADINGS])]
+    for part, some in ((head, lines), (body, ((kind, line(row)) for kind, row in statements(rows, sources)))):
+        for kind, cells in some:
             row = nodes.row("", *(nodes.entry("", nodes.paragraph("", "", *cell)) for cell in cells))
+            row["classes"] += [kind] if kind else []
             for entry in row:
                 text = entry.astext()
                 entry["classes"] += ["why"] if text.startswith(("needs ", "because ")) else [] if text else ["empty"]
@@ -276,7 +302,7 @@ class Ledger(Directive):
         rows, sources = every_row(folder), sources_of(folder)
         counts = nodes.bullet_list()
         counts += [nodes.list_item("", nodes.paragraph("", text)) for text in counted(rows, sources)]
-        return [counts, missing(rows), table(rows)]
+        return [counts, missing(rows), table(rows, sources)]
 
 
 def load_filter(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:

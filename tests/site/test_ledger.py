@@ -191,7 +191,7 @@ def test_a_card_on_a_phone_names_its_numbers_as_the_heading_does():
     labels = re.findall(r'table\.ledger td:nth-child\((\d)\)(?::not\(\.why\))?::before \{\s*content: "([^"]*): "', css)
     assert [(int(number), label) for number, label in labels] == list(enumerate(ledger.HEADINGS, start=1))[2:6]
     rows = [ROW | {"ours": "-", "chapter": "", "address": "", "holds if": "needs a GPU"}]
-    classes = [entry["classes"] for entry in ledger.table(rows).findall(nodes.entry)]
+    classes = [entry["classes"] for entry in ledger.table(rows, SOURCES).findall(nodes.entry)]
     assert classes[len(ledger.HEADINGS) :] == [[], [], [], ["empty"], ["why"], [], ["empty"]]
 
 
@@ -323,18 +323,34 @@ def test_a_draw_hangs_on_the_seed_and_on_the_rows_alone():
         draw.drawn([ROW | {"verdict": "proved"}])
 
 
+def test_a_place_with_several_rows_has_a_statement_before_them():
+    places = [{"place": "Figure 9", "claim": "it rises"}, {"place": "Table 1", "claim": "it falls"}]
+    sources = {"CVPR 2025": {"places": places}}
+    here = ROW | {"chapter": "Part", "address": "part.html"}
+    rows = [here, here | {"what": "width", "verdict": "undecided"}, here | {"source": "CVPR 2025, Table 1"}]
+    (kind, first), *others = ledger.statements(rows, sources)
+    assert (kind, first["source"], first["what"]) == ("statement", "CVPR 2025, Figure 9", "it rises")
+    assert (first["verdict"], first["chapter"], first["address"]) == ("mixed", "Part", "")
+    assert others == [("measured", rows[0]), ("measured", rows[1]), ("", rows[2])]
+
+
 @pytest.mark.browser
-def test_the_menus_show_some_rows_by_keyboard_and_all_without_javascript(chromium, site):
-    base, rows = site.resolve().as_uri() + "/", "table.ledger tbody tr"
+def test_rows_fold_behind_statements_menus_show_some_and_without_javascript_all_are_shown(chromium, site):
+    base, body = site.resolve().as_uri() + "/", "table.ledger tbody"
     with opened(chromium, base, "book/claims.html", java_script_enabled=False) as (tab, _):
-        total = tab.locator(rows).count()
-        assert total == len(ledger.every_row(ROOT / "book")) and tab.locator(rows).last.is_visible()
+        total = tab.locator(f"{body} tr:not(.statement)").count()
+        assert total == len(ledger.every_row(ROOT / "book")) and tab.locator(f"{body} tr").last.is_visible()
     with opened(chromium, base, "book/claims.html") as (tab, problems):
+        assert tab.locator(f"{body} tr.measured:visible").count() == 0
+        button = tab.locator(f"{body} tr.statement button").first
+        button.focus()
+        tab.keyboard.press("Enter")
+        assert f"{tab.locator(f'{body} tr.measured:visible').count()} measurements" == button.inner_text()
         verdict = tab.get_by_label("Verdict")
         verdict.focus()
         tab.keyboard.press("ArrowDown")
         chosen = verdict.input_value()
-        visible = tab.locator(f"{rows}:visible")
+        visible = tab.locator(f"{body} tr:visible")
         assert 0 < visible.count() < total
         assert set(visible.locator("td:nth-child(6)").all_inner_texts()) == {chosen}
         assert tab.locator("form.ledger-filter output").inner_text() == f"{visible.count()} of {total} rows"
