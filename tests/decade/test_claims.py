@@ -71,9 +71,9 @@ def test_a_gap_that_is_there_without_skips_is_not_theirs():
     def same(name: str, seed: int) -> np.ndarray:
         return as_they_say("resnet18" if name == "resnet18_no_skips" else name, seed)
 
-    theirs, gap, far, deeper = claims.residual_claims(decade(same))
+    theirs, gap, deeper = claims.residual_claims(decade(same))
     assert theirs.ours == pytest.approx(0, abs=1e-12) and "without" in theirs.what and theirs.verdict != "agrees"
-    assert gap.verdict == "agrees" and far.verdict == "not run here" and "152" in far.what
+    assert gap.verdict == "agrees"
     assert "ResNet18" in deeper.what  # as wide as ResNet34; ResNet10 is wider
 
 
