@@ -22,7 +22,6 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 from pathlib import Path
 
 from docutils import nodes
@@ -263,8 +262,10 @@ def line(row: dict) -> list[list[nodes.Node]]:
 
 def statements(rows: list[dict], sources: dict) -> Iterator[tuple[str, dict]]:
     """Each row, after a row for its place where that has several; with the class of its line."""
-    for (name, place), some in groupby(rows, key=lambda row: place_of(row, sources)):
-        measured = list(some)
+    places = defaultdict(list)  # in the order in which they come first: other places may sort between a place's rows
+    for row in rows:
+        places[place_of(row, sources)].append(row)
+    for (name, place), measured in places.items():
         if len(measured) > 1:
             claims = {entry["place"]: entry["claim"] for entry in sources.get(name, {"places": []})["places"]}
             here = {"source": f"{name}, {place}", "what": claims.get(place, ""), "theirs": "", "ours": ""}

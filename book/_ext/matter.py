@@ -15,7 +15,7 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
-from ledger import every_row, spans
+from ledger import every_row, shared, spans
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
@@ -44,8 +44,8 @@ def verdict(rows: list[dict]) -> str:
     >>> verdict([{"verdict": "agrees"}, {"verdict": "undecided"}, {"verdict": "depends on n"}])
     'mixed: agrees once, undecided once, depends on a setting once'
     """
-    if len({row["verdict"] for row in rows}) == 1:
-        return rows[0]["verdict"]
+    if (one := shared(row["verdict"] for row in rows)) != "mixed":
+        return one
     short = ("depends on a setting" if row["verdict"].startswith("depends on") else row["verdict"] for row in rows)
     often = {1: "once", 2: "twice"}
     counts = [f"{name} {often.get(count, f'{count} times')}" for name, count in Counter(short).most_common()]
@@ -55,7 +55,7 @@ def verdict(rows: list[dict]) -> str:
 def item(claim: dict, rows: list[dict]) -> nodes.list_item:
     """The sentence, its verdict, what it was asked of, and the folded measurements."""
     said = verdict(rows)
-    same = len({row["verdict"] for row in rows}) == 1 and not said.startswith("depends on")
+    same = not said.startswith(("mixed", "depends on"))
     first = next((row for row in rows if same and row["ours"] not in NONE), None)
     number = f" ({first['what']}: {first['ours']})" if first else ""
     here = f", {claim['here']}" if "here" in claim else ""

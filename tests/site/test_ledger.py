@@ -332,6 +332,8 @@ def test_a_place_with_several_rows_has_a_statement_before_them():
     assert (kind, first["source"], first["what"]) == ("statement", "CVPR 2025, Figure 9", "it rises")
     assert (first["verdict"], first["chapter"], first["address"]) == ("mixed", "Part", "")
     assert others == [("measured", rows[0]), ("measured", rows[1]), ("", rows[2])]
+    between = [kind for kind, _ in ledger.statements([rows[0], rows[2], rows[1]], sources)]
+    assert between == ["statement", "measured", "measured", ""], "another place may sort between"
 
 
 @pytest.mark.browser
