@@ -120,7 +120,7 @@ def test_the_mean_score_is_that_of_averages_over_positions():
     network.relu1 = nn.ReLU()
     with torch.no_grad(), watched_pairs(network) as pairs:
         network(images)
-    (x, y) = pairs["relu1"]
+    ((x, y),) = pairs
     assert mean_score(pairs).item() == pytest.approx(affinity_score(x.mean((2, 3)), y.mean((2, 3))).item())
 
 
@@ -128,7 +128,7 @@ def test_watching_leaves_no_hooks():
     network = mlp(8, 2)
     with watched_pairs(network):
         pass
-    assert not any(module._forward_hooks for module in network.modules())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in network.modules())
 
 
 def entropy_of_signs(x, logarithm=np.log2):

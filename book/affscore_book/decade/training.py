@@ -101,6 +101,7 @@ def fit_recipe(
     epochs: int,
     seed: int,
     loss: Callable[[Tensor, torch.Generator], Tensor] | None = None,
+    backward: Callable[[int, Tensor], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     after_step: Callable[[int], None] | None = None,
     after_epoch: Callable[[dict[str, float]], None] | None = None,
@@ -117,6 +118,8 @@ def fit_recipe(
         Of order and augmentation. The weights are the caller's.
     loss
         Of a batch of uint8 images, without their labels; None for cross-entropy.
+    backward
+        Called with the number of the step, from 1, and its loss in place of ``loss.backward()``: what adds a penalty.
     checkpoint
         A file written after every epoch, complete or as it was before, and read at the start. The caller removes it.
     after_step
@@ -155,7 +158,7 @@ def fit_recipe(
             else:
                 value = loss(images, generator)
             optimizer.zero_grad()
-            value.backward()
+            value.backward() if backward is None else backward(step, value)
             optimizer.step()
             schedule.step()
             total += value.item() * len(index)

@@ -18,7 +18,7 @@ from affscore.forward import evaluating
 from affscore.tracing import trace
 
 __all__ = ["FAULTS", "MONITORS", "TOUCHED", "alarm_distances", "faulty", "in_distances", "ranked_above", "readings",
-           "sensitivity", "threshold"]  # fmt: skip
+           "sensitivity", "threshold", "with_noise"]  # fmt: skip
 
 #: Share of the images of a batch that the fault touches: the strength, the same for every kind of fault.
 TOUCHED = (0.125, 0.5, 1.0)
@@ -41,8 +41,13 @@ def _coarse(images: Tensor) -> Tensor:
     return functional.interpolate(small, size=images.shape[-1], mode="bilinear").round().to(torch.uint8)
 
 
-def _noisy(images: Tensor) -> Tensor:
-    noise = torch.randn(images.shape, generator=torch.Generator().manual_seed(0)) * 0.1 * 255
+def with_noise(images: Tensor, deviation: float) -> Tensor:
+    """uint8 images with normal noise, the same at each call; its standard deviation is a share of the range 0 to 255.
+
+    >>> with_noise(torch.full((1, 1, 1, 1), 7, dtype=torch.uint8), 0.0)
+    tensor([[[[7]]]], dtype=torch.uint8)
+    """
+    noise = torch.randn(images.shape, generator=torch.Generator().manual_seed(0)) * deviation * 255
     return (images.float() + noise).clamp(0, 255).to(torch.uint8)
 
 
@@ -58,7 +63,7 @@ FAULTS: dict[str, Callable[[Tensor, Standardise], Tensor]] = {
     "on its side": lambda images, standardise: standardise(images.transpose(2, 3)),
     "enlarged from 12 pixels": lambda images, standardise: standardise(_coarse(images)),
     "JPEG, quality 5": lambda images, standardise: standardise(_jpeg(images, 5)),
-    "noise of .1": lambda images, standardise: standardise(_noisy(images)),
+    "noise of .1": lambda images, standardise: standardise(with_noise(images, 0.1)),
     "6 pixels too far right": lambda images, standardise: standardise(images.roll(6, dims=3)),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,26 +12,34 @@ import torch
 from torch import Tensor, nn
 
 from affscore import affinity_score
-from affscore_book.kit.networks import activation_layers
+from affscore_book.kit.checking import one_of
 from affscore_book.kit.training import ImageData, accuracy, fit
 
-__all__ = ["mean_score", "train_with_penalty", "watched_pairs"]
+__all__ = ["EVERY", "WAYS", "TargetPenalty", "mean_score", "slopes_for_relus", "train_with_penalty", "watched_pairs"]
 
-Pairs = dict[str, tuple[Tensor, Tensor]]
+Pairs = list[tuple[Tensor, Tensor]]
+#: The penalty is added at every second step.
+EVERY = 2
+#: Which parameters feel it: all, or, for comparison, those alone that shift or bend.
+WAYS = ("all", "shifts", "slopes")
 
 
 @contextmanager
 def watched_pairs(network: nn.Module) -> Iterator[Pairs]:
-    """Input and output of every activation module at the latest pass, with their gradients, by the module's name."""
-    pairs: Pairs = {}
+    """Input and output of every ReLU and PReLU at the latest pass, in order of execution, with their gradients.
 
-    def keep(name: str) -> Any:
-        def hook(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-            pairs[name] = inputs[0], output
+    In-place activations overwrite their inputs, so they work out of place from here on.
+    """
+    pairs: Pairs = []
 
-        return hook
+    def keep(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        pairs.append((inputs[0], output))
 
-    hooks = [network.get_submodule(name).register_forward_hook(keep(name)) for name in activation_layers(network)]
+    hooks = [network.register_forward_pre_hook(lambda module, inputs: pairs.clear())]
+    for module in network.modules():
+        if isinstance(module, nn.ReLU | nn.PReLU):
+            module.inplace = False
+            hooks.append(module.register_forward_hook(keep))
     try:
         yield pairs
     finally:
@@ -39,18 +47,81 @@ def watched_pairs(network: nn.Module) -> Iterator[Pairs]:
             hook.remove()
 
 
-def mean_score(pairs: Pairs) -> Tensor:
+def mean_score(pairs: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
     """Mean affinity score of some calls, a float64 number with a gradient; maps are averaged over their positions.
 
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    >>> mean_score({"a": (x, x.relu())}).requires_grad
+    >>> mean_score([(x, x.relu())]).requires_grad
     True
     """
 
     def pooled(value: Tensor) -> Tensor:
         return value.flatten(2).mean(2) if value.ndim > 2 else value
 
-    return torch.stack([affinity_score(pooled(x), pooled(y)) for x, y in pairs.values()]).mean()
+    return torch.stack([affinity_score(pooled(x), pooled(y)) for x, y in pairs]).mean()
+
+
+def slopes_for_relus(network: nn.Module) -> nn.Module:
+    """Put a PReLU of slope 0, which is a ReLU until its slope moves, in place of every ReLU; returns the network.
+
+    >>> [type(module).__name__ for module in slopes_for_relus(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))]
+    ['Linear', 'PReLU']
+    """
+    for parent in list(network.modules()):
+        for name, module in parent.named_children():
+            if isinstance(module, nn.ReLU):
+                setattr(parent, name, nn.PReLU(init=0.0))
+    return network
+
+
+class TargetPenalty:
+    """The backward pass of ``loss + strength * (mean score - target)^2``, with the penalty at every second step.
+
+    Parameters
+    ----------
+    network
+        Inside :func:`watched_pairs`; its calls are ReLUs or PReLUs.
+    pairs
+        What that yields.
+    target
+        Of the mean score over the calls; None for no penalty.
+    way
+        One of :data:`WAYS`. ``"all"``: every parameter feels the penalty. ``"shifts"``: biases and the shifts of norms
+        alone do. ``"slopes"``: the slopes of PReLUs alone do, and they do not feel the loss.
+
+    Raises
+    ------
+    ValueError
+        If ``way`` is unknown, or there is nothing that could feel the penalty.
+    """
+
+    def __init__(
+        self, network: nn.Module, pairs: Pairs, *, target: float | None, strength: float, way: str = "all"
+    ) -> None:
+        self.pairs, self.target, self.strength = pairs, target, strength
+        one_of("way", way, WAYS)
+        slopes = [p for module in network.modules() if isinstance(module, nn.PReLU) for p in module.parameters()]
+        shifts = [p for name, p in network.named_parameters() if name.endswith("bias")]
+        self.slopes = slopes if way == "slopes" else []
+        self.felt_by = None if way == "all" else {"shifts": shifts, "slopes": slopes}[way]
+        if self.felt_by == []:
+            raise ValueError(f"way is {way!r}; the network has no {way}.")
+
+    def backward(self, step: int, loss: Tensor) -> None:
+        """Fill the gradients at a step, counted from 1; ``loss`` comes from the latest pass."""
+        gradients: Sequence[Tensor | None] = []
+        if self.target is not None and step % EVERY == 0:
+            penalty = (self.strength * (mean_score(self.pairs) - self.target) ** 2).float()
+            if self.felt_by is None:
+                loss = loss + penalty
+            else:
+                gradients = torch.autograd.grad(penalty, self.felt_by, retain_graph=True, allow_unused=True)
+        loss.backward()
+        for slope in self.slopes:
+            slope.grad = torch.zeros_like(slope)
+        for parameter, gradient in zip(self.felt_by or [], gradients, strict=False):
+            if gradient is not None and parameter.grad is not None:
+                parameter.grad += gradient
 
 
 def train_with_penalty(
@@ -91,6 +162,6 @@ def train_with_penalty(
         spent = time.process_time() - start
     return {
         "target": target, "scores": scores, "accuracy": accuracy(network, data, data.test),
-        "milliseconds": round(1000 * spent / steps, 1), "steps": steps, "calls": len(activation_layers(network)),
+        "milliseconds": round(1000 * spent / steps, 1), "steps": steps, "calls": len(pairs),
         "last": float(np.round(scores[-1], 6)),
     }  # fmt: skip

@@ -1,0 +1,192 @@
+"""Does the score cause anything? Networks trained towards a mean score, and others that get there otherwise (E4).
+
+The rules below were committed before the first training. ``book/data/uses/targets.py`` makes the runs.
+
+*Trainings*: the networks of :data:`AIMED`, as the decade trains them, without a penalty and with the penalty
+``STRENGTH * (mean score - target)^2`` for each of :data:`TARGETS`, from the same :data:`TARGET_SEEDS` seeds. The mean
+score is that of all calls, a map averaged to one number, on batches of 128 images. *For comparison*, at
+:data:`COMPARED_TARGETS`, the same penalty is felt by biases and norm shifts alone, or by the slopes of PReLUs alone,
+which do not feel the loss. The decade's learning rates are a third way to another mean score; they are shown, not
+judged.
+
+A run *counts* if it ends within :data:`LIMIT` of its target. A target is judged where the runs of all seeds count.
+
+*The question*, of each network by itself: is accuracy flat in the score? The unit is a training; trainings with and
+without the penalty are paired by seed; Student's interval, at 1 - .05/4 for four targets (Bonferroni).
+
+1.  At each judged target the accuracy with the penalty minus that without lies within :data:`POINT` point. If it
+    does at all of them, the score is no handle on accuracy in this network; if it lies outside at one, it is.
+2.  At each target for comparison the accuracy with the penalty minus that of another way to the same mean score lies
+    within one point: what counts is the score, and not how it was reached.
+
+All else is exploratory: noise, calibration, and the accuracy on the way to half of the calls made affine.
+
+*Pilots*, before the rules, with a seed of their own: two epochs of VGG11 and one with 20,000 images of ResNet18, for
+the strength and the times. Penalties of 10, 30 and 100 brought the mean score to its target; 30 was taken. Shifts alone
+did not move it so far, so they have a strength of their own.
+
+*Power*: between two seeds the test accuracy of such a network varies by .2 points (standard deviation, stored by the
+decade). The interval of a mean of five paired differences then reaches .5 points to both sides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from affscore.suite.tables import Table
+from affscore_book.kit.claims import Claim
+from affscore_book.kit.statistics import Interval, student_interval
+from affscore_book.kit.stored import read_results
+
+__all__ = [
+    "AIMED",
+    "COMPARED_TARGETS",
+    "LIMIT",
+    "OUTCOMES",
+    "POINT",
+    "STRENGTH",
+    "TARGETS",
+    "TARGET_SEEDS",
+    "Aim",
+    "all_aims",
+    "counts",
+    "load_targets",
+    "outcome_table",
+    "paired_difference",
+    "target_claims",
+]  # fmt: skip
+
+#: Of the decade: a plain stack of convolutions, and a residual network with norm.
+AIMED = ("vgg11", "resnet18")
+TARGETS = (0.6, 0.7, 0.8, 0.9)
+COMPARED_TARGETS = (0.7, 0.8)
+TARGET_SEEDS = 5
+#: Of the penalty, by the parameters that feel it (:data:`affscore_book.uses.penalty.WAYS`).
+STRENGTH = {"all": 30.0, "shifts": 1000.0, "slopes": 30.0}
+LIMIT = 0.02
+#: Percentage points of accuracy that would matter.
+POINT = 1.0
+LEVEL = 1 - 0.05 / len(TARGETS)
+SCRIPT = "book/data/uses/targets.py"
+
+
+class Aim(NamedTuple):
+    """What one training aims at: a mean score, or None without a penalty; and which parameters feel the penalty."""
+
+    target: float | None
+    way: str
+
+    @property
+    def title(self) -> str:
+        """As it stands in names of files.
+
+        >>> Aim(None, "all").title, Aim(0.7, "shifts").title
+        ('none', '0.7-shifts')
+        """
+        return "none" if self.target is None else f"{self.target:g}-{self.way}"
+
+
+def all_aims() -> list[Aim]:
+    """All aims, in the order in which they are trained.
+
+    >>> len(all_aims())
+    9
+    """
+    first = [Aim(None, "all")] + [Aim(target, "all") for target in TARGETS]
+    return first + [Aim(target, way) for target in COMPARED_TARGETS[::-1] for way in ("slopes", "shifts")]
+
+
+#: By name, a number of a run, in percent or percentage points where it is an accuracy.
+OUTCOMES = {
+    "accuracy": lambda run: 100 * run["accuracy"],
+    "with noise of .1": lambda run: 100 * run["noise"]["0.1"],
+    "with noise of .2": lambda run: 100 * run["noise"]["0.2"],
+    "with noise of .3": lambda run: 100 * run["noise"]["0.3"],
+    "calibration error": lambda run: 100 * run["calibration"],
+    "straightened in random order": lambda run: sum(
+        found for order, found in run["straightened"].items() if order.startswith("random")
+    )
+    / sum(order.startswith("random") for order in run["straightened"]),
+    "straightened, latest first": lambda run: run["straightened"]["latest first"],
+}
+
+#: By the network's name, then the aim: the runs of its seeds.
+Runs = dict[str, dict[Aim, dict[int, dict[str, Any]]]]
+
+
+def load_targets(folder: str | Path) -> Runs:
+    """Every stored run; ``folder`` is ``book/data/uses``.
+
+    Raises FileNotFoundError if there is none, ValueError if a file is damaged.
+    """
+    found: Runs = {}
+    for file in sorted((Path(folder) / "targets" / "results").glob("*.json")):
+        run = read_results(file, dict, SCRIPT)
+        aim = Aim(run["target"], run["way"])
+        found.setdefault(run["network"], {}).setdefault(aim, {})[run["seed"]] = run
+    if not found:
+        raise FileNotFoundError(f"folder: {folder} has no trainings with a target; {SCRIPT} makes them.")
+    return found
+
+
+def counts(run: Mapping[str, Any]) -> bool:
+    """Whether a run ended, and near its target; a run without a target has none to miss.
+
+    >>> counts({"target": 0.7, "mean": 0.715}), counts({"target": 0.7, "mean": 0.73})
+    (True, False)
+    """
+    return "failed" not in run and (run["target"] is None or abs(run["mean"] - run["target"]) <= LIMIT)
+
+
+def paired_difference(
+    runs: Mapping[Aim, Mapping[int, Mapping[str, Any]]], one: Aim, other: Aim, outcome: str
+) -> Interval | None:
+    """Mean over seeds of an outcome with one aim minus that with the other, and its interval at :data:`LEVEL`.
+
+    None where a seed is missing or does not count. Raises KeyError for an unknown outcome.
+    """
+    pairs = [(runs.get(one, {}).get(seed), runs.get(other, {}).get(seed)) for seed in range(TARGET_SEEDS)]
+    of = OUTCOMES[outcome]
+    values = [of(a) - of(b) for a, b in pairs if a is not None and b is not None and counts(a) and counts(b)]
+    return student_interval(values, LEVEL) if len(values) == TARGET_SEEDS else None
+
+
+def target_claims(runs: Runs) -> list[Claim]:
+    """Both rules, a row a network, target and comparison."""
+    rows = []
+    for network in AIMED:
+        of = runs.get(network, {})
+        pairs = [(Aim(target, "all"), Aim(None, "all")) for target in TARGETS]
+        pairs += [(Aim(t, "all"), Aim(t, way)) for way in ("slopes", "shifts") for t in COMPARED_TARGETS]
+        for one, other in pairs:
+            against = "no penalty" if other.target is None else f"{other.way} alone"
+            what = f"accuracy in points, target {one.target:g} − {against}, {network}"
+            found, theirs = paired_difference(of, one, other, "accuracy"), f"E4: within {POINT:g} point"
+            if found is not None:
+                rows.append(Claim.over(what, "ours, E4", theirs, found, (-POINT, POINT), kind="own"))
+                continue
+            missed = [aim for aim in (one, other) for run in of.get(aim, {}).values() if not counts(run)]
+            needs = "runs that end near the target" if missed else "the trainings of all five seeds"
+            rows.append(Claim(what, "ours, E4", theirs, None, None, needs=needs, kind="own"))
+    return rows
+
+
+def outcome_table(runs: Runs, network: str, names: Sequence[str] = tuple(OUTCOMES)) -> Table:
+    """Means over seeds, a row an aim; ``near`` says how many of the trainings ended near their target."""
+    rows = []
+    for aim in all_aims():
+        found = [run for run in runs[network].get(aim, {}).values() if "failed" not in run]
+        if not found:
+            continue
+        row: dict[str, Any] = {"target": "none" if aim.target is None else f"{aim.target:g}"}
+        row |= {"felt by": "-" if aim.target is None else aim.way}
+        row |= {"near": f"{sum(map(counts, found))} of {len(found)}", "mean score": _mean([r["mean"] for r in found])}
+        rows.append(row | {name: _mean([OUTCOMES[name](run) for run in found]) for name in names})
+    return Table.from_rows(rows, digits=2)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

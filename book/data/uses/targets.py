@@ -1,0 +1,108 @@
+"""Train networks towards a mean score, and ask them what it changed (E4): one file a run in ``targets/results``.
+
+    OMP_NUM_THREADS=1 python book/data/uses/targets.py --rules COMMIT                   # every run that is missing
+    OMP_NUM_THREADS=1 python book/data/uses/targets.py --rules COMMIT --only vgg11      # those of one network
+    python book/data/uses/targets.py --list                                             # how many are there
+
+The rules stand in ``affscore_book.uses.targets`` and were committed before the first run; each file names that commit.
+A run that was stopped goes on after its last epoch. One thread of a processor: four minutes a run of VGG11, a quarter
+of an hour one of ResNet18. Fashion-MNIST: Zalando SE, MIT licence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from affscore import signature
+from affscore.engine import versions
+from affscore_book.decade.networks import build
+from affscore_book.decade.training import ColourData, colour_data, fit_recipe, measure_norm
+from affscore_book.kit.run_files import RunFiles
+from affscore_book.kit.stored import rounded, store_results
+from affscore_book.uses.outcomes import measured_mean, outcomes_of
+from affscore_book.uses.penalty import TargetPenalty, slopes_for_relus, watched_pairs
+from affscore_book.uses.targets import AIMED, STRENGTH, TARGET_SEEDS, Aim, all_aims
+
+FOLDER = Path(__file__).parent
+PROBE = 512
+
+
+def jobs(out: Path, networks: Sequence[str]) -> Iterator[tuple[str, Aim, RunFiles]]:
+    """Every run: the penalty of all seeds, then the other ways, a network after the other."""
+    for network in networks:
+        for way in ("all", "slopes", "shifts"):
+            for seed in range(TARGET_SEEDS):
+                for aim in all_aims():
+                    if aim.way == way:
+                        files = RunFiles(out / "targets", f"{network}-{aim.title}", seed, kept=False)
+                        yield network, aim, files
+
+
+def run(name: str, aim: Aim, files: RunFiles, data: ColourData, epochs: int, about: dict[str, Any]) -> None:
+    """Train one network, or go on with it, and measure it."""
+    record: dict[str, Any] = {"network": name, "target": aim.target, "way": aim.way, "seed": files.seed}
+    record |= {"strength": STRENGTH[aim.way], "data": data.name, "licence": "MIT (Zalando SE)"} | about
+    network = build(name, files.seed)
+    if aim.way == "slopes":
+        slopes_for_relus(network)
+    start, means = time.process_time(), []
+    with ExitStack() as stack:
+        pairs = stack.enter_context(watched_pairs(network))
+        strength, way = STRENGTH[aim.way], aim.way
+        penalty = TargetPenalty(network, pairs, target=aim.target, strength=strength, way=way)
+        try:
+            history = fit_recipe(network, data, epochs=epochs, seed=files.seed, checkpoint=files.checkpoint,
+                                 backward=penalty.backward,
+                                 after_epoch=lambda _: means.append(measured_mean(network, data)))  # fmt: skip
+        except ValueError as error:
+            if "not finite" not in str(error):
+                raise
+            store_results(files.result, record | {"failed": str(error), "made_with": versions()})
+            return
+    if any(isinstance(module, nn.BatchNorm2d) for module in network.modules()):
+        measure_norm(network, data)
+    record |= {"history": history, "means": means, "mean": measured_mean(network, data)} | outcomes_of(network, data)
+    slopes = [module.weight.item() for module in network.modules() if isinstance(module, nn.PReLU)]
+    scores = signature(network, [data.standardise(data.validation.images[:PROBE])]).scores[0].tolist()
+    record |= {"scores": scores, "slopes": slopes, "seconds": time.process_time() - start}
+    store_results(files.result, rounded(record) | {"made_with": versions()})
+    files.checkpoint.unlink(missing_ok=True)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rules", help="commit of the rules, before the first run")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
+    parser.add_argument("--only", choices=AIMED, nargs="+", metavar="NAME", help="these networks")
+    parser.add_argument("--root", type=Path, help="folder of the data set")
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--list", action="store_true", help="how many runs are there")
+    parser.add_argument("--smoke", action="store_true", help="few images")
+    arguments = parser.parse_args(given)
+    torch.set_num_threads(1)
+    todo = list(jobs(arguments.out, arguments.only or AIMED))
+    if arguments.list:
+        print(f"{sum(files.result.exists() for _, _, files in todo)} of {len(todo)} runs are there")
+        return
+    if not arguments.rules:
+        raise SystemExit("--rules is missing; it should be the commit of the rules.")
+    data = colour_data(root=arguments.root)
+    if arguments.smoke:
+        data = replace(data, **{part: getattr(data, part).take(slice(600)) for part in ("train", "validation", "test")})
+    for network, aim, files in todo:
+        if not files.result.exists():
+            run(network, aim, files, data, arguments.epochs, {"rules": arguments.rules})
+            print(network, aim.title, files.seed, flush=True)
+
+
+if __name__ == "__main__":
+    main()
