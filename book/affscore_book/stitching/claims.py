@@ -290,7 +290,7 @@ def bridge(study: StitchingStudy, kind: str) -> list[Claim]:
     """Our hypothesis that linear activations are the harder to permute, over the layers of a network."""
     found, _ = study.rank_correlation(kind)
     what = f"{kind}: rank correlation of score and penalty over the layers"
-    return [Claim.over(what, "ours, last section", "they rise together", found, (0.3, INF), kind="own")]
+    return [Claim.over(what, "ours, score and penalty", "they rise together", found, (0.3, INF), kind="own")]
 
 
 def controls(found: Controls) -> list[Claim]:
