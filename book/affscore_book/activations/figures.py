@@ -98,7 +98,8 @@ def plot_shapes(names: Sequence[str], mean: float) -> None:
 def plot_boxes(sweep: Sweep) -> None:
     """Figure 8: for each activation and mean a box over the standard deviations; whiskers cover the whole range.
 
-    Boxes are white where some standard deviations have no score, grey bands where none has.
+    Boxes are white where some standard deviations have no score, a dot where all but one have none, grey bands where
+    none has.
     """
     rows = math.ceil(len(sweep.scores) / 2)
     figure, axes = panels(rows, 2, height=2.6 * rows)
@@ -106,7 +107,9 @@ def plot_boxes(sweep: Sweep) -> None:
         for mean, scores in zip(sweep.means, every, strict=True):
             gaps = np.isnan(scores)
             scores = scores[~gaps]
-            if len(scores):
+            if len(scores) == 1:
+                panel.plot([mean], scores, "o", color=VERMILION, markersize=7)
+            elif len(scores):
                 face = "white" if gaps.any() else SKY
                 panel.boxplot(
                     scores, positions=[mean], widths=1.5, whis=(0, 100), manage_ticks=False, patch_artist=True,
