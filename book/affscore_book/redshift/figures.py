@@ -163,25 +163,26 @@ def plot_heat_maps(study: StoredDraws, kind: str, measure: str, activations: Seq
 
 @styled
 def plot_score_and_frequency(
-    study: StoredDraws, activations: Sequence[str] = ("relu", "gelu", "tanh", "gaussian", "sine")
+    study: StoredDraws, activations: Sequence[str] = ("relu", "tanh", "gaussian", "sine")
 ) -> None:
     """Median score against median frequency, along the scale of the weights and along the depth of a network.
 
-    The large mark is the largest scale, or the deepest network.
+    The frequency is counted from the floor of the cosine transform, one half period. The large mark is the largest scale, or the deepest network.
     """
     figure, axes = panels(1, 2, height=5.2, sharey=True)
     for panel, along in zip(axes, ("scale", "depth"), strict=True):
         for activation, colour, mark in zip(activations, COLOURS, MARKS, strict=False):
             scores, frequencies = np.nanmedian(study.course(activation, along), axis=1).T
+            frequencies = frequencies - 1  # no image is slower than one half period
             panel.semilogx(frequencies, scores, mark, color=colour, markersize=6, label=lookup(activation).title)
             panel.plot(frequencies[-1], scores[-1], mark[0], color=colour, markersize=12)
-        panel.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+        panel.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
         panel.minorticks_off()
-        panel.set(xlim=(0.9, 32), ylim=(0.3, 1.02))
+        panel.set(xlim=(0.025, 45), ylim=(0.3, 1.02))
     axes[0].set(title="by scale, 0.5 to 6", ylabel="mean affinity score")
     axes[1].set(title="by depth, 1 to 5")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
-    figure.supxlabel("mean frequency of the image (half periods)", fontsize=15)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
+    figure.supxlabel("mean frequency above the floor (half periods)", fontsize=15)
 
 
 @styled
