@@ -182,19 +182,15 @@ class Signature:
                     f"batch {result.index} has the companions {sorted(result.companions)}, but batch {first.index} "
                     f"has {sorted(first.companions)}."
                 )
-
-        def rows(values: list[list[float]]) -> np.ndarray:
-            return np.array(values, dtype=np.float64).reshape(len(results), len(first.calls))
-
         return cls(
             calls=list(first.calls),
-            scores=rows([result.scores for result in results]),
+            scores=np.array([result.scores for result in results]),
             excluded=list(first.excluded),
             pool=pool,
             covariance=covariance,
             batch_sizes=[result.size for result in results],
             provenance=dict(provenance or {}),
-            companions={name: rows([result.companions[name] for result in results]) for name in first.companions},
+            companions={name: np.array([result.companions[name] for result in results]) for name in first.companions},
         )
 
     @property
@@ -240,14 +236,6 @@ class Signature:
             rows.append({"call": facts.pop("name"), **facts, "score": mean, "std": std, **measures})
         return rows
 
-    def to_dataframe(self) -> Any:
-        """:meth:`rows` as a pandas.DataFrame; raises ImportError if pandas is not installed."""
-        try:
-            from pandas import DataFrame
-        except ImportError as error:
-            raise ImportError("to_dataframe needs the package pandas: pip install pandas.") from error
-        return DataFrame(self.rows())
-
     def _repr_html_(self) -> str:
         """What a notebook shows: the picture, if matplotlib is installed, and the table."""
         picture = ""
@@ -264,8 +252,7 @@ class Signature:
         mean = self.mean[~np.isnan(self.mean)]
         if len(mean):
             head += f", scores {mean.min():.2f} to {mean.max():.2f}, median {np.median(mean):.2f}"
-        dead = int(self.dead.any(axis=0).sum())
-        if dead:
+        if dead := int(self.dead.any(axis=0).sum()):
             head += f", {dead} dead in some batch"
         if self.excluded:
             head += f", {len(self.excluded)} excluded"
@@ -359,9 +346,8 @@ def validated(content: dict[str, Any]) -> dict[str, Any]:
     _require(not unknown, f"it has the unknown keys {unknown}")
     fields = {name: stored[name] for name in _KEYS}
     calls = [Call(**{**call, "shape": tuple(call["shape"])}) for call in fields["calls"]]
-    shape = len(fields["batch_sizes"]), len(calls)
-    scores = _with_nans(fields["scores"], shape, "scores")
-    companions = {name: _with_nans(rows, shape, name) for name, rows in stored.get("companions", {}).items()}
+    scores = _with_nans(fields["scores"], len(calls), "scores")
+    companions = {name: _with_nans(rows, len(calls), name) for name, rows in stored.get("companions", {}).items()}
     excluded = [Excluded(**item) for item in fields["excluded"]]
     return fields | {"calls": calls, "scores": scores, "excluded": excluded, "companions": companions}
 
@@ -403,12 +389,11 @@ def _with_nulls(values: np.ndarray) -> list[list[float | None]]:
     return [[None if math.isnan(value) else value for value in row] for row in values.tolist()]
 
 
-def _with_nans(rows: Any, shape: tuple[int, int], name: str) -> np.ndarray:
-    """Stored rows as an array of this shape, with null as NaN; ValueError for any other value that is not finite."""
-    _require(len(rows) == shape[0], f"{name} has {len(rows)} rows for {shape[0]} batches")
+def _with_nans(rows: Any, calls: int, name: str) -> np.ndarray:
+    """Stored rows as an array (rows, calls), with null as NaN; ValueError for any other value that is not finite."""
     for row in rows:
-        _require(len(row) == shape[1], f"{name} has a row of {len(row)} numbers for {shape[1]} calls")
+        _require(len(row) == calls, f"{name} has a row of {len(row)} numbers for {calls} calls")
         for value in row:
             sound = value is None or (type(value) in (int, float) and math.isfinite(value))
             _require(sound, f"{name} holds {value!r}, which is not a finite number")
-    return np.array(rows, dtype=np.float64).reshape(shape)
+    return np.array(rows, dtype=np.float64).reshape(len(rows), calls)

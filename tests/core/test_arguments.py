@@ -12,7 +12,7 @@ from grids import each
 from affscore.arguments import expanded, whole_number
 
 
-@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), np.array(3)])
+@each("value", [3, np.int64(3), np.uint8(3), np.array(3)])
 def test_every_integer_is_a_whole_number(value: Any) -> None:
     assert type(whole_number("seed", value, 3, 3)) is int
 
@@ -27,7 +27,7 @@ def test_what_is_no_number_of_that_range_is_named(value: Any) -> None:
     assert repr(value) in str(error.value) and str(error.value).endswith("a whole number from 2 to 5.")
 
 
-@pytest.mark.parametrize("path", ["", "~no_such_user_here", "~no_such_user_here/a.json"])
+@each("path", ["", "~no_such_user_here", "~no_such_user_here/a.json"])
 def test_a_path_that_cannot_be_meant_is_named(path: str) -> None:
     with pytest.raises(ValueError, match=r"^record is '") as error:
         expanded("record", path)

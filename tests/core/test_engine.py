@@ -18,23 +18,28 @@ from affscore.engine import batch_results
 from affscore.signatures import Interrupted
 
 
-@pytest.mark.parametrize("covariance", ["ledoit_wolf", "empirical"])
-@pytest.mark.parametrize("pool", ["spatial", "trailing"])
+@torch.no_grad()
+def by_hand(model, x):
+    """Inputs and outputs of the three calls, by a forward pass written out."""
+    a = model[1](model[0](x))
+    b = model[3](torch.relu(a))
+    c = model[6](nn.functional.silu(b).flatten(1))
+    return (a, torch.relu(a)), (b, nn.functional.silu(b)), (c, torch.sigmoid(c))
+
+
+def averaged(x):
+    return x.flatten(2).mean(2) if x.ndim > 2 else x
+
+
+@each("covariance", ["ledoit_wolf", "empirical"])
+@each("pool", ["spatial", "trailing"])
 def test_scores_are_those_of_the_pooled_activations(pool, covariance):
-    """Against a forward pass written out by hand."""
     model, batches = network().eval(), images()
     result = signature(model, batches, pool=pool, covariance=covariance)
     for row, x in zip(result.scores, batches, strict=True):
-        with torch.no_grad():
-            a = model[1](model[0](x))
-            b = model[3](torch.relu(a))
-            c = model[6](nn.functional.silu(b).flatten(1))
-        expected = [
-            affscore.affinity_score(a.mean((2, 3)), torch.relu(a).mean((2, 3)), covariance=covariance),
-            affscore.affinity_score(b.mean((2, 3)), nn.functional.silu(b).mean((2, 3)), covariance=covariance),
-            affscore.affinity_score(c, torch.sigmoid(c), covariance=covariance),
-        ]
-        np.testing.assert_allclose(row, [float(e) for e in expected], atol=1e-6)
+        pairs = (map(averaged, pair) for pair in by_hand(model, x))
+        expected = [float(affscore.affinity_score(*pair, covariance=covariance)) for pair in pairs]
+        np.testing.assert_allclose(row, expected, atol=1e-6)
     assert [call.name for call in result.calls] == ["2:relu[0]", "4:silu[0]", "7:sigmoid[0]"]
     assert [call.gate for call in result.calls] == [False, False, True]
     np.testing.assert_allclose(result.mean, result.scores.mean(axis=0))
@@ -82,8 +87,6 @@ def test_calls_that_change_from_batch_to_batch_are_an_error():
 def test_bad_options_are_named():
     with pytest.raises(ValueError, match="pool is 'max'; it should be one of 'spatial', 'trailing'"):
         signature(network(), images(), pool="max")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'pol'"):
-        signature(network(), images(), pol="spatial")
 
 
 class Stream(IterableDataset):
@@ -93,7 +96,7 @@ class Stream(IterableDataset):
         return iter(torch.cat(images()))
 
 
-@pytest.mark.parametrize("progress", [False, True])
+@each("progress", [False, True])
 def test_loaders_without_a_length_are_read_to_their_end(progress):
     model = network()
     known = signature(model, images())
@@ -106,21 +109,14 @@ def test_no_batches_is_an_error():
         signature(network(), [])
 
 
-@pytest.mark.parametrize("pool", ["spatial", "trailing"])
+@each("pool", ["spatial", "trailing"])
 def test_companions_are_those_of_the_activations(pool):
-    """Against a forward pass written out by hand."""
     model, batches = network().eval(), images()
     result = signature(model, batches, pool=pool, companions=True)
     assert tuple(result.companions) == MEASURES
     for i, x in enumerate(batches):
-        with torch.no_grad():
-            a = model[1](model[0](x))
-            b = model[3](torch.relu(a))
-            c = model[6](nn.functional.silu(b).flatten(1))
-        pairs = (a, torch.relu(a)), (b, nn.functional.silu(b)), (c, torch.sigmoid(c))
-        for j, (before, after) in enumerate(pairs):
-            expected = measure(before.flatten(2).mean(2) if before.ndim > 2 else before,
-                               after.flatten(2).mean(2) if after.ndim > 2 else after)  # fmt: skip
+        for j, (before, after) in enumerate(by_hand(model, x)):
+            expected = measure(averaged(before), averaged(after))
             expected["sparsity_before"] = np.mean(np.abs(before.numpy()) <= 1e-3)
             expected["sparsity_after"] = np.mean(np.abs(after.numpy()) <= 1e-3)
             for name in MEASURES:
@@ -185,20 +181,7 @@ def test_whatever_fails_the_finished_batches_are_kept(monkeypatch, error, words,
         assert kept.batch_sizes == [32] * rows
 
 
-def test_an_interruption_keeps_what_was_given_before_it():
-    def batches():
-        yield from images(3)
-        raise KeyboardInterrupt
-
-    caught = None
-    try:
-        signature(Free(), batches())
-    except KeyboardInterrupt as error:
-        caught = error
-    assert isinstance(caught, Interrupted) and len(caught.finished.scores) >= 2
-
-
-@pytest.mark.parametrize("batches", [torch.randn(4, 3, 8, 8), {"x": torch.randn(4, 3)}, "images", 7])
+@each("batches", [torch.randn(4, 3, 8, 8), {"x": torch.randn(4, 3)}, "images", 7])
 def test_a_batch_in_place_of_batches_is_an_error(batches):
     """Going over a tensor would take every image for a batch, and its channels for samples."""
     with pytest.raises(TypeError, match=r"batches is a \w+; it should be an iterable of batches"):

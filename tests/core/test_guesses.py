@@ -1,8 +1,11 @@
 """What cannot be known is not guessed: rows that need not be the samples, tables, what vmap runs, odd batches."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from grids import each
 from torch import nn
 
 from affscore import SignatureError, signature
@@ -24,7 +27,7 @@ class Rows(nn.Module):
 
 
 @pytest.mark.filterwarnings("ignore:.* comes from parameters")
-@pytest.mark.parametrize(
+@each(
     "function",
     [
         lambda rows: rows[rows[:, 0].topk(N).indices],  # an expert that takes as many tokens as there are samples
@@ -63,7 +66,7 @@ def test_an_expert_that_by_chance_takes_as_many_tokens_as_there_are_samples_ends
     assert [call.name for call in result.calls] == [":tanh[0]"] and len(result.excluded) == T
 
 
-@pytest.mark.parametrize("batch", [(4, N, N), (N, 4, N)])
+@each("batch", [(4, N, N), (N, 4, N)])
 def test_members_of_an_ensemble_are_followed_through_expand_and_a_product(batch):
     class Ensemble(nn.Module):
         def __init__(self):
@@ -94,20 +97,7 @@ def test_what_vmap_runs_is_not_scored_and_what_comes_after_it_is():
     assert [call.name for call in result.calls] == [":tanh[0]"] and len(result.excluded) == 1
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_a_function_that_was_compiled_and_run_before_is_seen_too(backend):
-    compiled = torch.compile(lambda x: torch.relu(x) * 2, backend=backend)
-    x = torch.randn(N, D)
-    compiled(x)
-
-    class Net(nn.Module):
-        def forward(self, x):
-            return compiled(x)
-
-    assert [call.name for call in signature(Net(), [x]).calls] == [":relu[0]"]
-
-
-@pytest.mark.parametrize(
+@each(
     ("batch", "words"),
     [
         ((torch.randn(N, D), torch.randn(N, D), torch.zeros(N)), "batch 0 is a tuple of 3; it should be a tensor"),
@@ -131,6 +121,7 @@ def test_arguments_are_checked_before_the_work():
 
     for options, words in (
         ({"provenance": {"x": np.float32(1)}}, "provenance cannot be stored as JSON"),
+        ({"provenance": {"x": Path("x")}}, "provenance cannot be stored as JSON"),
         ({"provenance": {"x": float("nan")}}, "provenance cannot be stored as JSON"),
         ({"device": "gpu"}, "device is 'gpu'; it should be"),
         ({"pool": "trailing", "channel_axis": {"1:relu[0]": 1}}, "does not go with the pool 'trailing'"),

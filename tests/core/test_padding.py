@@ -149,7 +149,7 @@ class Shaped(nn.Module):
         return torch.relu(self.shape(self.linear(x)))
 
 
-@pytest.mark.parametrize(("shape", "reason"), [
+@each(("shape", "reason"), [
     (lambda x: x[:, 1:], "has no unique axis for the 5 tokens"),
     (lambda x: x.unsqueeze(2).expand(-1, -1, 5, -1), "has no unique axis for the 5 tokens"),
     (lambda x: x.mean(2), "axis 1 of its input of shape (6, 5) may hold channels or tokens"),
@@ -163,7 +163,7 @@ def test_where_the_tokens_cannot_be_known_nothing_is_guessed(shape, reason):
     assert reason in result.excluded[0].reason
 
 
-@pytest.mark.parametrize("micro_batch", [None, 2])
+@each("micro_batch", [None, 2])
 def test_a_vector_has_no_padding_and_channels_may_be_as_many_as_tokens(micro_batch):
     class Net(nn.Module):
         def __init__(self):
@@ -214,7 +214,7 @@ def changed(**values):
     return {**padded(sentences(0), "right"), **values}
 
 
-@pytest.mark.parametrize(("batch", "pool", "words"), [
+@each(("batch", "pool", "words"), [
     (changed(attention_mask=torch.ones(6, 1, 1, 7)), "spatial", r"attention_mask of batch 0 has shape \(6, 1, 1, 7\)"),
     (changed(attention_mask=-torch.ones(6, 7)), "spatial", "1 for each token and 0 for padding"),
     (changed(attention_mask=torch.ones(6, 7).tril(2).triu(2).flip(0)), "spatial", "leaves sample 0 no token"),

@@ -2,6 +2,7 @@
 
 import matplotlib.pyplot as plt
 import pytest
+from grids import each
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, WIDTH, panels, styled
 
@@ -14,7 +15,7 @@ def drawn(fail=False):
     return figure, axes, plt.rcParams["font.size"]
 
 
-@pytest.mark.parametrize("size", [5, 30])
+@each("size", [5, 30])
 def test_the_style_holds_inside_and_the_readers_outside(size):
     with plt.rc_context({"font.size": size}):
         figure, axes, inside = drawn()

@@ -25,7 +25,7 @@ def test_the_two_pools_differ_on_tokens_as_documented():
     assert pool(images.half(), "spatial", 1).dtype == torch.float32
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@each("layout", LAYOUTS)
 def test_the_two_pools_on_every_layout(layout):
     """Named axes from the table above; the average by hand."""
     model, shape, axis, channels = LAYOUTS[layout]
@@ -48,7 +48,7 @@ def test_the_two_pools_on_every_layout(layout):
         torch.testing.assert_close(seen, expected.reshape(4, -1))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_sparsity_counts_the_zeros_before_pooling(seed):
     x = torch.randn(6, 4, 5, 5, generator=torch.Generator().manual_seed(seed))
     x[:, 1] = 0

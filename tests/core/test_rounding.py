@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from grids import each
 from torch import nn
 from torch.nn import functional as F
 
@@ -129,7 +130,7 @@ def test_of_a_channel_whose_filter_is_gone_nothing_is_said(recwarn):
     assert not recwarn and np.array_equal(found, signature(model, [x]).scores)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@each("dtype", [torch.float32, torch.bfloat16])
 def test_the_limit_is_that_of_the_precision_and_of_the_length_of_the_average(dtype):
     """In bfloat16 the mean of 2500 entries rounds by a fiftieth of what one of them does."""
     x = torch.randn(N, 4, 50, 50).to(dtype)

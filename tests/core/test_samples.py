@@ -20,7 +20,7 @@ def test_centred_samples_give_the_samples_back(seed, offset, scale):
     torch.testing.assert_close(torch.ldexp(centred, power) + mean, x, rtol=0, atol=1e-15 * x.abs().max().item())
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+@each("dtype", [torch.float32, torch.float64, torch.int64])
 def test_a_channel_that_varies_by_rounding_alone_is_constant(dtype):
     x = torch.full((10, 2), 3.0).to(dtype)
     x[:5, 1] += 1

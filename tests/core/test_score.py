@@ -73,17 +73,6 @@ def test_score_equals_the_oracle_on_hard_data(case, n, d, seed, covariance):
     assert agrees(ours, oracle(x, y, covariance))
 
 
-def test_the_comparison_catches_a_planted_error():
-    """A covariance normalised by n - 1 in one place only is the kind of slip that must not pass."""
-    rng = np.random.default_rng(0)
-    x = cloud(rng, 30, 4)
-    y = np.maximum(x, 0)
-    right = oracle(x, y, "empirical")
-    wrong = 1 - (1 - right) * math.sqrt(29 / 30)
-    assert agrees(affinity_score(x, y, covariance="empirical").item(), right)
-    assert not agrees(affinity_score(x, y, covariance="empirical").item(), wrong)
-
-
 # ---------------------------------------------------------------------------------------- affine images
 
 
@@ -190,7 +179,7 @@ def test_with_shrinkage_scores_below_zero_occur_but_not_below_the_proven_bound(s
     assert agrees(score, oracle(x, y, "ledoit_wolf"))
 
 
-@pytest.mark.parametrize("degree", [3, 5, 7, 11, 41])
+@each("degree", [3, 5, 7, 11, 41])
 def test_odd_powers_match_the_closed_form_of_the_monotone_theorem(degree):
     """On a fine quantile grid of U(-1, 1) the score is 1 - sqrt(1 - r), r = sqrt(3 (2k + 1)) / (k + 2)."""
     n = 20_000
@@ -252,7 +241,7 @@ def test_gradients_are_finite_everywhere(case, covariance):
 # ------------------------------------------------------------------------------- types, threads, errors
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@each("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 def test_any_float_dtype_is_scored_in_float64(dtype):
     x = torch.randn(50, 6, generator=torch.Generator().manual_seed(0)).to(dtype)
     y = torch.relu(x)
@@ -261,7 +250,7 @@ def test_any_float_dtype_is_scored_in_float64(dtype):
     assert score.item() == affinity_score(x.double().numpy(), y.double().numpy()).item()
 
 
-@pytest.mark.parametrize("context", ["default dtype", "autocast", "inference"])
+@each("context", ["default dtype", "autocast", "inference"])
 def test_ambient_settings_do_not_change_a_bit(context):
     x = torch.randn(80, 30, generator=torch.Generator().manual_seed(0))
     plain = affinity_score(x, torch.relu(x)).item()
@@ -298,7 +287,7 @@ def test_memory_does_not_grow_with_the_square_of_d():
     assert 0 < affinity_score(x, torch.relu(x)).item() < 1
 
 
-@pytest.mark.parametrize("value", [0.0, 3.5, -1e12])
+@each("value", [0.0, 3.5, -1e12])
 def test_constant_output_is_undefined_and_constant_input_is_not(value):
     x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
     constant = torch.full_like(x, value)
@@ -317,6 +306,7 @@ def test_constant_output_is_undefined_and_constant_input_is_not(value):
         (np.zeros((4, 0)), np.zeros((4, 0)), "at least one column"),
         (np.array([1.0, np.nan]), np.zeros(2), "x holds 1 values that are NaN"),
         (np.zeros(3), np.array([np.inf, 1.0, -np.inf]), "y holds 2 values"),
+        (np.zeros(3), np.array([np.inf, 1.0, 2.0]), "y holds 1 values"),
         (np.zeros(3, dtype=complex), np.zeros(3), "x has dtype torch.complex128"),
         (["a", "b"], np.zeros(2), "x should be an array or tensor of real numbers"),
     ],

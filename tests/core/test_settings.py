@@ -10,7 +10,7 @@ from affscore.companions import MEASURES
 from affscore.settings import Settings
 
 
-@pytest.mark.parametrize(
+@each(
     ("companions", "names"),
     [(True, MEASURES), (False, ()), (["r2", "cka"], ("cka", "r2")), ({"norm"}, ("norm",)), ((), ())],
 )

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from grids import each
 from scipy import stats
 
 from affscore.companions import sign_entropy
@@ -32,7 +33,7 @@ def test_it_is_0_where_relu_is_a_line_and_1_where_half_the_inputs_cross():
     assert sign_entropy(torch.tensor([[1.0], [-1.0]])) == 1
 
 
-@pytest.mark.parametrize("wrong", [torch.ones(3), torch.ones(0, 2), torch.tensor([[float("nan")]])])
+@each("wrong", [torch.ones(3), torch.ones(0, 2), torch.tensor([[float("nan")]])])
 def test_what_has_no_entropy_is_refused(wrong):
     with pytest.raises(ValueError, match="before"):
         sign_entropy(wrong)

@@ -9,6 +9,7 @@ import matplotlib
 import numpy as np
 import pytest
 import torch
+from grids import each
 from small_network import Dead, images, network
 from torch import nn
 
@@ -47,14 +48,17 @@ def test_saving_and_loading_keeps_everything(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["result.json"]
 
 
-@pytest.mark.parametrize("fraction", [0.0, 0.3, 0.9, 0.999])
-def test_a_truncated_file_is_a_clear_error(tmp_path, fraction):
+def test_a_file_that_was_cut_off_or_is_no_json_is_a_clear_error(tmp_path):
     path = tmp_path / "result.json"
     signature(network(), images()).save(path)
-    text = path.read_text()
-    path.write_text(text[: int(fraction * (len(text) - 2))])
-    with pytest.raises(ValueError, match=r"result.json is not complete JSON .*was it cut off"):
-        Signature.load(path)
+    whole = path.read_bytes()
+    cut = [whole[: int(fraction * (len(whole) - 2))] for fraction in (0.0, 0.3, 0.9, 0.999)]
+    odd = [b"\xff\xfe", b"[" * 100_000, b'{"schema": ' + b"9" * 5000 + b"}", b'{"a": ' * 50_000]
+    for data in (*cut, *odd):
+        path.write_bytes(data)
+        words = "result.json is not complete JSON .*was it cut off" if data in cut else "result.json is not"
+        with pytest.raises(ValueError, match=words):
+            Signature.load(path)
 
 
 @pytest.mark.parametrize(
@@ -69,25 +73,20 @@ def test_a_truncated_file_is_a_clear_error(tmp_path, fraction):
         (lambda raw: raw["scores"][0].__setitem__(0, math.inf), "holds Infinity, which is not JSON"),
         (lambda raw: raw["scores"][0].__setitem__(0, 10**400), "not a valid signature: OverflowError"),
         (lambda raw: raw["scores"][0].__setitem__(0, 1.01), "a score is above 1"),
-        (lambda raw: raw["scores"][0].__setitem__(0, 7.5), "a score is above 1"),
         (lambda raw: raw.update(covariance="empirical", scores=[[-0.1] * 3] * 2), "without shrinkage is below 0"),
-        (lambda raw: raw["scores"].pop(), "scores has 1 rows for 2 batches"),
+        (lambda raw: (raw["scores"].pop(), raw["companions"].clear()), "batch_sizes has 2 numbers for 1 batches"),
         (lambda raw: raw["calls"][0].pop("name"), "not a valid signature: TypeError"),
         (lambda raw: raw["calls"][0].update(ordinal="0"), r"the call '2:relu\[0\]' has a value of a wrong type"),
         (lambda raw: raw["calls"].__setitem__(0, raw["calls"][1]), "two calls have the same name"),
-        (lambda raw: raw["calls"][0].update(name="4:silu[0]"), r"'4:silu\[0\]' should be named '2:relu\[0\]'"),
         (lambda raw: raw["calls"][0].update(ordinal=-1), "should be named"),
         (lambda raw: raw["calls"][0].update(shape=[6, -6, 6]), r"has the shape \(6, -6, 6\)"),
-        (lambda raw: raw["calls"][0].update(channel_axis=99), r"the channel_axis of '2:relu\[0\]' is 99"),
         (lambda raw: raw["calls"][0].update(channel_axis=-1), r"the channel_axis of '2:relu\[0\]' is -1"),
         (lambda raw: raw.update(pool="trailing"), r"the channel_axis of '2:relu\[0\]' is 1"),
-        (lambda raw: raw.update(pool="max"), "pool is 'max'"),
         (lambda raw: raw.update(covariance=None), "covariance is None"),
-        (lambda raw: raw.update(batch_sizes=[32, 1]), "batch_sizes should hold whole numbers from 2"),
         (lambda raw: raw.update(provenance=[]), "provenance should be an object"),
         (lambda raw: raw.update(companion={}), r"unknown keys \['companion'\]"),
         (lambda raw: raw["companions"].update(hsic=raw["scores"]), "companions names 'hsic'; the measures are 'cka'"),
-        (lambda raw: raw["companions"]["cka"].pop(), "cka has 1 rows for 2 batches"),
+        (lambda raw: raw["companions"]["cka"].pop(), r"the companion 'cka' has shape \(1, 3\)"),
         (lambda raw: raw["companions"]["cka"][1].pop(), "cka has a row of 2 numbers for 3 calls"),
         (lambda raw: raw.update(companions=[1]), "not a valid signature: AttributeError"),
     ],
@@ -99,16 +98,6 @@ def test_a_wrong_file_is_a_clear_error(tmp_path, change, words):
     change(raw)
     path.write_text(json.dumps(raw))
     with pytest.raises(ValueError, match=words):
-        Signature.load(path)
-
-
-@pytest.mark.parametrize(
-    "data", [b"\xff\xfe", b"[" * 100_000, b'{"schema": ' + b"9" * 5000 + b"}", b'{"a": ' * 50_000], ids=range(4)
-)
-def test_hostile_files_are_named(tmp_path, data):
-    path = tmp_path / "hostile.json"
-    path.write_bytes(data)
-    with pytest.raises(ValueError, match=r"hostile\.json is not"):
         Signature.load(path)
 
 
@@ -174,7 +163,7 @@ def test_results_that_do_not_belong_together_are_an_error():
             Signature.from_results(results, pool="spatial", covariance="ledoit_wolf")
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "words"),
     [
         ({"batch_sizes": []}, "batch_sizes has 0 numbers for 2 batches"),

@@ -8,11 +8,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from grids import each
 from small_network import Dead, images, network
 from torch import nn
 
@@ -28,7 +28,7 @@ ROOT = Path(affscore.__file__).parents[1]
 NAMES = ["2:relu[0]", "4:silu[0]", "7:sigmoid[0]"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "left"), [("4*", NAMES[1:2]), ("*:relu[0]", NAMES[:1]), ("*:si*", NAMES[1:]), ("?:*", NAMES)]
 )
 def test_only_the_calls_asked_for_are_scored_and_their_scores_are_the_same(pattern, left):
@@ -72,7 +72,7 @@ def test_a_pattern_that_matches_nothing_is_an_error_that_names_calls():
         signature(network(), images(1), calls="layer3.*")
 
 
-@pytest.mark.parametrize("value", ["", 3, ["4*"]])
+@each("value", ["", 3, ["4*"]])
 def test_a_pattern_is_a_text(value):
     with pytest.raises(ValueError, match=r"calls is .*; it should be a pattern of names"):
         Settings(calls=value)
@@ -86,16 +86,6 @@ def test_the_function_spells_out_every_setting_with_its_default():
     assert all(each.kind is not inspect.Parameter.VAR_KEYWORD for each in spelled.values())
 
 
-def test_facts_that_cannot_be_stored_are_refused_before_the_first_batch():
-    def batches():
-        raise AssertionError("a batch was asked for")
-        yield
-
-    for facts in ({"folder": Path("x")}, {"rate": np.float32(1)}, {"loss": math.nan}):
-        with pytest.raises(ValueError, match="provenance cannot be stored as JSON"):
-            signature(network(), batches(), provenance=facts)
-
-
 def test_the_device_auto_is_a_gpu_only_where_there_is_one(monkeypatch):
     asked = affscore.engine.resolve_device
     for there, device in ((False, "cpu"), (True, "cuda")):
@@ -103,7 +93,7 @@ def test_the_device_auto_is_a_gpu_only_where_there_is_one(monkeypatch):
         assert asked(network(), "auto").type == device
 
 
-def test_rows_hold_plain_values_and_become_a_table(monkeypatch):
+def test_rows_hold_plain_values():
     found = signature(Dead(), [torch.full((4, 3), -9.0) + torch.randn(4, 3), torch.randn(4, 3) + 9], companions=["cka"])
     rows = found.rows()
     assert len(rows) == len(found) == 3 and [row["call"] for row in rows] == [call.name for call in found.calls]
@@ -112,11 +102,6 @@ def test_rows_hold_plain_values_and_become_a_table(monkeypatch):
     for row, values in zip(rows, found.companions["cka"].T, strict=True):
         known = [value for value in values if not math.isnan(value)]
         assert row["cka"] == pytest.approx(sum(known) / len(known) if known else math.nan, nan_ok=True)
-    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list))
-    assert [row["call"] for row in found.to_dataframe()] == [row["call"] for row in rows]
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="to_dataframe needs the package pandas: pip install pandas"):
-        found.to_dataframe()
 
 
 def test_a_notebook_shows_the_picture_and_the_table(monkeypatch):
@@ -137,7 +122,7 @@ def test_the_plot_draws_the_twins_that_were_measured():
         signature(network(), images(1)).plot(twin=True)
 
 
-@pytest.mark.parametrize("progress", [False, True])
+@each("progress", [False, True])
 def test_a_warning_points_at_the_line_that_asked(progress):
     with pytest.warns(AffscoreWarning, match="made no activation call") as caught:
         signature(nn.Linear(3, 2), [torch.randn(8, 3)], progress=progress)
@@ -181,15 +166,6 @@ def test_a_pytorch_that_lacks_something_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.weak", None)
     with pytest.raises(ImportError, match=rf"was tested with PyTorch {TESTED}, and .* lacks something that it needs"):
         __import__("affscore.torch_internals")
-
-
-def test_unknown_options_are_errors_of_python():
-    with pytest.raises(TypeError, match="covarince"):
-        signature(network(), images(1), covarince="empirical")
-
-
-def test_a_signature_from_anywhere_has_the_length_of_its_calls():
-    assert len(Signature([], [[]], batch_sizes=[4])) == 0
 
 
 def test_the_name_of_the_function_is_that_of_no_module():
