@@ -3,8 +3,10 @@
 The errors of planted.toml are mistakes that a maintainer could make: a wrong axis, a missing root, a check that was
 dropped. The tree of a revision (by default the last commit) is copied to a temporary folder. There each error is
 planted alone, and the tests named with it run until one fails: then the error is seen. It is not seen if all pass, or
-if a folder of tests takes longer than LIMIT seconds. The results are kept in _build, one file a revision, and a second
-run goes on where the first stopped. Not part of CI: it takes an hour.
+if a folder of tests takes longer than LIMIT seconds. Each run of tests is a fork of this process, which has imported
+what takes long. The results are kept in _build, one file a revision, and a second run goes on where the first stopped;
+the first tests to run are those that saw the error at another revision. Not part of CI: it takes the better part of an
+hour.
 """
 
 import hashlib
@@ -12,6 +14,9 @@ import importlib.util
 import io
 import json
 import os
+import re
+import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -19,21 +24,35 @@ import tempfile
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 #: Seconds for the tests of one folder.
 LIMIT = 600
+#: The first failure is enough; the warning is that plugins were imported before pytest.
+OPTIONS = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+#: Statuses of pytest: all passed, no such test, no test.
+PASSED = (0, 4, 5)
+#: What the tests import and takes long.
+HEAVY = (
+    "torch", "torchvision", "transformers", "timm", "sklearn.manifold", "scipy.stats", "matplotlib.pyplot", "ot",
+)  # fmt: skip
 
 
-def errors() -> list[tuple[str, str, str, list[str]]]:
-    """File, right text, wrong text and tests of each error. A test that the revision does not have is left out."""
-    modules = tomllib.loads((ROOT / ".ci" / "planted.toml").read_text(encoding="utf-8"))["module"]
-    return [(m["file"], right, wrong, m["tests"]) for m in modules for right, wrong in m["errors"]]
+Planted = tuple[str, str, str, list[str]]  # file, right text, wrong text, tests
+
+
+def errors(tree: Path) -> list[Planted]:
+    """The errors, as the tree lists them; a tree from before the list has those of this one."""
+    own = tree / ".ci" / "planted.toml"
+    modules = tomllib.loads((own if own.exists() else ROOT / ".ci" / "planted.toml").read_text(encoding="utf-8"))
+    return [(m["file"], right, wrong, m["tests"]) for m in modules["module"] for right, wrong in m["errors"]]
 
 
 def wrongly_listed(tree: Path) -> list[str]:
     """A sentence for each error whose right text does not stand exactly once in its file."""
     sentences = []
-    for file, right, wrong, _ in errors():
+    for file, right, wrong, _ in errors(tree):
         many = (tree / file).read_text(encoding="utf-8").count(right)
         if many != 1 or right == wrong:
             sentences.append(f"{file}: {right!r} stands there {many} times; it should once, and differ from {wrong!r}.")
@@ -41,20 +60,39 @@ def wrongly_listed(tree: Path) -> list[str]:
 
 
 def failing(tree: Path, tests: list[str]) -> str:
-    """The first test that fails, or "" if none does."""
-    environment = os.environ | {"PYTHONPATH": f"{tree}:{tree / 'book'}", "OMP_NUM_THREADS": "1"}
-    for test in (test for test in tests if (tree / "tests" / test).exists()):
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", f"tests/{test}"]
-        try:
-            done = subprocess.run(
-                command, cwd=tree, env=environment, timeout=LIMIT, check=False, capture_output=True, text=True
-            )
-        except subprocess.TimeoutExpired:
-            continue
-        if done.returncode:
-            lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-            return (lines or [f"pytest ended with status {done.returncode}: {done.stderr[-200:]}"])[0][:200]
+    """The first test that fails, or "" if none does. Of the tests named, some may be of another revision."""
+    log = tree / "planted.log"
+    for test in (test for test in tests if (tree / "tests" / test.partition("::")[0]).exists()):
+        if not (child := os.fork()):
+            signal.alarm(LIMIT)  # ends the child
+            os.chdir(tree)
+            os.environ["PYTHONPATH"] = os.pathsep.join(places := [str(tree), str(tree / "book")])
+            sys.path[:0] = places
+            with log.open("w") as file:
+                os.dup2(file.fileno(), 1)
+                os.dup2(file.fileno(), 2)
+            status = 3  # an error of pytest's own
+            try:
+                status = pytest.main([*OPTIONS, f"tests/{test}"])
+                sys.stdout.flush()
+            finally:
+                os._exit(status)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if status not in (*PASSED, -signal.SIGALRM):
+            lines = re.findall("^(?:FAILED|ERROR).*", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+            if lines:
+                return lines[0][:200]
+            raise RuntimeError(f"pytest ended with status {status}: {log.read_text(errors='replace')[-500:]}")
     return ""
+
+
+def elsewhere(store: Path) -> dict[str, list[str]]:
+    """For each error the tests that saw it at other revisions: they come first."""
+    found: dict[str, list[str]] = {}
+    for other in sorted(store.parent.glob("planted-*.json")):
+        for key, text in json.loads(other.read_text(encoding="utf-8")).items() if other != store else ():
+            found.setdefault(key, []).extend(re.findall(r"^FAILED tests/([\w/.]+::\w+)", text))
+    return found
 
 
 def seen(tree: Path, file: str, right: str, wrong: str, tests: list[str]) -> str:
@@ -77,25 +115,31 @@ def main(revision: str) -> int:
     store = ROOT / "_build" / f"planted-{name}.json"
     store.parent.mkdir(exist_ok=True)
     results = json.loads(store.read_text(encoding="utf-8")) if store.exists() else {}
-    keys = {hashlib.sha256(repr(each[:3]).encode()).hexdigest()[:16]: each for each in errors()}
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder)
+    saw_it = elsewhere(store)
+    tree = Path(tempfile.mkdtemp())  # a TemporaryDirectory would be removed by whatever process of a test ends first
+    try:
         archive = subprocess.run(["git", "archive", name], cwd=ROOT, check=True, capture_output=True).stdout
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
             tar.extractall(tree, filter="data")
         if sentences := wrongly_listed(tree):
             print(*sentences, sep="\n")
             return 2
-        rooms = sorted({tests[-1] for *_, tests in errors()})
+        keys = {hashlib.sha256(repr(each[:3]).encode()).hexdigest()[:16]: each for each in errors(tree)}
+        for module in HEAVY:
+            importlib.import_module(module)
+        rooms = sorted({tests[-1] for *_, tests in keys.values()})
         if "sound" not in results and (failed := failing(tree, rooms)):
             print(f"Without an error planted the tests of {name} should pass, but: {failed}")
             return 2
         results["sound"] = "all tests pass"
         for number, (key, error) in enumerate(keys.items(), start=1):
             if key not in results:
-                results[key] = seen(tree, *error)
+                file, right, wrong, tests = error
+                results[key] = seen(tree, file, right, wrong, [*saw_it.get(key, []), *tests])
                 store.write_text(json.dumps(results, indent=1), encoding="utf-8")
                 print(f"{number} of {len(keys)}: {error[0]}: {results[key] or 'not seen'}", flush=True)
+    finally:
+        shutil.rmtree(tree)
     missed = [error for key, error in keys.items() if not results[key]]
     print(f"{len(keys) - len(missed)} of {len(keys)} errors are seen by the tests of {name}.")
     for file, right, wrong, _ in missed:

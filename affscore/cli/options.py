@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 import torch
 
@@ -32,8 +31,8 @@ def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: in
     add("--covariance", choices=COVARIANCES, default="ledoit_wolf",
         help="estimate of the covariances (default: ledoit_wolf)")  # fmt: skip
     add("--companions", nargs="?", const="all", type=_companions, metavar="A,B",
-        help="companion measures (default: twin, the score of linear layers; a resumed suite keeps its own), "
-        f"none, or all: {', '.join(MEASURES)}")  # fmt: skip
+        help="companion measures (default: twin, the score of linear layers), none, "
+        f"or all: {', '.join(MEASURES)}")  # fmt: skip
     add("--calls", metavar="PATTERN", help="score only the calls whose names match, such as 'layer3.*' (default: all)")
     add("--precision", choices=PRECISIONS, default="full", help="precision of the forward pass (default: full)")
     add("--channels-last", action="store_true", help="give the network its images in channels-last memory format")
@@ -50,10 +49,10 @@ def _companions(text: str) -> tuple[str, ...]:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def settings_of(options: argparse.Namespace, usual: Sequence[str] = ("twin",)) -> Settings:
-    """The settings that the options describe; without ``--companions``, with the ``usual`` measures."""
+def settings_of(options: argparse.Namespace) -> Settings:
+    """The settings that the options describe; without ``--companions``, with the linear twins."""
     return Settings(
-        companions=usual if options.companions is None else options.companions,
+        companions=("twin",) if options.companions is None else options.companions,
         **{name: getattr(options, name) for name in (
             "pool", "covariance", "precision", "channels_last", "micro_batch", "calls",
         )},

@@ -8,7 +8,7 @@ from typing import Any
 
 from affscore.cli.options import add_measuring, device_of, settings_of
 from affscore.suite.processes import place, share, wait_for_all
-from affscore.suite.runs import companions_of, progress_of
+from affscore.suite.runs import progress_of
 from affscore.suite.suites import SUITES, run_suite
 from affscore.zoo.datasets import check_name
 
@@ -47,14 +47,12 @@ def measure(options: argparse.Namespace) -> int:
     check_name(options.dataset)
     rank, world, local = place()
     models = options.models or SUITES[options.name]
-    resumed = None if options.restart else companions_of(options.out, models)
-    settings = settings_of(options) if resumed is None else settings_of(options, resumed)
     failures = run_suite(
         models, options.out, dataset=options.dataset, root=options.root, weights=options.weights,
         batch_size=options.batch_size, batches=options.batches, seed=options.seed,
         workers=options.workers, restart=options.restart, shared=world > 1,
         device=device_of(options, local if world > 1 else None),
-        progress=not options.quiet and rank == 0, settings=settings,
+        progress=not options.quiet and rank == 0, settings=settings_of(options),
     )  # fmt: skip
     models, prefix = share(models), f"Process {rank} of {world}: " if world > 1 else ""
     print(f"{prefix}{len(models) - len(failures)} of {len(models)} signatures are in {options.out}.")

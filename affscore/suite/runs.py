@@ -23,13 +23,12 @@ import torch
 from torch import nn
 
 from affscore.engine import batch_results, resolve_device
-from affscore.errors import warn
 from affscore.settings import Settings
 from affscore.signatures import BatchResult, Signature
 from affscore.suite.requests import TOTAL, RunError, check_same, differences, in_words, request, request_of
 from affscore.zoo.batches import Batches
 
-__all__ = ["PAUSE", "companions_of", "file_name", "progress_of", "run", "set_aside"]
+__all__ = ["PAUSE", "file_name", "progress_of", "run", "set_aside"]
 
 #: Seconds between writes, or ten times the duration of a write if that is more, so that small batches do not spend
 #: their time on the disk. A kill loses at most the batches since the last write and the one being measured.
@@ -168,8 +167,6 @@ class _Kept:
             for k, size in enumerate(found.batch_sizes):
                 values = {measure: rows[k].tolist() for measure, rows in companions}
                 self.results.append(BatchResult(k, size, found.calls, found.excluded, found.scores[k].tolist(), values))
-        elif (old := folder / "records" / name).exists():
-            warn(f"{old} is of an earlier version and is not read: {name} is measured from its first batch.")
         self.written, self._due = len(self.results), -math.inf
 
     def _load(self, path: Path) -> Signature | None:
@@ -264,17 +261,6 @@ def progress_of(folder: str | os.PathLike[str]) -> dict[str, tuple[int, int]]:
         signature, name = Signature.load(path), path.name.removesuffix(".partial").removesuffix(".json")
         found[name] = len(signature.batch_sizes), request_of(signature)["batches"]
     return dict(sorted(found.items()))
-
-
-def companions_of(folder: str | os.PathLike[str], models: Sequence[str]) -> tuple[str, ...] | None:
-    """The companion measures of these networks' files in the folder of a run; None if there is no file.
-
-    The first file decides: a folder is measured in one way.
-    """
-    for path in (path for model in models for path in _files(Path(folder), file_name(model)) if path.exists()):
-        with suppress(ValueError, OSError):  # the run itself will report these
-            return tuple(Signature.load(path).companions)
-    return None
 
 
 def set_aside(folder: str | os.PathLike[str], name: str) -> list[Path]:

@@ -175,15 +175,13 @@ def _finished(path: Path, model: str, request: dict[str, Any], weights: str | os
     asked = stored.get("request") or {}
     if not isinstance(asked.get("dataset"), dict):
         raise RunError(
-            f"{path} has no checksum of its data: an older version made it, or the command signature. Move it away, or "
-            "start again with --restart, which renames it."
+            f"{path} has no checksum of its data: the command signature made it. Move it away, or start again with "
+            "--restart, which renames it."
         )
     wanted = weights_fingerprint(model, weights, request["seed"])
-    asked = {name: value for name, value in asked.items() if name != "scoring"}  # a former setting without effect
     # Settings added since then had their default values.
     different = differences(json.loads(json.dumps(asdict(Settings()))) | asked, request)
-    old = {"kind": wanted["kind"]} | stored["weights"]  # older versions did not record the kind
-    different += differences({key: old.get(key) for key in wanted}, wanted, "weights")
+    different += differences({key: stored["weights"].get(key) for key in wanted}, wanted, "weights")
     check_same(path, different)
     return f"weights ({in_words(wanted)}), data ({in_words(request['dataset'])}), settings"
 

@@ -41,7 +41,6 @@ NAMES = ("photographs", "fashion-mnist", "cifar10", "cifar100", "imagenet", "ima
 EXPECTED = {"imagenet": 50_000, "imagenette": 3_925}
 DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
 SAMPLE = 4096  # bytes of each sample of an image file for its checksum
-BITS, BLACK_IS_ZERO = 258, 262  # tags of TIFF
 CROP_AREA = (0.2, 1.0)  # as a fraction of the photograph
 CROP_RATIO = (3 / 4, 4 / 3)  # width / height
 
@@ -303,22 +302,12 @@ def _decode(path: Path, name: str) -> Any:
             raise FileNotFoundError("there is no regular file of this name")
         with pillow.open(path) as image:
             if image.mode.startswith(("I", "F")):
-                image = pillow.fromarray(_eight_bits(image))
+                raise ValueError(f"it holds values of more than 8 bits (mode {image.mode}); convert it to 8 bits")
             # Pillow needs a palette's transparency as a channel before dropping it.
             return (image.convert("RGBA") if "transparency" in image.info else image).convert("RGB")
     except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error and more
         reason = str(error).replace(str(path), name) or type(error).__name__
         raise UnreadableImage(name, reason) from error
-
-
-def _eight_bits(image: Any) -> np.ndarray:
-    """Grey values of more than 8 bits as uint8 (H, W); Pillow's own conversion would clip them at 255."""
-    tags = getattr(image, "tag_v2", {})
-    sixteen = image.mode.startswith("I;16") and (tags.get(BITS), tags.get(BLACK_IS_ZERO)) == ((16,), 1)
-    # Pillow itself scales those of a PPM to 16 bits.
-    if not {"PNG": True, "PPM": image.mode == "I", "TIFF": sixteen}.get(image.format):
-        raise ValueError(f"which values of mode {image.mode} are black and white is not known")
-    return ((np.asarray(image, np.uint32) + 128) // 257).astype(np.uint8)
 
 
 def _root(root: str | os.PathLike[str] | None) -> Path:

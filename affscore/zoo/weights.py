@@ -77,8 +77,6 @@ def load_state(model: torch.nn.Module, state: dict[str, Any], name: str, descrip
     for keys, what in ((needed, "are missing"), (extra, "are unexpected")):
         if keys:
             raise ValueError(f"{does_not_fit}: {len(keys)} tensors {what}, first {keys[0]}.")
-    if len(_without_counters(used)) > len(_without_counters(tensors)):
-        raise ValueError(f"{does_not_fit}: it holds some tensors twice, under an old and a new name.")
     # Torch silently converts integers (quantised weights) to floating point and back, and complex numbers to real.
     for key, value in renamed.items():
         if value.is_floating_point() != (key not in tensors or tensors[key].is_floating_point()):

@@ -5,6 +5,7 @@ import dataclasses
 
 import pytest
 import torch
+from grids import each
 
 from affscore.cli.options import add_measuring, device_of, settings_of
 from affscore.settings import Settings
@@ -19,7 +20,7 @@ def parsed(*arguments):
     return parser.parse_args(arguments)
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "settings"),
     [
         ([], TWIN),

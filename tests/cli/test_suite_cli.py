@@ -1,7 +1,6 @@
 """The commands for many networks: results on standard output, one sentence for every expected error."""
 
 import argparse
-import dataclasses
 import re
 import shlex
 from pathlib import Path
@@ -60,32 +59,6 @@ def test_an_interrupted_suite_says_what_is_kept_and_goes_on(monkeypatch, tmp_pat
     assert "pool is 'spatial' there and 'trailing' here" in capsys.readouterr().out
     assert cli.main([*arguments, "--pool", "trailing", "--restart"]) == 0
     assert (tmp_path / "squeezenet1_1.json.old1").exists()
-
-
-@pytest.mark.parametrize("finished", [True, False])
-def test_a_folder_that_was_begun_without_twins_goes_on_without_unless_they_are_asked_for(
-    monkeypatch, tmp_path, capsys, finished
-):
-    """Twins became the default later: what was measured before is not lost, and what comes beside it is alike."""
-    monkeypatch.setattr(runs, "PAUSE", 0)
-    suite = ["suite", *SMALL, "--quiet", "--out", str(tmp_path), "--models"]
-    assert cli.main([*suite, "squeezenet1_1", "--companions", "none"]) == 0
-    path = tmp_path / "squeezenet1_1.json"
-    before = path.read_bytes()
-    if not finished:
-        found = affscore.Signature.load(path)
-        first = {"scores": found.scores[:1], "batch_sizes": found.batch_sizes[:1]}
-        facts = found.provenance | {"unfinished_of": 2}
-        dataclasses.replace(found, **first, provenance=facts).save(tmp_path / "squeezenet1_1.json.partial")
-        path.unlink()
-    assert cli.main([*suite, "squeezenet1_1,mnasnet0_5"]) == 0
-    assert path.read_bytes() == before
-    assert not affscore.Signature.load(tmp_path / "mnasnet0_5.json").companions
-    capsys.readouterr()
-    assert cli.main([*suite, "squeezenet1_1", "--companions", "twin"]) == 1
-    assert "companions is [] there and ['twin'] here" in capsys.readouterr().out
-    assert cli.main([*suite, "squeezenet1_1", "--restart"]) == 0
-    assert list(affscore.Signature.load(path).companions) == ["twin"]
 
 
 def test_one_signature_is_for_one_process(monkeypatch, capsys):

@@ -35,6 +35,8 @@ def test_the_power_of_two_is_just_above():
         power = exponent(torch.tensor([value, value / 7], dtype=torch.float64))
         assert 0.5 <= value * 2.0 ** -float(power) <= 1
     assert exponent(torch.zeros(3)) == 0
+    for value in (5e-324, 1.7e308):  # where the power or its inverse would be none
+        assert centre(torch.tensor([[value], [0.0]], dtype=torch.float64))[0].isfinite().all()
 
 
 def test_a_vector_is_one_column_and_lists_are_samples():

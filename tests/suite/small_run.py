@@ -1,15 +1,5 @@
-"""A small run, for tests that start processes of their own: this file is imported by them and by the tests.
+"""A small run, for tests that interrupt it and go on."""
 
-As a script it is killed twice inside one network and then left to end: ``python small_run.py FOLDER`` prints as JSON
-what was kept and which batches were read each time. It is killed within a write, when only a part of the new file is on
-the disk.
-"""
-
-import itertools
-import json
-import os
-import signal
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,39 +62,3 @@ class Noted(list):
         with self.log.open("a") as file:
             file.write(f"{k} ")
         return super().__getitem__(k)
-
-
-def killed(folder: Path, log: Path, write: int, part: float) -> None:
-    """A run in a process of its own, killed within the write of that number when ``part`` of its bytes are there."""
-    child = os.fork()
-    if child == 0:
-        sync, count = os.fsync, itertools.count()
-
-        def sync_a_part(file: int) -> None:
-            if next(count) == write:
-                os.ftruncate(file, int(part * os.fstat(file).st_size))
-                os.kill(os.getpid(), signal.SIGKILL)
-            sync(file)
-
-        os.fsync = sync_a_part
-        run(folder, Noted(data(), log))
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
-        raise RuntimeError("the run ended instead of being killed")
-
-
-def main(folder: Path) -> dict[str, object]:
-    runs.PAUSE = 0
-    place, kept, read = folder / "killed", [], []
-    for turn, (write, part) in enumerate([(3, 0.5), (2, 0)]):
-        killed(place, folder / f"{turn}", write, part)
-        kept.append(runs.progress_of(place))
-        read.append((folder / f"{turn}").read_text().split())
-    run(place, Noted(data(), folder / "2"))
-    return {"kept": kept, "read": [*read, (folder / "2").read_text().split()]}
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    print(json.dumps(main(Path(sys.argv[1]))))

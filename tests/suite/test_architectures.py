@@ -91,7 +91,7 @@ def test_depths_are_those_of_the_longest_path(family):
         assert facts(name).depth == counted_depth(name), name
 
 
-@pytest.mark.parametrize("size", range(3))
+@each("size", range(3))
 def test_lite_models_have_the_parameters_we_say(size):
     from efficientnet_lite_pytorch import EfficientNet
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from grids import each
 from made_signatures import made, programme, published, random_scores
 
 from affscore.companions import MEASURES
@@ -49,7 +50,7 @@ def test_history_runs_from_alexnet_to_today_and_strangers_come_last():
     np.testing.assert_allclose([row["min"], row["median"], row["max"]], [scores.min(), np.median(scores), scores.max()])
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each("seed", SEEDS)
 def test_densities_are_sums_of_gaussians_with_scotts_bandwidth(seed):
     rows = random_scores(seed, 1, 30)
     signatures = {"a": made(rows), "b": made(rows[:, :2])}
@@ -64,7 +65,7 @@ def test_densities_are_sums_of_gaussians_with_scotts_bandwidth(seed):
     assert table["bandwidth"][0] == pytest.approx(width) and table["calls"].tolist() == [30, 2]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each("seed", SEEDS)
 def test_two_planted_modes_are_two_peaks(seed):
     generator = np.random.default_rng(seed)
     two = np.concatenate([generator.normal(0.6, 0.03, 60), generator.normal(0.9, 0.02, 60)])
@@ -83,7 +84,7 @@ def test_scores_without_spread_have_no_density_and_say_so():
     assert table.row("one")["at"] == "-" and table.row("flat")["peaks"] is None
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each("seed", SEEDS)
 def test_companions_correlate_as_numpy_says(seed):
     generator = np.random.default_rng(seed)
     signatures, expected = {}, {}

@@ -15,7 +15,7 @@ from affscore.suite.tables import Table
 SEEDS = range(5)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each("seed", SEEDS)
 def test_dtw_is_the_least_cost_of_a_warping_path(seed):
     generator = np.random.default_rng(seed)
     n, m = generator.integers(1, 40, size=2)
@@ -23,7 +23,7 @@ def test_dtw_is_the_least_cost_of_a_warping_path(seed):
     assert dtw(a, b) == pytest.approx(programme(a, b), rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "message"),
     [
         ([], [1.0], r"a has shape \(0,\)"),
@@ -61,7 +61,7 @@ def on_the_map(table):
     return points, np.linalg.norm(points[:, None] - points, axis=-1)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each("seed", SEEDS)
 def test_planted_clusters_are_found(seed):
     generator = np.random.default_rng(seed)
     truth = generator.permutation(np.repeat([0, 1, 2], 6))
@@ -104,7 +104,7 @@ def test_a_flat_arrangement_is_reproduced(dimension, seed):
     assert (points.max(axis=0) >= -points.min(axis=0) - 1e-9).all()
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each("seed", SEEDS)
 def test_a_map_reports_the_stress_that_it_has_and_lowers_it(seed):
     given = euclidean(np.random.default_rng(seed).normal(size=(12, 6)))
     points, apart = on_the_map(found := mds_map(given))

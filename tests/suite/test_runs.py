@@ -2,20 +2,15 @@
 
 import hashlib
 import json
-import os
 import resource
-import signal
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from grids import each
 from image_files import noise_images
-from PIL import Image
 from small_run import BATCHES, SETTINGS, Noted, data, files, network, run, unfinished
 from torch import nn
 
@@ -26,7 +21,6 @@ from affscore.suite.requests import RunError, differences, weights_checksum
 from affscore.suite.runs import progress_of
 from affscore.zoo.datasets import load_dataset
 
-HERE = Path(__file__).parent
 PARTIAL = "small.json.partial"
 
 
@@ -171,15 +165,6 @@ def test_full_disk_keeps_what_is_finished(whole, tmp_path, room):
     assert files(tmp_path) == files(whole)
 
 
-def test_network_that_fails_on_a_batch(whole, tmp_path):
-    batches = data()
-    batches[5][3, 2] = torch.inf
-    with pytest.raises(RunError, match=r"batch 5.*infinite.*5 of 10 batches are kept"):
-        runs.run(network(), batches, tmp_path, "small", settings=SETTINGS)
-    run(tmp_path)
-    assert files(tmp_path) == files(whole)
-
-
 @pytest.fixture
 def images(tmp_path):
     """A folder of 24 images."""
@@ -188,29 +173,6 @@ def images(tmp_path):
 
 def as_tensor(image):
     return torch.from_numpy(np.array(image, dtype=np.float32).transpose(2, 0, 1))
-
-
-def test_dead_data_worker_keeps_what_is_finished(images, tmp_path):
-    """The process that is to read a certain image is killed, as the system does where memory runs out."""
-    torch.manual_seed(0)
-    model, this = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()), os.getpid()
-    whole = load_dataset(images, preprocess=as_tensor, batch_size=6)
-    doomed = as_tensor(Image.open(images / "13.png").convert("RGB"))
-    at = next(k for k in range(4) if (whole[k] == doomed).flatten(1).all(1).any())
-
-    def deadly(image):
-        if os.getpid() != this and torch.equal(as_tensor(image), doomed):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return as_tensor(image)
-
-    batches = load_dataset(images, preprocess=deadly, batch_size=6, workers=1)
-    with pytest.raises(RunError, match=r"a worker process that reads images died.*of 4 batches are kept"):
-        runs.run(model, batches, tmp_path / "a", "small")
-    done, total = progress_of(tmp_path / "a")["small"]
-    assert at - 1 <= done <= at and total == 4  # one process reads ahead of the batch that it dies with
-    runs.run(model, whole, tmp_path / "a", "small")
-    runs.run(model, whole, tmp_path / "b", "small")
-    assert files(tmp_path / "a") == files(tmp_path / "b")
 
 
 def test_unreadable_images_are_skipped_and_listed_with_their_batch(images, tmp_path, recwarn):
@@ -310,7 +272,7 @@ def test_bad_arguments(tmp_path, options, message):
         runs.run(**{"model": network(), "batches": data(), "folder": tmp_path, "name": "small"} | options)
 
 
-@pytest.mark.parametrize("change", [
+@each("change", [
     lambda net: net[0].weight.data.mul_(-1),
     lambda net: net[0].bias.data.zero_(),
     lambda net: net.append(nn.BatchNorm1d(5)),
@@ -354,30 +316,6 @@ def test_another_network_with_the_same_weights_is_refused(tmp_path, one, other):
     with pytest.raises(RunError, match="network_sha256"):
         runs.run(network(other), batches, tmp_path, "m")
     runs.run(network(one), batches, tmp_path, "m")
-
-
-def test_checksum_of_the_weights_takes_any_dtype():
-    net = nn.Linear(3, 2).to(torch.bfloat16)
-    net.register_buffer("count", torch.tensor(3))
-    before = weights_checksum(net)
-    net.count += 1
-    assert weights_checksum(net) != before
-
-
-def test_killed_twice_inside_one_network_nothing_is_lost_or_counted_twice(whole, tmp_path):
-    """kill -9 within a write, when only a part of the new file is there. Each time the one batch that was being written
-    is lost, and the one after it, which was being read; of the finished ones none is read again but the first, to see
-    that the data are the same."""
-    command = [sys.executable, str(HERE / "small_run.py"), str(tmp_path)]
-    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}  # no other threads where processes are forked
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=one_thread)
-    assert done.returncode == 0, done.stderr
-    log = json.loads(done.stdout)
-    assert log["kept"] == [{"small": [3, BATCHES]}, {"small": [5, BATCHES]}]
-    assert log["read"] == [list("001234"), list("03456"), list("056789")]
-    found, expected = (Signature.load(folder / "small.json") for folder in (tmp_path / "killed", whole))
-    np.testing.assert_array_equal(found.scores, expected.scores)
-    assert found.batch_sizes == expected.batch_sizes and not (tmp_path / "killed" / PARTIAL).exists()
 
 
 def test_a_run_in_pieces_equals_one_run_and_each_batch_is_measured_once(whole, tmp_path):
@@ -505,13 +443,6 @@ def test_a_damaged_file_is_an_error_and_stays_as_it_is(whole, tmp_path, change):
     path.unlink()  # as the message says
     run(tmp_path)
     assert files(tmp_path) == files(whole)
-
-
-def test_records_of_an_earlier_version_are_named_and_stay(whole, tmp_path):
-    (tmp_path / "records" / "small").mkdir(parents=True)
-    with pytest.warns(UserWarning, match="records/small is of an earlier version and is not read: small is measured"):
-        run(tmp_path)
-    assert files(tmp_path) == files(whole) and (tmp_path / "records" / "small").is_dir()
 
 
 def test_nothing_is_kept_where_the_first_batch_fails(tmp_path):

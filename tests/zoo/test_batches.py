@@ -52,7 +52,7 @@ def test_every_image_is_drawn_at_most_once_and_batches_are_full(count, size, see
     assert [numbers(batches[k]) for k in reversed(range(len(batches)))][::-1] == [numbers(b) for b in batches]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_batches_are_shuffled_by_the_seed(seed):
     first = [numbers(b) for b in numbered(100, 20, seed=seed)]
     assert first == [numbers(b) for b in numbered(100, 20, seed=seed)]
@@ -90,7 +90,7 @@ def test_too_many_batches_are_refused():
         numbered(100, 20, batches=6)
 
 
-@pytest.mark.parametrize("k", [-1, 2])
+@each("k", [-1, 2])
 def test_there_is_no_batch_beyond_the_last(k):
     with pytest.raises(IndexError, match=f"no batch {k}"):
         numbered(10, 5)[k]

@@ -102,7 +102,7 @@ def test_channels_are_on_the_axis_written_here_and_no_call_is_missed(name):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small", "vit_b_32", "swin_t", "swin_v2_t", "convnext_tiny"])
+@each("name", ["resnet18", "mobilenet_v3_small", "vit_b_32", "swin_t", "swin_v2_t", "convnext_tiny"])
 @torch.no_grad()
 def test_on_the_gpu_the_output_keeps_its_bits_too(name):
     model, inputs, bare = network(f"torchvision/{name}", "cuda")

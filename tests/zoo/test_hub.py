@@ -31,7 +31,7 @@ def same(one: nn.Module, other: nn.Module) -> bool:
 # ------------------------------------------------------------------------------------------------- timm
 
 
-@pytest.mark.parametrize("name", [SMALL, "test_resnet", "test_convnext", "test_efficientnet_ln"])
+@each("name", [SMALL, "test_resnet", "test_convnext", "test_efficientnet_ln"])
 def test_timms_own_network_and_preprocessing(name):
     """Oracle: the calls that timm's documentation gives."""
     net = load_model(f"timm:{name}", weights="random", seed=3)

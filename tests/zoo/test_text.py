@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 import torch
+from grids import each
 from hypothesis import given
 from hypothesis import strategies as st
 from image_files import pixels
@@ -74,7 +75,7 @@ def test_what_is_no_file_is_a_sentence(tmp_path):
     assert text_files("imagenet") == text_files(tmp_path) == []
 
 
-@pytest.mark.parametrize("pad", ["[PAD]", None])
+@each("pad", ["[PAD]", None])
 def test_tokens_are_those_of_each_text_alone(pad):
     """Padding is on the right, masked, and at no place of a token; long texts are cut."""
     tokens = Tokens(tokenizer(pad), LONGEST)
