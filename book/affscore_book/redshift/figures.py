@@ -167,14 +167,16 @@ def plot_score_and_frequency(
 ) -> None:
     """Median score against median frequency, along the scale of the weights and along the depth of a network.
 
-    The frequency is counted from the floor of the cosine transform, one half period. The large mark is the largest scale, or the deepest network.
+    The frequency is counted from the floor of the cosine transform, one half period. The large mark is the largest
+    scale, or the deepest network.
     """
     figure, axes = panels(1, 2, height=5.2, sharey=True)
     for panel, along in zip(axes, ("scale", "depth"), strict=True):
         for activation, colour, mark in zip(activations, COLOURS, MARKS, strict=False):
             scores, frequencies = np.nanmedian(study.course(activation, along), axis=1).T
             frequencies = frequencies - 1  # no image is slower than one half period
-            panel.semilogx(frequencies, scores, mark, color=colour, markersize=6, label=lookup(activation).title)
+            label = lookup(activation).title
+            panel.semilogx(frequencies, scores, mark, color=colour, markersize=6, label=label)
             panel.plot(frequencies[-1], scores[-1], mark[0], color=colour, markersize=12)
         panel.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
         panel.minorticks_off()
