@@ -65,6 +65,11 @@ OTHERS = {
     "transformers/ViT": {"layers.0.mlp.activation_fn:gelu[0]": (48, 2), "pooler.activation:tanh[0]": (32, 1)},
 }  # fmt: skip
 CHANNELS = {f"torchvision/{name}": calls for name, calls in TORCHVISION.items()} | OTHERS
+#: Built like another one above, only larger: every week.
+ALIKE = {f"torchvision/{name}" for name in (
+    "vgg11", "inception_v3", "resnet50", "resnext50_32x4d", "wide_resnet50_2", "mnasnet1_0", "mobilenet_v2",
+    "efficientnet_v2_s", "regnet_x_400mf", "swin_t",
+)}  # fmt: skip
 #: Calls on tables of position biases alone: of the second Swin also on its scale.
 EXCLUDED = {"torchvision/swin_v2_t": 2 * 12, "timm/vit_relpos_small_patch16_224": 12}
 
@@ -85,9 +90,8 @@ def values(output):
     return output if isinstance(output, torch.Tensor) else output.last_hidden_state
 
 
-@each("name", CHANNELS)
 @torch.no_grad()
-def test_channels_are_on_the_axis_written_here_and_no_call_is_missed(name):
+def check(name):
     model, inputs, bare = network(name)
     with trace(model, BATCH) as found:
         assert torch.equal(values(output_of(model, inputs)), bare)
@@ -99,6 +103,17 @@ def test_channels_are_on_the_axis_written_here_and_no_call_is_missed(name):
     assert len(found.excluded) == len(counted) - len(seen) == EXCLUDED.get(name, 0)
     assert found.excluded or seen == counted  # and in this order
     assert all("parameters and buffers alone" in item.reason for item in found.excluded)
+
+
+@each("name", sorted(CHANNELS.keys() - ALIKE))
+def test_channels_are_on_the_axis_written_here_and_no_call_is_missed(name):
+    check(name)
+
+
+@pytest.mark.weekly
+@each("name", sorted(ALIKE))
+def test_so_they_are_in_the_networks_that_are_built_alike(name):
+    check(name)
 
 
 @pytest.mark.gpu
