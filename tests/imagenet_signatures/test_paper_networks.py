@@ -110,3 +110,31 @@ def test_a_signature_takes_longer_than_its_forward_pass(draws):
         spent = sorted(pairs[name].trained.provenance["cpu_seconds_an_image"]["forward"] for pairs in draws)
         assert row["forward pass, min"] == pytest.approx(spent[1] * 512 / 60)
         assert row["ratio"] == pytest.approx(row["signature, min"] / row["forward pass, min"]) and row["ratio"] > 1
+
+
+@pytest.mark.parametrize("state", ["trained", "calibrated"])
+def test_with_all_channels_the_control_of_width_repeats_the_stored_scores(state):
+    found = module.few_channels(FOLDER, state)
+    stored = Signature.load(FOLDER / "paper" / f"resnet152.{state}.photographs.0.json")
+    np.testing.assert_allclose(found["all"], stored.mean, atol=1e-3)
+    np.testing.assert_allclose(found["all_twin"], stored.companions["twin"].mean(axis=0), atol=1e-3)
+
+
+@pytest.mark.parametrize("state", ["trained", "calibrated"])
+def test_calls_of_64_channels_score_the_same_with_64_of_them(state):
+    found = module.few_channels(FOLDER, state)
+    calls = Signature.load(FOLDER / "paper" / f"resnet152.{state}.photographs.0.json").calls
+    narrow = [call.shape[0] == 64 for call in calls]
+    assert sum(narrow) == 7
+    np.testing.assert_allclose(found["few"][narrow], found["all"][narrow], atol=1e-4)
+    assert abs(found["few"] - found["all"])[~np.array(narrow)].max() > 0.01
+
+
+def test_the_difference_is_that_of_the_two_means():
+    rows = module.width_table(FOLDER).rows()
+    assert [(row["ResNet-152"], row["channels"]) for row in rows] == [
+        (state, kept) for state in ("before training", "trained") for kept in ("all", "64")
+    ]
+    assert all(row["difference"] == pytest.approx(row["after"] - row["inside"]) for row in rows)
+    ends = module.ends(module.paper_networks(FOLDER)["resnet152"].trained)
+    assert (rows[2]["inside"], rows[2]["after"]) == pytest.approx(ends, abs=1e-3)

@@ -37,11 +37,14 @@ def _curve(panel, signature: Signature, colour: str, label: str, mark: str = "o-
 def plot_block_scores(by_name: Mapping[str, Signature]) -> None:
     """Residual networks, a panel each: the calls inside the blocks, and those after the additions, in order.
 
-    A line at the side of each panel gives the mean of either kind.
+    Lines are the means of either kind; green is the call before the blocks, grey dots are the linear twins.
     """
     figure, axes = panels(len(by_name), 1, height=2.6 * len(by_name) + 0.9, sharey=True, sharex=True)
     for panel, (name, signature) in zip(axes, by_name.items(), strict=True):
         place = np.arange(1, len(signature.calls) + 1)
+        twins = signature.companions["twin"].mean(axis=0)
+        panel.plot(place, twins, ".", color=INK, alpha=0.45, markersize=3, label="linear twin of each")
+        panel.plot(place[:1], signature.mean[:1], "s", color=GREEN, markersize=7, label="before the blocks")
         for (label, chosen), colour, mark, words in zip(
             places(signature).items(), (VERMILION, BLUE), "xD", ("inside a block", "after the addition"), strict=True
         ):
@@ -50,7 +53,8 @@ def plot_block_scores(by_name: Mapping[str, Signature]) -> None:
                           linestyle="--" if "inside" in label else "-")  # fmt: skip
         panel.set(title=name, ylabel="score", ylim=(0.4, 1.02))
     axes[-1].set_xlabel("activation call, in order of execution")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, markerscale=1.6)
 
 
 @styled

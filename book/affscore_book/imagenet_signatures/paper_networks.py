@@ -20,7 +20,8 @@ from affscore_book.imagenet_signatures.trained import places
 from affscore_book.kit.stored import read_results
 
 __all__ = [
-    "CROP_DRAWS", "PAPER_NETWORKS", "Pair", "ends", "input_tables", "other_inputs", "paper_networks", "time_table",
+    "CROP_DRAWS", "PAPER_NETWORKS", "Pair", "ends", "few_channels", "input_tables", "other_inputs", "paper_networks",
+    "time_table", "width_table",
 ]  # fmt: skip
 
 #: Their names in titles, and the packages that their weights are from.
@@ -62,6 +63,46 @@ def ends(signature: Signature) -> tuple[float, float]:
     """Mean scores inside the blocks, and after the additions."""
     inside, last = places(signature).values()
     return float(signature.mean[inside].mean()), float(signature.mean[last].mean())
+
+
+def few_channels(folder: str | os.PathLike[str], state: str) -> dict[str, np.ndarray]:
+    """The scores of ResNet-152, first draw, with all channels and with equally many of each call.
+
+    Returns arrays of (calls,): ``"all"`` and ``"few"``, and those of the linear twins, ``"all_twin"`` and
+    ``"few_twin"``. "few" is the mean over draws of 64 channels, as many as the narrowest calls have. ``state`` is
+    "trained" or "calibrated".
+
+    Raises
+    ------
+    FileNotFoundError
+        If they are not stored.
+    ValueError
+        If the file is damaged.
+    """
+    def build(found: dict[str, Any]) -> dict[str, np.ndarray]:
+        return {key: np.array(found[key], dtype=np.float64) for key in ("all", "all_twin", "few", "few_twin")}
+
+    script = "book/data/imagenet_signatures/make_paper.py --channels"
+    return read_results(Path(folder, "paper", f"resnet152.{state}.channels.json"), build, script)
+
+
+def width_table(folder: str | os.PathLike[str]) -> Table:
+    """What is left of the difference in ResNet-152 with equally many channels: before training, and trained.
+
+    Columns: state; channels of each call; the mean score inside the blocks and after the additions, and the difference;
+    the same difference of the linear twins, which only shrinkage makes.
+    """
+    inside, last = places(paper_networks(folder)["resnet152"].trained).values()
+    rows: list[dict[str, float | str]] = []
+    for state, shown in {"calibrated": "before training", "trained": "trained"}.items():
+        found = few_channels(folder, state)
+        for key, channels in {"all": "all", "few": "64"}.items():
+            low, high = (float(found[key][at].mean()) for at in (inside, last))
+            twins = found[f"{key}_twin"]
+            rows.append({"ResNet-152": shown, "channels": channels, "inside": low, "after": high,
+                         "difference": high - low,
+                         "of twins": float(twins[last].mean() - twins[inside].mean())})  # fmt: skip
+    return Table.from_rows(rows)
 
 
 def other_inputs(folder: str | os.PathLike[str]) -> Table:
