@@ -166,13 +166,11 @@ def test_figures_draw_what_is_stored(tmp_path):
     costs = stored_costs(tmp_path, "score")
     alarms = stored_alarms(lambda monitor, fault: 9.0 * (monitor == "score"))
     found = {"1 − score": (claims.known(costs, "1 − score"),) * 2}
-    runs = {"no penalty": {"scores": [0.5, 0.6], "target": None}, "target": {"scores": [0.5, 0.8], "target": 0.9}}
     for draw, marks in (
         (lambda: figures.plot_costs(costs, "alexnet-1"), 1),
         (lambda: figures.plot_known(found), 5),
         (lambda: figures.plot_removal(*costs.removed()), 6),
         (lambda: figures.plot_alarms(alarms), 6),
-        (lambda: figures.plot_penalty(runs), 3),
     ):
         draw()
         assert len(plt.gca().lines) == marks

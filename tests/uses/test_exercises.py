@@ -7,9 +7,8 @@ from torch import nn
 
 from affscore import affinity_score
 from affscore_book.kit.networks import mlp
-from affscore_book.kit.training import ImageData, Images
 from affscore_book.uses import exercises
-from affscore_book.uses.penalty import mean_score, train_with_penalty, watched_pairs
+from affscore_book.uses.penalty import mean_score, watched_pairs
 from affscore_book.uses.widget import CallsRemoved
 
 
@@ -83,16 +82,6 @@ def test_the_widget_draws_the_calls_that_are_gone():
     assert "last made affine: second" in widget.fallback()
 
 
-@pytest.fixture
-def data():
-    generator = torch.Generator().manual_seed(0)
-    part = Images(
-        torch.randint(0, 256, (256, 1, 32, 32), dtype=torch.uint8, generator=generator),
-        torch.randint(0, 10, (256,), generator=generator),
-    )
-    return ImageData("noise", part, part, part, torch.tensor([0.5]), torch.tensor([0.3]))
-
-
 def test_descending_the_penalty_moves_the_score_to_its_target():
     torch.manual_seed(0)
     network, images = mlp(16, 2).eval(), torch.randn(128, 1, 32, 32)
@@ -105,12 +94,6 @@ def test_descending_the_penalty_moves_the_score_to_its_target():
             optimizer.step()
         network(images)
     assert mean_score(pairs).item() == pytest.approx(0.9, abs=0.01)
-
-
-def test_a_training_is_measured_before_it_and_after_each_epoch(data):
-    run = train_with_penalty(mlp(16, 2), data, target=0.9, strength=1.0, epochs=2, seed=0)
-    assert len(run["scores"]) == 3
-    assert (run["calls"], run["steps"]) == (2, 4)
 
 
 def test_the_mean_score_is_that_of_averages_over_positions():

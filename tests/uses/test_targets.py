@@ -3,11 +3,13 @@
 import math
 from itertools import pairwise
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from affscore_book.uses.figures import plot_targets
 from affscore_book.uses.outcomes import calibration_error
 from affscore_book.uses.penalty import TargetPenalty, mean_score, slopes_for_relus, watched_pairs
 from affscore_book.uses.targets import (
@@ -19,6 +21,7 @@ from affscore_book.uses.targets import (
     load_targets,
     outcome_table,
     paired_difference,
+    slowdown,
     target_claims,
 )
 
@@ -176,6 +179,24 @@ def test_the_table_counts_the_trainings_near_their_target():
     runs["vgg11"][Aim(0.7, "all")][0]["mean"] = 0.75
     assert [row["near"] for row in outcome_table(runs, "vgg11").rows()] == ["5 of 5", "5 of 5", "4 of 5", "5 of 5",
                                                                            "5 of 5"]  # fmt: skip
+
+
+def test_the_slowdown_is_that_of_the_processor_time():
+    runs = made_up(0.0)["vgg11"]
+    for aim, seeds in runs.items():
+        for found in seeds.values():
+            found["history"] = [{"seconds": 30.0 if aim.target is None else 45.0}] * 2
+    assert slowdown(runs) == pytest.approx(1.5)
+
+
+def test_each_training_has_its_mark_and_those_that_missed_are_hollow():
+    runs = made_up(0.0)
+    runs["vgg11"][Aim(0.7, "all")][0]["mean"] = 0.75
+    plot_targets(runs, "vgg11")
+    marks = plt.gca().lines[2:]  # after the two edges
+    assert len(marks) == TARGET_SEEDS * (1 + len(TARGETS))
+    assert [float(mark.get_xdata()[0]) for mark in marks if mark.get_markerfacecolor() == "none"] == [0.75]
+    plt.close("all")
 
 
 def test_a_folder_without_runs_is_refused(tmp_path):

@@ -13,8 +13,9 @@ from affscore_book.uses.alarm import MONITORS, TOUCHED, threshold
 from affscore_book.uses.foreknowledge import log_cost
 from affscore_book.uses.removal import REMOVAL_ORDERS, removed_at
 from affscore_book.uses.results import StoredCosts
+from affscore_book.uses.targets import POINT, Aim, Runs, all_aims, counts
 
-__all__ = ["plot_alarms", "plot_costs", "plot_known", "plot_penalty", "plot_removal"]
+__all__ = ["plot_alarms", "plot_costs", "plot_known", "plot_removal", "plot_targets"]
 
 LOOKS = {
     "score": (GREEN, "o", "-"), "paired R²": (BLUE, "s", "--"), "sign entropy": (VERMILION, "^", ":"),
@@ -97,12 +98,25 @@ def plot_alarms(alarms: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 @styled
-def plot_penalty(runs: Mapping[str, Mapping[str, Any]]) -> None:
-    """Mean score of the calls along two trainings, with the penalty and without; the dashed line is the target."""
+def plot_targets(runs: Runs, network: str) -> None:
+    """Test accuracy against the mean score, a mark a training; dotted lines are one point around those without penalty.
+
+    Hollow marks are trainings that ended too far from their target to count.
+    """
     _, (axes,) = panels()
-    for (name, run), colour, mark in zip(runs.items(), (BLUE, VERMILION), ("o", "s"), strict=False):
-        axes.plot(range(len(run["scores"])), run["scores"], marker=mark, color=colour, label=name)
-        if run["target"] is not None:
-            axes.axhline(run["target"], color=colour, linestyle="--", linewidth=1)
-    axes.set(xlabel="epochs", ylabel="mean score of the calls")
+    looks = {"no penalty": (INK, "P"), "all": (BLUE, "o"), "slopes": (ORANGE, "^"), "shifts": (VERMILION, "D")}
+    plain = [100 * run["accuracy"] for run in runs[network][Aim(None, "all")].values()]
+    for edge in (-POINT, POINT):
+        axes.axhline(float(np.mean(plain)) + edge, color=INK, linestyle=":", linewidth=1)
+    labels = {"no penalty": "no penalty", "all": "penalty felt by all weights"}
+    labels |= {way: f"by {way} alone" for way in ("slopes", "shifts")}
+    for aim in all_aims():
+        key = "no penalty" if aim.target is None else aim.way
+        colour, mark = looks[key]
+        for run in runs[network].get(aim, {}).values():
+            if "failed" in run:
+                continue
+            looks_of: dict[str, Any] = {"color": colour, "markerfacecolor": colour if counts(run) else "none"}
+            axes.plot(run["mean"], 100 * run["accuracy"], mark, label=labels.pop(key, None), **looks_of)
+    axes.set(xlabel="mean score of the calls after training", ylabel="accuracy on test images (%)")
     axes.legend(frameon=False)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from affscore import affinity_score
 from affscore_book.kit.checking import one_of
-from affscore_book.kit.training import ImageData, accuracy, fit
 
-__all__ = ["EVERY", "WAYS", "TargetPenalty", "mean_score", "slopes_for_relus", "train_with_penalty", "watched_pairs"]
+__all__ = ["EVERY", "WAYS", "TargetPenalty", "mean_score", "slopes_for_relus", "watched_pairs"]
 
 Pairs = list[tuple[Tensor, Tensor]]
 #: The penalty is added at every second step.
@@ -122,46 +118,3 @@ class TargetPenalty:
         for parameter, gradient in zip(self.felt_by or [], gradients, strict=False):
             if gradient is not None and parameter.grad is not None:
                 parameter.grad += gradient
-
-
-def train_with_penalty(
-    network: nn.Module, data: ImageData, *, target: float | None, strength: float, epochs: int, seed: int
-) -> dict[str, Any]:
-    """Train in place with ``strength * (mean score - target)^2`` added to the loss of every second step.
-
-    Parameters
-    ----------
-    target
-        None for no penalty.
-
-    Returns
-    -------
-    ``"scores"``, the mean score on 512 validation images before training and after each epoch; ``"accuracy"`` on test
-    images; ``"milliseconds"``, processor time a step.
-    """
-    probe = data.standardise(data.validation.images[:512])
-    scores: list[float] = []
-    steps = 0
-    with watched_pairs(network) as pairs:
-
-        def measure(_: int) -> None:
-            with torch.no_grad():
-                network.eval()(probe)
-                scores.append(float(mean_score(pairs)))
-
-        def penalty(_: float) -> Tensor:
-            nonlocal steps
-            steps += 1
-            if target is None or steps % 2:
-                return torch.zeros(())
-            return (strength * (mean_score(pairs) - target) ** 2).float()
-
-        measure(0)
-        start = time.process_time()
-        fit(network, data, epochs=epochs, seed=seed, penalty=penalty, after_epoch=measure)
-        spent = time.process_time() - start
-    return {
-        "target": target, "scores": scores, "accuracy": accuracy(network, data, data.test),
-        "milliseconds": round(1000 * spent / steps, 1), "steps": steps, "calls": len(pairs),
-        "last": float(np.round(scores[-1], 6)),
-    }  # fmt: skip

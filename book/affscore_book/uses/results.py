@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from affscore.suite.tables import Table
 from affscore_book.kit.stored import read_results
 from affscore_book.uses.alarm import MONITORS
 from affscore_book.uses.networks import ALARMED, NETWORKS
 
-__all__ = ["StoredCosts", "load_alarms", "load_costs", "load_path", "load_penalty", "penalty_table", "rules_of"]
+__all__ = ["StoredCosts", "load_alarms", "load_costs", "load_path", "rules_of"]
 
 SCRIPT = "book/data/uses/make.py"
 #: What every call needs to take part.
@@ -77,26 +76,6 @@ def load_path(folder: str | Path) -> dict[str, Any]:
     if not files:
         raise FileNotFoundError(f"folder: {folder} has no path; {SCRIPT} writes it.")
     return read_results(files[0], dict, SCRIPT)
-
-
-def load_penalty(folder: str | Path) -> dict[str, dict[str, Any]]:
-    """The two trainings of the demonstration, by name. Raises as :func:`load_costs` does."""
-    return read_results(Path(folder) / "penalty" / "mlp.json", lambda content: dict(content["runs"]), SCRIPT)
-
-
-def penalty_table(runs: Mapping[str, Mapping[str, Any]]) -> Table:
-    """What both trainings ended with, and what a step and the score of a call took of the processor's time.
-
-    The milliseconds of a call are the steps' difference, divided by half the calls: the penalty is there at every
-    second step.
-    """
-    plain = next(run for run in runs.values() if run["target"] is None)
-    rows = []
-    for name, run in runs.items():
-        more = (run["milliseconds"] - plain["milliseconds"]) * 2 / run["calls"]
-        rows.append({"training": name, "mean score": run["last"], "test accuracy": run["accuracy"]}
-                    | {"ms a step": run["milliseconds"], "ms more a call": more})  # fmt: skip
-    return Table.from_rows(rows, digits=2)
 
 
 def rules_of(records: Sequence[Mapping[str, Any]]) -> str:

@@ -32,6 +32,7 @@ decade). The interval of a mean of five paired differences then reaches .5 point
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,21 +43,8 @@ from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.kit.stored import read_results
 
 __all__ = [
-    "AIMED",
-    "COMPARED_TARGETS",
-    "LIMIT",
-    "OUTCOMES",
-    "POINT",
-    "STRENGTH",
-    "TARGETS",
-    "TARGET_SEEDS",
-    "Aim",
-    "all_aims",
-    "counts",
-    "load_targets",
-    "outcome_table",
-    "paired_difference",
-    "target_claims",
+    "AIMED", "COMPARED_TARGETS", "LIMIT", "OUTCOMES", "POINT", "STRENGTH", "TARGETS", "TARGET_SEEDS", "Aim", "Runs",
+    "all_aims", "counts", "load_targets", "outcome_table", "paired_difference", "slowdown", "target_claims",
 ]  # fmt: skip
 
 #: Of the decade: a plain stack of convolutions, and a residual network with norm.
@@ -186,6 +174,17 @@ def outcome_table(runs: Runs, network: str, names: Sequence[str] = tuple(OUTCOME
         row |= {"near": f"{sum(map(counts, found))} of {len(found)}", "mean score": _mean([r["mean"] for r in found])}
         rows.append(row | {name: _mean([OUTCOMES[name](run) for run in found]) for name in names})
     return Table.from_rows(rows, digits=2)
+
+
+def slowdown(runs: Mapping[Aim, Mapping[int, Mapping[str, Any]]]) -> float:
+    """Processor time of the trainings that all weights feel the penalty in, as a multiple of those without; medians."""
+
+    def seconds(aim: Aim) -> list[float]:
+        found = [run for run in runs.get(aim, {}).values() if "failed" not in run]
+        return [sum(epoch["seconds"] for epoch in run["history"]) for run in found]
+
+    slow = [each for target in TARGETS for each in seconds(Aim(target, "all"))]
+    return statistics.median(slow) / statistics.median(seconds(Aim(None, "all")))
 
 
 def _mean(values: Sequence[float]) -> float:

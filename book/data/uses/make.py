@@ -3,7 +3,6 @@
     OMP_NUM_THREADS=1 python book/data/uses/make.py costs --rules COMMIT     # what it costs to make calls affine
     OMP_NUM_THREADS=1 python book/data/uses/make.py alarms --rules COMMIT    # wrong input
     OMP_NUM_THREADS=1 python book/data/uses/make.py path --rules COMMIT      # one network, call by call
-    OMP_NUM_THREADS=1 python book/data/uses/make.py penalty --rules COMMIT   # a demonstration: two small trainings
     python book/data/uses/make.py list                                       # what is there
 
 The rules stand in ``affscore_book.uses`` and were committed before the first run; each file names that commit. A file
@@ -23,13 +22,10 @@ from typing import Any
 import torch
 
 from affscore.engine import versions
-from affscore_book.kit.networks import mlp
 from affscore_book.kit.stored import rounded, store_results
-from affscore_book.kit.training import image_data
 from affscore_book.uses.alarm import FAULTS, TOUCHED, faulty, in_distances, readings
 from affscore_book.uses.costs import measure_costs
 from affscore_book.uses.networks import ALARMED, NETWORKS, data_of, decade_network, load_case
-from affscore_book.uses.penalty import train_with_penalty
 from affscore_book.uses.removal import order_of, remove
 
 FOLDER = Path(__file__).parent
@@ -38,8 +34,6 @@ LEAST, LEAST_TO_REMOVE = 4, 6
 
 #: The network of the moving picture, and the orders that it shows.
 FOLLOWED = ("alexnet-1",)
-#: Of the penalty, one value, tried once.
-STRENGTH = 10.0
 SHOWN = ("score", "paired R²", "sign entropy", "latest first", "random 0", "true costs")
 
 
@@ -105,24 +99,7 @@ def path(name: str, out: Path, about: dict[str, Any]) -> None:
     print(name, flush=True)
 
 
-def penalty(name: str, out: Path, about: dict[str, Any]) -> None:
-    """A demonstration, no experiment: one small network with a target for its mean score, and with none."""
-    file = out / "penalty" / f"{name}.json"
-    if file.exists():
-        return
-    data = image_data(train=10_000)
-    runs = {}
-    for title, target in (("no penalty", None), ("target .9", 0.9)):
-        torch.manual_seed(0)
-        network = mlp(64, 4)
-        runs[title] = train_with_penalty(network, data, target=target, strength=STRENGTH, epochs=6, seed=0)
-        print(title, runs[title]["milliseconds"], flush=True)
-    record = {"network": name} | about | {"strength": STRENGTH, "images": 10_000, "epochs": 6, "runs": runs}
-    store_results(file, rounded(record) | {"made_with": versions()}, indent=1)
-
-
 STAGES = {"costs": (costs, tuple(NETWORKS)), "alarms": (alarms, ALARMED), "path": (path, FOLLOWED)}
-STAGES |= {"penalty": (penalty, ("mlp",))}
 
 
 def main(given: Sequence[str] | None = None) -> None:

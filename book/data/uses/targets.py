@@ -83,13 +83,14 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--rules", help="commit of the rules, before the first run")
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
     parser.add_argument("--only", choices=AIMED, nargs="+", metavar="NAME", help="these networks")
+    parser.add_argument("--seeds", type=int, nargs="+", default=range(TARGET_SEEDS), metavar="SEED", help="these seeds")
     parser.add_argument("--root", type=Path, help="folder of the data set")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--list", action="store_true", help="how many runs are there")
     parser.add_argument("--smoke", action="store_true", help="few images")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
-    todo = list(jobs(arguments.out, arguments.only or AIMED))
+    todo = [job for job in jobs(arguments.out, arguments.only or AIMED) if job[2].seed in arguments.seeds]
     if arguments.list:
         print(f"{sum(files.result.exists() for _, _, files in todo)} of {len(todo)} runs are there")
         return
