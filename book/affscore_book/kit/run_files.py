@@ -34,7 +34,7 @@ class RunFiles:
         self.result = out / "results" / f"{stem}.json"
         self.signatures = out / "signatures" / f"{stem}.json"
         self.weights = out / ("weights" if kept else "work") / f"{stem}.safetensors"
-        self.checkpoint = self.work.with_suffix(".checkpoint")
+        self.checkpoint = self.work.with_name(f"{stem}.checkpoint")  # a name may hold a dot
         for file in (self.work, self.result, self.signatures, self.weights):
             file.parent.mkdir(parents=True, exist_ok=True)
 
