@@ -18,6 +18,7 @@ from affscore_book.uses.targets import (
     TARGET_SEEDS,
     TARGETS,
     Aim,
+    change_table,
     load_targets,
     outcome_table,
     paired_difference,
@@ -179,6 +180,12 @@ def test_the_table_counts_the_trainings_near_their_target():
     runs["vgg11"][Aim(0.7, "all")][0]["mean"] = 0.75
     assert [row["near"] for row in outcome_table(runs, "vgg11").rows()] == ["5 of 5", "5 of 5", "4 of 5", "5 of 5",
                                                                            "5 of 5"]  # fmt: skip
+
+
+def test_each_outcome_is_compared_at_each_target():
+    rows = {row["with − without"]: row for row in change_table(made_up(0.02), "vgg11").rows()}
+    assert rows["accuracy"]["0.7"].startswith("2.0 [")
+    assert rows["straightened, latest first"]["0.9"] == "0.0 [nan, nan]"  # equal in all seeds: not estimable
 
 
 def test_the_slowdown_is_that_of_the_processor_time():

@@ -13,7 +13,7 @@ from affscore_book.uses.alarm import MONITORS, TOUCHED, threshold
 from affscore_book.uses.foreknowledge import log_cost
 from affscore_book.uses.removal import REMOVAL_ORDERS, removed_at
 from affscore_book.uses.results import StoredCosts
-from affscore_book.uses.targets import POINT, Aim, Runs, all_aims, counts
+from affscore_book.uses.targets import OUTCOMES, POINT, Aim, Runs, all_aims, counts
 
 __all__ = ["plot_alarms", "plot_costs", "plot_known", "plot_removal", "plot_targets"]
 
@@ -21,6 +21,9 @@ LOOKS = {
     "score": (GREEN, "o", "-"), "paired R²": (BLUE, "s", "--"), "sign entropy": (VERMILION, "^", ":"),
     "latest first": (PURPLE, "D", "-."), "random": (ORANGE, "v", ":"), "true costs": (INK, "P", "--"),
 }  # fmt: skip
+
+
+LABELS = {"accuracy": "accuracy on test images (%)", "straightened in random order": "accuracy on the way (%)"}
 
 
 @styled
@@ -98,25 +101,29 @@ def plot_alarms(alarms: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 @styled
-def plot_targets(runs: Runs, network: str) -> None:
-    """Test accuracy against the mean score, a mark a training; dotted lines are one point around those without penalty.
+def plot_targets(runs: Runs, network: str, outcome: str = "accuracy") -> None:
+    """An outcome against the mean score, a mark a training; hollow where a training missed its target.
 
-    Hollow marks are trainings that ended too far from their target to count.
+    Dotted lines lie one point above and one below the mean of the accuracies without a penalty.
     """
     _, (axes,) = panels()
-    looks = {"no penalty": (INK, "P"), "all": (BLUE, "o"), "slopes": (ORANGE, "^"), "shifts": (VERMILION, "D")}
-    plain = [100 * run["accuracy"] for run in runs[network][Aim(None, "all")].values()]
-    for edge in (-POINT, POINT):
-        axes.axhline(float(np.mean(plain)) + edge, color=INK, linestyle=":", linewidth=1)
-    labels = {"no penalty": "no penalty", "all": "penalty felt by all weights"}
-    labels |= {way: f"by {way} alone" for way in ("slopes", "shifts")}
+    looks = {
+        "": (INK, "P", "no penalty"), "all": (BLUE, "o", "all weights feel it"),
+        "slopes": (ORANGE, "^", "slopes alone feel it"), "shifts": (VERMILION, "D", "biases alone feel it"),
+    }  # fmt: skip
+    of = OUTCOMES[outcome]
+    if outcome == "accuracy":
+        plain = float(np.mean([of(run) for run in runs[network][Aim(None, "all")].values()]))
+        for edge in (plain - POINT, plain + POINT):
+            axes.axhline(edge, color=INK, linestyle=":", linewidth=1)
+    named = set()
     for aim in all_aims():
-        key = "no penalty" if aim.target is None else aim.way
-        colour, mark = looks[key]
+        way = "" if aim.target is None else aim.way
+        colour, mark, label = looks[way]
         for run in runs[network].get(aim, {}).values():
-            if "failed" in run:
-                continue
-            looks_of: dict[str, Any] = {"color": colour, "markerfacecolor": colour if counts(run) else "none"}
-            axes.plot(run["mean"], 100 * run["accuracy"], mark, label=labels.pop(key, None), **looks_of)
-    axes.set(xlabel="mean score of the calls after training", ylabel="accuracy on test images (%)")
+            if "failed" not in run:
+                look: dict[str, Any] = {"color": colour, "markerfacecolor": colour if counts(run) else "none"}
+                axes.plot(run["mean"], of(run), mark, label=None if way in named else label, **look)
+                named.add(way)
+    axes.set(xlabel="mean score of the calls after training", ylabel=LABELS[outcome])
     axes.legend(frameon=False)

@@ -44,7 +44,8 @@ from affscore_book.kit.stored import read_results
 
 __all__ = [
     "AIMED", "COMPARED_TARGETS", "LIMIT", "OUTCOMES", "POINT", "STRENGTH", "TARGETS", "TARGET_SEEDS", "Aim", "Runs",
-    "all_aims", "counts", "load_targets", "outcome_table", "paired_difference", "slowdown", "target_claims",
+    "all_aims", "change_table", "counts", "load_targets", "outcome_table", "paired_difference", "slowdown",
+    "target_claims",
 ]  # fmt: skip
 
 #: Of the decade: a plain stack of convolutions, and a residual network with norm.
@@ -174,6 +175,18 @@ def outcome_table(runs: Runs, network: str, names: Sequence[str] = tuple(OUTCOME
         row |= {"near": f"{sum(map(counts, found))} of {len(found)}", "mean score": _mean([r["mean"] for r in found])}
         rows.append(row | {name: _mean([OUTCOMES[name](run) for run in found]) for name in names})
     return Table.from_rows(rows, digits=2)
+
+
+def change_table(runs: Runs, network: str) -> Table:
+    """Each outcome with the penalty minus that without, with its interval, a column a target; exploratory but one."""
+    rows = []
+    for name in OUTCOMES:
+        row: dict[str, Any] = {"with − without": name}
+        for target in TARGETS:
+            found = paired_difference(runs[network], Aim(target, "all"), Aim(None, "all"), name)
+            row[f"{target:g}"] = "-" if found is None else f"{found.mean:.1f} [{found.low:.1f}, {found.high:.1f}]"
+        rows.append(row)
+    return Table.from_rows(rows, digits=1)
 
 
 def slowdown(runs: Mapping[Aim, Mapping[int, Mapping[str, Any]]]) -> float:
