@@ -183,9 +183,9 @@ def test_the_table_counts_the_trainings_near_their_target():
 
 
 def test_each_outcome_is_compared_at_each_target():
-    rows = {row["with − without"]: row for row in change_table(made_up(0.02), "vgg11").rows()}
-    assert rows["accuracy"]["0.7"].startswith("2.0 [")
-    assert rows["straightened, latest first"]["0.9"] == "0.0 [nan, nan]"  # equal in all seeds: not estimable
+    rows = {row["outcome"]: row for row in change_table(made_up(0.02), "vgg11").rows()}
+    assert rows["accuracy"]["0.7 − none"].startswith("2.0 [")
+    assert rows["straightened, latest first"]["0.9 − 0.6"] == "0.0 [not estimable]"  # equal in all seeds
 
 
 def test_the_slowdown_is_that_of_the_processor_time():

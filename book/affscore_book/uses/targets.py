@@ -41,6 +41,7 @@ from affscore.suite.tables import Table
 from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.kit.stored import read_results
+from affscore_book.uses.claims import shown
 
 __all__ = [
     "AIMED", "COMPARED_TARGETS", "LIMIT", "OUTCOMES", "POINT", "STRENGTH", "TARGETS", "TARGET_SEEDS", "Aim", "Runs",
@@ -178,14 +179,17 @@ def outcome_table(runs: Runs, network: str, names: Sequence[str] = tuple(OUTCOME
 
 
 def change_table(runs: Runs, network: str) -> Table:
-    """Each outcome with the penalty minus that without, with its interval, a column a target; exploratory but one."""
+    """Each outcome at each target minus that without a penalty, and at the last minus that at the first target.
+
+    With intervals; all but the accuracy without a penalty are exploratory.
+    """
+    none, aims = Aim(None, "all"), [Aim(target, "all") for target in TARGETS]
+    columns = {f"{aim.target:g} − none": (aim, none) for aim in aims}
+    columns[f"{TARGETS[-1]:g} − {TARGETS[0]:g}"] = (aims[-1], aims[0])
     rows = []
     for name in OUTCOMES:
-        row: dict[str, Any] = {"with − without": name}
-        for target in TARGETS:
-            found = paired_difference(runs[network], Aim(target, "all"), Aim(None, "all"), name)
-            row[f"{target:g}"] = "-" if found is None else f"{found.mean:.1f} [{found.low:.1f}, {found.high:.1f}]"
-        rows.append(row)
+        found = {title: paired_difference(runs[network], *pair, name) for title, pair in columns.items()}
+        rows.append({"outcome": name} | {t: "-" if each is None else shown(each, 1) for t, each in found.items()})
     return Table.from_rows(rows, digits=1)
 
 
