@@ -181,11 +181,14 @@ def outcome_table(runs: Runs, network: str, names: Sequence[str] = tuple(OUTCOME
 def change_table(runs: Runs, network: str) -> Table:
     """Each outcome at each target minus that without a penalty, and at the last minus that at the first target.
 
-    With intervals; all but the accuracy without a penalty are exploratory.
+    The last columns have the slopes' trainings at the larger of :data:`COMPARED_TARGETS`. With intervals; all but the
+    accuracies that :func:`target_claims` judges are exploratory.
     """
     none, aims = Aim(None, "all"), [Aim(target, "all") for target in TARGETS]
     columns = {f"{aim.target:g} − none": (aim, none) for aim in aims}
     columns[f"{TARGETS[-1]:g} − {TARGETS[0]:g}"] = (aims[-1], aims[0])
+    slopes = Aim(COMPARED_TARGETS[-1], "slopes")
+    columns |= {"slopes − none": (slopes, none), "slopes − weights": (slopes, Aim(slopes.target, "all"))}
     rows = []
     for name in OUTCOMES:
         found = {title: paired_difference(runs[network], *pair, name) for title, pair in columns.items()}
