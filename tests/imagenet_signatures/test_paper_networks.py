@@ -114,7 +114,7 @@ def test_a_signature_takes_longer_than_its_forward_pass(draws):
 
 @pytest.mark.parametrize("state", ["trained", "calibrated"])
 def test_with_all_channels_the_control_of_width_repeats_the_stored_scores(state):
-    found = module.few_channels(FOLDER, state)
+    found = module.equal_width_scores(FOLDER, state)
     stored = Signature.load(FOLDER / "paper" / f"resnet152.{state}.photographs.0.json")
     np.testing.assert_allclose(found["all"], stored.mean, atol=1e-3)
     np.testing.assert_allclose(found["all_twin"], stored.companions["twin"].mean(axis=0), atol=1e-3)
@@ -122,7 +122,7 @@ def test_with_all_channels_the_control_of_width_repeats_the_stored_scores(state)
 
 @pytest.mark.parametrize("state", ["trained", "calibrated"])
 def test_calls_of_64_channels_score_the_same_with_64_of_them(state):
-    found = module.few_channels(FOLDER, state)
+    found = module.equal_width_scores(FOLDER, state)
     calls = Signature.load(FOLDER / "paper" / f"resnet152.{state}.photographs.0.json").calls
     narrow = [call.shape[0] == 64 for call in calls]
     assert sum(narrow) == 7

@@ -20,8 +20,8 @@ from affscore_book.imagenet_signatures.trained import places
 from affscore_book.kit.stored import read_results
 
 __all__ = [
-    "CROP_DRAWS", "PAPER_NETWORKS", "Pair", "ends", "few_channels", "input_tables", "other_inputs", "paper_networks",
-    "time_table", "width_table",
+    "CROP_DRAWS", "PAPER_NETWORKS", "Pair", "ends", "equal_width_scores", "input_tables", "other_inputs",
+    "paper_networks", "time_table", "width_table",
 ]  # fmt: skip
 
 #: Their names in titles, and the packages that their weights are from.
@@ -65,7 +65,7 @@ def ends(signature: Signature) -> tuple[float, float]:
     return float(signature.mean[inside].mean()), float(signature.mean[last].mean())
 
 
-def few_channels(folder: str | os.PathLike[str], state: str) -> dict[str, np.ndarray]:
+def equal_width_scores(folder: str | os.PathLike[str], state: str) -> dict[str, np.ndarray]:
     """The scores of ResNet-152, first draw, with all channels and with equally many of each call.
 
     Returns arrays of (calls,): ``"all"`` and ``"few"``, and those of the linear twins, ``"all_twin"`` and
@@ -95,7 +95,7 @@ def width_table(folder: str | os.PathLike[str]) -> Table:
     inside, last = places(paper_networks(folder)["resnet152"].trained).values()
     rows: list[dict[str, float | str]] = []
     for state, shown in {"calibrated": "before training", "trained": "trained"}.items():
-        found = few_channels(folder, state)
+        found = equal_width_scores(folder, state)
         for key, channels in {"all": "all", "few": "64"}.items():
             low, high = (float(found[key][at].mean()) for at in (inside, last))
             twins = found[f"{key}_twin"]
