@@ -9,10 +9,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 SITE := _build/html
 PDF ?= _build/book.pdf
-# Two test processes: the tests of one file, and the cells of one notebook, stay in order in one of them.
-PYTEST_FLAGS ?= -n 2 --dist loadscope
+# Three test processes for two cores, since some wait for a browser or an installation; the tests of one file, and the
+# cells of one notebook, stay in order in one of them.
+PYTEST_FLAGS ?= -n 3 --dist loadscope
 
-# One thread each, so that two test processes do not fight over the cores.
+# One thread each, so that test processes do not fight over the cores.
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
