@@ -31,10 +31,9 @@ decade). The interval of a mean of five paired differences then reaches .5 point
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from affscore.suite.tables import Table
@@ -96,10 +95,9 @@ OUTCOMES = {
     "with noise of .2": lambda run: 100 * run["noise"]["0.2"],
     "with noise of .3": lambda run: 100 * run["noise"]["0.3"],
     "calibration error": lambda run: 100 * run["calibration"],
-    "straightened in random order": lambda run: sum(
+    "straightened in random order": lambda run: fmean(
         found for order, found in run["straightened"].items() if order.startswith("random")
-    )
-    / sum(order.startswith("random") for order in run["straightened"]),
+    ),
     "straightened, latest first": lambda run: run["straightened"]["latest first"],
 }
 
@@ -173,8 +171,8 @@ def outcome_table(runs: Runs, network: str, names: Sequence[str] = tuple(OUTCOME
             continue
         row: dict[str, Any] = {"target": "none" if aim.target is None else f"{aim.target:g}"}
         row |= {"felt by": "-" if aim.target is None else aim.way}
-        row |= {"near": f"{sum(map(counts, found))} of {len(found)}", "mean score": _mean([r["mean"] for r in found])}
-        rows.append(row | {name: _mean([OUTCOMES[name](run) for run in found]) for name in names})
+        row |= {"near": f"{sum(map(counts, found))} of {len(found)}", "mean score": fmean(r["mean"] for r in found)}
+        rows.append(row | {name: fmean(OUTCOMES[name](run) for run in found) for name in names})
     return Table.from_rows(rows, digits=2)
 
 
@@ -204,8 +202,4 @@ def slowdown(runs: Mapping[Aim, Mapping[int, Mapping[str, Any]]]) -> float:
         return [sum(epoch["seconds"] for epoch in run["history"]) for run in found]
 
     slow = [each for target in TARGETS for each in seconds(Aim(target, "all"))]
-    return statistics.median(slow) / statistics.median(seconds(Aim(None, "all")))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
+    return median(slow) / median(seconds(Aim(None, "all")))

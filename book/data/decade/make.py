@@ -312,8 +312,7 @@ def main(given: Sequence[str] | None = None) -> None:
         return
     data = colour_data(root=arguments.root)
     if arguments.smoke:
-        parts = {part: getattr(data, part).take(slice(300)) for part in ("train", "validation", "test")}
-        data = replace(data, **parts)
+        data = data.first(300)
     if arguments.stage == "recipe":
         try_recipes(data, arguments)
         return

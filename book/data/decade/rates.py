@@ -144,8 +144,7 @@ def main(given: Sequence[str] | None = None) -> None:
         return
     data = colour_data(root=arguments.root)
     if arguments.smoke:
-        parts = {part: getattr(data, part).take(slice(300)) for part in ("train", "validation", "test")}
-        data = replace(data, **parts)
+        data = data.first(300)
     for files in share(todo):
         if not files.result.exists():
             run(files, data, arguments.epochs)

@@ -14,8 +14,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +53,8 @@ def run(name: str, aim: Aim, files: RunFiles, data: ColourData, epochs: int, abo
     if aim.way == "slopes":
         slopes_for_relus(network)
     start, means = time.process_time(), []
-    with ExitStack() as stack:
-        pairs = stack.enter_context(watched_pairs(network))
-        strength, way = STRENGTH[aim.way], aim.way
-        penalty = TargetPenalty(network, pairs, target=aim.target, strength=strength, way=way)
+    with watched_pairs(network) as pairs:
+        penalty = TargetPenalty(network, pairs, target=aim.target, strength=STRENGTH[aim.way], way=aim.way)
         try:
             history = fit_recipe(network, data, epochs=epochs, seed=files.seed, checkpoint=files.checkpoint,
                                  backward=penalty.backward,
@@ -98,7 +94,7 @@ def main(given: Sequence[str] | None = None) -> None:
         raise SystemExit("--rules is missing; it should be the commit of the rules.")
     data = colour_data(root=arguments.root)
     if arguments.smoke:
-        data = replace(data, **{part: getattr(data, part).take(slice(600)) for part in ("train", "validation", "test")})
+        data = data.first(600)
     for network, aim, files in todo:
         if not files.result.exists():
             run(network, aim, files, data, arguments.epochs, {"rules": arguments.rules})
