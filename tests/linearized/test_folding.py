@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import statistics
 
 import pytest
 import torch
@@ -54,7 +53,7 @@ NORM_AFTER = nn.Sequential(
 )  # fmt: skip
 
 
-@each("seed", range(4))
+@each("seed", range(2))
 @each("shares", [(0.5,), (0.9, 0.3), (1.0,), (1.0, 0.5, 0.2)])
 @each("kind", ["plain", "norm", "norm after"])
 def test_every_linear_unit_of_an_mlp_folds(kind, shares, seed):
@@ -75,8 +74,7 @@ def test_every_linear_unit_of_an_mlp_folds(kind, shares, seed):
     # Width of the folded network: exactly the units that were not linear.
     widths = {name: len(layer.weight) for name, layer in core.named_modules() if isinstance(layer, ChannelPReLU)}
     assert widths == {name: left for name, (left, _) in before.items() if left}
-    if widths:
-        assert statistics.mean(widths.values()) == statistics.mean(left for left, _ in before.values() if left)
+
     assert not any(isinstance(module, nn.BatchNorm1d) for module in core.modules())
 
 
@@ -106,7 +104,7 @@ CONVOLUTIONAL = nn.Sequential(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["plain", "residual", "flattened"])
+@each("kind", ["plain", "residual", "flattened"])
 def test_convolutions_stay_as_they_are(kind):
     network = CONVOLUTIONAL if kind == "flattened" else resnet(4, (1, 1), channels=1, residual=kind == "residual")
     network = prepared(network, (2, 1, 8, 8), 0)
@@ -138,16 +136,19 @@ class Read(nn.Module):
             return self.b(z) + y
         if self.how == "after":
             return self.b(z) + self.c(z)
+        if self.how == "tokens":
+            return self.b(z.unflatten(1, (1, 4)))
         return z if self.how == "output" else self.b(z.flip(1))
 
 
-@pytest.mark.parametrize(
-    "how, reason",
+@each(
+    ("how", "reason"),
     [
         ("before", "its input is also read by add"),
         ("after", "2 layers read it"),
         ("output", "it is followed by output, which is no linear layer"),
         ("flip", "it is followed by flip, which is no linear layer"),
+        ("tokens", "it is followed by unflatten, which is no linear layer"),
         ("twice", ""),
     ],
 )
@@ -157,21 +158,6 @@ def test_values_that_are_needed_elsewhere_stay_with_a_reason(how, reason):
     assert_same(core, network, (5, 4))
     assert [row.reason for row in account] == ([reason] if reason else ["", ""])
     assert all(row.folded == (0 if reason else 2) for row in account)
-
-
-def test_a_linear_layer_on_the_last_axis_of_tokens_is_none_here():
-    class Tokens(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.a, self.relu, self.b = nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 5)
-
-        def forward(self, x):
-            return self.b(self.relu(self.a(x)).unflatten(1, (1, 5)))
-
-    network = prepared(Tokens(), (2, 4), 0)
-    core, account = fold(network, torch.zeros(2, 4, dtype=DOUBLE))
-    assert_same(core, network, (3, 4))
-    assert account[0].linear > account[0].folded == 0
 
 
 def test_float32_modes_and_the_original_are_left_alone():

@@ -21,18 +21,9 @@ def test_tracing_leaves_the_network_as_it_was():
         and not traced.bn1.training
         and traced.get_submodule("layer1.0.conv1") is network.layer1[0].conv1
     )
-
-
-def test_inputs_are_not_written_into():
     x = -torch.ones(1, 4)
     traced_graph(nn.ReLU(inplace=True), x)
-    assert (x == -1).all()
-
-
-def test_the_trace_computes_what_the_network_computes():
-    torch.manual_seed(0)
-    network, x = torchvision.models.googlenet(weights=None, init_weights=False).eval(), torch.randn(2, 3, 64, 64)
-    assert torch.equal(traced_graph(network, torch.zeros(1, 3, 64, 64))(x), network(x))
+    assert (x == -1).all(), "inputs are not written into"
 
 
 def test_a_node_is_named_by_its_module_or_by_what_it_calls_and_where():
@@ -55,13 +46,8 @@ def test_stochastic_depth_goes_on_following_the_mode():
     assert traced.train()(torch.ones(2, 4)).eq(0).all() and traced.eval()(torch.ones(2, 4)).ne(0).any()
 
 
-@pytest.mark.parametrize(
-    "network, inputs, words",
-    [
-        (torch.relu, torch.ones(1, 2), "network is a builtin"),
-        (nn.ReLU(), [1.0], "inputs is a list; it should be a Tensor"),
-    ],
-)
-def test_what_is_no_network_or_no_tensor_is_named(network, inputs, words):
-    with pytest.raises(TypeError, match=words):
-        traced_graph(network, inputs)
+def test_what_is_no_network_or_no_tensor_is_named():
+    with pytest.raises(TypeError, match="network is a builtin"):
+        traced_graph(torch.relu, torch.ones(1, 2))
+    with pytest.raises(TypeError, match="inputs is a list; it should be a Tensor"):
+        traced_graph(nn.ReLU(), [1.0])

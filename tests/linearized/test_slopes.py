@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 
 import numpy as np
 import pytest
@@ -49,30 +48,6 @@ class Mixed(nn.Module):
 class Functional(nn.Module):
     def forward(self, x):
         return functional.relu(x - 0.1, inplace=True)
-
-
-class Overwriting(nn.Module):
-    """Reads the input of an in-place ReLU after the call."""
-
-    def __init__(self, how):
-        super().__init__()
-        self.linear, self.last, self.how = nn.Linear(5, 6), nn.Linear(6, 3), how
-        self.relu = nn.ReLU(inplace=True)
-
-    def forward(self, x):
-        x = self.linear(x)
-        if self.how == "view":
-            part = x[:, :3]
-            part.relu_()
-            return self.last(x)
-        before = 2 * x
-        if self.how == "module":
-            self.relu(x)
-        elif self.how == "method":
-            x.relu_()
-        else:
-            functional.relu(x, inplace=True) if self.how == "relu" else torch.relu_(x)
-        return self.last(x) + self.last(before) + self.last(functional.relu(before))
 
 
 def networks():
@@ -126,7 +101,7 @@ def test_slope_0_changes_nothing(kind, dtype):
     assert not any(module.training for module in result.modules())
 
 
-@pytest.mark.parametrize("training", [True, False])
+@each("training", [True, False])
 def test_the_mode_is_kept_and_the_network_is_not_touched(training):
     network = mlp(8, 2, side=4).train(training)
     before = {name: value.clone() for name, value in network.state_dict().items()}
@@ -136,15 +111,12 @@ def test_the_mode_is_kept_and_the_network_is_not_touched(training):
     assert all(torch.equal(value, before[name]) for name, value in result.state_dict().items() if name in before)
 
 
-@each("seed", range(3))
-@each("kind", ["mlp", "plain", "residual", "torchvision", "mixed"])
-def test_slope_1_is_affine(kind, seed):
+@each("kind", ["mlp", "plain", "residual", "mixed"])
+def test_slope_1_is_affine(kind):
     """f(s x + t y + (1 - s - t) z) is the same combination of outputs: the definition of an affine function."""
     network, shape = networks()[kind]
-    if kind == "torchvision":
-        network.maxpool = nn.Identity()
-    torch.manual_seed(seed)
-    result = linearize(shaken(network, seed), torch.zeros(shape, dtype=DOUBLE))
+    torch.manual_seed(0)
+    result = linearize(shaken(network, 0), torch.zeros(shape, dtype=DOUBLE))
     x, y, z = (torch.randn(shape, dtype=DOUBLE) for _ in range(3))
     s, t = 0.7, -1.9
     before = result(s * x + t * y + (1 - s - t) * z) - (s * result(x) + t * result(y) + (1 - s - t) * result(z))
@@ -156,15 +128,10 @@ def test_slope_1_is_affine(kind, seed):
     assert before.abs().max() > 1e-6 * scale, "with slope 0 it is not affine"
 
 
-def test_names_of_calls():
+def test_every_call_has_a_name_that_never_takes_the_place_of_something_else():
     result = linearize(Mixed(), torch.zeros(4, 5))
     assert list(channel_prelus(result)) == ["relu", "relu_2", "relu_3", "relu_4", "relu_5", "inner.relu"]
-    torchvision = pytest.importorskip("torchvision")
-    names = list(channel_prelus(linearize(torchvision.models.resnet18(), torch.zeros(1, 3, 32, 32))))
-    assert names[:4] == ["relu", "layer1.0.relu", "layer1.0.relu_2", "layer1.1.relu"] and len(names) == 17
 
-
-def test_a_new_name_never_takes_the_place_of_something_else():
     class Crowded(nn.Module):
         def __init__(self):
             super().__init__()
@@ -182,33 +149,40 @@ def test_a_new_name_never_takes_the_place_of_something_else():
     assert set(network.state_dict()) < set(result.state_dict())
 
 
-@pytest.mark.parametrize("how", ["module", "method", "relu", "relu_", "view"])
-def test_reading_what_an_in_place_relu_has_written_is_refused(how):
-    with pytest.raises(ValueError, match=r"Overwriting computes something else .* in place"):
-        linearize(Overwriting(how), torch.zeros(2, 5))
+class Written(nn.Module):
+    """A forward method given as a function of the module and its input."""
 
-
-class Tokens(nn.Module):
-    def __init__(self):
+    def __init__(self, forward):
         super().__init__()
-        self.part = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+        self.linear, self.relu, self.written = nn.Linear(4, 4), nn.ReLU(inplace=True), forward
 
     def forward(self, x):
-        return self.part(x)
+        return self.written(self, x)
 
 
 def test_networks_that_cannot_be_converted_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"input of part\.1 has shape \(2, 3, 4\); it should be \(n, channels\)"):
-        linearize(Tokens(), torch.zeros(2, 3, 4))
-    with pytest.raises(ValueError, match="Sequential calls no ReLU"):
-        linearize(nn.Sequential(nn.Linear(2, 2), nn.GELU()), torch.zeros(1, 2))
+    def reads_again(self, x):
+        """Goes on with what the in-place ReLU has left."""
+        x = self.linear(x)
+        self.relu(x)
+        return self.linear(x)
 
-    class Depends(nn.Module):
-        def forward(self, x):
-            return torch.relu(x) if x.sum() > 0 else x
+    def writes_a_part(self, x):
+        x = self.linear(x)
+        x[:, :3].relu_()
+        return self.linear(x)
 
-    with pytest.raises(ValueError, match="module 1 fails on symbolic values"):
-        linearize(nn.Sequential(nn.Linear(2, 2), Depends()), torch.zeros(1, 2))
+    flat, tokens, text = torch.zeros(2, 4), torch.zeros(2, 3, 4), r"it should be \(n, channels\)"
+    cases = [
+        (Written(reads_again), flat, "Written computes something else .* in place"),
+        (Written(writes_a_part), flat, "Written computes something else .* in place"),
+        (nn.Sequential(nn.Linear(4, 4), nn.ReLU()), tokens, rf"input of 1 has shape \(2, 3, 4\); {text}"),
+        (nn.Sequential(nn.Linear(4, 4), nn.GELU()), flat, "Sequential calls no ReLU"),
+        (Written(lambda self, x: torch.relu(x) if x.sum() > 0 else x), flat, "fails on symbolic values"),
+    ]
+    for network, inputs, message in cases:
+        with pytest.raises(ValueError, match=message):
+            linearize(network, inputs)
 
 
 def test_survivors_count_slopes_that_are_not_1():
@@ -223,18 +197,13 @@ def test_survivors_count_slopes_that_are_not_1():
         survivors(nn.Linear(2, 2))
 
 
-@each("layers", [1, 3, 7])
-@each("width", [1, 5])
-def test_effective_size_of_equal_layers(layers, width):
-    assert effective_size([width] * layers + [0, 0]) == (width, layers)
-
-
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_effective_size_multiplies_to_the_survivors(seed):
     counts = np.random.default_rng(seed).integers(0, 20, 9)
     width, depth = effective_size(counts)
     assert width * depth == pytest.approx(counts.sum())
     assert depth <= (counts > 0).sum() + 1e-9 and width <= counts.max() + 1e-9
+    assert effective_size([5] * 7 + [0, 0]) == (5, 7)
 
 
 def test_prior_is_the_sum_of_roots_and_pulls_harder_near_1():
@@ -249,17 +218,12 @@ def test_prior_is_the_sum_of_roots_and_pulls_harder_near_1():
     layer.weight.grad = None
     prior(result, 2.0).backward()
     assert layer.weight.grad.tolist() == pytest.approx([-1.0, -2.0, 0.0])
+    layer.weight.grad, layer.weight.data[0] = None, 1.0  # at 1, though not fixed there
+    prior(result, 2.0).backward()
+    assert layer.weight.grad.tolist() == pytest.approx([0.0, -2.0, 0.0])
 
 
-def test_a_slope_that_is_1_and_not_fixed_has_no_gradient():
-    result = linearize(mlp(2, 1, side=2), torch.zeros(2, 1, 2, 2))
-    layer = channel_prelus(result)["relu1"]
-    layer.weight.data = torch.tensor([1.0, 0.0])
-    prior(result, 1.0).backward()
-    assert layer.weight.grad.tolist() == [0.0, -0.5]
-
-
-@pytest.mark.parametrize("m", range(5))
+@each("m", range(5))
 def test_symmetry_dimension_is_the_rank_of_the_sampled_group(m):
     """Independent of the formula: the tangent space at an element, from differences of samples that keep its zeros."""
     a = torch.tensor([1.0] * m + [0.0, 0.3, 0.6, 0.9][: 4 - m] + [0.1])
@@ -271,13 +235,7 @@ def test_symmetry_dimension_is_the_rank_of_the_sampled_group(m):
     assert torch.linalg.matrix_rank(basis) == symmetry_dimension(a)
 
 
-def test_symmetry_dimension_grows_with_every_linear_channel():
-    sizes = [symmetry_dimension([1.0] * m + [0.0] * (8 - m)) for m in range(9)]
-    assert sizes[0] == sizes[1] == 8 and sizes[8] == 64
-    assert all(b > a for a, b in itertools.pairwise(sizes[1:]))
-
-
-@each("seed", range(4))
+@each("seed", range(2))
 @each("kind", ["mlp", "plain", "residual"])
 def test_acting_with_the_group_keeps_the_function(kind, seed):
     network, shape = networks()[kind]

@@ -41,21 +41,9 @@ def chain(activation: Any, width: int) -> nn.Sequential:
     return nn.Sequential(*(module for _ in range(3) for module in (nn.Linear(width, width), activation())))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_fraction_of_the_values_is_linear_and_no_channel_is(printed, seed):
-    torch.manual_seed(seed)
-    layer, x = printed["SparsifiedPReLU"](sparsity=0.25), -torch.rand(200, 40) - 0.1
-    linear = layer(x) == x
-    assert 0.2 < linear.float().mean() < 0.3
-    assert not linear.all(0).any() and not torch.equal(layer(x) == x, linear)
-    layer.set_sparsity(1.0)
-    assert torch.equal(layer(x), x)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_count_is_of_negative_values_by_the_number_of_modules(printed, seed):
+def test_the_count_is_of_negative_values_by_the_number_of_modules(printed):
     """In closed form, and the same for networks whose path lengths differ; the linear layers are never run."""
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     width, x = 5, torch.randn(60, 5)
     layers = chain(printed["SparsifiedPReLU"], width)
     expected = 3 * float((x < 0).sum()) / 60

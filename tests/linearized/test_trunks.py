@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore_book.linearized.results import load_runs
 from affscore_book.linearized.slopes import effective_size
-from affscore_book.linearized.trunks import core_claims, load_trunks, matched_ratio, size_ratio, with_mlp
+from affscore_book.linearized.trunks import core_claims, load_trunks, size_ratio, with_mlp
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "linearized"
 STRENGTHS = (0.1, 0.2)
@@ -34,34 +35,20 @@ def test_cores_are_read_by_trunk_and_seed_from_weak_to_strong(tmp_path):
     assert cores.keys() == {(8, 2)}
     np.testing.assert_allclose(cores[8, 2][0], [[8, 2, 1], [4, 1, 3]])
     np.testing.assert_allclose(cores[8, 2][1], [[2, 2, 1], [0, 0, 3]])
+    (tmp_path / "trunks.json").write_text('{"runs": {"a": {"width": 8}}}')
+    with pytest.raises(ValueError, match=r"trunks.json is not a complete file of book/data/linearized/make.py"):
+        load_trunks(tmp_path)
 
 
 def test_a_core_that_grows_with_its_trunk_has_the_trunks_ratio_and_the_same_core_has_one(tmp_path):
     runs = {(8, 2, 0): [[8, 8], [2, 2]], (2, 2, 0): [[2, 2], [2, 2]], (8, 8, 0): [[8] * 8, [2] * 8]}
     cores = load_trunks(stored(tmp_path, runs))
-    assert size_ratio(cores, (8, 2), (2, 2), "width", strength=0) == {0: pytest.approx(4)}
-    assert size_ratio(cores, (8, 2), (2, 2), "width", strength=1) == {0: pytest.approx(1)}
-    assert size_ratio(cores, (8, 2), (2, 2), "width") == {0: pytest.approx(2)}  # geometric, not 2.5
-    assert size_ratio(cores, (8, 2), (2, 2), "depth") == {0: pytest.approx(1)}
-    assert size_ratio(cores, (8, 8), (8, 2), "depth") == {0: pytest.approx(4)}
+    assert size_ratio(cores, (8, 2), (2, 2), "width", "strength") == {0: pytest.approx(2)}  # geometric, not 2.5
+    assert size_ratio(cores, (8, 2), (2, 2), "depth", "strength") == {0: pytest.approx(1)}
+    assert size_ratio(cores, (8, 8), (8, 2), "depth", "strength") == {0: pytest.approx(4)}
 
 
-def test_an_empty_core_makes_its_seed_unknown_and_not_the_others(tmp_path):
-    runs = {(8, 2, 0): [[8, 8], [0, 0]], (8, 2, 1): [[8, 8], [8, 8]], (4, 2, 0): [[4, 4]] * 2, (4, 2, 1): [[4, 4]] * 2}
-    found = size_ratio(load_trunks(stored(tmp_path, runs)), (8, 2), (4, 2), "width")
-    assert math.isnan(found[0]) and found[1] == pytest.approx(2)
-
-
-def test_a_prior_that_pulls_a_wide_trunk_more_makes_it_look_shallow_at_equal_strength_alone():
-    """Depth and points lost hang on the number of units alone, in both trunks."""
-    units = {(4, 2): [16.0, 8.0, 4.0], (16, 2): [8.0, 4.0, 2.0]}
-    cores = {trunk: {0: np.array([[n**0.5, n**0.5, 10 / n] for n in found])} for trunk, found in units.items()}
-    assert size_ratio(cores, (16, 2), (4, 2), "depth")[0] == pytest.approx(0.5**0.5)
-    assert matched_ratio(cores, (16, 2), (4, 2), "depth", "units") == {0: pytest.approx(1)}
-    assert matched_ratio(cores, (16, 2), (4, 2), "depth", "points")[0] == pytest.approx(1, abs=0.05)
-
-
-@pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
+@each("factor", [0.5, 1.0, 3.0])
 def test_matched_ratios_find_a_planted_factor_between_the_strengths(factor):
     """Depth by units is a power law here, straight in logarithms, and so are points; strengths meet nowhere."""
 
@@ -73,38 +60,36 @@ def test_matched_ratios_find_a_planted_factor_between_the_strengths(factor):
              (3, 9): {7: np.array([core(n, 1.0, 0) for n in (60.0, 17.0, 5.0)])}}  # fmt: skip
     # After equal losses the wide trunk has e times as many units.
     for by, times in (("units", 1.0), ("points", math.exp(0.5))):
-        assert matched_ratio(cores, (9, 9), (3, 9), "depth", by) == {7: pytest.approx(factor * times)}
-        assert matched_ratio(cores, (9, 9), (3, 9), "width", by) == {7: pytest.approx(times / factor)}
+        assert size_ratio(cores, (9, 9), (3, 9), "depth", by) == {7: pytest.approx(factor * times)}
+        assert size_ratio(cores, (9, 9), (3, 9), "width", by) == {7: pytest.approx(times / factor)}
 
 
 def test_cores_that_never_meet_or_are_empty_have_no_ratio():
     one, other = np.array([[2.0, 2.0, 5.0], [1.0, 1.0, 6.0]]), np.array([[8.0, 2.0, 1.0], [4.0, 2.0, 2.0]])
     cores = {(8, 2): {0: one, 1: one, 2: np.zeros((2, 3))}, (2, 2): {0: other, 1: one, 2: one}}
+    equal = size_ratio(cores, (8, 2), (2, 2), "depth", "strength")
+    assert equal[0] == pytest.approx(0.5**0.5) and math.isnan(equal[2])
     for by in ("units", "points"):
-        found = matched_ratio(cores, (8, 2), (2, 2), "depth", by)
+        found = size_ratio(cores, (8, 2), (2, 2), "depth", by)
         assert math.isnan(found[0]) and found[1] == pytest.approx(1) and math.isnan(found[2])
     with pytest.raises(ValueError, match="by"):
-        matched_ratio(cores, (8, 2), (2, 2), "depth", "strength")
+        size_ratio(cores, (8, 2), (2, 2), "depth", "seed")
 
 
 def test_the_stored_trunks_are_whole_and_joined_by_the_perceptron_of_the_other_runs():
     study, cores = load_runs(FOLDER), load_trunks(FOLDER)
     assert cores.keys() == {(32, 6), (128, 6), (64, 3), (64, 12)}
-    assert all(sizes.shape == (3, 3) for seeds in cores.values() for sizes in seeds.values())
-    assert all(seeds.keys() == set(range(5)) for seeds in cores.values())
     for (width, depth), seeds in cores.items():
+        assert seeds.keys() == set(range(5))
         for sizes in seeds.values():
             assert (sizes[:, 0] <= width).all() and (sizes[:, 1] <= depth).all() and (sizes[:, :2] > 0).all()
             assert (np.diff(sizes[:, :2].prod(axis=1)) < 0).all()  # the stronger the prior, the fewer survive
     joined = with_mlp(cores, study)
     assert joined.keys() == cores.keys() | {(64, 6)}
-    for at, strength in enumerate(study.strengths("mlp")[1:4]):
-        for run in study.select("mlp", start="late", strength=strength):
-            left = [sum(slope != 1 for slope in slopes) for slopes in run["slopes"].values()]
-            assert joined[64, 6][run["seed"]][at, :2].tolist() == pytest.approx(effective_size(left))
-            assert joined[64, 6][run["seed"]][at, 2] == pytest.approx(
-                100 * (1 - run["accuracy"]) - study.error("mlp")[run["seed"]]
-            )
+    for run in study.select("mlp", start="late", strength=study.strengths("mlp")[1]):
+        left = [sum(slope != 1 for slope in slopes) for slopes in run["slopes"].values()]
+        lost = 100 * (1 - run["accuracy"]) - study.error("mlp")[run["seed"]]
+        assert joined[64, 6][run["seed"]][0].tolist() == pytest.approx([*effective_size(left), lost])
 
 
 def test_whether_the_core_is_near_constant_depends_on_what_is_held_equal():
@@ -118,9 +103,3 @@ def test_whether_the_core_is_near_constant_depends_on_what_is_held_equal():
     assert depth["strength"][0].interval[1] < 1 < depth["points"][0].ours
     assert width["points"][0].interval[0] > 1.5
     assert [row.seen for rows in depth.values() for row in rows] == [True, False, True, True, True, True]
-
-
-def test_a_damaged_file_is_refused(tmp_path):
-    (tmp_path / "trunks.json").write_text('{"runs": {"a": {"width": 8}}}')
-    with pytest.raises(ValueError, match=r"trunks.json is not a complete file of book/data/linearized/make.py"):
-        load_trunks(tmp_path)

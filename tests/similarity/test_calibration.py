@@ -26,29 +26,26 @@ def test_it_is_that_of_the_authors(seed, related):
     x = layers(seed)
     y = layers(100 + seed, of=x if related else None)
     random = np.random.default_rng(seed)
-    calibrated, p, tau = calibrate_layers(
+    calibrated, _, tau = calibrate_layers(
         x, y, lambda one, other: cka(one, other, null=0).value, K=39, smax=None,
         perm_fn=lambda n, device: torch.from_numpy(random.permutation(n)),
     )  # fmt: skip
     found = best_pair(grams(x), grams(y), orders=39, seed=seed)
     assert found.threshold == pytest.approx(float(tau), abs=1e-6)
-    assert found.p_value == pytest.approx(float(p), abs=1e-6)
     assert max(found.value - found.threshold, 0) == pytest.approx(float(calibrated), abs=1e-6)
 
 
 def test_under_the_null_one_in_twenty_passes():
-    passed = [best_pair(grams(layers(2 * s)), grams(layers(2 * s + 1)), orders=19).p_value <= 0.05 for s in range(200)]
-    assert 0.01 < np.mean(passed) < 0.11
+    found = [best_pair(grams(layers(2 * s)), grams(layers(2 * s + 1)), orders=19) for s in range(200)]
+    assert 0.01 < np.mean([best.value > best.threshold for best in found]) < 0.11
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_more_layers_and_fewer_images_raise_the_threshold(seed):
-    def threshold(count, n):
-        return best_pair(grams(layers(seed, count, n)), grams(layers(seed + 50, count, n))).threshold
+def test_more_layers_and_fewer_images_raise_the_threshold():
+    def best(count, n):
+        return best_pair(grams(layers(0, count, n)), grams(layers(50, count, n)))
 
-    assert threshold(1, 40) < threshold(6, 40) < threshold(6, 15)
-    one = best_pair(grams(layers(seed, 1)), grams(layers(seed + 50, 1)))
-    assert one.threshold == one.single
+    assert best(1, 40).threshold < best(6, 40).threshold < best(6, 15).threshold
+    assert best(1, 40).threshold == best(1, 40).single < best(6, 15).threshold
 
 
 def test_too_few_orders_are_refused():

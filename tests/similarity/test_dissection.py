@@ -12,13 +12,10 @@ from torch.nn import functional
 from affscore_book.similarity.concepts import Concepts, generated_concepts
 from affscore_book.similarity.dissection import Rotation, dissect, rotation_curve
 
-SEEDS = range(3)
 
-
-@each("seed", SEEDS)
 @each("d", [1, 2, 3, 8, 33])
-def test_powers_of_a_rotation(d, seed):
-    rotation = Rotation.random(d, seed)
+def test_powers_of_a_rotation(d):
+    rotation = Rotation.random(d, 0)
     assert np.linalg.det(rotation.q) == pytest.approx(1, abs=1e-10)
     for alpha in (0.0, 0.3, 0.5, 1.0, -0.7):
         power = rotation.power(alpha)
@@ -31,7 +28,7 @@ def test_powers_of_a_rotation(d, seed):
     np.testing.assert_allclose(rotation.power(0.3), np.real(fractional_matrix_power(rotation.q, 0.3)), atol=1e-9)
 
 
-@pytest.mark.parametrize("angles", [(0.4, 2.5), (math.pi, 0.0), (math.pi, math.pi), (3.14159, -3.0), (1.0, 1.0)])
+@each("angles", [(0.4, 2.5), (math.pi, 0.0), (math.pi, math.pi), (3.14159, -3.0), (1.0, 1.0)])
 def test_powers_of_planted_angles(angles):
     """Half turns, equal planes and fixed directions, hidden by a change of basis."""
     d = 2 * len(angles) + 1
@@ -54,15 +51,7 @@ def test_powers_of_planted_angles(angles):
         np.testing.assert_allclose(rotation.power(0.3), turned(0.3), atol=1e-9)
 
 
-def test_random_rotations_have_no_preferred_direction():
-    """Haar: the first column's entries have mean 0 and variance 1/d, the last column's too (its sign was changed)."""
-    d = 4
-    columns = np.array([Rotation.random(d, seed).q for seed in range(400)])
-    np.testing.assert_allclose(columns.mean(0), 0, atol=4 / math.sqrt(400 * d))
-    np.testing.assert_allclose((columns**2).mean(0), 1 / d, atol=0.08)
-
-
-@pytest.mark.parametrize(
+@each(
     ("q", "text"),
     [
         (np.diag([1.0, -1.0]), "reflection"),
@@ -134,7 +123,7 @@ def test_ties_at_zero_are_not_active():
     np.testing.assert_allclose(dissect(features, concepts).iou[0], expected, atol=1e-15)
 
 
-@pytest.mark.parametrize("factor", [0.01, 100.0])
+@each("factor", [0.01, 100.0])
 def test_scales_of_units_do_not_matter(factor):
     concepts = generated_concepts(40)
     features = torch.randn(40, 3, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -156,17 +145,6 @@ def test_rotations_take_planted_units_apart():
     assert rotation_curve(features, concepts, (0.0,), draws=1, shuffled=True)[0, 0] < 0.1
 
 
-def test_units_are_rotated_by_the_matrix_and_not_by_its_transpose():
-    """Units that the rotation turns back into concepts are all found, those that it turns further away are not."""
-    concepts = generated_concepts(80)
-    known = 0.3 * torch.rand(80, 18, 32, 32, generator=torch.Generator().manual_seed(0)) + concepts.masks
-    q = torch.from_numpy(Rotation.random(18, 8).power(0.7)).float()
-    options = {"draws": 1, "seed": 8, "quantile": 0.02, "threshold": 0.4}
-    turned = (torch.einsum("ij,njhw->nihw", mixed, known) for mixed in (q.T, q))
-    back, further = (rotation_curve(features, concepts, (0.7,), **options)[0, 0] for features in turned)
-    assert back == 1 and further < 0.5
-
-
 @pytest.mark.gpu
 def test_features_on_a_gpu():
     concepts = generated_concepts(20)
@@ -179,7 +157,7 @@ def test_features_on_a_gpu():
 GOOD = generated_concepts(4)
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "text"),
     [
         (lambda: dissect(torch.zeros(3, 2, 4, 4), GOOD), r"should be \(4, units, height, width\)"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from grids import each
-from moved_features import SEEDS, SHAPES, draw, rotated
+from moved_features import SEEDS, SHAPES, draw
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, manhattan_distances
 
 from affscore_book.similarity.channels import unit_channels
@@ -26,13 +26,13 @@ def naive_max_gram(x: np.ndarray) -> np.ndarray:
     return np.einsum("mcp,ncp->mnc", x, x).max(-1)
 
 
-@pytest.mark.parametrize("shape", [*SHAPES.values(), (600, 4), (257, 2, 2, 2)])  # more than a tile
+@each("shape", [*SHAPES.values(), (600, 4), (257, 2, 2, 2)])  # more than a tile
 def test_max_kernel_in_tiles_against_the_whole_tensor(shape):
     x = draw(0, shape)
     np.testing.assert_allclose(gram(x, "max"), naive_max_gram(x), rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("shape", [*SHAPES.values(), (300, 4)])
+@each("shape", [*SHAPES.values(), (300, 4)])
 def test_linear_and_laplace_kernels_against_scikit_learn(shape):
     x = draw(0, shape)
     tilde = np.asarray(unit_channels(x)).reshape(len(x), -1)
@@ -45,10 +45,9 @@ def test_linear_and_laplace_kernels_against_scikit_learn(shape):
 
 
 @each("kernel", KERNELS)
-@each("seed", SEEDS)
-def test_cka_against_the_definition_of_hsic_as_a_u_statistic(seed, kernel):
+def test_cka_against_the_definition_of_hsic_as_a_u_statistic(kernel):
     """The mean over all quadruples of different samples (Song et al. 2012, equation 3 and theorem 2)."""
-    x, y = draw(seed, (7, 3)), draw(seed + 1, (7, 5))
+    x, y = draw(0, (7, 3)), draw(1, (7, 5))
 
     def hsic(k, l):  # noqa: E741
         quadruples = itertools.permutations(range(7), 4)
@@ -58,10 +57,9 @@ def test_cka_against_the_definition_of_hsic_as_a_u_statistic(seed, kernel):
     assert cka(x, y, kernel, null=0).value == pytest.approx(hsic(k, l) / math.sqrt(hsic(k, k) * hsic(l, l)), abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_centred_table_follows_the_formula_of_the_chapter(seed):
+def test_a_centred_table_follows_the_formula_of_the_chapter():
     """Off the diagonal: without the means of row and column, over n - 2, and with the mean of all put back."""
-    n, k = 9, np.asarray(gram(draw(seed, (9, 3)), "max"))
+    n, k = 9, np.asarray(gram(draw(0, (9, 3)), "max"))
     off = k * (1 - np.eye(n))
     expected = off - (off.sum(0) + off.sum(0)[:, None]) / (n - 2) + off.sum() / ((n - 1) * (n - 2))
     found = centred_gram(torch.from_numpy(k.copy())).numpy()
@@ -69,17 +67,7 @@ def test_a_centred_table_follows_the_formula_of_the_chapter(seed):
     np.testing.assert_allclose(found.sum(0), 0, atol=1e-13)
 
 
-def test_linear_hsic_is_the_sum_of_squared_covariances():
-    """What the chapter says that linear CKA computes; they meet for many samples."""
-    n = 4000
-    x = draw(0, (n, 3))
-    y = x @ draw(1, (3, 4)) + draw(2, (n, 4))
-    x, y = torch.from_numpy(x - x.mean(0)), torch.from_numpy(y - y.mean(0))
-    hsic = float((centred_gram(x @ x.T) * centred_gram(y @ y.T)).sum() / (n * (n - 3)))
-    assert hsic == pytest.approx(float((x.T @ y / n).square().sum()), rel=5e-3)
-
-
-@pytest.mark.parametrize("d", [2, 4])
+@each("d", [2, 4])
 def test_lemma_e_46_only_permutations_with_signs_keep_the_largest_product(d):
     for seed in range(10):
         for kind, matrix in sample_kinds(d, seed).items():
@@ -96,18 +84,10 @@ def test_the_max_kernel_does_not_see_signs():
     assert procrustes(x, turned, null=0).value < 0.9
 
 
-@each("shape", [(40, 6), (12, 30), (500, 10)])
-@each("seed", SEEDS)
-def test_linear_cka_against_a_package_of_another(seed, shape):
-    x, y = draw(seed, shape), draw(seed + 1, (shape[0], 9))
-    grams = [torch.tensor(value @ value.T)[None] for value in (x - x.mean(0), y - y.mean(0))]
-    xy, xx, yy = (value.item() for value in pytorch_cka.hsic(*grams))
-    assert cka(x, y, null=0).value == pytest.approx(xy / math.sqrt(xx * yy), abs=1e-12)
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_every_kernel_against_a_package_of_another(kernel):
-    x, y = draw(0, (30, 6)), draw(1, (30, 6))
+@each("kernel", KERNELS)
+@each("n", [12, 30])  # fewer samples than channels, and more
+def test_every_kernel_against_a_package_of_another(n, kernel):
+    x, y = draw(0, (n, 20)), draw(1, (n, 20))
     xy, xx, yy = (value.item() for value in pytorch_cka.hsic(gram(x, kernel)[None], gram(y, kernel)[None]))
     assert cka(x, y, kernel, null=0).value == pytest.approx(xy / math.sqrt(xx * yy), abs=1e-12)
 
@@ -129,22 +109,6 @@ def test_the_max_kernel_is_not_positive_semi_definite():
     assert max(smallest["max"]) < -1e-3
     assert min(smallest["laplace"]) > 0
     assert min(smallest["linear"]) > -1e-12
-
-
-def test_cka_with_normalised_channels_is_not_invariant_to_rotations():
-    x = np.random.default_rng(0).normal(size=(500, 50)) / np.arange(1, 51)
-    turned = rotated(0, x)
-    assert cka(x, turned, null=0).value == pytest.approx(1, abs=1e-10)
-    assert cka(unit_channels(x), unit_channels(turned), null=0).value < 0.6
-
-
-def test_unbiased_cka_of_independent_features_is_zero_in_the_mean():
-    unbiased = []
-    for seed in range(40):
-        x, y = np.random.default_rng(seed).normal(size=(2, 20, 40))
-        unbiased.append(cka(x, y, null=0).value)
-    error = np.std(unbiased) / math.sqrt(40)
-    assert abs(np.mean(unbiased)) < 4 * error < 0.1
 
 
 def test_linear_cka_needs_no_gram_matrix():
@@ -174,7 +138,7 @@ def test_memory_of_the_max_kernel():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("shape", SHAPES)
+@each("shape", SHAPES)
 def test_a_gpu_gives_the_same(shape):
     x, y = (torch.from_numpy(draw(seed, SHAPES[shape])) for seed in (0, 1))
     for call in (procrustes, cka):

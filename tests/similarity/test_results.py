@@ -38,7 +38,7 @@ def test_the_null_tells_related_from_independent():
     assert 0.3 < np.mean([(other.null >= other.value).mean() for other in others]) < 0.75
 
 
-@pytest.mark.parametrize("kind", RELU)
+@each("kind", RELU)
 def test_dead_channels_are_reported_and_not_compared(kind):
     x, y = draw(0, (40, 4)), draw(1, (40, 4))
     dead_x = np.insert(x, [1, 3], [2.5, -7.0], axis=1)

@@ -18,17 +18,6 @@ def stored():
     return load_similarity(DATA / "similarity" / "study.json"), load_stitching(DATA / "stitching" / "study.json")
 
 
-@pytest.mark.parametrize("layers", [3, 4, 5])
-def test_the_share_of_orders_is_that_of_drawn_orders(layers):
-    rng = np.random.default_rng(0)
-    drawn = [stitches.rank_correlation(range(layers), rng.permutation(layers)) for _ in range(2000)]
-    for correlation in (-1.0, -0.5, 0.3):
-        assert stitches.order_share(layers, correlation) == pytest.approx(
-            np.mean(np.array(drawn) <= correlation + 1e-6), abs=0.04
-        )
-    assert stitches.order_share(layers, -1.0) == pytest.approx(1 / math.factorial(layers))
-
-
 def test_a_planted_relation_is_found_and_a_reversed_one_too(stored, monkeypatch):
     """Penalties that fall as heights rise give -1 whatever network is left out; those that rise give 1."""
     study, stitched = stored

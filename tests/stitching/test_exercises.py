@@ -29,9 +29,13 @@ def built(centred=True, optimal=True, intercept=False, scaled=True, turned=False
         likeness = (b / np.linalg.norm(b, axis=0)).T @ (a / np.linalg.norm(a, axis=0))
         orders = list(permutations(range(6))) if optimal else [likeness.argmax(1)]
         order = list(max(orders, key=lambda order: likeness[range(6), order].sum()))
-        slopes = (a * b[:, np.argsort(order)]).sum(0) / (a**2).sum(0) if intercept else [
-            x[:, j] @ y[:, i] / (x[:, j] @ x[:, j]) for i, j in sorted(enumerate(order), key=lambda pair: pair[1])
-        ]  # by channel of x
+        slopes = (
+            (a * b[:, np.argsort(order)]).sum(0) / (a**2).sum(0)
+            if intercept
+            else [
+                x[:, j] @ y[:, i] / (x[:, j] @ x[:, j]) for i, j in sorted(enumerate(order), key=lambda pair: pair[1])
+            ]
+        )  # by channel of x
         matrix = np.eye(6)[order] * (slopes if scaled else 1)
         return matrix.T if turned else matrix
 

@@ -21,24 +21,16 @@ NETWORKS = Path(__file__).parents[2] / "book" / "data" / "networks"
 
 
 @each("name", ARCHITECTURES)
-def test_the_two_parts_of_a_network_are_the_network(name):
+@torch.no_grad()
+def test_the_two_parts_of_a_network_are_the_network_and_one_pass_gives_what_arrives_at_every_cut(name):
     network, x = random_network(name), images(4)
-    with torch.no_grad():
-        expected = network(x)
-        for layer in activation_layers(network):
-            bottom, top = split(network, layer)
-            assert torch.equal(top(bottom(x)), expected), layer
-
-
-@each("name", ARCHITECTURES)
-def test_one_pass_gives_what_arrives_at_every_cut(name):
-    network, x = random_network(name), images(4)
-    layers = activation_layers(network)
-    for layer, found in layer_states(network, layers, x).items():
-        expected = Stitched(network, network, layer).states(x)
-        assert torch.equal(found.value, expected.value), layer
-        assert (found.skip is None) == (expected.skip is None), layer
-        assert found.skip is None or torch.equal(found.skip, expected.skip), layer
+    expected = network(x)
+    for layer, found in layer_states(network, activation_layers(network), x).items():
+        bottom, top = split(network, layer)
+        state = bottom(x)
+        assert torch.equal(top(state), expected), layer
+        assert torch.equal(found.value, state.value) and (found.skip is None) == (state.skip is None), layer
+        assert found.skip is None or torch.equal(found.skip, state.skip), layer
 
 
 def test_inside_a_block_the_shortcut_is_the_first_networks():
@@ -61,11 +53,10 @@ def test_inside_a_block_the_shortcut_is_the_first_networks():
 
 
 @each("name", ARCHITECTURES)
-@each("seed", [0, 1])
-def test_the_closed_form_recovers_a_planted_element_of_the_group(name, seed):
-    network = random_network(name, seed)
-    other, elements = acted_on(network, seed)
-    x, held_out = images(16, seed), images(8, seed + 100)
+def test_the_closed_form_recovers_a_planted_element_of_the_group(name):
+    network = random_network(name)
+    other, _ = acted_on(network, 0)
+    x, held_out = images(16), images(8, 100)
     assert difference(network, other, held_out) < 1e-4
     moments = layer_moments(network, other, x)
     for layer in activation_layers(network):
@@ -74,10 +65,9 @@ def test_the_closed_form_recovers_a_planted_element_of_the_group(name, seed):
         # Any other element does not do: the check would see a wrong permutation.
         wrong = MonomialStitch(stitch.permutation.roll(1), stitch.scale)
         assert difference(network, Stitched(network, other, layer, wrong), held_out) > 1e-2, layer
-        assert elements[layer][0].shape == stitch.permutation.shape
 
 
-@pytest.mark.parametrize("name", ["resnet20", "resnet20 without last relu", "resnet20 with slope"])
+@each("name", ["resnet20", "resnet20 with slope"])
 def test_with_a_moved_residual_stream_stitching_fails_inside_blocks_unless_the_shortcut_is_stitched(name):
     network = random_network(name)
     other, _ = acted_on(network, 5, ties=True)
@@ -119,16 +109,7 @@ def fashion():
     return data.standardise(data.train.images), data.train.labels, data.standardise(test.images), test.labels
 
 
-@pytest.mark.parametrize(
-    ("name", "layers"),
-    [
-        ("myrtle_0", ["relu1", "relu2", "relu3", "relu4"]),
-        ("myrtle_without_norm_0", ["relu3", "relu4"]),
-        ("resnet20_0", ["block4.relu1", "block6.relu2", "block8.relu1", "block9.relu2"]),
-        ("plain20_0", ["block4.relu1", "block6.relu2", "block9.relu2"]),
-        ("resnet20_without_last_relu_0", ["block5.relu1", "block8.relu2"]),
-    ],
-)
+@each(("name", "layers"), [("myrtle_0", ["relu2", "relu4"]), ("resnet20_0", ["block8.relu1", "block9.relu2"])])
 def test_the_learned_stitch_has_no_penalty_on_planted_truth(name, layers, fashion):
     x, labels, test, test_labels = fashion
     network, _ = load_network(NETWORKS / f"{name}.safetensors")
@@ -155,7 +136,7 @@ def test_from_noise_the_learned_stitch_finds_most_of_a_planted_permutation(fashi
     stitched = Stitched(network, other, "relu3", stitch_layer("g_relu", (64, 64)))
     losses = learn(stitched, stitched.states(x), labels, epochs=4, seed=0, learning_rate=0.1)
     assert losses[-1] < 0.6 * losses[0]
-    found = (stitched.stitch.rounded().permutation == elements["relu3"][0]).double().mean()
+    found = (stitched.stitch.rounded().permutation == elements["relu3"].argmax(1)).double().mean()
     assert found > 0.3  # by chance 1 / 64
 
 
@@ -218,11 +199,6 @@ def test_moments_of_parts_add_up_and_are_those_of_the_layers():
         if inside_block(layer):
             whole = Moments.of(*(state.skip for state in states))
             assert torch.allclose(found["block4.shortcut"].xx, whole.xx, rtol=1e-5)
-
-
-def test_penalty():
-    assert penalty(0.9, 0.8, 0.85) == pytest.approx(0)
-    assert penalty(0.9, 0.8, 0.75) == pytest.approx(10)
 
 
 def test_networks_that_do_not_fit_are_refused():

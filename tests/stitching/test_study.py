@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore_book.kit.networks import load_network
 from affscore_book.kit.statistics import over_pairs, student_interval
@@ -30,7 +31,7 @@ def stored(**changes):
         "tasks": {
             "closed: a": [record(0, 1, 0.75), record(0, 1, 0.35, stitch="g_relu")],
             "closed: b": [record(1, 0, 0.65), record(1, 0, 0.7, stitch="g_relu")],
-            "alpha: a": [record(0, 1, 0.1, stitch="g_relu", alpha=1.0)],
+            "alpha: a": [record(0, 1, 0.1, stitch="g_relu", alpha=1.0), record(0, 1, 0.3, stitch="lasso", strength=1)],
             "signature: a": [{"network": "myrtle_1", "layer": "relu1", "scores": [0.5, 0.75]}],
         },
     }
@@ -49,17 +50,20 @@ def test_the_stored_results_are_read_as_penalties(tmp_path):
     assert study.table("myrtle", "relu1", "g_relu", alpha=1.0)[0, 1] == pytest.approx(65)
     assert study.table("myrtle", "relu1", "g_relu")[0, 1] == pytest.approx(40)  # not the one with an alpha
     assert study.pairs() == {"myrtle, alpha": 1, "myrtle, closed": 2}
-    assert study.stitches("myrtle", "closed form") == ["full", "g_relu"] and study.stitches("plain20", "learned") == []
+    assert study.stitches("myrtle", "closed form") == ["full", "g_relu", "lasso"]
+    assert study.stitches("plain20", "learned") == []
     assert study.layer_scores("myrtle")[1].tolist() == [0.625] and np.isnan(study.layer_scores("myrtle")[0, 0])
     with pytest.raises(ValueError, match="no record of resnet20"):
         study.table("resnet20", "relu1", "full")
+    with pytest.raises(ValueError, match="no record of myrtle"):
+        study.table("myrtle", "relu1", "lasso")  # a sweep is found by its value only
     with pytest.raises(ValueError, match="norm is 'new'"):
         study.table("myrtle", "relu1", "full", norm="new")
     with pytest.raises(ValueError, match="no scores of resnet20"):
         study.layer_scores("resnet20")
 
 
-@pytest.mark.parametrize("text", ["", "{}", stored()[:-9], "[1]", stored(networks={"myrtle_0": 3})])
+@each("text", ["", "{}", stored()[:-9], "[1]", stored(networks={"myrtle_0": 3})])
 def test_a_damaged_file_is_named(text, tmp_path):
     (tmp_path / "x.json").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=r"x\.json is not a complete file"):
@@ -102,7 +106,7 @@ def test_the_rank_correlation_is_over_layers_and_its_interval_over_stages(tmp_pa
     assert (found.low, found.high) == pytest.approx(np.clip(ends, -1, 1), abs=1e-4)
 
 
-@pytest.mark.parametrize("alike", [0.0, 1.0])
+@each("alike", [0.0, 1.0])
 def test_four_pairs_in_a_cycle_leave_out_networks_whatever_first_and_second_halves_have_in_common(alike):
     """A pair's value is an effect of its first network and one of its second; those of a network may be the same."""
     draw, truth = np.random.default_rng(0), 5.0
@@ -132,14 +136,3 @@ def test_the_books_results_are_of_the_committed_networks():
     content = json.loads((BOOK / "data" / "stitching" / "study.json").read_text())
     for name, about in content["networks"].items():
         assert about["accuracy"] == load_network(NETWORKS / f"{name}.safetensors")[1]["accuracy"]
-
-
-def test_a_sweep_is_found_by_its_value_only(tmp_path):
-    names = {"bottom": "myrtle_0", "top": "myrtle_1", "layer": "relu1", "stitch": "soft_sort", "fit": "closed form"}
-    tasks = {"soft sort: a": [names | {"reestimated": 0.5, "epochs": 4}, names | {"reestimated": 0.75, "epochs": 40}]}
-    (tmp_path / "x.json").write_text(stored(tasks=tasks), encoding="utf-8")
-    study = load_stitching(tmp_path / "x.json")
-    assert study.table("myrtle", "relu1", "soft_sort", epochs=40)[0, 1] == pytest.approx(10)
-    for more in ({}, {"epochs": 40, "norm": "kept"}):
-        with pytest.raises(ValueError, match="no record of myrtle"):
-            study.table("myrtle", "relu1", "soft_sort", **more)

@@ -38,22 +38,17 @@ SCALES = np.random.default_rng(4).uniform(0.5, 2, (2, WIDTH))
 TWIN, TURNED = permuted_twin(NET, ORDERS, SCALES), turned_twin(NET)
 
 
-def whole(net, cut):
-    return toy_outputs(net, toy_features(net, POINTS, cut), cut)
-
-
 @each("cut", [1, 2])
 @each("other", [NET, TWIN, TURNED])
 def test_a_cut_changes_nothing_and_twins_compute_the_same(cut, other):
     (first, second, last), (b, c, d) = (map(np.array, NET[key]) for key in ("weights", "biases"))
     hidden = np.maximum(np.maximum(POINTS @ first.T + b, 0) @ second.T + c, 0)
-    np.testing.assert_allclose(whole(other, cut), (hidden @ last.T + d)[:, 0], atol=1e-10)
+    found = toy_outputs(other, toy_features(other, POINTS, cut), cut)
+    np.testing.assert_allclose(found, (hidden @ last.T + d)[:, 0], atol=1e-10)
 
 
-@pytest.mark.parametrize("cut", [1, 2])
-@pytest.mark.parametrize(
-    ("other", "exact"), [(TWIN, ["g_relu", "full"]), (TURNED, ["orthogonal", "full"])], ids=["twin", "turned"]
-)
+@each("cut", [1, 2])
+@each(("other", "exact"), [(TWIN, ["g_relu", "full"]), (TURNED, ["orthogonal", "full"])])
 def test_a_twin_is_recovered_by_the_stitches_that_hold_its_change(other, cut, exact):
     x, y = toy_features(NET, POINTS, cut), toy_features(other, POINTS, cut)
     kinds = ("none", "permutation", "g_relu", "orthogonal", "rank 1", "rank 2", "full")
@@ -63,7 +58,7 @@ def test_a_twin_is_recovered_by_the_stitches_that_hold_its_change(other, cut, ex
     np.testing.assert_allclose(toy_stitch(exact[0], x, y), planted, atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "belongs"),
     [
         ("permutation", lambda m: sorted(map(tuple, m)) == sorted(map(tuple, np.eye(WIDTH)))),

@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 from grids import each
 
 from affscore_book import stitching
@@ -47,7 +46,7 @@ def penalty(pair, cut, stitch):
     return TwoNetworks(toys=TOYS, pair=pair, cut=cut, stitch=stitch).penalty()
 
 
-@pytest.mark.parametrize("cut", CUTS)
+@each("cut", CUTS)
 def test_a_stitch_costs_nothing_where_it_holds_the_planted_change(cut):
     exact = {"twin": ["g_relu", "full"], "turned": ["orthogonal", "full"]}
     for pair, kinds in exact.items():
@@ -55,7 +54,7 @@ def test_a_stitch_costs_nothing_where_it_holds_the_planted_change(cut):
         assert [kind for kind in costs if costs[kind] == 0] == kinds
 
 
-@pytest.mark.parametrize("cut", CUTS)
+@each("cut", CUTS)
 def test_a_low_penalty_does_not_need_a_trained_network(cut):
     """In closed form from an untrained first half; learned on the labels also into an untrained second half."""
     first = TwoNetworks(toys=TOYS, pair="untrained_first", cut=cut)

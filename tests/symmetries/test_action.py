@@ -19,15 +19,14 @@ from affscore_book.symmetries.table import intertwiner
 
 
 @each("name", ARCHITECTURES)
-@each("seed", range(2))
-def test_the_action_keeps_the_function(name, seed):
-    torch.manual_seed(seed)
-    network = disturbed(ARCHITECTURES[name](), seed)
+def test_the_action_keeps_the_function(name):
+    torch.manual_seed(0)
+    network = disturbed(ARCHITECTURES[name]())
     before = copy.deepcopy(network.state_dict())
-    matrices = sample_action(network, seed)
+    matrices = sample_action(network, 0)
     assert set(matrices) == {layer.name for layer in hidden_layers(network)}
     other = act(network, matrices)
-    x = inputs_for(network, seed)
+    x = inputs_for(network)
     assert change(network, other, x) < 1e-10
     assert all(torch.equal(before[key], value) for key, value in network.state_dict().items()), "the input is kept"
     moved = [not torch.allclose(before[key], value) for key, value in other.state_dict().items() if "weight" in key]
@@ -38,14 +37,13 @@ def test_the_action_keeps_the_function(name, seed):
     assert change(network.float(), act(network.float(), matrices), x.float()) < 1e-4
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_features_are_multiplied_by_phi(seed):
+def test_features_are_multiplied_by_phi():
     """The first half of Proposition 3.4: f'_{<= m} = phi(A_m) f_{<= m}; here with signs, where phi is not A."""
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 2)).double()
-    matrices = sample_action(network, seed)
+    matrices = sample_action(network, 0)
     other = act(network, matrices)
-    x = inputs_for(network, seed)
+    x = inputs_for(network)
     for name, stop in (("1", 2), ("3", 4)):
         phi = intertwiner(network[int(name)]).phi(matrices[name])
         torch.testing.assert_close(other[:stop](x), network[:stop](x) @ phi.T, rtol=1e-10, atol=1e-10)
@@ -68,11 +66,10 @@ def test_channelwise_prelu_networks_keep_their_function():
     network = nn.Sequential(nn.Linear(4, 10), nn.PReLU(10), nn.Linear(10, 3)).double()
     network[1].weight.data = slopes.double()
     x = torch.randn(50, 4, dtype=torch.float64)
-    for seed in range(5):
-        assert change(network, act(network, sample_action(network, seed)), x) < 1e-10
+    assert change(network, act(network, sample_action(network, 0)), x) < 1e-10
 
 
-@pytest.mark.parametrize("layer", ["block1.relu2", "block4.relu2", "relu"])
+@each("layer", ["block1.relu2", "block4.relu2", "relu"])
 def test_a_broken_residual_tie_changes_the_function(layer):
     torch.manual_seed(0)
     network = disturbed(resnet20(4, channels=1))
@@ -85,9 +82,7 @@ def test_a_broken_residual_tie_changes_the_function(layer):
     assert change(plain, act(plain, matrices), inputs_for(plain)) < 1e-10
 
 
-@each(
-    "name", ["relu", "block1.relu1", "block1.relu2", "block4.relu1", "block4.relu2", "block9.relu2"]
-)
+@each("name", ["relu", "block4.relu1", "block4.relu2", "block9.relu2"])
 def test_joining_works_between_blocks_and_fails_inside(name):
     """Theorem 4.2 and equation E.56: inside a block the shortcut still carries the matrix of the stream."""
     torch.manual_seed(1)
@@ -139,7 +134,7 @@ def test_act_names_what_it_cannot_do():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", ["Myrtle", "ResNet20", "MLP, identity"])
+@each("name", ["Myrtle", "ResNet20", "MLP, identity"])
 def test_the_action_on_a_gpu(name):
     torch.manual_seed(0)
     network = disturbed(ARCHITECTURES[name]())
@@ -158,9 +153,8 @@ def test_the_action_on_a_gpu(name):
 def test_tanh_before_max_pooling_may_be_permuted_and_not_turned():
     network = nn.Sequential(nn.Conv2d(1, 3, 3), nn.Tanh(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12, 2)).double()
     x = torch.randn(4, 1, 6, 6, dtype=torch.float64)
-    for seed in range(4):
-        matrices = sample_action(network, seed)
-        assert (matrices["1"] >= 0).all()
-        assert change(network, act(network, matrices), x) < 1e-10
+    matrices = sample_action(network, 0)
+    assert (matrices["1"] >= 0).all()
+    assert change(network, act(network, matrices), x) < 1e-10
     with pytest.raises(ValueError, match="turns signs"):
         act(network, {"1": -matrices["1"]})

@@ -70,4 +70,3 @@ def moved(weights, biases, matrices, phi, *, undo="phi", before=True, shifts=Tru
 )
 def test_a_network_that_was_moved(capsys, changed, start):
     assert said(capsys, exercises.check_build, partial(moved, **changed)).startswith(start)
-

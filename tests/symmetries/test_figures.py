@@ -54,7 +54,12 @@ def test_every_run_after_training_is_a_mark():
             np.testing.assert_allclose(np.sort(drawn), np.sort(runs))
 
 
-def test_joined_networks_are_told_apart_by_their_place():
+def test_rays_gelu_and_joined_networks_are_drawn():
+    figures.plot_rays(torch.eye(2), torch.eye(2).flip(0), torch.eye(2).expand(3, 2, 2))
+    assert [len(axes.lines) for axes in plt.gcf().axes] == [4, 4, 4]
+    figures.plot_gelu()
+    gap, slope, symmetry = plt.gca().lines
+    assert gap.get_ydata()[-1] < slope.get_ydata()[-1] and symmetry.get_xdata() == [1]
     figures.plot_residual({"relu": 1e-16, "block1.relu1": 0.5, "block1.relu2": 1e-15})
-    between, inside = plt.gcf().axes[0].lines
+    between, inside = plt.gca().lines
     assert between.get_ydata().tolist() == [1e-16, 1e-15] and inside.get_xdata().tolist() == [2]

@@ -5,7 +5,7 @@ import torch
 from grids import each
 
 from affscore_book.activations.catalogue import CATALOGUE
-from affscore_book.similarity.kernels import cka, keeps_max
+from affscore_book.similarity.kernels import cka
 from affscore_book.similarity.procrustes import procrustes
 from affscore_book.symmetries.lemmas import (
     aligned_draws,
@@ -32,20 +32,13 @@ def test_no_matrix_outside_a_group_passes_and_a_group_that_is_too_small_is_found
 
 
 @each("kind", KINDS)
-@each("n", [2, 3, 5])
+@each("n", [2, 5])
 def test_theorem_3_3_both_ways(kind, n):
     """Rays and values decide alike, and only elements of the group keep the axes; ``contains`` is a third judge."""
     for seed in range(10):
         a = sample_kinds(n, seed)[kind]
         assert torch.linalg.det(a).abs() > 1e-9
         assert keeps_axes(a) == passes("relu", a) == intertwiner("relu").contains(a) == (kind == KINDS[0])
-
-
-def test_axes_kept_in_another_order_and_size_but_not_turned_over():
-    assert keeps_axes(torch.tensor([[0.0, 3.0], [0.5, 0.0]]))
-    assert not keeps_axes(torch.tensor([[0.0, -3.0], [0.5, 0.0]]))
-    assert not keeps_axes(torch.tensor([[1.0, 1e-3], [0.0, 1.0]]))
-    assert not keeps_axes(torch.tensor([[1.0, 1.0], [0.0, 0.0]]))  # two columns on one ray
 
 
 def test_only_rays_along_axes_have_finite_orbits():
@@ -64,7 +57,7 @@ def test_what_passes_is_what_the_groups_hold():
         passes(torch.ones_like, torch.eye(2))
 
 
-@pytest.mark.parametrize("n", [2, 3, 7])
+@each("n", [2, 7])
 def test_lemma_e_7_by_two_numbers_and_by_singular_values(n):
     for sigma, right in (
         (torch.relu, True),
@@ -117,7 +110,7 @@ def test_a_measure_is_aligned_if_it_is_1_for_features_that_differ_by_the_group()
     assert aligned_draws(lambda x, y: correlation(x, y) / 2) == 0
 
 
-@pytest.mark.parametrize("centred", [False, True])
+@each("centred", [False, True])
 def test_definition_5_2_needs_centring_and_5_3_has_it(centred):
     def measure(x, y):
         return procrustes(x, y, centred=centred, null=0).value
@@ -130,11 +123,6 @@ def test_definition_5_2_needs_centring_and_5_3_has_it(centred):
 @each("p", [1, 1.5, 2, 2.5, 3, 4, 8])
 def test_norms_beyond_2_give_kernels_that_are_not_positive(p):
     assert (least_eigenvalue(p) > 0) == (p <= 2)
-
-
-@each("kind", KINDS)
-def test_lemma_e_46_permutations_with_signs_keep_the_max_kernel(kind):
-    assert {keeps_max(sample_kinds(4, seed)[kind]) for seed in range(10)} == {kind == "permutation with signs"}
 
 
 def test_bad_arguments_are_named():

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from grids import each
 from small_networks import change, disturbed, inputs_for, mlp
 from torch import nn
 
@@ -11,7 +12,7 @@ from affscore_book.symmetries.layers import hidden_layers
 from affscore_book.symmetries.norms import fold_norm, invariant_draws, scale_before_norm
 
 
-@pytest.mark.parametrize("build", [lambda: myrtle(4, channels=1), lambda: resnet20(4, channels=1),
+@each("build", [lambda: myrtle(4, channels=1), lambda: resnet20(4, channels=1),
                                    lambda: mlp(nn.ReLU, norm=True)])  # fmt: skip
 def test_folding_batch_norm_keeps_the_function(build):
     torch.manual_seed(0)
@@ -42,25 +43,6 @@ def test_factors_that_do_not_fit_are_refused():
         scale_before_norm(myrtle(2), {"relu1": torch.tensor([1.0, -1.0])})
     with pytest.raises(ValueError, match="not a hidden activation with batch norm"):
         scale_before_norm(mlp(nn.ReLU), {"1": torch.ones(7)})
-
-
-def test_the_printed_batch_norm_is_not_invariant_and_the_corrected_one_is():
-    """E.9.1 as printed: X diag(X^T X)^-1; corrected: X diag(X^T X / b)^-1/2, X less its mean over the b rows."""
-    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 3
-    scales = torch.tensor([0.5, 1, 2, 5], dtype=torch.float64)
-
-    def printed(x):
-        x = x - x.sum(0)
-        return x / (x * x).sum(0)
-
-    def corrected(x):
-        x = x - x.mean(0)
-        return x / ((x * x).mean(0)).sqrt()
-
-    torch.testing.assert_close(corrected(x * scales), corrected(x), rtol=1e-12, atol=1e-12)
-    assert (printed(x * scales) - printed(x)).abs().max() > 0.1 * printed(x).abs().max()
-    norm = nn.BatchNorm1d(4, affine=False, eps=1e-30).double()
-    torch.testing.assert_close(corrected(x), norm(x), rtol=1e-12, atol=1e-12)
 
 
 def test_what_a_norm_does_not_see_is_counted():

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from affscore_book.kit.statistics import student_interval
 from affscore_book.symmetries.rotations import load_rotations
 
 DATA = Path(__file__).resolve().parents[2] / "book" / "data" / "symmetries"
@@ -50,20 +49,6 @@ def test_what_rotations_cost_more_is_a_difference_of_means_for_each_network():
     np.testing.assert_allclose(
         stored.excess("least_squares")[3], stored.penalties("relu4", "rotation", "least_squares").mean(1), atol=1e-9
     )
-
-
-def test_two_networks_decide_nothing_and_four_agree():
-    """The verdicts of the chapter: a network is one observation, so two of them leave a wide interval."""
-    stored = load_rotations(ROTATIONS)
-    two, plain, folded = (
-        student_interval(stored.excess("after", names).mean(0))
-        for names in (stored.without_norm[:2], stored.without_norm, stored.folded)
-    )
-    assert len(stored.without_norm) == len(stored.folded) == 4
-    assert two.low < 0 < two.mean
-    assert plain.low > 0 and folded.low > 0
-    first, *_, last = (student_interval(layer) for layer in stored.excess("after", stored.without_norm))
-    assert first.low < 0 and last.low > first.high
 
 
 def test_only_draws_that_every_network_has_are_compared(tmp_path):

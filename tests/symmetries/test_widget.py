@@ -1,8 +1,8 @@
 """The widget in both languages, and what the groups say about it."""
 
 import numpy as np
-import pytest
 import torch
+from grids import each
 
 from affscore_book.symmetries.table import intertwiner
 from affscore_book.symmetries.widget import ORDERS, HiddenAction
@@ -16,7 +16,7 @@ def test_widget_draws_the_same_curves_in_both_languages(node):
             angle=float(random.integers(-36, 37) * 5), order=str(random.choice(ORDERS)),
             first=int(random.integers(-8, 9)), second=int(random.integers(-8, 9)),
         )
-        for _ in range(120)
+        for _ in range(40)
     ]  # fmt: skip
     keys = ["x", "after", "hidden", "wanted", "fitted"]
     body = "(m, [states, keys]) => states.map(s => { const r = m.evaluate(s); return keys.map(k => Array.isArray(r[k]) "
@@ -28,7 +28,7 @@ def test_widget_draws_the_same_curves_in_both_languages(node):
             np.testing.assert_allclose(np.array(value).T, curves[key], atol=1e-6, err_msg=f"{widget} {key}")
 
 
-@pytest.mark.parametrize(
+@each(
     ("state", "kept"),
     [
         ({"first": 5, "second": -8, "order": "swapped"}, ["relu", "leaky_relu", "identity"]),
@@ -45,14 +45,3 @@ def test_widget_says_what_the_groups_say(state, kept):
         assert member is (name in kept)
         assert (widget.score() < 1e-9) is member
         assert (": an output layer gives" in widget.fallback()) is member
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [("sin * p, cos * q", "sin * p, cos * p"), ("rest.map((value) => value / left)", "rest"), ("BIAS[i]", "0")],
-)
-def test_a_wrong_formula_in_the_widget_is_noticed(node, right, wrong):
-    assert HiddenAction._esm.count(right)
-    widget = HiddenAction(angle=35.0, first=3, second=-2)
-    score = node(HiddenAction._esm.replace(right, wrong), "(m, state) => m.evaluate(state).score", widget.state())
-    assert abs(score - widget.score()) > 1e-3

@@ -1,4 +1,4 @@
-"""Train networks under the linearising prior, early or late, and measure their activations on the way.
+"""Train networks under the linearising prior, early or late, and measure their channels on the way.
 
 The source compares a prior that acts from the beginning with one that acts at the end, and both differ in how long
 they act and in what follows. Here every run has the same budget: training has four cycles of equal length, the
@@ -16,13 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from affscore.score import affinity_score
 from affscore_book.kit.features import evaluating, features
 from affscore_book.kit.training import ImageData, Images, accuracy, fit
 from affscore_book.linearized.slopes import channel_prelus, freeze, prior
 from affscore_book.relu_1d.exact import monotone_score
 
-__all__ = ["CYCLES", "STARTS", "TASKS", "activation_scores", "measure_channels", "task_data", "train"]
+__all__ = ["CYCLES", "STARTS", "TASKS", "measure_channels", "task_data", "train"]
 
 CYCLES = 4
 #: The cycle during which the prior acts, counted from 0.
@@ -62,13 +61,12 @@ def train(
     epochs
         A multiple of 4.
     probe
-        Images, uint8 (n, channels, 32, 32), on which channels and layers are measured just before the prior acts, and
-        layers again at the end.
+        Images, uint8 (n, channels, 32, 32), on which :func:`measure_channels` measures just before the prior acts.
 
     Returns
     -------
     ``history`` (loss, validation accuracy and linear channels by layer, by epoch), ``accuracy`` on the test images,
-    ``slopes`` and number of ``linear`` channels by layer and, with a probe, ``before`` and ``layer_scores``.
+    ``slopes`` and number of ``linear`` channels by layer and, with a probe, ``before``.
 
     Raises
     ------
@@ -95,7 +93,6 @@ def train(
             linear.append([int(layer.linear.sum()) for layer in layers.values()])
         if probe is not None and epoch == first:
             record["before"] = measure_channels(network, data.standardise(probe))
-            record["layer_scores"] = {"before": activation_scores(network, data.standardise(probe))}
         moving = first is not None and first <= epoch < first + each
         for layer in layers.values():
             layer.weight.requires_grad_(moving)
@@ -107,8 +104,6 @@ def train(
         penalty=lambda _: moving * prior(network, strength),
         after_step=lambda _: freeze(network) if moving else None, after_epoch=between, schedule=learning_rate_factor,
     )  # fmt: skip
-    if probe is not None and "layer_scores" in record:
-        record["layer_scores"]["after"] = activation_scores(network, data.standardise(probe))
     return {
         "accuracy": accuracy(network, data, data.test),
         "history": [epoch | {"linear": counts} for epoch, counts in zip(history, linear, strict=True)],
@@ -118,21 +113,17 @@ def train(
     }
 
 
-def _activations(network: nn.Module, images: Tensor) -> dict[str, list[Tensor]]:
-    """Input and output of every ChannelPReLU, float64 (n, channels, pixels), in execution order."""
-    with torch.no_grad(), evaluating(network), features(network, channel_prelus(network)) as seen:
-        network(images)
-    return {name: [value.double().reshape(*value.shape[:2], -1) for value in pair] for name, pair in seen.items()}
-
-
 def measure_channels(network: nn.Module, images: Tensor) -> dict[str, dict[str, list[float]]]:
     """For every channel, by layer, on standardised images: how non-linear a ReLU is for the values that reach it.
 
     ``score`` is the one-dimensional affinity score of max(x, 0) over images and about 16 pixels (NaN
     where the channel is never positive, or where x does not vary), ``positive`` the share of positive values.
     """
+    with torch.no_grad(), evaluating(network), features(network, channel_prelus(network)) as seen:
+        network(images)
     result = {}
-    for name, (values, _) in _activations(network, images).items():
+    for name, (before, _) in seen.items():
+        values = before.double().reshape(*before.shape[:2], -1)
         step = max(1, values.shape[-1] // 16)
         columns = values[..., step // 2 :: step].transpose(0, 1).flatten(1)
         scores = [
@@ -141,12 +132,6 @@ def measure_channels(network: nn.Module, images: Tensor) -> dict[str, dict[str, 
         ]
         result[name] = {"score": scores, "positive": (columns > 0).double().mean(1).tolist()}
     return result
-
-
-def activation_scores(network: nn.Module, images: Tensor) -> list[float]:
-    """Affinity score of every layer's activation on spatially averaged features, in execution order."""
-    clouds = _activations(network, images).values()
-    return [float(affinity_score(before.mean(2), after.mean(2))) for before, after in clouds]
 
 
 def task_data(data: ImageData, task: str, *, images: int = 10_000) -> ImageData:

@@ -22,7 +22,7 @@ from affscore_book.kit.stored import read_results
 from affscore_book.linearized.results import LinearizedRuns, mean_height, over_seeds, survivors_of
 from affscore_book.linearized.slopes import effective_size
 
-__all__ = ["Size", "core_claims", "load_trunks", "matched_ratio", "size_ratio", "with_mlp"]
+__all__ = ["Size", "core_claims", "load_trunks", "size_ratio", "with_mlp"]
 
 #: Of a core from a trunk to another that is four times as wide, or as deep: no more than this is "near constant".
 NEAR = (1 / 1.5, 1.5)
@@ -68,38 +68,20 @@ def with_mlp(cores: Cores, study: LinearizedRuns) -> Cores:
     return cores | {(64, 6): found}
 
 
-def size_ratio(cores: Cores, large: Size, small: Size, which: str, strength: int | None = None) -> dict[int, float]:
+def size_ratio(cores: Cores, large: Size, small: Size, which: str, by: str) -> dict[int, float]:
     """By seed: effective ``"width"`` or ``"depth"`` of the core of one trunk over that of another.
 
-    At one strength, counted from 0, or the geometric mean over all; NaN for a seed one of whose cores is empty.
-
-    >>> cores = {(8, 2): {0: np.array([[4.0, 2.0], [1.0, 1.0]])}, (4, 2): {0: np.array([[2.0, 2.0], [2.0, 1.0]])}}
-    >>> size_ratio(cores, (8, 2), (4, 2), "width"), size_ratio(cores, (8, 2), (4, 2), "width", strength=0)
-    ({0: 1.0}, {0: 2.0})
-    """
-    column = ("width", "depth").index(which)
-    rows = slice(None) if strength is None else slice(strength, strength + 1)
-    found = {}
-    for seed in sorted(cores[large].keys() & cores[small].keys()):
-        one, other = (cores[trunk][seed][rows, column] for trunk in (large, small))
-        whole = bool((one > 0).all() and (other > 0).all())
-        found[seed] = float(np.exp(np.log(one / other).mean())) if whole else float("nan")
-    return found
-
-
-def matched_ratio(cores: Cores, large: Size, small: Size, which: str, by: str) -> dict[int, float]:
-    """By seed: :func:`size_ratio` at equal ``"units"`` of the core, or ``"points"`` lost, in place of equal strength.
-
-    The geometric mean over the range that both trunks reach. Between two strengths the logarithm of a size is
-    interpolated in a straight line, against the logarithm of the number of units, or against the points. NaN for a
-    seed without such a range, or with an empty core.
+    The geometric mean, over the strengths for equal ``"strength"``, else over the range of ``"units"`` of the core or
+    ``"points"`` lost that both trunks reach. Between two strengths the logarithm of a size is interpolated in a
+    straight line, against the logarithm of the number of units, or against the points. NaN for a seed without such a
+    range, or with an empty core.
 
     >>> cores = {(8, 2): {0: np.array([[4.0, 2.0, 1.0], [1.0, 1.0, 3.0]])},
     ...          (4, 2): {0: np.array([[2.0, 4.0, 1.0], [1.0, 1.0, 3.0]])}}
-    >>> {by: round(matched_ratio(cores, (8, 2), (4, 2), "depth", by)[0], 3) for by in ("units", "points")}
-    {'units': 0.707, 'points': 0.707}
+    >>> {by: round(size_ratio(cores, (8, 2), (4, 2), "depth", by)[0], 3) for by in ("strength", "units", "points")}
+    {'strength': 0.707, 'units': 0.707, 'points': 0.707}
     """
-    one_of("by", by, ("units", "points"))
+    one_of("by", by, ("strength", "units", "points"))
     column = ("width", "depth").index(which)
 
     def curve(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -109,10 +91,11 @@ def matched_ratio(cores: Cores, large: Size, small: Size, which: str, by: str) -
 
     found = {}
     for seed in sorted(cores[large].keys() & cores[small].keys()):
-        both = [cores[trunk][seed] for trunk in (large, small)]
+        one, other = (cores[trunk][seed] for trunk in (large, small))
         found[seed] = math.nan
-        if all((sizes[:, :2] > 0).all() for sizes in both):
-            found[seed] = math.exp(mean_height(*map(curve, both)))
+        if (one[:, :2] > 0).all() and (other[:, :2] > 0).all():
+            equal = np.log(one[:, column] / other[:, column]).mean()
+            found[seed] = math.exp(equal if by == "strength" else mean_height(curve(one), curve(other)))
     return found
 
 
@@ -124,9 +107,8 @@ def core_claims(cores: Cores, which: str) -> dict[str, list[Claim]]:
     """
     found: dict[str, list[Claim]] = {}
     for name, large, small in (("width 128 / 32", (128, 6), (32, 6)), ("depth 12 / 3", (64, 12), (64, 3))):
-        ratios = {"strength": size_ratio(cores, large, small, which)}
-        for by in ("units", "points") if which == "depth" else ("points",):
-            ratios[by] = matched_ratio(cores, large, small, which, by)
+        held = ("strength", "units", "points") if which == "depth" else ("strength", "points")
+        ratios = {by: size_ratio(cores, large, small, which, by) for by in held}
         rows = {
             f"equal {by}": over_seeds(f"core's {which}, trunks of {name}", SUMMARY, '"near constant"', ratio, NEAR,
                                       seen=by != "strength" or which not in name)

@@ -178,7 +178,7 @@ def plot_concepts(concepts: Concepts, features: Tensor, *, unit: int, images: Se
         shown = (concepts.images[i].permute(1, 2, 0), concepts.masks[i, which], maps[column, 0] > cut)
         titles = ("image", concept, f"unit {unit}")
         for panel, values, title in zip(axes[column :: len(images)], shown, titles, strict=True):
-            panel.imshow(values, cmap="gray", vmin=0, vmax=255 if title == "image" else 1)
+            panel.imshow(values.numpy(), cmap="gray", vmin=0, vmax=255 if title == "image" else 1)
             panel.set_title(title)
             panel.set_axis_off()
 
