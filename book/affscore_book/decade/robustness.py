@@ -284,9 +284,7 @@ def spread_of_tasks_claims(decade: Decade) -> list[Claim]:
     rows = [Claim.over(name, "CVPR 2025, Table 3", "0.76 ± 0.04", spread, (-math.inf, 0.04))]
     for measure, values in others.items():
         beyond = leaving_out(
-            lambda kept, values=values: relative(values[kept]) - relative(level[kept]),
-            len(level),
-            labels,  # type: ignore[misc]
+            lambda kept, values=values: relative(values[kept]) - relative(level[kept]), len(level), labels  # type: ignore[misc]
         )
         rows.append(Claim.over(f"std / mean over the networks: {measure} − affinity score", "CVPR 2025, Table 3",
                                '"remain surprisingly concentrated"', beyond, ABOVE, seen=True))  # fmt: skip

@@ -79,7 +79,6 @@ def equal_width_scores(folder: str | os.PathLike[str], state: str) -> dict[str, 
     ValueError
         If the file is damaged.
     """
-
     def build(found: dict[str, Any]) -> dict[str, np.ndarray]:
         return {key: np.array(found[key], dtype=np.float64) for key in ("all", "all_twin", "few", "few_twin")}
 
@@ -152,7 +151,6 @@ def time_table(draws: Sequence[Mapping[str, Pair]]) -> Table:
 
 def input_tables(folder: str | os.PathLike[str]) -> tuple[Table, Table, Table]:
     """Which input fits each network: classes by ResNet-152, statistics of the first batch norm, edges by HED."""
-
     def build(found: dict[str, Any]) -> tuple[Table, Table, Table]:
         return Table.from_rows(found["names"]), Table.from_rows(found["statistics"]), Table.from_rows(found["edges"])
 

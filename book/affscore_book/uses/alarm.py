@@ -57,9 +57,8 @@ FAULTS: dict[str, Callable[[Tensor, Standardise], Tensor]] = {
     "0 to 1, not standardised": lambda images, standardise: (images.float() / 255).expand(-1, 3, -1, -1),
     "0 to 255": lambda images, standardise: images.float().expand(-1, 3, -1, -1),
     "ImageNet's mean and deviation": lambda images, standardise: (
-        ((images.float() / 255).expand(-1, 3, -1, -1) - torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1))
-        / torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
-    ),
+        (images.float() / 255).expand(-1, 3, -1, -1) - torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
+    ) / torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1),
     "upside down": lambda images, standardise: standardise(images.flip(2)),
     "on its side": lambda images, standardise: standardise(images.transpose(2, 3)),
     "enlarged from 12 pixels": lambda images, standardise: standardise(_coarse(images)),

@@ -85,7 +85,9 @@ def _weights(calls: Sequence[int], families: Sequence[str] | np.ndarray) -> np.n
     return np.repeat([1 / total[name] for name in kinds], lengths)
 
 
-def _of_kept(columns: Sequence[Sequence[np.ndarray]], families: Sequence[str] | np.ndarray, kept: np.ndarray) -> float:
+def _of_kept(
+    columns: Sequence[Sequence[np.ndarray]], families: Sequence[str] | np.ndarray, kept: np.ndarray
+) -> float:
     """:func:`_partial` over the networks that are kept, with the same weight for every family."""
     some = [columns[i] for i in kept]
     return _partial(some, _weights([len(each[0]) for each in some], np.asarray(families)[kept]))
