@@ -71,52 +71,22 @@ def shrinkage(x: Any) -> Tensor:
     return shrinkage_from(centred.square().sum(dim=1), product, d)
 
 
-class Coordinates(NamedTuple):
-    """Two centred clouds (n, k) with the same inner products as the samples in d dimensions."""
-
-    x: Tensor
-    y: Tensor
-    inner: int  # y is 0 in all coordinates from this index on
-    basis: Tensor | None = None  # (d, k): samples @ basis are the coordinates
-
-
-def coordinates(x: Tensor, y: Tensor, basis: bool = False) -> Coordinates:
-    """Both clouds in an orthonormal basis of their joint span if 2 n <= d, with the basis if ``basis`` is True.
+def coordinates(x: Tensor, y: Tensor, basis: bool = False) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Both clouds in an orthonormal basis (d, 2 n) of their joint span if 2 n <= d, and the basis if ``basis`` is True.
 
     A derivative may treat the basis as constant: by reflection symmetry, moving a sample out of the span does not
     change the score to first order.
     """
     n, d = x.shape
     if d < 2 * n:
-        return Coordinates(x, y, d)
+        return x, y, None
     joint = torch.cat([y, x])
     if basis or joint.requires_grad:
         q = torch.linalg.qr(joint.detach().T).Q
         inside = joint @ q
     else:
         q, inside = None, torch.linalg.qr(joint.T, mode="r").R.T
-    return Coordinates(inside[n:], inside[:n], n, q)
-
-
-def quick_coordinates(x: Tensor, y: Tensor) -> Coordinates | None:
-    """As :func:`coordinates`, by a Cholesky decomposition of the inner products; None if d < 2 n or that fails.
-
-    The last centred sample is minus the sum of the others, so it is left out and restored at the end. The inner
-    products carry rounding errors relative to the longest samples, so small differences of samples lose digits.
-    """
-    n, d = x.shape
-    if d < 2 * n:
-        return None
-    inner = n - 1
-    gram = x.new_empty((2 * inner, 2 * inner))
-    torch.matmul(y[:-1], y[:-1].T, out=gram[:inner, :inner])
-    torch.matmul(x[:-1], y[:-1].T, out=gram[inner:, :inner])
-    torch.matmul(x[:-1], x[:-1].T, out=gram[inner:, inner:])
-    inside, failed = torch.linalg.cholesky_ex(gram)  # reads only the lower triangle
-    if failed:
-        return None
-    inside_y, inside_x = (torch.cat([half, -half.sum(dim=0, keepdim=True)]) for half in inside.split(inner))
-    return Coordinates(inside_x, inside_y, inner)
+    return inside[n:], inside[:n], q
 
 
 class Cloud(NamedTuple):
@@ -125,69 +95,51 @@ class Cloud(NamedTuple):
     samples: Tensor
     weight: Tensor
     ridge: Tensor
-    product: Tensor | None = None  # samples^T samples in the coordinates that are not 0, for an output
+
+    def root(self) -> Tensor:
+        """R with R^T R = S, differentiable: the scaled samples and, if there is a ridge, a multiple of the identity."""
+        rows = self.weight.sqrt() * self.samples
+        if not self.ridge > 0:
+            return rows
+        return torch.cat([rows, self.ridge.sqrt() * torch.eye(rows.shape[1], dtype=rows.dtype, device=rows.device)])
 
 
-def clouds(inside: Coordinates, d: int, covariance: str) -> tuple[Cloud, Cloud]:
-    """Both clouds with their covariances in d dimensions."""
-    x, y, inner, _ = inside
-    n, k = x.shape
+def normal(samples: Tensor, d: int, covariance: str) -> Cloud:
+    """Centred samples (n, k), in k of d coordinates, with their covariance in d dimensions; the others are 0."""
+    n, k = samples.shape
     if covariance == "empirical":
-        weight, ridge = x.new_full((), 1 / n), x.new_zeros(())
-        return Cloud(x, weight, ridge), Cloud(y, weight, ridge)
-
-    def shrunk(samples: Tensor, product: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        norms = samples.square().sum(dim=1)
-        s = shrinkage_from(norms, product, d)
-        return samples, (1 - s) / n, s * norms.sum() / (n * d)
-
-    leading = y[:, :inner]
-    product = leading.T @ leading
-    return Cloud(*shrunk(x, x @ x.T if n < k else x.T @ x)), Cloud(*shrunk(y, product), product.detach())
+        return Cloud(samples, samples.new_full((), 1 / n), samples.new_zeros(()))
+    norms = samples.square().sum(dim=1)
+    s = shrinkage_from(norms, samples @ samples.T if n < k else samples.T @ samples, d)
+    # Where all is shrunk the root of a weight of 0 would have no derivative.
+    return Cloud(samples, (1 - s).clamp_min(1e-14) / n, s * norms.sum() / (n * d))
 
 
-def _root(cloud: Cloud) -> Tensor:
+def _short_root(cloud: Cloud) -> Tensor:
     """R with R^T R = S and at most k rows."""
-    samples, weight, ridge, product = cloud
-    k = samples.shape[1]
-    rows = weight.sqrt() * samples
+    samples, weight, ridge = cloud
     if ridge > 0:
-        covariance = weight * (samples.T @ samples if product is None else product)
+        covariance = weight * (samples.T @ samples)
         if ridge > _SAFE_TO_SQUARE * covariance.diagonal().sum():
             covariance.diagonal().add_(ridge)
             return torch.linalg.cholesky(covariance, upper=True)
-        rows = torch.cat([rows, ridge.sqrt() * torch.eye(k, dtype=rows.dtype, device=rows.device)])
-    return torch.linalg.qr(rows, mode="r").R if rows.shape[0] > k else rows
+    rows = cloud.root()
+    return torch.linalg.qr(rows, mode="r").R if rows.shape[0] > rows.shape[1] else rows
 
 
 def map_factor(x: Cloud, y: Cloud) -> tuple[Tensor, Tensor]:
     """Z (k, r) and sigma (r,) with A = Z Z^T and Z^T S_X Z = diag(sigma); r is the numerical rank."""
-    if y.product is not None and y.ridge > 0:
-        y = y._replace(samples=y.samples[:, : len(y.product)])
-    root, ridge_root = _root(y), y.ridge.sqrt()
-
-    def times(root: Tensor, matrix: Tensor) -> Tensor:
-        """R_Y times a matrix: R_Y is ``root`` and, in the coordinates where y is 0, ``ridge_root * I``."""
-        k = root.shape[1]
-        return torch.cat([root @ matrix[:k], ridge_root * matrix[k:]]) if k < len(matrix) else root @ matrix
-
-    cross = None if x.ridge > 0 else times(root, _root(x).T)
-    if cross is None:  # R_Y S_X R_Y^T needs no root of S_X
-        half = times(root, x.samples.T)
-        square = x.weight * half @ half.T
-        square[: len(root), : len(root)] += x.ridge * root @ root.T
-        square.diagonal()[len(root) :] += x.ridge * y.ridge
-    else:
-        square = cross @ cross.T
-    squares, left = torch.linalg.eigh(square)
+    root = _short_root(y)
+    half = root @ x.samples.T  # R_Y S_X R_Y^T needs no root of S_X
+    squares, left = torch.linalg.eigh(x.weight * half @ half.T + x.ridge * root @ root.T)
     if squares[0] > _SAFE_TO_SQUARE * squares[-1]:
         sigma = squares.sqrt()
     else:
-        cross = times(root, _root(x).T) if cross is None else cross
+        cross = root @ _short_root(x).T
         left, sigma, _ = torch.linalg.svd(cross, full_matrices=False)
         keep = sigma > max(cross.shape) * _EPS * sigma[0]
         left, sigma = left[:, keep], sigma[keep]
-    return times(root.T, left / sigma.sqrt()), sigma
+    return root.T @ (left / sigma.sqrt()), sigma
 
 
 class AffineMap:
@@ -261,13 +213,13 @@ def affine_map(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> AffineMap:
     d = x.shape[1]
     x, mean_x, exponent_x = centre(x)
     y, mean_y, exponent_y = centre(y)
-    inside = coordinates(x, y, basis=True)
-    cloud_x, cloud_y = clouds(inside, d, covariance)
+    inside_x, inside_y, basis = coordinates(x, y, basis=True)
+    cloud_x, cloud_y = normal(inside_x, d, covariance), normal(inside_y, d, covariance)
     ridge_x, ridge_y = cloud_x.ridge, cloud_y.ridge
     outside = torch.where(ridge_x > 0, (ridge_y / torch.where(ridge_x > 0, ridge_x, 1.0)).sqrt(), 0.0)
     if bool(x.any()) and bool(y.any()):
         factor, _ = map_factor(cloud_x, cloud_y)
     else:
-        factor = x.new_zeros((inside.x.shape[1], 0))
+        factor = x.new_zeros((inside_x.shape[1], 0))
     scale = power_of_two(exponent_y - exponent_x)
-    return AffineMap(mean_x, mean_y, factor * scale.sqrt(), inside.basis, outside * scale)
+    return AffineMap(mean_x, mean_y, factor * scale.sqrt(), basis, outside * scale)

@@ -21,74 +21,50 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from affscore.affine import Cloud, Coordinates, check_covariance, clouds, coordinates, map_factor, quick_coordinates
+from affscore.affine import Cloud, check_covariance, coordinates, map_factor, normal
 from affscore.coupling import partners
 from affscore.samples import centre, check_pair, exponent, largest_magnitude, on_one_thread
 
 __all__ = ["affinity_score", "paired_affinity_score", "wasserstein2"]
 
-# Scores above this are recomputed in coordinates that keep the digits of small differences.
-_NEAR_ONE = 0.999
 
+class _Image(torch.autograd.Function):
+    """``R_X A`` for roots of the covariances, ``S = R^T R``, and Z and sigma of :func:`map_factor`, ``A = Z Z^T``.
 
-class _AffineImage(torch.autograd.Function):
-    """x -> x @ A for centred samples, where S = weight * samples^T samples + ridge * I for both clouds.
-
-    The products samples^T samples are passed in to avoid computing them twice; they get no derivative.
-
-    No formula divides by a difference of singular values, so equal ones do no harm:
-
-    - With ridges, A solves A S_X A = S_Y. Differentiating that gives, in the basis Z, a Lyapunov equation with a
-      diagonal coefficient: dA = Z [(N^T dS_Y N - Z^T dS_X Z)_ij / (sigma_i + sigma_j)] Z^T, N = S_X Z / sigma.
-    - Without ridges, x A = W^T y where W = U V^T is the polar factor of weight * y x^T: the affine image only re-mixes
-      the samples of y. The derivative of a polar factor has the same denominators, even if n <= d.
+    It equals ``W^T R_Y`` with the polar factor ``W = U V^T`` of ``R_Y R_X^T = U diag(sigma) V^T``: the affine image
+    only re-mixes the rows of R_Y. The derivative of a polar factor divides by sums of singular values, not by their
+    differences, so equal ones do no harm.
     """
 
     @staticmethod
-    def forward(ctx: Any, *parts: Any) -> Tensor:
-        x, y = Cloud(*parts[:4]), Cloud(*parts[4:])
-        z, sigma = map_factor(x, y)
-        ctx.save_for_backward(*x[:3], *y[:3], z, sigma)
-        return (x.samples @ z) @ z.T
+    def forward(ctx: Any, x: Tensor, y: Tensor, z: Tensor, sigma: Tensor) -> Tensor:
+        ctx.save_for_backward(x, y, z, sigma)
+        return (x @ z) @ z.T
 
     @staticmethod
     @once_differentiable
     @on_one_thread
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        x, weight_x, ridge_x, y, weight_y, ridge_y, z, sigma = ctx.saved_tensors
-        n = (weight_x * (x.T @ (x @ z)) + ridge_x * z) / sigma
-        if not ridge_x and not ridge_y:
-            grad_x, grad_y = _through_polar_factor(x, y, grad, weight_x, weight_y, z, n, sigma)
-            return grad_x, None, None, None, grad_y, None, None, None
-        through = grad @ z
-        inner = (x @ z).T @ through
-        inner = (inner + inner.T) / (2 * (sigma[:, None] + sigma))
-
-        def pull(factor: Tensor, samples: Tensor, weight: Tensor, sign: float) -> tuple[Tensor, Tensor, Tensor]:
-            """The gradients of samples, weight and ridge, given sign * factor @ inner @ factor.T as that of S."""
-            half = sign * factor @ inner
-            spread = (samples @ half) @ factor.T
-            return 2 * weight * spread, (spread * samples).sum(), (half * factor).sum()
-
-        grad_x, *rest_x = pull(z, x, weight_x, -1.0)
-        return grad_x + through @ z.T, *rest_x, None, *pull(n, y, weight_y, 1.0), None
+        x, y, z, sigma = ctx.saved_tensors
+        v = (x @ z) / sigma.sqrt()
+        u = y @ (x.T @ v) / sigma
+        uy, vx, vg = u.T @ y, v.T @ x, v.T @ grad
+        inner = uy @ vg.T
+        inner = (inner - inner.T) / (sigma[:, None] + sigma)
+        uy_, vg_ = uy / sigma[:, None], vg / sigma[:, None]
+        # The gradient of G = y x^T is U inner V^T + U uy_ (grad - V vg)^T + (y - U uy) vg_^T V^T.
+        grad_y = u @ (inner @ vx + uy_ @ (grad - v @ vg).T @ x) + (y - u @ uy) @ (vg_.T @ vx)
+        grad_x = v @ (inner.T @ uy + vg_ @ ((y - u @ uy).T @ y)) + (grad - v @ vg) @ (uy_.T @ uy)
+        return grad_x, u @ vg + grad_y, None, None
 
 
-def _through_polar_factor(
-    x: Tensor, y: Tensor, grad: Tensor, weight_x: Tensor, weight_y: Tensor, z: Tensor, n: Tensor, sigma: Tensor
-) -> tuple[Tensor, Tensor]:
-    """The gradients of x and y through W^T y; U, V are thin singular vectors of sqrt(weight_x weight_y) y x^T."""
-    v = weight_x.sqrt() * (x @ z) / sigma.sqrt()
-    u = weight_y.sqrt() * (y @ n) / sigma.sqrt()
-    uy, vx, vg = u.T @ y, v.T @ x, v.T @ grad
-    inner = uy @ vg.T
-    inner = (inner - inner.T) / (sigma[:, None] + sigma)
-    uy_, vg_ = uy / sigma[:, None], vg / sigma[:, None]
-    # The gradient of G = y x^T is U inner V^T + U uy_ (grad - V vg)^T + (y - U uy) vg_^T V^T.
-    g_x = u @ (inner @ vx + uy_ @ (grad - v @ vg).T @ x) + (y - u @ uy) @ (vg_.T @ vx)
-    g_y = v @ (inner.T @ uy + vg_ @ ((y - u @ uy).T @ y)) + (grad - v @ vg) @ (uy_.T @ uy)
-    weight = (weight_x * weight_y).sqrt()
-    return weight * g_y, u @ vg + weight * g_x
+def _image(x: Cloud, y: Cloud) -> Tensor:
+    """The images of the samples of x under the affine map."""
+    with torch.no_grad():
+        z, sigma = map_factor(x, y)
+    if not (x.samples.requires_grad or y.samples.requires_grad):
+        return (x.samples @ z) @ z.T
+    return _Image.apply(x.root(), y.root(), z, sigma)[: len(x.samples)] / x.weight.sqrt()
 
 
 def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
@@ -100,20 +76,9 @@ def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
     if not bool(spread > 0):
         # Undefined: 0 / 0. The sums keep the result attached to the graph, with zero gradients.
         return (x.sum() + y.sum()) * 0 + float("nan")
-
-    def score(inside: Coordinates) -> Tensor:
-        cloud_x, cloud_y = clouds(inside, d, covariance)
-        image = _AffineImage.apply(*cloud_x, *cloud_y)
-        # Coordinates in which y is 0 add the same cost for every partner.
-        partner = slice(None) if paired else partners(image[:, : inside.inner], inside.y[:, : inside.inner])
-        return one_minus_root(image - inside.y[partner], spread)
-
-    # Only with a ridge is the rounding of the quick route harmless, and a derivative needs the basis.
-    if covariance == "ledoit_wolf" and not (x.requires_grad or y.requires_grad) and (quick := quick_coordinates(x, y)):
-        near = score(quick)
-        if bool(near < _NEAR_ONE):
-            return near
-    return score(coordinates(x, y))
+    x, y, _ = coordinates(x, y)
+    image = _image(normal(x, d, covariance), normal(y, d, covariance))
+    return one_minus_root(image - (y if paired else y[partners(image, y)]), spread)
 
 
 def one_minus_root(residual: Tensor, spread: Tensor) -> Tensor:

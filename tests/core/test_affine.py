@@ -8,7 +8,7 @@ from grids import each
 from sklearn.covariance import LedoitWolf
 
 import affscore
-from affscore.affine import COVARIANCES, coordinates, quick_coordinates, shrinkage
+from affscore.affine import COVARIANCES, coordinates, shrinkage
 
 both = each("covariance", COVARIANCES)
 seeds = each("seed", range(3))
@@ -68,51 +68,16 @@ def test_the_map_rejects_vectors_of_another_length():
         fitted([0.0] * 4)
 
 
-# ----------------------------------------------------------------------------------------- coordinates
-
-
-def centred_pair(seed, n, d, rank=None):
+@seeds
+@each(("n", "d"), [(5, 9), (5, 10), (20, 50), (2, 400)])
+def test_coordinates_keep_all_inner_products_and_their_basis_leads_back(n, d, seed):
     rng = np.random.default_rng([seed, n, d])
-    x = cloud(rng, n, d, rank)
-    return [torch.from_numpy(v - v.mean(axis=0)) for v in (x, np.maximum(x, 0))]
-
-
-def products(x, y):
-    joint = torch.cat([x, y])
-    return joint @ joint.T
-
-
-@seeds
-@each(("n", "d"), [(5, 3), (5, 9), (5, 10), (20, 50), (2, 400)])
-@each("find", [coordinates, quick_coordinates])
-def test_coordinates_keep_all_inner_products(find, n, d, seed):
-    x, y = centred_pair(seed, n, d)
-    found = find(x, y)
-    if found is None:
-        assert find is quick_coordinates and d < 2 * n
-        return
-    assert not found.y[:, found.inner :].any()
-    torch.testing.assert_close(products(found.x, found.y), products(x, y), rtol=0, atol=1e-13 * n)
-
-
-@seeds
-def test_the_basis_leads_back_to_the_samples(seed):
-    x, y = centred_pair(seed, 6, 30)
-    found = coordinates(x, y, basis=True)
-    torch.testing.assert_close(found.x @ found.basis.T, x, rtol=0, atol=1e-13)
-    torch.testing.assert_close(found.y @ found.basis.T, y, rtol=0, atol=1e-13)
-
-
-@seeds
-@each("case", ["low rank", "equal rows", "y is x", "constant output"])
-def test_dependent_samples_have_right_quick_coordinates_or_none(case, seed):
-    x, y = centred_pair(seed, 12, 60, rank=3 if case == "low rank" else None)
-    if case == "equal rows":
-        x[:4], y[:4] = x[4:8], y[4:8]
-        x, y = x - x.mean(dim=0), y - y.mean(dim=0)
-    elif case == "y is x":
-        y = x
-    elif case == "constant output":
-        y = torch.zeros_like(y)
-    found = quick_coordinates(x, y)
-    assert found is None or (products(found.x, found.y) - products(x, y)).abs().max() < 1e-12
+    x, y = (torch.from_numpy(v - v.mean(axis=0)) for v in (cloud(rng, n, d), cloud(rng, n, d)))
+    products = torch.cat([x, y]) @ torch.cat([x, y]).T
+    for wanted in (False, True):
+        inside_x, inside_y, basis = coordinates(x, y, wanted)
+        joint = torch.cat([inside_x, inside_y])
+        torch.testing.assert_close(joint @ joint.T, products, rtol=0, atol=1e-13 * n)
+        assert joint.shape[1] == (d if d < 2 * n else 2 * n) and (basis is None) == (d < 2 * n or not wanted)
+        if basis is not None:
+            torch.testing.assert_close(joint @ basis.T, torch.cat([x, y]), rtol=0, atol=1e-13)

@@ -19,9 +19,6 @@ both = each("covariance", COVARIANCES)
 seeds = each("seed", range(3))
 
 
-# ---------------------------------------------------------------------------------------------- oracle
-
-
 def prepared(value):
     """Centred twice and rescaled, so that the oracle's own rounding does not depend on offset and scale."""
     value = np.asarray(value, dtype=np.float64)
@@ -50,30 +47,20 @@ def agrees(ours, theirs, tolerance=1e-8):
     return abs(ours - theirs) <= tolerance or abs((1 - ours) ** 2 - (1 - theirs) ** 2) <= tolerance
 
 
+PLAIN = [("plain", n, d) for n, d in [(2, 1), (40, 3), (200, 17), (20, 30), (16, 33), (30, 200)]]
+CASES = ["low rank", "constant channels", "offset", "tiny", "huge", "mixed scales"]
+HARD = [(case, n, d) for case in CASES for n, d in [(60, 12), (20, 50)]]
+
+
 @both
 @seeds
-@each(("n", "d"), [(2, 1), (3, 2), (40, 3), (200, 17), (20, 30), (16, 33), (30, 200), (64, 64)])
-def test_score_equals_the_oracle(n, d, seed, covariance):
+@each(("case", "n", "d"), PLAIN + HARD)
+def test_score_equals_the_oracle(case, n, d, seed, covariance):
     rng = np.random.default_rng([seed, n, d])
-    x = cloud(rng, n, d)
-    y = np.maximum(x + 0.1 * rng.normal(size=d), 0) + 0.01 * rng.normal(size=(n, d))
-    ours = affinity_score(x, y, covariance=covariance).item()
-    assert agrees(ours, oracle(x, y, covariance))
-
-
-@both
-@seeds
-@each(("n", "d"), [(60, 12), (20, 50)])
-@each("case", ["low rank", "constant channels", "offset", "tiny", "huge", "mixed scales"])
-def test_score_equals_the_oracle_on_hard_data(case, n, d, seed, covariance):
-    rng = np.random.default_rng([seed, 7])
-    x = cloud(rng, n, d, rank=4 if case == "low rank" else None)
-    x, y = hard_pair(rng, x, case)
-    ours = affinity_score(x, y, covariance=covariance).item()
-    assert agrees(ours, oracle(x, y, covariance))
-
-
-# ---------------------------------------------------------------------------------------- affine images
+    x, y = hard_pair(rng, cloud(rng, n, d, rank=4 if case == "low rank" else None), case)
+    if case == "plain":
+        y = y + 0.01 * rng.normal(size=(n, d))
+    assert agrees(affinity_score(x, y, covariance=covariance).item(), oracle(x, y, covariance))
 
 
 @seeds
@@ -98,9 +85,6 @@ def test_the_paired_score_compares_each_image_with_its_own_output(seed, covarian
     assert expected < affinity_score(x, y, covariance=covariance).item() - 0.1  # it sees that rows were permuted
 
 
-# ---------------------------------------------------------------------------------------------- W2
-
-
 @seeds
 @each(("n", "d"), [(2, 1), (17, 1), (17, 2), (40, 3), (30, 100)])
 def test_wasserstein_equals_pot(n, d, seed):
@@ -120,20 +104,6 @@ def test_wasserstein_is_a_distance_that_knows_translations(shift, scale, seed):
     distance = wasserstein2(x, y).item()
     assert distance == pytest.approx(abs(shift) * math.sqrt(3), rel=1e-9, abs=1e-12)
     assert wasserstein2(scale * x, scale * y).item() == pytest.approx(scale * distance, rel=1e-9, abs=1e-12)
-
-
-@seeds
-@each("bend", [1.0, 0.1, 1e-3, 1e-6])
-@each(("n", "d"), [(30, 200), (60, 120)])
-def test_quick_coordinates_change_no_digit_that_counts(n, d, bend, seed):
-    """With a derivative the score takes the slower coordinates; near 1 the quick ones would lose digits."""
-    x = torch.from_numpy(cloud(np.random.default_rng([seed, n]), n, d))
-    y = x + bend * (torch.relu(x) - x)
-    exact = affinity_score(x.requires_grad_(), y).item()
-    assert affinity_score(x.detach(), y.detach()).item() == pytest.approx(exact, abs=1e-12)
-
-
-# ----------------------------------------------------------------------------------------- invariances
 
 
 @given(
@@ -192,7 +162,7 @@ def test_with_shrinkage_scores_below_zero_occur_but_not_below_the_proven_bound(s
     assert agrees(score, oracle(x, y, "ledoit_wolf"))
 
 
-@each("degree", [3, 5, 7, 11, 41])
+@each("degree", [3, 7, 41])
 def test_odd_powers_match_the_closed_form_of_the_monotone_theorem(degree):
     """On a fine quantile grid of U(-1, 1) the score is 1 - sqrt(1 - r), r = sqrt(3 (2k + 1)) / (k + 2)."""
     n = 20_000
@@ -200,9 +170,6 @@ def test_odd_powers_match_the_closed_form_of_the_monotone_theorem(degree):
     r = math.sqrt(3 * (2 * degree + 1)) / (degree + 2)
     score = affinity_score(x, x**degree, covariance="empirical").item()
     assert score == pytest.approx(1 - math.sqrt(1 - r), abs=1e-6)
-
-
-# ------------------------------------------------------------------------------------------- gradients
 
 
 def differentiable_pair(seed, n, d):
@@ -213,7 +180,7 @@ def differentiable_pair(seed, n, d):
 
 
 @both
-@each(("n", "d"), [(12, 1), (12, 3), (5, 8), (4, 12)])
+@each(("n", "d"), [(12, 1), (9, 3), (5, 8), (4, 8)])
 @each("function", [affinity_score, paired_affinity_score])
 def test_gradients_equal_finite_differences(function, n, d, covariance):
     pair = differentiable_pair(0, n, d)
@@ -226,9 +193,7 @@ def test_gradient_of_wasserstein(seed):
 
 
 @both
-@each(
-    "case", ["identical", "dead", "constant channel", "repeated rows", "equal spectrum", "rank one"]
-)
+@each("case", ["identical", "dead", "constant channel", "repeated rows", "equal spectrum", "rank one"])
 def test_gradients_are_finite_everywhere(case, covariance):
     x, y = (v.detach() for v in differentiable_pair(0, 10, 4))
     if case == "identical":
@@ -251,35 +216,21 @@ def test_gradients_are_finite_everywhere(case, covariance):
     assert torch.isfinite(x.grad).all() and torch.isfinite(y.grad).all()
 
 
-# ------------------------------------------------------------------------------- types, threads, errors
-
-
-@each("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
-def test_any_float_dtype_is_scored_in_float64(dtype):
-    x = torch.randn(50, 6, generator=torch.Generator().manual_seed(0)).to(dtype)
-    y = torch.relu(x)
-    score = affinity_score(x, y)
-    assert score.dtype == torch.float64 and score.ndim == 0
-    assert score.item() == affinity_score(x.double().numpy(), y.double().numpy()).item()
-
-
-@each("context", ["default dtype", "autocast", "inference"])
-def test_ambient_settings_do_not_change_a_bit(context):
+@each("enter", [lambda: torch.autocast("cpu", torch.bfloat16), torch.inference_mode])
+def test_ambient_settings_do_not_change_a_bit(enter):
     x = torch.randn(80, 30, generator=torch.Generator().manual_seed(0))
     plain = affinity_score(x, torch.relu(x)).item()
-    if context == "default dtype":
-        torch.set_default_dtype(torch.float64)
-        try:
-            assert affinity_score(x, torch.relu(x)).item() == plain
-        finally:
-            torch.set_default_dtype(torch.float32)
-    else:
-        with torch.autocast("cpu", torch.bfloat16) if context == "autocast" else torch.inference_mode():
-            assert affinity_score(x, torch.relu(x)).item() == plain
+    with enter():
+        assert affinity_score(x, torch.relu(x)).item() == plain
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert affinity_score(x, torch.relu(x)).item() == plain
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 @both
-@each(("n", "d"), [(300, 200), (120, 1500)])
+@each(("n", "d"), [(200, 100), (60, 500)])
 def test_the_callers_threads_do_not_change_a_bit(n, d, covariance):
     x = torch.randn(n, d, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     before = torch.get_num_threads()
@@ -315,13 +266,9 @@ def test_constant_output_is_undefined_and_constant_input_is_not(value):
     [
         (np.zeros((5, 2)), np.zeros((5, 3)), r"x has shape \(5, 2\) and y has shape \(5, 3\)"),
         (np.zeros((1, 2)), np.zeros((1, 2)), "n = 1 samples"),
-        (np.zeros((2, 2, 2)), np.zeros((2, 2, 2)), r"x has shape \(2, 2, 2\)"),
-        (np.zeros((4, 0)), np.zeros((4, 0)), "at least one column"),
         (np.array([1.0, np.nan]), np.zeros(2), "x holds 1 values that are NaN"),
         (np.zeros(3), np.array([np.inf, 1.0, -np.inf]), "y holds 2 values"),
         (np.zeros(3), np.array([np.inf, 1.0, 2.0]), "y holds 1 values"),
-        (np.zeros(3, dtype=complex), np.zeros(3), "x has dtype torch.complex128"),
-        (["a", "b"], np.zeros(2), "x should be an array or tensor of real numbers"),
     ],
 )
 def test_bad_input_is_named(function, x, y, words):
