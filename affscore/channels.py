@@ -41,7 +41,7 @@ _ATTENTION = {
     "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_efficient_attention",
     "_scaled_dot_product_fused_attention_overrideable",
 }  # fmt: skip
-_FEATURES_LAST = {"_native_multi_head_attention", "_transformer_encoder_layer_fwd", "mkldnn_rnn_layer", "_cudnn_rnn"}
+_FEATURES_LAST = {"_native_multi_head_attention", "mkldnn_rnn_layer", "_cudnn_rnn"}
 _PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # the position of the first factor among the arguments
 #: Operators that change the shape and keep all entries in order.
 VIEWS = {

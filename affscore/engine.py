@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from affscore.forward import Forward, inputs_of
 from affscore.scoring import ScoringQueue, sentence, threads
 from affscore.settings import Settings
-from affscore.signatures import BatchResult, Interrupted, Signature, SignatureError, check_provenance
+from affscore.signatures import BatchResult, Signature, SignatureError, check_provenance
 from affscore.tracing import check_traceable
 
 __all__ = ["batch_results", "circumstances", "resolve_device", "signature", "versions"]
@@ -135,11 +135,9 @@ def signature(
     try:
         for result in running:
             results.append(result)
-    except SignatureError as error:
-        error.finished = finished()
+    except (SignatureError, KeyboardInterrupt) as error:
+        error.finished = finished()  # type: ignore[union-attr]
         raise
-    except KeyboardInterrupt as error:
-        raise Interrupted(finished()) from error
     whole = finished()
     if whole is None:
         raise SignatureError("batches is empty; it should give at least one batch.")

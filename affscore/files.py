@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
-import stat
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 __all__ = ["destination", "replacing"]
@@ -15,16 +15,12 @@ __all__ = ["destination", "replacing"]
 def destination(path: str | os.PathLike[str]) -> Path:
     """The file to write for ``path``, after following symbolic links.
 
-    Raises OSError if it is a folder, a device or a pipe, which cannot be replaced, or if links form a circle.
+    Raises OSError if it is a folder, a device or a pipe, which cannot be replaced.
     """
     path = Path(path)
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        mode = stat.S_IFREG
-    if stat.S_ISDIR(mode):
+    if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file in it.")
-    if not stat.S_ISREG(mode):
+    if path.exists() and not path.is_file():
         raise OSError(f"{path} is a device or a pipe; give the name of a file.")
     return Path(os.path.realpath(path))
 
@@ -35,7 +31,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     After an error, such as a full disk, ``path`` is unchanged and the temporary file is deleted. If several processes
     or threads write, the last one wins. A symbolic link stays, and its target is replaced. The new file has the mode
-    of the old one and, if the system allows it, its owner.
+    of the old one.
 
     Raises OSError as :func:`destination` does.
 
@@ -51,17 +47,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     path = destination(path)
     # A different name for every writer, and a short one: added to the file's own it could be too long.
     temporary = path.with_name(f".{secrets.token_hex(16)}.part")
-    old = path.stat() if path.exists() else None
     try:
-        if old:
-            temporary.touch(mode=0o600, exist_ok=False)  # the old file may be private
         yield temporary
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())  # reach the disk before the rename, in case of a power cut
-        if old:
-            with suppress(OSError, AttributeError):  # only root may change owners, and Windows has none
-                os.chown(temporary, old.st_uid, old.st_gid)
-            temporary.chmod(old.st_mode & 0o777)
+        if path.exists():
+            shutil.copymode(path, temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

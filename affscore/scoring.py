@@ -23,6 +23,7 @@ from affscore.samples import steady
 from affscore.score import affinity_score
 from affscore.settings import Settings
 from affscore.signatures import BatchResult, SignatureError
+from affscore.torch_internals import tree_map
 
 __all__ = ["ScoringQueue", "sentence", "threads"]
 
@@ -36,7 +37,7 @@ class ScoringQueue:
     """The batches that have passed through the network and whose calls are being scored, first in, first out."""
 
     def __init__(self, forward: Forward, scorers: ThreadPoolExecutor):
-        self.forward, self.device, self.settings = forward, forward.device, forward.settings
+        self.forward, self.settings = forward, forward.settings
         self.scorers = scorers
         self.waiting: deque[Waiting] = deque()
         self.reference: tuple[int, list[str]] | None = None  # the first batch and its calls
@@ -59,8 +60,8 @@ class ScoringQueue:
                 self.warn("", "the network made no activation call that could be seen; its signature is empty.")
         if names != self.reference[1]:
             raise ValueError(f"the activation calls of batch {index} differ from those of batch {self.reference[0]}.")
-        observations, copied = _to_cpu(trace.observations, self.device), _event(self.device)
-        scores = [self.scorers.submit(_measured, observation, copied, self.settings) for observation in observations]
+        observations = tree_map(lambda x: x.cpu() if isinstance(x, Tensor) else x, trace.observations)
+        scores = [self.scorers.submit(_measured, observation, self.settings) for observation in observations]
         self.waiting.append((BatchResult(index, length(inputs), calls, trace.excluded, scores=[]), scores))
 
     def ready(self) -> bool:
@@ -94,35 +95,6 @@ class ScoringQueue:
                 future.cancel()
 
 
-def _to_cpu(observations: list[Observation], device: torch.device) -> list[Observation]:
-    """The observations in the memory of the CPU; from CUDA they are complete after :func:`_event`."""
-
-    def copied(value: Tensor) -> Tensor:
-        if device.type != "cuda":
-            return value.cpu()
-        pinned = torch.empty(value.shape, dtype=value.dtype, pin_memory=True)
-        return pinned.copy_(value, non_blocking=True)
-
-    return [
-        o._replace(
-            before=copied(o.before),
-            after=copied(o.after),
-            rounding=(copied(o.rounding[0]), copied(o.rounding[1])),
-            sparsity=o.sparsity and (copied(o.sparsity[0]), copied(o.sparsity[1])),
-        )
-        for o in observations
-    ]
-
-
-def _event(device: torch.device) -> torch.cuda.Event | None:
-    """An event that completes after all work launched so far; None on devices that run nothing in the background."""
-    if device.type != "cuda":
-        return None
-    event = torch.cuda.Event()
-    event.record(torch.cuda.current_stream(device))
-    return event
-
-
 def _settled(observation: Observation) -> tuple[Tensor, Tensor, bool, str]:
     """The samples with rounding removed, whether that leaves a side constant, and a warning about it or ""."""
     (x, still_x, lost_x), (y, still_y, lost_y) = map(steady, observation[1:3], observation.rounding)
@@ -140,10 +112,8 @@ def _settled(observation: Observation) -> tuple[Tensor, Tensor, bool, str]:
     return x, y, False, " ".join(warnings)
 
 
-def _measured(observation: Observation, copied: torch.cuda.Event | None, settings: Settings) -> Scored:
-    """Score and companions of one call, once ``copied`` says that its values are in the memory of the CPU."""
-    if copied is not None:
-        copied.synchronize()
+def _measured(observation: Observation, settings: Settings) -> Scored:
+    """Score and companions of one call."""
     for side, value in (("input", observation.before), ("output", observation.after)):
         if not bool(torch.isfinite(value).all()):
             raise ValueError(f"the {side} of {observation.call.name} holds NaN or infinite values.")

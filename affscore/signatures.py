@@ -44,7 +44,7 @@ from affscore.pooling import POOLS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BatchResult", "Interrupted", "Signature", "SignatureError", "check_provenance"]
+__all__ = ["BatchResult", "Signature", "SignatureError", "check_provenance"]
 
 SCHEMA = "affscore.signature/1"
 
@@ -84,14 +84,6 @@ class BatchResult:
     excluded: list[Excluded]
     scores: list[float]
     companions: dict[str, list[float]] = field(default_factory=dict)
-
-
-class Interrupted(KeyboardInterrupt):
-    """The keyboard interrupted a run. ``finished`` is the Signature of the finished batches, or None."""
-
-    def __init__(self, finished: Signature | None = None) -> None:
-        super().__init__()
-        self.finished = finished
 
 
 @dataclass(eq=False)

@@ -13,11 +13,10 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 __all__ = [
-    "TESTED", "TensorWeakRef", "TorchDispatchMode", "WeakTensorKeyDictionary", "compiled", "encoder_layer",
-    "in_backward", "in_parts", "made_of_parts", "mapped", "schema", "storage_key", "tree_leaves", "tree_map", "version",
+    "TESTED", "TensorWeakRef", "TorchDispatchMode", "WeakTensorKeyDictionary", "compiled", "in_backward",
+    "in_parts", "made_of_parts", "mapped", "schema", "storage_key", "tree_leaves", "tree_map", "version",
 ]  # fmt: skip
 
 #: The tests pass with this version of PyTorch.
@@ -32,7 +31,6 @@ try:
     _PARTS = torch._C.DispatchKey.CompositeImplicitAutograd  # the key of operators that are composed of others
     _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     _graph_task = torch._C._current_graph_task_id
-    _attention = torch._native_multi_head_attention
     _operator, _tensor = torch.ops.aten.relu.default, torch.empty(0)
     _ = _operator._schema.is_mutable, _operator._op_dk, _tensor.untyped_storage()._cdata, _tensor._version
     _NESTING = {name: getattr(_vmap, name) for name in ("_vmap_increment_nesting", "_vmap_decrement_nesting")}
@@ -93,28 +91,3 @@ def mapped(count: Callable[[int], None]) -> Iterator[None]:
     changed: dict[str, Any] = {up: counted(_NESTING[up], 1), down: counted(_NESTING[down], -1)}
     with patch.multiple(_vmap, **changed):
         yield
-
-
-def encoder_layer(
-    src: Tensor, width: int, heads: int, in_weight: Tensor, in_bias: Tensor, out_weight: Tensor, out_bias: Tensor,
-    use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor,
-    norm_bias_2: Tensor, weight_1: Tensor, bias_1: Tensor, weight_2: Tensor, bias_2: Tensor,
-    mask: Tensor | None = None, mask_type: int | None = None,
-) -> tuple[str, Tensor]:  # fmt: skip
-    """The activation inside ``aten._transformer_encoder_layer_fwd``: its name and its input.
-
-    Runs the same kernels in the same order as the fused one, up to the activation. ``src`` is (n, tokens, width).
-    """
-
-    def attention(x: Tensor) -> Tensor:
-        weights = (in_weight, in_bias, out_weight, out_bias)
-        return _attention(x, x, x, width, heads, *weights, mask, False, True, mask_type)[0]
-
-    def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return F.layer_norm(x, (width,), weight, bias, eps)
-
-    if norm_first:
-        x = norm(src + attention(norm(src, norm_weight_1, norm_bias_1)), norm_weight_2, norm_bias_2)
-    else:
-        x = norm(src + attention(src), norm_weight_1, norm_bias_1)
-    return "gelu" if use_gelu else "relu", F.linear(x, weight_1, bias_1)

@@ -6,8 +6,7 @@ may overwrite it), the call itself runs unchanged, and its output is pooled afte
 Watching at a higher level fails: hooks on modules miss functional calls, and torch-function modes switch off the
 fused attention kernels and so change the outputs of vision transformers.
 
-:mod:`affscore.calls` says what counts as an activation. The one inside PyTorch's fused transformer encoder layer is
-recomputed outside the kernel.
+:mod:`affscore.calls` says what counts as an activation.
 
 Some calls are seen but not scored, and are listed as excluded with the reason: those whose input depends only on
 parameters and buffers (Swin v2's tables of position biases), those on tensors whose first axis is not the batch (a
@@ -19,8 +18,9 @@ tokens; their first axis may have the length of the batch by chance (experts, se
 or they are chains of arithmetic whose start was overwritten (:mod:`affscore.chains`).
 
 Nothing shows an activation inside another library's kernel whose name does not reveal it, or calls on other threads
-and in other processes. A function compiled with ``torch.compile`` runs uncompiled while it is watched, so its output
-may differ in the last bits. Compiled, scripted and exported modules are refused.
+and in other processes. While they are watched, a function compiled with ``torch.compile`` runs uncompiled, and
+``nn.TransformerEncoderLayer`` without its fused kernel, so their outputs may differ in the last bits. Compiled,
+scripted and exported modules are refused.
 """
 
 from __future__ import annotations
@@ -56,7 +56,6 @@ from affscore.torch_internals import (
     TorchDispatchMode,
     WeakTensorKeyDictionary,
     compiled,
-    encoder_layer,
     in_backward,
     in_parts,
     made_of_parts,
@@ -183,11 +182,7 @@ class _Watcher(TorchDispatchMode):
             elif self.fixed(args[0]):
                 self.hide(name, f"{what} comes from parameters and buffers alone, not from the batch")
         out = self.run(operator, known) if plain else func(*args, **kwargs)
-        if packet is aten._transformer_encoder_layer_fwd and plain:
-            name, x = encoder_layer(*args, **kwargs)
-            self.channels.follow(operator, x)
-            self.run(Operator(getattr(aten, name).default, (x,), {}), (name, False))
-        elif packet not in ACTIVATIONS and FUSED.fullmatch(packet.__name__):
+        if packet not in ACTIVATIONS and FUSED.fullmatch(packet.__name__):
             self.hide(packet.__name__, "a fused kernel hides its activations")
         return out
 
@@ -316,6 +311,17 @@ def check_traceable(model: nn.Module) -> None:
 
 
 @contextmanager
+def _without_fused_layers(model: nn.Module) -> Iterator[None]:
+    """In the block, encoder layers run operator by operator: their fused kernel hides an activation."""
+    before, layer = torch.backends.mha.get_fastpath_enabled(), nn.TransformerEncoderLayer
+    torch.backends.mha.set_fastpath_enabled(before and not any(isinstance(part, layer) for part in model.modules()))
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+@contextmanager
 def trace(
     model: nn.Module,
     batch: int,
@@ -389,7 +395,7 @@ def trace(
 
     before, after = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
     try:
-        with before, after, mapped(count), watcher:
+        with before, after, mapped(count), _without_fused_layers(model), watcher:
             yield result
         watcher.result(result)
     finally:

@@ -25,7 +25,7 @@ from affscore.cli.options import add_measuring, device_of, settings_of
 from affscore.cli.suite import add_commands
 from affscore.engine import signature
 from affscore.files import destination, replacing
-from affscore.signatures import Interrupted, Signature, SignatureError
+from affscore.signatures import Signature, SignatureError
 from affscore.zoo.datasets import check_name, load_dataset
 from affscore.zoo.models import load_model
 from affscore.zoo.weights import INSTALL, require
@@ -137,13 +137,14 @@ def _measured(model: torch.nn.Module, batches: Any, options: argparse.Namespace,
     """The signature; if it cannot be finished, the batches so far are saved next to the output."""
     try:
         return signature(model, batches, progress=not options.quiet, **settings)
-    except (SignatureError, Interrupted) as error:
-        if not options.output or error.finished is None:
+    except (SignatureError, KeyboardInterrupt) as error:
+        finished = getattr(error, "finished", None)  # of an interrupted run too
+        if not options.output or finished is None:
             raise
         partial = _partial(options.output)
-        error.finished.save(partial)
+        finished.save(partial)
         text = f"{str(error) or 'interrupted.'} The batches before it are in {partial}."
-        raise (KeyboardInterrupt if isinstance(error, Interrupted) else ValueError)(text) from error
+        raise (KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else ValueError)(text) from error
 
 
 def _partial(output: Path) -> Path:

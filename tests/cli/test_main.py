@@ -281,7 +281,9 @@ def test_a_bug_is_not_dressed_up_as_an_expected_error(monkeypatch):
 def test_finished_batches_are_kept_when_the_keyboard_interrupts(monkeypatch, tmp_path, capsys):
     def interrupted(model, batches, **options):
         options.pop("progress")
-        raise cli.Interrupted(affscore.signature(model, [batches[0]], **options))
+        stop = KeyboardInterrupt()
+        stop.finished = affscore.signature(model, [batches[0]], **options)
+        raise stop
 
     monkeypatch.setattr(cli, "signature", interrupted)
     assert cli.main([*NOISE, "--quiet", "--output", str(tmp_path / "a.json")]) == 130

@@ -229,9 +229,7 @@ def test_what_a_network_returns_is_an_end_too(function, names):
 
 
 @each("mode", [torch.no_grad, torch.inference_mode])
-@each(
-    "write", [lambda h, x: h.copy_(x), lambda h, x: h[:, 0].fill_(7), lambda h, x: h.data.copy_(x)]
-)
+@each("write", [lambda h, x: h.copy_(x), lambda h, x: h[:, 0].fill_(7), lambda h, x: h.data.copy_(x)])
 def test_what_was_overwritten_is_another_tensor(mode, write):
     def gate(h, x):
         t = torch.sigmoid(h)

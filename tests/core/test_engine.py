@@ -15,7 +15,6 @@ import affscore.engine
 from affscore import SignatureError, signature
 from affscore.companions import MEASURES, measure
 from affscore.engine import batch_results
-from affscore.signatures import Interrupted
 
 
 @torch.no_grad()
@@ -169,7 +168,7 @@ def test_whatever_fails_the_finished_batches_are_kept(monkeypatch, error, words,
         yield torch.zeros(4, 1, 1, 1, 1)
 
     interrupted = isinstance(error, KeyboardInterrupt)
-    with pytest.raises(Interrupted if interrupted else SignatureError, match=words) as caught:
+    with pytest.raises(KeyboardInterrupt if interrupted else SignatureError, match=words) as caught:
         signature(Fails(), batches(), companions=["cka"])
     kept, whole = caught.value.finished, signature(Free(), images(3), companions=["cka"])
     # An interruption does not wait for what is still being scored.

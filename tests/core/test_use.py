@@ -28,9 +28,7 @@ ROOT = Path(affscore.__file__).parents[1]
 NAMES = ["2:relu[0]", "4:silu[0]", "7:sigmoid[0]"]
 
 
-@each(
-    ("pattern", "left"), [("4*", NAMES[1:2]), ("*:relu[0]", NAMES[:1]), ("*:si*", NAMES[1:]), ("?:*", NAMES)]
-)
+@each(("pattern", "left"), [("4*", NAMES[1:2]), ("*:relu[0]", NAMES[:1]), ("*:si*", NAMES[1:]), ("?:*", NAMES)])
 def test_only_the_calls_asked_for_are_scored_and_their_scores_are_the_same(pattern, left):
     whole, chosen = signature(network(), images(), companions=["cka"]), None
     chosen = signature(network(), images(), companions=["cka"], calls=pattern, micro_batch=None)
