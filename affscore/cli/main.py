@@ -93,8 +93,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_signature(options: argparse.Namespace) -> int:
     """The command ``signature``."""
-    if (world := int(os.environ.get("WORLD_SIZE", "1"))) > 1:
-        raise ValueError(f"torchrun started {world} processes; it should be 1, or the command affscore suite --models.")
     if options.output:
         check_writable(options.output)
         check_writable(_partial(options.output))

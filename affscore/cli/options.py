@@ -37,7 +37,7 @@ def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: in
     add("--precision", choices=PRECISIONS, default="full", help="precision of the forward pass (default: full)")
     add("--channels-last", action="store_true", help="give the network its images in channels-last memory format")
     add("--micro-batch", type=int, default=32, help="samples in one forward pass (default: 32)")
-    add("--device", help="cpu, cuda, cuda:1, ... (default: cuda if there is one; under torchrun, one GPU per process)")
+    add("--device", help="cpu, cuda, cuda:1, ... (default: cuda if there is one)")
     add("--quiet", action="store_true", help="no progress bar")
 
 
@@ -59,16 +59,12 @@ def settings_of(options: argparse.Namespace) -> Settings:
     )  # fmt: skip
 
 
-def device_of(options: argparse.Namespace, local: int | None = None) -> torch.device:
-    """The device of the options, checked; by default a GPU if there is one, under torchrun that of number ``local``."""
-    name = options.device
-    if name is None and torch.cuda.is_available():
-        name = "cuda" if local is None else f"cuda:{local % torch.cuda.device_count()}"
+def device_of(options: argparse.Namespace) -> torch.device:
+    """The device of the options, checked; by default a GPU if there is one."""
+    name = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        device = torch.device(name or "cpu")
+        device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts
         raise ValueError(f"device: {name!r} cannot be used here ({line_of(error)}).") from error
-    if device.type == "cuda" and local is not None:
-        torch.cuda.set_device(device)  # otherwise the page-locked memory of every process would use some of GPU 0
     return device

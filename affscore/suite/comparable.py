@@ -12,6 +12,7 @@ left out. Sigmoid gates count, as in the paper.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from affscore.signatures import Signature
-from affscore.suite.architectures import model_name, printable, short_names
+from affscore.suite.architectures import model_name, printable, weights_kind
 
-__all__ = ["Floats", "Signatures", "collect", "conditions", "load_signatures", "sequence"]
+__all__ = ["Floats", "Signatures", "collect", "conditions", "load_signatures", "names_of", "sequence"]
 
 Signatures = Mapping[str, Signature]
 Floats = NDArray[np.float64]
@@ -48,8 +49,9 @@ def load_signatures(folder: str | os.PathLike[str]) -> tuple[dict[str, Signature
 
     The book's chapter ``imagenet_signatures`` compares some.
 
-    Each file is as :meth:`affscore.Signature.save` writes it. Signatures get the names of :func:`short_names`. The list
-    has a ``{"file": ..., "reason": ...}`` for each file that is not a signature.
+    Each file is as :meth:`affscore.Signature.save` writes it. A signature is named by its model, if several are of that
+    model with the kind of weights, or by its file. The list has a ``{"file": ..., "reason": ...}`` for each file that
+    is not a signature.
 
     Raises ValueError if the folder has no signature; FileNotFoundError if there is no such folder.
     """
@@ -57,18 +59,30 @@ def load_signatures(folder: str | os.PathLike[str]) -> tuple[dict[str, Signature
     if not folder.is_dir():
         raise FileNotFoundError(f"folder: there is no folder {folder}.")
     found: dict[str, Signature] = {}
-    unreadable = []
+    unreadable: list[dict[str, str]] = []
     paths = sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
     for path in paths:
         try:
             if not path.is_file():  # opening a FIFO would wait for its writer
                 raise ValueError(f"{path} is not a regular file.")
-            found[printable(path.stem, 48)] = Signature.load(path)
+            found[path.stem] = Signature.load(path)
         except (ValueError, OSError, MemoryError) as error:
             unreadable.append({"file": printable(path.name), "reason": printable(str(error))})
     if not found:
         raise ValueError(f"folder: {folder} holds no signature ({len(paths)} JSON files were found).")
-    return short_names(found), unreadable
+    return dict(zip(names_of(found), found.values(), strict=True)), unreadable
+
+
+def names_of(signatures: Signatures) -> list[str]:
+    """A short name for each signature, different from the others: its model, with the kind of weights, or its own."""
+    models = [model_name(signature) for signature in signatures.values()]
+    choices = [
+        (model, f"{model} {weights_kind(signature)}", printable(own, 48))
+        for model, (own, signature) in zip(models, signatures.items(), strict=True)
+    ]
+    counts = Counter(text for texts in choices for text in set(texts))
+    # A file may have the name of another's model.
+    return [next((text for text in texts if counts[text] == 1), f"{texts[-1]}.json") for texts in choices]
 
 
 def collect(signatures: Signatures, *, least: int = 1, without: str = "") -> dict[str, Signature]:

@@ -1,38 +1,30 @@
-"""Tables of the paper: statistics of signatures, history, densities, correlations, and the effect of the batch size.
+"""Tables of the paper: statistics of signatures, history and correlations; and densities.
 
-Every function takes signatures (:mod:`affscore.suite.comparable`) and returns a :class:`affscore.suite.tables.Table`;
-:mod:`affscore.suite.figures` draws each. Distances, clusters and the map are in :mod:`affscore.suite.distances`. The
-chapter ``imagenet_signatures`` and :mod:`affscore.suite.report` use them.
+Every function takes signatures (:mod:`affscore.suite.comparable`); most return a :class:`affscore.suite.tables.Table`.
+Distances are in :mod:`affscore.suite.distances`. The chapter ``imagenet_signatures`` and
+:mod:`affscore.suite.report` use them.
 
 A dead call is left out of every statistic and counted in the column ``dead``. Random weights are never passed off as
 trained ones: every table of networks has a column ``weights`` (:func:`affscore.suite.architectures.weights_kind`).
 
-Reference: Bouniot et al., CVPR 2025, section 4 (Figures 5 and 6, Table 1), Appendix C (Figure 10) and Appendix E
-(Table 2).
+Reference: Bouniot et al., CVPR 2025, section 4 (Figures 5 and 6, Table 1) and Appendix E (Table 2).
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from scipy.signal import find_peaks
 from scipy.stats import gaussian_kde
-from scipy.stats import t as student
 
 from affscore.signatures import Signature
 from affscore.suite.architectures import FAMILIES, GROUPS, facts, weights_kind
 from affscore.suite.comparable import Floats, Signatures, collect, sequence
-from affscore.suite.distances import dtw
 from affscore.suite.tables import Table
 
-__all__ = [
-    "accuracy_correlations", "batch_size_table", "chance_correlation", "companion_correlations", "densities",
-    "density_curves", "history", "peaks", "statistics",
-]  # fmt: skip
+__all__ = ["accuracy_correlations", "companion_correlations", "density_curves", "history", "statistics"]
 
 
 def _statistics(values: Floats) -> dict[str, Any]:
@@ -40,10 +32,6 @@ def _statistics(values: Floats) -> dict[str, Any]:
         "mean": np.mean, "median": np.median, "min": np.min, "max": np.max, "spread": np.ptp, "std": np.std,
     }  # fmt: skip
     return {name: float(statistic(values)) for name, statistic in over.items()} | {"last": float(values[-1])}
-
-
-def _batch_std(signature: Signature) -> float:
-    return float(np.nanmean(signature.std)) if len(signature.scores) > 1 else math.nan
 
 
 def statistics(signatures: Signatures) -> Table:
@@ -57,7 +45,8 @@ def statistics(signatures: Signatures) -> Table:
     for name, signature in collect(signatures).items():
         dead = int(np.isnan(signature.mean).sum())
         row = {"model": name, "weights": weights_kind(signature), "calls": len(signature.calls), "dead": dead}
-        rows.append(row | _statistics(sequence(signature)) | {"batch_std": _batch_std(signature)})
+        spread = float(np.nanmean(signature.std)) if len(signature.scores) > 1 else math.nan
+        rows.append(row | _statistics(sequence(signature)) | {"batch_std": spread})
     return Table.from_rows(rows, digits=3)
 
 
@@ -78,11 +67,6 @@ def history(signatures: Signatures) -> Table:
     return Table.from_rows([rows[i] for i in sorted(range(len(rows)), key=order.__getitem__)])
 
 
-def _kernel(values: Floats) -> gaussian_kde | None:
-    """The kernel density estimate of scores; None if all are equal."""
-    return gaussian_kde(values) if len(np.unique(values)) > 1 else None
-
-
 def density_curves(signatures: Signatures) -> tuple[Floats, dict[str, Floats]]:
     """Kernel density estimates of each network's scores (Figure 5 C), by SciPy.
 
@@ -93,35 +77,11 @@ def density_curves(signatures: Signatures) -> tuple[Floats, dict[str, Floats]]:
     score is at most 1, but the Gaussian kernel ignores that: some mass lies beyond 1.
     """
     samples = {name: sequence(signature) for name, signature in collect(signatures).items()}
-    kernels = {name: _kernel(values) for name, values in samples.items()}
+    kernels = {name: gaussian_kde(values) if np.ptp(values) > 0 else None for name, values in samples.items()}
     reach = 3 * max((math.sqrt(kernel.covariance[0, 0]) for kernel in kernels.values() if kernel), default=0.1)
     low, high = min(map(np.min, samples.values())), max(map(np.max, samples.values()))
     grid = np.linspace(low - reach, high + reach, 400)
     return grid, {name: kernel(grid) if kernel else np.full(400, math.nan) for name, kernel in kernels.items()}
-
-
-def peaks(grid: Floats, curve: Floats) -> list[float]:
-    """The places of the maxima of a density that reach a tenth of its highest; none if it is NaN."""
-    return [float(grid[i]) for i in find_peaks(curve, height=0.1 * curve.max())[0]]
-
-
-def densities(signatures: Signatures) -> Table:
-    """The shape of each network's density of scores (Figure 5 C); see :func:`density_curves`.
-
-    Columns: model; weights; calls, the number of scores; bandwidth, the standard deviation of the kernel; peaks, their
-    number (:func:`peaks`); at, their places.
-    """
-    signatures = collect(signatures)
-    grid, curves = density_curves(signatures)
-    rows = []
-    for name, signature in signatures.items():
-        values, places = sequence(signature), peaks(grid, curves[name])
-        kernel = _kernel(values)
-        row: dict[str, Any] = {"model": name, "weights": weights_kind(signature), "calls": len(values)}
-        row["bandwidth"] = math.sqrt(kernel.covariance[0, 0]) if kernel else math.nan
-        row |= {"peaks": len(places) or None, "at": ", ".join(f"{place:.2f}" for place in places) or "-"}
-        rows.append(row)
-    return Table.from_rows(rows, notes=["Peaks count if they reach a tenth of the highest."])
 
 
 def _pearson(x: Floats, y: Floats, least: int = 3) -> float:
@@ -191,36 +151,24 @@ def companion_correlations(signatures: Signatures) -> Table:
 PREDICTORS = ("min", "median", "mean", "max", "spread", "std", "parameters", "GFLOPS", "depth")
 
 
-def chance_correlation(networks: int) -> float:
-    """What Pearson's correlation of unrelated, normally distributed numbers exceeds in size one time in twenty.
-
-    Under independence r sqrt((n - 2) / (1 - r^2)) has Student's distribution with n - 2 degrees of freedom.
-
-    >>> [round(chance_correlation(n), 2) for n in (3, 8, 36)]
-    [1.0, 0.71, 0.33]
-    """
-    quantile = float(student.ppf(0.975, networks - 2))
-    return quantile / math.sqrt(networks - 2 + quantile**2)
-
-
 def accuracy_correlations(signatures: Signatures, *, least: int = 3) -> Table:
     """Pearson correlations with ImageNet accuracy, by group of architectures (Figure 6).
 
     The accuracy is correlated with the statistics of the signature (:func:`statistics`), the number of parameters,
     GFLOPS and depth (:func:`facts`). There is one row for each group of :data:`GROUPS` and one for all. A correlation
-    over fewer than ``least`` networks is NaN, with a note: over few, a large one means little
-    (:func:`chance_correlation`). ``strongest`` names the largest in absolute value. The paper's figure gives R2 scores,
-    the squares of these.
+    over fewer than ``least`` networks is NaN. ``strongest`` names the largest in absolute value. The paper's figure
+    gives R2 scores, the squares of these.
 
     The accuracy is that of published weights. If a signature has random weights, the two belong to different networks
-    of one architecture; a note below the table counts these.
+    of one architecture; a note below the table counts these. Raises ValueError if fewer than ``least`` networks have
+    a published accuracy.
     """
     signatures = collect(signatures)
     every = {name: facts(signature) for name, signature in signatures.items()}
     known = {name: about for name, about in every.items() if about.accuracy is not None}
-    if not known:
+    if len(known) < least:
         raise ValueError(
-            "signatures are of networks without a published ImageNet accuracy; there is none to compare with."
+            f"signatures have a published ImageNet accuracy for {len(known)}; a correlation needs at least {least}."
         )
     values = {
         name: _statistics(sequence(signatures[name]))
@@ -245,44 +193,7 @@ def accuracy_correlations(signatures: Signatures, *, least: int = 3) -> Table:
             "unknown weights; the accuracy is always that of the published weights."
         )
     if any(3 <= row["models"] < least for row in rows):
-        notes.append(
-            f"Groups of fewer than {least} networks have no correlation: that of {least - 1} unrelated pairs "
-            f"of numbers exceeds {chance_correlation(least - 1):.2f} in size one time in twenty."
-        )
+        notes.append(f"Groups of fewer than {least} networks have no correlation.")
     if left_out := [name for name in signatures if name not in known]:
         notes.append(f"Without a published accuracy, left out: {', '.join(left_out)}.")
     return Table.from_rows(rows, notes=notes)
-
-
-def batch_size_table(signatures: Iterable[Signature]) -> Table:
-    """The effect of the batch size on a signature (Figure 10, left), compared with the largest batches.
-
-    The batch is the statistical sample, and a signature does not keep the activations, so the network must be run once
-    for each size, for instance ``[signature(model, images.split(n)) for n in (128, 256, 512)]`` over the same
-    images.
-
-    ``signatures`` are of one network, with the same pool, covariance and data, and different batch sizes. Columns:
-    batch size; batches; mean score; batch_std, the standard deviation over batches averaged over the calls (NaN for one
-    batch); mean change, root mean square and largest absolute change of a call's score from the largest batch size; DTW
-    distance to it.
-    """
-    runs = {f"run {i}": signature for i, signature in enumerate(signatures)}
-    runs = collect(runs, least=2, without="batch size")
-    sizes = [max(signature.batch_sizes, default=0) for signature in runs.values()]
-    by_size = dict(zip(sizes, runs.values(), strict=True))
-    if len(by_size) < len(runs):
-        raise ValueError(f"signatures have batch sizes {sizes}; they should all be different.")
-    reference = by_size[max(by_size)]
-    names = [call.name for call in reference.calls]
-    rows = []
-    for size, signature in sorted(by_size.items()):
-        if [call.name for call in signature.calls] != names:
-            raise ValueError("signatures have different activation calls; they should be of one network.")
-        change = signature.mean - reference.mean
-        change = change[np.isfinite(change)]
-        changes = [change.mean(), np.sqrt((change**2).mean()), np.abs(change).max()] if len(change) else [math.nan] * 3
-        row = {"batch size": size, "batches": len(signature.scores), "mean score": float(sequence(signature).mean())}
-        row |= {"batch_std": _batch_std(signature)}
-        row |= dict(zip(("mean change", "rms change", "largest change"), map(float, changes), strict=True))
-        rows.append(row | {"DTW": dtw(sequence(signature), sequence(reference))})
-    return Table.from_rows(rows, digits=3)

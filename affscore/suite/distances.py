@@ -1,4 +1,4 @@
-"""How far apart signatures are: DTW distances, and the clusters and the map that follow from them.
+"""How far apart signatures are: DTW distances, and the tree that follows from them.
 
 Distances are a :class:`affscore.suite.tables.Table` with one row and one column for each network, which the other
 functions take. :mod:`affscore.suite.figures` draws each.
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
+from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from affscore.suite.architectures import weights_kind
@@ -23,10 +23,7 @@ from affscore.suite.comparable import Floats, Signatures, collect, sequence
 from affscore.suite.tables import Table
 from affscore.zoo.weights import require
 
-__all__ = ["CLUSTERS", "clusters", "deviations", "distances", "dtw", "groups", "leaves", "matrix", "mds_map", "tree"]
-
-#: The largest number of clusters.
-CLUSTERS = 4
+__all__ = ["deviations", "distances", "dtw", "matrix", "tree"]
 
 
 def dtw(a: ArrayLike, b: ArrayLike) -> float:
@@ -66,26 +63,19 @@ def dtw(a: ArrayLike, b: ArrayLike) -> float:
 def distances(signatures: Signatures) -> Table:
     """DTW distances between all pairs of at least two signatures (Figure 5 B, Figure 16); see :func:`dtw`.
 
-    Columns: model; weights (:func:`weights_kind`); and the distances to each network, under its name. Raises
+    Columns: model; weights (:func:`weights_kind`); and the distances to each network, as ``to NAME``. Raises
     ValueError if there are fewer than two, their settings differ, or one has no live call.
     """
     signatures = collect(signatures, least=2)
     values = [sequence(signature) for signature in signatures.values()]
     square = squareform([dtw(a, b) for a, b in itertools.combinations(values, 2)])
     columns: dict[str, Any] = {"model": list(signatures), "weights": [weights_kind(s) for s in signatures.values()]}
-    return _joined(columns, dict(zip(signatures, square.tolist(), strict=True)))
-
-
-def _joined(columns: Mapping[str, Any], named: Mapping[str, Any], notes: Sequence[str] = ()) -> Table:
-    """A table of ``columns`` followed by columns named after networks or data sets."""
-    if taken := columns.keys() & named.keys():
-        raise ValueError(f"signatures: {min(taken)!r} is the heading of another column; it should have another name.")
-    return Table({**columns, **named}, notes=notes)
+    return Table(columns | {f"to {name}": row for name, row in zip(signatures, square.tolist(), strict=True)})
 
 
 def matrix(distances: Table) -> Floats:
     """The distances as a symmetric array, shape (networks, networks), zero on the diagonal."""
-    return np.column_stack([distances[name] for name in distances["model"]])
+    return np.column_stack([distances[f"to {name}"] for name in distances["model"]])
 
 
 def tree(distances: Table) -> Floats:
@@ -97,68 +87,6 @@ def tree(distances: Table) -> Floats:
     return linkage(squareform(matrix(distances), checks=False), method="average", optimal_ordering=True)
 
 
-def leaves(distances: Table) -> list[str]:
-    """The names in the order of the dendrogram's leaves: similar networks are adjacent."""
-    return [distances.columns["model"][i] for i in leaves_list(tree(distances))]
-
-
-def groups(distances: Table, count: int = CLUSTERS) -> dict[str, int]:
-    """The tree cut into at most ``count`` clusters, numbered from 1 in the order of the leaves."""
-    labels = fcluster(tree(distances), count, criterion="maxclust").tolist()
-    label = dict(zip(distances["model"], labels, strict=True))
-    numbers: dict[int, int] = {}
-    return {name: numbers.setdefault(label[name], len(numbers) + 1) for name in leaves(distances)}
-
-
-def clusters(distances: Table) -> Table:
-    """The clusters as a table with columns cluster (its number), size and networks; see :func:`groups`."""
-    members: dict[int, list[str]] = {}
-    for name, number in groups(distances).items():
-        members.setdefault(number, []).append(name)
-    return Table.from_rows(
-        [{"cluster": i, "size": len(names), "networks": ", ".join(names)} for i, names in members.items()]
-    )
-
-
-def mds_map(distances: Table) -> Table:
-    """Metric multi-dimensional scaling of the distances to the plane (Figure 16), by scikit-learn's SMACOF.
-
-    It starts from classical scaling instead of at random, so the map is the same on every run. Its axes are principal
-    axes, the longer first, each oriented so that the network farthest out lies on the positive side; they have no
-    other meaning. (The paper scales "the linkage matrix"; we scale the distances.)
-
-    Columns: model, weights, x and y (centred, in the units of the distances). The note gives Kruskal's stress-1,
-    sqrt(sum (on the map - given)^2 / sum given^2): 0 is a perfect map; above about .2 do not trust it.
-
-    Examples
-    --------
-    >>> line = {"a": [0, 1, 3], "b": [1, 0, 2], "c": [3, 2, 0]}                            # a and c are 3 apart
-    >>> mds_map(Table({"model": list(line), "weights": ["random"] * 3} | line))
-    model | weights |     x |    y
-    a     | random  | -1.33 | 0.00
-    b     | random  | -0.33 | 0.00
-    c     | random  |  1.67 | 0.00
-    Stress 0.00.
-    """
-    delta = matrix(distances)
-    n, scale = len(delta), delta.max()
-    centring = np.eye(n) - 1 / n
-    values, vectors = np.linalg.eigh(-centring @ delta**2 @ centring / 2)
-    points = (vectors * np.sqrt(np.maximum(values, 0)))[:, ::-1][:, :2]
-    if scale > 0:
-        smacof = require("sklearn.manifold").smacof
-        options: dict[str, Any] = {"n_init": 1, "max_iter": 3000, "eps": 1e-12, "normalized_stress": False}
-        points = smacof(delta / scale, init=points / scale, random_state=0, **options)[0] * scale
-    points = points - points.mean(axis=0)
-    points = points @ np.linalg.svd(points)[2].T
-    farthest = points[np.abs(points).argmax(axis=0), np.arange(2)]
-    points = points * np.where(farthest < 0, -1.0, 1.0)
-    on_map = np.linalg.norm(points[:, None] - points, axis=-1)
-    stress = math.sqrt(((on_map - delta) ** 2).sum() / (delta**2).sum()) if scale > 0 else 0.0
-    columns = {name: distances.columns[name] for name in ("model", "weights")}
-    return Table(columns | dict(zip("xy", points.T.tolist(), strict=True)), notes=[f"Stress {stress:.2f}."])
-
-
 def deviations(runs: Mapping[str, Signatures]) -> Table:
     """How far each network's signature moves when something changes: the DTW distance to a reference (Figure 18).
 
@@ -166,8 +94,8 @@ def deviations(runs: Mapping[str, Signatures]) -> Table:
     each. The first run is the reference; the paper's is ImageNet. Pool, covariance and batch size must agree between
     runs; data and weights may differ.
 
-    There is one row for each network of the reference (model, weights in the reference, and a column for each other
-    label, NaN if that run lacks the network), then mean and standard deviation over the networks.
+    There is one row for each network of the reference (model, weights in the reference, and for each other run a column
+    ``on LABEL``, NaN if that run lacks the network), then mean and standard deviation over the networks.
     """
     collected = {label: collect(signatures) for label, signatures in runs.items()}
     if len(collected) < 2:
@@ -177,11 +105,10 @@ def deviations(runs: Mapping[str, Signatures]) -> Table:
     reference, *others = collected
     base = {name: sequence(signature) for name, signature in collected[reference].items()}
     kinds = [weights_kind(signature) for signature in collected[reference].values()]
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, list[Any]] = {"model": [*base, "mean", "std"], "weights": [*kinds, "", ""]}
     for label in others:
         run = collected[label]
         moved = [dtw(s, sequence(run[name])) if name in run else math.nan for name, s in base.items()]
         defined = [value for value in moved if not math.isnan(value)] or [math.nan]
-        columns[label] = [*moved, float(np.mean(defined)), float(np.std(defined))]
-    fixed = {"model": [*base, "mean", "std"], "weights": [*kinds, "", ""]}
-    return _joined(fixed, columns, notes=[f"DTW distance to {reference}."])
+        columns[f"on {label}"] = [*moved, float(np.mean(defined)), float(np.std(defined))]
+    return Table(columns, notes=[f"DTW distance to {reference}."])

@@ -2,16 +2,13 @@
 
 Signatures are comparable if pool, covariance, data, batch size and calls agree, so a mixed folder gets one section for
 each combination. If a network was run on several data sets or with several batch sizes, these are compared as well. A
-part is left out, with the reason, if there are too few signatures: a correlation over networks needs eight, and one
-network is not a cluster.
+part is left out, with the reason, if there are too few signatures: a correlation over networks needs eight.
 """
 
 from __future__ import annotations
 
 import html
 import os
-import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,13 +19,14 @@ import matplotlib.pyplot as plt
 from affscore.files import replacing
 from affscore.signatures import Signature
 from affscore.suite import compare, distances, figures
-from affscore.suite.architectures import facts, model_name, printable, short_names, weights_kind
-from affscore.suite.comparable import conditions, load_signatures, sequence
+from affscore.suite.architectures import model_name, printable
+from affscore.suite.comparable import conditions, load_signatures, names_of, sequence
 from affscore.suite.tables import Table
 
 __all__ = ["LEAST", "Report", "report"]
 
-#: The least number of networks for a correlation.
+#: The least number of networks for a correlation. That of eight unrelated pairs of normally distributed numbers exceeds
+#: 0.71 in size one time in twenty.
 LEAST = 8
 
 _STYLE = """
@@ -96,11 +94,12 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Repor
 
     title = f"Signatures in {printable(Path(folder).resolve().name)}"
     blocks = [_heading(1, title)]
-    for section in _sections(found):
-        count = f"{section.signatures} signature{'s' * (section.signatures != 1)}"
-        blocks.append(_heading(2, f"{section.title[0].upper()}{section.title[1:]} ({count})"))
+    sections = _sections(found)
+    for number, section in enumerate(sections, start=1):
+        prefix = f"{number}-" if len(sections) > 1 else ""
+        blocks.append(_heading(2, f"{prefix.replace('-', '. ')}{section.title}"))
         for name in section.parts:
-            blocks += _part(section, name, result)
+            blocks += _part(section, prefix, name, result)
     if notes := repr(result).splitlines()[1:]:
         items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
         blocks += [_heading(2, "Notes"), f"<ul>{items}</ul>"]
@@ -115,11 +114,9 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Repor
 
 
 class Section(NamedTuple):
-    """Signatures that belong together: their number, the argument of the functions, and the parts of the section."""
+    """Signatures that belong together: the argument of the functions that make its parts, and the names of these."""
 
     title: str
-    prefix: str
-    signatures: int
     content: Mapping[str, Any]
     parts: Sequence[str]
 
@@ -128,10 +125,10 @@ def _heading(level: int, text: str) -> str:
     return f"<h{level}>{html.escape(text)}</h{level}>"
 
 
-def _part(section: Section, name: str, result: Report) -> list[str]:
+def _part(section: Section, prefix: str, name: str, result: Report) -> list[str]:
     """Make a figure, a table or both, and write their files; a part that fails is noted."""
-    (title, make, draw), base = _PARTS[name], f"{section.prefix}{name}"
-    blocks = [_heading(3, title)]
+    title, make, draw = _PARTS[name]
+    blocks, base = [_heading(3, title)], f"{prefix}{name}"
     before = set(plt.get_fignums())
     try:
         table = make(section.content) if make else None
@@ -141,8 +138,7 @@ def _part(section: Section, name: str, result: Report) -> list[str]:
             result.figures.append(f"{base}.png")
             blocks.append(f'<p><img src="{base}.png" alt="{html.escape(title)}"></p>')
     except (ValueError, ImportError) as error:
-        where = f"{section.title}: " if section.prefix else ""
-        result.left_out.append(f"{where}{title}, because {error}")
+        result.left_out.append(f"{f'{section.title}: ' if prefix else ''}{title}, because {error}")
         return []
     finally:
         for number in set(plt.get_fignums()) - before:
@@ -154,38 +150,33 @@ def _part(section: Section, name: str, result: Report) -> list[str]:
     return blocks
 
 
-def _sections(found: Mapping[str, Signature]) -> list[Section]:
+def _sections(found: dict[str, Signature]) -> list[Section]:
     """A section for each combination of settings; then networks with several data sets or batch sizes."""
+    network = {name: f"{model_name(s)} {s.provenance.get('weights')}" for name, s in found.items()}
+    first = {network[name]: name for name in reversed(found)}  # of the signatures of each network
+    label = dict(zip(first, names_of({name: found[name] for name in first.values()}), strict=True))
     settings: dict[str, dict[str, Signature]] = {}
     by_data: dict[str, dict[str, dict[str, Signature]]] = {}
     by_size: dict[str, dict[str, Signature]] = {}
-    identities = [f"{model_name(s)} {s.provenance.get('weights')}" for s in found.values()]
-    different = dict(zip(identities, found.values(), strict=True))
-    labels = dict(zip(different, short_names(different), strict=True))
-    for (name, signature), identity in zip(found.items(), identities, strict=True):
-        label, about = labels[identity], conditions(signature)
+    for name, signature in found.items():
+        about, own = conditions(signature), label[network[name]]
         settings.setdefault(_sentence(about), {})[name] = signature
-        runs = by_data.setdefault(_sentence(about, without="data"), {})
-        runs.setdefault(str(about["data"]), {}).setdefault(label, signature)
-        sizes = by_size.setdefault(f"{label}, {_sentence(about, without='batch size')}", {})
-        sizes.setdefault(str(about["batch size"]), signature)
-
-    sections, taken = [], Counter[str]()
-    for title, members in settings.items():
-        prefix = _prefix(title, taken) if len(settings) > 1 else ""
-        sections.append(Section(title, prefix, len(members), short_names(members), list(_PARTS)[:-2]))
+        by_data.setdefault(_sentence(about, "data"), {}).setdefault(str(about["data"]), {})[own] = signature
+        by_size.setdefault(f"{own}, {_sentence(about, 'batch size')}", {})[str(about["batch size"])] = signature
+    sections = [
+        Section(title, dict(zip(names_of(members), members.values(), strict=True)), list(_PARTS)[:-2])
+        for title, members in settings.items()
+    ]
     for title, runs in by_data.items():
         reference = "imagenet" if "imagenet" in runs else next(iter(runs))
-        several = [label for label in runs[reference] if sum(label in run for run in runs.values()) > 1]
-        runs = {reference: runs[reference]} | runs
-        kept = {data: {label: run[label] for label in several if label in run} for data, run in runs.items()}
-        if content := {data: run for data, run in kept.items() if run}:
-            prefix = _prefix(f"data {title}", taken)
-            sections.append(Section(f"Data sets: {title}", prefix, len(several), content, ["deviations"]))
+        base = runs.pop(reference)
+        others = {data: run for data, run in runs.items() if run.keys() & base.keys()}
+        if others:
+            base = {own: signature for own, signature in base.items() if any(own in run for run in others.values())}
+            sections.append(Section(f"Data sets: {title}", {reference: base} | others, ["deviations"]))
     for title, sizes in by_size.items():
         if len(sizes) > 1:
-            prefix = _prefix(f"sizes {title}", taken)
-            sections.append(Section(f"Batch sizes: {title}", prefix, len(sizes), sizes, ["batch_size"]))
+            sections.append(Section(f"Batch sizes: {title}", sizes, ["batch_size"]))
     return sections
 
 
@@ -201,65 +192,19 @@ def _sentence(about: Mapping[str, Any], without: str = "") -> str:
     return ", ".join(text for key, text in words.items() if text and key != without)
 
 
-def _prefix(text: str, taken: Counter[str]) -> str:
-    """The prefix of a section's file names: not too long, and unique."""
-    words = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:80]
-    taken[words] += 1
-    return f"{words}-" if taken[words] == 1 else f"{words}-{taken[words]}-"
-
-
-def _map(signatures: Mapping[str, Signature]) -> Table:
-    if len(signatures) < 3:
-        raise ValueError(f"signatures holds {len(signatures)}; a map needs at least 3.")
-    return distances.mds_map(distances.distances(signatures))
-
-
-def _clusters(signatures: Mapping[str, Signature]) -> Table:
-    """The clusters of at least two networks; a note names the networks in none."""
-    table = distances.clusters(distances.distances(signatures))
-    together = [row for row in table.rows() if row["size"] > 1]
-    if not together:
-        raise ValueError(f"the tree of {len(signatures)}, cut into {len(table)}, leaves every network alone.")
-    alone = [row["networks"] for row in table.rows() if row["size"] == 1]
-    return Table.from_rows(together, notes=[f"In no cluster: {', '.join(alone)}."] if alone else [])
-
-
-def _accuracy(signatures: Mapping[str, Signature]) -> Table:
-    table = compare.accuracy_correlations(signatures, least=LEAST)
-    if (known := int(table["models"][-1])) < LEAST:
-        have = "network has" if known == 1 else "networks have"
-        chance = f": of unrelated numbers it exceeds {compare.chance_correlation(known):.2f} in size one time in twenty"
-        raise ValueError(
-            f"{known} {have} a published accuracy; a correlation of fewer than {LEAST} says little"
-            f"{chance if known > 2 else ''}."
-        )
-    return table
-
-
-def _draw_accuracy(signatures: Mapping[str, Signature], table: Table) -> None:
-    figures.plot_accuracy(table, [weights_kind(s) for s in signatures.values() if facts(s).accuracy is not None])
-
-
 #: The parts of a report: title, the function that makes the table from a section's content, the function that draws
 #: content and table. The last two compare sections.
 _PARTS: dict[str, tuple[str, Callable[[Any], Table] | None, Callable[[Any, Any], None] | None]] = {
     "signatures": ("Signatures", None, lambda found, _: figures.plot_signatures(found)),
     "statistics": ("Statistics of the scores", compare.statistics, None),
     "history": ("Smallest, median and largest score by year", compare.history, lambda _, t: figures.plot_history(t)),
-    "densities": ("Densities of the scores", compare.densities, lambda found, _: figures.plot_densities(found)),
+    "densities": ("Densities of the scores", None, lambda found, _: figures.plot_densities(found)),
     "distances": ("DTW distances", distances.distances, lambda _, table: figures.plot_distances(table)),
-    "clusters": (
-        "Clusters", _clusters,
-        lambda found, _: figures.plot_dendrogram(distances.distances(found)),
+    "clusters": ("Clusters", None, lambda found, _: figures.plot_dendrogram(distances.distances(found))),
+    "companions": ("Correlations with other measures", compare.companion_correlations, None),
+    "accuracy": (
+        "Correlations with ImageNet accuracy", lambda found: compare.accuracy_correlations(found, least=LEAST), None,
     ),
-    "map": ("Map of the networks", _map, lambda found, table: figures.plot_map(table, found)),
-    "companions": (
-        "Correlations with other measures", compare.companion_correlations, lambda _, t: figures.plot_companions(t),
-    ),
-    "accuracy": ("Correlations with ImageNet accuracy", _accuracy, _draw_accuracy),
-    "deviations": ("Deviations between data sets", distances.deviations, lambda _, t: figures.plot_deviations(t)),
-    "batch_size": (
-        "Batch size", lambda runs: compare.batch_size_table(runs.values()),
-        lambda runs, _: figures.plot_batch_sizes(runs.values()),
-    ),
+    "deviations": ("Deviations between data sets", distances.deviations, None),
+    "batch_size": ("Batch size", None, lambda runs, _: figures.plot_batch_sizes(runs.values())),
 }  # fmt: skip

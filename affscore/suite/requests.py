@@ -18,10 +18,7 @@ from affscore.settings import Settings
 from affscore.signatures import Signature
 from affscore.zoo.batches import Batches
 
-__all__ = [
-    "TOTAL", "RunError", "check_same", "differences", "in_words", "network_checksum", "request", "request_of",
-    "weights_checksum",
-]  # fmt: skip
+__all__ = ["TOTAL", "RunError", "check_same", "differences", "request", "request_of"]
 
 TOTAL = "unfinished_of"  # in the provenance of an unfinished file: the total number of batches
 
@@ -30,32 +27,11 @@ class RunError(AffscoreError, ValueError):
     """A run could not continue, or a file belongs to another run. Finished batches are kept."""
 
 
-def weights_checksum(model: nn.Module) -> str:
-    """The SHA-256 of all parameters and buffers of a network, their names, dtypes and shapes."""
+def checksum(values: Any) -> str:
+    """The SHA-256 of all tensors in nested mappings and lists: their names or places, dtypes, shapes and values."""
     digest = hashlib.sha256()
-    for name, value in sorted(model.state_dict().items()):
-        _feed(digest, name, value)
+    _feed(digest, "", values)
     return digest.hexdigest()
-
-
-def network_checksum(model: nn.Module) -> str:
-    """The SHA-256 of a network's modules without their weights.
-
-    It covers the kind of each module, its description (``extra_repr``), and its attributes that are numbers or text:
-    slopes, eps, the names of activations. It does not cover the code of ``forward``.
-    """
-    digest = hashlib.sha256()
-    for name, module in model.named_modules():
-        plain = {key: value for key, value in vars(module).items() if _is_plain(value) and key != "training"}
-        facts = [name, type(module).__module__, type(module).__qualname__, module.extra_repr(), sorted(plain.items())]
-        if hasattr(module, "config"):
-            facts.append(str(module.config))
-        digest.update(f"{facts}\n".encode())
-    return digest.hexdigest()
-
-
-def _is_plain(value: Any) -> bool:
-    return (isinstance(value, tuple) and all(map(_is_plain, value))) or isinstance(value, int | float | str | None)
 
 
 def _feed(digest: Any, name: str, value: Any) -> None:
@@ -67,13 +43,27 @@ def _feed(digest: Any, name: str, value: Any) -> None:
             _feed(digest, f"{name}.{key}", item)
 
 
+def network_checksum(model: nn.Module) -> str:
+    """The SHA-256 of a network's modules without their weights.
+
+    It covers the kind of each module, its description (``extra_repr``), its configuration, and its attributes that are
+    numbers or text: slopes, eps, the names of activations. It does not cover the code of ``forward``.
+    """
+    digest = hashlib.sha256()
+    for name, module in model.named_modules():
+        plain = {key: value for key, value in vars(module).items() if isinstance(value, int | float | str)}
+        plain.pop("training", None)
+        kind, config = type(module), str(getattr(module, "config", ""))
+        facts = [name, kind.__module__, kind.__qualname__, module.extra_repr(), sorted(plain.items()), config]
+        digest.update(f"{facts}\n".encode())
+    return digest.hexdigest()
+
+
 def _data(batches: Any) -> dict[str, Any]:
     """The identity of the data: the provenance of :class:`Batches`, or the checksum of a list's first batch."""
     if isinstance(batches, Batches):
         return {key: value for key, value in batches.provenance.items() if key != "skipped"}
-    digest = hashlib.sha256()
-    _feed(digest, "", batches[0])
-    return {"first_batch_sha256": digest.hexdigest()}
+    return {"first_batch_sha256": checksum(batches[0])}
 
 
 def request(
@@ -83,7 +73,7 @@ def request(
     facts: dict[str, Any] = {
         "model": type(model).__name__,
         **provenance,
-        "weights_sha256": weights_checksum(model),
+        "weights_sha256": checksum(model.state_dict()),
         "network_sha256": network_checksum(model),
         "data": _data(batches),
         **circumstances(settings, device),
@@ -125,10 +115,3 @@ def check_same(path: Path, different: list[str]) -> None:
         raise RunError(
             f"{path} is of another run: {'; '.join(different)}. With --restart it is renamed and measured again."
         )
-
-
-def in_words(facts: Mapping[str, Any]) -> str:
-    """Data or weights by their name and the beginning of their checksum."""
-    name = [str(facts[key]) for key in ("dataset", "source") if key in facts][:1]
-    sums = [f"{key} {str(facts[key])[:12]}" for key in ("sha256", "first_batch_sha256", "seed") if key in facts]
-    return ", ".join(name + sums)

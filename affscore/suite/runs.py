@@ -1,6 +1,6 @@
 """A signature whose finished batches are kept, so that an interrupted run can resume.
 
-:func:`run` computes the same as :func:`affscore.signature`. After each batch it replaces the whole file of the network;
+:func:`run` computes the same as :func:`affscore.signature`. It keeps the finished batches in the file of the network;
 run again, it measures the missing batches and ends with the same bits as an uninterrupted run with the same machine,
 versions and settings, which it checks (:mod:`affscore.suite.requests`). A folder of a run holds::
 
@@ -25,14 +25,14 @@ from torch import nn
 from affscore.engine import batch_results, resolve_device
 from affscore.settings import Settings
 from affscore.signatures import BatchResult, Signature
-from affscore.suite.requests import TOTAL, RunError, check_same, differences, in_words, request, request_of
+from affscore.suite.requests import TOTAL, RunError, check_same, differences, request, request_of
 from affscore.zoo.batches import Batches
 
 __all__ = ["PAUSE", "file_name", "progress_of", "run", "set_aside"]
 
-#: Seconds between writes, or ten times the duration of a write if that is more, so that small batches do not spend
-#: their time on the disk. A kill loses at most the batches since the last write and the one being measured.
-PAUSE = 1.0
+#: Least seconds between writes, so that small batches do not spend their time on the disk. A kill loses at most the
+#: batches since the last write and the one being measured.
+PAUSE = 10.0
 
 
 def file_name(model: str) -> str:
@@ -60,7 +60,6 @@ def run(
     provenance: Mapping[str, Any] | None = None,
     restart: bool = False,
     progress: Callable[[int], object] | None = None,
-    say: Callable[[str], object] | None = None,
 ) -> Signature:
     """The signature of a network, with finished batches kept; resumes where an earlier run ended.
 
@@ -81,8 +80,6 @@ def run(
         Start again. Old files are renamed, not deleted.
     progress
         Called with the number of batches already finished, then with 1 after each further one.
-    say
-        Called, if there are finished batches, with a line that says what this run has in common with them.
 
     The provenance of the signature has no times, so that runs can be compared.
 
@@ -118,10 +115,6 @@ def run(
         set_aside(folder, name)
     asked = request(model, batches, resolve_device(model, device), settings, provenance or {})
     kept = _Kept(folder, name, asked)
-    if say and kept.results:
-        sums = asked["provenance"]["weights_sha256"][:12], in_words(asked["provenance"]["data"])
-        begun = "Finished before" if kept.finished else f"Resuming after {len(kept.results)} of {len(batches)} batches"
-        say(f"{begun}: same network, weights (sha256 {sums[0]}), data ({sums[1]}), settings, versions.")
     if progress:
         progress(len(kept.results))
     if kept.finished:
@@ -131,7 +124,10 @@ def run(
     try:
         source = _loaded(batches, missing, skipped)
         for result in batch_results(model, source, settings, device=device, numbers=missing):
-            kept.add(result, skipped[result.index])
+            kept.results.append(result)
+            kept.skipped += skipped[result.index]
+            if time.monotonic() >= kept.due:
+                kept.write()
             if progress:
                 progress(1)
         return kept.finish()
@@ -167,7 +163,7 @@ class _Kept:
             for k, size in enumerate(found.batch_sizes):
                 values = {measure: rows[k].tolist() for measure, rows in companions}
                 self.results.append(BatchResult(k, size, found.calls, found.excluded, found.scores[k].tolist(), values))
-        self.written, self._due = len(self.results), -math.inf
+        self.written, self.due = len(self.results), -math.inf
 
     def _load(self, path: Path) -> Signature | None:
         if not path.exists():
@@ -190,20 +186,12 @@ class _Kept:
         measured = {key: self.asked[key] for key in ("pool", "covariance")}
         return Signature.from_results(self.results, **measured, provenance=facts)
 
-    def add(self, result: BatchResult, skipped: list[dict[str, str]]) -> None:
-        self.results.append(result)
-        self.skipped += skipped
-        if time.monotonic() >= self._due:
-            self.write()
-
     def write(self) -> None:
         """Write all results to the disk, unless they are there already."""
         if self.written == len(self.results):
             return
-        begin = time.monotonic()
         self._save(self.signature(**{TOTAL: self.asked["batches"]}), self.partial)
-        self._stamp, self.written, end = _stamp(self.partial), len(self.results), time.monotonic()
-        self._due = end + PAUSE * max(1, 10 * (end - begin))
+        self._stamp, self.written, self.due = _stamp(self.partial), len(self.results), time.monotonic() + PAUSE
 
     def finish(self) -> Signature:
         self._load(self.path)  # another run may have ended meanwhile

@@ -1,7 +1,7 @@
 """Many networks on one data set: the whole study of the paper with one command.
 
 :func:`run_suite` runs every network of a list (:func:`affscore.suite.runs.run`), skips finished ones, and continues
-after a network that fails. ``affscore suite`` is the command; under torchrun the processes share the list
+after a network that fails. ``affscore suite`` is the command; several processes can share the list
 (:mod:`affscore.suite.processes`).
 """
 
@@ -23,8 +23,7 @@ import torch
 from affscore.errors import AffscoreError
 from affscore.settings import Settings
 from affscore.signatures import Signature
-from affscore.suite.processes import by_turns, share
-from affscore.suite.requests import RunError, check_same, differences, in_words
+from affscore.suite.requests import RunError, check_same, differences
 from affscore.suite.runs import file_name, run, set_aside
 from affscore.zoo.datasets import fingerprint, load_dataset
 from affscore.zoo.hub import HUBS
@@ -86,7 +85,6 @@ def run_suite(
     settings: Settings | None = None,
     device: str | torch.device | None = None,
     restart: bool = False,
-    shared: bool = False,
     progress: bool = True,
 ) -> list[Failure]:
     """Measure many networks, one ``folder/MODEL.json`` each (:func:`affscore.suite.runs.file_name`); run again, it
@@ -101,11 +99,8 @@ def run_suite(
         As for :func:`affscore.zoo.datasets.load_dataset`.
     settings, device, restart
         As for :func:`affscore.suite.runs.run`.
-    shared
-        Share the list between the processes that torchrun started; each measures its own part and returns the failures
-        in it. All of them must make the same call.
     progress
-        Show a progress bar for each network, and print what this run has in common with finished ones.
+        Show a progress bar for each network, and a line for each that was finished before.
 
     A network that fails does not stop the others; all failures are returned. Raises ValueError or OSError if a name is
     unknown, the data is missing or the disk is full.
@@ -121,7 +116,7 @@ def run_suite(
     if folder.exists() and not folder.is_dir():
         raise SuiteError(f"out: {folder} is a file; it should be a folder.")
     options: dict[str, Any] = {"batch_size": batch_size, "batches": batches, "seed": seed}
-    images = by_turns(lambda: fingerprint(dataset, root)) if shared else fingerprint(dataset, root)
+    images = fingerprint(dataset, root)
     images = {key: images[key] for key in ("dataset", "source", "images", "texts", "sha256") if key in images}
     named = {"dataset": images, "weights": weights if weights is None else Path(weights).name}
     request = json.loads(json.dumps(named | options | asdict(settings), default=operator.index))
@@ -131,9 +126,9 @@ def run_suite(
         if restart:
             set_aside(folder, file)
         chosen = WEIGHTS.get(model) if weights is None else weights
-        if same := _finished(folder / f"{file}.json", model, request, chosen):
+        if _finished(folder / f"{file}.json", model, request, chosen):
             if progress:
-                print(f"{title}: Finished before: same {same}.", file=sys.stderr)
+                print(f"{title}: finished before, with the same weights, data and settings.", file=sys.stderr)
             return
         net = load_model(model, weights=chosen, seed=seed)
         try:
@@ -145,11 +140,9 @@ def run_suite(
             run(
                 net.model, data, folder, file,
                 settings=settings, device=device, provenance=about, progress=bar.update,
-                say=(lambda text: bar.write(text, file=sys.stderr)) if progress else None,
             )  # fmt: skip
 
     failures = []
-    models = share(models) if shared else models
     for number, model in enumerate(models, start=1):
         try:
             with redirect_stdout(sys.stderr):  # downloads announce themselves on standard output
@@ -167,10 +160,10 @@ def run_suite(
     return failures
 
 
-def _finished(path: Path, model: str, request: dict[str, Any], weights: str | os.PathLike[str] | None) -> str:
-    """What a finished signature and this request have in common; "" without a file, RunError if they differ."""
+def _finished(path: Path, model: str, request: dict[str, Any], weights: str | os.PathLike[str] | None) -> bool:
+    """Whether there is a finished signature; RunError if it is not what is asked for."""
     if not path.exists():
-        return ""
+        return False
     stored = Signature.load(path).provenance
     asked = stored.get("request") or {}
     if not isinstance(asked.get("dataset"), dict):
@@ -183,7 +176,7 @@ def _finished(path: Path, model: str, request: dict[str, Any], weights: str | os
     different = differences(json.loads(json.dumps(asdict(Settings()))) | asked, request)
     different += differences({key: stored["weights"].get(key) for key in wanted}, wanted, "weights")
     check_same(path, different)
-    return f"weights ({in_words(wanted)}), data ({in_words(request['dataset'])}), settings"
+    return True
 
 
 def _reason(error: Exception) -> str:

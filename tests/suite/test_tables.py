@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 from xml.etree import ElementTree
 
 import numpy as np
@@ -39,11 +40,8 @@ def test_tables_from_rows_and_without_alignment():
     rows = [{"name": "a", "n": 1.0}, {"n": 2.5, "name": "b"}]
     table, plain = Table.from_rows(rows), Table({"name": ["a", "b"], "n": [1.0, 2.5]}, align=False)
     assert table.rows() == rows and repr(table) == repr(plain)
+    assert re.sub(r' style="text-align: (right|left)"', "", table._repr_html_()) == plain._repr_html_()
     assert "style" in table._repr_html_() and "style" not in plain._repr_html_()
-    assert (
-        table._repr_html_().replace(' style="text-align: right"', "").replace(' style="text-align: left"', "")
-        == plain._repr_html_()
-    )
 
 
 @each("text", ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n@x", "=cmd|' /C calc'!A0"])
