@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 __all__ = ["destination", "replacing"]
@@ -15,9 +15,11 @@ __all__ = ["destination", "replacing"]
 def destination(path: str | os.PathLike[str]) -> Path:
     """The file to write for ``path``, after following symbolic links.
 
-    Raises OSError if it is a folder, a device or a pipe, which cannot be replaced.
+    Raises OSError if it is a folder, a device or a pipe, which cannot be replaced, or if links form a circle.
     """
     path = Path(path)
+    with suppress(FileNotFoundError):
+        path.stat()
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file in it.")
     if path.exists() and not path.is_file():
