@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from affscore.arguments import check_choice
 from affscore.samples import centre, check_pair, check_samples, on_one_thread, power_of_two
 
 __all__ = ["COVARIANCES", "AffineMap", "affine_map", "shrinkage"]
@@ -32,11 +33,6 @@ COVARIANCES = ("ledoit_wolf", "empirical")
 _EPS = torch.finfo(torch.float64).eps
 # Eigenvalues of R R^T below this fraction of the largest would lose too many digits to the square: use the SVD.
 _SAFE_TO_SQUARE = 1e-9
-
-
-def check_covariance(covariance: str) -> None:
-    if covariance not in COVARIANCES:
-        raise ValueError(f"covariance is {covariance!r}; it should be one of {', '.join(map(repr, COVARIANCES))}.")
 
 
 def shrinkage_from(norms: Tensor, product: Tensor, d: int) -> Tensor:
@@ -208,7 +204,7 @@ def affine_map(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> AffineMap:
     >>> [round(v, 6) for v in fitted([0.0, 0.0]).tolist()]
     [5.0, 5.0]
     """
-    check_covariance(covariance)
+    check_choice("covariance", covariance, COVARIANCES)
     x, y = check_pair(x, y)
     d = x.shape[1]
     x, mean_x, exponent_x = centre(x)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["did_you_mean", "expanded", "line_of", "whole_number"]
+__all__ = ["check_choice", "did_you_mean", "expanded", "line_of", "whole_number"]
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
@@ -30,6 +30,12 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
         size = f"of at least {least}" if most is None else f"from {least} to {most}"
         raise ValueError(f"{name} is {value!r}; it should be a whole number {size}.")
     return number
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Raise ValueError unless ``value`` is one of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; it should be one of {', '.join(map(repr, choices))}.")
 
 
 def expanded(name: str, path: str | os.PathLike[str]) -> Path:

@@ -14,6 +14,7 @@ import operator
 import platform
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
@@ -23,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from affscore.forward import Forward, inputs_of
-from affscore.scoring import ScoringQueue, sentence, threads
+from affscore.scoring import ScoringQueue, sentence
 from affscore.settings import Settings
 from affscore.signatures import BatchResult, Signature, SignatureError, check_provenance
 from affscore.tracing import check_traceable
@@ -240,7 +241,8 @@ def _run(
     ahead = AHEAD.get(device.type, 0)
     failure: BaseException | None = None
     index = -1
-    with threads(torch.get_num_threads()) as scorers:
+    # Each worker uses one thread of linear algebra.
+    with ThreadPoolExecutor(torch.get_num_threads(), "affscore", torch.set_num_threads, (1,)) as scorers:
         queue = ScoringQueue(Forward(model, device, settings), scorers)
         try:
             try:

@@ -96,22 +96,10 @@ def rounding(tensor: Tensor, pooled: Tensor, kind: str, axis: int) -> Tensor:
     tensor([12.])
     """
     averaged = kind in ("spatial", "trailing")
-    dims = [0, *_averaged(tensor, kind, axis)] if averaged else [0]
+    entries, dims = (tensor, [0, *_averaged(tensor, kind, axis)]) if averaged else (pooled, [0])
     count = tensor[0].numel() / pooled.shape[1] if averaged else 1
     unit = 4 * max(torch.finfo(pooled.dtype).eps, torch.finfo(tensor.dtype).eps / math.sqrt(count))
-
-    def limit(x: Tensor) -> Tensor:
-        return unit * torch.maximum(x.amax(dims), -x.amin(dims)).flatten().to(pooled.dtype)
-
-    if not averaged:
-        return limit(pooled)
-    sampled = limit(tensor[:: max(1, len(tensor) // 4)])
-    if tensor.device.type == "cpu":  # reading all entries takes as long as their mean, and few calls need it
-        spread = pooled.amax(0) - pooled.amin(0)
-        doubtful = ((spread > 0) & (spread <= 16 * sampled)).any() or spread.max() <= 16 * sampled.max()
-        if not doubtful:
-            return sampled
-    return limit(tensor)
+    return unit * torch.maximum(entries.amax(dims), -entries.amin(dims)).flatten().to(pooled.dtype)
 
 
 def sparsity(tensor: Tensor, mask: Tensor | None = None, along: int | None = None) -> Tensor:

@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from affscore.affine import Cloud, check_covariance, coordinates, map_factor, normal
+from affscore.affine import COVARIANCES, Cloud, coordinates, map_factor, normal
+from affscore.arguments import check_choice
 from affscore.coupling import partners
 from affscore.samples import centre, check_pair, exponent, largest_magnitude, on_one_thread
 
@@ -68,7 +69,7 @@ def _image(x: Cloud, y: Cloud) -> Tensor:
 
 
 def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
-    check_covariance(covariance)
+    check_choice("covariance", covariance, COVARIANCES)
     x, y = check_pair(x, y)
     d = x.shape[1]
     x, y = centre(x)[0], centre(y)[0]

@@ -25,7 +25,7 @@ from affscore.settings import Settings
 from affscore.signatures import BatchResult, SignatureError
 from affscore.torch_internals import tree_map
 
-__all__ = ["ScoringQueue", "sentence", "threads"]
+__all__ = ["ScoringQueue", "sentence"]
 
 #: Score and companions of a call, and a warning about rounding or "".
 Scored = tuple[float, dict[str, float], str]
@@ -123,11 +123,6 @@ def _measured(observation: Observation, settings: Settings) -> Scored:
     if observation.sparsity is not None:
         measures |= dict(zip(UNPOOLED, (zeros.item() for zeros in observation.sparsity), strict=True))
     return score, measures, warning
-
-
-def threads(count: int) -> ThreadPoolExecutor:
-    """A pool of worker threads, each with one thread of linear algebra."""
-    return ThreadPoolExecutor(count, "affscore", initializer=torch.set_num_threads, initargs=(1,))
 
 
 def sentence(error: BaseException, index: int) -> str:

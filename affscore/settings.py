@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from affscore.affine import COVARIANCES
-from affscore.arguments import whole_number
+from affscore.arguments import check_choice, whole_number
 from affscore.companions import UNPOOLED, check_names
 from affscore.pooling import POOLS
 
@@ -66,8 +66,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, known in (("pool", POOLS), ("covariance", COVARIANCES), ("precision", PRECISIONS)):
-            if (value := getattr(self, name)) not in known:
-                raise ValueError(f"{name} is {value!r}; it should be one of {', '.join(map(repr, known))}.")
+            check_choice(name, getattr(self, name), known)
         if self.micro_batch is not None:
             object.__setattr__(self, "micro_batch", whole_number("micro_batch", self.micro_batch, 1))
         if self.calls is not None and (not isinstance(self.calls, str) or not self.calls):

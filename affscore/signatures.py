@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from affscore.affine import COVARIANCES
-from affscore.arguments import line_of
+from affscore.arguments import check_choice, line_of
 from affscore.calls import Call, Excluded
 from affscore.companions import check_names
 from affscore.errors import AffscoreError
@@ -133,7 +133,7 @@ class Signature:
                     f"the companion {name!r} has shape {value.shape}; it should be that of scores, {self.scores.shape}."
                 )
         for name, known in (("pool", POOLS), ("covariance", COVARIANCES)):
-            _require(getattr(self, name) in known, f"{name} is {getattr(self, name)!r}")
+            check_choice(name, getattr(self, name), known)
         _check_calls(self.calls, [-1] if self.pool == "trailing" else None)
         sizes, many = self.batch_sizes, len(self.scores)
         _require(len(sizes) == many, f"batch_sizes has {len(sizes)} numbers for {many} batches")
@@ -165,15 +165,13 @@ class Signature:
             raise ValueError("results is empty; it should hold at least one batch.")
         first = results[0]
         for result in results[1:]:
-            if [call.name for call in result.calls] != [call.name for call in first.calls]:
-                raise ValueError(
-                    f"the activation calls of batch {result.index} differ from those of batch {first.index}."
-                )
-            if set(result.companions) != set(first.companions):
-                raise ValueError(
-                    f"batch {result.index} has the companions {sorted(result.companions)}, but batch {first.index} "
-                    f"has {sorted(first.companions)}."
-                )
+            same = [call.name for call in result.calls] == [call.name for call in first.calls]
+            for what, agree in (
+                ("activation calls", same),
+                ("companions", result.companions.keys() == first.companions.keys()),
+            ):
+                if not agree:
+                    raise ValueError(f"the {what} of batch {result.index} differ from those of batch {first.index}.")
         return cls(
             calls=list(first.calls),
             scores=np.array([result.scores for result in results]),
@@ -333,13 +331,12 @@ _KEYS = {"pool", "covariance", "calls", "excluded", "batch_sizes", "scores", "pr
 
 def validated(content: dict[str, Any]) -> dict[str, Any]:
     """The fields of a signature from its stored form, with the checks that the constructor cannot make."""
-    stored = {name: value for name, value in content.items() if name != "schema"}
-    unknown = sorted(stored.keys() - _KEYS - {"companions"})
+    unknown = sorted(content.keys() - _KEYS - {"schema", "companions"})
     _require(not unknown, f"it has the unknown keys {unknown}")
-    fields = {name: stored[name] for name in _KEYS}
+    fields = {name: content[name] for name in _KEYS}
     calls = [Call(**{**call, "shape": tuple(call["shape"])}) for call in fields["calls"]]
     scores = _with_nans(fields["scores"], len(calls), "scores")
-    companions = {name: _with_nans(rows, len(calls), name) for name, rows in stored.get("companions", {}).items()}
+    companions = {name: _with_nans(rows, len(calls), name) for name, rows in content.get("companions", {}).items()}
     excluded = [Excluded(**item) for item in fields["excluded"]]
     return fields | {"calls": calls, "scores": scores, "excluded": excluded, "companions": companions}
 

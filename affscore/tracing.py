@@ -37,6 +37,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from affscore.arguments import check_choice
 from affscore.calls import (
     ACTIVATIONS,
     FUSED,
@@ -249,43 +250,37 @@ class _Watcher(TorchDispatchMode):
             names.add(name := f"{module}:{function}[{ordinal}]")
             if self.chosen and not self.chosen.match(name):
                 continue
-            if reason:
-                found.excluded.append(kind(name, reason))
+            item = kind(name, reason) if reason else self.settle(name, ordinal, spans[place])
+            if isinstance(item, Observation):
+                found.observations.append(item)
             else:
-                self.settle(found, name, ordinal, spans[place])
+                found.excluded.append(item)
         if wrong := sorted(self.axes.keys() - names):
             raise ValueError(f"channel_axis names {wrong[0]!r}, which is not a call of this network.")
         if self.chosen and not (found.observations or found.excluded):
             examples = f"Among them are {', '.join(sorted(names)[:3])}." if names else "It made none."
             raise ValueError(f"calls is {self.pattern!r}, which matches no call of this network. {examples}")
 
-    def settle(self, found: Trace, name: str, ordinal: int, span: Span) -> None:
-        """Add a call to the observations, or to the excluded calls with the reason."""
+    def settle(self, name: str, ordinal: int, span: Span) -> Observation | Excluded:
+        """A call as an observation, or as excluded with the reason."""
         start, end = (link.seen.get(span.end.shape) for link in (span.start, span.end))
         if start is None or end is None:
-            reason = "its input was overwritten or freed before the activation was recognised"
-            found.excluded.append(Undecided(name, reason))
-            return
-        axis = self.axes.get(name, start.axis)
+            return Undecided(name, "its input was overwritten or freed before the activation was recognised")
         if start.pooled is None or end.pooled is None:
-            kind = Undecided if start.doubt or end.doubt else Excluded
-            found.excluded.append(kind(name, start.reason or end.reason))
-            return
+            return (Undecided if start.doubt or end.doubt else Excluded)(name, start.reason or end.reason)
+        axis = self.axes.get(name, start.axis)
         if axis is None:
-            found.excluded.append(Undecided(name, start.reason))
-            return
+            return Undecided(name, start.reason)
         if axis not in start.pooled:
             axes = f"1 to {len(start.shape) - 1}"
             raise ValueError(f"channel_axis of {name} is {axis!r}; it should be one of the axes {axes} of its input.")
         before, after = start.pooled[axis], end.pooled[axis]
         if isinstance(before, str) or isinstance(after, str):
-            found.excluded.append(Undecided(name, str(before)))
-            return
+            return Undecided(name, str(before))
         call = Call(name, span.end.module, span.function, ordinal, span.gate, start.shape[1:], axis, before.masked)
         zeros = None if before.zeros is None else (before.zeros, after.zeros)
         weight = self.tokens if before.masked else self.batch
-        limits = before.rounding, after.rounding
-        found.observations.append(Observation(call, before.values, after.values, limits, zeros, weight))
+        return Observation(call, before.values, after.values, (before.rounding, after.rounding), zeros, weight)
 
 
 def check_traceable(model: nn.Module) -> None:
@@ -343,14 +338,10 @@ def trace(
         Any network. Run it inside the block, once, under ``torch.no_grad()``.
     batch
         Length of the batch axis of the input.
-    pool
-        One of :data:`affscore.pooling.POOLS`; see :func:`pool`.
+    pool, channel_axis, calls
+        As in :class:`affscore.settings.Settings`.
     sparsity
-        Count the zeros of every input and output as well; see :func:`sparsity`.
-    channel_axis
-        The axis of the channels, the batch being axis 0, by the name of the call. It overrides the detected axis.
-    calls
-        Record only the calls whose names match this pattern, as in :class:`affscore.settings.Settings`.
+        Count the zeros of every input and output as well; see :func:`affscore.pooling.sparsity`.
     mask
         bool (batch, tokens), False for padding. In each activation, masked positions along the one axis of that length
         are ignored; a vector has none, and other shapes are undecided.
@@ -372,8 +363,7 @@ def trace(
     >>> found.observations[0].after.shape
     torch.Size([5, 4])
     """
-    if pool not in POOLS:
-        raise ValueError(f"pool is {pool!r}; it should be one of {', '.join(map(repr, POOLS))}.")
+    check_choice("pool", pool, POOLS)
     check_traceable(model)
     names = {id(module): name for name, module in reversed(list(model.named_modules(remove_duplicate=False)))}
     path, result, thread = [""], Trace(), threading.get_ident()
