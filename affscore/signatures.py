@@ -165,12 +165,10 @@ class Signature:
             raise ValueError("results is empty; it should hold at least one batch.")
         first = results[0]
         for result in results[1:]:
-            same = [call.name for call in result.calls] == [call.name for call in first.calls]
-            for what, agree in (
-                ("activation calls", same),
-                ("companions", result.companions.keys() == first.companions.keys()),
-            ):
-                if not agree:
+            names = [[call.name for call in each.calls] for each in (result, first)]
+            measures = [sorted(each.companions) for each in (result, first)]
+            for what, (one, other) in (("activation calls", names), ("companions", measures)):
+                if one != other:
                     raise ValueError(f"the {what} of batch {result.index} differ from those of batch {first.index}.")
         return cls(
             calls=list(first.calls),

@@ -158,7 +158,11 @@ def test_a_signature_is_made_of_the_results_of_batches():
 def test_results_that_do_not_belong_together_are_an_error():
     a, b = next(batch_results(network(), images(1))), next(batch_results(Dead(), [torch.randn(32, 5)]))
     c = next(batch_results(network(), images(1), Settings(companions=["cka"])))
-    for results, words in (([], "results is empty"), ([a, b], "differ from those of batch 0"), ([a, c], "'cka'")):
+    for results, words in (
+        ([], "results is empty"),
+        ([a, b], "differ from those of batch 0"),
+        ([a, c], "the companions of batch 0 differ"),
+    ):
         with pytest.raises(ValueError, match=words):
             Signature.from_results(results, pool="spatial", covariance="ledoit_wolf")
 
