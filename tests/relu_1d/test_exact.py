@@ -10,14 +10,7 @@ import torch
 from grids import each
 
 from affscore import affine_map, affinity_score, wasserstein2
-from affscore_book.relu_1d.exact import (
-    PIECEWISE_LINEAR,
-    Affinity,
-    correlation_score,
-    gaussian_input,
-    monotone_score,
-    uniform_input,
-)
+from affscore_book.relu_1d.exact import PIECEWISE_LINEAR, gaussian_input, monotone_score, uniform_input
 
 FIELDS = ("score", "deficit", "correlation", "w2", "bound")
 INPUTS = {"uniform": uniform_input, "gaussian": gaussian_input}
@@ -75,9 +68,8 @@ def parameters(activation, slope, low, high):
     return {"relu": (0, 0, math.inf), "leaky_relu": (slope, 0, math.inf), "hardtanh": (0, low, high)}[activation]
 
 
-def assert_exact(law, first, second, activation, slope, low, high, compute=None):
-    compute = INPUTS[law] if compute is None else compute
-    got = compute(first, second, activation, **arguments(activation, slope, low, high))
+def assert_exact(law, first, second, activation, slope, low, high):
+    got = INPUTS[law](first, second, activation, **arguments(activation, slope, low, high))
     want = oracle(law, first, second, *parameters(activation, slope, low, high))
     if law == "gaussian":  # the oracle works in units of std
         want["w2"], want["bound"] = want["w2"] * second, want["bound"] * second
@@ -99,7 +91,7 @@ def random_case(law, activation, seed):
     return low - width * share, low + width * (1 - share), slope, low, high
 
 
-@each("seed", range(30))
+@each("seed", range(12))
 @each("activation", PIECEWISE_LINEAR)
 @each("law", INPUTS)
 def test_equal_to_mpmath(law, activation, seed):
@@ -124,35 +116,6 @@ def test_equal_to_mpmath(law, activation, seed):
 def test_equal_to_mpmath_in_the_tails(law, first, second):
     assert_exact(law, first, second, "relu", None, None, None)
     assert_exact(law, first, second, "leaky_relu", 1e-3, None, None)
-
-
-def fields_of(r, bound):
-    """All fields from the correlation, as one writes it down first."""
-    deficit = math.sqrt(1 - r)
-    return Affinity(*(torch.tensor(v, dtype=torch.float64) for v in (1 - deficit, deficit, r, bound * deficit, bound)))
-
-
-def textbook_relu(a, b, activation="relu"):
-    """Correct, but it cancels."""
-    p = b / (b - a)
-    r = math.sqrt(p) * (3 - 2 * p) / math.sqrt(4 - 3 * p)
-    return fields_of(r, (b - a) * math.sqrt(p**3 * (4 - 3 * p) / 6))
-
-
-def planted_relu(a, b, activation="relu"):
-    """A wrong variance: the mean of y is forgotten."""
-    p = b / (b - a)
-    return fields_of(p**2 * (3 - 2 * p) / 12 / math.sqrt(p**3 / 3 / 12), (b - a) * math.sqrt(2 * p**3 / 3))
-
-
-def test_the_comparison_catches_a_planted_error_and_cancellation():
-    assert_exact("uniform", -1.0, 2.0, "relu", None, None, None, compute=textbook_relu)
-    with pytest.raises(AssertionError, match="score"):
-        assert_exact("uniform", -1.0, 2.0, "relu", None, None, None, compute=planted_relu)
-    with pytest.raises(AssertionError, match="score"):
-        assert_exact("uniform", -1.0, 1e-20, "relu", None, None, None, compute=textbook_relu)
-    with pytest.raises(AssertionError, match=r"score|deficit"):
-        assert_exact("uniform", -1e-5, 1.0, "relu", None, None, None, compute=textbook_relu)
 
 
 def test_appendix_a2_symbolically():
@@ -205,13 +168,14 @@ def test_all_positive_is_exactly_one(activation, a, b):
     assert exact.correlation.item() == pytest.approx(1, abs=1e-15) and exact.correlation.item() <= 1
 
 
-@pytest.mark.parametrize(("a", "b"), [(-1.0, 0.0), (-2.0, -1.0), (-3.0, -1e-300)])
+@each(("a", "b"), [(-1.0, 0.0), (-2.0, -1.0), (-3.0, -1e-300)])
 def test_all_negative_is_undefined(a, b):
     dead = uniform_input([a, -1.0], [b, 1.0])
     assert dead.score.isnan().tolist() == [True, False] and dead.correlation.isnan().tolist() == [True, False]
     assert dead.w2[0] == 0 and dead.bound[0] == 0
     assert uniform_input(a, b, "leaky_relu").score == 1
     assert uniform_input(-b, -a, "hardtanh", low=-1, high=-b).score.isnan()
+    assert monotone_score([1.0, 2.0, 3.0], [5.0, 5.0, 5.0]).isnan()
 
 
 def test_towards_all_negative_the_score_goes_to_zero_like_a_root():
@@ -221,7 +185,7 @@ def test_towards_all_negative_the_score_goes_to_zero_like_a_root():
     assert (gaussian_input(torch.linspace(-60, -5, 50, dtype=torch.float64), 1.0).score.diff() >= 0).all()
 
 
-@pytest.mark.parametrize("compute", INPUTS.values())
+@each("compute", INPUTS.values())
 def test_numerator_is_symmetric_up_to_the_root_of_one_plus_r(compute):
     """The chapter's theorem: w2 sqrt(1 + r) is the same for x and -x; so mirrored w2 differ by less than sqrt 2."""
     first, second = torch.linspace(-4.5, 4.5, 19, dtype=torch.float64), 1.0
@@ -233,13 +197,6 @@ def test_numerator_is_symmetric_up_to_the_root_of_one_plus_r(compute):
         left.w2 * (1 + left.correlation).sqrt(), right.w2 * (1 + right.correlation).sqrt(), rtol=1e-12, atol=0
     )
     assert (left.w2 / right.w2).log().abs().max() <= math.log(2) / 2
-
-
-def test_correlation_score():
-    r = torch.tensor([0.0, 1e-300, 1e-20, 0.1, 0.75, 1 - 1e-12, 1.0], dtype=torch.float64)
-    with mp.workdps(400):
-        want = [float(1 - mp.sqrt(1 - mp.mpf(v))) for v in r.tolist()]
-    np.testing.assert_allclose(correlation_score(r), want, rtol=1e-15)
 
 
 @each("seed", range(4))
@@ -267,84 +224,11 @@ def test_agrees_with_the_transport_of_many_quantiles(law, activation):
     assert exact.bound.item() == pytest.approx(math.sqrt(2) * y.std(correction=0).item(), abs=1e-3)
 
 
-def fields(exact):
-    return tuple(getattr(exact, name) for name in FIELDS)
-
-
-@each("activation", PIECEWISE_LINEAR)
 @each("law", INPUTS)
-def test_gradients(law, activation):
-    ends = {
-        "uniform": ([-1.0, -0.2, -3.0, 0.4], [0.5, 2.0, 3.5, 1.7]),
-        "gaussian": ([-4.0, 0.5, 3.0, -0.7], [1.0, 0.5, 1.0, 2.0]),
-    }[law]
-    variables = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (*ends, 0.2, -0.9, 1.1)]
-
-    def compute(first, second, slope, low, high):
-        return fields(INPUTS[law](first, second, activation, **arguments(activation, slope, low, high)))
-
-    assert torch.autograd.gradcheck(compute, variables)
-
-
-@each("activation", PIECEWISE_LINEAR)
-@each(
-    ("law", "first", "second"),
-    [
-        ("uniform", 0.0, 1.3), ("uniform", -1.0, 0.7), ("uniform", -1.0, 1.0), ("uniform", -2.0, 1.0),
-        ("uniform", -1.0, 3.0), ("gaussian", 0.0, 0.8), ("gaussian", -1.0, 0.8), ("gaussian", 1.0, 1.7),
-    ],
-)  # fmt: skip
-def test_gradients_on_the_kinks(activation, law, first, second):
-    """The derivative exists and is continuous where an end or the mean lies on a kink: its neighbours' values."""
-
-    def gradients(shift):
-        variables = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (first + shift, second)]
-        exact = INPUTS[law](*variables, activation, **arguments(activation, 0.2, -1.0, 1.0))
-        return torch.stack([torch.stack(torch.autograd.grad(f, variables, retain_graph=True)) for f in fields(exact)])
-
-    for shift in (-1e-9, 1e-9):
-        torch.testing.assert_close(gradients(0.0), gradients(shift), rtol=0, atol=2e-4)
-
-
-def derivative(law, first, second):
-    """d score / d first of ReLU at high precision."""
-    with mp.workdps(1400):
-        step = mp.mpf(10) ** -300 * abs(mp.mpf(first))
-        scores = [oracle(law, mp.mpf(first) + s, second, 0, 0, math.inf)["score"] for s in (step, -step)]
-        return (scores[0] - scores[1]) / (2 * step)
-
-
-@pytest.mark.parametrize(
-    ("law", "first", "second"),
-    [("gaussian", -30.0, 1.0), ("gaussian", 30.0, 1.0), ("uniform", -1.0, 1e-9), ("uniform", -1e-9, 1.0)],
-)
-def test_gradients_in_the_tails(law, first, second):
-    variable = torch.tensor(first, dtype=torch.float64, requires_grad=True)
-    (gradient,) = torch.autograd.grad(INPUTS[law](variable, second).score, variable)
-    want = derivative(law, first, second)
-    assert abs(mp.mpf(gradient.item()) - want) < 1e-8 * abs(want)
-
-
-@pytest.mark.parametrize("activation", PIECEWISE_LINEAR)
-def test_gradients_are_finite_everywhere(activation):
-    """At kinks, in dead and in linear ranges, and far out."""
-    starts = [-2.0, -1.0, -1.0, -1.0, 0.0, 1.0, -1e-7, -1.0, -1.0, -1e-150, -1e6, 1e8]
-    stops = [-1.0, 0.0, -0.5, 1.0, 1.0, 2.0, 1.0, 1e-7, 1e-150, 1.0, 1e6, 1e8 + 1]
-    means = [-2000.0, -60.0, -45.0, -1.0, 0.0, 1.0, 45.0, 60.0, 2000.0, 1e10]
-    for compute, first, second in ((uniform_input, starts, stops), (gaussian_input, means, [1.0] * len(means))):
-        variables = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (first, second)]
-        others = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (0.0, -1.0, 1.0)]
-        for field in fields(compute(*variables, activation, **arguments(activation, *others))):
-            total = field.nansum()
-            gradients = torch.autograd.grad(total, variables + others, retain_graph=True, allow_unused=True)
-            assert all(g is None or g.isfinite().all() for g in gradients)
-
-
-@pytest.mark.parametrize("law", INPUTS)
 def test_shapes_and_types(law):
     first = np.linspace(-3, -1, 5, dtype=np.float32)[:, None]
     exact = INPUTS[law](first, torch.tensor([1, 2, 3]), "hardtanh", low=-2)
-    assert all(f.shape == (5, 3) and f.dtype == torch.float64 for f in fields(exact))
+    assert all(value.shape == (5, 3) and value.dtype == torch.float64 for value in vars(exact).values())
     assert INPUTS[law](-1, 1).score.shape == ()
 
 
@@ -363,8 +247,6 @@ def test_shapes_and_types(law):
         (lambda: uniform_input(0, 1, "leaky_relu", slope=1.5), r"slope is 1\.5; it should be in \[0, 1\]"),
         (lambda: uniform_input(0, 1, "leaky_relu", slope=math.nan), r"slope is nan; it should be finite"),
         (lambda: uniform_input(0, 1, "hardtanh", low=1, high=1), r"low is 1\.0; it should be below high"),
-        (lambda: correlation_score([0.5, 1.1]), r"r is 1\.1; it should be in \[0, 1\]"),
-        (lambda: correlation_score(-0.1), r"r is -0\.1; it should be in \[0, 1\]"),
         (lambda: monotone_score([1.0, 1.0], [0.0, 1.0]), r"x is constant, all values are 1\.0"),
         (lambda: monotone_score([1.0, 2.0], [0.0, math.nan]), r"y is nan; it should be finite"),
         (lambda: monotone_score([1.0, 2.0], [0.0]), r"shapes \(2,\) and \(1,\); both should be \(n,\)"),
@@ -376,25 +258,7 @@ def test_bad_values_are_named(compute, message):
         compute()
 
 
-@pytest.mark.parametrize("bad", [1j, True])
+@each("bad", [1j, True])
 def test_bad_types_are_named(bad):
     with pytest.raises(TypeError, match=r"a has dtype .*; it should hold real numbers"):
         uniform_input(bad, 2.0)
-
-
-def test_constant_output_of_samples_is_undefined():
-    assert monotone_score([1.0, 2.0, 3.0], [5.0, 5.0, 5.0]).isnan()
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("activation", PIECEWISE_LINEAR)
-@pytest.mark.parametrize("law", INPUTS)
-def test_the_gpu_agrees(law, activation):
-    first, second = torch.linspace(-4, -1, 7, dtype=torch.float64), 1.5
-    for here, there in zip(
-        fields(INPUTS[law](first, second, activation)),
-        fields(INPUTS[law](first.cuda(), second, activation)),
-        strict=True,
-    ):
-        assert there.is_cuda
-        torch.testing.assert_close(there.cpu(), here, rtol=1e-12, atol=0, equal_nan=True)

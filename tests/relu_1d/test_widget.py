@@ -20,7 +20,7 @@ EVALUATE = """(m, cases) => cases.map(([law, first, second, name]) =>
 
 def widget_cases():
     """Ranges across each kink, in the linear and dead parts, narrow, wide and far out in the tails."""
-    ends = [*np.linspace(-5, 5, 11).tolist(), -1e-6, 1e-9, 0.3, -0.999, 1.001]
+    ends = [*np.linspace(-5, 5, 6).tolist(), -1.0, -1e-6, 0.0, 1e-9, 0.3, -0.999, 1.001]
     for name in PIECEWISE_LINEAR:
         for a in ends:
             for b in ends:
@@ -31,40 +31,17 @@ def widget_cases():
                 yield "gaussian", mean, std, name
 
 
-def widget_mismatches(node, module):
-    """Cases where a number of the JavaScript differs from Python's by more than 1e-9, relative."""
-    cases = list(widget_cases())
-    wrong = []
-    for case, got in zip(cases, node(module, EVALUATE, cases), strict=True):
+def test_widget_computes_what_python_computes(node):
+    """Every number to 1e-9, relative."""
+    cases, scores = list(widget_cases()), []
+    for case, got in zip(cases, node(ReluRange._esm, EVALUATE, cases), strict=True):
         law, first, second, name = case
         want = INPUTS[law](first, second, name, slope=0.1)
-        for field in FIELDS:
-            ours, theirs = got["r" if field == "correlation" else field], getattr(want, field).item()
-            if not math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-280) and not (
-                math.isnan(ours) and math.isnan(theirs)
-            ):
-                wrong.append((*case, field, ours, theirs))
-    return wrong
-
-
-def test_widget_computes_what_python_computes(node):
-    assert widget_mismatches(node, ReluRange._esm) == []
-    scores = [INPUTS[law](first, second, name, slope=0.1).score.item() for law, first, second, name in widget_cases()]
+        ours = [got["r" if field == "correlation" else field] for field in FIELDS]
+        theirs = [getattr(want, field).item() for field in FIELDS]
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-280, err_msg=str(case))
+        scores.append(theirs[0])
     assert any(map(math.isnan, scores)) and any(0 < s < 1e-90 for s in scores) and any(s == 1 for s in scores)
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("3 * outside + within", "2 * outside + within"),
-        ("(up[1] - down[1]) ** 2", "(up[1] + down[1]) ** 2"),
-        ("if (length === 0)", "if (false)"),
-        ("Math.max(scale, 1e-290)", "scale * 1.0001"),
-    ],
-)
-def test_widget_comparison_catches_a_wrong_formula(node, right, wrong):
-    assert ReluRange._esm.count(right) == 1
-    assert widget_mismatches(node, ReluRange._esm.replace(right, wrong))
 
 
 @each("law", INPUTS)
@@ -100,7 +77,7 @@ def test_widget_ends_push_each_other(node):
         ReluRange(**got)  # Python accepts what a slider can reach
 
 
-@pytest.mark.parametrize("wrong", [{"low": 3.0, "high": 1.0}, {"low": -6.0}, {"law": "cauchy"}, {"activation": "gelu"}])
+@each("wrong", [{"low": 3.0, "high": 1.0}, {"low": -6.0}, {"law": "cauchy"}, {"activation": "gelu"}])
 def test_widget_refuses_what_it_cannot_show(wrong):
     with pytest.raises(traitlets.TraitError):
         ReluRange(**wrong)

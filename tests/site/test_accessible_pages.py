@@ -13,24 +13,15 @@ from typing import Any
 import accessible_pages
 import pytest
 from built_site import SITE
-from test_browser import MATH_PAGES, PAGES, contrast, settle
+from test_browser import PAGES, contrast, settle
 
 pytestmark = pytest.mark.browser
 
 AXE = Path(__file__).resolve().parents[2] / ".ci" / "node_modules" / "axe-core" / "axe.min.js"
 NAMES = {
-    "intro",
-    "api",
-    "teaching",
-    "first_signature",
-    "theory",
-    "claims",
-    "bibliography",
-    "glossary",
-    "full_scale",
-    "prf-prf",
-    "search",
-}
+    "intro", "api", "teaching", "first_signature", "theory", "claims", "bibliography", "glossary", "full_scale",
+    "prf-prf", "search",
+}  # fmt: skip
 KINDS = [page for page in PAGES if Path(page).stem in NAMES]
 KINDS += {Path(page).parent: page for page in PAGES if Path(page).parent.name not in ("", "book")}.values()
 LOOKED_AT = PAGES if os.environ.get("AFFSCORE_WEEKLY") else KINDS
@@ -84,11 +75,20 @@ def violations(tab: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("page", LOOKED_AT)
-def test_axe_finds_nothing(tab, page):
+def test_axe_finds_nothing_and_formulas_are_read_aloud(tab, page):
     visit(tab, page)
     assert violations(tab) == []
+    formulas = tab.evaluate(
+        """[...document.querySelectorAll("mjx-container")].map(formula => [
+            formula.tabIndex >= 0, formula.scrollWidth > formula.clientWidth && formula.matches("div.math *"),
+            formula.querySelector("mjx-assistive-mml math") !== null])"""
+    )
+    # The tab key stops at a formula only where it scrolls.
+    assert all(stops == scrolls and spoken for stops, scrolls, spoken in formulas)
+    assert sum(stops for stops, *_ in formulas) <= len(formulas) / 20
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("html", "rule"),
     [
@@ -115,19 +115,6 @@ def test_the_themes_labels_are_mended():
 # ------------------------------------------------------------------------------------------------ the keyboard
 
 
-@pytest.mark.parametrize("page", [page for page in LOOKED_AT if page in MATH_PAGES])
-def test_a_formula_is_read_aloud_and_stops_the_tab_key_only_where_it_scrolls(tab, page):
-    visit(tab, page)
-    tab.evaluate(OPEN)
-    formulas = tab.evaluate(
-        """[...document.querySelectorAll("mjx-container")].map(formula => [
-            formula.tabIndex >= 0, formula.scrollWidth > formula.clientWidth && formula.matches("div.math *"),
-            formula.querySelector("mjx-assistive-mml math") !== null])"""
-    )
-    assert all(stops == scrolls and spoken for stops, scrolls, spoken in formulas)
-    assert sum(stops for stops, *_ in formulas) <= len(formulas) / 20
-
-
 # The outline of every control that is shown, while it has the focus, and the colour behind it.
 OUTLINES = """() => {
   const paper = getComputedStyle(document.body).backgroundColor;
@@ -142,16 +129,16 @@ OUTLINES = """() => {
 }"""
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("page", [page for page in KINDS if Path(page).stem in ("first_signature", "search")])
-def test_the_control_that_has_the_focus_is_seen(tab, page, theme):
+def test_the_control_that_has_the_focus_is_seen(tab, page):
     visit(tab, page)
-    tab.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
-    tab.keyboard.press("Tab")  # from here on a focus is the keyboard's
-    outlines = tab.evaluate(OUTLINES)
-    assert len(outlines) > 20
-    for html, focused, style, width, colour, paper in outlines:
-        assert focused and style == "solid" and width >= 2 and contrast(colour, paper) >= 3, html
+    for theme in ("light", "dark"):
+        tab.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+        tab.keyboard.press("Tab")  # from here on a focus is the keyboard's
+        outlines = tab.evaluate(OUTLINES)
+        assert len(outlines) > 20
+        for html, focused, style, width, colour, paper in outlines:
+            assert focused and style == "solid" and width >= 2 and contrast(colour, paper) >= 3, (theme, html)
 
 
 # ------------------------------------------------------------------------------------------------------ motion
@@ -164,31 +151,24 @@ MOVING = """() => [...document.querySelectorAll("*")].filter(node => {
 }).map(node => node.outerHTML.slice(0, 100))"""
 
 
-def test_nothing_moves_for_who_asks_for_no_motion(tab):
-    page = next(page for page in KINDS if Path(page).stem == "first_signature")
-    visit(tab, page)
+GROUNDS = """[...document.querySelectorAll(".cell_output .text_html:has(table)")].map(
+  table => getComputedStyle(table).backgroundColor)"""
+
+
+def test_nothing_moves_for_who_asks_for_no_motion_and_tables_have_no_pale_frame(tab):
+    visit(tab, "book/first_signature.html")
     assert tab.evaluate(MOVING) == []
     tab.emulate_media(reduced_motion="no-preference")
     try:
         assert tab.evaluate(MOVING) != [], "the check can fail"
     finally:
         tab.emulate_media(reduced_motion="reduce")
-
-
-@pytest.mark.parametrize(("theme", "pale"), [("light", False), ("dark", False), ("without our styles", True)])
-def test_tables_have_no_pale_frame(tab, theme, pale):
-    """The theme's ground for pictures is not for tables; without our style sheet it would be."""
-    visit(tab, "book/first_signature.html")
-    grounds = tab.evaluate(
-        """theme => {
-            document.documentElement.dataset.theme = theme === "light" ? "light" : "dark";
-            if (theme === "without our styles") document.querySelector("link[href*=affscore_book]").remove();
-            const tables = [...document.querySelectorAll(".cell_output .text_html:has(table)")];
-            return tables.map(table => getComputedStyle(table).backgroundColor);
-        }""",
-        theme,
-    )
-    assert grounds and [ground != "rgba(0, 0, 0, 0)" for ground in grounds] == [pale] * len(grounds)
+    # The theme's ground for pictures is not for tables; without our style sheet it would be.
+    for theme in ("light", "dark"):
+        tab.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+        assert set(tab.evaluate(GROUNDS)) == {"rgba(0, 0, 0, 0)"}
+    tab.evaluate("() => document.querySelector('link[href*=affscore_book]').remove()")
+    assert "rgba(0, 0, 0, 0)" not in tab.evaluate(GROUNDS)
 
 
 # ------------------------------------------------------------------------------------------------------- paper

@@ -17,7 +17,7 @@ def cells(source: str) -> list[dict]:
     return [markdown("`affscore.signature`"), *planted(source=source)["cells"]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "name"),
     [
         ("from affscore import signature", "affscore.signature"),
@@ -40,7 +40,7 @@ def stored(tmp_path):
     return tmp_path / "book"
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "names"),
     [
         ('load("data/one")', ["a.json", "b-0.json"]),

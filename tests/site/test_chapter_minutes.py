@@ -5,12 +5,11 @@ import json
 import re
 
 import chapter_minutes
-import pytest
 from grids import each
 from test_notebooks import CHAPTERS, EXERCISE, NOTEBOOKS, ROOT, SOLUTION, markdown, output, planted
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "count"),
     [
         ("Two words.", 2),
@@ -37,9 +36,7 @@ def test_what_is_folded_is_counted_by_itself():
     long = "word " * 700
     cells = [*planted()["cells"], markdown(long, "folded"), markdown(long, "proof"), markdown(long, "proof", "folded")]
     assert chapter_minutes.minutes(cells) == (8, 14, 0)
-
-
-def test_a_table_takes_as_long_as_a_figure_and_a_folded_cell_none():
+    # A table takes as long as a figure, and in a folded cell none.
     table = output({"text/html": ["<table>", "</table>"]})
     assert chapter_minutes.minutes(planted(outputs=[table, table])["cells"])[0] == 2
     assert chapter_minutes.minutes(planted(outputs=[output({"text/html": "<p>"})])["cells"])[0] == 0

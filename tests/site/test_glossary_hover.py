@@ -26,7 +26,7 @@ def test_the_first_sentence_of_a_definition():
     assert found == dict.fromkeys(["term-cloud", "term-point-cloud"], "A set of 1.5 points.")
 
 
-@pytest.mark.parametrize("parts", [(nodes.Text("A set "), FORMULA, nodes.Text(" of points.")), (nodes.Text("A set"),)])
+@each("parts", [(nodes.Text("A set "), FORMULA, nodes.Text(" of points.")), (nodes.Text("A set"),)])
 def test_a_first_sentence_that_no_hover_can_show_is_an_error(parts):
     with pytest.raises(ValueError, match="'cloud' should have no formula and end with a full stop"):
         glossary_hover.first_sentences(glossary(*parts))

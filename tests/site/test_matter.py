@@ -55,8 +55,5 @@ def test_verdict_and_number_are_the_rows_own():
     assert "Depends on n." in turned
     proved = matter.item(claim, [ROW | {"ours": "", "verdict": "proved", "address": ""}]).astext()
     assert "It rises. Proved." in proved
-
-
-def test_each_measurement_links_to_its_cell():
-    (link,) = matter.item({"says": "It rises."}, [ROW]).findall(matter.nodes.reference)
+    (link,) = matter.item(claim, [ROW]).findall(matter.nodes.reference)
     assert link["refuri"] == ROW["address"] and link.astext() == "Theory"

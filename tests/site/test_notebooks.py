@@ -93,40 +93,39 @@ def not_run_in_order(notebook) -> list[str]:
     ]
 
 
-def nothing_stored(notebook) -> list[str]:
-    stored = any(cell["outputs"] for _, cell in code_cells(notebook))
-    return [] if stored else ["no cell has a stored output"]
+def alt_text(cell) -> str:
+    """The only alt text that the book uses; one in the output's metadata it does not."""
+    return cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
 
 
-def errors(notebook) -> list[str]:
-    """Stored exceptions, and anything on stderr: a reader should see neither a traceback nor a warning."""
-    return [
-        f"cell {index} stores {output.get('ename', 'text on stderr')}"
-        for index, cell in code_cells(notebook)
-        for output in cell["outputs"]
-        if output["output_type"] == "error" or output.get("name") == "stderr"
-    ]
+#: What no code cell may hold: the pattern, whether it is looked for in code, outputs or alt text, and what it is.
+FORBIDDEN = [
+    (r'"output_type": "error"|"name": "stderr"', "outputs", "a traceback or a warning"),
+    (r"(?<![\w./])/(?:home|root|tmp|work|Users|usr|opt|mnt|var)/[\w.-]+", "code and outputs", "a path of the machine"),
+    ("Not yet: ", "outputs", "a hint before a reader has tried"),
+    (r"(?m)^.{89,}$", "code", "a line that a page of 1280 pixels, or Colab's, would cut: 88 characters fit"),
+    (r";\s*\Z", "code", "a last ';', which hides a value when the notebook is stored, but not when nbval runs it"),
+    (r"\*\*|\]\(|\$|`|\n|[A-Z]{2,}_", "alt text", "mark-up, which is read aloud as it stands"),
+]  # fmt: skip
+
+
+def forbidden(notebook) -> list[str]:
+    """See FORBIDDEN."""
+    found = []
+    for index, cell in code_cells(notebook):
+        parts = {"code": cell["source"], "outputs": json.dumps(cell["outputs"]), "alt text": alt_text(cell)}
+        parts["code and outputs"] = parts["code"] + parts["outputs"]
+        matches = ((re.search(pattern, parts[where]), what) for pattern, where, what in FORBIDDEN)
+        found += [f"cell {index} holds {what}: {match.group()}" for match, what in matches if match]
+    return found
 
 
 def figures_without_alt_text(notebook) -> list[str]:
-    """Pictures whose cell has no mystnb.image.alt (alt text in the output's metadata is not used by the book)."""
     return [
         f"cell {index} stores a picture and has no alt text in its metadata (mystnb.image.alt)"
         for index, cell in code_cells(notebook)
         if any(kind in output.get("data", {}) for output in cell["outputs"] for kind in PICTURES)
-        and not cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "").strip()
-    ]
-
-
-MARK_UP = re.compile(r"\*\*|\]\(|\$|`|\n|[A-Z]{2,}_")
-
-
-def marked_up_alt_text(notebook) -> list[str]:
-    """Markdown in an alt text, which is read aloud as it stands: prose that a script put into the wrong place."""
-    return [
-        f"cell {index} has mark-up in its alt text: {found.group()}"
-        for index, cell in code_cells(notebook)
-        if (found := MARK_UP.search(cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")))
+        and not alt_text(cell).strip()
     ]
 
 
@@ -141,25 +140,6 @@ def definitions(notebook) -> list[str]:
         names = [node.name for node in ast.walk(ast.parse(python)) if isinstance(node, kinds)]
         found += [f"cell {index} defines {name} and is not tagged 'lesson'" for name in names]
     return found
-
-
-def semicolons(notebook) -> list[str]:
-    """A last `;` hides a cell's value when the notebook is run and stored, but not when nbval runs it."""
-    return [
-        f"cell {index} ends in ';': give its value a name instead, such as figure = ..."
-        for index, cell in code_cells(notebook)
-        if cell["source"].rstrip().endswith(";")
-    ]
-
-
-def machine_paths(notebook) -> list[str]:
-    """Paths of the machine that ran the notebook, in code or in outputs."""
-    pattern = re.compile(r"(?<![\w./])/(?:home|root|tmp|work|Users|usr|opt|mnt|var)/[\w.-]+")
-    return [
-        f"cell {index} holds the path {match}"
-        for index, cell in code_cells(notebook)
-        for match in pattern.findall(cell["source"] + json.dumps(cell["outputs"]))
-    ]
 
 
 def metadata_of_the_run(notebook) -> list[str]:
@@ -210,7 +190,7 @@ def links_that_colab_cannot_open(notebook) -> list[str]:
 def first_cell_is_not_colabs(notebook) -> list[str]:
     """The first code cell installs what the chapter needs, on Colab only."""
     cell = code_cells(notebook)[0][1]
-    wanted = re.escape(COLAB).replace("EXTRAS", r"(?:\[pretrained\])?").replace("DATA", "([^\"]*)")
+    wanted = re.escape(COLAB).replace("EXTRAS", r"(?:\[pretrained\])?").replace("DATA", '([^"]*)')
     found = re.fullmatch(wanted, cell["source"])
     if not found or cell["metadata"].get("tags") != ["remove-cell"]:
         return ["the first code cell is not the one of the other chapters that installs the package on Colab"]
@@ -240,31 +220,12 @@ def unfolded_solutions(notebook) -> list[str]:
     return [] if folded == notebook else ["a solution is not folded: store the notebook with .ci/execute.py"]
 
 
-def hints_on_the_page(notebook) -> list[str]:
-    """An exercise's cell as it stands prints that it is not solved, and nothing about the solution."""
-    return [
-        f"cell {index} prints a hint before a reader has tried"
-        for index, cell in code_cells(notebook)
-        if any("Not yet: " in str(output.get("text", "")) for output in cell["outputs"])
-    ]
-
-
 def invalid(notebook) -> list[str]:
     try:
         nbformat.validate(notebook)
     except nbformat.ValidationError as error:
         return [str(error).splitlines()[0]]
     return []
-
-
-def too_wide(notebook) -> list[str]:
-    """Lines of code that a page of 1280 pixels, or Colab's, would cut."""
-    return [
-        f"cell {index} has a line of {len(line)} characters; 88 fit the page"
-        for index, cell in code_cells(notebook)
-        for line in cell["source"].splitlines()
-        if len(line) > 88
-    ]
 
 
 def too_many_verdicts(notebook) -> list[str]:
@@ -295,11 +256,9 @@ def widgets_without_a_question(notebook) -> list[str]:
 
 
 RULES = [
-    not_run_in_order, nothing_stored, errors, figures_without_alt_text,
-    marked_up_alt_text, definitions, semicolons, machine_paths, metadata_of_the_run, invalid,
-    unknown_tags, raw_directives, links_that_colab_cannot_open, first_cell_is_not_colabs,
-    exercises_without_their_line, exercises_without_solutions, unfolded_solutions, hints_on_the_page,
-    too_wide, too_many_verdicts, too_many_words, widgets_without_a_question,
+    not_run_in_order, forbidden, figures_without_alt_text, definitions, metadata_of_the_run, invalid, unknown_tags,
+    raw_directives, links_that_colab_cannot_open, first_cell_is_not_colabs, exercises_without_their_line,
+    exercises_without_solutions, unfolded_solutions, too_many_verdicts, too_many_words, widgets_without_a_question,
 ]  # fmt: skip
 
 
@@ -357,23 +316,20 @@ DIRECTIVES = [markdown("```{note}\nA.\n```"), markdown(":::{tip}\nB.\n:::"), mar
 PLANTED = [
     (not_run_in_order, {"execution_count": None}),
     (not_run_in_order, {"execution_count": 3}),
-    (nothing_stored, {"outputs": []}),
-    (errors, {"outputs": [TRACEBACK]}),
-    (errors, printing("UserWarning", "stderr")),
-    (figures_without_alt_text, {"metadata": {}}),
+    (forbidden, {"outputs": [TRACEBACK]}),
+    (forbidden, printing("UserWarning", "stderr")),
+    (forbidden, printing("saved /home/someone/x.json")),
+    (forbidden, printing("Not yet: try the root.")),
+    (forbidden, {"source": "x = " + "1 + " * 21 + "1"}),
+    (forbidden, {"source": "plt.plot(x);\n"}),
+    (forbidden, {"metadata": {"mystnb": {"image": {"alt": "A line. ALT_The line **rises**."}}}}),
     (figures_without_alt_text, {"metadata": {"mystnb": {"image": {"alt": " "}}}}),
-    (marked_up_alt_text, {"metadata": {"mystnb": {"image": {"alt": "A line. ALT_The line **rises**."}}}}),
-    (definitions, {"source": "def helper(x):\n    return x"}),
     (definitions, {"source": "if True:\n    class Helper: ..."}),
-    (semicolons, {"source": "plt.plot(x);\n"}),
-    (machine_paths, printing("saved /home/someone/x.json")),
     (metadata_of_the_run, {"metadata": {"execution": {"iopub.status.busy": "2026"}}}),
     (invalid, {"outputs": [{"output_type": "stream"}]}),
     (unknown_tags, {"metadata": {"tags": ["hide-inputs"]}}),
     (first_cell_is_not_colabs, {"colab": "import affscore"}),
     (first_cell_is_not_colabs, {"source": "networks = load('data/networks')"}),
-    (hints_on_the_page, printing("Not yet: try the root.")),
-    (too_wide, {"source": "x = " + "1 + " * 21 + "1"}),
     (too_many_verdicts, {"outputs": [output({ledger.CLAIMS: [{}] * 6})]}),
     (widgets_without_a_question, {"outputs": [output({"text/html": '<div class="affscore-widget">'})]}),
 ]
@@ -393,6 +349,8 @@ def test_each_rule_fails_on_a_planted_notebook():
     pairs += [(rule, planted(*fine), planted(*wrong)) for rule, fine, wrong in PLANTED_TEXT]
     found = [(rule.__name__, rule(fine), len(rule(wrong))) for rule, fine, wrong in pairs]
     assert found == [(rule.__name__, [], 1) for rule, *_ in pairs]
+    lesson = {"source": "def relu(x):\n    return max(x, 0)", "metadata": {"tags": ["lesson"]}}
+    assert definitions(planted(**lesson)) == []
 
 
 def test_solutions_are_stored_folded_for_jupyterlab_and_for_colab():
@@ -402,8 +360,3 @@ def test_solutions_are_stored_folded_for_jupyterlab_and_for_colab():
     assert unfolded_solutions(notebook) == []
     assert notebook.cells[-1].metadata == {"tags": ["solution:half"]} | FOLDED
     assert notebook.metadata.colab == {"collapsed_sections": ["solution-half"]}
-
-
-def test_a_lesson_may_define_what_it_teaches():
-    lesson = {"source": "def relu(x):\n    return max(x, 0)", "metadata": {"tags": ["lesson"]}}
-    assert definitions(planted(**lesson)) == []

@@ -17,6 +17,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from grids import each
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -110,7 +111,7 @@ def planned(python: Path, *arguments) -> list[str]:
     return [item["metadata"]["name"] for item in json.loads(report)["install"]]
 
 
-@pytest.mark.parametrize("package", DISTRIBUTIONS)
+@each("package", DISTRIBUTIONS)
 def test_a_wheel_holds_every_file_of_its_package_and_nothing_else(wheels, package):
     folder = DISTRIBUTIONS[package][0]
     found = (path.relative_to(folder).as_posix() for path in (folder / package).rglob("*") if path.is_file())
@@ -120,18 +121,9 @@ def test_a_wheel_holds_every_file_of_its_package_and_nothing_else(wheels, packag
     assert f"{about}/licenses/LICENSE" in packed
 
 
-def test_the_library_is_small_and_the_chapters_bring_their_scripts(wheels):
-    library, chapters = (zipfile.ZipFile(wheels[package]).namelist() for package in DISTRIBUTIONS)
-    assert "affscore/py.typed" in library and not any("book" in name for name in library)
-    assert any(name.endswith(".js") for name in chapters) and any(name.endswith(".css") for name in chapters)
-
-
-def test_both_have_one_version():
-    assert LIBRARY["version"] == CHAPTERS["version"]
-
-
-def test_the_chapters_ask_no_index_for_the_library():
+def test_both_have_one_version_and_the_chapters_ask_no_index_for_the_library():
     """The name affscore is not ours in an index: a stranger's package could answer."""
+    assert LIBRARY["version"] == CHAPTERS["version"]
     lines = sum(CHAPTERS["optional-dependencies"].values(), CHAPTERS["dependencies"])
     assert not [line for line in lines if Requirement(line).name.startswith("affscore")]
 
@@ -223,6 +215,7 @@ wrong: int = first.pool
 '''
 
 
+@pytest.mark.weekly
 def test_a_type_checker_reads_the_wheel(wheel, colab, tmp_path):
     """Without py.typed everything would be Any, and the last line would pass."""
     run(sys.executable, "-m", "pip", "--python", colab, "install", "--quiet", "--no-index", "--force-reinstall",
@@ -269,11 +262,7 @@ for needy in (found.plot, lambda: affscore.signature(model, [x], progress=True),
 
 def test_requirements_txt_asks_for_nothing_more(colab):
     assert planned(colab, "--requirement", ROOT / "requirements.txt") == []
-
-
-def test_a_requirement_that_would_replace_torch_is_found(colab):
-    """The check above can fail: an exact pin on another torch ends the install."""
-    with pytest.raises(AssertionError, match="No matching distribution"):
+    with pytest.raises(AssertionError, match="No matching distribution"):  # another torch would be seen
         planned(colab, "torch==2.6.0")
 
 
@@ -286,15 +275,13 @@ def test_requirements_txt_and_pyproject_give_the_same_ranges():
     assert sorted(requirement_lines(ROOT / "requirements.txt")) == sorted(set(BOOK))
 
 
-def test_the_moving_pictures_ask_for_a_package_that_colab_has():
-    (widgets,) = (requirement for requirement in map(Requirement, READER) if requirement.name == "ipywidgets")
-    assert widgets.specifier.contains("7.7.1") and widgets.specifier.contains("8.1.7")
-
-
-@pytest.mark.parametrize("version", ["2.8.0+cu126", "2.15.0"])
-def test_colabs_torch_is_within_the_range(version):
-    (torch,) = (requirement for requirement in map(Requirement, READER) if requirement.name == "torch")
-    assert torch.specifier.contains(version)
+@each(
+    ("name", "version"),
+    [("ipywidgets", "7.7.1"), ("ipywidgets", "8.1.7"), ("torch", "2.8.0+cu126"), ("torch", "2.15.0")],
+)
+def test_what_colab_has_is_within_the_range(name, version):
+    (requirement,) = (requirement for requirement in map(Requirement, READER) if requirement.name == name)
+    assert requirement.specifier.contains(version)
 
 
 def test_the_lock_file_pins_every_requirement_to_a_version_within_its_range():

@@ -3,24 +3,12 @@
 import runpy
 from pathlib import Path
 
-import pytest
 from jupyter_book.config import get_final_config
 
 ROOT = Path(__file__).resolve().parents[2]
 # Jupyter Book itself, whose extension wants an old Sphinx; what it says of services that this book has not; a default.
 ITS_OWN = {"jupyter_book"}
 UNUSED = ("comments_config", "html_logo", "latex_engine", "use_jupyterbook_latex", "nb_output_stderr")
-
-
-@pytest.fixture(scope="module")
-def plain() -> dict:
-    return runpy.run_path(str(ROOT / "conf.py"))
-
-
-@pytest.fixture(scope="module")
-def jupyter_book() -> dict:
-    command_line = {"latex_individualpages": False}
-    return get_final_config(user_yaml=ROOT / "_config.yml", cli_config=command_line, sourcedir=ROOT)[0]
 
 
 def told(value: object) -> object:
@@ -31,23 +19,17 @@ def told(value: object) -> object:
     return sorted(map(str, value)) if isinstance(value, list) else value
 
 
-def test_the_same_extensions(plain, jupyter_book):
+def test_plain_sphinx_is_told_the_same():
+    plain = runpy.run_path(str(ROOT / "conf.py"))
+    command_line = {"latex_individualpages": False}
+    jupyter_book = get_final_config(user_yaml=ROOT / "_config.yml", cli_config=command_line, sourcedir=ROOT)[0]
     assert set(plain["extensions"]) | {"sphinxcontrib.bibtex"} == set(jupyter_book["extensions"]) - ITS_OWN
 
+    left_out = (*UNUSED, "extensions", "html_theme_options")
+    keys = [key for key in jupyter_book if key not in left_out and not key.startswith("nb_execution_")]
+    ours, theirs = ({key: told(settings.get(key)) for key in keys} for settings in (plain, jupyter_book))
+    assert ours == theirs and plain["nb_execution_mode"] == jupyter_book["nb_execution_mode"] == "off"
 
-def test_the_same_settings(plain, jupyter_book):
-    def chosen(settings: dict) -> dict:
-        return {
-            key: told(settings.get(key))
-            for key in jupyter_book
-            if key not in (*UNUSED, "extensions", "html_theme_options") and not key.startswith("nb_execution_")
-        }
-
-    assert chosen(plain) == chosen(jupyter_book)
-    assert plain["nb_execution_mode"] == jupyter_book["nb_execution_mode"] == "off"
-
-
-def test_the_same_theme(plain, jupyter_book):
     ours, theirs = (told(settings["html_theme_options"]) for settings in (plain, jupyter_book))
     # The one address that Jupyter Book gives of a service for counting visitors, which has no name to count for.
     assert theirs.pop("analytics") == {"plausible_analytics_url": "https://plausible.io/js/script.js"}

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from grids import each
 from PIL import Image
 
 from affscore.cli.main import main, parser
@@ -19,14 +20,14 @@ def test_the_five_lines_print_a_signature(capsys):
     assert "Signature" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each("page", PAGES)
 def test_every_make_command_named_is_a_target(page):
     targets = set(" ".join(re.findall(r"^([a-z -]+):(?!=)", (ROOT / "Makefile").read_text(), re.M)).split())
     named = set(re.findall(r"\bmake ([a-z][a-z-]+)", " ".join(re.findall(r"`+[^`]*`+", PAGES[page]))))
     assert named and named <= targets
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each("page", PAGES)
 def test_every_path_named_exists(page):
     folders, files = r"(?:book|affscore|tests|benchmarks|\.ci|\.github)/[\w./-]*", r"[\w.-]+\.(?:yml|toml|txt|lock|cff)"
     named = [path for path in re.findall(f"`({folders}|{files})`", PAGES[page]) if "NAME" not in path]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import repository
 import yaml
+from grids import each
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,59 +41,46 @@ def test_the_fields_that_tools_read():
     assert url in (ROOT / "README.md").read_text()
 
 
-def colab_links() -> list[tuple[str, str, str]]:
-    """(page, branch, notebook) of every Colab link in the pages."""
-    pattern = re.compile(r"colab\.research\.google\.com/github/[^/\s]+/[^/\s]+/blob/([^/\s]+)/([^\s)\"'\\]+)")
-    pages = [path for path in repository.files() if path.suffix in {".md", ".ipynb"}]
-    return [(page.name, *match) for page in pages for match in pattern.findall(page.read_text())]
-
-
 def test_colab_links_open_notebooks_that_exist_on_the_branch_of_the_book():
     branch = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["branch"]
-    links = colab_links()
+    pattern = re.compile(r"colab\.research\.google\.com/github/[^/\s]+/[^/\s]+/blob/([^/\s]+)/([^\s)\"'\\]+)")
+    pages = [path for path in repository.files() if path.suffix in {".md", ".ipynb"}]
+    links = [(page.name, *match) for page in pages for match in pattern.findall(page.read_text())]
     assert links
     assert [link for link in links if link[1] != branch or not (ROOT / link[2]).is_file()] == []
 
 
-@pytest.mark.parametrize("file", ["README.md", "book/planted.ipynb"])
-@pytest.mark.parametrize(
-    "stale",
-    [
-        f"https://github.com/{OTHER}/affscore",
-        f"git+https://github.com/{OTHER}/affscore.git",
-        f"https://colab.research.google.com/github/{OTHER}/else/blob/main/book/intro.ipynb",
-        f"https://{OTHER}.github.io/affscore/",
-    ],
-)
-def test_a_stale_mention_is_found(copy, file, stale):
-    with (copy / file).open("a") as stream:
-        stream.write(f'"{stale}"\n')
-    (sentence,) = repository.disagreements(copy)
-    assert file in sentence and OTHER in sentence
+STALE = [
+    f"https://github.com/{OTHER}/affscore",
+    f"git+https://github.com/{OTHER}/affscore.git",
+    f"https://colab.research.google.com/github/{OTHER}/else/blob/main/book/intro.ipynb",
+    f"https://{OTHER}.github.io/affscore/",
+]
 
 
-def test_other_projects_are_left_alone(copy):
+def test_every_stale_mention_is_found(copy):
+    for file in ("README.md", "book/planted.ipynb"):
+        with (copy / file).open("a") as stream:
+            stream.writelines(f'"{stale}"\n' for stale in STALE)
+        found = [sentence for sentence in repository.disagreements(copy) if file in sentence]
+        assert len(found) == len(STALE) and all(OTHER in sentence for sentence in found)
+
+
+@each("url", [f"https://github.com/{OTHER}/affscore", f"https://github.com/{OTHER}/new.name"])
+def test_one_command_changes_every_mention_and_changes_it_back(copy, url):
     others = "https://github.com/rhysd/actionlint https://github.com/qbouniot/AffScoreDeep https://pytorch.github.io/x"
     (copy / "other.md").write_text(others)
-    repository.set_repository(f"https://github.com/{OTHER}/new.name", copy)
-    assert (copy / "other.md").read_text() == others
-
-
-@pytest.mark.parametrize("url", [f"https://github.com/{OTHER}/affscore", f"https://github.com/{OTHER}/new.name"])
-def test_one_command_changes_every_mention_and_changes_it_back(copy, url):
     before = {path: path.read_text() for path in repository.files(copy)}
     old = "https://github.com/{}/{}".format(*repository.read_address(copy))
     assert repository.set_repository(url, copy) > 3
-    assert repository.disagreements(copy) == []
+    assert repository.disagreements(copy) == [] and (copy / "other.md").read_text() == others
     assert repository.read_address(copy) == repository.parse_address(url)
     assert [path for path in repository.files(copy) if old in path.read_text()] == []
     repository.set_repository(old, copy)
     assert {path: path.read_text() for path in repository.files(copy)} == before
 
 
-@pytest.mark.parametrize(
-    "url", ["", "affscore", "http://github.com/a/b", "https://github.com/a", "https://gitlab.com/a/b"]
-)
+@each("url", ["", "affscore", "http://github.com/a/b", "https://github.com/a", "https://gitlab.com/a/b"])
 def test_an_address_that_is_none_is_refused_and_nothing_changes(copy, url):
     before = (copy / "_config.yml").read_text()
     with pytest.raises(ValueError, match="should look like"):

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from grids import each
 from test_notebooks import ROOT, output, planted
 
 import slides
@@ -37,7 +38,7 @@ def test_a_deck_has_slides_notes_and_formulas(tmp_path):
     assert "<title>A &lt; B</title>" in slides.deck("# A < B", "<title>[title]</title>", tmp_path)
 
 
-@pytest.mark.parametrize("deck", DECKS)
+@each("deck", DECKS)
 def test_every_link_and_file_of_a_deck_is_there(site, deck):
     page = (site / "slides" / f"{deck}.html").read_text(encoding="utf-8")
     assert f'href="../slides/{deck}.html"' in (site / "book" / "teaching.html").read_text(encoding="utf-8")
@@ -48,22 +49,17 @@ def test_every_link_and_file_of_a_deck_is_there(site, deck):
         path = (site / "slides" / file).resolve()
         assert path.is_file(), link
         assert not anchor or f'id="{anchor}"' in path.read_text(encoding="utf-8"), link
+    with_figures = [part for part in page.split("<section ")[1:] if 'class="figures"' in part]
+    assert with_figures and all('class="source"' in part for part in with_figures)
+    assert "bibliography.html#bouniot2025" in page
 
 
-@pytest.mark.parametrize("deck", DECKS)
+@each("deck", DECKS)
 def test_every_slide_has_notes_and_the_minutes_fill_a_double_lesson(deck):
     parts = re.split(r"^---$", (ROOT / "book" / "slides" / f"{deck}.md").read_text(), flags=re.MULTILINE)
     notes = [re.findall(r"^> (?:\*\*(\d+) min\.\*\* )?\S", part, flags=re.MULTILINE) for part in parts]
     assert all(note and note[0] for note in notes), [part.strip()[:40] for part in parts]
     assert sum(int(note[0]) for note in notes) == 90
-
-
-@pytest.mark.parametrize("deck", DECKS)
-def test_a_figure_names_its_chapter(site, deck):
-    page = (site / "slides" / f"{deck}.html").read_text(encoding="utf-8")
-    with_figures = [part for part in page.split("<section ")[1:] if 'class="figures"' in part]
-    assert with_figures and all('class="source"' in part for part in with_figures)
-    assert "bibliography.html#bouniot2025" in page
 
 
 TYPE = """slide => [...slide.querySelectorAll("svg text")].filter((text) => text.textContent.trim()).map((text) =>

@@ -16,16 +16,9 @@ def test_punctuation_goes_with_its_formula():
     found = kept(nodes.Text("Let "), nodes.math("", "x"), nodes.Text(", then ("), nodes.math("", "y"), nodes.Text(")."))
     wholes = [part.astext() for part in found.children if isinstance(part, nodes.inline)]
     assert wholes == ["x,", "y)."]
-
-
-def test_no_text_is_lost_or_moved():
     parts = nodes.Text("Let "), nodes.math("", "x"), nodes.Text(", then "), nodes.math("", "y"), nodes.Text(" is")
-    assert kept(*parts).astext() == "Let x, then y is"
-
-
-def test_a_formula_before_a_word_is_left_alone():
-    found = kept(nodes.math("", "x"), nodes.Text(" is small."))
-    assert isinstance(found[0], nodes.math)
+    assert kept(*parts).astext() == "Let x, then y is", "no text is lost or moved"
+    assert isinstance(kept(nodes.math("", "x"), nodes.Text(" is small."))[0], nodes.math), "a word is left alone"
 
 
 def test_no_formula_of_the_book_is_parted_from_its_punctuation(site):

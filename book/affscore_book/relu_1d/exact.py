@@ -4,7 +4,7 @@ The book's chapter "ReLU in one dimension" derives every formula. In short:
 
 *   In one dimension optimal transport pairs sorted with sorted. For a non-decreasing activation the pairs
     ``(x, y = activation(x))`` are sorted already, so ``score = 1 - sqrt(1 - r)`` with ``r`` the correlation of x and y
-    (:func:`correlation_score`, :func:`monotone_score`).
+    (:func:`monotone_score`).
 *   Regress y on x: ``y - m_y = along * (x - m_x) + residual``, and let ``across`` be the residual's standard deviation,
     both in units of the standard deviation of x. By Pythagoras the standard deviation of y is
     ``hypot(along, across)``, ``r = along / hypot(along, across)``, and ``W2 = across * sqrt(2 / (1 + r))``: nothing
@@ -28,7 +28,7 @@ from torch import Tensor
 
 from affscore_book.kit.checking import one_of
 
-__all__ = ["PIECEWISE_LINEAR", "Affinity", "correlation_score", "gaussian_input", "monotone_score", "uniform_input"]
+__all__ = ["PIECEWISE_LINEAR", "Affinity", "gaussian_input", "monotone_score", "uniform_input"]
 
 PIECEWISE_LINEAR = ("relu", "leaky_relu", "hardtanh")
 
@@ -40,7 +40,7 @@ _NODES = _NODES + 0.5  # Gauss-Legendre on [0, 1]
 
 @dataclass(frozen=True)
 class Affinity:
-    """The score and what it is made of; float64 tensors of one shape, differentiable.
+    """The score and what it is made of; float64 tensors of one shape.
 
     Attributes
     ----------
@@ -61,34 +61,6 @@ class Affinity:
     correlation: Tensor
     w2: Tensor
     bound: Tensor
-
-
-def correlation_score(r: Any) -> Tensor:
-    """The monotone theorem: ``1 - sqrt(1 - r)`` for the correlation ``r`` of input and output.
-
-    Evaluated as ``r / (1 + sqrt(1 - r))``, which keeps every digit of a small ``r``.
-
-    Parameters
-    ----------
-    r
-        Number, array or tensor of any shape with values in [0, 1].
-
-    Returns
-    -------
-    Tensor
-        Float64, the shape of ``r``. At ``r = 1``, where the true slope is infinite, the gradient is that of ``r / 1``.
-
-    Raises
-    ------
-    ValueError
-        If a value is NaN or outside [0, 1].
-
-    >>> correlation_score([0.0, 0.75, 1.0]).tolist()
-    [0.0, 0.5, 1.0]
-    """
-    r = _numbers(r, "r")
-    _require((r >= 0) & (r <= 1), r, "r", "in [0, 1]")
-    return r / (1 + _sqrt(1 - r))
 
 
 def monotone_score(x: Any, y: Any) -> Tensor:
@@ -125,9 +97,9 @@ def monotone_score(x: Any, y: Any) -> Tensor:
     if x[0] == x[-1]:
         raise ValueError(f"x is constant, all values are {x[0].item()}; it should vary.")
     if y[0] == y[-1]:
-        return 0 * y.sum() + math.nan
+        return torch.tensor(math.nan, dtype=torch.float64)
     gap = (x - x.mean()) / x.std(correction=0) - (y - y.mean()) / y.std(correction=0)
-    return 1 - _sqrt(gap.square().mean() / 2)
+    return 1 - (gap.square().mean() / 2).sqrt()
 
 
 def uniform_input(
@@ -163,15 +135,14 @@ def uniform_input(
     _require(a < b, a, "a", "below b")
     width = b - a
     _require(width.isfinite(), b, "b", "so close to a that b - a is finite")
-    # The shares of the input below low, above high, and between. Where an end lies on a kink, all three have to be
-    # differentiated on the same side of it: `where` does that, a clamp or a minimum does not.
-    below = torch.where(a < low, (low - a) / width, 0.0).clamp(max=1)
-    above = torch.where(b > high, _divide(b - high, width), 0.0).clamp(max=1)
-    within = (torch.where(b > high, high, b) - torch.where(a < low, low, a)).clamp(min=0) / width
+    # The shares of the input below low, above high, and between.
+    below = ((low - a) / width).clamp(0, 1)
+    above = ((b - high) / width).clamp(0, 1)
+    within = (torch.minimum(b, high) - torch.maximum(a, low)).clamp(min=0) / width
     outside = below + above
     along = 6 * below * above + within * (3 * outside + within)
     square = ((below - above) ** 2 + below * above) * (within * outside + 3 * below * above)
-    return _affinity(width / math.sqrt(12), slope, within, along, 2 * _sqrt(square))
+    return _affinity(width / math.sqrt(12), slope, within, along, 2 * square.clamp(min=0).sqrt())
 
 
 def gaussian_input(
@@ -206,10 +177,8 @@ def gaussian_input(
     _require(std > 0, std, "std", "above 0")
     # The clip acts on a standard normal z. From the point of [low, high] that is nearest to 0 it reaches `up` and
     # `down`; at most one of the two is positive where that point is not 0.
-    low, high, width = (low - mean) / std, _divide(high - mean, std), _divide(high - low, std)
-    near = torch.maximum(low, -high)
-    # Where that point is 0 exactly, either `near` or a width has to carry the gradient, not both: it is `near`.
-    near = torch.where(near >= 0, near, 0.0).clamp(max=1e3)
+    low, high, width = (low - mean) / std, (high - mean) / std, (high - low) / std
+    near = torch.maximum(low, -high).clamp(0, 1e3)
     up = _moments(near, torch.where(low >= 0, width, high))
     down = _moments(near, torch.where(high <= 0, width, -low))
     root = _root_density(near)
@@ -233,7 +202,7 @@ def _moments(start: Tensor, width: Tensor, scale_at: Tensor | None = None) -> tu
     the distribution function cancel in the tail (by start^4 for E v^2); the integrals of the positive functions
     v^k exp(-start v - v^2 / 2) do not, and 40 Gauss-Legendre points give them to rounding error.
     """
-    width = torch.where(width > 0, width, 0.0).clamp(max=100)
+    width = width.clamp(0, 100)
     unscale = 1.0 if scale_at is None else torch.exp((scale_at - start) * (scale_at + start) / 2)
     inside = [_integral(start, width, k) for k in (0, 1, 2)]
     top = torch.exp(-width * (start + width / 2)) * _integral(start + width, torch.full_like(width, math.inf), 0)
@@ -243,13 +212,13 @@ def _moments(start: Tensor, width: Tensor, scale_at: Tensor | None = None) -> tu
 def _integral(start: Tensor, width: Tensor, power: int) -> Tensor:
     """Integral of v^power exp(-start v - v^2 / 2) over [0, width]; beyond a fall by e^-40 nothing counts."""
     end = torch.minimum(width, 80 / ((start**2 + 80).sqrt() + start))[..., None]
-    v = end * _NODES.to(end.device)
-    return (_WEIGHTS.to(end.device) * end * v**power * torch.exp(-v * (start[..., None] + v / 2))).sum(-1)
+    v = end * _NODES
+    return (_WEIGHTS * end * v**power * torch.exp(-v * (start[..., None] + v / 2))).sum(-1)
 
 
 def _residual(root: Tensor, inside: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """Standard deviation left by a regression on z, over ``root``, from moments that are over ``root ** 2``."""
-    return _sqrt(second - root**2 * (first**2 + inside**2))
+    return (second - root**2 * (first**2 + inside**2)).clamp(min=0).sqrt()
 
 
 def _root_density(z: Tensor) -> Tensor:
@@ -261,28 +230,14 @@ def _affinity(std_x: Tensor, slope: Tensor, unit: Tensor, along: Tensor, across:
     """Put the score together from the regression of the clipped x on x, ``unit * (along, across)``."""
     unit = (1 - slope) * unit.clamp(min=_SMALL)
     both, across = slope + unit * along, unit * across
-    alive = (both != 0) | (across != 0)
-    length = torch.hypot(torch.where(alive, both, 1.0), across)
+    length = torch.hypot(both, across)  # 0 where the output is constant: then r is 0 / 0
     # Not both / length: unit * along underflows where it matters.
     r = (slope / length + unit / length * along).clamp(max=1)
     deficit = across / (length * (1 + r).sqrt())
     score = torch.where(deficit < 0.5, 1 - deficit, r / (1 + deficit))
-    undefined = torch.where(alive, 0.0, math.nan)
     scale = math.sqrt(2) * std_x
-    bound = torch.where(alive, scale * length, 0.0)
-    return Affinity(score + undefined, deficit + undefined, r + undefined, scale * across / (1 + r).sqrt(), bound)
-
-
-def _sqrt(value: Tensor) -> Tensor:
-    """Square root with derivative 0 instead of infinity at 0; rounding below 0 counts as 0."""
-    positive = value > 0
-    return torch.where(positive, torch.where(positive, value, 1.0).sqrt(), 0.0)
-
-
-def _divide(value: Tensor, divisor: Tensor) -> Tensor:
-    """value / divisor; an infinite value stays as it is and passes a zero gradient instead of NaN."""
-    infinite = value.isinf()
-    return torch.where(infinite, value, torch.where(infinite, 0.0, value) / divisor)
+    w2 = torch.where(length > 0, scale * across / (1 + r).sqrt(), 0.0)
+    return Affinity(score, deficit, r, w2, scale * length)
 
 
 def _arguments(activation: str, **arguments: Any) -> tuple[Tensor, ...]:
@@ -293,8 +248,7 @@ def _arguments(activation: str, **arguments: Any) -> tuple[Tensor, ...]:
     if activation != "hardtanh":
         arguments["low"] = arguments["high"] = 0.0
     numbers = {name: _numbers(value, name) for name, value in arguments.items()}
-    device = next((v.device for v in numbers.values() if v.device.type != "cpu"), torch.device("cpu"))
-    *law, slope, low, high = torch.broadcast_tensors(*(v.to(device) for v in numbers.values()))
+    *law, slope, low, high = torch.broadcast_tensors(*numbers.values())
     _require((slope >= 0) & (slope <= 1), slope, "slope", "in [0, 1]")
     if activation == "hardtanh":
         _require(low < high, low, "low", "below high")
