@@ -1,6 +1,5 @@
 """The verdicts on single activations follow the sweep and the laws, and turn where these do."""
 
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,15 +98,3 @@ def test_numbers_of_the_slides_are_met_within_rounding_or_not(told, monkeypatch)
     assert told[row] == "agrees" and told["8 pooled scores, largest distance"] == "failed"
     monkeypatch.setitem(claims.SLIDES_POLYNOMIALS, 3, 0.72)
     assert verdicts(claims.others(SWEEP, seeds=1))[row] == "disagrees"
-
-
-def test_tanh_is_the_sigmoid_at_twice_the_width():
-    for mean, std in ((-3.0, 0.5), (0.7, 2.0)):
-        wide = score_curve("sigmoid", 2 * mean, 2 * std).item()
-        assert score_curve("tanh", mean, std).item() == pytest.approx(wide, abs=1e-8)
-
-
-def test_the_largest_change_is_a_magnitude():
-    assert claims.largest([-0.3, 0.1]) == 0.3
-    assert claims.distance({"a": 1.0, "b": 2.0}, {"a": 1.5, "b": 1.8}) == 0.5
-    assert math.isclose(claims.by_widest({1.0: 3.0, 2.0: 1.0, 3.0: 2.0})[0], 1.0)

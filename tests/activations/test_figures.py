@@ -1,11 +1,12 @@
 """Every figure of the chapter on activations draws, and its tables show every row."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from drawn import check_figure
+from grids import each
 
 from affscore_book.activations import figures
 from affscore_book.activations.catalogue import CATALOGUE
@@ -13,20 +14,21 @@ from affscore_book.activations.laws import summarise
 from affscore_book.activations.sweeps import Sweep, load_sweep
 from affscore_book.activations.tables import ActivationTable, SplitTable, SummaryTable
 
-STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "activations" / "figure_8.json"
+SWEEP = load_sweep(Path(__file__).resolve().parents[2] / "book" / "data" / "activations" / "figure_8.json")
+PART = replace(SWEEP, scores={name: SWEEP.scores[name] for name in ("relu", "silu")})
 
 
-@pytest.mark.parametrize(
+@each(
     ("draw", "panels"),
     [
         (lambda: figures.plot_inputs("sigmoid", (-3.0, 0.0)), 2),
-        (lambda: figures.plot_inputs(torch.nn.Softplus(beta=3), (1.0,), 0.5), 2),
+        (lambda: figures.plot_inputs(torch.nn.Softplus(beta=3), (1.0,)), 2),
         (lambda: figures.plot_curves(["sigmoid"], (0.5, 1.0)), 1),
         (lambda: figures.plot_shapes(["relu", "tanh"], 0.0), 1),
-        (lambda: figures.plot_boxes(load_sweep(STORED)), 9),
-        (lambda: figures.plot_dimensions(load_sweep(STORED), "silu", 1.0), 1),
+        (lambda: figures.plot_boxes(PART), 2),
+        (lambda: figures.plot_dimensions(PART, "silu", 1.0), 1),
         (lambda: figures.plot_pooling("relu", positions=4, n=20), 1),
-        (lambda: figures.plot_rounding("tanh", 0.25, n=20), 1),
+        (lambda: figures.plot_rounding("tanh", 0.25), 1),
         (lambda: figures.plot_shrinkage(["relu"], n=20), 2),
         (lambda: figures.plot_zoo("power"), 4),
         (lambda: figures.plot_summaries({"relu": summarise("relu"), "silu": summarise("silu")}, ["silu"]), 1),

@@ -17,27 +17,22 @@ from scipy.stats import norm
 from affscore import affinity_score, paired_affinity_score
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.activations.laws import polynomial_score, score_curve, summarise
-from affscore_book.relu_1d.exact import gaussian_input, uniform_input
+from affscore_book.relu_1d.exact import gaussian_input
 
 NAMES = list(CATALOGUE)
 TURNING = [name for name, row in CATALOGUE.items() if not row.monotone]
 
 
-def mp_score(name, mean, std, distribution):
-    """1 - sqrt(1 - r) with r the correlation of x and f(x), by mpmath in 40 digits."""
-    with mp.workdps(40):
-        mean, std = mp.mpf(mean), mp.mpf(std)
-        if distribution == "normal":
-            reach, density = mp.mpf(12), mp.npdf
-        else:
-            reach, density = mp.sqrt(3), lambda z: 1 / (2 * mp.sqrt(3))
+def mp_score(name, mean, std):
+    """1 - sqrt(1 - r) with r the correlation of x and f(x), by mpmath in 30 digits."""
+    with mp.workdps(30):
+        mean, std, reach = mp.mpf(mean), mp.mpf(std), mp.mpf(12)
         kinks = [(mp.mpf(k) - mean) / std for k in CATALOGUE[name].kinks]
-        inside = [k for k in kinks if -reach < k < reach]
-        edges = sorted([-reach + reach * i / 4 for i in range(9)] + inside)
+        edges = sorted([-reach + reach * i / 4 for i in range(9)] + [k for k in kinks if -reach < k < reach])
         f = ORACLE[name]
 
         def integral(g):
-            return mp.quad(lambda z: g(z) * density(z), edges)
+            return mp.quad(lambda z: g(z) * mp.npdf(z), edges)
 
         m_y = integral(lambda z: f(mean + std * z))
         var = integral(lambda z: (f(mean + std * z) - m_y) ** 2)
@@ -45,35 +40,20 @@ def mp_score(name, mean, std, distribution):
         return float(1 - mp.sqrt(1 - r))
 
 
-@each("distribution", ["normal", "uniform"])
+# Tails on both sides, kinks near the mean, smooth ones that fall, a narrow and a wide input.
 @each(
     ("name", "mean", "std"),
     [
-        ("sigmoid", 18.5, 0.3), ("tanh", -17.0, 1.0), ("elu", -0.4, 1.3), ("selu", -11.0, 0.7), ("erf", 3.0, 0.8),
-        ("relu", 0.3, 1.7), ("hardshrink", 0.2, 0.9), ("sqnl", -1.1, 0.5), ("gelu", -2.0, 1.1), ("silu", 4.0, 0.05),
-        ("mish", -6.0, 2.0), ("cube", -0.6, 1.0), ("sine", 1.0, 2.0), ("gaussian", 2.0, 0.6), ("exponential", 5.0, 2.0),
-        ("symlog", 0.1, 1e-3), ("penalized_tanh", 15.0, 0.5), ("dsilu", 17.0, 0.4), ("cloglog", 3.0, 0.4),
+        ("tanh", -17.0, 1.0), ("sigmoid", 18.5, 0.3), ("hardshrink", 0.2, 0.9), ("penalized_tanh", 15.0, 0.5),
+        ("sine", 1.0, 2.0), ("exponential", 5.0, 2.0), ("symlog", 0.1, 1e-3), ("gaussian", 2.0, 0.6),
     ],
 )  # fmt: skip
-def test_quadrature_against_mpmath(name, mean, std, distribution):
-    ours = score_curve(name, mean, std, distribution=distribution, coupling="paired").item()
-    assert ours == pytest.approx(mp_score(name, mean, std, distribution), rel=1e-9, abs=1e-10)
+def test_quadrature_against_mpmath(name, mean, std):
+    ours = score_curve(name, mean, std, coupling="paired").item()
+    assert ours == pytest.approx(mp_score(name, mean, std), rel=1e-9, abs=1e-10)
 
 
-def test_a_forgotten_kink_shows():
-    forgetful = dataclasses.replace(CATALOGUE["hardshrink"], kinks=())
-    error = score_curve(forgetful, 0.2, 0.9).item() - mp_score("hardshrink", 0.2, 0.9, "normal")
-    assert abs(error) > 1e-6
-
-
-def test_forgotten_tails_show():
-    forgetful = dataclasses.replace(CATALOGUE["tanh"], tails=(None, None))
-    exact = mp_score("tanh", -18.0, 0.2, "normal")
-    assert abs(score_curve(forgetful, -18.0, 0.2).item() - exact) > 1e-4
-    assert abs(score_curve("tanh", -18.0, 0.2).item() - exact) < 1e-10
-
-
-@pytest.mark.parametrize("name", ["relu", "leaky_relu", "hardtanh"])
+@each("name", ["relu", "leaky_relu", "hardtanh"])
 def test_against_the_closed_forms(name):
     rng = np.random.default_rng(1)
     for std in (0.02, 0.3, 1.0, 4.0):
@@ -84,30 +64,20 @@ def test_against_the_closed_forms(name):
         assert int(seen.sum()) > 2
         torch.testing.assert_close(ours[seen], exact[seen], rtol=1e-9, atol=0)
         assert bool((ours[~seen] < 1e-139).all())
-        half = math.sqrt(3) * std
-        torch.testing.assert_close(
-            score_curve(name, means, std, distribution="uniform"),
-            uniform_input(means - half, means + half, name).score, rtol=1e-8, atol=1e-8, equal_nan=True,
-        )  # fmt: skip
 
 
-@each("std", [0.01, 0.5, 1.0, 2.0])
-@each("mean", [-7.0, 0.0, 3.0])
-def test_exponential_depends_on_the_std_only(mean, std):
-    r = std / math.sqrt(math.expm1(std**2))
-    assert score_curve("exponential", mean, std).item() == pytest.approx(1 - math.sqrt(1 - r), abs=1e-9)
-
-
-def test_far_from_the_origin_a_sigmoid_is_an_exponential():
-    for mean in (-20.0, 20.0):
-        assert score_curve("sigmoid", mean).item() == pytest.approx(score_curve("exponential", 0.0).item(), abs=1e-7)
-
-
-@pytest.mark.parametrize("mean", [-3.0, -0.4, 0.0, 2.0])
-def test_heaviside_in_closed_form(mean):
-    p = norm.cdf(mean)
-    r = norm.pdf(mean) / math.sqrt(p * (1 - p))
-    assert score_curve("heaviside", mean).item() == pytest.approx(1 - math.sqrt(1 - r), abs=1e-10)
+def test_more_closed_forms():
+    for std in (0.01, 0.5, 1.0, 2.0):
+        r = std / math.sqrt(math.expm1(std**2))
+        assert score_curve("exponential", [-7.0, 0.0, 3.0], std).tolist() == pytest.approx([1 - math.sqrt(1 - r)] * 3)
+    # Far from the origin a sigmoid is an exponential, and tanh is the sigmoid at twice the width.
+    exponential = score_curve("exponential", 0.0).item()
+    assert score_curve("sigmoid", [-20.0, 20.0]).tolist() == pytest.approx([exponential] * 2, abs=1e-7)
+    assert score_curve("tanh", -3.0, 0.5).item() == pytest.approx(score_curve("sigmoid", -6.0, 1.0).item(), abs=1e-8)
+    for mean in (-3.0, -0.4, 0.0, 2.0):
+        p = norm.cdf(mean)
+        r = norm.pdf(mean) / math.sqrt(p * (1 - p))
+        assert score_curve("heaviside", mean).item() == pytest.approx(1 - math.sqrt(1 - r), abs=1e-10)
 
 
 def sorted_score_by_branches(f, bottom, mean, std):
@@ -134,9 +104,8 @@ def sorted_score_by_branches(f, bottom, mean, std):
 @each(
     ("name", "bottom", "mean", "std"),
     [
-        ("silu", -1.2784645427610738, -1.0, 1.0), ("silu", -1.2784645427610738, -4.0, 1.5),
-        ("silu", -1.2784645427610738, 0.7, 0.6), ("hardswish", -1.5, -0.5, 0.8), ("square", 0.0, 0.3, 1.0),
-        ("abs", 0.0, -0.6, 1.36), ("lisht", 0.0, 0.0, 1.0),
+        ("silu", -1.2784645427610738, -4.0, 1.5), ("hardswish", -1.5, -0.5, 0.8), ("square", 0.0, 0.3, 1.0),
+        ("abs", 0.0, -0.6, 1.36),
     ],
 )  # fmt: skip
 def test_sorted_coupling_against_branches(name, bottom, mean, std):
@@ -146,15 +115,13 @@ def test_sorted_coupling_against_branches(name, bottom, mean, std):
 
 
 @each("name", NAMES)
-@each("distribution", ["normal", "uniform"])
-def test_against_the_score_of_many_quantiles(name, distribution):
-    grid = (np.arange(20000) + 0.5) / 20000
-    z = ndtri(grid) if distribution == "normal" else math.sqrt(3) * (2 * grid - 1)
+def test_against_the_score_of_many_quantiles(name):
+    z = ndtri((np.arange(20_000) + 0.5) / 20_000)
     for mean, std in ((0.0, 1.0), (-1.4, 0.8), (0.9, 0.5), (-2.5, 0.3)):
         x = torch.from_numpy(mean + std * z)
         y = CATALOGUE[name](x)
         for coupling, score in (("sorted", affinity_score), ("paired", paired_affinity_score)):
-            ours = score_curve(name, mean, std, distribution=distribution, coupling=coupling).item()
+            ours = score_curve(name, mean, std, coupling=coupling).item()
             theirs = score(x, y, covariance="empirical").item()
             if math.isnan(theirs):
                 assert math.isnan(ours) or ours < 1e-2
@@ -164,8 +131,8 @@ def test_against_the_score_of_many_quantiles(name, distribution):
 
 @each("name", TURNING)
 def test_sorting_never_lowers_the_score(name):
-    means = torch.linspace(-8, 8, 33)
-    for std in (0.1, 1.0, 2.0):
+    means = torch.linspace(-8, 8, 17)
+    for std in (0.1, 1.0):
         both = [score_curve(name, means, std, coupling=coupling) for coupling in ("sorted", "paired")]
         alive = ~(both[0].isnan() | both[1].isnan())
         assert bool((both[0] >= both[1] - 1e-5)[alive].all()) and bool((both[0][alive] > -1e-6).all())
@@ -187,29 +154,17 @@ def test_invariances(name, coupling):
 def test_shapes_and_undefined_scores():
     assert score_curve("relu", torch.zeros(2, 3)).shape == (2, 3) and score_curve("relu", 0).shape == ()
     assert score_curve("silu", []).shape == (0,)
-    curve = score_curve("relu", [-3.0, 0.0], distribution="uniform")
-    assert bool(curve.isnan()[0]) and not bool(curve.isnan()[1])
     assert score_curve(lambda x: 0 * x + 3, 0.0).isnan()
     assert score_curve(lambda x: -x, [0.0, 5.0], coupling="sorted").tolist() == pytest.approx([1, 1])
     assert score_curve(lambda x: -x, 0.0, coupling="paired").item() == pytest.approx(1 - math.sqrt(2))
 
 
-@each("degree", [1, 2, 3, 4, 5, 7, 11, 41])
-def test_polynomials_against_the_law_and_samples(degree):
-    exact = polynomial_score(degree)
-    assert (exact == 1) == (degree == 1)
-    law = score_curve(lambda x: x**degree, 0.0, 1 / math.sqrt(3), distribution="uniform").item()
-    # Without the flag "monotone" the law is sorted on a grid; 1 - r is about 1e-16 for a straight line.
-    assert exact == pytest.approx(law, abs=1e-5)
-    draws = []
-    for seed in range(60):
-        x = np.random.default_rng(seed).uniform(-1, 1, 1000)
-        draws.append(affinity_score(x, x**degree, covariance="empirical").item())
-    spread = np.std(draws)
-    assert abs(draws[0] - exact) < 3 * spread + 1e-7
-    assert abs(np.mean(draws) - exact) < 3 * spread / math.sqrt(10) + 1e-7
-    if degree > 1:
-        assert abs(draws[0] - polynomial_score(2 * degree + 1)) > 3 * spread
+@each("degree", [1, 2, 3, 4, 7, 41])
+def test_polynomials_are_the_score_of_an_even_sample(degree):
+    x = (2 * np.arange(10_000) + 1) / 10_000 - 1
+    ours = affinity_score(x, x**degree, covariance="empirical").item()
+    assert polynomial_score(degree) == pytest.approx(ours, abs=2e-4)
+    assert (polynomial_score(degree) == 1) == (degree == 1)
 
 
 def test_summary_of_relu():
@@ -234,7 +189,6 @@ def test_summary_of_the_identity_and_of_an_exponential():
         (lambda: score_curve("relu", [0.0, math.inf]), r"means holds inf; all should be finite"),
         (lambda: score_curve("relu", 0.0, 0.0), r"std is 0.0; it should be a finite number greater than 0"),
         (lambda: score_curve("relu", 0.0, math.nan), r"std is nan"),
-        (lambda: score_curve("relu", 0.0, distribution="cauchy"), r"distribution is 'cauchy'"),
         (lambda: score_curve("relu", 0.0, coupling="random"), r"coupling is 'random'"),
         (lambda: polynomial_score(0), r"degree is 0; it should be at least 1"),
         (lambda: polynomial_score(2.5), r"degree is 2.5; it should be a whole number"),

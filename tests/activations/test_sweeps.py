@@ -1,11 +1,13 @@
 """Scores of samples follow the law of many coordinates, and the stored sweep is what they give."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from grids import each
 
 from affscore_book.activations.laws import score_curve
 from affscore_book.activations.sweeps import FIGURE_8, Sweep, load_sweep, pooled_score, sample_score
@@ -14,7 +16,7 @@ from affscore_book.redshift.networks import layer_scores
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "activations" / "figure_8.json"
 
 
-@pytest.mark.parametrize("name", ["relu", "tanh", "silu", "gelu"])
+@each("name", ["relu", "tanh", "silu", "gelu"])
 def test_many_independent_coordinates_give_the_paired_law(name):
     for mean in (-0.5, 0.5):
         law = score_curve(name, mean, coupling="paired").item()
@@ -60,7 +62,7 @@ def _density(z):
     return torch.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
 
 
-@pytest.mark.parametrize("name", ["relu", "hardswish"])
+@each("name", ["relu", "hardswish"])
 def test_the_stored_sweep_can_be_recomputed(name):
     sweep = load_sweep(STORED)
     assert set(sweep.scores) == set(FIGURE_8) and sweep.scores[name].shape == (20, 6)
@@ -70,10 +72,18 @@ def test_the_stored_sweep_can_be_recomputed(name):
         assert ours == pytest.approx(sweep.scores[name][i, j], abs=1e-9, nan_ok=True)
 
 
+NAN = math.nan
+#: Two activations over three means and two widths: b is lower by 0.2 and 0.4 where both have a score, and 0 elsewhere.
+TWO = Sweep(
+    np.arange(3.0), np.array([1.0, 2.0]),
+    {"a": np.array([[0.9, NAN], [0.8, 0.7], [NAN, NAN]]), "b": np.array([[0.7, 0.0], [0.6, 0.3], [0.0, 0.0]])},
+    {"n": 3, "d": 2, "seed": 0}, {},
+)  # fmt: skip
+
+
 def test_what_a_sweep_says():
-    scores = {"relu": np.array([[math.nan, math.nan], [0.2, math.nan], [0.8, 0.95], [0.9, 1.0]])}
-    sweep = Sweep(np.arange(4.0), np.array([1.0, 2.0]), scores, {"n": 3, "d": 2, "seed": 0}, {})
-    assert sweep.average("relu") == pytest.approx(0.77)
+    scores = {"relu": np.array([[NAN, NAN], [0.2, NAN], [0.8, 0.95], [0.9, 1.0]])}
+    sweep = replace(TWO, means=np.arange(4.0), scores=scores)
     assert [sweep.non_linear_means("relu", t, sweep.alive("relu")) for t in (0.9, 0.1)] == [2, 0]
     law = sweep.law()
     assert np.isnan(law.scores["relu"]).sum() == 3 and law.settings["d"] == 1
@@ -82,22 +92,14 @@ def test_what_a_sweep_says():
 
 
 def test_activations_are_compared_where_both_have_a_score():
-    """The second is lower by 0.2 and 0.4 there; where the first is dead it scores 0, which must not count."""
-    nan = math.nan
-    scores = {"a": np.array([[0.9, nan], [0.8, 0.7], [nan, nan]]), "b": np.array([[0.7, 0.0], [0.6, 0.3], [0.0, 0.0]])}
-    sweep = Sweep(np.arange(3.0), np.array([1.0, 2.0]), scores, {"n": 3, "d": 2, "seed": 0}, {})
-    gap, (least, most) = sweep.gap("b", "a")
+    """Where the first is dead the second scores 0, which must not count."""
+    gap, (least, most) = TWO.gap("b", "a")
     assert (gap, least, most) == pytest.approx((-0.8 / 3, -0.4, -0.2)), "with one of two widths left out, the other"
-    assert sweep.alive("a").sum() == 3 and sweep.average("b", sweep.alive("a")) == pytest.approx(1.6 / 3)
+    assert TWO.alive("a").sum() == 3 and TWO.average("b", TWO.alive("a")) == pytest.approx(1.6 / 3)
     # On those inputs b is below 0.5, 0.6, ..., 0.95 at 1, 1, 1, 2, 2, 2 means, a at 0, 0, 0, 1, 1, 2.
-    assert list(sweep.extra_means("b", "a").items()) == [(0.5, 1), (0.6, 1), (0.7, 1), (0.8, 1), (0.9, 1), (0.95, 0)]
-
-
-def test_a_dead_call_can_count_as_affine():
-    """As above, with 1 wherever the first is dead: two more inputs of the first width, two of the second."""
-    nan = math.nan
-    scores = {"a": np.array([[0.9, nan], [0.8, 0.7], [nan, nan]]), "b": np.array([[0.7, 0.0], [0.6, 0.3], [0.0, 0.0]])}
-    sweep = Sweep(np.arange(3.0), np.array([1.0, 2.0]), scores, {"n": 3, "d": 2, "seed": 0}, {}).dead_as_one()
+    assert list(TWO.extra_means("b", "a").items()) == [(0.5, 1), (0.6, 1), (0.7, 1), (0.8, 1), (0.9, 1), (0.95, 0)]
+    # With 1 wherever the first is dead: two more inputs of the first width, two of the second.
+    sweep = TWO.dead_as_one()
     assert sweep.alive("a").all() and sweep.scores["a"][2].tolist() == [1.0, 1.0]
     assert sweep.gap("b", "a")[0] == pytest.approx((-0.2 - 0.2 - 1 - 1 - 0.4 - 1) / 6)
     assert sweep.extra_means("b", "a")[0.9] == 2, "three means against one"
@@ -105,14 +107,11 @@ def test_a_dead_call_can_count_as_affine():
 
 def test_the_released_code_calls_affine_what_hardly_varies():
     """SiLU at -20 varies by less than 1e-6 and at 0 it does not; ReLU at -20 not at all."""
-    scores = {"silu": np.array([[0.1], [0.7]]), "relu": np.array([[math.nan], [0.6]])}
-    sweep = Sweep(np.array([-20.0, 0.0]), np.array([1.0]), scores, {"n": 3, "d": 2, "seed": 0}, {}).released()
+    scores = {"silu": np.array([[0.1], [0.7]]), "relu": np.array([[NAN], [0.6]])}
+    sweep = Sweep(np.array([-20.0, 0.0]), np.array([1.0]), scores, {}, {}).released()
     assert sweep.scores["silu"][:, 0].tolist() == pytest.approx([1.0, 0.7], abs=1e-4)
     assert sweep.scores["relu"][:, 0].tolist() == [1.0, 0.6]
-
-
-def test_an_output_of_the_ridges_size_scores_one_half():
-    """The identity at width 1e-3 has v = 1e-6, so 1 - sqrt(v / (2 (v + 1e-6))) is 1/2 there."""
+    # The identity at width 1e-3 has v = 1e-6, so 1 - sqrt(v / (2 (v + 1e-6))) is 1/2 there.
     sweep = Sweep(np.zeros(1), np.array([0.999e-3]), {"identity": np.ones((1, 1))}, {}, {}).released()
     assert sweep.scores["identity"].item() == pytest.approx(0.5, abs=1e-3)
 
@@ -129,25 +128,17 @@ def test_the_stored_sweep_follows_the_law():
             assert np.nanmax(ours[law < 0], initial=0) < 0.12
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: sample_score("relu", 0.0, -1.0, n=9, d=2), r"std is -1.0"),
-        (lambda: pooled_score("relu", channels=2, positions=8, pool=3, n=9), r"pool is 3; it should divide"),
-    ],
-)
-def test_bad_input_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-def test_a_sweep_with_missing_scores_is_refused(tmp_path):
+def test_bad_input_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"std is -1.0"):
+        sample_score("relu", 0.0, -1.0, n=9, d=2)
+    with pytest.raises(ValueError, match=r"pool is 3; it should divide"):
+        pooled_score("relu", channels=2, positions=8, pool=3, n=9)
     (tmp_path / "sweep.json").write_text('{"settings": {"means": [1], "stds": [1]}, "scores": {"relu": []}}')
     with pytest.raises(ValueError, match=r"is not a complete file of book/data/activations/figure_8\.py"):
         load_sweep(tmp_path / "sweep.json")
 
 
-@pytest.mark.parametrize("in_place", [torch.relu_, torch.nn.ReLU(inplace=True), lambda x: x.clamp_(min=0)])
+@each("in_place", [torch.relu_, torch.nn.ReLU(inplace=True), lambda x: x.clamp_(min=0)])
 def test_functions_that_work_in_place_get_a_copy(in_place):
     sizes = {"channels": 8, "positions": 4, "pool": 2, "n": 50}
     assert sample_score(in_place, 0, 1, 50, 3) == pytest.approx(sample_score("relu", 0, 1, 50, 3), rel=1e-12)

@@ -37,13 +37,13 @@ def test_javascript_scores(node):
     states = [
         {"activation": name, "mean": mean, "std": std}
         for name in CATALOGUE
-        for mean in (-3.0, -1.3, 0.7, 6.0)
-        for std in (0.05, 0.6, 1.0)
+        for mean in (-3.0, 0.7)
+        for std in (0.05, 1.0)
     ]
     body = "(m, states) => states.map((s) => [m.evaluate(s).score, m.scoreCurve(s.activation, [s.mean], s.std)[0]])"
     fine, coarse = np.transpose(node(JAVASCRIPT, body, states))
     exact = np.array([score_curve(s["activation"], s["mean"], s["std"]).item() for s in states])
     np.testing.assert_allclose(fine, exact, rtol=0, atol=1e-6)
-    assert not np.allclose(fine[12:], exact[:-12], atol=1e-2, equal_nan=True)
+    assert not np.allclose(fine[4:], exact[:-4], atol=1e-2, equal_nan=True)
     alive = ~np.isnan(exact)
     np.testing.assert_allclose(coarse[alive], exact[alive], rtol=0, atol=0.02)

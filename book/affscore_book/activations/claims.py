@@ -47,20 +47,13 @@ MANY = 4  # of 20 means: a large subdomain
 _any = math.inf
 
 
-def pooling_changes(
-    names: Sequence[str], channels: int, common: float = 0.0, positions: int = 16, n: int = 200
-) -> list[float]:
-    """For each activation the score with all positions averaged minus the score of the flattened maps."""
+def largest_pooling_change(names: Sequence[str], channels: int, common: float, n: int) -> float:
+    """The largest change of an activation's score, up or down, from averaging all 16 positions of the feature maps."""
 
     def score(name: str, pool: int) -> float:
-        return pooled_score(name, channels=channels, positions=positions, pool=pool, n=n, common=common)
+        return pooled_score(name, channels=channels, positions=16, pool=pool, n=n, common=common)
 
-    return [score(name, positions) - score(name, 1) for name in names]
-
-
-def largest(changes: Sequence[float]) -> float:
-    """The largest magnitude."""
-    return float(np.abs(changes).max())
+    return max(abs(score(name, 16) - score(name, 1)) for name in names)
 
 
 def conventions(sweep: Sweep, dimension: str) -> dict[str, Sweep]:
@@ -108,19 +101,13 @@ def story(sweep: Sweep, names: Sequence[str] = FIGURE_8) -> ClaimTable:
     maps = {"64 channels": (64, 0.0, 200), "16 channels, half in common": (16, 0.5, 1000), "1 channel": (1, 0.0, 200)}
     words = '"maintains the same values as its flattened counterpart"'
     largest_of = {
-        reading: largest(pooling_changes(names, channels, common, n=n))
-        for reading, (channels, common, n) in maps.items()
+        reading: largest_pooling_change(names, channels, common, n) for reading, (channels, common, n) in maps.items()
     }
     changes = {
         reading: Claim("pooling, largest change", C, words, change, (-_any, FLOOR))
         for reading, change in largest_of.items()
     }
     return ClaimTable([*rows, *side_by_side("channels and positions", changes)], digits=2)
-
-
-def lowest(name: str, means: np.ndarray, std: float) -> float:
-    """The lowest score of the law of many coordinates over the means of Figure 8."""
-    return score_curve(name, means, std, coupling="paired").min().item()
 
 
 def by_widest(values: Mapping[float, float]) -> tuple[float, tuple[float, float]]:
@@ -174,7 +161,10 @@ def others(sweep: Sweep, seeds: int = 3) -> ClaimTable:
         *fixed_input(),
         *pieces(many),
     ]
-    floors = {std: {name: lowest(name, sweep.means, std) for name in ("sigmoid", "tanh")} for std in WIDEST}
+    floors = {
+        std: {name: score_curve(name, sweep.means, std, coupling="paired").min().item() for name in ("sigmoid", "tanh")}
+        for std in WIDEST
+    }
     for name in ("gelu", "relu"):
         ours = sorted(np.nanmin(sweep.scores[name], axis=0))
         rows.append(Claim(f"{name}, lowest", B, '"close to 0"', ours[0], (-_any, 0.1), "", (ours[0], ours[1])))

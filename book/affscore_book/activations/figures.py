@@ -46,20 +46,20 @@ def _score_axis(axes: Axes, low: float = -0.03) -> None:
 
 
 @styled
-def plot_inputs(name: AnyActivation, means: Sequence[float], std: float = 1.0) -> None:
-    """An activation with the middle 95 % of normal inputs marked, and below it their scores on the whole curve."""
+def plot_inputs(name: AnyActivation, means: Sequence[float]) -> None:
+    """An activation with the middle 95 % of inputs from N(mean, 1), and below it their scores on the whole curve."""
     row = lookup(name)
-    limit = max(7.0, max(map(abs, means)) + 2 * std)
+    limit = max(7.0, max(map(abs, means)) + 2)
     _, (above, below) = panels(2, 1, height=7, sharex=True)
     x = torch.linspace(-limit, limit, 401, dtype=torch.float64)
     above.plot(x, row(x), color=INK)
-    scores = score_curve(row, means, std)
+    scores = score_curve(row, means)
     for mean, score, colour, mark in zip(means, scores.tolist(), COLOURS, "osD", strict=False):
-        inside = torch.linspace(mean - 2 * std, mean + 2 * std, 101, dtype=torch.float64)
+        inside = torch.linspace(mean - 2, mean + 2, 101, dtype=torch.float64)
         above.plot(inside, row(inside), color=colour, linewidth=7, alpha=0.7, solid_capstyle="butt")
         below.plot([mean], [score], mark, color=colour, markersize=12, zorder=3)
     above.set(title=row.title, ylabel="output")
-    below.plot(x, score_curve(row, x, std), color=INK)
+    below.plot(x, score_curve(row, x), color=INK)
     below.set_xlabel("input (above), mean of the input (below)")
     _score_axis(below)
 
@@ -122,8 +122,8 @@ def plot_boxes(sweep: Sweep) -> None:
 
 
 @styled
-def plot_rounding(name: str, std: float, n: int = 1000) -> None:
-    """The score of samples against the mean of the input, computed in float64 and in float32, on the exact law."""
+def plot_rounding(name: str, std: float) -> None:
+    """The score of 1000 points against the mean of the input, in float64 and in float32, on the exact law."""
     means = torch.linspace(-24, 0, 97, dtype=torch.float64)
     row = lookup(name)
     _, (axes,) = panels()
@@ -133,14 +133,14 @@ def plot_rounding(name: str, std: float, n: int = 1000) -> None:
         def in_format(x: torch.Tensor, kind: torch.dtype = kind) -> torch.Tensor:
             return row.function(x.to(kind)).double()
 
-        rounded = [sample_score(in_format, mean, std, n, 1) for mean in means.tolist()]
+        rounded = [sample_score(in_format, mean, std, 1000, 1) for mean in means.tolist()]
         label = str(kind).removeprefix("torch.")
         axes.plot(means, rounded, mark, color=colour, markersize=5, alpha=0.8, label=label)
         dead = [mean for mean, score in zip(means.tolist(), rounded, strict=True) if math.isnan(score)]
         if dead:
             axes.axvspan(min(dead), max(dead), color=colour, alpha=0.12, linewidth=0)
             axes.text(max(dead) - 0.2, 0.3, f"{label}:\nundefined", color=colour, ha="right", fontsize=13)
-    axes.set(title=f"{row.title}, std {std:g}, n = {n}", xlabel="mean of the input")
+    axes.set(title=f"{row.title}, std {std:g}, n = 1000", xlabel="mean of the input")
     _score_axis(axes)
     axes.legend(loc="lower right")
 

@@ -31,13 +31,10 @@ __all__ = ["Summary", "output_variance", "polynomial_score", "score_curve", "sum
 _NODES, _WEIGHTS = (torch.from_numpy(v) for v in np.polynomial.legendre.leggauss(16))
 _REACH = 38.0  # beyond so many standard deviations the normal density is 0 in float64
 _SORTED_REACH, _SORTED_STEP = 8.0, 1 / 256  # the grid for sorting, in standard deviations
-_ROOT3 = math.sqrt(3)
 
 
-def score_curve(
-    activation: AnyActivation, means: Any, std: float = 1.0, *, distribution: str = "normal", coupling: str = "sorted"
-) -> Tensor:
-    """The affinity score of an activation for inputs of given means and standard deviation: the exact law, no sample.
+def score_curve(activation: AnyActivation, means: Any, std: float = 1.0, *, coupling: str = "sorted") -> Tensor:
+    """The affinity score of an activation for normal inputs of given means and one standard deviation: no sample.
 
     Parameters
     ----------
@@ -47,8 +44,6 @@ def score_curve(
         Means of the input, a number or an array or tensor of any shape, finite.
     std
         Standard deviation of the input, a positive number.
-    distribution
-        ``"normal"``, or ``"uniform"`` on ``mean +- sqrt(3) std``.
     coupling
         ``"sorted"``: the score in one dimension. ``"paired"``: with the correlation of x and activation(x), which is
         what the score of many independent coordinates tends to (it is the same for a monotone activation).
@@ -57,9 +52,9 @@ def score_curve(
     -------
     Tensor
         Float64, the shape of ``means``. NaN where the output is constant. For a monotone activation and for
-        ``"paired"`` the error is below 1e-9; for monotone piecewise linear ones with a normal input it is relative,
-        down to 1e-140 (scores below 1e-160 come out as 0). For a non-monotone activation with ``"sorted"`` the
-        error is below 1e-5, from a fine grid that is sorted.
+        ``"paired"`` the error is below 1e-9; for monotone piecewise linear ones it is relative, down to 1e-140 (scores
+        below 1e-160 come out as 0). For a non-monotone activation with ``"sorted"`` the error is below 1e-5, from a
+        fine grid that is sorted.
 
     Raises
     ------
@@ -72,7 +67,6 @@ def score_curve(
     [0.852, -0.38]
     """
     row = lookup(activation)
-    one_of("distribution", distribution, ("normal", "uniform"))
     one_of("coupling", coupling, ("sorted", "paired"))
     positive("std", std)
     means = torch.as_tensor(means, dtype=torch.float64)
@@ -80,11 +74,11 @@ def score_curve(
         raise ValueError(f"means holds {means[~means.isfinite()][0].item()}; all should be finite.")
     law = _sorted_law if coupling == "sorted" and not row.monotone else _paired_law
     with torch.no_grad():
-        parts = [law(row, part, float(std), distribution) for part in means.reshape(-1, 1).split(64)]
+        parts = [law(row, part, float(std)) for part in means.reshape(-1, 1).split(64)]
     return torch.cat(parts).reshape(means.shape)
 
 
-def output_variance(activation: AnyActivation, means: Any, std: float = 1.0) -> Tensor:
+def output_variance(activation: AnyActivation, means: Any, std: float) -> Tensor:
     """The variance of the activation's output for normal inputs of given means and one standard deviation.
 
     Float64, the shape of ``means``; a sum over a fine grid of the input, in float64. Raises as :func:`score_curve`.
@@ -95,50 +89,49 @@ def output_variance(activation: AnyActivation, means: Any, std: float = 1.0) -> 
     row = lookup(activation)
     positive("std", std)
     means = torch.as_tensor(means, dtype=torch.float64)
-    z, mass = _grid(float(std), "normal")
+    z, mass = _grid(float(std))
     with torch.no_grad():
         y = _values(row, means.reshape(-1, 1), float(std), z)
         y = y - (mass * y).sum(dim=1, keepdim=True)
         return (mass * y**2).sum(dim=1).reshape(means.shape)
 
 
-def _paired_law(row: ActivationFunction, means: Tensor, std: float, distribution: str, falls: bool = False) -> Tensor:
+def _paired_law(row: ActivationFunction, means: Tensor, std: float, falls: bool = False) -> Tensor:
     """1 - sqrt(1 - r), r the correlation of x and activation(x), by quadrature between kinks; means (m, 1).
 
     ``falls`` takes the magnitude of r.
     """
-    reach = _REACH if distribution == "normal" else _ROOT3
     # Panels half a standard deviation wide, but no wider than the activations' own scale, about 1.
-    count = math.ceil(2 * reach / min(0.5, 1 / std))
-    edges = torch.linspace(-reach, reach, count + 1, dtype=torch.float64).expand(len(means), -1)
+    count = math.ceil(2 * _REACH / min(0.5, 1 / std))
+    edges = torch.linspace(-_REACH, _REACH, count + 1, dtype=torch.float64).expand(len(means), -1)
     if row.kinks:
         kinks = (torch.tensor(row.kinks, dtype=torch.float64) - means) / std
-        edges = torch.cat([edges, kinks.clamp(-reach, reach)], dim=1).sort(dim=1).values
+        edges = torch.cat([edges, kinks.clamp(-_REACH, _REACH)], dim=1).sort(dim=1).values
     half = edges.diff(dim=1)[..., None] / 2
     z = ((edges[:, :-1, None] + half) + half * _NODES).flatten(1)
     weight = (half * _WEIGHTS).flatten(1)
-    weight = weight * (torch.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) if reach == _REACH else 0.5 / _ROOT3)
+    weight = weight * torch.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
     y = _unit(_values(row, means, std, z), _values(row, means, std, torch.zeros_like(means))[:, 0])
     y = y - (weight * y).sum(dim=1, keepdim=True)
     cov = (weight * z * y).sum(dim=1)
     var = (weight * y**2).sum(dim=1)
     rest = (weight * (y - cov[:, None] * z) ** 2).sum(dim=1)
     score = _score(cov.abs() if falls else cov, var, rest)
-    if distribution == "normal" and row.kinks:
+    if row.kinks:
         # Mathematically an output with kinks is never constant on the whole line, so the score is just too small.
         score = score.masked_fill(var == 0, 0.0)
     return score
 
 
-def _sorted_law(row: ActivationFunction, means: Tensor, std: float, distribution: str) -> Tensor:
+def _sorted_law(row: ActivationFunction, means: Tensor, std: float) -> Tensor:
     """1 - sqrt(1 - r), r the correlation of sorted x and sorted activation(x), on a fine grid; means (m, 1)."""
-    z, weight = _grid(std, distribution)
+    z, weight = _grid(std)
     y = _values(row, means, std, z)
     # Where the activation never turns within reach, sorting keeps the pairs, or reverses all of them.
     change = y.diff(dim=1)
     turns = (change > 0).any(dim=1) & (change < 0).any(dim=1)
     score = torch.empty_like(y[:, 0])
-    score[~turns] = _paired_law(row, means[~turns], std, distribution, falls=True)
+    score[~turns] = _paired_law(row, means[~turns], std, falls=True)
     y, order = _unit(y[turns], y[turns, len(z) // 2]).sort(dim=1)
     mass = weight[order]
     y = y - (mass * y).sum(dim=1, keepdim=True)
@@ -154,12 +147,8 @@ def _sorted_law(row: ActivationFunction, means: Tensor, std: float, distribution
     return score
 
 
-def _grid(std: float, distribution: str) -> tuple[Tensor, Tensor]:
-    """Points of the standardised input and their masses, symmetric about 0, for the sorted coupling."""
-    if distribution == "uniform":
-        count = 2 * math.ceil(2048 * max(1.0, std)) + 1
-        z = _ROOT3 * (2 * torch.arange(count, dtype=torch.float64) + 1 - count) / count
-        return z, torch.full_like(z, 1 / count)
+def _grid(std: float) -> tuple[Tensor, Tensor]:
+    """Points of a standard normal input and their masses, symmetric about 0, for the sorted coupling."""
     step = _SORTED_STEP / max(1.0, std)
     half = math.ceil(_SORTED_REACH / step)
     z = torch.arange(-half, half + 1, dtype=torch.float64) * step

@@ -116,10 +116,9 @@ class Sweep:
             scores[name] = np.where(v <= RIDGE, 1 - np.sqrt(v / (2 * (v + RIDGE))), np.nan_to_num(ours, nan=1.0))
         return replace(self, scores=scores)
 
-    def average(self, name: str, where: np.ndarray | None = None) -> float:
-        """The mean of the scores of an activation that are defined; ``where`` chooses among them, shape (m, s)."""
-        scores = self.scores[name] if where is None else self.scores[name][where]
-        return float(np.nanmean(scores))
+    def average(self, name: str, where: np.ndarray) -> float:
+        """The mean of the scores of an activation that are defined, among those of ``where``, bool, shape (m, s)."""
+        return float(np.nanmean(self.scores[name][where]))
 
     def alive(self, name: str) -> np.ndarray:
         """Where an activation has a score; bool, shape (m, s)."""
