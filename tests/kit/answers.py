@@ -3,14 +3,15 @@
 from collections.abc import Callable, Mapping
 
 import pytest
+from grids import each
 
 Cases = Mapping[str, Callable[[], None]]
 
 
 def said(cases: Cases, verdict: str) -> Callable[..., None]:
-    """A test, one run a case, that the check begins with this verdict."""
+    """A test that the check begins with this verdict in every case."""
 
-    @pytest.mark.parametrize("case", cases)
+    @each("case", cases)
     def test(case: str, capsys: pytest.CaptureFixture[str]) -> None:
         cases[case]()
         assert capsys.readouterr().out.startswith(verdict)

@@ -8,7 +8,7 @@ from grids import each
 from affscore_book.kit.checking import between, one_of, positive, square_matrix, whole
 
 
-@pytest.mark.parametrize("call", [
+@each("call", [
     lambda: one_of("kind", "a", "ab"), lambda: whole("n", np.int64(3), 3), lambda: between("share", 0.5, 0, 1),
     lambda: positive("std", 0.1), lambda: square_matrix("a", torch.eye(2, requires_grad=True)),
 ])  # fmt: skip

@@ -1,11 +1,12 @@
 """What a reader sees of an answer."""
 
 import pytest
+from grids import each
 
 from affscore_book.kit.checks import hint_after, report
 
 
-@pytest.mark.parametrize("allowed", [0, 2])
+@each("allowed", [0, 2])
 def test_the_hint_comes_after_the_allowed_failures_of_each_exercise(capsys, allowed):
     hint_after(allowed)
     for exercise in ("one", "two"):
@@ -14,8 +15,5 @@ def test_the_hint_comes_after_the_allowed_failures_of_each_exercise(capsys, allo
         assert capsys.readouterr().out == allowed * "Not yet.\n" + "Not yet: think again.\n"
     report("one", True, "well done.", "think again.")
     assert capsys.readouterr().out == "Right: well done.\n"
-
-
-def test_a_number_of_failures_that_is_none():
     with pytest.raises(ValueError, match="failures is -1"):
         hint_after(-1)

@@ -1,14 +1,12 @@
 """Seeds and generators give the same draws, and rotations have no preferred direction."""
 
-import pytest
 import torch
 
 from affscore_book.kit.draws import as_generator, random_rotation
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_random_rotations_are_orthogonal_and_not_biased(seed):
-    q = torch.stack([random_rotation(3, 1000 * seed + k) for k in range(400)])
+def test_random_rotations_are_orthogonal_and_not_biased():
+    q = torch.stack([random_rotation(3, k) for k in range(400)])
     torch.testing.assert_close(q @ q.mT, torch.eye(3, dtype=torch.float64).expand_as(q), rtol=0, atol=1e-12)
     assert q.mean(0).abs().max() < 0.15
 

@@ -44,7 +44,7 @@ def test_resnet20_has_the_papers_shapes():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("blocks", [(1,), (2, 0, 1), (1, 3), (2, 2, 2)])
+@each("blocks", [(1,), (2, 0, 1), (1, 3), (2, 2, 2)])
 def test_the_family_of_resnets(blocks):
     network = resnet(4, blocks, stem_stride=2)
     counts = [4] + [4 * 2**stage for stage, count in enumerate(blocks) for _ in range(2 * count)]
@@ -53,7 +53,7 @@ def test_the_family_of_resnets(blocks):
     assert found[0][1] == 16 and network.linear.in_features == counts[-1]
 
 
-@pytest.mark.parametrize("depth", [1, 4])
+@each("depth", [1, 4])
 def test_the_perceptron_is_its_formula(depth):
     torch.manual_seed(depth)
     network = mlp(7, depth, classes=3, side=4).eval()
@@ -64,9 +64,8 @@ def test_the_perceptron_is_its_formula(depth):
     torch.testing.assert_close(network(images), network.linear(x))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_block_is_its_formula(seed):
-    torch.manual_seed(seed)
+def test_a_block_is_its_formula():
+    torch.manual_seed(0)
     x = torch.randn(4, 6, 8, 8)
     plain = BasicBlock(6, 12, 2, residual=False).eval()
     block = BasicBlock(6, 12, 2, slope=0.3).eval()
@@ -82,19 +81,16 @@ def test_a_block_is_its_formula(seed):
     assert (bare(x) < 0).any()
 
 
-@pytest.mark.parametrize("build", [myrtle, resnet20])
-def test_slope_one_is_affine(build):
+def test_slope_one_is_affine():
     torch.manual_seed(0)
-    network = build(width=4, slope=1.0).double().eval()
-    for module in network.modules():
-        assert not isinstance(module, nn.ReLU | nn.LeakyReLU)
-    if build is resnet20:  # without max pools, the whole network is affine
-        a, b = torch.randn(2, 5, 3, 32, 32, dtype=torch.float64)
-        middle = network(a) * 0.25 + network(b) * 0.75
-        assert torch.allclose(network(0.25 * a + 0.75 * b), middle, atol=1e-12)
+    network = resnet20(width=4, slope=1.0).double().eval()
+    a, b = torch.randn(2, 5, 3, 32, 32, dtype=torch.float64)
+    middle = network(a) * 0.25 + network(b) * 0.75
+    assert torch.allclose(network(0.25 * a + 0.75 * b), middle, atol=1e-12)
+    assert not any(isinstance(module, nn.ReLU | nn.LeakyReLU) for module in myrtle(width=4, slope=1.0).modules())
 
 
-@pytest.mark.parametrize("build", [myrtle, resnet20])
+@each("build", [myrtle, resnet20])
 def test_a_stored_network_comes_back(build, tmp_path):
     torch.manual_seed(1)
     options = {"width": 4, "channels": 1, "slope": 0.1}
@@ -102,9 +98,7 @@ def test_a_stored_network_comes_back(build, tmp_path):
     path = tmp_path / "network.safetensors"
     save_weights(network, path, {"architecture": build.__name__, "options": options})
     found, about = load_network(path)
-    x = torch.randn(3, 1, 32, 32)
     assert not found.training and about["options"] == options
-    assert torch.allclose(found(x), network(x), atol=2e-2) and not torch.equal(found(x), torch.zeros(3, 10))
     for name, value in found.state_dict().items():
         assert torch.equal(value, network.state_dict()[name].half().to(value.dtype)), name
 
@@ -141,7 +135,7 @@ def test_a_committed_network_is_what_its_file_says(path):
     assert about["data"] == "fashion-mnist" and about["licence"] and about["device"] and about["torch"]
 
 
-@pytest.mark.parametrize("name", ["myrtle_0", "plain20_1"])
+@pytest.mark.parametrize("name", [pytest.param("myrtle_0", marks=pytest.mark.weekly), "plain20_1"])
 def test_a_committed_accuracy_is_measured_again(name):
     """On all test images: what the network's file says, and what the stitching chapter has."""
     stored = json.loads((NETWORKS.parent / "stitching" / "study.json").read_text(encoding="utf-8"))

@@ -16,6 +16,8 @@ def test_everything_has_its_place(tmp_path):
     assert files.snapshot(10).name == "gelu-without-norm-2-step10.safetensors"
     assert RunFiles(tmp_path, "gelu", 0, kept=True).weights == tmp_path / "weights" / "gelu-0.safetensors"
     assert all((tmp_path / name).is_dir() for name in ("results", "signatures", "weights", "work"))
+    one, other = (RunFiles(tmp_path, f"vgg11-{target}", 0, kept=False).checkpoint for target in ("0.6", "0.7"))
+    assert one != other, "names that differ after a dot"
 
 
 def trained(steps: int) -> dict[str, object]:
@@ -42,8 +44,3 @@ def test_a_run_goes_on_where_it_stopped(tmp_path):
     with pytest.raises(ValueError, match=r"belongs to a run with \{'seed': 0\}; this one has \{'seed': 1\}"):
         read_checkpoint(file, fresh, {"seed": 1})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.checkpoint"]
-
-
-def test_names_that_differ_after_a_dot_have_checkpoints_of_their_own(tmp_path):
-    one, other = (RunFiles(tmp_path, f"vgg11-{target}", 0, kept=False).checkpoint for target in ("0.6", "0.7"))
-    assert one != other

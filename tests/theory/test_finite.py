@@ -41,7 +41,7 @@ def test_plain_is_the_score_without_shrinkage(seed):
     assert found.score == affinity_score(x, np.tanh(x)).item()
 
 
-@pytest.mark.parametrize("stretched", [False, True])
+@each("stretched", [False, True])
 def test_inputs_have_the_moments_they_promise(stretched):
     x = finite.layer_inputs(20_000, 6, stretched=stretched, centred=True)
     np.testing.assert_allclose(x.mean(axis=0), 0, atol=0.03)

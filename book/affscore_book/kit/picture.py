@@ -17,6 +17,8 @@ __all__ = ["LOOKS", "Panel", "number", "picture", "readout", "score_panel", "tic
 
 Array = NDArray[np.float64]
 
+#: Pixels that a panel is wide.
+WIDTH = 340
 #: How each class looks where no style sheet is loaded. figure.css overrides it, for the dark theme too.
 LOOKS = {
     "paper": 'fill="#ffffff"',
@@ -46,13 +48,13 @@ def number(value: float) -> str:
     return f"{math.floor(value * 10 + 0.5) / 10:.1f}".removesuffix(".0")
 
 
-def ticks(low: float, high: float, count: int = 6) -> list[float]:
-    """Round numbers from ``low`` to ``high``, about ``count`` of them.
+def ticks(low: float, high: float) -> list[float]:
+    """Round numbers from ``low`` to ``high``, about six of them.
 
     >>> ticks(-4, 4)
     [-4.0, -2.0, 0.0, 2.0, 4.0]
     """
-    rough = (high - low) / count
+    rough = (high - low) / 6
     power = 10.0 ** math.floor(math.log10(rough))
     step = power * next(factor for factor in (1, 2, 5, 10) if factor * power >= rough * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -81,15 +83,14 @@ class Panel:
         xlabel: str,
         ylabel: str = "",
         legend: Sequence[tuple[str, str]] = (),
-        width: int = 340,
         height: int = 250,
     ) -> None:
         self.xlim, self.ylim = xlim, ylim
-        self.left, self.right, self.top, self.bottom = 42, width - 10, 26, height - 42
+        self.left, self.right, self.top, self.bottom = 42, WIDTH - 10, 26, height - 42
         self._parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
             f'height="{height}" role="img" aria-label="{escape(label)}" class="affscore-panel">',
-            f'<rect class="paper" {LOOKS["paper"]} width="{width}" height="{height}" rx="4"/>',
+            f'<rect class="paper" {LOOKS["paper"]} width="{WIDTH}" height="{height}" rx="4"/>',
         ]
         for value in ticks(*xlim):
             x = self.x_at(value)

@@ -57,7 +57,7 @@ def read_checkpoint(
     """
     if file is None or not Path(file).exists():
         return []
-    state: dict[str, Any] = torch.load(file, weights_only=True)
+    state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
     if state["settings"] != settings:
         raise ValueError(f"checkpoint: {file} belongs to a run with {state['settings']}; this one has {settings}.")
     for name, part in parts.items():

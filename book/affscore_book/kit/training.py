@@ -24,11 +24,16 @@ from torch.nn import functional
 from tqdm.auto import tqdm
 
 from affscore.files import replacing
+from affscore.zoo.datasets import cifar, fashion_mnist_file, read_idx
 from affscore.zoo.models import read_state_dict
+from affscore_book.kit.checking import one_of
 from affscore_book.kit.features import evaluating
-from affscore_book.kit.images import labelled_images
+from affscore_book.kit.run_files import read_checkpoint, write_checkpoint
 
-__all__ = ["ImageData", "Images", "accuracy", "fit", "image_data", "load_weights", "read_about", "save_weights"]
+__all__ = [
+    "ImageData", "Images", "accuracy", "augment", "fit", "image_data", "labelled_images", "load_weights", "read_about",
+    "save_weights",
+]  # fmt: skip
 
 SIDE = 32
 VALIDATION = 5000
@@ -73,6 +78,24 @@ class ImageData:
         return replace(self, train=train, validation=validation, test=test)
 
 
+def labelled_images(name: str, part: str, root: str | os.PathLike[str] | None) -> tuple[np.ndarray, np.ndarray]:
+    """The ``"train"`` or ``"test"`` part of a set as it is: uint8 (N, 28, 28) or (N, 32, 32, 3), and labels (N,).
+
+    Arguments and errors are those of :func:`image_data`.
+    """
+    one_of("name", name, ("fashion-mnist", "cifar10"))
+    if name == "cifar10":
+        found = cifar(name, root, train=part == "train")
+        return found.data, np.array(found.targets)
+    prefix = "train" if part == "train" else "t10k"
+    images, labels = (
+        read_idx(fashion_mnist_file(f"{prefix}-{kind}-ubyte", root)) for kind in ("images-idx3", "labels-idx1")
+    )
+    if len(images) != len(labels):
+        raise ValueError(f"dataset: fashion-mnist has {len(images)} images and {len(labels)} labels; get it again.")
+    return images, labels
+
+
 def image_data(
     name: str = "fashion-mnist", *, root: str | os.PathLike[str] | None = None, train: int | None = None
 ) -> ImageData:
@@ -96,7 +119,7 @@ def image_data(
     """
     parts = {}
     for part in ("train", "test"):
-        images, labels = labelled_images(name, part, root=root)
+        images, labels = labelled_images(name, part, root)
         pixels = torch.from_numpy(np.array(images if images.ndim == 4 else images[..., None])).permute(0, 3, 1, 2)
         if pixels.shape[-1] < SIDE:
             pixels = functional.pad(pixels, [(SIDE - pixels.shape[-1]) // 2] * 4)
@@ -191,15 +214,8 @@ def fit(
     else:
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(step / total_steps))
     settings = {"epochs": epochs, "seed": seed, "rate": learning_rate, "batch_size": batch_size, "steps": steps}
-    history: list[dict[str, float]] = []
-    file = None if checkpoint is None else Path(checkpoint)
-    if file is not None and file.exists():
-        state = torch.load(file, map_location=device, weights_only=True)
-        if state["settings"] != settings:
-            raise ValueError(f"checkpoint: {file} belongs to a run with {state['settings']}; this one has {settings}.")
-        for holder, name in ((network, "network"), (optimizer, "optimizer"), (scheduler, "schedule")):
-            holder.load_state_dict(state[name])
-        history = state["history"]
+    parts = {"network": network, "optimizer": optimizer, "schedule": scheduler}
+    history = read_checkpoint(checkpoint, parts, settings)
     train = data.train.to(device)
     for epoch in range(len(history), epochs):
         state = np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)
@@ -226,13 +242,9 @@ def fit(
         history.append({"loss": total / len(train.labels), "validation": accuracy(network, data, data.validation)})
         if after_epoch is not None:
             after_epoch(epoch + 1)
-        if file is not None:
-            state = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
-            state |= {"schedule": scheduler.state_dict(), "history": history, "settings": settings}
-            with replacing(file) as beside:
-                torch.save(state, beside)
-    if file is not None:
-        file.unlink(missing_ok=True)
+        write_checkpoint(checkpoint, parts, settings, history)
+    if checkpoint is not None:
+        Path(checkpoint).unlink(missing_ok=True)
     return history
 
 
