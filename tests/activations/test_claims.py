@@ -87,12 +87,6 @@ def test_more_pieces_score_lower_over_the_sweep_but_not_on_one_input(told):
     assert {verdict for row, verdict in alone.items() if "N(0, 1²)" in row} == {"disagrees"}
 
 
-def test_pooling_keeps_the_score_of_many_channels_with_independent_positions_only():
-    rows = [row for row in claims.story(SWEEP, ["relu"]).claims if row.what.startswith("pooling")]
-    assert [replace(row, depends_on="").verdict for row in rows] == ["agrees", "disagrees", "disagrees"]
-    assert {row.verdict for row in rows} == {"depends on channels and positions"}
-
-
 def test_numbers_of_the_slides_are_met_within_rounding_or_not(told, monkeypatch):
     row = "x^k, largest distance"
     assert told[row] == "agrees" and told["8 pooled scores, largest distance"] == "failed"

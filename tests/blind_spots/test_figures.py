@@ -1,14 +1,14 @@
 """Every figure of the chapter on blind spots draws."""
 
-import pytest
 from drawn import check_figure
+from grids import each
 
 from affscore_book.blind_spots import figures
 
 MANY = {name: [0, 1, 1] for name in "abcd"}
 
 
-@pytest.mark.parametrize(
+@each(
     "draw",
     [
         lambda: figures.plot_lines([1, 10], {"a": [0, 1], "b": [[0, 1], [1, 1]]}, "n"),

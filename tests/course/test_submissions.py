@@ -88,7 +88,7 @@ def test_the_chapter_is_the_one_with_most_of_the_exercises(chapter, tmp_path):
         chapter_of([markdown("# Half")], [chapter])
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "name"),
     [('student("Ada")  # your name', "Ada"), ("%matplotlib inline\nstudent( 'Zoë' )", "Zoë"), ("# student('no')", "")],
 )

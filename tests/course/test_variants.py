@@ -4,6 +4,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from grids import each
 from nbclient import NotebookClient
 
 from affscore_book.course.variants import student, variant
@@ -25,7 +26,7 @@ def of(name: str) -> int:
     return variant("width", 4, OTHERS)
 
 
-@pytest.mark.parametrize("name", ["", "  "])
+@each("name", ["", "  "])
 def test_without_a_name_the_book_stays_and_says_nothing(name, capsys):
     assert of(name) == 4
     assert capsys.readouterr().out == ""
@@ -37,7 +38,7 @@ def test_a_name_changes_the_number_and_says_so(capsys):
     assert capsys.readouterr().out == f"Your width: {number} (the book has 4).\n"
 
 
-@pytest.mark.parametrize("other", ["ada lovelace", " Ada   Lovelace ", "ADA LOVELACE"])
+@each("other", ["ada lovelace", " Ada   Lovelace ", "ADA LOVELACE"])
 def test_a_name_is_the_same_however_it_is_typed(other):
     assert of("Ada Lovelace") == of(other)
 
@@ -64,7 +65,7 @@ def test_two_numbers_of_a_student_are_drawn_apart():
 
 
 @pytest.mark.weekly
-@pytest.mark.parametrize("chapter", CHAPTERS)
+@each("chapter", CHAPTERS)
 def test_every_solution_is_right_for_a_student_with_a_name(chapter):
     notebook = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4)
     first = next(i for i, cell in enumerate(notebook.cells) if cell.cell_type == "code")

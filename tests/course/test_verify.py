@@ -17,9 +17,7 @@ from affscore_book.course.verify import Row, grade, main, run_apart
 BOOK = Path(__file__).resolve().parents[2] / "book"
 CHAPTERS = [Chapter(path) for path in sorted(BOOK.glob("*.ipynb"))]
 # Every chapter weekly, with AFFSCORE_WEEKLY=1.
-GRADED = (
-    [chapter.name for chapter in CHAPTERS if chapter.labels] if os.environ.get("AFFSCORE_WEEKLY") else ["relu_1d"]
-)
+GRADED = [chapter.name for chapter in CHAPTERS if chapter.labels] if os.environ.get("AFFSCORE_WEEKLY") else ["relu_1d"]
 LABELS = ["relu-1d-build", "relu-1d-half", "relu-1d-step", "relu-1d-digits"]
 
 

@@ -17,9 +17,8 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Linear(3, 5), activation, nn.Linear(5, 4), activation).eval()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_bars_and_shares_are_those_of_the_inputs(seed):
-    model, x = network(), 5 * torch.randn(200, 3, generator=torch.Generator().manual_seed(seed))
+def test_bars_and_shares_are_those_of_the_inputs():
+    model, x = network(), 5 * torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
     rows = inputs_of_calls(model, x.split(64), signature(model, [x]))
     with torch.no_grad():
         inputs = [model[0](x).numpy(), model[2](model[1](model[0](x))).numpy()]
@@ -30,10 +29,6 @@ def test_bars_and_shares_are_those_of_the_inputs(seed):
         assert row["above"] == pytest.approx(100 * (values > 6).mean(), abs=0.051)
     assert [row["score"] for row in rows] == pytest.approx(signature(model, [x]).mean, abs=5e-5)
     assert not any(module._forward_pre_hooks for module in model.modules())
-
-
-def test_a_signature_of_another_network_is_refused():
-    model, x = network(), torch.randn(20, 3)
     with pytest.raises(ValueError, match=r"calls ReLU6 2 times; the signature has 1 calls"):
         inputs_of_calls(model, [x], signature(model[:2], [x]))
 

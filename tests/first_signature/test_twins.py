@@ -51,11 +51,10 @@ def test_what_the_chapter_says_of_the_stored_twins():
     assert lost.min() > -1e-6 and lost.max() < 0.005  # the pairing changes next to nothing
 
 
-def test_twins_are_drawn_at_their_calls():
+def test_twins_are_drawn_at_their_calls(figures_closed):
     _, ax = plt.subplots()
     plot_twins(ax, np.array([0.9, 0.8]))
     assert ax.lines[0].get_xydata().tolist() == [[1, 0.9], [2, 0.8]]
-    plt.close("all")
 
 
 def test_a_damaged_file_is_refused(tmp_path):

@@ -62,10 +62,6 @@ def test_where_nothing_was_shifted_nothing_changes(images):
     block = measured(images, torch.zeros(12))
     assert block.score[0] == block.score[1] and block.cut[0] == block.cut[1]
     assert max(abs(block.moved - block.score[0]), abs(block.shuffled - block.score[0])) < 0.01
-
-
-def test_scores_and_shares_are_those_of_the_pooled_call(images):
-    block = measured(images, torch.zeros(12))
     pooled = [side.mean((2, 3)).double() for side in (images, images.clamp(0, 6))]
     assert block.score[0] == pytest.approx(affinity_score(*pooled).item(), abs=1e-6)
     assert block.cut[0] == pytest.approx((images <= 0).double().mean().item())
@@ -105,26 +101,22 @@ def test_what_the_chapter_says_of_the_stored_networks():
         rest = network.row(skip=False)
         assert row["high"] < -0.02 and rest["low"] < 0 < rest["step"]  # six blocks without a skip do not tell
     assert max(abs(untrained.row(skip)["step"]) for skip in (True, False)) < 0.02
-
-
-def test_the_figure_draws():
-    check_figure(lambda: plot_zigzag(load_zigzag(STORED)), 1)
-
-
-def test_the_intervention_is_that_of_the_blocks_with_a_skip_connection():
-    networks = load_zigzag(STORED)
-    for row, network in zip(intervention_table(networks).rows(), networks, strict=True):
+    for row, network in zip(intervention_table([*trained, untrained]).rows(), [*trained, untrained], strict=True):
         assert row == {name: value for name, value in network.row(skip=True).items() if name in row}
+    check_figure(lambda: plot_zigzag([*trained, untrained]), 1)
 
 
 def test_the_two_calls_of_a_block_have_colours_of_their_own():
     """The stem and the head share a module, too, which is no block."""
     names = ["act[0]", "blocks.0.act[0]", "blocks.1.act[0]", "blocks.1.act[1]", "act[1]"]
     found = SimpleNamespace(calls=[SimpleNamespace(name=name) for name in names], mean=np.linspace(0.7, 0.9, 5))
-    check_figure(lambda: plot_calls(found, np.full(5, 0.95)), 1)
-    plot_calls(found, np.full(5, 0.95))
-    places = {line.get_label(): list(line.get_xdata()) for line in plt.gca().lines}
-    plt.close("all")
+    places = {}
+
+    def draw():
+        plot_calls(found, np.full(5, 0.95))
+        places.update({line.get_label(): list(line.get_xdata()) for line in plt.gca().lines})
+
+    check_figure(draw, 1)
     assert (places["first call of a block"], places["second call"], places["the others"]) == ([3], [4], [1, 2, 5])
 
 

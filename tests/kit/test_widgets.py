@@ -94,6 +94,18 @@ def test_every_stored_output_is_the_same_on_every_machine_and_its_repr_makes_the
         assert not re.search(r"\.\d{2}|e-?\d|nan|inf|-0(?![\d.])", path), path
 
 
+@each("name", WIDGETS)
+def test_every_widget_refuses_what_it_cannot_show(name):
+    """Unknown choices, and numbers just outside their bounds."""
+    for trait, kind in WIDGETS[name].class_traits().items():
+        wrong = ["no such choice"] if isinstance(kind, traitlets.Enum) else []
+        if trait in WIDGETS[name]().state() and isinstance(kind, traitlets.Int | traitlets.Float):
+            wrong += [end for end in (kind.min - 1, kind.max + 1) if math.isfinite(end)]
+        for value in wrong:
+            with pytest.raises(traitlets.TraitError):
+                WIDGETS[name](**{trait: value})
+
+
 def test_colab_gets_the_live_widget_and_its_manager(monkeypatch):
     calls = []
     output = types.ModuleType("google.colab.output")

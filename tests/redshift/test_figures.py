@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import pytest
 from drawn import check_figure
+from grids import each
 
 from affscore_book.redshift import figures
 from affscore_book.redshift.networks import PANELS, image_of, layer_scores, random_network
@@ -12,7 +12,7 @@ from affscore_book.redshift.study import load_draws
 STORED = load_draws(Path(__file__).resolve().parents[2] / "book" / "data" / "redshift" / "study.json")
 
 
-@pytest.mark.parametrize(
+@each(
     ("draw", "panels"),
     [
         (lambda: figures.plot_panels({(t, s, a): layer_scores(a, shift=t, seed=0, grid=4) for t, s, a in PANELS}), 8),

@@ -77,12 +77,6 @@ def test_widget_ends_push_each_other(node):
         ReluRange(**got)  # Python accepts what a slider can reach
 
 
-@each("wrong", [{"low": 3.0, "high": 1.0}, {"low": -6.0}, {"law": "cauchy"}, {"activation": "gelu"}])
-def test_widget_refuses_what_it_cannot_show(wrong):
-    with pytest.raises(traitlets.TraitError):
-        ReluRange(**wrong)
-
-
 def test_an_end_is_checked_as_it_is_proposed():
     """An end that closes the range is refused and leaves the range as it was; one that opens it is taken."""
     widget = ReluRange(low=-2.0, high=3.0)

@@ -1,8 +1,8 @@
 """Every figure of the chapter on theory draws."""
 
 import numpy as np
-import pytest
 from drawn import check_figure
+from grids import each
 
 from affscore_book.kit.affinity2d import cloud
 from affscore_book.theory import figures
@@ -12,7 +12,7 @@ X = cloud(n=12)
 ROWS = [Reading(0.1, 0.6, 1.0, 0.6), Reading(0.0, 0.5, 0.9, 0.7)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("draw", "panels"),
     [
         (lambda: figures.plot_construction(X, np.maximum(X, 0)), 2),

@@ -135,13 +135,13 @@ def random_network(
     shift: float = 0.0,
     seed: int,
     draw: str = "published",
-    shift_mode: str = "bounds",
     depth: int = 3,
 ) -> Network:
     """A random network with two inputs and one output, as in the paper's Figure 4.
 
     With ``a = sqrt(6 / (fan_in + fan_out))`` (Glorot and Bengio 2010) and ``t = shift``, weights are uniform between
-    ``scale * (-a + t)`` and ``scale * (a + t)``, biases between -1 and 1.
+    ``scale * (-a + t)`` and ``scale * (a + t)``, biases between -1 and 1. That is what the paper ran; its caption says
+    ``scale * (-a - t)``.
 
     Parameters
     ----------
@@ -153,16 +153,13 @@ def random_network(
         ``"published"``: float32 numbers from torch's generator in the order of the paper's experiment. There, any
         scale other than 1 is the *second* network drawn after seeding. ``"paired"``: one draw for all scales and
         shifts; at scale 1 it is the published one, up to the rounding of float32.
-    shift_mode
-        ``"bounds"`` moves both bounds, which gives the weights the mean ``scale * shift`` (what the paper ran);
-        ``"symmetric"`` narrows them to ``scale * (-a - t), scale * (a + t)`` (what its caption says).
     depth
         Number of hidden layers, at least 1. Each has 40 units.
 
     Raises
     ------
     ValueError
-        If ``scale`` or ``depth`` is out of range, or ``draw`` or ``shift_mode`` is unknown.
+        If ``scale`` or ``depth`` is out of range, or ``draw`` is unknown.
 
     >>> random_network(seed=0)
     Network(2 -> 40 -> 40 -> 40 -> 1)
@@ -170,11 +167,9 @@ def random_network(
     positive("scale", scale)
     whole("depth", depth, 1)
     one_of("draw", draw, ("published", "paired"))
-    one_of("shift_mode", shift_mode, ("bounds", "symmetric"))
     sizes = [2, *[40] * depth, 1]
     glorot = [math.sqrt(6 / (fan_in + fan_out)) for fan_in, fan_out in itertools.pairwise(sizes)]
-    below = shift if shift_mode == "bounds" else -shift
-    bounds = [(-a + below, a + shift) for a in glorot]
+    bounds = [(-a + shift, a + shift) for a in glorot]
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         if draw == "published":
