@@ -70,7 +70,7 @@ def lines(tmp_path_factory) -> dict[tuple[int, str], tuple[str, str]]:
     first = {label: answer for label, (answer, _) in ANSWERS.items()}
     students = [("", first), ("", {"what an earlier answer made": ["my_share = share / 10"]}), ("", {"wrong": [WRONG]})]
     own, end = ({"label": "", "setup": code} for code in (f"%matplotlib inline\n{OWN}", "1 / 0"))
-    plan = {"students": students, "seconds": 12, "steps": [own, *({"label": label} | parts for label in ANSWERS), end]}
+    plan = {"students": students, "seconds": 6, "steps": [own, *({"label": label} | parts for label in ANSWERS), end]}
     done = subprocess.run(
         [sys.executable, "-m", rerun.__name__], input=json.dumps(plan), cwd=folder, capture_output=True, text=True,
         env=os.environ | {"PYTHONPATH": f"{BOOK.parent}:{BOOK}", "HOME": str(folder), "MPLBACKEND": "agg"}, check=True,
@@ -87,11 +87,8 @@ def test_the_verdict_on_an_answer(lines, label):
     assert lines[0, label][0] in ANSWERS[label][1].split(" or ")
 
 
-def test_a_student_has_nothing_of_another(lines):
+def test_a_student_has_nothing_of_another_and_hears_what_the_check_says(lines):
     assert lines[1, "what an earlier answer made"][0] == "error"
-
-
-def test_the_detail_is_what_the_check_says(lines):
     assert lines[2, "wrong"][1].startswith("Not yet: with this share the score is")
 
 

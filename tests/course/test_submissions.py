@@ -62,14 +62,13 @@ def test_every_starter_of_the_book_asks_for_a_name_and_checks_it(path):
             assert "my_" not in parts.setup
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         lambda cell: cell,
-        lambda cell: cell._replace(tags=()),
+        lambda cell: cell._replace(tags=()),  # the title is enough, or the tag
         lambda cell: cell._replace(source=cell.source.replace("Twice", "Two times")),
     ],
-    ids=["tag and title", "title", "tag"],
 )
 def test_answers_are_found(chapter, change):
     mine = [*HALF[:1], code("my_x = 1"), change(TWICE[0]), markdown("# My thoughts"), code("a = 2"), code("my_x = a")]
@@ -96,8 +95,7 @@ def test_the_name_is_read_and_not_run(source, name):
     assert name_of([code(source), code("1")]) == name
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b'{"cells": 3}', b'{"cells": [{}]}', b'{"cells": ["a"]}',
-                                     b"[" * 100_000])  # fmt: skip
+@each("content", [b"", b"\xff", b"[]", b'{"cells": 3}', b'{"cells": [{}]}', b'{"cells": ["a"]}', b"[" * 100_000])
 def test_a_file_that_is_no_notebook_is_refused(content, tmp_path):
     path = tmp_path / "a.ipynb"
     path.write_bytes(content)

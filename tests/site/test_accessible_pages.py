@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 
 AXE = Path(__file__).resolve().parents[2] / ".ci" / "node_modules" / "axe-core" / "axe.min.js"
 NAMES = {
-    "intro", "api", "teaching", "first_signature", "theory", "claims", "bibliography", "glossary", "full_scale",
+    "intro", "api", "teaching", "first_signature", "blind_spots", "claims", "bibliography", "glossary", "full_scale",
     "prf-prf", "search",
 }  # fmt: skip
 KINDS = [page for page in PAGES if Path(page).stem in NAMES]

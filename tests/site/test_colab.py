@@ -12,9 +12,10 @@ FREEZE = "\n".join(
 
 
 def test_a_chapter_installs_itself_and_prints_what_is_stored(tmp_path):
-    assert colab.run_as_colab(["relu_1d"], tmp_path) == []
+    assert colab.run_as_colab(["few_networks"], tmp_path) == []
 
 
+@pytest.mark.weekly
 def test_a_first_cell_that_could_not_install_says_so(tmp_path, monkeypatch):
     committed = colab.committed
 

@@ -260,6 +260,7 @@ for needy in (found.plot, lambda: affscore.signature(model, [x], progress=True),
     assert "the affinity score of every activation call" in run(python, "-I", "-m", "affscore", "--help")
 
 
+@pytest.mark.weekly
 def test_requirements_txt_asks_for_nothing_more(colab):
     assert planned(colab, "--requirement", ROOT / "requirements.txt") == []
     with pytest.raises(AssertionError, match="No matching distribution"):  # another torch would be seen
