@@ -1,20 +1,28 @@
-"""A decade whose signatures are chosen by the test."""
+"""The stored decade, and one whose signatures are chosen by the test."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 
 from affscore.calls import Call
 from affscore.signatures import Signature
-from affscore_book.decade.collection import END, START, Trained
+from affscore_book.decade.collection import END, START, Trained, load_decade
 from affscore_book.decade.equal import CHANNELS, Equal
 from affscore_book.decade.networks import SETTINGS
 
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "decade"
+stored = cache(lambda: load_decade(FOLDER))
 CALLS = 13
 #: What is added to all scores of a network.
 RISING = {name: 0.02 * (setting.year - 2012) for name, setting in SETTINGS.items()}
+
+
+def verdicts(rows) -> list[str]:
+    return [row.verdict for row in rows]
 
 
 def noise(name: str, seed: int, size: float = 0.01) -> np.ndarray:
@@ -94,5 +102,5 @@ def decade(scores: Callable[[str, int], np.ndarray], seeds: int = 3, **options: 
 
 def equal(scores: Callable[[str, int], np.ndarray]) -> dict[str, Equal]:
     """The same scores with few channels, of the first seed."""
-    return {name: Equal({(END, count): scores(name, 0) for count in CHANNELS}, {}, {}, np.zeros((0, 0)))
+    return {name: Equal({(END, count): scores(name, 0) for count in CHANNELS}, {}, np.zeros((0, 0)))
             for name in SETTINGS}  # fmt: skip

@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from planted import FOLDER, stored
 
+from affscore_book.decade import again
 from affscore_book.decade.again import check_stored, stored_network
-from affscore_book.decade.collection import load_decade
 from affscore_book.decade.training import colour_data
 
-FOLDER = Path(__file__).parents[2] / "book" / "data" / "decade"
 
-
-@pytest.fixture(scope="module")
-def stored():
-    return load_decade(FOLDER), colour_data()
-
-
-@pytest.mark.parametrize("name", ["alexnet", "vgg11_bn"])
-def test_what_is_stored_agrees(stored, name):
-    said = check_stored(FOLDER, *stored, [name], [name])
-    assert said == f"Measured again and equal:\nthe signature of {name}, the accuracy of {name}."
-
-
-def test_a_wrong_number_is_found(stored):
-    decade, data = stored
-    right = decade["alexnet"][0]
-    with pytest.raises(ValueError, match=r"alexnet: the accuracy is 0\.0100 from the stored one"):
-        check_stored(FOLDER, {"alexnet": {0: replace(right, accuracy=right.accuracy + 0.01)}}, data, [], ["alexnet"])
+def test_what_is_stored_agrees_and_a_wrong_number_is_found(monkeypatch):
+    decade, data = stored(), colour_data()
+    said = "Measured again and equal:\nthe signature of vgg11_bn, the accuracy of alexnet and vgg11_bn."
+    assert check_stored(FOLDER, decade, data) == said
+    right, measured = decade["vgg11_bn"][0], {"AlexNet": decade["alexnet"][0].accuracy}
+    monkeypatch.setattr(again, "accuracy", lambda network, *_: measured.get(type(network).__name__, right.accuracy))
     other = replace(right, signatures=dict.fromkeys(right.signatures, right.signatures["start", "spatial"]))
-    with pytest.raises(ValueError, match="alexnet: a score is 0"):
-        check_stored(FOLDER, {"alexnet": {0: other}}, data, ["alexnet"], [])
+    for wrong, said in (
+        (replace(right, accuracy=right.accuracy + 0.01), r"vgg11_bn: the accuracy is 0\.0100 from the stored one"),
+        (other, "vgg11_bn: a score is 0"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            check_stored(FOLDER, decade | {"vgg11_bn": {0: wrong}}, data)
 
 
 def test_weights_that_are_not_there(tmp_path):

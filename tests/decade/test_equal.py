@@ -3,47 +3,43 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from planted import FOLDER, stored
 from torch import nn
 
 from affscore import affinity_score, signature
+from affscore_book.decade.again import IMAGES as FIRST
+from affscore_book.decade.again import stored_network
 from affscore_book.decade.claims import architectures
-from affscore_book.decade.collection import END, START, load_decade
+from affscore_book.decade.collection import END, START
 from affscore_book.decade.equal import CHANNELS, DRAWS, few_channels, load_equal, one_position
 from affscore_book.decade.networks import build, wide_vgg16
+from affscore_book.decade.training import colour_data
 
-FOLDER = Path(__file__).parents[2] / "book" / "data" / "decade"
 IMAGES = torch.randn(64, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 
 
-def network(seed: int, channels: int = 12) -> nn.Sequential:
+def network(seed: int) -> nn.Sequential:
     torch.manual_seed(seed)
-    head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 5), nn.GELU()
-    return nn.Sequential(nn.Conv2d(3, channels, 3, padding=1), nn.ReLU(inplace=True), *head)
+    head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(12, 5), nn.GELU()
+    return nn.Sequential(nn.Conv2d(3, 12, 3, padding=1), nn.ReLU(inplace=True), *head)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_all_channels_are_the_signature_and_few_are_other_scores(seed):
-    net = network(seed)
-    every = few_channels(net, IMAGES, 12, draws=3)
-    np.testing.assert_allclose(every, np.tile(signature(net, [IMAGES]).scores, (3, 1)), atol=1e-6)
-    few = few_channels(net, IMAGES, 4, draws=3)
-    assert few.shape == (3, 2) and np.ptp(few[:, 0]) > 1e-4
-    np.testing.assert_array_equal(few, few_channels(net, IMAGES, 4, draws=3))
-
-
-def test_a_channel_alone_is_scored_as_by_hand():
+def test_all_channels_are_the_signature_few_are_other_scores_and_one_is_scored_as_by_hand():
     net = network(0)
+    every = few_channels(net, IMAGES, 12)
+    np.testing.assert_allclose(every, np.tile(signature(net, [IMAGES]).scores, (DRAWS, 1)), atol=1e-6)
+    few = few_channels(net, IMAGES, 4)
+    assert few.shape == (DRAWS, 2) and np.ptp(few[:, 0]) > 1e-4
+    np.testing.assert_array_equal(few, few_channels(net, IMAGES, 4))
     with torch.no_grad():
         before = net[0](IMAGES).double()
     pooled = [each.mean(dim=(2, 3)) for each in (before, before.relu())]
     ones = [affinity_score(*(each[:, [c]] for each in pooled), covariance="ledoit_wolf").item() for c in range(12)]
-    found = few_channels(net, IMAGES, 1)[:, 0]
-    assert all(np.abs(np.array(ones) - value).min() < 1e-6 for value in found)
+    assert all(np.abs(np.array(ones) - value).min() < 1e-6 for value in few_channels(net, IMAGES, 1)[:, 0])
 
 
 def test_one_position_is_one_of_them():
@@ -58,17 +54,19 @@ def test_one_position_is_one_of_them():
 
 
 def test_the_stored_scores_are_those_of_the_stored_networks():
-    decade, found = load_decade(FOLDER), load_equal(FOLDER)
+    decade, found = stored(), load_equal(FOLDER)
     assert set(architectures(decade)) <= set(found)
     for name, each in found.items():
-        calls = len(decade[name][0].signatures[END, "spatial"].calls)
+        calls = len(decade[name][0].end.calls)
         raw = ("raw start", "spatial") in decade[name][0].signatures
         assert set(each.channels) == {(state, n) for n in CHANNELS for state in (END, START, *["raw start"] * raw)}
-        assert all(len(scores) == calls for scores in each.channels.values()) and max(each.scatter.values()) < 0.05
-    first = found["alexnet"].channels[END, 8][0]  # its first call has eight channels: all of them
-    assert first == pytest.approx(decade["alexnet"][0].signatures[END, "spatial"].mean[0], abs=1e-4)
+        assert all(len(scores) == calls for scores in each.channels.values())
     assert {name for name, each in found.items() if each.positions} == {"alexnet", "vgg11_bn", "mobilenet_v2"}
     assert found["vgg16"].wide.shape == (3, 15) and DRAWS == 6
+    data, alexnet = colour_data(), stored_network(FOLDER, "alexnet")
+    images = data.standardise(data.validation.images[:FIRST])
+    rows = few_channels(alexnet, images, 8)
+    np.testing.assert_allclose(rows.mean(axis=0), found["alexnet"].channels[END, 8], atol=1e-3)
 
 
 def test_nothing_stored_and_a_damaged_file(tmp_path):

@@ -11,15 +11,10 @@ from affscore_book.decade.collection import Course
 from affscore_book.decade.variance import profile
 
 YEARS, MEANS, NORMED = [2012, 2014, 2015, 2016, 2018], [0.9, 0.5, 0.7, 0.6, 0.8], [False, True, True, True, True]
-COURSE = Course(
-    np.array([0, 1, 10, 99]), np.array([[1.0, 0.5], [0.9, 0.7], [0.6, 0.8], [0.4, 0.8]]), np.array([0.1, 0.2, 0.3, 0.4])
-)
+STEPS = np.array([0, 1, 10, 99])
+COURSE = Course(STEPS, np.array([[1.0, 0.5], [0.9, 0.7], [0.6, 0.8], [0.4, 0.8]]), STEPS)
 #: The first call rises by more than it falls in the end.
-AWAY = Course(
-    np.array([0, 1, 10, 99]),
-    np.array([[0.8, 0.5], [0.9, 0.5], [0.85, 0.8], [0.7, 0.8]]),
-    np.array([0.1, 0.2, 0.3, 0.4]),
-)
+AWAY = Course(STEPS, np.array([[0.8, 0.5], [0.9, 0.5], [0.85, 0.8], [0.7, 0.8]]), STEPS)
 NORMS, PLAIN = [0.7, 0.72, 0.74], [0.6, 0.62, 0.71]
 
 RIGHT = {

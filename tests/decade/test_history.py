@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from planted import CALLS, RISING, as_they_say, decade, equal, finish, network, noise, start, upside_down
+from planted import CALLS, RISING, as_they_say, decade, equal, finish, network, noise, start, upside_down, verdicts
 from scipy import stats
 
 from affscore_book.decade import claims, history
@@ -23,18 +23,16 @@ def flat(name: str, seed: int) -> np.ndarray:
     return 0.7 + noise(name, seed, 0.05)
 
 
-def verdicts(rows) -> dict[str, str]:
-    return {row.what: row.verdict for row in rows}
-
-
-def test_a_decade_as_the_source_describes_it():
-    networks = decade(as_they_say, start=start)
-    assert set(verdicts(history.history_claims(networks)).values()) <= {"agrees", "undecided"}
-    rows = history.rise_claims(decade(rising), equal(rising))
-    assert set(verdicts(rows).values()) == {"agrees"} and len(rows) == 2
-    *rows, last, _ = history.era_claims(decade(rising), equal(rising))
-    assert {row.verdict for row in rows if "range" not in row.what} == {"agrees"}
-    assert last.ours == pytest.approx(0.22, abs=0.01)
+def test_a_decade_as_the_source_describes_it_and_its_contrary():
+    assert set(verdicts(history.history_claims(decade(as_they_say, start=start)))) <= {"agrees", "undecided"}
+    turned = [row for row in history.history_claims(decade(upside_down)) if "skewness" in row.what]
+    assert verdicts(turned) == ["disagrees"]
+    for scores, verdict in ((rising, "agrees"), (lambda name, seed: 1.2 - rising(name, seed), "disagrees")):
+        networks, few = decade(scores), equal(scores)
+        assert verdicts(history.rise_claims(networks, few)) == [verdict] * 2
+        *rows, deeper, _ = history.era_claims(networks, few)
+        assert {row.verdict for row in rows if "range" not in row.what} == {verdict}
+        assert deeper.ours == pytest.approx(0.22 if verdict == "agrees" else -0.22, abs=0.01)
 
 
 def test_the_rise_has_the_interval_of_its_families():
@@ -52,51 +50,33 @@ def test_the_rise_has_the_interval_of_its_families():
     assert row.interval == pytest.approx((max(row.ours - half, -1), min(row.ours + half, 1)))
 
 
-def test_its_contrary():
-    def falling(name: str, seed: int) -> np.ndarray:
-        return 1.2 - rising(name, seed)
+def test_deeper_networks_beside_early_ones():
+    for step, verdict in ((0.2, "agrees"), (-0.2, "disagrees"), (0.01, "disagrees")):
 
-    assert set(verdicts(history.rise_claims(decade(falling), equal(falling))).values()) == {"disagrees"}
-    *rows, _, _ = history.era_claims(decade(falling), equal(falling))
-    assert {row.verdict for row in rows if "range" not in row.what} == {"disagrees"}
-    turned = [row for row in history.history_claims(decade(upside_down)) if "skewness" in row.what]
-    assert [row.verdict for row in turned] == ["disagrees"]
+        def level(name: str, seed: int, step: float = step) -> np.ndarray:
+            return 0.6 + step * (name in history.DEEPER) + noise(name, seed, 0.002)
 
-
-@pytest.mark.parametrize(("step", "verdict"), [(0.2, "agrees"), (-0.2, "disagrees"), (0.01, "disagrees")])
-def test_deeper_networks_beside_early_ones(step, verdict):
-    def level(name: str, seed: int) -> np.ndarray:
-        return 0.6 + step * (name in history.DEEPER) + noise(name, seed, 0.002)
-
-    *_, whole, few = history.era_claims(decade(level), equal(level))
-    assert (whole.verdict, few.verdict) == (verdict, verdict) and whole.ours == pytest.approx(step, abs=0.002)
+        whole, few = history.era_claims(decade(level), equal(level))[-2:]
+        assert verdicts([whole, few]) == [verdict] * 2 and whole.ours == pytest.approx(step, abs=0.002)
 
 
 def test_a_rise_that_the_number_of_channels_makes_is_not_there_with_equally_many():
-    rows = history.rise_claims(decade(rising), equal(flat))
-    assert [row.verdict for row in rows] == ["agrees", "undecided"]
+    assert verdicts(history.rise_claims(decade(rising), equal(flat))) == ["agrees", "undecided"]
     rows = history.trend_claims(decade(rising), equal(flat))
     assert {row.verdict for row in rows if "random channels" in row.what} == {"undecided"}
 
 
 def test_the_two_starts_are_beside_each_other():
     """A rise that the raw start has and the start with norm set has not."""
-    networks = decade(rising, start=finish, raw=rising)
-    rows = {row.what: row for row in history.trend_claims(networks, equal(rising))}
+    rows = {row.what: row for row in history.trend_claims(decade(rising, start=finish, raw=rising), equal(rising))}
     before = [row for what, row in rows.items() if "before training (" in what and "− before" not in what]
-    assert [row.verdict for row in before] == ["held", "undecided"]
+    assert verdicts(before) == ["held", "undecided"]
     assert before[0].ours > 0.9 > 0.5 > before[1].ours
-    gains = [row for what, row in rows.items() if "trained − before" in what]
-    assert [row.verdict for row in gains] == ["undecided", "held"] * 2
+    assert verdicts(row for what, row in rows.items() if "trained − before" in what) == ["undecided", "held"] * 2
     assert all(row.seen and row.kind == "own" for row in rows.values())
-
-
-def test_without_a_raw_start_the_start_is_both():
-    rows = [row for row in history.trend_claims(decade(rising, start=finish), equal(rising)) if "the raw" in row.what]
-    others = [
-        row for row in history.trend_claims(decade(rising, start=finish), equal(rising)) if "norm set" in row.what
-    ]
-    assert [row.ours for row in rows] == [row.ours for row in others]
+    found = history.trend_claims(decade(rising, start=finish), equal(rising))  # without a raw start it is both
+    raw, normed = ([row.ours for row in found if start in row.what] for start in ("the raw", "norm set"))
+    assert raw == normed
 
 
 def test_a_rise_of_the_gates_alone_is_found():
@@ -106,10 +86,9 @@ def test_a_rise_of_the_gates_alone_is_found():
         return scores
 
     networks = decade(level, start=finish)
-    for seeds in networks.values():
-        for each in seeds.values():
-            for found in each.signatures.values():
-                found.calls[::2] = [replace(call, gate=True) for call in found.calls[::2]]
+    for each in (each for seeds in networks.values() for each in seeds.values()):
+        for found in each.signatures.values():
+            found.calls[::2] = [replace(call, gate=True) for call in found.calls[::2]]
     rows = {row.what: row for row in history.trend_claims(networks, equal(level))}
     without = [row for what, row in rows.items() if "gate calls left out" in what]
     assert len(without) == 6 and all(row.verdict != "held" and abs(row.ours) < 0.6 for row in without)
@@ -131,28 +110,24 @@ def test_the_way_back_is_asked_with_equal_channels():
         return (0.5 if name in ("swin", "convnext") else 0.8) + noise(name, seed)
 
     both = history.trend_claims(decade(back), equal(back))[-2:]
-    assert [row.verdict for row in both] == ["held"] * 2 and both[0].ours == pytest.approx(-0.3, abs=0.02)
-    apart = history.trend_claims(decade(back), equal(flat))[-2:]
-    assert [row.verdict for row in apart] == ["held", "undecided"]
+    assert verdicts(both) == ["held"] * 2 and both[0].ours == pytest.approx(-0.3, abs=0.02)
+    assert verdicts(history.trend_claims(decade(back), equal(flat))[-2:]) == ["held", "undecided"]
 
 
-def test_the_pools_are_asked_side_by_side():
+def test_both_vits_are_asked_for_by_both_pools():
     found = history.vit_claims(decade(as_they_say, trailing=upside_down))
-    assert [claim.verdict for claim in found] == ["depends on the pool"] * 2
+    assert verdicts(found) == ["depends on the pool"] * 2
     assert ["trailing" in claim.what for claim in found] == [False, True] and found[0].ours < 0 < found[1].ours
-
-
-def test_one_vit_above_another_network_is_enough_against_it():
-    found = history.vit_claims(decade(lambda name, seed: as_they_say(name, seed) + 0.6 * (name == "vit_4")))
-    assert [claim.verdict for claim in found] == ["disagrees"] * 2
+    one_above = decade(lambda name, seed: as_they_say(name, seed) + 0.6 * (name == "vit_4"))
+    assert verdicts(history.vit_claims(one_above)) == ["disagrees"] * 2
 
 
 def test_networks_without_labels_and_without_skips_are_no_architectures():
     networks = decade(as_they_say, start=start)
     low = {s: network("resnet18 simclr", s, np.full(CALLS, 0.1)) for s in range(3)}
-    more = networks | {"resnet18 simclr": low}
     for table in (history.history_claims, history.vit_claims):
-        assert [claim.ours for claim in table(more)] == [claim.ours for claim in table(networks)]
+        found = table(networks | {"resnet18 simclr": low})
+        assert [claim.ours for claim in found] == [claim.ours for claim in table(networks)]
 
 
 def test_dead_calls_are_left_out():
@@ -160,7 +135,6 @@ def test_dead_calls_are_left_out():
         scores = as_they_say(name, seed)
         return np.insert(scores, 1, np.nan) if name == "alexnet" else scores
 
-    one, other = (history.history_claims(decade(scores)) for scores in (as_they_say, dead))
-    assert [claim.ours for claim in one] == pytest.approx([claim.ours for claim in other])
-    one, other = (history.rise_claims(decade(scores), equal(scores)) for scores in (as_they_say, dead))
-    assert [claim.ours for claim in one] == pytest.approx([claim.ours for claim in other])
+    for table in (lambda networks, few: history.history_claims(networks), history.rise_claims):
+        one, other = (table(decade(scores), equal(scores)) for scores in (as_they_say, dead))
+        assert [claim.ours for claim in one] == pytest.approx([claim.ours for claim in other])

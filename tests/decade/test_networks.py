@@ -8,13 +8,24 @@ import pytest
 import torch
 from grids import each
 from torch import Tensor, nn
+from torchvision import models
 
 from affscore.calls import Call
 from affscore.tracing import trace
 from affscore_book.decade.networks import SETTINGS, NoSkip, build, narrow
 
-SAME_DEPTH = [name for name, setting in SETTINGS.items() if setting.same_depth]
-OTHER_DEPTH = [name for name in SETTINGS if name not in SAME_DEPTH]
+#: Copies with fewer layers than the original.
+OTHER_DEPTH = ("resnet10", "densenet28", "densenet40", "vit_4")
+#: Torchvision's names where ours are others.
+ORIGINALS = {
+    "resnet10": "resnet18", "resnet18_no_skips": "resnet18", "densenet28": "densenet121", "densenet40": "densenet121",
+    "mnasnet": "mnasnet0_5", "mobilenet_v3": "mobilenet_v3_small", "efficientnet": "efficientnet_b0",
+    "vit_8": "vit_b_16", "vit_4": "vit_b_16", "swin": "swin_t", "convnext": "convnext_tiny",
+}  # fmt: skip
+
+
+def original(name: str, **options) -> nn.Module:
+    return models.get_model(ORIGINALS.get(name, name), **options)
 
 
 def calls(network: nn.Module, images: Tensor) -> list[Call]:
@@ -25,40 +36,27 @@ def calls(network: nn.Module, images: Tensor) -> list[Call]:
     return [observation.call for observation in found.observations]
 
 
-def small_calls(name: str) -> list[Call]:
-    return calls(build(name), torch.zeros(2, 3, 32, 32))
-
-
-def original_calls(name: str) -> list[Call]:
-    with torch.device("meta"):
-        options = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
-        return calls(SETTINGS[name].original(**options), torch.zeros(2, 3, 224, 224))
-
-
-@each("name", SAME_DEPTH)
-def test_activation_calls_are_those_of_the_original(name):
-    assert [call.name for call in small_calls(name)] == [call.name for call in original_calls(name)]
-
-
-@pytest.mark.parametrize("name", OTHER_DEPTH)
-def test_a_network_of_another_depth_is_made_of_the_originals_blocks(name):
-    def kinds(found: list[Call]) -> list[str]:
-        """Each call once, whatever the number of its stage and block."""
-        return list(dict.fromkeys(f"{re.sub('[0-9]+', '#', call.module)}:{call.function}" for call in found))
-
-    small, original = small_calls(name), original_calls(name)
-    assert kinds(small) == kinds(original) and len(small) < len(original)
-
-
 @each("name", SETTINGS)
-def test_networks_are_small_and_differ_in_nothing_but_the_architecture(name):
+def test_a_network_is_a_small_copy_of_the_original_and_differs_in_nothing_but_the_architecture(name):
     network = build(name).train()
     assert 100_000 <= sum(parameter.numel() for parameter in network.parameters()) <= 900_000
     assert all(m.momentum == 0.1 for m in network.modules() if isinstance(m, nn.BatchNorm2d))
     state = torch.get_rng_state()
-    logits = network(torch.zeros(2, 3, 32, 32))
-    assert logits.shape == (2, 10)
+    assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
     assert torch.equal(torch.get_rng_state(), state)  # no dropout, no stochastic depth
+
+    def kinds(found: list[Call]) -> list[str]:
+        """Each call once, whatever the number of its stage and block."""
+        return list(dict.fromkeys(f"{re.sub('[0-9]+', '#', call.module)}:{call.function}" for call in found))
+
+    small = calls(network, torch.zeros(2, 3, 32, 32))
+    with torch.device("meta"):
+        options = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
+        large = calls(original(name, **options), torch.zeros(2, 3, 224, 224))
+    if name in OTHER_DEPTH:
+        assert kinds(small) == kinds(large) and len(small) < len(large)
+    else:
+        assert [call.name for call in small] == [call.name for call in large]
 
 
 def test_the_decade_has_its_years_and_families():
@@ -68,26 +66,25 @@ def test_the_decade_has_its_years_and_families():
 
 
 # Two seeds of a network differ by its initialisation, so the spread of every weight tells how it was drawn.
-@pytest.mark.parametrize(
-    ("name", "by", "power"),
-    [("alexnet", 8, 0.5), ("vgg11", 8, 0.5), ("resnet18", 8, 0.5), ("googlenet", 4, 0), ("inception_v3", 8, 0)],
-)
+@pytest.mark.parametrize(("name", "by", "power"), [
+    ("alexnet", 8, 0.5), ("vgg11", 8, 0.5), ("resnet18", 8, 0.5), ("googlenet", 4, 0), ("inception_v3", 8, 0),
+])  # fmt: skip
 def test_narrowed_networks_start_as_their_class_does(name, by, power):
     """Weights drawn by the number of channels grow as that shrinks; the others keep their spread."""
     options = {"init_weights": True, "aux_logits": False} if power == 0 else {}
     torch.manual_seed(0)
-    originals = dict(SETTINGS[name].original(**options).features.named_parameters() if name == "vgg11" else
-                     SETTINGS[name].original(**options).named_parameters())  # fmt: skip
-    small = build(name).features if name == "vgg11" else build(name)
-    compared = 0
+    large, small = original(name, **options), build(name)
+    if name == "vgg11":
+        large, small = large.features, small.features
+    originals, compared = dict(large.named_parameters()), 0
     for key, weight in small.named_parameters():
-        original = originals[key]
-        same_kind = weight.dim() == 4 and weight.shape[1] != 3 and weight.shape[2:] == original.shape[2:]
+        before = originals[key]
+        same_kind = weight.dim() == 4 and weight.shape[1] != 3 and weight.shape[2:] == before.shape[2:]
         if same_kind and weight.numel() > 500:
-            assert weight.std().item() == pytest.approx(original.std().item() * by**power, rel=0.15), key
+            assert weight.std().item() == pytest.approx(before.std().item() * by**power, rel=0.15), key
             compared += 1
         elif weight.dim() == 1 and name != "alexnet" and key != "fc.bias":  # those keep their default
-            assert torch.equal(weight.unique(), original.unique()), key
+            assert torch.equal(weight.unique(), before.unique()), key
     assert compared >= 3
 
 

@@ -6,19 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from planted import decade
+from planted import CALLS, decade, noise, verdicts
 
 from affscore_book.decade import raw
 from affscore_book.decade.claims import PLAIN
-from affscore_book.decade.collection import END
 from affscore_book.decade.networks import SETTINGS
 
-CALLS = 13
 UP = np.linspace(0, 1, CALLS)
-
-
-def noise(name: str, seed: int, size: float = 0.002) -> np.ndarray:
-    return size * np.random.default_rng([sum(map(ord, name)), seed]).normal(size=CALLS)
 
 
 def top(name: str) -> float:
@@ -48,7 +42,7 @@ def as_they_say(name: str, seed: int) -> np.ndarray:
         scores[-1] = 0.95
     elif name.startswith("vit"):
         scores = 0.05 + 0.02 * UP
-    return deep(name, scores + noise(name, seed))
+    return deep(name, scores + noise(name, seed, 0.002))
 
 
 def contrary(name: str, seed: int) -> np.ndarray:
@@ -61,51 +55,46 @@ def contrary(name: str, seed: int) -> np.ndarray:
         scores[-1] = 0.99
     elif name in ("swin", "convnext"):
         scores = 0.03 + 0.01 * UP
-    return deep(name, scores + noise(name, seed))
+    return deep(name, scores + noise(name, seed, 0.002))
 
 
 def planted(scores, between: float, told: float):
     """``between`` is added to the transitions; accuracy falls or rises with the range, as ``told`` says."""
     networks = decade(scores)
-    for name in networks:
-        for seed, each in networks[name].items():
-            found = each.signatures[END, "spatial"]
+    for name, seeds in networks.items():
+        for seed, each in seeds.items():
             if name.startswith("densenet"):
-                found.calls[:] = [
+                each.end.calls[:] = [
                     replace(call, module="features.transition1" if i % 4 == 3 else "features.denselayer1")
-                    for i, call in enumerate(found.calls)
+                    for i, call in enumerate(each.end.calls)
                 ]
-                found.scores[:, 3::4] = found.scores.mean() + between
-            networks[name][seed] = replace(
-                each, accuracy=0.9 + told * (float(np.ptp(found.mean)) + 0.03 * (name == "vgg13"))
-            )
+                each.end.scores[:, 3::4] = each.end.scores.mean() + between
+            accuracy = 0.9 + told * (float(np.ptp(each.scores)) + 0.03 * (name == "vgg13"))
+            seeds[seed] = replace(each, accuracy=accuracy)
     return networks
 
 
 @pytest.mark.parametrize("claims", [raw.spread_claims, raw.likeness_claims], ids=lambda claims: claims.__name__)
 def test_both_ways(claims):
     rows = claims(planted(as_they_say, 0.1, 0.05))
-    assert {row.what: row.verdict for row in rows if row.verdict != "agrees"} == {}
-    assert all(row.seen and row.interval for row in rows)
-    wrong = {row.what: row.verdict for row in claims(planted(contrary, -0.1, -0.05))}
-    assert {what: verdict for what, verdict in wrong.items() if verdict != "disagrees"} == {}
+    assert set(verdicts(rows)) == {"agrees"} and all(row.seen and row.interval for row in rows)
+    assert set(verdicts(claims(planted(contrary, -0.1, -0.05)))) == {"disagrees"}
 
 
 def test_tails():
     heavy = np.insert(np.full(CALLS - 2, 0.5), [0, 5], [0.1, 0.9])
 
     def scores(name: str, seed: int) -> np.ndarray:
-        return (heavy if name in ("swin", "convnext") else 0.5 + 0.2 * UP) + noise(name, seed)
+        return (heavy if name in ("swin", "convnext") else 0.5 + 0.2 * UP) + noise(name, seed, 0.002)
 
-    assert [row.verdict for row in raw.tail_claims(decade(scores))] == ["agrees"] * 2
+    assert verdicts(raw.tail_claims(decade(scores))) == ["agrees"] * 2
     swapped = {"swin": "alexnet", "alexnet": "swin", "convnext": "vgg16", "vgg16": "convnext"}
-    networks = decade(lambda name, seed: scores(swapped.get(name, name), seed))
-    assert [row.verdict for row in raw.tail_claims(networks)] == ["disagrees"] * 2
-    assert not any(row.seen for row in raw.tail_claims(networks))
+    rows = raw.tail_claims(decade(lambda name, seed: scores(swapped.get(name, name), seed)))
+    assert verdicts(rows) == ["disagrees"] * 2 and not any(row.seen for row in rows)
 
 
 def test_transitions_beside_dense_layers():
     networks = planted(as_they_say, 0.07, 0.05)
-    network = networks["densenet40"][0]
-    scores = network.signatures[END, "spatial"].mean
-    assert raw.transition_gap(network) == pytest.approx(scores[3::4].mean() - np.delete(scores, [3, 7, 11]).mean())
+    scores = [each.scores for each in networks["densenet40"].values()]
+    gaps = [each[3::4].mean() - np.delete(each, [3, 7, 11]).mean() for each in scores]
+    assert raw.spread_claims(networks)[-1].ours == pytest.approx(np.mean(gaps))

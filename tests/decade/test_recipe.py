@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from planted import FOLDER, stored, verdicts
 
 from affscore_book.decade import recipe
-from affscore_book.decade.collection import END, load_decade
-from affscore_book.decade.equal import load_equal
 from affscore_book.decade.networks import SETTINGS
-from affscore_book.decade.rates import FEW, FOLLOWED, RATES, SEEDS, RateRun, load_rates
-
-FOLDER = Path(__file__).parents[2] / "book" / "data" / "decade"
-DECADE = load_decade(FOLDER)
+from affscore_book.decade.rates import FOLLOWED, RATES, SEEDS, RateRun, load_rates
 
 
 def planted(by_rate: float, by_year: float) -> list[RateRun]:
@@ -31,22 +26,15 @@ def planted(by_rate: float, by_year: float) -> list[RateRun]:
     return runs
 
 
-def verdicts(claims) -> list[str]:
-    return [claim.verdict for claim in claims]
-
-
 def test_a_rate_that_moves_scores_holds_and_one_that_does_not_fails():
     assert verdicts(recipe.rung_claims(planted(0.05, 0.0))) == ["held", "held"]
     assert verdicts(recipe.rung_claims(planted(0.0, 0.05))) == ["failed", "failed"]
 
 
-def test_a_planted_history_is_held_at_every_rate_and_its_opposite_fails():
+def test_the_history_is_taken_at_each_networks_own_best_rate():
+    """Where a history is planted, its opposite, and one turned around at the best rate, here the highest, only."""
     assert set(verdicts(recipe.claims_by_rate(planted(0.0, 0.05)))) == {"held"}
     assert set(verdicts(recipe.claims_by_rate(planted(0.0, -0.05)))) == {"failed"}
-
-
-def test_the_history_is_taken_at_each_networks_own_best_rate():
-    """Only at the best rate, the highest here, the order of the years is turned around."""
     runs = [replace(run, scores=-run.scores, few=-run.few) if run.rate == RATES[-1] else run
             for run in planted(0.0, 0.05)]  # fmt: skip
     own, *others = recipe.claims_by_rate(runs)[::2]
@@ -54,19 +42,10 @@ def test_the_history_is_taken_at_each_networks_own_best_rate():
 
 
 def test_the_rung_of_the_ladder_has_one_signature_a_rate_of_followed_networks():
-    give = recipe.other_rates(load_rates(FOLDER, DECADE))
-    for name in ("alexnet", "googlenet"):
-        found = give(DECADE[name][0])
-        assert len(found) == len(RATES)
-        assert {len(scores) for scores in found} == {len(DECADE[name][0].signatures[END, "spatial"].calls)}
-    assert give(DECADE["vit_8"][0]) == []
-
-
-def test_the_decades_own_runs_bring_their_scores_with_few_channels():
-    equal = load_equal(FOLDER)
-    (run,) = (run for run in load_rates(FOLDER, DECADE, equal) if (run.name, run.rate, run.seed) == ("vgg11", 0.004, 0))
-    assert run.few == pytest.approx(np.nanmean(equal["vgg11"].channels[END, FEW]))
-    assert np.nanmean(run.end) == pytest.approx(run.scores[-1])
+    give = recipe.other_rates(load_rates(FOLDER, stored(), {}))
+    for network in (stored()[name][0] for name in ("alexnet", "googlenet")):
+        assert [len(scores) for scores in give(network)] == [len(network.end.calls)] * len(RATES)
+    assert give(stored()["vit_8"][0]) == []
 
 
 def test_the_table_has_the_best_rate_and_counts_the_runs():
@@ -77,7 +56,8 @@ def test_the_table_has_the_best_rate_and_counts_the_runs():
 
 def test_power_grows_with_what_there_is_to_find():
     runs = planted(0.05, 0.0)
-    assert recipe.power_of_rung(runs, 0.0) < recipe.power_of_rung(runs, 0.12)
+    nothing, little, much = (recipe.power_of_rung(runs, spread) for spread in (0.0, 0.03, 0.12))
+    assert nothing == 0 and little < 0.9 < much
 
 
 def test_choices_of_rates_are_all_that_validation_cannot_tell_apart():

@@ -7,15 +7,14 @@ import math
 
 import numpy as np
 import pytest
-from planted import decade, network
+from grids import each
+from planted import CALLS, decade, network, verdicts
 
 from affscore_book.decade import robustness
 from affscore_book.decade.claims import DISTANCES
 from affscore_book.decade.equal import Equal
 from affscore_book.decade.variance import difference_table
 from affscore_book.kit.statistics import leaving_out
-
-CALLS = 13
 
 
 def noise(seed: int, size: float = 0.01) -> np.ndarray:
@@ -45,7 +44,7 @@ def positions(value: float):
     found = {}
     for i, name in enumerate(("alexnet", "vit_8", "convnext")):
         scores = {"m1": 0.6 + value + i / 1000, "m2": 0.6 + value, "last": 0.6 + value}
-        found[name] = Equal({}, {}, scores, np.zeros((0, 0)))
+        found[name] = Equal({}, scores, np.zeros((0, 0)))
     return found
 
 
@@ -55,51 +54,44 @@ def test_maps():
     assert table["flattened"] == pytest.approx([0.75, 0.751, 0.752]) and table["4 x 4"] == pytest.approx([0.65] * 3)
     assert table["one position"] == pytest.approx([0.65, 0.6505, 0.651])
     flattened, one, shrunk = robustness.map_claims(further(), positions(0.05))
-    assert flattened.verdict == "disagrees" and one.verdict == "failed" and one.ours == pytest.approx(0.05, abs=1e-3)
+    assert verdicts([flattened, one, shrunk]) == ["disagrees", "failed", "held"]
     assert flattened.ours == pytest.approx(math.sqrt(0.05 / 3), rel=0.02)  # of .1, .2 and 0
-    assert shrunk.verdict == "held" and shrunk.ours == pytest.approx(0.1, abs=0.01)
-    assert robustness.map_claims(further(), positions(0.001))[1].verdict == "held"
-    wrong = robustness.map_claims(further(change=0.1), positions(0.001))[-1]  # shrinkage has the larger change
-    assert wrong.verdict == "failed"
+    assert one.ours == pytest.approx(0.05, abs=1e-3) and shrunk.ours == pytest.approx(0.1, abs=0.01)
+    rows = robustness.map_claims(further(change=0.1), positions(0.001))  # shrinkage has the larger change
+    assert verdicts(rows[1:]) == ["held", "failed"]
 
 
-@pytest.mark.parametrize(("change", "std", "verdicts"), [
+@each(("change", "std", "told"), [
     (0.01, 0.01, ["agrees", "agrees"]), (0.1, 0.01, ["disagrees", "agrees"]), (0.0, 0.04, ["agrees", "disagrees"]),
     (0.0, 0.001, ["agrees", "disagrees"]),
 ])  # fmt: skip
-def test_batches(change, std, verdicts):
+def test_batches(change, std, told):
     rows = robustness.batch_claims(further(change, std))
-    assert [row.verdict for row in rows] == verdicts
+    assert verdicts(rows) == told
     assert "resnet18" in rows[1].what  # the largest
     assert rows[0].ours == pytest.approx(change, abs=1e-3) and rows[1].ours == pytest.approx(1.075 * std)
 
 
-@pytest.mark.parametrize(("size", "verdict"), [(0.002, "agrees"), (0.1, "disagrees")])
+@each(("size", "verdict"), [(0.002, "agrees"), (0.1, "disagrees")])
 def test_seeds(size, verdict):
-    networks = decade(lambda name, seed: 0.7 + noise(seed, size), seeds=9)
-    for row in robustness.seed_claims(networks):
-        assert (
-            row.verdict == verdict and row.ours == pytest.approx(np.sqrt(2) * size, rel=0.4) and "9 seeds" in row.what
-        )
+    for row in robustness.seed_claims(decade(lambda name, seed: 0.7 + noise(seed, size), seeds=9)):
+        assert row.verdict == verdict and "9 seeds" in row.what
+        assert row.ours == pytest.approx(np.sqrt(2) * size, rel=0.4)
 
 
 def test_pictures_near_and_far():
     near = robustness.data_claims(further(digits=0.05, photographs=0.05, shuffled=0.1, noise=0.3))
-    assert [row.verdict for row in near] == ["agrees", "agrees", "held"]
+    assert verdicts(near) == ["agrees", "agrees", "held"]
     far = robustness.data_claims(further(digits=0.3, photographs=0.3, shuffled=0.3, noise=0.1))
-    assert [row.verdict for row in far] == ["disagrees", "disagrees", "failed"]
+    assert verdicts(far) == ["disagrees", "disagrees", "failed"]
 
 
 def test_other_pictures_are_a_row_of_the_ladder():
-    found = further(digits=0.3, photographs=-0.3)
-    give = robustness.on_other_pictures(found)
+    give = robustness.on_other_pictures(further(digits=0.3, photographs=-0.3))
     networks = decade(lambda name, seed: 0.7 + noise(seed, 0.01))
-    table = difference_table(networks, {"pictures": give})
-    row = table.row("pictures")
-    assert row["architectures"] == 4 and row["difference"] == pytest.approx(
-        math.sqrt((0.09 + 0.09 + 0.36) / 3), rel=0.05
-    )
-    assert give(networks["vgg11"][0]) == []
+    row = difference_table(networks, {"pictures": give}).row("pictures")
+    assert row["architectures"] == 4 and give(networks["vgg11"][0]) == []
+    assert row["difference"] == pytest.approx(math.sqrt((0.09 + 0.09 + 0.36) / 3), rel=0.05)
 
 
 def tasks(between: float, within: float, foreign: float = 0.1):
@@ -113,13 +105,13 @@ def tasks(between: float, within: float, foreign: float = 0.1):
 
 def test_tasks_that_a_tree_finds_and_tasks_that_it_does_not():
     clear = robustness.task_claims(tasks(0.1, 0.002), draws=100)
-    assert [row.verdict for row in clear[:2]] == ["agrees", "held"] and clear[0].ours == 1
+    assert verdicts(clear[:2]) == ["agrees", "held"] and clear[0].ours == 1
     assert "12 networks" in clear[0].what
     mixed = robustness.task_claims(tasks(0.0, 0.1), draws=100)
-    assert [row.verdict for row in mixed[:2]] == ["disagrees", "undecided"]
+    assert verdicts(mixed[:2]) == ["disagrees", "undecided"]
 
 
-@pytest.mark.parametrize(("between", "within", "verdict"), [
+@each(("between", "within", "verdict"), [
     (0.001, 0.002, "agrees"), (0.1, 0.002, "disagrees"), (0.0, 0.1, "agrees"),
 ])  # fmt: skip
 def test_another_task_is_measured_beside_another_seed(between, within, verdict):
@@ -142,25 +134,22 @@ def test_the_nearest_architecture():
 
 def compared(networks, size: float):
     for t, seeds in enumerate(networks.values()):
-        for each in seeds.values():
-            found = each.signatures["trained", "spatial"]
+        for one in seeds.values():
             for k, measure in enumerate(("cka", "norm", "sparsity_after", "sparsity_before", "entropy_change")):
-                found.companions[measure] = np.full((1, CALLS), 2.0 + size * ((-1) ** t + 0.02 * np.cos(t + k)))
+                moved = size * ((-1) ** t + 0.02 * np.cos(t + k))
+                one.end.companions[measure] = np.full((1, CALLS), 2.0 + moved)
     return networks
 
 
 def test_scores_are_concentrated_only_if_the_other_measures_spread_more():
+    """Three seeds of a task are not three results: with equal seeds the interval is as wide as with one each."""
     rows = robustness.spread_of_tasks_claims(compared(tasks(0.0005, 5e-6), 0.01))
     assert [row.source for row in rows] == ["CVPR 2025, Table 3"] * 5 and rows[1].verdict == "agrees"
     spread = robustness.spread_of_tasks_claims(compared(tasks(0.05, 5e-4), 1e-5))
     assert all(row.ours < 0 and row.verdict != "agrees" for row in spread[1:3])
-
-
-def test_tasks_are_the_unit_of_their_spread():
-    """Three seeds of a task are not three results: with equal seeds the interval is as wide as with one each."""
     low, high = robustness.spread_of_tasks_claims(compared(tasks(0.05, 1e-6), 0.01))[0].interval
     groups = robustness.taught(tasks(0.05, 1e-6))
-    means = np.array([each[0].signatures["trained", "spatial"].mean.mean() for each in groups.values()])
+    means = np.array([networks[0].scores.mean() for networks in groups.values()])
     alone = leaving_out(lambda kept: float(np.repeat(means[kept], 3).std(ddof=1)), len(means))
     assert (low, high) == pytest.approx((alone.low, alone.high), abs=1e-4)
 

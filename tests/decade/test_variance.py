@@ -1,8 +1,9 @@
-"""Where difference_table between signatures come from: planted difference_table are found, each in its own row."""
+"""Where differences between signatures come from: planted ones are found, each in its own row."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from grids import each
 from affscore.calls import Call
 from affscore.signatures import Signature
 from affscore_book.decade.collection import END, START, Course, Trained
-from affscore_book.decade.variance import difference_table, known_at_start, moved_half, movers, profile
+from affscore_book.decade.variance import PLACES, difference_table, known_at_start, moved_half, movers, profile
 
 CALLS = 200
 
@@ -22,8 +23,15 @@ def signature(rows) -> Signature:
     return Signature(calls, rows, batch_sizes=[512] * len(rows))
 
 
-def planted(rng, architecture=0.0, seed=0.0, training=0.0, batch=0.0, architectures=5, seeds=3):
+def network(name, seed, trained, start=None, batches=None) -> Trained:
+    trained, start, batches = map(signature, (trained, *(trained if x is None else x for x in (start, batches))))
+    found = {(END, "spatial"): trained, (START, "spatial"): start}
+    return Trained(name, seed, 2015, "convolutional", 1, 10, 1.0, 0.9, {}, found, batches)
+
+
+def planted(architecture=0.0, seed=0.0, training=0.0, batch=0.0, architectures=5, seeds=3):
     """Networks whose scores are sums of independent parts with these standard deviations."""
+    rng = np.random.default_rng(0)
     common = rng.normal(size=CALLS)
     decade = {}
     for a in range(architectures):
@@ -33,37 +41,26 @@ def planted(rng, architecture=0.0, seed=0.0, training=0.0, batch=0.0, architectu
             trained = base + seed * rng.normal(size=CALLS)
             start = trained + training * rng.normal(size=CALLS)
             batches = trained + batch * rng.normal(size=(8, CALLS))
-            found = {(END, "spatial"): signature(trained), (START, "spatial"): signature(start)}
-            decade[f"a{a}"][s] = Trained(f"a{a}", s, 2015, "convolutional", 1, 10, 1.0, 0.9, {}, found,
-                                         signature(batches))  # fmt: skip
+            decade[f"a{a}"][s] = network(f"a{a}", s, trained, start, batches)
     return decade
 
 
-@each("seed", range(3))
-@each(
-    ("part", "row", "factor"),
-    [("batch", "batch", math.sqrt(2)), ("seed", "seed", math.sqrt(2)), ("training", "training", 1)],
-)
-def test_a_planted_difference_stands_in_its_row(part, row, factor, seed):
-    table = difference_table(planted(np.random.default_rng(seed), **{part: 0.1}))
+@each(("part", "factor"), [("batch", math.sqrt(2)), ("seed", math.sqrt(2)), ("training", 1)])
+def test_a_planted_difference_stands_in_its_row(part, factor):
+    table = difference_table(planted(**{part: 0.1}))
     found = dict(zip(table["what differs"], table["difference"], strict=True))
-    assert found[row] == pytest.approx(0.1 * factor, rel=0.1)
-    others = {name: value for name, value in found.items() if name != row}
+    assert found[part] == pytest.approx(0.1 * factor, rel=0.1)
+    others = {name: value for name, value in found.items() if name != part}
     if part == "seed":
         others.pop("architecture")  # first seeds of two architectures differ as two seeds do
     assert all(value == pytest.approx(0, abs=1e-12) for value in others.values())
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_architectures_differ_at_places(seed):
-    rng = np.random.default_rng(seed)
-    decade = planted(rng, architectures=12, seeds=1)
-    level = rng.normal(size=12)
+def test_architectures_differ_at_places():
+    decade, level = planted(architectures=12, seeds=1), np.random.default_rng(1).normal(size=12)
     for shift, seeds in zip(level, decade.values(), strict=True):
-        network = seeds[0]
-        moved = {key: signature(each.mean + shift) for key, each in network.signatures.items()}
-        seeds[0] = Trained(*[getattr(network, f) for f in list(Trained.__dataclass_fields__)[:9]], moved,
-                           signature(network.batches.scores + shift))  # fmt: skip
+        moved = {key: signature(found.mean + shift) for key, found in seeds[0].signatures.items()}
+        seeds[0] = replace(seeds[0], signatures=moved, batches=signature(seeds[0].batches.scores + shift))
     table = difference_table(decade)
     row = table.row("architecture")
     assert row["difference"] == pytest.approx(math.sqrt(2) * level.std(ddof=1))
@@ -72,48 +69,47 @@ def test_architectures_differ_at_places(seed):
 
 
 def test_a_further_row_is_of_those_that_have_it():
-    decade = planted(np.random.default_rng(0), batch=0.1)
+    decade = planted(batch=0.1)
     rows = [np.zeros(CALLS), np.full(CALLS, 0.3)]
     table = difference_table(decade, {"data": lambda network: rows if network.name in ("a0", "a1", "a2") else []})
     assert table.row("data")["difference"] == pytest.approx(0.3) and table.row("data")["architectures"] == 3
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_what_is_known_at_the_start(seed):
-    rng = np.random.default_rng(seed)
-    table = known_at_start(planted(rng, architecture=1, seed=0.3, training=1))
+def test_what_is_known_at_the_start():
+    networks = planted(architecture=1, seed=0.3, training=1)
+    networks["short"] = {s: network("short", s, [0.1, 0.2]) for s in range(2)}  # of two calls nothing is said
+    table = known_at_start(networks)
+    assert len(table.rows()) == 5
     for row in table.rows():
         assert row["ceiling"] == pytest.approx((2 / 2.09) ** 2, abs=0.05)
         assert row["start"] == pytest.approx(4 / (2.09 * 3.09), abs=0.12) and row["seeds"] == 3
-
-
-def test_one_seed_has_no_ceiling():
     with pytest.raises(ValueError, match="no network with two seeds"):
-        known_at_start(planted(np.random.default_rng(0), seeds=1))
+        known_at_start(planted(seeds=1))
 
 
-@pytest.mark.parametrize("calls", [1, 2, 7, 30])
+@each("calls", [1, 2, 7, 30])
 def test_a_profile_keeps_straight_lines_and_ends(calls):
-    scores = np.linspace(0.3, 0.9, calls)
-    found = profile(scores, 11)
-    np.testing.assert_allclose(found, np.linspace(0.3, 0.9, 11) if calls > 1 else np.full(11, 0.3))
+    expected = np.linspace(0.3, 0.9, PLACES) if calls > 1 else np.full(PLACES, 0.3)
+    np.testing.assert_allclose(profile(np.linspace(0.3, 0.9, calls)), expected)
 
 
-@pytest.mark.parametrize("half", [3.0, 20.0, 700.0])
+@each("half", [3.0, 20.0, 700.0])
 def test_a_call_that_moves_at_a_step_is_found_there(half):
     steps = np.unique(np.r_[0, np.geomspace(1, 3440, 400).round()])
     path = 1 / (1 + (half + 1) ** 4 / (steps + 1) ** 4)
-    scores = np.stack([0.9 - 0.3 * path, np.full(len(steps), 0.5)], axis=1)
-    scores[-1] = [0.6, 0.51]
+    scores = np.stack([0.9 - 0.3 * path, np.full(len(steps), 0.5), 0.9 - 0.3 * path], axis=1)
+    scores[-1], scores[5, 2] = [0.6, 0.51, 0.6], np.nan  # the third was dead once
     found = moved_half(Course(steps, scores, np.zeros(len(steps))))
-    assert math.log(found[0] + 1) == pytest.approx(math.log(half + 1), abs=0.05) and math.isnan(found[1])
+    assert math.log(found[0] + 1) == pytest.approx(math.log(half + 1), abs=0.05) and np.isnan(found[1:]).all()
 
 
 def test_later_calls_that_move_later():
     steps = np.r_[0, np.geomspace(1, 1000, 60)]
     halves = np.geomspace(3, 300, 8)
     scores = 0.5 + 0.4 / (1 + (halves / (steps[:, None] + 1e-9)) ** 3)
-    table = movers({"up": Course(steps, scores, steps), "down": Course(steps, scores[:, ::-1], steps)})
+    courses = {"up": scores, "down": scores[:, ::-1], "few": scores[:, :3]}
+    table = movers({name: Course(steps, found, steps) for name, found in courses.items()})
     assert table.row("up")["place and step"] == 1 and table.row("down")["place and step"] == -1
+    assert math.isnan(table.row("few")["p"]) and table.row("few")["moved"] == 3
     assert table.row("up")["p"] < 0.05 and table.row("up")["rise"] == pytest.approx(np.ptp(scores.mean(axis=1)))
     assert table.row("up")["first"] == pytest.approx(3, rel=0.2) and table.row("up")["moved"] == 8

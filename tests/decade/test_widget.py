@@ -24,34 +24,26 @@ CLOUDS = {
 }
 
 
-def moments() -> list[TrainingCourse]:
-    made = [training_course(COURSES, CLOUDS) for _ in range(12)]
-    for widget, (name, moment) in zip(made, [(n, m) for n in ("short", "long", "") for m in (0, 1, 2, 4)], strict=True):
-        widget.selected, widget.moment = name, moment
-    return made
-
-
 def test_the_page_computes_what_python_computes_along_a_training(node):
-    widgets = moments()
-    found = node(TrainingCourse._esm, "(m, states) => states.map(state => m.evaluate(state).score)",
-                 [widget.state() for widget in widgets])  # fmt: skip
-    expected = [widget.score() for widget in widgets]
+    widget, states, expected = training_course(COURSES, CLOUDS), [], []
+    for widget.selected, widget.moment in itertools.product(("short", "long", ""), (0, 1, 2, 4)):
+        states.append(widget.state())
+        expected.append(widget.score())
+    found = node(TrainingCourse._esm, "(m, states) => states.map(state => m.evaluate(state).score)", states)
     np.testing.assert_allclose(found, expected, atol=1e-12)
     assert expected[0] == pytest.approx(0.8) and expected[3] == expected[2] == pytest.approx(0.45)
     assert expected[8] == expected[0]  # no name chosen: the first
 
 
-def test_what_it_says_of_a_moment():
-    widget = moments()[1]
+def test_what_it_says_of_a_moment_and_that_clouds_of_others_are_refused():
+    widget = training_course(COURSES, CLOUDS)
+    widget.moment = 1
     assert "short after 10 steps, 50 % right" in widget.fallback() and "Mean score 0.633" in widget.fallback()
     assert repr(widget) == "TrainingCourse(2 networks, selected='short', moment=1, beside='accuracy')"
     widget.beside = "clouds"
     assert "call 3: 0.500" in widget.fallback() and "Outputs of call 3" in widget.fallback()
     widget.moment = 2
     assert "call 3: dead" in widget.fallback()
-
-
-def test_clouds_of_other_moments_are_refused():
     wrong = CLOUDS | {"long": CLOUDS["short"]}
     with pytest.raises(ValueError, match="clouds of long has 3 moments; it should be those of courses, 5"):
         training_course(COURSES, wrong)
@@ -63,28 +55,23 @@ RAW = decade(lambda name, seed: np.full(7, 0.5), raw=lambda name, seed: np.full(
 
 
 def test_the_page_computes_what_python_computes_of_a_history(node):
-    widgets = [history_chart(NETWORKS) for _ in range(6 * 5)]
-    choices = itertools.product(HistoryChart.statistic.values, HistoryChart.view.values)
-    for widget, (statistic, view) in zip(widgets, choices, strict=True):
-        widget.statistic, widget.view = statistic, view
-    found = node(HistoryChart._esm, "(m, states) => states.map(state => m.evaluate(state).score)",
-                 [widget.state() for widget in widgets])  # fmt: skip
-    found = [math.nan if value is None else value for value in found]
-    np.testing.assert_allclose(found, [widget.score() for widget in widgets], atol=1e-12)
+    widget, states, scores = history_chart(NETWORKS), [], []
+    for widget.statistic, widget.view in itertools.product(HistoryChart.statistic.values, HistoryChart.view.values):
+        states.append(widget.state())
+        scores.append(widget.score())
+    found = node(HistoryChart._esm, "(m, states) => states.map(state => m.evaluate(state).score)", states)
+    np.testing.assert_allclose([math.nan if value is None else value for value in found], scores, atol=1e-12)
     early = [seeds for seeds in NETWORKS.values() if seeds[0].year <= 2019]
-    level = [np.mean([each.signatures["trained", "spatial"].mean.mean() for each in seeds.values()]) for seeds in early]
+    level = [np.mean([each.scores.mean() for each in seeds.values()]) for seeds in early]
     expected = stats.spearmanr([seeds[0].year for seeds in early], level).statistic
-    assert widgets[0].score() == pytest.approx(expected, abs=1e-3)
-    assert math.isnan(widgets[2].score())  # all starts are alike
+    assert scores[0] == pytest.approx(expected, abs=1e-3) and math.isnan(scores[2])  # all starts are alike
 
 
 def test_the_raw_start_is_a_choice_of_its_own_and_the_start_where_there_is_no_other():
-    widget = history_chart(RAW)
-    widget.view = "raw start"
-    assert widget.score() > 0.9 and math.isnan(history_chart(RAW).score())
-    without = history_chart(NETWORKS)
-    without.view = "raw start"
-    assert math.isnan(without.score())  # all starts are alike
+    widget, without = history_chart(RAW), history_chart(NETWORKS)
+    assert math.isnan(widget.score())
+    widget.view = without.view = "raw start"
+    assert widget.score() > 0.9 and math.isnan(without.score())  # all starts are alike
 
 
 def test_what_it_says_of_a_network():
@@ -94,6 +81,6 @@ def test_what_it_says_of_a_network():
     assert repr(widget) == "HistoryChart(23 networks, selected='swin', statistic='mean', view='trained')"
 
 
-@pytest.mark.parametrize("widget", [TrainingCourse(), HistoryChart()], ids=repr)
-def test_without_networks_there_is_nothing_to_show(widget):
-    assert math.isnan(widget.score()) and "There is no network to show." in widget.fallback()
+def test_without_networks_there_is_nothing_to_show():
+    for widget in (TrainingCourse(), HistoryChart()):
+        assert math.isnan(widget.score()) and "There is no network to show." in widget.fallback()

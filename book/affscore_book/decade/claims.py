@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from affscore.signatures import Signature
 from affscore.suite.comparable import sequence
 from affscore.suite.distances import dtw
-from affscore_book.decade.collection import END, START, Trained, course
+from affscore_book.decade.collection import END, START, Decade, Trained, course
 from affscore_book.decade.modes import modes_power, one_mode
 from affscore_book.decade.variance import profile
 from affscore_book.imagenet_signatures.trained import places
@@ -25,12 +25,10 @@ from affscore_book.kit.claims import HIGHER, LOWER, SAME, Claim, side_by_side
 from affscore_book.kit.statistics import Interval, leaving_out, student_interval
 
 __all__ = [
-    "ABOVE", "BELOW", "DISTANCES", "PLAIN", "after_additions", "architectures", "beginning_claims", "beyond_chance",
-    "by_family", "claim_row", "common_seeds", "cut", "depth_claims", "kin", "modes_claims", "rank_correlation",
+    "ABOVE", "BELOW", "DISTANCES", "PLAIN", "architectures", "beginning_claims", "beyond_chance", "by_family",
+    "by_seed", "claim_row", "common_seeds", "cut", "depth_claims", "kin", "modes_claims", "rank_correlation",
     "residual_claims", "seed_by_seed", "statistic", "turn",
 ]  # fmt: skip
-
-Decade = Mapping[str, Mapping[int, Trained]]
 
 #: Stacks of convolutions, which the source says have "a very low spread".
 PLAIN = ("alexnet", "vgg11", "vgg13", "vgg16", "vgg11_bn", "vgg13_bn", "vgg16_bn")
@@ -41,9 +39,9 @@ PAPER = "CVPR 2025, "
 APART, ENOUGH = 4.0, 0.8
 
 
-def statistic(of: Callable[[np.ndarray], float], network: Trained, pool: str = "spatial", state: str = END) -> float:
+def statistic(of: Callable[[np.ndarray], Any], network: Trained, pool: str = "spatial") -> float:
     """A statistic of the scores of a network's calls, without dead ones."""
-    return float(of(sequence(network.signatures[state, pool])))
+    return float(of(sequence(network.signatures[END, pool])))
 
 
 def architectures(decade: Decade) -> dict[str, Mapping[int, Trained]]:
@@ -77,51 +75,54 @@ def seed_by_seed(names: Sequence[str], decade: Decade, gap: Callable[[Mapping[st
     return student_interval(found)
 
 
+def by_seed(of: Callable[[np.ndarray], Any], decade: Decade, one: str, less: str | None = None) -> Interval:
+    """A :func:`statistic` of a network, less that of another one with the same seed where one is named; over seeds."""
+    if less is None:
+        return seed_by_seed([one], decade, lambda networks: statistic(of, networks[one]))
+    return seed_by_seed([one, less], decade, lambda n: statistic(of, n[one]) - statistic(of, n[less]))
+
+
 def claim_row(
-    what: str, place: str, theirs: str, found: Interval, accept: tuple[float, float], kind: str = "source"
+    what: str, place: str, theirs: str, found: Interval | float, accept: tuple[float, float], seen: bool = False
 ) -> Claim:
-    """A claim with its interval; ``place`` begins with ours for a hypothesis of this book."""
+    """A claim with its interval, which a plain number has not; ``place`` is in the paper, or begins with slides.
+
+    For a hypothesis of this book it begins with ours.
+    """
     source = place if place.startswith(("ours", "slides")) else PAPER + place
-    return Claim.over(what, source, theirs, found, accept, kind=kind)
+    number, interval = (found.mean, found[1:]) if isinstance(found, Interval) else (found, None)
+    kind = "own" if place.startswith("ours") else "source"
+    return Claim(what, source, theirs, number, accept, interval=interval, kind=kind, seen=seen)
 
 
-def beyond_chance(what: str, source: str, theirs: str, part: float, kind: str = "source") -> Claim:
+def beyond_chance(what: str, place: str, theirs: str, part: float) -> Claim:
     """A claim that shuffling decides: at most one in twenty shuffles may do as well. ``part`` is how many of them do.
 
     If more do, nothing is decided: so few networks cannot show that there is nothing beyond chance.
     """
-    interval = None if part <= RARE else (math.nan, math.nan)
-    return Claim(what, source, theirs, part, (0, RARE), interval=interval, kind=kind)
+    found = part if part <= RARE else Interval(part, math.nan, math.nan)
+    return claim_row(what, place, theirs, found, (0, RARE))
 
 
-def cut(found: Interval) -> Interval:
-    """An interval of a correlation, which lies between -1 and 1."""
-    return Interval(found.mean, max(found.low, -1.0), min(found.high, 1.0))
+def cut(found: Interval, low: float = -1.0) -> Interval:
+    """An interval of a correlation, which lies between -1 and 1, or of a part, which lies between ``low`` and 1."""
+    return Interval(found.mean, max(found.low, low), min(found.high, 1.0))
 
 
-def rank_correlation(pairs: np.ndarray, groups: Sequence[str] | np.ndarray | None = None) -> Interval:
-    """Rank correlation of two columns, a row or a group of rows left out at a time, cut to -1 to 1."""
-    names, group = np.unique(np.arange(len(pairs)) if groups is None else groups, return_inverse=True)
-
-    def correlation(kept: np.ndarray) -> float:
-        return float(stats.spearmanr(*pairs[np.isin(group, kept)].T).statistic)
-
-    return cut(leaving_out(correlation, len(names)))
-
-
-def _summed(one: Trained, other: Trained) -> float:
-    return dtw(*(sequence(each.signatures[END, "spatial"]) for each in (one, other)))
+def rank_correlation(one: Sequence[float] | np.ndarray, other: np.ndarray, names: Sequence[str]) -> Interval:
+    """Rank correlation over architectures, a family left out at a time, cut to -1 to 1."""
+    one, other = np.asarray(one), np.asarray(other)
+    return cut(by_family(lambda kept: float(stats.spearmanr(one[kept], other[kept]).statistic), names))
 
 
 def _at_even_places(one: Trained, other: Trained) -> float:
-    ends = (profile(sequence(each.signatures[END, "spatial"])) for each in (one, other))
-    return math.sqrt(float(np.mean(np.subtract(*ends) ** 2)))
+    return math.sqrt(float(np.mean((profile(one.scores) - profile(other.scores)) ** 2)))
 
 
 #: Of two trained signatures: dynamic time warping as in the source's Figure 5 B, which grows with the number of calls
 #: since it is a sum over them, and the root mean squared difference at even places, which does not.
 DISTANCES: Mapping[str, Callable[[Trained, Trained], float]] = {
-    "DTW, a sum over the calls": _summed, "at even places": _at_even_places,
+    "DTW, a sum over the calls": lambda one, other: dtw(one.scores, other.scores), "at even places": _at_even_places,
 }  # fmt: skip
 
 
@@ -141,58 +142,43 @@ def modes_claims(decade: Decade, samples: int = 40) -> list[Claim]:
     A row has no interval unless the test, with the median number of calls of its networks, would find two modes of
     :data:`APART` deviations between them in eight of ten samples.
     """
-    networks = architectures(decade)
-    calls = {name: len(sequence(seeds[0].signatures[END, "spatial"])) for name, seeds in networks.items()}
-    rows = []
+    networks, rows = architectures(decade), []
     for what, theirs, residual, accept in (
         ("part of the ResNets with two modes", '"distinct bi-modal distribution"', True, (0.95, 1.0)),
         ("part of the other networks with two modes", '"only ResNets"', False, (-1.0, 0.1)),
     ):
-        names = [name for name in networks if (kin(name) == "resnet") == residual]
-        parts = np.array([np.mean([one_mode(sequence(each.signatures[END, "spatial"])) < 0.05
-                                   for each in networks[name].values()]) for name in names])  # fmt: skip
-
-        def mean(kept: np.ndarray, parts: np.ndarray = parts) -> float:
-            return float(parts[kept].mean())
-
-        found = student_interval(parts) if residual else by_family(mean, names)
-        power = modes_power(int(np.median([calls[name] for name in names])), APART, samples)
+        some = {name: list(seeds.values()) for name, seeds in networks.items() if (kin(name) == "resnet") == residual}
+        parts = np.array([np.mean([one_mode(each.scores) < 0.05 for each in seeds]) for seeds in some.values()])
+        if residual:
+            found = student_interval(parts)
+        else:
+            found = by_family(lambda kept, parts=parts: float(parts[kept].mean()), list(some))  # type: ignore[misc]
+        calls = int(np.median([len(seeds[0].scores) for seeds in some.values()]))
+        power = modes_power(calls, APART, samples)
         if power < ENOUGH:
             found = Interval(found.mean, math.nan, math.nan)
         rows.append(claim_row(f"{what} (power of the test {power:.1f})", "section 4", theirs, found, accept))
     return rows
 
 
-#: What Figure 13's finer patches need.
-FINE_PATCHES = "a trained ViT with fine patches and more than four layers"
-
-
-def after_additions(signature: Signature) -> tuple[float, float]:
-    """Mean scores inside the blocks of a ResNet, and of their last calls, which follow the additions."""
-    inside, last = places(signature).values()
-    return float(signature.mean[inside].mean()), float(signature.mean[last].mean())
-
-
 def residual_claims(decade: Decade) -> list[Claim]:
     """Figures 7 and 15: the same network with and without its skips, and deeper ones."""
 
-    def gap(networks: Mapping[str, Trained], name: str = "resnet18") -> float:
-        inside, last = after_additions(networks[name].signatures[END, "spatial"])
-        return last - inside
+    def last(network: Trained) -> float:
+        return float(network.end.mean[places(network.end)["last in its block"]].mean())
+
+    def gap(network: Trained) -> float:
+        return last(network) - float(network.end.mean[places(network.end)["inside its block"]].mean())
 
     both = ["resnet18", "resnet18_no_skips"]
-    equal = ["resnet18", "resnet34"]  # a stem of eight channels each; ResNet10 here has more
-
-    def last(network: Trained) -> float:
-        return after_additions(network.signatures[END, "spatial"])[1]
-
+    equal = ["resnet34", "resnet18"]  # a stem of eight channels each; ResNet10 here has more
     return [
         claim_row("mean score after the addition − inside the block: ResNet18 with skips − without", "Figure 7",
-                  '"bimodal"', seed_by_seed(both, decade, lambda n: gap(n) - gap(n, both[1])), HIGHER),
+                  '"bimodal"', seed_by_seed(both, decade, lambda n: gap(n[both[0]]) - gap(n[both[1]])), HIGHER),
         claim_row("mean score after the addition − inside the block, ResNet18", "Appendix D", '"much lower" inside',
-                  seed_by_seed(["resnet18"], decade, gap), HIGHER),
+                  seed_by_seed(both[:1], decade, lambda n: gap(n[both[0]])), HIGHER),
         claim_row("score after the addition, ResNet34 − ResNet18", "Figure 15", '"approaches 1 for deeper networks"',
-                  seed_by_seed(equal, decade, lambda n: last(n["resnet34"]) - last(n["resnet18"])), HIGHER),
+                  seed_by_seed(equal, decade, lambda n: last(n[equal[0]]) - last(n[equal[1]])), HIGHER),
     ]  # fmt: skip
 
 
@@ -200,7 +186,7 @@ def depth_claims(decade: Decade) -> list[Claim]:
     """Appendix D: VGG beside AlexNet and at three depths, DenseNet beside ResNet, a ViT along its layers."""
 
     def level(of: str, to: str) -> Interval:
-        return seed_by_seed([of, to], decade, lambda n: statistic(np.mean, n[of]) - statistic(np.mean, n[to]))
+        return by_seed(np.mean, decade, of, to)
 
     def steep(pool: str) -> Claim:
         def lead(networks: Mapping[str, Trained]) -> float:
@@ -218,7 +204,8 @@ def depth_claims(decade: Decade) -> list[Claim]:
         claim_row("mean score, DenseNet40 − ResNet34", "Appendix D, DenseNet", '"slightly more non-linear"',
                   level("densenet40", "resnet34"), LOWER),
         claim_row("mean score, VGG16 − VGG11", "Figure 14", '"do not change"', level("vgg16", "vgg11"), SAME),
-        Claim(fine, PAPER + "Figure 13", '"gradually becoming more and more linear"', None, None, FINE_PATCHES),
+        Claim(fine, PAPER + "Figure 13", '"gradually becoming more and more linear"', None, None,
+              "a trained ViT with fine patches and more than four layers"),
         *side_by_side("the pool", {f"{pool} pool": steep(pool) for pool in ("trailing", "spatial")}),
     ]  # fmt: skip
 
@@ -235,37 +222,41 @@ def beginning_claims(decade: Decade, wide: np.ndarray) -> list[Claim]:
         return network.signatures[START, "spatial"].mean
 
     def change(networks: Mapping[str, Trained]) -> float:
-        moved = networks["vgg16"].signatures[END, "spatial"].mean - raw(networks["vgg16"])
+        moved = networks["vgg16"].end.mean - raw(networks["vgg16"])
         return turn(moved[~np.isnan(moved)])
 
     def along(networks: Mapping[str, Trained]) -> float:
         return turn(np.nanmean(course(networks["vgg11"]).scores, axis=1))
 
-    def rising(scores: np.ndarray) -> float:
-        return float(stats.spearmanr(np.arange(len(scores)), scores).statistic)
+    def bent(networks: Mapping[str, Trained]) -> float:
+        return statistic(np.mean, networks["vgg16"]) - float(np.nanmean(raw(networks["vgg16"])))
 
-    one = ["vgg16"]
     starts = {"an eighth of the channels": [raw(each) for each in decade["vgg16"].values()], "all channels": list(wide)}
-    # The released code enlarges small pictures to 224 x 224 before they enter a network, so this is another setting.
-    where, ours = "VGG16 before training, pictures of 32 × 32", "ours, of Figure 11"
+
+    def by_width(
+        what: str, theirs: str, of: Callable[[list[np.ndarray]], Interval], accept: tuple[float, float]
+    ) -> list[Claim]:
+        # The released code enlarges small pictures to 224 x 224 before they enter a network: this is another setting.
+        what = f"{what}, VGG16 before training, pictures of 32 × 32"
+        rows = {width: claim_row(what, "ours, of Figure 11", theirs, of(scores), accept)
+                for width, scores in starts.items()}  # fmt: skip
+        return side_by_side("the width", rows)
+
+    def rising(starts: list[np.ndarray]) -> Interval:
+        found = [float(stats.spearmanr(np.arange(len(scores)), scores).statistic) for scores in starts]
+        return cut(student_interval(found))
+
+    place = "Appendix C, training"
+    turned = {"along the training of VGG11": ("vgg11", along), "along the calls of VGG16": ("vgg16", change)}
     return [
-        *side_by_side("the width", {
-            width: claim_row(f"rank correlation of call and score, {where}", ours, '"increasing"',
-                             cut(student_interval([rising(scores) for scores in found])), (0.8, 1.0), kind="own")
-            for width, found in starts.items()
-        }),
-        *side_by_side("the width", {
-            width: claim_row(f"last score, {where}", ours, '"almost a perfectly linear pattern"',
-                             student_interval([scores[-1] for scores in found]), (0.95, 1.0), kind="own")
-            for width, found in starts.items()
-        }),
-        claim_row("mean score, VGG16 trained − before training", "Appendix C, training", '"enhances the non-linearity"',
-             seed_by_seed(one, decade, lambda n: statistic(np.mean, n["vgg16"]) - float(np.nanmean(raw(n["vgg16"])))),
-             LOWER),
+        *by_width("rank correlation of call and score", '"increasing"', rising, (0.8, 1.0)),
+        *by_width("last score", '"almost a perfectly linear pattern"',
+                  lambda starts: student_interval([scores[-1] for scores in starts]), (0.95, 1.0)),
+        claim_row("mean score, VGG16 trained − before training", place, '"enhances the non-linearity"',
+                  seed_by_seed(["vgg16"], decade, bent), LOWER),
         *side_by_side("the reading", {
-            "along the training of VGG11": claim_row("largest step against the trend", "Appendix C, training",
-                                         '"in a non-monotone way"', seed_by_seed(["vgg11"], decade, along), HIGHER),
-            "along the calls of VGG16": claim_row("largest step against the trend", "Appendix C, training",
-                                         '"in a non-monotone way"', seed_by_seed(one, decade, change), HIGHER),
+            reading: claim_row("largest step against the trend", place, '"in a non-monotone way"',
+                               seed_by_seed([name], decade, of), HIGHER)
+            for reading, (name, of) in turned.items()
         }),
     ]  # fmt: skip

@@ -14,12 +14,14 @@ import numpy as np
 from affscore.calls import Call, Excluded
 from affscore.companions import MEASURES
 from affscore.signatures import Signature
+from affscore.suite.comparable import sequence
 from affscore.suite.tables import Table
 from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.stored import read_results
 
 __all__ = [
-    "END", "START", "CallClouds", "Course", "Trained", "course", "load_clouds", "load_decade", "network_table",
+    "END", "START", "CallClouds", "Course", "Decade", "Trained", "course", "load_clouds", "load_decade",
+    "network_table", "stored_files",
 ]  # fmt: skip
 
 #: States of a network: its start, whose batch norm, if it has one, was set by the training images; and its end.
@@ -64,12 +66,19 @@ class Trained:
     signatures: Mapping[tuple[str, str], Signature]
     batches: Signature
 
+    @property
+    def end(self) -> Signature:
+        """The trained signature by the spatial pool."""
+        return self.signatures[END, "spatial"]
 
-def _states(found: Mapping[str, Any]) -> dict[str, str]:
-    """From our name of a state to the file's."""
-    normed = f"{START}{NORMED}" in found
-    names = {state.removesuffix(NORMED): state for state in found}
-    return names | ({START: f"{START}{NORMED}", "raw start": START} if normed else {})
+    @property
+    def scores(self) -> np.ndarray:
+        """Its scores without dead calls."""
+        return sequence(self.end)
+
+
+#: Networks by name and seed.
+Decade = Mapping[str, Mapping[int, Trained]]
 
 
 def _signature(content: Mapping[str, Any], state: str, pool: str, rows: str = "scores") -> Signature:
@@ -93,7 +102,9 @@ def _signature(content: Mapping[str, Any], state: str, pool: str, rows: str = "s
 def _read(result: Path, signatures: Path) -> Trained:
     about = read_results(result, dict, SCRIPT)
     content = read_results(signatures, dict, SCRIPT)
-    names = _states(content["states"])
+    names = {state.removesuffix(NORMED): state for state in content["states"]}  # from ours to the file's
+    if START + NORMED in content["states"]:
+        names |= {START: START + NORMED, "raw start": START}
     found = {
         (name, pool): _signature(content, state, pool) for name, state in names.items() for pool in content["pools"]
     }
@@ -106,6 +117,14 @@ def _read(result: Path, signatures: Path) -> Trained:
         signatures=found,
         batches=_signature(content, END, "spatial", "batches"),
     )
+
+
+def stored_files(folder: str | os.PathLike[str], part: str, what: str, script: str = SCRIPT) -> list[Path]:
+    """The JSON files in a part of ``book/data/decade``, by name; raises FileNotFoundError if there is none."""
+    files = sorted(Path(folder, part).glob("*.json"))
+    if not files:
+        raise FileNotFoundError(f"folder: {folder} has no {what}; {script} writes them.")
+    return files
 
 
 def load_decade(folder: str | os.PathLike[str]) -> dict[str, dict[int, Trained]]:
@@ -123,10 +142,8 @@ def load_decade(folder: str | os.PathLike[str]) -> dict[str, dict[int, Trained]]
     ValueError
         If a file is damaged.
     """
-    results = sorted((Path(folder) / "results").glob("*.json"))
-    if not results:
-        raise FileNotFoundError(f"folder: {folder} has no results; {SCRIPT} writes them.")
-    networks = [_read(file, Path(folder) / "signatures" / file.name) for file in results]
+    files = stored_files(folder, "results", "results")
+    networks = [_read(file, Path(folder) / "signatures" / file.name) for file in files]
     networks.sort(key=lambda network: (network.year, network.name, network.seed))
     found: dict[str, dict[int, Trained]] = {}
     for network in networks:
@@ -134,7 +151,7 @@ def load_decade(folder: str | os.PathLike[str]) -> dict[str, dict[int, Trained]]
     return found
 
 
-def network_table(decade: Mapping[str, Mapping[int, Trained]]) -> Table:
+def network_table(decade: Decade) -> Table:
     """All networks: name; year; thousand parameters; calls; seeds; minutes a training, rounded; accuracy, the mean over
     the seeds, plus or minus half of Student's interval (NaN for one seed)."""
     rows = []
@@ -143,7 +160,7 @@ def network_table(decade: Mapping[str, Mapping[int, Trained]]) -> Table:
         mean, low, high = student_interval(accuracies) if len(seeds) > 1 else (accuracies[0], math.nan, math.nan)
         rows.append(
             {"network": name, "year": first.year, "thousand parameters": round(first.parameters / 1000)}
-            | {"calls": len(first.signatures[END, "spatial"].calls), "seeds": len(seeds)}
+            | {"calls": len(first.end.calls), "seeds": len(seeds)}
             | {"minutes": round(np.mean([each.minutes for each in seeds.values()]))}
             | {"accuracy": mean, "±": (high - low) / 2}
         )
@@ -158,7 +175,7 @@ class Course(NamedTuple):
     accuracy: np.ndarray
 
 
-def course(network: Trained, pool: str = "spatial") -> Course:
+def course(network: Trained) -> Course:
     """The moments of a training that were measured, batch norm set at each; the first is step 0.
 
     The trained network comes last, with the running statistics of its own training.
@@ -167,7 +184,7 @@ def course(network: Trained, pool: str = "spatial") -> Course:
     states = [START, *(steps[step] for step in sorted(steps)), END]
     return Course(
         np.array([0, *sorted(steps), network.steps]),
-        np.array([network.signatures[state, pool].mean for state in states]),
+        np.array([network.signatures[state, "spatial"].mean for state in states]),
         np.array([network.validation[state] for state in states]),
     )
 
@@ -188,10 +205,7 @@ def load_clouds(folder: str | os.PathLike[str]) -> dict[str, CallClouds]:
 
     Raises FileNotFoundError if there is nothing, ValueError if a file is damaged.
     """
-    files = sorted((Path(folder) / "clouds").glob("*.json"))
-    if not files:
-        raise FileNotFoundError(f"folder: {folder} has no clouds; {SCRIPT} writes them.")
     return {
         file.stem: read_results(file, lambda found: CallClouds(found["call"], found["moments"]), SCRIPT)
-        for file in files
+        for file in stored_files(folder, "clouds", "clouds")
     }

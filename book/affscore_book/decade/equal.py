@@ -5,11 +5,9 @@ A score falls or rises with the number of channels, and architectures differ in 
 
 from __future__ import annotations
 
-import copy
 import math
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +17,8 @@ from torch import Tensor, nn
 from affscore.forward import evaluating
 from affscore.score import affinity_score
 from affscore.tracing import trace
-from affscore_book.decade.collection import SCRIPT
+from affscore_book.decade.collection import SCRIPT, stored_files
 from affscore_book.decade.maps import scored_maps
-from affscore_book.kit.features import features
 from affscore_book.kit.stored import read_results
 
 __all__ = ["CHANNELS", "DRAWS", "Equal", "few_channels", "load_equal", "one_position"]
@@ -30,42 +27,32 @@ __all__ = ["CHANNELS", "DRAWS", "Equal", "few_channels", "load_equal", "one_posi
 CHANNELS, DRAWS = (8, 16), 6
 
 
-def _drawn(length: int, draw: int, at: int) -> np.ndarray:
-    return np.random.default_rng((draw, at)).permutation(length)
-
-
 @torch.no_grad()
-def few_channels(network: nn.Module, images: Tensor, channels: int, draws: int = DRAWS) -> np.ndarray:
+def few_channels(network: nn.Module, images: Tensor, channels: int) -> np.ndarray:
     """Scores of each call with ``channels`` random channels, averages over space, (draws, calls); NaN where dead."""
     with evaluating(network), trace(network, batch=len(images)) as found:
         network(images)
-    rows = np.full((draws, len(found.observations)), math.nan)
-    for (draw, at), _ in np.ndenumerate(rows):
+    rows = np.full((DRAWS, len(found.observations)), math.nan)
+    for draw, at in np.ndindex(rows.shape):
         seen = found.observations[at]
-        some = torch.from_numpy(_drawn(seen.before.shape[1], draw, at)[:channels])
+        order = np.random.default_rng((draw, at)).permutation(seen.before.shape[1])
+        some = torch.from_numpy(order[:channels])
         pair = (each[:, some].double() for each in (seen.before, seen.after))
         rows[draw, at] = affinity_score(*pair, covariance="ledoit_wolf").item()
     return rows
 
 
-@torch.no_grad()
-def one_position(network: nn.Module, images: Tensor, draws: int = DRAWS) -> dict[str, float]:
+def one_position(network: nn.Module, images: Tensor) -> dict[str, float]:
     """Scores of feature maps of which each channel is seen at one random position, means over the draws; by module.
 
     There are as many numbers as in the map that is averaged over all positions. The networks and the maps are those of
-    :func:`affscore_book.decade.maps.map_scores`.
+    :func:`affscore_book.decade.maps.scored_maps`.
     """
-    network = copy.deepcopy(network)
-    modules = scored_maps(network)
-    with evaluating(network), features(network, modules) as seen:
-        network(images)
     found = {}
-    for at, (name, maps) in enumerate(seen.items()):
-        before, after = (each.double().flatten(2) for each in maps) if maps[0].ndim == 4 else (None, None)
-        if before is None or after is None or before.shape[2] == 1:
-            continue
+    for at, (name, maps) in enumerate(scored_maps(network, images).items()):
+        before, after = (each.double().flatten(2) for each in maps)
         scores = []
-        for draw in range(draws):
+        for draw in range(DRAWS):
             places = np.random.default_rng((draw, at)).integers(before.shape[2], size=before.shape[1])
             taken = (each[:, range(each.shape[1]), places] for each in (before, after))
             scores.append(affinity_score(*taken).item())
@@ -77,24 +64,19 @@ class Equal(NamedTuple):
     """What ``make.py equal`` stored of a network of the first seed.
 
     ``channels`` has, by state and number of channels, the scores of each call, means over the draws, (calls,);
-    ``scatter`` the standard deviation over the draws of their mean over the calls; ``positions`` the scores of
-    :func:`one_position`, empty for most; ``wide`` the scores of starts with all channels of the original, (seeds,
-    calls), of VGG16 only.
+    ``positions`` the scores of :func:`one_position`, empty for most; ``wide`` the scores of starts with all channels of
+    the original, (seeds, calls), of VGG16 only.
     """
 
     channels: Mapping[tuple[str, int], np.ndarray]
-    scatter: Mapping[tuple[str, int], float]
     positions: Mapping[str, float]
     wide: np.ndarray
 
 
 def _read(content: Mapping[str, Any]) -> Equal:
-    found = {(state, int(count)): scores for state, counts in content["states"].items()
-             for count, scores in counts.items()}  # fmt: skip
-    means = {key: np.array(scores["mean"], dtype=np.float64) for key, scores in found.items()}
-    scatter = {key: float(scores["scatter"]) for key, scores in found.items()}
-    wide = np.array(content.get("wide", []), dtype=np.float64)
-    return Equal(means, scatter, content.get("positions", {}), wide)
+    means = {(state, int(count)): np.array(scores["mean"], dtype=np.float64)
+             for state, counts in content["states"].items() for count, scores in counts.items()}  # fmt: skip
+    return Equal(means, content.get("positions", {}), np.array(content.get("wide", []), dtype=np.float64))
 
 
 def load_equal(folder: str | os.PathLike[str]) -> dict[str, Equal]:
@@ -102,7 +84,5 @@ def load_equal(folder: str | os.PathLike[str]) -> dict[str, Equal]:
 
     Raises FileNotFoundError if there is nothing, ValueError if a file is damaged.
     """
-    files = sorted((Path(folder) / "equal").glob("*.json"))
-    if not files:
-        raise FileNotFoundError(f"folder: {folder} has no scores with equally many numbers; {SCRIPT} writes them.")
+    files = stored_files(folder, "equal", "scores with equally many numbers")
     return {file.stem: read_results(file, _read, SCRIPT) for file in files}

@@ -57,7 +57,7 @@ def check_half_way(steps: Sequence[int], course: Course) -> None:
     """
     gone = (course.scores - course.scores[0]).T
     moments = [int(np.argmax(row / row[-1] >= 0.5)) for row in gone]
-    truth = [int(course.steps[moment]) for moment in moments]
+    truth = course.steps[moments].tolist()
     given = list(np.asarray(steps).ravel())
     hint = "for each call: the first row of (scores - scores[0]) / (scores[-1] - scores[0]) that is at least 1/2."
     if len(given) != len(truth):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -12,9 +12,8 @@ from scipy.cluster.hierarchy import dendrogram, linkage
 from scipy.spatial.distance import squareform
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
-from affscore.suite.comparable import sequence
 from affscore.suite.tables import Table
-from affscore_book.decade.collection import END, Trained
+from affscore_book.decade.collection import Decade, Trained
 from affscore_book.decade.rates import FOLLOWED, RATES, RateRun
 from affscore_book.imagenet_signatures.trained import places
 
@@ -26,40 +25,41 @@ ERAS = {2012: BLUE, 2014: GREEN, 2015: ORANGE, 2018: PURPLE, 2020: VERMILION}
 LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (INK, "P"), ("#7a5c00", "X"))
 
 
-def _colour(year: int) -> str:
-    """One colour for the years from one key of :data:`ERAS` to the next."""
-    return ERAS[max(era for era in ERAS if era <= year)]
-
-
-@styled
-def plot_decade(decade: Mapping[str, Mapping[int, Trained]], pool: str = "spatial") -> None:
-    """The scores of all calls of each network, one row a network from 2012 down; the mean of each seed is a line."""
-    names = list(decade)
-    _, (axes,) = panels(height=1.4 + 0.34 * len(names))
-    for row, name in enumerate(names):
-        seeds = list(decade[name].values())
-        colour = _colour(seeds[0].year)
-        scores = sequence(seeds[0].signatures[END, pool])
-        axes.plot(scores, np.full(len(scores), row), "|", color=colour, markersize=9, alpha=0.6, markeredgewidth=1.3)
-        means = [sequence(each.signatures[END, pool]).mean() for each in seeds]
-        axes.plot(means, np.full(len(means), row), "o", color=colour, markersize=8, markeredgecolor="white")
-    axes.set_yticks(range(len(names)), [f"{name} {next(iter(decade[name].values())).year % 100:02}" for name in names])
+def _name_rows(axes: plt.Axes, names: Sequence[str]) -> None:
+    """A name for each row, the first on top."""
+    axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", labelsize=12)
     axes.invert_yaxis()
-    axes.set(xlabel=f"affinity score, {pool} pool (dots: means)")
 
 
 @styled
-def plot_raw(networks: Sequence[Trained], pool: str = "spatial") -> None:
+def plot_decade(decade: Decade) -> None:
+    """The scores of all calls of each network, one row a network from 2012 down; the mean of each seed is a dot."""
+    _, (axes,) = panels(height=1.4 + 0.34 * len(decade))
+    names = []
+    for row, (name, seeds) in enumerate(decade.items()):
+        first, *_ = seeds.values()
+        colour = ERAS[max(era for era in ERAS if era <= first.year)]
+        axes.plot(first.scores, np.full(len(first.scores), row), "|", color=colour, markersize=9, alpha=0.6,
+                  markeredgewidth=1.3)  # fmt: skip
+        means = [each.scores.mean() for each in seeds.values()]
+        axes.plot(means, np.full(len(means), row), "o", color=colour, markersize=8, markeredgecolor="white")
+        names.append(f"{name} {first.year % 100:02}")
+    _name_rows(axes, names)
+    axes.set(xlabel="affinity score, spatial pool (dots: means)")
+
+
+@styled
+def plot_raw(networks: Sequence[Trained]) -> None:
     """Trained signatures call by call, a panel a network: colour and mark say what the activation is.
 
     A ring marks a call that follows the addition of a residual block, in the ResNets.
     """
     figure, axes = panels(-(-len(networks) // 2), 2, height=1.4 + 1.9 * -(-len(networks) // 2), sharey=True)
-    found = [each.signatures[END, pool] for each in networks]
-    kinds = list(dict.fromkeys(call.function for each in found for call in each.calls))
-    for panel, network, each in zip(axes, networks, found, strict=False):
-        numbers, scores = np.arange(1, len(each.calls) + 1), each.mean
+    kinds = list(dict.fromkeys(call.function for network in networks for call in network.end.calls))
+    for panel, network in zip(axes, networks, strict=False):
+        each, scores = network.end, network.end.mean
+        numbers = np.arange(1, len(scores) + 1)
         panel.plot(numbers, scores, color="#999999", linewidth=0.8, zorder=0)
         for kind, (colour, mark) in zip(kinds, LOOKS, strict=False):
             at = np.array([call.function == kind for call in each.calls])
@@ -87,22 +87,21 @@ def plot_rates(runs: Sequence[RateRun]) -> None:
         ends = [run.scores[-1] for run in kept if run.name == name]
         axes.plot([min(ends), max(ends)], [row, row], color="#bbbbbb", zorder=0)
     for (colour, mark), rate in zip(LOOKS, RATES, strict=False):
-        looks: list[tuple[bool, dict[str, Any]]] = [
-            (False, {"markersize": 7, "fillstyle": "none", "color": colour}),
-            (True, {"markersize": 10, "markeredgecolor": "white", "color": colour, "label": f"{rate:g}"}),
-        ]
-        for first, look in looks:
+        looks: dict[bool, dict[str, Any]] = {
+            False: {"markersize": 7, "fillstyle": "none"},
+            True: {"markersize": 10, "markeredgecolor": "white", "label": f"{rate:g}"},
+        }
+        for first, look in looks.items():
             mine = [run for run in kept if run.rate == rate and (run.seed == 0) == first]
-            axes.plot([run.scores[-1] for run in mine], [FOLLOWED.index(run.name) for run in mine], mark, **look)
-    axes.set_yticks(range(len(FOLLOWED)), [name.replace("_bn", ", norm").replace("_", " ") for name in FOLLOWED])
-    axes.tick_params(axis="y", labelsize=12)
-    axes.invert_yaxis()
+            rows = [FOLLOWED.index(run.name) for run in mine]
+            axes.plot([run.scores[-1] for run in mine], rows, mark, color=colour, **look)
+    _name_rows(axes, [name.replace("_bn", ", norm").replace("_", " ") for name in FOLLOWED])
     axes.set(xlabel="mean affinity score after training (small, open: other seeds)")
     axes.legend(title="learning rate", loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=4, frameon=False)
 
 
 @styled
-def plot_without_skips(decade: Mapping[str, Mapping[int, Trained]]) -> None:
+def plot_without_skips(decade: Decade) -> None:
     """The trained signature of ResNet18 with and without its skips: means over the seeds, bands from least to most.
 
     Dotted lines mark the last call of each block, which follows the addition where there is one.
@@ -111,12 +110,12 @@ def plot_without_skips(decade: Mapping[str, Mapping[int, Trained]]) -> None:
     for name, label, colour, mark in (
         ("resnet18", "with skips", BLUE, "o"), ("resnet18_no_skips", "without", VERMILION, "s"),
     ):  # fmt: skip
-        found = [each.signatures[END, "spatial"] for each in decade[name].values()]
-        scores = np.array([each.mean for each in found])
+        found = list(decade[name].values())
+        scores = np.array([each.end.mean for each in found])
         numbers = np.arange(1, scores.shape[1] + 1)
         axes.fill_between(numbers, scores.min(axis=0), scores.max(axis=0), color=colour, alpha=0.2, linewidth=0)
         axes.plot(numbers, scores.mean(axis=0), mark + "-", color=colour, markersize=6, label=label)
-    for number in numbers[places(found[0])["last in its block"]]:
+    for number in numbers[places(found[0].end)["last in its block"]]:
         axes.axvline(number, color="#bbbbbb", linestyle=":", zorder=0)
     axes.set(xlabel="activation call (dotted: last of a block)", ylabel="affinity score")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
@@ -144,13 +143,13 @@ def plot_tree(distances: np.ndarray, labels: Sequence[str], groups: Sequence[str
 @styled
 def plot_differences(table: Table) -> None:
     """By how much two signatures differ, by what differs; bars are intervals."""
-    _, (axes,) = panels(height=1.4 + 0.55 * len(table["what differs"]))
-    for row, each in enumerate(sorted(table.rows(), key=lambda each: each["difference"])):
+    rows = sorted(table.rows(), key=lambda each: each["difference"])
+    _, (axes,) = panels(height=1.4 + 0.55 * len(rows))
+    for row, each in enumerate(rows):
         colour, mark = LOOKS[row % len(LOOKS)]
         axes.plot([each["low"], each["high"]], [row, row], color=colour)
         axes.plot(each["difference"], row, mark, color=colour, markersize=10)
-    axes.set_yticks(range(len(table["what differs"])),
-                    sorted(table["what differs"], key=lambda name: table.row(name)["difference"]))  # fmt: skip
+    axes.set_yticks(range(len(rows)), [each["what differs"] for each in rows])
     axes.set(xlabel="difference of two scores (root mean square)", xlim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.margins(y=0.15)
@@ -167,7 +166,6 @@ def plot_beginnings(table: Table) -> None:
                   label="another trained seed" if not place else None)  # fmt: skip
         axes.plot(row["start"], place, "o", color=BLUE, markersize=11, markerfacecolor="none", markeredgewidth=2,
                   label="the start" if not place else None)  # fmt: skip
-    axes.set_yticks(range(len(rows)), [row["network"] for row in rows], fontsize=12)
-    axes.invert_yaxis()
+    _name_rows(axes, [row["network"] for row in rows])
     axes.set(xlabel="squared correlation with a trained signature", xlim=(-0.02, 1.02))
     axes.legend(loc="lower center", bbox_to_anchor=(0.35, 1.0), ncols=2, frameon=False)

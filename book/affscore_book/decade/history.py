@@ -7,7 +7,7 @@ set before the trainings were done, unless a row says that it was set after a lo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,122 +20,121 @@ from affscore_book.decade.claims import (
     PLAIN,
     architectures,
     by_family,
+    by_seed,
     claim_row,
     common_seeds,
-    cut,
-    kin,
     rank_correlation,
     seed_by_seed,
     statistic,
-)  # fmt: skip
-from affscore_book.decade.collection import END, START, Trained
+)
+from affscore_book.decade.collection import END, START, Decade, Trained
 from affscore_book.decade.equal import CHANNELS, Equal
 from affscore_book.kit.claims import HIGHER, LOWER, Claim, side_by_side
 from affscore_book.kit.statistics import Interval
 
 __all__ = ["VITS", "era_claims", "history_claims", "rise_claims", "trend_claims", "vit_claims"]
 
-Decade = Mapping[str, Mapping[int, Trained]]
-
 WITHOUT_NORM = ("alexnet", "vgg11", "vgg13", "vgg16")
 VITS = ("vit_8", "vit_4")
 #: The networks that return to early shapes, says the source.
 RETURNING = ("swin", "convnext")
+#: Random channels of a call; 0 stands for all.
+ALL_AND_FEW = (0, CHANNELS[0])
 #: Of the slide on deeper networks those that are here, and of the one on early ones.
 DEEPER, EARLY = ("resnet34", "densenet40", "efficientnet"), ("alexnet", "vgg16")
 RISE = "rank correlation of year and mean score, to 2019"
-RAW = "raw start"
 SLIDE = "max and median values are increasing, also gap between min and max"
 
 
-def _early(decade: Decade) -> dict[str, Mapping[int, Trained]]:
-    """Architectures from before the transformers."""
-    return {name: seeds for name, seeds in architectures(decade).items() if _year(seeds) < 2020}
+def _year(decade: Decade, name: str) -> int:
+    return next(iter(decade[name].values())).year
 
 
-def _year(seeds: Mapping[int, Trained]) -> int:
-    return next(iter(seeds.values())).year
+def _early(decade: Decade, norm: bool = False) -> list[str]:
+    """Architectures from before the transformers, all or those with norm."""
+    names = [name for name in architectures(decade) if _year(decade, name) < 2020]
+    return [name for name in names if not norm or name not in WITHOUT_NORM]
 
 
-def _level(network: Trained, state: str, gates: bool) -> float:
-    """Mean score of the calls that are alive, with or without gates. Without norm there is one start only."""
-    found = network.signatures.get((state, "spatial"), network.signatures[START, "spatial"])
-    kept = ~np.isnan(found.mean) & (gates | ~np.array([call.gate for call in found.calls]))
-    return float(found.mean[kept].mean())
-
-
-def _few(network: Trained, equal: Equal, channels: int, gates: bool) -> float:
-    """Mean score of a network of the first seed with some random channels a call."""
-    scores = equal.channels[END, channels]
-    kept = ~np.isnan(scores) & (gates | ~np.array([call.gate for call in network.signatures[END, "spatial"].calls]))
-    return float(scores[kept].mean())
-
-
-def _reading(channels: int) -> str:
-    return f"{channels} random channels a call" if channels else "all channels"
-
-
-class _Rise:
-    """Year and mean score of the architectures to 2019; ``norm`` keeps those with norm only, ``gates`` all calls."""
+class _Levels:
+    """Statistics of the scores of networks, with all channels of a call and with some random ones."""
 
     def __init__(self, decade: Decade, equal: Mapping[str, Equal]) -> None:
-        self.networks, self.equal = _early(decade), equal
+        self.decade, self.equal = decade, equal
 
-    def levels(self, state: str = END, gates: bool = True, channels: int = 0) -> np.ndarray:
-        if channels:
-            firsts = ((seeds[0], self.equal[name]) for name, seeds in self.networks.items())
-            return np.array([_few(network, equal, channels, gates) for network, equal in firsts])
-        means = [np.mean([_level(each, state, gates) for each in seeds.values()]) for seeds in self.networks.values()]
-        return np.array(means)
+    def of(
+        self, names: Iterable[str], what: Callable[..., Any] = np.mean, *,
+        state: str = END, gates: bool = True, channels: int = 0,
+    ) -> np.ndarray:  # fmt: skip
+        """Of each network's calls that are alive: the mean over its seeds, of few channels that of the first seed.
 
-    def kept(self, norm: bool) -> np.ndarray:
-        return np.flatnonzero([not norm or name not in WITHOUT_NORM for name in self.networks])
+        ``gates`` says whether gate calls count. A network without norm has one start, which is its raw one.
+        """
+        found = []
+        for name in names:
+            signatures = [each.signatures.get((state, "spatial"), each.signatures[START, "spatial"])
+                          for each in self.decade[name].values()]  # fmt: skip
+            rows = [self.equal[name].channels[END, channels]] if channels else [each.mean for each in signatures]
+            counted = gates | ~np.array([call.gate for call in signatures[0].calls])
+            found.append(np.mean([what(scores[counted & ~np.isnan(scores)]) for scores in rows]))
+        return np.array(found)
 
-    def over(self, of: Callable[[np.ndarray], float], norm: bool = False) -> Interval:
-        """A statistic of the networks that are kept, a family left out at a time."""
-        at, names = self.kept(norm), np.array(list(self.networks))
-        return by_family(lambda kept: of(at[kept]), names[at].tolist())
+    def rise(self, names: Sequence[str], what: Callable[..., Any] = np.mean, **options: Any) -> Interval:
+        """The rank correlation of :meth:`of` with the year."""
+        return rank_correlation([_year(self.decade, name) for name in names], self.of(names, what, **options), names)
 
-    def correlation(self, levels: np.ndarray) -> Callable[[np.ndarray], float]:
-        years = np.array([_year(seeds) for seeds in self.networks.values()])
-        return lambda kept: float(stats.spearmanr(years[kept], levels[kept]).statistic)
+
+def _readings(
+    found: Mapping[int, Interval], what: str, place: str, theirs: str, accept: tuple[float, float], seen: bool = False
+) -> list[Claim]:
+    """One claim by the number of channels, side by side."""
+    return side_by_side("the channels", {
+        f"{count} random channels a call" if count else "all channels":
+            claim_row(what, place, theirs, interval, accept, seen)
+        for count, interval in found.items()
+    })  # fmt: skip
+
+
+def _apart(values: np.ndarray, names: Sequence[str], group: Iterable[str]) -> Interval:
+    """Mean of the networks of a group less that of the others."""
+    inside = np.isin(names, list(group))
+    return by_family(lambda kept: float(values[kept][inside[kept]].mean() - values[kept][~inside[kept]].mean()), names)
 
 
 def rise_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
     """Figure 5 A: a decade of rising linearity, with all channels of a call and with equally many."""
-    rise = _Rise(decade, equal)
-    readings = {_reading(channels): rise.levels(channels=channels) for channels in (0, CHANNELS[0])}
-    theirs = '"the trend ... was to increase their linearity"'
-    return side_by_side("the channels", {
-        name: claim_row(RISE, "Figure 5 A", theirs, cut(rise.over(rise.correlation(levels))), ABOVE)
-        for name, levels in readings.items()
-    })  # fmt: skip
+    levels, early = _Levels(decade, equal), _early(decade)
+    found = {count: levels.rise(early, channels=count) for count in ALL_AND_FEW}
+    return _readings(found, RISE, "Figure 5 A", '"the trend ... was to increase their linearity"', ABOVE)
 
 
 def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
     """Is the rise to 2019 there before training? And among networks with norm, and with gate calls left out? And is
     there a way back? Rules set after a look."""
-    rise = _Rise(decade, equal)
-
-    def row(what: str, found: Interval) -> Claim:
-        return Claim.over(what, "ours, of Figure 5 A", "above 0", found, ABOVE, kind="own", seen=True)
+    levels, place = _Levels(decade, equal), "ours, of Figure 5 A"
 
     def gain(state: str, norm: bool) -> Interval:
-        trained, start = (rise.correlation(rise.levels(each)) for each in (END, state))
-        return rise.over(lambda kept: trained(kept) - start(kept), norm)
+        names = _early(decade, norm)
+        years = np.array([_year(decade, name) for name in names])
+        trained, start = levels.of(names), levels.of(names, state=state)
 
-    def among(norm: bool, gates: bool, channels: int) -> Interval:
-        return cut(rise.over(rise.correlation(rise.levels(gates=gates, channels=channels)), norm))
+        def more(kept: np.ndarray) -> float:
+            after, before = (float(stats.spearmanr(years[kept], each[kept]).statistic) for each in (trained, start))
+            return after - before
 
-    starts = {"the raw start": RAW, "the start with norm set": START}
+        return by_family(more, names)
+
+    starts = {"the raw start": "raw start", "the start with norm set": START}
     which = {"all networks": False, "those with norm": True}
     rows = [
         *side_by_side("the start", {
-            name: row(f"{RISE}, before training", cut(rise.over(rise.correlation(rise.levels(state)))))
+            name: claim_row(f"{RISE}, before training", place, "above 0",
+                            levels.rise(_early(decade), state=state), ABOVE, seen=True)
             for name, state in starts.items()
         }),
         *side_by_side("start and norm", {
-            f"{start}; {names}": row(f"{RISE}, trained − before training", gain(state, norm))
+            f"{start}; {names}": claim_row(f"{RISE}, trained − before training", place, "above 0",
+                                           gain(state, norm), ABOVE, seen=True)
             for names, norm in which.items() for start, state in starts.items()
         }),
     ]  # fmt: skip
@@ -143,113 +142,74 @@ def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
         ("gate calls left out", False, False), ("networks with norm", True, True),
         ("networks with norm, gate calls left out", True, False),
     ):  # fmt: skip
-        rows += side_by_side("the channels", {
-            _reading(channels): row(f"{RISE}, {what}", among(norm, gates, channels)) for channels in (0, *CHANNELS)
-        })  # fmt: skip
-    return rows + side_by_side("the channels", _way_back(decade, equal))
-
-
-def _way_back(decade: Decade, equal: Mapping[str, Equal]) -> dict[str, Claim]:
-    """Do Swin and ConvNeXt score lower than the networks right before the transformers?"""
-    names = [name for name, seeds in architectures(decade).items() if _year(seeds) >= 2018 and name not in VITS]
-    back = np.array([name in RETURNING for name in names])
-
-    def lower(level: np.ndarray) -> Interval:
-        return by_family(lambda kept: float(level[kept][back[kept]].mean() - level[kept][~back[kept]].mean()), names)
-
+        names = _early(decade, norm)
+        found = {count: levels.rise(names, gates=gates, channels=count) for count in (0, *CHANNELS)}
+        rows += _readings(found, f"{RISE}, {what}", place, "above 0", ABOVE, seen=True)
+    around = [name for name in architectures(decade) if _year(decade, name) >= 2018 and name not in VITS]
+    found = {count: _apart(levels.of(around, channels=count), around, RETURNING) for count in ALL_AND_FEW}
     what = "mean score: Swin and ConvNeXt − networks of 2018 and 2019"
-    return {
-        reading: Claim.over(what, "ours, of Figure 5 A", "below 0", lower(level), LOWER, kind="own", seen=True)
-        for reading, level in _by_channels(decade, equal, names, np.mean).items()
-    }  # fmt: skip
-
-
-def _by_channels(
-    decade: Decade, equal: Mapping[str, Equal], names: Sequence[str], of: Callable[..., Any]
-) -> dict[str, np.ndarray]:
-    """A statistic of the scores of each network, with all channels (mean over the seeds) and with some random ones."""
-    whole = [np.mean([statistic(of, each) for each in decade[name].values()]) for name in names]
-    drawn = (equal[name].channels[END, CHANNELS[0]] for name in names)
-    few = [of(scores[~np.isnan(scores)]) for scores in drawn]
-    return {_reading(0): np.array(whole), _reading(CHANNELS[0]): np.array(few)}
+    return rows + _readings(found, what, place, "below 0", LOWER, seen=True)
 
 
 def era_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
     """The slides: median, maximum and range by year, and deeper networks beside early ones."""
-    networks = _early(decade)
-    names, some = list(networks), [*EARLY, *DEEPER]
-    years, late = [_year(seeds) for seeds in networks.values()], np.array([name in DEEPER for name in some])
-    families = [kin(name) for name in names]
-
-    def apart(level: np.ndarray) -> Interval:
-        return by_family(lambda kept: float(level[kept][late[kept]].mean() - level[kept][~late[kept]].mean()), some)
-
-    rows = []
-    for what, of in (("median score", np.median), ("largest score", np.max), ("range of the scores", np.ptp)):
-        rows += side_by_side("the channels", {
-            reading: Claim.over(f"rank correlation of year and {what}, to 2019",
-                                "slides, Neural architectures, before ViTs", f'"{SLIDE}"',
-                                rank_correlation(np.column_stack([years, levels]), families), ABOVE)
-            for reading, levels in _by_channels(decade, equal, names, of).items()
-        })  # fmt: skip
-    return rows + side_by_side("the channels", {
-        reading: Claim.over("mean score: ResNet34, DenseNet40, EfficientNet − AlexNet, VGG16",
-                            "slides, Deeper Networks", '"increasing linearity (higher scores)"', apart(level), HIGHER)
-        for reading, level in _by_channels(decade, equal, some, np.mean).items()
-    })  # fmt: skip
+    levels, early, some, rows = _Levels(decade, equal), _early(decade), [*EARLY, *DEEPER], []
+    for name, of in (("median score", np.median), ("largest score", np.max), ("range of the scores", np.ptp)):
+        found = {count: levels.rise(early, of, channels=count) for count in ALL_AND_FEW}
+        rows += _readings(found, f"rank correlation of year and {name}, to 2019",
+                          "slides, Neural architectures, before ViTs", f'"{SLIDE}"', ABOVE)  # fmt: skip
+    found = {count: _apart(levels.of(some, channels=count), some, DEEPER) for count in ALL_AND_FEW}
+    return rows + _readings(found, "mean score: ResNet34, DenseNet40, EfficientNet − AlexNet, VGG16",
+                            "slides, Deeper Networks", '"increasing linearity (higher scores)"', HIGHER)  # fmt: skip
 
 
 def history_claims(decade: Decade) -> list[Claim]:
     """Figure 5, A and B, but for the rise: GoogLeNet's range, EfficientNet's skewness, distances, the U-turn."""
-    networks = architectures(decade)
-    years = {name: _year(seeds) for name, seeds in networks.items()}
-    everyone = [*PLAIN, "googlenet"]
 
     def wider(networks: Mapping[str, Trained]) -> float:
         spread = {name: statistic(np.ptp, network) for name, network in networks.items()}
         return spread["googlenet"] - max(spread[name] for name in PLAIN)
 
-    def far(of: Callable[[Trained, Trained], float], name: str) -> float:
-        return float(np.mean([of(decade["alexnet"][seed], decade[name][seed])
-                              for seed in common_seeds(("alexnet", name), decade)]))  # fmt: skip
+    def far(of: Callable[[Trained, Trained], float], names: Sequence[str]) -> np.ndarray:
+        """Distance of each from AlexNet, mean over the seeds that both have."""
+        first = decade["alexnet"]
+        return np.array([np.mean([of(first[seed], decade[name][seed])
+                                  for seed in common_seeds(("alexnet", name), decade)]) for name in names])  # fmt: skip
 
-    later = [name for name in networks if name != "alexnet" and years[name] <= 2020]
-    around = [name for name in networks if years[name] >= 2016]
-    back = np.array([name in RETURNING for name in around])
-    rising, turned = {}, {}
-    for convention, of in DISTANCES.items():
-        pairs = np.array([(years[name], far(of, name)) for name in later])
-        found = rank_correlation(pairs, [kin(name) for name in later])
-        rising[convention] = claim_row("rank correlation of year and distance from AlexNet, to 2020", "Figure 5 B",
-                                       '"more and more dissimilar to Alexnet"', found, ABOVE)  # fmt: skip
-        away = np.array([far(of, name) for name in around])
-
-        def closer(kept: np.ndarray, away: np.ndarray = away) -> float:
-            return float(away[kept][back[kept]].mean() - away[kept][~back[kept]].mean())
-
-        turned[convention] = claim_row("distance from AlexNet: Swin and ConvNeXt − those of 2016 to 2020",
-                                       "Figure 5 B", '"U-turn"', by_family(closer, around), BELOW)  # fmt: skip
+    years = {name: _year(decade, name) for name in architectures(decade)}
+    later = [name for name in years if name != "alexnet" and years[name] <= 2020]
+    around = [name for name in years if years[name] >= 2016]
     return [
         claim_row("range: GoogLeNet − the widest of AlexNet and VGG", "section 4, GoogLeNet", '"extend the range"',
-                  seed_by_seed(everyone, decade, wider), HIGHER),
+                  seed_by_seed([*PLAIN, "googlenet"], decade, wider), HIGHER),
         claim_row("skewness of EfficientNet's scores", "section 4", '"strong negative skewness"',
-                  seed_by_seed(["efficientnet"], decade, lambda n: statistic(stats.skew, n["efficientnet"])),
-                  (-math.inf, -0.5)),
-        *side_by_side("the distance", rising), *side_by_side("the distance", turned),
+                  by_seed(stats.skew, decade, "efficientnet"), (-math.inf, -0.5)),
+        *side_by_side("the distance", {
+            convention: claim_row("rank correlation of year and distance from AlexNet, to 2020", "Figure 5 B",
+                                  '"more and more dissimilar to Alexnet"',
+                                  rank_correlation([years[name] for name in later], far(of, later), later), ABOVE)
+            for convention, of in DISTANCES.items()
+        }),
+        *side_by_side("the distance", {
+            convention: claim_row("distance from AlexNet: Swin and ConvNeXt − those of 2016 to 2020", "Figure 5 B",
+                                  '"U-turn"', _apart(far(of, around), around, RETURNING), BELOW)
+            for convention, of in DISTANCES.items()
+        }),
     ]  # fmt: skip
 
 
 def vit_claims(decade: Decade) -> list[Claim]:
     """Section 1: are both ViTs below every other architecture? By both pools, that of the source's code second."""
+
+    def below(networks: Mapping[str, Trained], pool: str) -> float:
+        level = {name: statistic(np.mean, network, pool) for name, network in networks.items()}
+        return max(level[name] for name in VITS) - min(v for name, v in level.items() if name not in VITS)
+
     names = list(architectures(decade))
-    readings = {}
-    for pool in ("spatial", "trailing"):
-
-        def below(networks: Mapping[str, Trained], pool: str = pool) -> float:
-            level = {name: statistic(np.mean, network, pool) for name, network in networks.items()}
-            return max(level[name] for name in VITS) - min(v for name, v in level.items() if name not in VITS)
-
-        readings[f"{pool} pool"] = claim_row("mean score: the higher ViT − the lowest other network", "section 1",
-                                             '"the most non-linear architectures"',
-                                             seed_by_seed(names, decade, below), LOWER)  # fmt: skip
-    return side_by_side("the pool", readings)
+    return side_by_side("the pool", {
+        f"{pool} pool": claim_row(
+            "mean score: the higher ViT − the lowest other network", "section 1", '"the most non-linear architectures"',
+            seed_by_seed(names, decade, lambda networks, pool=pool: below(networks, pool)), LOWER,  # type: ignore[misc]
+        )
+        for pool in ("spatial", "trailing")
+    })  # fmt: skip

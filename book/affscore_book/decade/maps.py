@@ -6,7 +6,6 @@ Figure 9 of the source asks the first of independent normal numbers; here the ma
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from affscore.affine import affine_map
 from affscore.forward import evaluating
 from affscore.score import affinity_score
 from affscore.tracing import trace
-from affscore_book.kit.features import features
+from affscore_book.kit.features import Feature, features
 
 __all__ = ["SIDES", "Clouds", "clouds_of_call", "map_scores", "scored_maps"]
 
@@ -35,22 +34,9 @@ def _averaged(maps: Tensor, side: int | None) -> Tensor:
     return (maps if side is None else functional.adaptive_avg_pool2d(maps, side)).flatten(1)
 
 
-def scored_maps(network: nn.Module) -> dict[str, nn.Module]:
-    """The activations of a network that are modules, by name. They no longer work in place: it should be a copy."""
-    modules: dict[str, nn.Module] = {
-        name: module for name, module in network.named_modules() if isinstance(module, KINDS)
-    }
-    for module in modules.values():
-        if not isinstance(module, nn.GELU):
-            module.inplace = False  # type: ignore[assignment]  # or the input would be gone
-    return modules
-
-
 @torch.no_grad()
-def map_scores(
-    network: nn.Module, images: Tensor, sides: Sequence[int | None] = SIDES
-) -> dict[str, dict[int | None, float]]:
-    """The score of feature maps averaged to ``sides`` positions, by the name of the activation's module.
+def scored_maps(network: nn.Module, images: Tensor) -> dict[str, Feature]:
+    """What activations take and give that are feature maps of more than one position, by the name of their module.
 
     Parameters
     ----------
@@ -58,9 +44,6 @@ def map_scores(
         Its activations are modules, each run once for an image; it is left as it was.
     images
         (n, channels, height, width), n of 2 or more.
-    sides
-        Whole numbers, or None for the flattened map. Maps with fewer positions than a side has are not averaged to it,
-        and maps of one position, or vectors, are left out.
 
     Raises
     ------
@@ -68,15 +51,24 @@ def map_scores(
         If a module runs twice.
     """
     network = copy.deepcopy(network)
-    modules = scored_maps(network)
+    modules = {name: module for name, module in network.named_modules() if isinstance(module, KINDS)}
+    for module in modules.values():
+        if not isinstance(module, nn.GELU):
+            module.inplace = False  # or the input would be gone
     with evaluating(network), features(network, modules) as seen:
         network(images)
-    found = {}
-    for name, (before, after) in seen.items():
-        if before.ndim == 4 and before.shape[-1] > 1:
-            fit = [side for side in sides if side is None or side <= before.shape[-1]]
-            found[name] = {side: affinity_score(_averaged(before, side), _averaged(after, side)).item() for side in fit}
-    return found
+    return {name: maps for name, maps in seen.items() if maps.input.ndim == 4 and maps.input.shape[-1] > 1}
+
+
+def map_scores(network: nn.Module, images: Tensor) -> dict[str, dict[int | None, float]]:
+    """Scores of :func:`scored_maps` averaged to :data:`SIDES`, but not where a side has more positions than the map."""
+    return {
+        name: {
+            side: affinity_score(*(_averaged(each, side) for each in maps)).item()
+            for side in SIDES if side is None or side <= maps.input.shape[-1]
+        }
+        for name, maps in scored_maps(network, images).items()
+    }  # fmt: skip
 
 
 class Clouds(NamedTuple):

@@ -31,7 +31,7 @@ def critical_bandwidth(values: np.ndarray) -> float:
     return high
 
 
-def one_mode(values: np.ndarray, draws: int = 200, seed: int = 0) -> float:
+def one_mode(values: np.ndarray, draws: int = 200) -> float:
     """How likely a sample with one mode is to look as little like one: the p-value of Silverman's test.
 
     Parameters
@@ -54,7 +54,7 @@ def one_mode(values: np.ndarray, draws: int = 200, seed: int = 0) -> float:
     values = np.asarray(values, dtype=np.float64)
     if len(np.unique(values)) < 4:
         raise ValueError(f"values has {len(np.unique(values))} different numbers; it should have at least 4.")
-    bandwidth, random = critical_bandwidth(values), np.random.default_rng(seed)
+    bandwidth, random = critical_bandwidth(values), np.random.default_rng(0)
     centre, shrink = values.mean(), 1 / np.sqrt(1 + bandwidth**2 / values.var())
     larger = 0
     for _ in range(draws):
@@ -64,11 +64,11 @@ def one_mode(values: np.ndarray, draws: int = 200, seed: int = 0) -> float:
     return larger / draws
 
 
-def modes_power(n: int, apart: float, samples: int = 40, seed: int = 0) -> float:
+def modes_power(n: int, apart: float, samples: int) -> float:
     """How often :func:`one_mode` gives p below .05 for n values, half of each of two modes.
 
     Each mode is normal with standard deviation 1, and they are ``apart`` from each other.
     """
-    random = np.random.default_rng((seed, n))
+    random = np.random.default_rng((0, n))
     drawn = (np.where(np.arange(n) < n // 2, 0.0, apart) + random.normal(size=n) for _ in range(samples))
     return float(np.mean([one_mode(values, draws=100) < 0.05 for values in drawn]))

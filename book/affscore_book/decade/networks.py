@@ -9,9 +9,9 @@ networks that are trained alike differ in their architecture alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -28,37 +28,22 @@ CLASSES = 10
 MOMENTUM = 0.1
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One architecture of the decade.
 
     Attributes
     ----------
-    name
-        Key of :data:`SETTINGS`.
     year
         When the architecture was published.
     family
         ``"convolutional"`` or ``"transformer"``.
     make
         Builds the network with weights drawn by its class's initialisation.
-    original
-        The torchvision function of the network that this one is a small copy of.
-    same_depth
-        Whether the copy has all the layers of ``original``, and so the same activation calls.
     """
 
-    name: str
     year: int
     family: str
     make: Callable[[], nn.Module]
-    original: Callable[..., nn.Module]
-    same_depth: bool = True
-
-    @property
-    def memory_format(self) -> torch.memory_format:
-        """The layout in memory that the network runs faster in."""
-        return torch.channels_last if self.family == "convolutional" else torch.contiguous_format
 
 
 def narrow(network: nn.Module, by: int, initialise: Callable[[nn.Module], None]) -> nn.Module:
@@ -250,36 +235,32 @@ def _swin() -> nn.Module:
 
 
 _C, _T = "convolutional", "transformer"
-#: The decade, in order of the years.
-SETTINGS = {setting.name: setting for setting in (
-    Setting("alexnet", 2012, _C, _alexnet, models.alexnet),
-    Setting("vgg11", 2014, _C, lambda: _vgg(models.vgg11), models.vgg11),
-    Setting("vgg13", 2014, _C, lambda: _vgg(models.vgg13), models.vgg13),
-    Setting("vgg16", 2014, _C, lambda: _vgg(models.vgg16), models.vgg16),
-    Setting("vgg11_bn", 2014, _C, lambda: _vgg(models.vgg11_bn), models.vgg11_bn),
-    Setting("vgg13_bn", 2014, _C, lambda: _vgg(models.vgg13_bn), models.vgg13_bn),
-    Setting("vgg16_bn", 2014, _C, lambda: _vgg(models.vgg16_bn), models.vgg16_bn),
-    Setting("googlenet", 2014, _C, _googlenet, models.googlenet),
-    Setting("inception_v3", 2015, _C, _inception, models.inception_v3),
-    Setting("resnet10", 2015, _C, lambda: _resnet([1, 1, 1, 1], 4), models.resnet18, same_depth=False),
-    Setting("resnet18", 2015, _C, lambda: _resnet([2, 2, 2, 2], 8), models.resnet18),
-    Setting("resnet34", 2015, _C, lambda: _resnet([3, 4, 6, 3], 8), models.resnet34),
-    Setting("resnet18_no_skips", 2015, _C, lambda: _resnet([2, 2, 2, 2], 8, skips=False), models.resnet18),
-    Setting("densenet28", 2016, _C, lambda: _densenet((4, 4, 4)), models.densenet121, same_depth=False),
-    Setting("densenet40", 2016, _C, lambda: _densenet((6, 6, 6)), models.densenet121, same_depth=False),
-    Setting("mobilenet_v2", 2018, _C, _mobilenet_v2, models.mobilenet_v2),
-    Setting("mnasnet", 2018, _C, _mnasnet, models.mnasnet0_5),
-    Setting("mobilenet_v3", 2019, _C, _mobilenet_v3, models.mobilenet_v3_small),
-    Setting("efficientnet", 2019, _C, _efficientnet, models.efficientnet_b0),
-    Setting("vit_8", 2020, _T, lambda: _vit(8, 12, 3, 48), models.vit_b_16),
-    Setting("vit_4", 2020, _T, lambda: _vit(4, 4, 4, 64), models.vit_b_16, same_depth=False),
-    Setting("swin", 2021, _T, _swin, models.swin_t),
-    Setting("convnext", 2022, _C, _convnext, models.convnext_tiny),
-)}  # fmt: skip
+_VGGS = ("vgg11", "vgg13", "vgg16", "vgg11_bn", "vgg13_bn", "vgg16_bn")
+#: The decade, in order of the years: small copies of the torchvision networks of these names.
+SETTINGS = {
+    "alexnet": Setting(2012, _C, _alexnet),
+    **{name: Setting(2014, _C, partial(_vgg, getattr(models, name))) for name in _VGGS},
+    "googlenet": Setting(2014, _C, _googlenet),
+    "inception_v3": Setting(2015, _C, _inception),
+    "resnet10": Setting(2015, _C, lambda: _resnet([1, 1, 1, 1], 4)),
+    "resnet18": Setting(2015, _C, lambda: _resnet([2, 2, 2, 2], 8)),
+    "resnet34": Setting(2015, _C, lambda: _resnet([3, 4, 6, 3], 8)),
+    "resnet18_no_skips": Setting(2015, _C, lambda: _resnet([2, 2, 2, 2], 8, skips=False)),
+    "densenet28": Setting(2016, _C, lambda: _densenet((4, 4, 4))),
+    "densenet40": Setting(2016, _C, lambda: _densenet((6, 6, 6))),
+    "mobilenet_v2": Setting(2018, _C, _mobilenet_v2),
+    "mnasnet": Setting(2018, _C, _mnasnet),
+    "mobilenet_v3": Setting(2019, _C, _mobilenet_v3),
+    "efficientnet": Setting(2019, _C, _efficientnet),
+    "vit_8": Setting(2020, _T, lambda: _vit(8, 12, 3, 48)),
+    "vit_4": Setting(2020, _T, lambda: _vit(4, 4, 4, 64)),
+    "swin": Setting(2021, _T, _swin),
+    "convnext": Setting(2022, _C, _convnext),
+}
 
 
 def build(name: str, seed: int = 0) -> nn.Module:
-    """The network of a setting with its start weights, in its faster memory format.
+    """The network of a setting with its start weights, in the memory format in which it runs faster.
 
     Takes float32 (n, 3, 32, 32), gives logits (n, 10).
 
@@ -308,7 +289,8 @@ def build(name: str, seed: int = 0) -> nn.Module:
             module.p = 0.0
         elif isinstance(module, nn.BatchNorm2d):
             module.momentum = MOMENTUM
-    return network.to(memory_format=SETTINGS[name].memory_format)  # type: ignore[call-overload]
+    layout = torch.channels_last if SETTINGS[name].family == "convolutional" else torch.contiguous_format
+    return network.to(memory_format=layout)  # type: ignore[call-overload, no-any-return]
 
 
 def wide_vgg16(seed: int = 0) -> nn.Module:

@@ -21,25 +21,23 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from affscore_book.decade.claims import kin
-from affscore_book.decade.collection import END, Trained, course
+from affscore_book.decade.claims import by_family
+from affscore_book.decade.collection import END, Decade, course, stored_files
 from affscore_book.decade.equal import CHANNELS, Equal
 from affscore_book.decade.training import FLOORS, RECIPE
-from affscore_book.kit.statistics import Interval, leaving_out
+from affscore_book.kit.statistics import Interval
 from affscore_book.kit.stored import read_results
 from affscore_book.kit.training import VALIDATION
 
 __all__ = [
     "FEW", "FOLLOWED", "OTHERS", "RATES", "SEEDS", "RateRun", "as_good_rates", "at_accuracy", "best_rates",
-    "load_rates", "power", "recipe_distances", "recipe_rung", "year_correlation",
+    "first_runs", "load_rates", "recipe_distances", "recipe_rung",
 ]  # fmt: skip
 
 #: What the networks are trained at; the book's recipe has one of them.
@@ -107,11 +105,7 @@ def _read(content: Mapping[str, Any]) -> RateRun:
     return RateRun(name, rate, seed, content["accuracy"], validation, scores, few, end)
 
 
-def load_rates(
-    folder: str | os.PathLike[str],
-    decade: Mapping[str, Mapping[int, Trained]],
-    equal: Mapping[str, Equal] | None = None,
-) -> list[RateRun]:
+def load_rates(folder: str | os.PathLike[str], decade: Decade, equal: Mapping[str, Equal]) -> list[RateRun]:
     """The stored runs, and those of the decade at its own rate where they have the snapshots that are asked for.
 
     Parameters
@@ -130,25 +124,23 @@ def load_rates(
     ValueError
         If a file is damaged.
     """
-    files = sorted(Path(folder, "rates", "results").glob("*.json"))
-    if not files:
-        raise FileNotFoundError(f"folder: {folder} has no runs at other rates; {SCRIPT} writes them.")
+    files = stored_files(folder, "rates/results", "runs at other rates", SCRIPT)
     runs = [read_results(file, _read, SCRIPT) for file in files]
-    for name, seeds in decade.items():
-        for seed, network in seeds.items():
-            if name in FOLLOWED + OTHERS and seed < SEEDS and not _have(runs, name, seed):
-                moments = course(network)
-                if name in OTHERS or len(moments.steps) > 2:
-                    few = math.nan
-                    if equal and seed == 0:
-                        few = float(np.nanmean(equal[name].channels[END, FEW]))
-                    about = (name, RECIPE.learning_rate, seed, network.accuracy, moments.accuracy)
-                    runs.append(RateRun(*about, _means(moments.scores), few, moments.scores[-1]))
+    stored, own = {(run.name, run.rate, run.seed) for run in runs}, RECIPE.learning_rate
+    for name in (name for name in decade if name in FOLLOWED + OTHERS):
+        for seed, network in decade[name].items():
+            moments = course(network)
+            if seed < SEEDS and (name, own, seed) not in stored and (name in OTHERS or len(moments.steps) > 2):
+                few = float(np.nanmean(equal[name].channels[END, FEW])) if name in equal and not seed else math.nan
+                scores = _means(moments.scores), few, moments.scores[-1]
+                runs.append(RateRun(name, own, seed, network.accuracy, moments.accuracy, *scores))
     return runs
 
 
-def _have(runs: Sequence[RateRun], name: str, seed: int) -> bool:
-    return any((run.name, run.rate, run.seed) == (name, RECIPE.learning_rate, seed) for run in runs)
+def first_runs(runs: Sequence[RateRun], name: str) -> dict[float, RateRun]:
+    """A network's runs of the first seed that did not fail, by rate, the smallest first."""
+    mine = [run for run in runs if (run.name, run.seed) == (name, 0) and not run.failed]
+    return {run.rate: run for run in sorted(mine, key=lambda run: run.rate)}
 
 
 def at_accuracy(run: RateRun, level: float) -> float:
@@ -163,42 +155,30 @@ def at_accuracy(run: RateRun, level: float) -> float:
     reached = np.flatnonzero(run.validation >= level)
     if not len(reached):
         return math.nan
-    after = int(reached[0])
-    if after == 0:
-        return float(run.scores[0])
-    share = (level - run.validation[after - 1]) / (run.validation[after] - run.validation[after - 1])
-    return float((1 - share) * run.scores[after - 1] + share * run.scores[after])
-
-
-def _distances(values: Mapping[tuple[float, int], float]) -> tuple[float, float]:
-    """Root mean squared difference of two rates with one seed, and of two seeds with one rate; by (rate, seed)."""
-
-    def root(common: int) -> float:
-        pairs = [(a, b) for a, b in itertools.combinations(values, 2) if a[common] == b[common]]
-        squares = [(values[a] - values[b]) ** 2 for a, b in pairs]
-        return math.sqrt(float(np.mean(squares))) if squares else math.nan
-
-    return root(1), root(0)
+    around = slice(max(0, reached[0] - 1), reached[0] + 1)
+    return float(np.interp(level, run.validation[around], run.scores[around]))
 
 
 def recipe_distances(runs: Sequence[RateRun], *, equal_accuracy: bool = True) -> dict[str, tuple[float, float]]:
     """By network: root mean squared difference of its mean score between two rates, and between two seeds.
 
-    Networks that have no two rates or no two seeds are left out; the arguments are those of :func:`recipe_rung`.
+    Two rates have one seed in common, two seeds one rate. Networks that have no two rates or no two seeds are left out;
+    the arguments are those of :func:`recipe_rung`.
     """
     found: dict[str, tuple[float, float]] = {}
     for name in dict.fromkeys(run.name for run in runs if run.name in FOLLOWED):
         mine = [run for run in runs if run.name == name and not run.failed]
         level = min((run.validation.max() for run in mine), default=math.nan)
         values = {(run.rate, run.seed): at_accuracy(run, level) if equal_accuracy else run.scores[-1] for run in mine}
-        pair = _distances(values)
-        if not any(map(math.isnan, pair)):
-            found[name] = pair
+        pairs = list(itertools.combinations(values, 2))
+        rates, seeds = ([(values[a] - values[b]) ** 2 for a, b in pairs if a[common] == b[common]] for common in (1, 0))
+        if rates and seeds:
+            found[name] = (math.sqrt(float(np.mean(rates))), math.sqrt(float(np.mean(seeds))))
     return found
 
 
-def recipe_rung(runs: Sequence[RateRun], *, equal_accuracy: bool = True) -> dict[str, Interval]:
-    """What another learning rate does to the mean score of a network, beside what another seed does.
+def recipe_rung(runs: Sequence[RateRun], *, equal_accuracy: bool = True) -> Interval:
+    """What another learning rate does to the mean score of a network, less what another seed does.
 
     Parameters
     ----------
@@ -209,8 +189,7 @@ def recipe_rung(runs: Sequence[RateRun], *, equal_accuracy: bool = True) -> dict
 
     Returns
     -------
-    ``"rate"``, ``"seed"`` and ``"rate − seed"``: the mean over networks of the root mean squared difference, families
-    left out one at a time.
+    The mean over networks of the difference of :func:`recipe_distances`, families left out one at a time.
 
     Raises
     ------
@@ -220,84 +199,29 @@ def recipe_rung(runs: Sequence[RateRun], *, equal_accuracy: bool = True) -> dict
     found = recipe_distances(runs, equal_accuracy=equal_accuracy)
     if not found:
         raise ValueError("runs has no network with two rates and two seeds; it should have one.")
-    table, families = np.array(list(found.values())), [kin(name) for name in found]
-    columns = {"rate": table[:, 0], "seed": table[:, 1], "rate − seed": table[:, 0] - table[:, 1]}
-    return {
-        name: leaving_out(lambda kept, column=column: float(column[kept].mean()), len(table), families)  # type: ignore[misc]
-        for name, column in columns.items()
-    }
+    more = np.array([rate - seed for rate, seed in found.values()])
+    return by_family(lambda kept: float(more[kept].mean()), list(found))
 
 
 def best_rates(runs: Sequence[RateRun]) -> dict[str, float]:
     """By network, the rate with the highest validation accuracy at the end, first seed; of equals the smaller."""
-    best: dict[str, RateRun] = {}
-    for run in sorted(runs, key=lambda run: run.rate):
-        rival = best.get(run.name)
-        if run.seed == 0 and not run.failed and (rival is None or run.validation[-1] > rival.validation[-1]):
-            best[run.name] = run
-    return {name: run.rate for name, run in best.items()}
+    found = {name: first_runs(runs, name) for name in dict.fromkeys(run.name for run in runs)}
+    return {name: max(mine, key=lambda rate: mine[rate].validation[-1]) for name, mine in found.items() if mine}
 
 
-def as_good_rates(runs: Sequence[RateRun], images: int = VALIDATION) -> dict[str, list[float]]:
-    """By network, the rates that so many validation images cannot tell from the best: within its standard error.
+def as_good_rates(runs: Sequence[RateRun]) -> dict[str, list[float]]:
+    """By network, the rates that 5,000 validation images cannot tell from the best: within its standard error.
 
     First seed, as :func:`best_rates`; the standard error is that of a share, sqrt(p (1 - p) / images).
 
-    >>> ends = {0.001: 0.90, 0.002: 0.88}
-    >>> two = [RateRun("vgg11", rate, 0, 0.9, np.array([end]), np.ones(1), 0.5) for rate, end in ends.items()]
-    >>> as_good_rates(two, 100), as_good_rates(two, 10_000)
-    ({'vgg11': [0.001, 0.002]}, {'vgg11': [0.001]})
+    >>> ends = {0.001: 0.900, 0.002: 0.896, 0.004: 0.895}
+    >>> runs = [RateRun("vgg11", rate, 0, 0.9, np.array([end]), np.ones(1), 0.5) for rate, end in ends.items()]
+    >>> as_good_rates(runs)
+    {'vgg11': [0.001, 0.002]}
     """
     found = {}
     for name, best in best_rates(runs).items():
-        mine = {run.rate: run.validation[-1] for run in runs if (run.name, run.seed) == (name, 0) and not run.failed}
-        least = mine[best] - math.sqrt(mine[best] * (1 - mine[best]) / images)
-        found[name] = sorted(rate for rate, reached in mine.items() if reached >= least)
+        reached = {rate: run.validation[-1] for rate, run in first_runs(runs, name).items()}
+        least = reached[best] - math.sqrt(reached[best] * (1 - reached[best]) / VALIDATION)
+        found[name] = [rate for rate, value in reached.items() if value >= least]
     return found
-
-
-def year_correlation(
-    runs: Sequence[RateRun], years: Mapping[str, int], rates: Mapping[str, float], value: Callable[[RateRun], float]
-) -> Interval:
-    """Rank correlation of year and ``value``, mean over the seeds at the network's rate; families left out."""
-    names = sorted(rates)
-    levels = [
-        float(np.mean([value(run) for run in runs if (run.name, run.rate) == (name, rates[name]) and not run.failed]))
-        for name in names
-    ]
-    pairs = np.array([(years[name], level) for name, level in zip(names, levels, strict=True)])
-    found = leaving_out(
-        lambda kept: float(stats.spearmanr(*pairs[kept].T).statistic), len(names), [kin(name) for name in names]
-    )
-    return Interval(found.mean, max(found.low, -1.0), min(found.high, 1.0))
-
-
-def power(seed_spread: Sequence[float], rate_spread: float, *, floor: float, draws: int = 400, seed: int = 0) -> float:
-    """How often part one would say that the rate counts, were the truth as assumed.
-
-    Parameters
-    ----------
-    seed_spread
-        Standard deviations of mean scores over seeds at equal accuracy, of networks whose seeds are known; each
-        network of a draw has one of them.
-    rate_spread
-        Root mean squared difference that the rate alone makes between two rates of a network.
-    floor
-        What the rule asks for.
-
-    Returns
-    -------
-    The part of the draws whose interval lies above ``floor``.
-    """
-    generator, found = np.random.default_rng(seed), 0
-    families = [kin(name) for name in FOLLOWED]
-    for _ in range(draws):
-        gaps = []
-        for spread in generator.choice(np.asarray(seed_spread), len(FOLLOWED)):
-            values = generator.normal(0, rate_spread / math.sqrt(2), (len(RATES), 1))
-            values = values + generator.normal(0, spread, (len(RATES), SEEDS))
-            of_rates, of_seeds = (math.sqrt(2 * float(part.var(axis=0, ddof=1).mean())) for part in (values, values.T))
-            gaps.append(of_rates - of_seeds)
-        table = np.array(gaps)
-        found += leaving_out(lambda kept, of=table: float(of[kept].mean()), len(table), families).low > floor  # type: ignore[misc]
-    return found / draws

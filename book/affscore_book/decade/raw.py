@@ -18,50 +18,47 @@ from affscore_book.decade.claims import (
     PLAIN,
     architectures,
     by_family,
+    by_seed,
     claim_row,
     common_seeds,
     cut,
     seed_by_seed,
     statistic,
-)  # fmt: skip
-from affscore_book.decade.collection import END, Trained
+)
+from affscore_book.decade.collection import Decade, Trained
 from affscore_book.kit.claims import HIGHER, LOWER, Claim, side_by_side
-from affscore_book.kit.statistics import Interval, student_interval
+from affscore_book.kit.statistics import student_interval
 
-__all__ = ["likeness_claims", "spread_claims", "tail_claims", "transition_gap"]
+__all__ = ["likeness_claims", "spread_claims", "tail_claims"]
 
-Decade = Mapping[str, Mapping[int, Trained]]
 #: Before residual networks, says the source: their spread goes with their accuracy.
 PRE_RESIDUAL = (*PLAIN, "googlenet", "inception_v3")
 #: Two rank correlations that differ by no more are called similar.
 ALIKE = 0.25
 #: Architectures with residual connections after ResNet.
 AFTER = ("mobilenet_v2", "mnasnet", "mobilenet_v3", "efficientnet", "convnext")
+RESNETS = ["resnet10", "resnet18", "resnet34"]
 
 
 def _seen(rows: list[Claim]) -> list[Claim]:
     return [replace(each, seen=True) for each in rows]
 
 
-def transition_gap(network: Trained) -> float:
-    """DenseNet: mean score of the calls between its dense blocks minus that of the calls inside them."""
-    found = network.signatures[END, "spatial"]
-    between = np.array(["transition" in call.module for call in found.calls])
-    inside = np.array(["denselayer" in call.module for call in found.calls])
-    return float(found.mean[between].mean() - found.mean[inside].mean())
-
-
 def spread_claims(decade: Decade) -> list[Claim]:
     """Section 4 and Appendix D on ranges, maxima and single architectures."""
-    networks = architectures(decade)
-    names = list(networks)
+    names = list(architectures(decade))
 
     def widest(of: Mapping[str, Trained]) -> float:
         spread = {name: statistic(np.ptp, network) for name, network in of.items()}
         return max(spread[name] for name in PLAIN) - float(np.median(list(spread.values())))
 
-    def of(name: str, take: object) -> Interval:
-        return seed_by_seed([name], decade, lambda n: statistic(take, n[name]))  # type: ignore[arg-type]
+    def linearizers(networks: Mapping[str, Trained]) -> float:
+        """Mean score of the calls between dense blocks minus that of the calls inside them."""
+        found = networks["densenet40"].end
+        between, inside = (
+            found.mean[[part in call.module for call in found.calls]].mean() for part in ("transition", "denselayer")
+        )
+        return float(between - inside)
 
     return _seen([
         claim_row("range: the widest of AlexNet and VGG − the median network", "section 4", '"very low spread"',
@@ -70,23 +67,23 @@ def spread_claims(decade: Decade) -> list[Claim]:
         claim_row("largest score after ResNets, the least of five", "section 4, after ResNets", '"rather high"',
                   seed_by_seed(AFTER, decade, lambda n: min(statistic(np.max, each) for each in n.values())),
                   (0.9, 1.0)),
-        claim_row("std of AlexNet's scores", "Appendix D, AlexNet", '"remain stable"', of("alexnet", np.std),
-                  (0.0, 0.05)),
-        claim_row("GoogLeNet's least score", "Appendix D, GoogLeNet", "0.6", of("googlenet", np.min), (0.55, 0.65)),
-        claim_row("GoogLeNet's largest score", "Appendix D, GoogLeNet", "0.9", of("googlenet", np.max), (0.85, 0.95)),
+        claim_row("std of AlexNet's scores", "Appendix D, AlexNet", '"remain stable"',
+                  by_seed(np.std, decade, "alexnet"), (0.0, 0.05)),
+        claim_row("GoogLeNet's least score", "Appendix D, GoogLeNet", "0.6", by_seed(np.min, decade, "googlenet"),
+                  (0.55, 0.65)),
+        claim_row("GoogLeNet's largest score", "Appendix D, GoogLeNet", "0.9", by_seed(np.max, decade, "googlenet"),
+                  (0.85, 0.95)),
         claim_row("largest score, Inception − GoogLeNet", "Appendix D, Inception v3", '"more linear"',
-                  seed_by_seed(["inception_v3", "googlenet"], decade, lambda n: statistic(np.max, n["inception_v3"])
-                             - statistic(np.max, n["googlenet"])), HIGHER),
+                  by_seed(np.max, decade, "inception_v3", "googlenet"), HIGHER),
         claim_row("mean score, DenseNet40: 2 transitions − 36 dense layers", "Appendix D, DenseNet", '"linearizers"',
-                  seed_by_seed(["densenet40"], decade, lambda n: transition_gap(n["densenet40"])), HIGHER),
+                  seed_by_seed(["densenet40"], decade, linearizers), HIGHER),
     ])  # fmt: skip
 
 
 def _pre_residual(decade: Decade) -> list[Claim]:
     """Section 4: the spread tells the accuracy of stacks and inception networks, and does so "similarly to depth"."""
     table = np.array([
-        np.mean([(statistic(np.ptp, each), len(each.signatures[END, "spatial"].calls), each.accuracy)
-                 for each in decade[name].values()], axis=0)
+        np.mean([(np.ptp(each.scores), len(each.end.calls), each.accuracy) for each in decade[name].values()], axis=0)
         for name in PRE_RESIDUAL
     ])  # fmt: skip
 
@@ -106,16 +103,13 @@ def _pre_residual(decade: Decade) -> list[Claim]:
 
 def tail_claims(decade: Decade) -> list[Claim]:
     """Section 4 on the shapes of the densities: heavier tails are more kurtosis, a rule set before it was computed."""
-
-    def heavier(one: str, other: str) -> Interval:
-        return seed_by_seed([one, other], decade, lambda n: statistic(stats.kurtosis, n[one])
-                            - statistic(stats.kurtosis, n[other]))  # fmt: skip
-
     return [
-        claim_row("kurtosis of the scores, Swin − AlexNet", "Figure 5 C", '"heavier tails"', heavier("swin", "alexnet"),
-                  ABOVE),
-        claim_row("kurtosis of the scores, ConvNeXt − VGG16", "Figure 5 C", '"This also holds for VGG16 and Convnext"',
-                  heavier("convnext", "vgg16"), ABOVE),
+        claim_row(f"kurtosis of the scores, {names}", "Figure 5 C", theirs,
+                  by_seed(stats.kurtosis, decade, one, other), ABOVE)
+        for names, theirs, one, other in (
+            ("Swin − AlexNet", '"heavier tails"', "swin", "alexnet"),
+            ("ConvNeXt − VGG16", '"This also holds for VGG16 and Convnext"', "convnext", "vgg16"),
+        )
     ]  # fmt: skip
 
 
@@ -124,44 +118,36 @@ def likeness_claims(decade: Decade) -> list[Claim]:
     networks = architectures(decade)
     seeds = common_seeds(networks, decade)
     later = [name for name, members in networks.items() if next(iter(members.values())).year > 2014]
-    pairs = (
+
+    def nearness(of: Callable[[Trained, Trained], float], one: str, other: str, than: list[str], seed: int) -> float:
+        apart = [of(decade[one][seed], decade[name][seed]) for name in (other, *than)]
+        return apart[0] - float(np.median(apart[1:]))
+
+    def foreign(of: Callable[[Trained, Trained], float], seed: int) -> float:
+        """How much farther the ViTs are from the other architectures than those are from each other in the median."""
+        mean = {
+            one: float(np.mean([of(decade[one][seed], decade[other][seed]) for other in networks if other != one]))
+            for one in networks
+        }
+        return float(np.mean([mean["vit_8"], mean["vit_4"]]) - np.median(list(mean.values())))
+
+    rows = []
+    for what, place, theirs, depends_on, ones, other, than in (
         ("distance of AlexNet and Swin − the median of AlexNet and later ones", "Figure 5 C", '"very similar"',
-         ("alexnet", "swin", later)),
+         "the distance", ("alexnet",), "swin", later),
         ("distance of VGG16 and ConvNeXt − the median of VGG16 and later ones", "Figure 5 C",
-         '"This also holds for VGG16 and Convnext"', ("vgg16", "convnext", later)),
-        ("distance of VGG16 and ConvNeXt − the median of VGG16 and later ones", "Figure 5 C",
-         '"This also holds for VGG16 and Convnext"', ("vgg16_bn", "convnext", later)),
+         '"This also holds for VGG16 and Convnext"', "batch norm", ("vgg16", "vgg16_bn"), "convnext", later),
         ("distance of Swin and AlexNet − that of Swin and ResNets", "section 4, Swin and ConvNeXt",
-         '"more similar to pure convolutional networks"', ("swin", "alexnet", ["resnet10", "resnet18", "resnet34"])),
-    )  # fmt: skip
-    readings: dict[str, dict[str, Claim]] = {}
-    for what, place, theirs, (one, other, than) in pairs:
-        for convention, of in DISTANCES.items():
-            gaps = [
-                of(decade[one][seed], decade[other][seed])
-                - float(np.median([of(decade[one][seed], decade[name][seed]) for name in than]))
-                for seed in seeds
-            ]
-            reading = f"{convention}, with batch norm" if one.endswith("_bn") else convention
-            readings.setdefault(what, {})[reading] = claim_row(what, place, theirs, student_interval(gaps), BELOW)
-    rows = [
-        row
-        for of_one in readings.values()
-        for row in side_by_side("batch norm" if len(of_one) > len(DISTANCES) else "the distance", of_one)
-    ]
-    apart = {
+         '"more similar to pure convolutional networks"', "the distance", ("swin",), "alexnet", RESNETS),
+    ):  # fmt: skip
+        rows += side_by_side(depends_on, {
+            convention + ", with batch norm" * one.endswith("_bn"): claim_row(
+                what, place, theirs, student_interval([nearness(of, one, other, than, seed) for seed in seeds]), BELOW)
+            for one in ones for convention, of in DISTANCES.items()
+        })  # fmt: skip
+    return _seen(rows + side_by_side("the distance", {
         convention: claim_row("mean distance from all others, ViTs − the median network", "Figure 5 B",
                               '"highly dissimilar to all other models"',
-                              student_interval([_apart(decade, list(networks), seed, of) for seed in seeds]), ABOVE)
+                              student_interval([foreign(of, seed) for seed in seeds]), ABOVE)
         for convention, of in DISTANCES.items()
-    }  # fmt: skip
-    return _seen(rows + side_by_side("the distance", apart))
-
-
-def _apart(decade: Decade, names: list[str], seed: int, of: Callable[[Trained, Trained], float]) -> float:
-    """How much farther the ViTs are from the other architectures than those are from each other in the median."""
-    mean = {
-        one: float(np.mean([of(decade[one][seed], decade[other][seed]) for other in names if other != one]))
-        for one in names
-    }
-    return float(np.mean([mean["vit_8"], mean["vit_4"]]) - np.median(list(mean.values())))
+    }))  # fmt: skip

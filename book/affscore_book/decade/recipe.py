@@ -7,33 +7,33 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.stats import rankdata
 
 from affscore.suite.tables import Table
-from affscore_book.decade.claims import ABOVE, kin
+from affscore_book.decade.claims import ABOVE, by_family, claim_row, kin, rank_correlation
 from affscore_book.decade.collection import Trained
 from affscore_book.decade.networks import SETTINGS
 from affscore_book.decade.rates import (
     FEW,
     FOLLOWED,
     RATES,
+    SEEDS,
     RateRun,
     as_good_rates,
     at_accuracy,
     best_rates,
-    power,
+    first_runs,
     recipe_distances,
     recipe_rung,
-    year_correlation,
 )
 from affscore_book.kit.claims import FLOOR, HIGHER, Claim, side_by_side
 
 __all__ = ["choices_of_rates", "claims_by_rate", "other_rates", "power_of_rung", "rate_table", "rung_claims"]
 
-SOURCE = "ours, of Figure 5 A"
+YEARS = [SETTINGS[name].year for name in FOLLOWED]
 
 
 def rate_table(runs: Sequence[RateRun]) -> Table:
@@ -45,7 +45,7 @@ def rate_table(runs: Sequence[RateRun]) -> Table:
     """
     best, apart, rows = best_rates(runs), recipe_distances(runs), []
     for name in FOLLOWED:
-        mine = {run.rate: run for run in runs if (run.name, run.seed) == (name, 0) and not run.failed}
+        mine = first_runs(runs, name)
         accuracies = [run.accuracy for run in mine.values()]
         rows.append(
             {"network": name}
@@ -59,9 +59,8 @@ def rate_table(runs: Sequence[RateRun]) -> Table:
 
 def other_rates(runs: Sequence[RateRun]) -> Callable[[Trained], list[np.ndarray]]:
     """For :func:`affscore_book.decade.variance.difference_table`: a network's signatures at its rates, first seed."""
-    return lambda network: [
-        run.end for run in runs if (run.name, run.seed) == (network.name, 0) and run.name in FOLLOWED and not run.failed
-    ]
+    ends = {name: [run.end for run in first_runs(runs, name).values()] for name in FOLLOWED}
+    return lambda network: ends.get(network.name, [])
 
 
 def rung_claims(runs: Sequence[RateRun]) -> list[Claim]:
@@ -70,10 +69,18 @@ def rung_claims(runs: Sequence[RateRun]) -> list[Claim]:
     for moment, equal in (("at equal validation accuracy", True), ("at the end", False)):
         names = recipe_distances(runs, equal_accuracy=equal)
         what = f"mean score, {len(names)} networks of {len({kin(name) for name in names})} families"
-        found = recipe_rung(runs, equal_accuracy=equal)["rate − seed"]
-        rows.append(Claim.over(f"{what}: another learning rate − another seed ({moment})", "ours, of Appendix G",
-                               "above 0.02", found, HIGHER, kind="own"))  # fmt: skip
+        rows.append(claim_row(f"{what}: another learning rate − another seed ({moment})", "ours, of Appendix G",
+                              "above 0.02", recipe_rung(runs, equal_accuracy=equal), HIGHER))  # fmt: skip
     return rows
+
+
+def _level(runs: Sequence[RateRun], name: str, rate: float, of: Callable[[RateRun], float]) -> float:
+    """A number of the runs of a network at a rate that did not fail, mean over the seeds."""
+    return float(np.mean([of(run) for run in runs if (run.name, run.rate) == (name, rate) and not run.failed]))
+
+
+def _last(run: RateRun) -> float:
+    return float(run.scores[-1])
 
 
 def claims_by_rate(runs: Sequence[RateRun]) -> list[Claim]:
@@ -81,23 +88,21 @@ def claims_by_rate(runs: Sequence[RateRun]) -> list[Claim]:
 
     The best rate is that of the first seed, and so are the scores with few channels.
     """
-    years, best = {name: SETTINGS[name].year for name in FOLLOWED}, best_rates(runs)
-    firsts = [run for run in runs if run.seed == 0]
-    readings: Mapping[str, tuple[Sequence[RateRun], Callable[[RateRun], float]]] = {
-        "all channels": (runs, lambda run: float(run.scores[-1])),
-        f"{FEW} random channels a call": (firsts, lambda run: run.few),
-    }
-    chosen = {"each at its own best rate": {name: best[name] for name in FOLLOWED}}
-    chosen |= {f"all at {rate:g}": dict.fromkeys(FOLLOWED, rate) for rate in RATES}
+    best, firsts = best_rates(runs), [run for run in runs if run.seed == 0]
+    chosen = {"each at its own best rate": best} | {f"all at {rate:g}": dict.fromkeys(best, rate) for rate in RATES}
     rows = []
     for what, rates in chosen.items():
-        claims = {
-            reading: Claim.over(f"rank correlation of year and mean score, eleven networks, {what}", SOURCE, "above 0",
-                                year_correlation(of, years, rates, value), ABOVE, kind="own",
-                                seen=what.startswith("all"))
-            for reading, (of, value) in readings.items()
+        levels = {
+            "all channels": [_level(runs, name, rates[name], _last) for name in FOLLOWED],
+            f"{FEW} random channels a call": [_level(firsts, name, rates[name], lambda run: run.few)
+                                              for name in FOLLOWED],
         }  # fmt: skip
-        rows += side_by_side("the channels", claims)
+        rows += side_by_side("the channels", {
+            reading: claim_row(f"rank correlation of year and mean score, eleven networks, {what}",
+                               "ours, of Figure 5 A", "above 0", rank_correlation(YEARS, np.array(level), FOLLOWED),
+                               ABOVE, seen=what.startswith("all"))
+            for reading, level in levels.items()
+        })  # fmt: skip
     return rows
 
 
@@ -108,15 +113,8 @@ def choices_of_rates(runs: Sequence[RateRun]) -> np.ndarray:
     not tell from its best; scores are means over seeds, all channels, as in :func:`claims_by_rate`.
     """
     good = as_good_rates(runs)
-    levels = [
-        [
-            float(np.mean([run.scores[-1] for run in runs if (run.name, run.rate) == (name, rate) and not run.failed]))
-            for rate in good[name]
-        ]
-        for name in FOLLOWED
-    ]
-    ranks = rankdata(np.array(list(itertools.product(*levels))), axis=1)
-    years = rankdata([SETTINGS[name].year for name in FOLLOWED])
+    levels = [[_level(runs, name, rate, _last) for rate in good[name]] for name in FOLLOWED]
+    ranks, years = rankdata(np.array(list(itertools.product(*levels))), axis=1), rankdata(YEARS)
     ranks, years = ranks - ranks.mean(axis=1, keepdims=True), years - years.mean()
     return ranks @ years / (np.linalg.norm(ranks, axis=1) * np.linalg.norm(years))
 
@@ -124,14 +122,34 @@ def choices_of_rates(runs: Sequence[RateRun]) -> np.ndarray:
 def power_of_rung(runs: Sequence[RateRun], rate_spread: float) -> float:
     """How often the rule of :func:`rung_claims` would say that the rate counts, were it to move a score by so much.
 
-    The spread from seed to seed is that of the stored runs with several seeds, at equal accuracy.
+    Parameters
+    ----------
+    runs
+        The spread from seed to seed, of which each network of a draw has one, is that of the runs with several seeds,
+        at equal accuracy.
+    rate_spread
+        Root mean squared difference that the rate alone makes between two rates of a network.
+
+    Returns
+    -------
+    The part of 400 draws whose interval lies above ``FLOOR``.
     """
     spreads = []
     for name in FOLLOWED:
         mine = [run for run in runs if run.name == name and not run.failed]
         level = min(run.validation.max() for run in mine)
         for rate in RATES:
-            found = [at_accuracy(run, level) for run in mine if run.rate == rate]
-            if len(found) > 1:
-                spreads.append(float(np.std(found, ddof=1)))
-    return power(spreads, rate_spread, floor=FLOOR)
+            scores = [at_accuracy(run, level) for run in mine if run.rate == rate]
+            if len(scores) > 1:
+                spreads.append(float(np.std(scores, ddof=1)))
+    generator, draws, found = np.random.default_rng(0), 400, 0
+    for _ in range(draws):
+        gaps = []
+        for spread in generator.choice(spreads, len(FOLLOWED)):
+            values = generator.normal(0, rate_spread / math.sqrt(2), (len(RATES), 1))
+            values = values + generator.normal(0, spread, (len(RATES), SEEDS))
+            of_rates, of_seeds = (math.sqrt(2 * float(part.var(axis=0, ddof=1).mean())) for part in (values, values.T))
+            gaps.append(of_rates - of_seeds)
+        table = np.array(gaps)
+        found += by_family(lambda kept, of=table: float(of[kept].mean()), FOLLOWED).low > FLOOR  # type: ignore[misc]
+    return found / draws

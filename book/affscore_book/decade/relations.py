@@ -12,20 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from affscore.suite.comparable import sequence
 from affscore.suite.compare import companion_correlations
 from affscore.suite.tables import Table
-from affscore_book.decade.claims import DISTANCES, architectures, beyond_chance, by_family, common_seeds, kin
-from affscore_book.decade.collection import END, Trained
+from affscore_book.decade.claims import (
+    ABOVE,
+    DISTANCES,
+    architectures,
+    beyond_chance,
+    by_family,
+    claim_row,
+    common_seeds,
+    kin,
+    statistic,
+)
+from affscore_book.decade.collection import Decade, Trained
 from affscore_book.kit.claims import Claim, side_by_side
 from affscore_book.kit.statistics import leaving_out, student_interval
 
 __all__ = [
-    "accuracy_claims", "accuracy_table", "family_claims", "family_distances", "measure_correlations",
-    "member_correlations", "other_measure_claims", "permutation_share",
+    "accuracy_claims", "accuracy_table", "family_claims", "family_distances", "member_correlations",
+    "other_measure_claims", "permutation_share",
 ]  # fmt: skip
-
-Decade = Mapping[str, Mapping[int, Trained]]
 
 #: What the source reads off a signature (Figure 6), and what it compares that with.
 STATISTICS: dict[str, Callable[..., Any]] = {
@@ -36,18 +43,14 @@ SIZES = ("parameters", "calls")
 STRONG = 0.5
 
 
-def _scores(network: Trained) -> np.ndarray:
-    return sequence(network.signatures[END, "spatial"])
-
-
 def accuracy_table(decade: Decade) -> Table:
     """By architecture: accuracy, the statistics of its scores, and its sizes, means over the seeds."""
     rows = []
     for name, seeds in architectures(decade).items():
         networks = list(seeds.values())
         row = {"network": name, "accuracy": float(np.mean([each.accuracy for each in networks]))}
-        row |= {key: float(np.mean([of(_scores(each)) for each in networks])) for key, of in STATISTICS.items()}
-        rows.append(row | {"parameters": networks[0].parameters, "calls": len(_scores(networks[0]))})
+        row |= {key: float(np.mean([statistic(of, each) for each in networks])) for key, of in STATISTICS.items()}
+        rows.append(row | {"parameters": networks[0].parameters, "calls": len(networks[0].scores)})
     return Table.from_rows(rows, digits=3)
 
 
@@ -66,52 +69,35 @@ def accuracy_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
     def lead(kept: np.ndarray) -> float:
         return _strongest(told[kept], target[kept]) - _strongest(sizes[kept], target[kept])
 
-    value, low, high = by_family(lead, list(found["network"]))
     random = np.random.default_rng(0)
     own = _strongest(told, target)
     chance = float(np.mean([_strongest(told, random.permutation(target)) >= own for _ in range(draws)]))
     return [
-        Claim("strongest correlation with accuracy: scores − sizes", "CVPR 2025, Figure 6", '"often correlates more"',
-              value, (0, math.inf), interval=(low, high)),
+        claim_row("strongest correlation with accuracy: scores − sizes", "Figure 6", '"often correlates more"',
+                  by_family(lead, list(found["network"])), ABOVE),
         beyond_chance("part of shuffled accuracies that the scores tell as well", "ours, of Figure 6", "at most 0.05",
-                      chance, kind="own"),
+                      chance),
     ]  # fmt: skip
 
 
-def measure_correlations(decade: Decade) -> Table:
-    """Table 2 of the source for each architecture: correlations of the score with other measures, mean over seeds.
-
-    Columns: model, then the measures of :func:`affscore.suite.compare.companion_correlations`.
-    """
-    return Table.from_rows([
-        {"model": name} | {key: float(np.mean([row[key] for row in rows])) for key in rows[0] if key != "model"}
-        for name, rows in _by_seed(decade).items()
-    ])  # fmt: skip
-
-
 def member_correlations(decade: Decade, families: Mapping[str, str]) -> Table:
-    """The same with a row for each seed of an architecture that is the only one of its family here.
+    """Table 2 of the source: correlations of the score with other measures; a row an architecture, mean over seeds.
 
-    ``families`` has the beginnings of the names of a family.
+    An architecture that is the only one of its family here has a row for each seed. Columns: model, then the measures
+    of :func:`affscore.suite.compare.companion_correlations`. ``families`` has the beginnings of the names of a family.
     """
     rows: list[dict[str, Any]] = []
-    means = measure_correlations(decade)
-    found = _by_seed(decade)
-    for name, seeds in found.items():
-        alone = any(name.startswith(start) and sum(each.startswith(start) for each in found) == 1
-                    for start in families.values())  # fmt: skip
-        rows += seeds if alone else [means.row(name)]
-    return Table.from_rows(rows)
-
-
-def _by_seed(decade: Decade) -> dict[str, list[dict[str, Any]]]:
-    """By architecture, a row a seed."""
-    found = {}
-    for name, seeds in architectures(decade).items():
-        table = companion_correlations({f"{s}": each.signatures[END, "spatial"] for s, each in seeds.items()})
+    names = list(architectures(decade))
+    for name in names:
+        table = companion_correlations({f"{seed}": each.end for seed, each in decade[name].items()})
         keys = [key for key in table.columns if key not in ("model", "weights", "calls")]
-        found[name] = [{"model": name} | {key: table.row(f"{s}")[key] for key in keys} for s in seeds]
-    return found
+        seeds = [{"model": name} | {key: table.row(f"{seed}")[key] for key in keys} for seed in decade[name]]
+        kind = [start for start in families.values() if name.startswith(start)]
+        if any(sum(each.startswith(start) for each in names) == 1 for start in kind):
+            rows += seeds
+        else:
+            rows.append({"model": name} | {key: float(np.mean([row[key] for row in seeds])) for key in keys})
+    return Table.from_rows(rows)
 
 
 def other_measure_claims(decade: Decade) -> list[Claim]:
@@ -119,7 +105,7 @@ def other_measure_claims(decade: Decade) -> list[Claim]:
 
     A family is the mean of its architectures. The strongest is chosen anew whenever a family is left out.
     """
-    table = measure_correlations(decade)
+    table = member_correlations(decade, {})
     family = np.array([kin(name) for name in table["model"]])
     by_kin = {measure: np.array([_finite_mean(np.array(table[measure])[family == one]) for one in np.unique(family)])
               for measure in ("CKA", "norm", "sparsity", "entropy", "R2 held out")}  # fmt: skip
@@ -132,11 +118,10 @@ def other_measure_claims(decade: Decade) -> list[Claim]:
     first = max(by_kin, key=lambda measure: abs(np.nanmean(by_kin[measure])))
     count = len(np.unique(family))
     return [
-        Claim.over(f"strongest mean correlation of five measures ({first}), {count} families", "CVPR 2025, Table 2",
-                   "-0.44 (norm)", leaving_out(strongest, count), (-STRONG, STRONG)),
-        Claim.over(f"mean correlation with R2 (held out), {len(squared)} families",
-                   "CVPR 2025, section 3.1, R2 on networks", '"do not correlate consistently"',
-                   student_interval(squared), (-STRONG, STRONG)),
+        claim_row(f"strongest mean correlation of five measures ({first}), {count} families", "Table 2",
+                  "-0.44 (norm)", leaving_out(strongest, count), (-STRONG, STRONG)),
+        claim_row(f"mean correlation with R2 (held out), {len(squared)} families", "section 3.1, R2 on networks",
+                  '"do not correlate consistently"', student_interval(squared), (-STRONG, STRONG)),
     ]  # fmt: skip
 
 
@@ -156,17 +141,14 @@ def family_distances(decade: Decade, of: Callable[[Trained, Trained], float]) ->
     return names, table
 
 
-def permutation_share(
-    table: np.ndarray, labels: Sequence[str], draws: int = 2000, seed: int = 0
-) -> tuple[float, float]:
-    """How much closer members of one family are, and the part of shuffled labels that are as close.
+def permutation_share(table: np.ndarray, labels: Sequence[str], draws: int = 2000) -> float:
+    """The part of shuffled labels whose families are as close: mean distance within over that between families.
 
-    The first is the mean distance within over the mean distance between families. ``table`` is (n, n) and symmetric; at
-    least one family has two members.
+    ``table`` is (n, n) and symmetric; at least one family has two members.
 
     >>> table = 1.0 - np.kron(np.eye(2), np.ones((3, 3)))
-    >>> [round(x, 1) for x in permutation_share(table, list("aaabbb"))]
-    [0.0, 0.1]
+    >>> round(permutation_share(table, list("aaabbb")), 1)
+    0.1
     """
     upper = np.triu_indices(len(table), 1)
     codes = np.unique(labels, return_inverse=True)[1]
@@ -175,8 +157,8 @@ def permutation_share(
         same = (codes[:, None] == codes)[upper]
         return float(table[upper][same].mean() / table[upper][~same].mean())
 
-    random, value = np.random.default_rng(seed), ratio(codes)
-    return value, float(np.mean([ratio(random.permutation(codes)) <= value + 1e-12 for _ in range(draws)]))
+    random, value = np.random.default_rng(0), ratio(codes)
+    return float(np.mean([ratio(random.permutation(codes)) <= value + 1e-12 for _ in range(draws)]))
 
 
 def family_claims(decade: Decade) -> list[Claim]:
@@ -184,9 +166,7 @@ def family_claims(decade: Decade) -> list[Claim]:
     readings = {}
     for convention, of in DISTANCES.items():
         names, table = family_distances(decade, of)
-        _, part = permutation_share(table, [kin(name) for name in names])
-        readings[convention] = beyond_chance(
-            "part of shuffled families that are as close", "CVPR 2025, Figure 16 and section 1",
-            '"in a meaningful way"', part,
-        )  # fmt: skip
+        part = permutation_share(table, [kin(name) for name in names])
+        readings[convention] = beyond_chance("part of shuffled families that are as close", "Figure 16 and section 1",
+                                             '"in a meaningful way"', part)  # fmt: skip
     return side_by_side("the distance", readings)

@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist, squareform
 
-from affscore.suite.comparable import sequence
 from affscore.suite.distances import dtw
 from affscore.suite.tables import Table
-from affscore_book.decade.claims import ABOVE, DISTANCES, architectures, beyond_chance
-from affscore_book.decade.collection import END, SCRIPT, Trained
+from affscore_book.decade.claims import ABOVE, BELOW, DISTANCES, architectures, beyond_chance, claim_row, cut
+from affscore_book.decade.collection import SCRIPT, Decade, Trained, stored_files
 from affscore_book.decade.equal import Equal
 from affscore_book.kit.claims import FLOOR, HIGHER, Claim, side_by_side
 from affscore_book.kit.statistics import Interval, leaving_out, over_pairs, student_interval
@@ -30,11 +27,15 @@ __all__ = [
     "task_distances", "taught",
 ]  # fmt: skip
 
-Decade = Mapping[str, Mapping[int, Trained]]
+#: By network, what :func:`load_further` gives.
+Further = Mapping[str, Mapping[str, Any]]
 #: The residual network of :mod:`affscore_book.decade.pretext`.
 TAUGHT = "resnet18"
 #: Pictures of things, as those of the training are.
 KNOWN = ("digits", "photographs")
+SMALL = (-math.inf, FLOOR)
+#: So many seeds of each architecture can be the nearest network.
+NEAREST = 3
 
 
 def load_further(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
@@ -44,9 +45,6 @@ def load_further(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
 
     Raises FileNotFoundError if there is nothing, ValueError if a file is damaged.
     """
-    files = sorted((Path(folder) / "further").glob("*.json"))
-    if not files:
-        raise FileNotFoundError(f"folder: {folder} has no further measures; {SCRIPT} writes them.")
 
     def build(content: Mapping[str, Any]) -> dict[str, Any]:
         sizes = {int(size): {key: np.array(values, dtype=np.float64) for key, values in both.items()}
@@ -54,6 +52,7 @@ def load_further(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
         pictures = {kind: np.array(rows, dtype=np.float64) for kind, rows in content["pictures"].items()}
         return {"sizes": sizes, "pictures": pictures, "maps": content.get("maps", {})}
 
+    files = stored_files(folder, "further", "further measures")
     return {file.stem: read_results(file, build, SCRIPT) for file in files}
 
 
@@ -61,27 +60,29 @@ def _rms(one: np.ndarray, other: np.ndarray) -> float:
     return math.sqrt(float(np.nanmean((one - other) ** 2)))
 
 
-def batch_claims(further: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
+def _shrinking(found: Mapping[str, Any], which: str) -> float:
+    """Change of a network's scores from its largest batches to its smallest."""
+    sizes = found["sizes"]
+    return _rms(sizes[min(sizes)][which], sizes[max(sizes)][which])
+
+
+def batch_claims(further: Further) -> list[Claim]:
     """Figure 10, left, and the titles of Figure 12, over six networks; the source speaks of a VGG16."""
-    changes, scatter = [], []
-    for found in further.values():
-        sizes = found["sizes"]
-        changes.append(_rms(sizes[min(sizes)]["mean"], sizes[max(sizes)]["mean"]))
-        scatter.append(float(np.nanmean(sizes[512]["std"])))
     rows = []
-    small, printed = (-math.inf, FLOOR), (0.005, 0.020)
-    for what, source, theirs, accept, values in (
-        ("change of the scores from 1024 to 128 images", "CVPR 2025, Figure 10", '"robust"', small, changes),
-        ("std over batches of 512, mean over the calls", "slides, titles of the histograms", "0.005 to 0.020", printed,
-         scatter),
+    for what, place, theirs, accept, of in (
+        ("change of the scores from 1024 to 128 images", "Figure 10", '"robust"', SMALL,
+         lambda found: _shrinking(found, "mean")),
+        ("std over batches of 512, mean over the calls", "slides, titles of the histograms", "0.005 to 0.020",
+         (0.005, 0.020), lambda found: float(np.nanmean(found["sizes"][512]["std"]))),
     ):  # fmt: skip
-        largest, name = max(zip(values, further, strict=True))
-        rows.append(Claim.over(f"{what} (largest: {largest:.4f}, {name})", source, theirs, student_interval(values),
-                               accept))  # fmt: skip
+        values = {name: of(found) for name, found in further.items()}
+        name = max(values, key=lambda name: values[name])
+        rows.append(claim_row(f"{what} (largest: {values[name]:.4f}, {name})", place, theirs,
+                              student_interval(list(values.values())), accept))  # fmt: skip
     return rows
 
 
-def map_table(further: Mapping[str, Mapping[str, Any]], equal: Mapping[str, Equal]) -> Table:
+def map_table(further: Further, equal: Mapping[str, Equal]) -> Table:
     """Scores of feature maps: one random position of each channel, averages over 1 x 1, 2 x 2 and 4 x 4 positions, and
     flattened; a row a network, means over its maps of 4 x 4 positions or more. The first two have one number a channel.
     """
@@ -95,81 +96,72 @@ def map_table(further: Mapping[str, Mapping[str, Any]], equal: Mapping[str, Equa
     return Table.from_rows(rows, digits=2)
 
 
-def map_claims(further: Mapping[str, Mapping[str, Any]], equal: Mapping[str, Equal]) -> list[Claim]:
+def map_claims(further: Further, equal: Mapping[str, Equal]) -> list[Claim]:
     """Figure 9: averaging a map to one number a channel, and what shrinkage does from 1,024 to 128 images.
 
     A flattened map has more numbers than an averaged one; one random position of each channel has as many. The
     rules were set after a look.
     """
-    with_maps = {name: found["maps"] for name, found in further.items() if found["maps"]}
-    flattened = [
-        math.sqrt(float(np.mean([(row["all"] - row["1"]) ** 2 for row in maps.values()])))
-        for maps in with_maps.values()
-    ]
-    even = [
-        math.sqrt(float(np.mean([(equal[name].positions[key] - row["1"]) ** 2 for key, row in maps.items()])))
-        for name, maps in with_maps.items()
-    ]
-    gains = []
-    for found in further.values():
-        least, most = (found["sizes"][end(found["sizes"])] for end in (min, max))
-        gains.append(_rms(least["unshrunk"], most["unshrunk"]) - _rms(least["mean"], most["mean"]))
-    where = "averaged and not, root mean square"
-    rows = [
-        (f"scores of maps, {where}: flattened", '"maintains the same values as its flattened counterpart"',
-         "CVPR 2025, Figure 9", flattened, (-math.inf, FLOOR)),
-        (f"scores of maps, {where}: one random position a channel", "at most 0.02", "ours, of Figure 9", even,
-         (-math.inf, FLOOR)),
-        ("change from 1024 to 128 images: without shrinkage − with", "above 0", "ours, of Figure 9", gains, HIGHER),
-    ]  # fmt: skip
+
+    def beside(other: Callable[[str, str], float]) -> list[float]:
+        """Root mean square over the maps of each network of the score of its averages less another one."""
+        return [
+            math.sqrt(float(np.mean([(other(name, key) - row["1"]) ** 2 for key, row in found["maps"].items()])))
+            for name, found in further.items() if found["maps"]
+        ]  # fmt: skip
+
+    flattened = beside(lambda name, key: further[name]["maps"][key]["all"])
+    even = beside(lambda name, key: equal[name].positions[key])
+    gains = [_shrinking(found, "unshrunk") - _shrinking(found, "mean") for found in further.values()]
+    where, ours = "scores of maps, averaged and not, root mean square", "ours, of Figure 9"
     return [
-        Claim.over(what, source, theirs, student_interval(values), accept, seen=True,
-                   kind="own" if source.startswith("ours") else "source")
-        for what, theirs, source, values, accept in rows
+        claim_row(what, place, theirs, student_interval(values), accept, seen=True)
+        for what, place, theirs, values, accept in (
+            (f"{where}: flattened", "Figure 9", '"maintains the same values as its flattened counterpart"', flattened,
+             SMALL),
+            (f"{where}: one random position a channel", ours, "at most 0.02", even, SMALL),
+            ("change from 1024 to 128 images: without shrinkage − with", ours, "above 0", gains, HIGHER),
+        )
     ]  # fmt: skip
 
 
-def seed_claims(decade: Decade, networks: tuple[str, ...] = ("vgg11_bn", "resnet18")) -> list[Claim]:
+def seed_claims(decade: Decade) -> list[Claim]:
     """Figure 10, right: nine seeds. Two that scatter by .02 each differ by the root of 2 times that."""
     rows = []
-    for name in networks:
-        scores = [each.signatures[END, "spatial"].mean for each in decade[name].values()]
+    for name in ("vgg11_bn", "resnet18"):
+        scores = [each.end.mean for each in decade[name].values()]
         table = squareform(pdist(np.array(scores), lambda one, other: np.nanmean((one - other) ** 2)))
         np.fill_diagonal(table, np.nan)
-        mean, low, high = (math.sqrt(max(end, 0.0)) for end in over_pairs(table))
-        rows.append(Claim(f"between two of {len(scores)} seeds, {name}", "CVPR 2025, Figure 10", '"robust"', mean,
-                          (-math.inf, math.sqrt(2) * FLOOR), interval=(low, high)))  # fmt: skip
+        found = Interval(*(math.sqrt(max(end, 0.0)) for end in over_pairs(table)))
+        rows.append(claim_row(f"between two of {len(scores)} seeds, {name}", "Figure 10", '"robust"', found,
+                              (-math.inf, math.sqrt(2) * FLOOR)))  # fmt: skip
     return rows
 
 
-def data_claims(further: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
+def data_claims(further: Further) -> list[Claim]:
     """Appendix F: signatures on other pictures lie nearer than on noise. DTW, each from the validation images'."""
 
     def moved(found: Mapping[str, Any], kind: str) -> float:
         own, other = found["sizes"][512]["mean"], np.nanmean(found["pictures"][kind], axis=0)
         return dtw(own[~np.isnan(own)], other[~np.isnan(other)])
 
-    rows = []
-    for kind in (*KNOWN, "shuffled"):
-        found = student_interval([moved(each, kind) - moved(each, "noise") for each in further.values()])
-        source, kind_of = ("ours, of Figure 18", "own") if kind == "shuffled" else ("CVPR 2025, Figure 18", "source")
-        said = "below 0" if kind == "shuffled" else '"remains lower than for Random dataset"'
-        rows.append(Claim(f"distance of the signature: {kind} − noise", source, said, found.mean,
-                          (-math.inf, 0), interval=found[1:], kind=kind_of))  # fmt: skip
-    return rows
+    paper = "Figure 18", '"remains lower than for Random dataset"'
+    return [
+        claim_row(f"distance of the signature: {kind} − noise", place, theirs,
+                  student_interval([moved(each, kind) - moved(each, "noise") for each in further.values()]), BELOW)
+        for kind, (place, theirs) in
+        {**dict.fromkeys(KNOWN, paper), "shuffled": ("ours, of Figure 18", "below 0")}.items()
+    ]  # fmt: skip
 
 
-def on_other_pictures(further: Mapping[str, Mapping[str, Any]]) -> Callable[[Trained], list[np.ndarray]]:
+def on_other_pictures(further: Further) -> Callable[[Trained], list[np.ndarray]]:
     """For :func:`affscore_book.decade.variance.difference_table`: the signatures of a network on validation images, on
     digits and on photographs; none of a network that ``further`` does not have."""
-
-    def signatures(network: Trained) -> list[np.ndarray]:
-        found = further.get(network.name)
-        if found is None:
-            return []
-        return [found["sizes"][512]["mean"], *(np.nanmean(found["pictures"][kind], axis=0) for kind in KNOWN)]
-
-    return signatures
+    found = {
+        name: [each["sizes"][512]["mean"], *(np.nanmean(each["pictures"][kind], axis=0) for kind in KNOWN)]
+        for name, each in further.items()
+    }
+    return lambda network: found.get(network.name, [])
 
 
 def taught(decade: Decade) -> dict[str, list[Trained]]:
@@ -183,11 +175,16 @@ def taught(decade: Decade) -> dict[str, list[Trained]]:
     return {task: networks[:least] for task, networks in found.items()}
 
 
+def _with_tasks(decade: Decade) -> tuple[list[str], list[Trained]]:
+    """Each of the :func:`taught` networks, and what it was trained for."""
+    pairs = [(task, network) for task, networks in taught(decade).items() for network in networks]
+    return [task for task, _ in pairs], [network for _, network in pairs]
+
+
 def task_distances(decade: Decade) -> tuple[list[str], np.ndarray]:
     """What each of the :func:`taught` networks was trained for, and the DTW distances of their signatures, (n, n)."""
-    groups = taught(decade)
-    labels = [task for task, networks in groups.items() for _ in networks]
-    scores = [sequence(each.signatures[END, "spatial"]) for networks in groups.values() for each in networks]
+    labels, networks = _with_tasks(decade)
+    scores = [each.scores for each in networks]
     return labels, np.array([[dtw(one, other) for other in scores] for one in scores])
 
 
@@ -209,27 +206,24 @@ def _taught_otherwise(groups: Mapping[str, list[Trained]]) -> Claim:
 
     A number for each task: the mean distance between the two kinds minus that between two seeds of one kind.
     """
-    scores = {task: [each.signatures[END, "spatial"].mean for each in networks] for task, networks in groups.items()}
+    scores = {task: [each.end.mean for each in networks] for task, networks in groups.items()}
     seeds = {task: float(np.mean([_rms(*pair) for pair in combinations(rows, 2)])) for task, rows in scores.items()}
     supervised = scores.pop("labels")
     gaps = [
         float(np.mean([_rms(one, other) for one in supervised for other in rows])) - (seeds["labels"] + seeds[task]) / 2
         for task, rows in scores.items()
     ]
-    return Claim.over("distance of two signatures: from labels to another task − from seed to seed",
-                      "CVPR 2025, Appendix G", '"almost unchanged"', student_interval(gaps), (-math.inf, FLOOR),
-                      seen=True)  # fmt: skip
+    return claim_row("distance of two signatures: from labels to another task − from seed to seed", "Appendix G",
+                     '"almost unchanged"', student_interval(gaps), SMALL, seen=True)  # fmt: skip
 
 
-def nearest_architectures(
-    decade: Decade, distance: Callable[[Trained, Trained], float], seeds: int = 3
-) -> dict[str, list[str]]:
+def nearest_architectures(decade: Decade, distance: Callable[[Trained, Trained], float]) -> dict[str, list[str]]:
     """By task, the architecture of the nearest network taught with labels, for each network without.
 
-    Of each architecture the first ``seeds`` can be found. Under ``"labels"``: those of networks taught with labels, all
-    architectures after each other, each beside all others but itself.
+    Of each architecture the first :data:`NEAREST` can be found. Under ``"labels"``: those of networks taught with
+    labels, all architectures after each other, each beside all others but itself.
     """
-    known = [each for networks in architectures(decade).values() for each in list(networks.values())[:seeds]]
+    known = [each for networks in architectures(decade).values() for each in list(networks.values())[:NEAREST]]
 
     def nearest(one: Trained) -> str:
         return min((each for each in known if each is not one), key=lambda each: distance(one, each)).name
@@ -239,22 +233,20 @@ def nearest_architectures(
     return found | {"labels": [nearest(each) for each in known]}
 
 
-def retrieval_claims(decade: Decade, seeds: int = 3) -> list[Claim]:
+def retrieval_claims(decade: Decade) -> list[Claim]:
     """Does a signature stay its architecture's, whatever the task? Its nearest other signature is then of ResNet18.
 
     A task gives one number. By each distance the rule is that of the clusters, nine tenths; set after a look.
     """
     retrieved = {}
-    known = [each.name for networks in architectures(decade).values() for each in list(networks.values())[:seeds]]
+    known = [each.name for networks in architectures(decade).values() for each in list(networks.values())[:NEAREST]]
     for convention, distance in DISTANCES.items():
-        found = nearest_architectures(decade, distance, seeds)
+        found = nearest_architectures(decade, distance)
         labels = float(np.mean([one == own for one, own in zip(found.pop("labels"), known, strict=True)]))
         shares = [float(np.mean([name == TAUGHT for name in names])) for names in found.values()]
         what = f"ResNet18s taught without labels: nearest other is a ResNet18 (all networks with labels: {labels:.2f})"
-        mean, low, high = student_interval(shares)
-        part = Interval(mean, max(low, 0.0), min(high, 1.0))
-        retrieved[convention] = Claim.over(what, "ours, of Appendix G", "at least 0.90", part, (0.9, 1.0), kind="own",
-                                           seen=True)  # fmt: skip
+        retrieved[convention] = claim_row(what, "ours, of Appendix G", "at least 0.90",
+                                          cut(student_interval(shares), 0.0), (0.9, 1.0), seen=True)  # fmt: skip
     return side_by_side("the distance", retrieved)
 
 
@@ -265,29 +257,31 @@ def spread_of_tasks_claims(decade: Decade) -> list[Claim]:
     are held against the score, as parts of their means. A task is left out at a time. The comparison was set after a
     look.
     """
-    groups = taught(decade)
-    found = [each.signatures[END, "spatial"] for networks in groups.values() for each in networks]
-    labels = [task for task, networks in groups.items() for _ in networks]
+    labels, networks = _with_tasks(decade)
 
     def mean(measure: str) -> np.ndarray:
-        return np.array([np.nanmean(each.companions[measure]) for each in found])
+        return np.array([np.nanmean(each.end.companions[measure]) for each in networks])
 
     def relative(values: np.ndarray) -> float:
         return float(values.std(ddof=1) / abs(values.mean()))
 
-    level = np.array([np.nanmean(each.mean) for each in found])
-    others = {"linear CKA": mean("cka"), "norm": mean("norm")}
-    others |= {"change in sparsity": mean("sparsity_after") - mean("sparsity_before")}
-    others |= {"change in entropy": mean("entropy_change")}
+    level = np.array([np.nanmean(each.end.mean) for each in networks])
+    others = {
+        "linear CKA": mean("cka"), "norm": mean("norm"),
+        "change in sparsity": mean("sparsity_after") - mean("sparsity_before"),
+        "change in entropy": mean("entropy_change"),
+    }  # fmt: skip
     spread = leaving_out(lambda kept: float(level[kept].std(ddof=1)), len(level), labels)
     name = f"std over the networks: affinity score (mean {level.mean():.2f})"
-    rows = [Claim.over(name, "CVPR 2025, Table 3", "0.76 ± 0.04", spread, (-math.inf, 0.04))]
+    rows = [claim_row(name, "Table 3", "0.76 ± 0.04", spread, (-math.inf, 0.04))]
     for measure, values in others.items():
-        beyond = leaving_out(
-            lambda kept, values=values: relative(values[kept]) - relative(level[kept]), len(level), labels  # type: ignore[misc]
-        )
-        rows.append(Claim.over(f"std / mean over the networks: {measure} − affinity score", "CVPR 2025, Table 3",
-                               '"remain surprisingly concentrated"', beyond, ABOVE, seen=True))  # fmt: skip
+
+        def beyond(kept: np.ndarray, values: np.ndarray = values) -> float:
+            return relative(values[kept]) - relative(level[kept])
+
+        rows.append(claim_row(f"std / mean over the networks: {measure} − affinity score", "Table 3",
+                              '"remain surprisingly concentrated"', leaving_out(beyond, len(level), labels), ABOVE,
+                              seen=True))  # fmt: skip
     return rows
 
 
@@ -301,15 +295,11 @@ def task_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
         return purity(table[np.ix_(kept, kept)], [labels[row] for row in kept])
 
     found = leaving_out(left, len(labels), labels)
-    what, place = f"purity of {len(groups)} clusters of {len(labels)} networks", "CVPR 2025, Figure 19"
-    # Where the purity is the same without any of the tasks, no task decides, and the number stands for itself.
-    pure = Claim(what, place, '"correctly"', own, (0.9, 1))
-    if not math.isnan(found.low):
-        pure = replace(pure, interval=(max(found.low, 0.0), min(found.high, 1.0)))
     chance = float(np.mean([purity(table, random.permutation(labels).tolist()) >= own for _ in range(draws)]))
     return [
-        pure,
-        beyond_chance("part of shuffled tasks with such a purity", "ours, of Figure 19", "at most 0.05", chance,
-                      kind="own"),
+        # Where the purity is the same without any of the tasks, no task decides, and the number stands for itself.
+        claim_row(f"purity of {len(groups)} clusters of {len(labels)} networks", "Figure 19", '"correctly"',
+                  own if math.isnan(found.low) else cut(found, 0.0), (0.9, 1)),
+        beyond_chance("part of shuffled tasks with such a purity", "ours, of Figure 19", "at most 0.05", chance),
         _taught_otherwise(groups),
     ]  # fmt: skip

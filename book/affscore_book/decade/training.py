@@ -178,6 +178,6 @@ def fit_recipe(
     return history
 
 
-def measure_norm(network: nn.Module, data: ImageData, images: int = 2560) -> None:
-    """Set the running statistics of every batch norm to those of the first training images, in place."""
-    set_batch_norm(network, data.standardise(data.train.take(slice(images)).images).split(256))
+def measure_norm(network: nn.Module, data: ImageData) -> None:
+    """Set the running statistics of every batch norm, if there is one, to those of the first 2,560 training images."""
+    set_batch_norm(network, data.standardise(data.train.images[:2560]).split(256))

@@ -14,27 +14,25 @@ import numpy as np
 from scipy import stats
 
 from affscore.suite.tables import Table
-from affscore_book.decade.collection import END, START, Course, Trained
+from affscore_book.decade.collection import START, Course, Decade, Trained
 from affscore_book.imagenet_signatures.explained import shares
 from affscore_book.kit.statistics import Interval, leaving_out
 
-__all__ = ["PLACES", "difference_table", "known_at_start", "moved_half", "movers", "order_by_depth", "profile"]
+__all__ = ["PLACES", "difference_table", "known_at_start", "moved_half", "movers", "profile"]
 
 #: At how many places the signatures of two architectures are compared.
 PLACES = 20
 #: A call whose score changes by less has not moved: between two batches scores differ by about .005.
 MOVED = 0.02
 
-Decade = Mapping[str, Mapping[int, Trained]]
 
+def profile(scores: np.ndarray) -> np.ndarray:
+    """Scores (calls,) at :data:`PLACES` even steps from the first call to the last, linear in between.
 
-def profile(scores: np.ndarray, places: int = PLACES) -> np.ndarray:
-    """Scores (calls,) at ``places`` even steps from the first call to the last, linear in between.
-
-    >>> profile(np.array([0.0, 1.0]), 5).tolist()
-    [0.0, 0.25, 0.5, 0.75, 1.0]
+    >>> profile(np.array([0.0, 1.9])).round(1)[:4].tolist()
+    [0.0, 0.1, 0.2, 0.3]
     """
-    return np.interp(np.linspace(0, 1, places), np.linspace(0, 1, len(scores)), scores)
+    return np.interp(np.linspace(0, 1, PLACES), np.linspace(0, 1, len(scores)), scores)
 
 
 def _squared(one: np.ndarray, other: np.ndarray) -> float:
@@ -49,7 +47,11 @@ def _pairs(rows: Iterable[np.ndarray]) -> float:
 
 
 def _trained(seeds: Mapping[int, Trained]) -> list[np.ndarray]:
-    return [network.signatures[END, "spatial"].mean for network in seeds.values()]
+    return [network.end.mean for network in seeds.values()]
+
+
+def _started(seeds: Mapping[int, Trained]) -> list[np.ndarray]:
+    return [network.signatures[START, "spatial"].mean for network in seeds.values()]
 
 
 def _root(values: Sequence[float]) -> Interval:
@@ -79,15 +81,12 @@ def difference_table(
         **{name: [_pairs(give(network)) for network in firsts] for name, give in (further or {}).items()},
         "seed": [_pairs(_trained(seeds)) for seeds in decade.values()],
         "training": [
-            float(np.mean([
-                _squared(each.signatures[START, "spatial"].mean, each.signatures[END, "spatial"].mean)
-                for each in seeds.values()
-            ]))
+            float(np.mean([_squared(*pair) for pair in zip(_started(seeds), _trained(seeds), strict=True)]))
             for seeds in decade.values()
         ],
-    }  # fmt: skip
+    }
     rows = {name: (sum(not math.isnan(value) for value in values), _root(values)) for name, values in squares.items()}
-    profiles = [profile(scores[~np.isnan(scores)]) for scores, *_ in map(_trained, decade.values())]
+    profiles = [profile(network.scores) for network in firsts]
     rows["architecture"] = (len(profiles), _between(profiles))
     return Table.from_rows([
         {"what differs": name, "architectures": count, "difference": found.mean}
@@ -117,8 +116,7 @@ def known_at_start(decade: Decade) -> Table:
     for name, seeds in decade.items():
         if len(seeds) < 2:
             continue
-        trained = np.array(_trained(seeds))
-        starts = np.array([network.signatures[START, "spatial"].mean for network in seeds.values()])
+        trained, starts = np.array(_trained(seeds)), np.array(_started(seeds))
         alive = ~np.isnan(trained).any(axis=0) & ~np.isnan(starts).any(axis=0)
         if alive.sum() < 3:
             continue
@@ -132,11 +130,11 @@ def known_at_start(decade: Decade) -> Table:
     return Table.from_rows(rows)
 
 
-def moved_half(found: Course, least: float = MOVED) -> np.ndarray:
+def moved_half(found: Course) -> np.ndarray:
     """The step at which each call has gone half of its way from its start to its end for the first time, (calls,).
 
     Between two measured moments the way is taken to be straight in the logarithm of step + 1. NaN for a call whose
-    score at the end is within ``least`` of that at the start.
+    score at the end is within :data:`MOVED` of that at the start, or that is dead at a moment.
 
     >>> scores = np.array([[1.0, 0.5], [0.8, 0.5], [0.2, 0.5]])
     >>> moved_half(Course(np.array([0, 9, 99]), scores, np.zeros(3))).round(1).tolist()
@@ -145,7 +143,7 @@ def moved_half(found: Course, least: float = MOVED) -> np.ndarray:
     moments = np.log(found.steps + 1.0)
     way = found.scores[-1] - found.scores[0]
     steps = np.full(way.shape, np.nan)
-    for call in np.flatnonzero(np.abs(way) > least):
+    for call in np.flatnonzero(np.abs(way) > MOVED):
         part = (found.scores[:, call] - found.scores[0, call]) / way[call]
         if np.isnan(part).any():
             continue
@@ -155,29 +153,20 @@ def moved_half(found: Course, least: float = MOVED) -> np.ndarray:
     return steps
 
 
-def order_by_depth(steps: np.ndarray) -> tuple[float, float]:
-    """Rank correlation of a call's place in the network and the step at which it moved, and its p-value.
-
-    Both are NaN for fewer than 4 calls.
-    """
-    known = np.flatnonzero(~np.isnan(steps))
-    if len(known) < 4:
-        return math.nan, math.nan
-    found = stats.spearmanr(known, steps[known])
-    return float(found.statistic), float(found.pvalue)
-
-
 def movers(courses: Mapping[str, Course]) -> Table:
     """When the calls of each network move. Columns: network; rise, of the mean score from the start to its highest
     moment; calls; moved, of them; first, median and last step at which a call has gone half of its way; place and
-    step, the rank correlation of that step with the call's place; p, of the latter."""
+    step, the rank correlation of that step with the call's place; p, of the latter (both NaN for fewer than 4 calls).
+    """
     rows = []
     for name, found in courses.items():
         steps = moved_half(found)
-        known = steps[~np.isnan(steps)]
+        at = np.flatnonzero(~np.isnan(steps))
+        known = steps[at]
         means = np.nanmean(found.scores, axis=1)
         row = {"network": name, "rise": float(means.max() - means[0]), "calls": len(steps), "moved": len(known)}
         for what, share in (("first", 0.0), ("median", 0.5), ("last", 1.0)):
             row[what] = round(np.quantile(known, share)) if len(known) else math.nan
-        rows.append(row | dict(zip(("place and step", "p"), order_by_depth(steps), strict=True)))
+        order = stats.spearmanr(at, known) if len(at) >= 4 else (math.nan, math.nan)
+        rows.append(row | dict(zip(("place and step", "p"), map(float, order), strict=True)))
     return Table.from_rows(rows)

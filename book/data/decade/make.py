@@ -23,7 +23,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from torch import nn
 from affscore import signature
 from affscore.engine import versions
 from affscore.suite.processes import share
-from affscore_book.decade.collection import END, START, load_decade
+from affscore_book.decade.collection import END, START, course, load_decade
 from affscore_book.decade.equal import CHANNELS, DRAWS, few_channels, one_position
 from affscore_book.decade.maps import SHOWN, clouds_of_call, map_scores
 from affscore_book.decade.networks import SETTINGS, build, wide_vgg16
@@ -144,6 +144,11 @@ def train(files: Files, data: ColourData, epochs: int) -> None:
     files.checkpoint.unlink(missing_ok=True)
 
 
+def normed(network: nn.Module) -> bool:
+    """Whether it has batch norm."""
+    return any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
+
+
 def measure(files: Files, data: ColourData) -> None:
     """Signatures of the stored network, of its start, and of its snapshots where it has them."""
     batches = [data.standardise(part) for part in data.validation.images.split(PROBE)][:BATCHES]
@@ -165,15 +170,14 @@ def measure(files: Files, data: ColourData) -> None:
 
     network = build(files.setting, files.seed)
     take("start", network)
-    normed = any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
-    if normed:
+    suffix = ", norm measured" if normed(network) else ""
+    if suffix:
         measure_norm(network, data)
-        take("start, norm measured", network)
+        take("start" + suffix, network)
     for snapshot in sorted(files.work.parent.glob(files.snapshot(0).name.replace("step0", "step*"))):
         step = load_weights(network, snapshot)["step"]
-        if normed:
-            measure_norm(network, data)
-        take(f"step {step}, norm measured" if normed else f"step {step}", network)
+        measure_norm(network, data)
+        take(f"step {step}{suffix}", network)
     load_weights(network, files.weights)
     take("trained", network, companions=True)
     states["trained"]["spatial"]["batches"] = rounded(signature(network, batches).scores.tolist())
@@ -182,100 +186,85 @@ def measure(files: Files, data: ColourData) -> None:
     store_results(files.signatures, about | found | {"made_with": versions()})
 
 
+def missing(names: Sequence[str], folder: str, arguments: argparse.Namespace) -> Iterator[tuple[Files, Path]]:
+    """Networks whose first seed is trained and has no file in a folder yet, and that file."""
+    for name in arguments.only or names:
+        files, file = Files(arguments.out, name, 0), arguments.out / folder / f"{name}.json"
+        if files.weights.exists() and (arguments.anew or not file.exists()):
+            file.parent.mkdir(exist_ok=True)
+            yield files, file
+            print(name, folder, flush=True)
+
+
 def measure_further(data: ColourData, arguments: argparse.Namespace) -> None:
     """Six stored networks: the same 4,096 validation images in batches of other sizes, and other pictures."""
-    for name in arguments.only or FURTHER:
-        files = Files(arguments.out, name, 0)
-        file = arguments.out / "further" / f"{name}.json"
-        if not files.weights.exists() or (file.exists() and not arguments.anew):
-            continue
+    for files, file in missing(FURTHER, "further", arguments):
         network = build(files.setting)
         load_weights(network, files.weights)
         everyone = data.standardise(data.validation.images[: PROBE * BATCHES])
-        found: dict[str, Any] = {"network": name, "images": len(everyone), "sizes": {}, "pictures": {}}
+        found: dict[str, Any] = {"network": files.name, "images": len(everyone), "sizes": {}, "pictures": {}}
         for size in SIZES:
             taken = signature(network, everyone.split(size))
-            found["sizes"][size] = {"mean": rounded(taken.mean.tolist()), "std": rounded(taken.std.tolist())}
             plain = signature(network, everyone.split(size), covariance="empirical")
-            found["sizes"][size]["unshrunk"] = rounded(plain.mean.tolist())
-        if name in MAPPED:
+            rows = {"mean": taken.mean, "std": taken.std, "unshrunk": plain.mean}
+            found["sizes"][size] = {key: rounded(row.tolist()) for key, row in rows.items()}
+        if files.name in MAPPED:
             scores = map_scores(network, everyone[:PROBE])
             named = {each: {side or "all": v for side, v in row.items()} for each, row in scores.items()}
             found["maps"] = rounded(named)
         for kind in PICTURES:
             pictures = data.standardise(other_pictures(kind, OTHERS, data))
             found["pictures"][kind] = rounded(signature(network, pictures.split(PROBE)).scores.tolist())
-        file.parent.mkdir(exist_ok=True)
         store_results(file, found | {"made_with": versions()})
-        print(name, "further", flush=True)
 
 
 def measure_equal(data: ColourData, arguments: argparse.Namespace) -> None:
     """The stored networks of the first seed, and their starts, with some random channels of each call."""
     images = data.standardise(data.validation.images[:PROBE])
-    for name in arguments.only or SETTINGS:
-        files = Files(arguments.out, name, 0)
-        file = arguments.out / "equal" / f"{name}.json"
-        if not files.weights.exists() or (file.exists() and not arguments.anew):
-            continue
-        network, states = build(name), {}
+    for files, file in missing(list(SETTINGS), "equal", arguments):
+        network, states = build(files.name), {}
 
         def take(state: str, network: nn.Module, states: dict[str, Any]) -> None:
             states[state] = {}
             for count in CHANNELS:
-                rows = few_channels(network, images, count)
-                means = [None if dead else float(mean) for dead, mean in
-                         zip(np.isnan(rows).any(axis=0), rows.mean(axis=0), strict=True)]  # fmt: skip
+                rows = few_channels(network, images, count)  # a call that is dead with some channels has no mean
                 scatter = float(np.nanmean(rows, axis=1).std(ddof=1))
-                states[state][count] = rounded({"mean": means, "scatter": scatter})
+                states[state][count] = rounded({"mean": rows.mean(axis=0).tolist(), "scatter": scatter})
 
-        normed = any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
-        take("raw start" if normed else START, network, states)
-        if normed:
+        if normed(network):
+            take("raw start", network, states)
             measure_norm(network, data)
-            take(START, network, states)
+        take(START, network, states)
         load_weights(network, files.weights)
         take(END, network, states)
-        found: dict[str, Any] = {"network": name, "seed": 0, "images": PROBE, "draws": DRAWS, "states": states}
-        if name in MAPPED:
+        found: dict[str, Any] = {"network": files.name, "seed": 0, "images": PROBE, "draws": DRAWS, "states": states}
+        if files.name in MAPPED:
             found["positions"] = rounded(one_position(network, images))
-        if name == "vgg16":  # whose start the source shows
+        if files.name == "vgg16":  # whose start the source shows
             starts = [signature(wide_vgg16(seed), [images]).scores[0].tolist() for seed in range(SEEDS)]
             found["wide"] = rounded(starts)
-        file.parent.mkdir(exist_ok=True)
         store_results(file, found | {"made_with": versions()})
-        print(name, "equal", flush=True)
 
 
 def measure_clouds(data: ColourData, arguments: argparse.Namespace) -> None:
     """The call of each followed network that training moves most: its clouds at every moment that was measured."""
     decade = load_decade(arguments.out)
     images = data.standardise(data.validation.images[:PROBE])
-    for name in arguments.only or FURTHER:
-        files = Files(arguments.out, name, 0)
-        file = arguments.out / "clouds" / f"{name}.json"
-        if 0 not in decade.get(name, {}) or (file.exists() and not arguments.anew):
-            continue
-        trained = decade[name][0]
-        before, after = (trained.signatures[state, "spatial"].mean for state in (START, END))
-        call = int(np.nanargmax(np.abs(after - before)))
-        network = build(name)
-        normed = any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
+    for files, file in missing(FURTHER, "clouds", arguments):
+        trained, network = decade[files.name][0], build(files.name)
+        call = int(np.nanargmax(np.abs(trained.end.mean - trained.signatures[START, "spatial"].mean)))
         moments = []
-        for step in [0, *sorted(int(state.split()[1]) for state in trained.validation if state.startswith("step "))]:
+        for step in course(trained).steps[:-1]:
             if step:
                 load_weights(network, files.snapshot(step))
-            if normed:
-                measure_norm(network, data)
+            measure_norm(network, data)
             moments.append(clouds_of_call(network, images, call))
         load_weights(network, files.weights)
         moments.append(clouds_of_call(network, images, call))
         clouds = [{key: np.rint(1000 * cloud).astype(int).ravel().tolist() for key, cloud in each._asdict().items()}
                   for each in moments]  # fmt: skip
-        file.parent.mkdir(exist_ok=True)
-        about = {"network": name, "seed": 0, "call": call, "images": SHOWN, "unit": "thousandth of the spread"}
+        about = {"network": files.name, "seed": 0, "call": call, "images": SHOWN, "unit": "thousandth of the spread"}
         store_results(file, about | {"moments": clouds, "made_with": versions()})
-        print(name, "clouds", flush=True)
 
 
 def show(files: Files) -> None:
@@ -313,14 +302,9 @@ def main(given: Sequence[str] | None = None) -> None:
     data = colour_data(root=arguments.root)
     if arguments.smoke:
         data = data.first(300)
-    if arguments.stage == "recipe":
-        try_recipes(data, arguments)
-        return
-    if arguments.stage == "further":
-        measure_further(data, arguments)
-        return
-    if arguments.stage in ("clouds", "equal"):
-        {"clouds": measure_clouds, "equal": measure_equal}[arguments.stage](data, arguments)
+    stages = {"recipe": try_recipes, "further": measure_further, "clouds": measure_clouds, "equal": measure_equal}
+    if arguments.stage in stages:
+        stages[arguments.stage](data, arguments)
         return
     for files in share(jobs(arguments)) if arguments.stage == "train" else jobs(arguments):
         trained = arguments.stage == "train" and not files.result.exists()

@@ -18,15 +18,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import nn
 
-from affscore import affinity_score, signature
+from affscore import signature
 from affscore.engine import versions
 from affscore.suite.processes import share
-from affscore.tracing import trace
-from affscore_book.decade.equal import DRAWS
+from affscore_book.decade.equal import few_channels
 from affscore_book.decade.networks import SETTINGS, build
 from affscore_book.decade.rates import FEW, FOLLOWED, OTHERS, RATES, SEEDS
 from affscore_book.decade.training import RECIPE, ColourData, colour_data, fit_recipe, measure_norm, snapshot_steps
@@ -60,21 +57,6 @@ def jobs(out: Path) -> Iterator[Files]:
                     yield Files(out, name, rate, seed)
 
 
-def few_channels(network: nn.Module, images: torch.Tensor) -> list[list[float]]:
-    """Scores with FEW random channels a call, (draws, calls); a call that has no more takes all."""
-    with torch.no_grad(), trace(network, batch=len(images)) as traced:
-        network(images)
-    rows = []
-    for draw in range(DRAWS):
-        row = []
-        for at, seen in enumerate(traced.observations):
-            some = torch.from_numpy(np.random.default_rng((draw, at)).permutation(seen.before.shape[1])[:FEW])
-            pair = (each[:, some].double() for each in (seen.before, seen.after))
-            row.append(float(affinity_score(*pair, covariance="ledoit_wolf")))
-        rows.append(row)
-    return rows
-
-
 def run(files: Files, data: ColourData, epochs: int) -> None:
     """Train one network, or go on with it; measure its snapshots and its end."""
     network = build(files.network, files.seed)
@@ -98,9 +80,8 @@ def run(files: Files, data: ColourData, epochs: int) -> None:
         return
     record |= {"accuracy": accuracy(network, data, data.test), "history": history}
     images = data.standardise(data.validation.images[:PROBE])
-    record |= {"few_channels": few_channels(network, images)}
+    record |= {"few_channels": few_channels(network, images, FEW).tolist()}
     end = {name: value.clone() for name, value in network.state_dict().items()}
-    normed = any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
     moments = []
 
     def take(step: int) -> None:
@@ -114,8 +95,7 @@ def run(files: Files, data: ColourData, epochs: int) -> None:
             load_weights(network, files.snapshot(step))
         else:
             network.load_state_dict(build(files.network, files.seed).state_dict())
-        if normed:
-            measure_norm(network, data)
+        measure_norm(network, data)
         take(step)
     network.load_state_dict(end)
     take(steps[-1])

@@ -64,8 +64,7 @@ def run(name: str, aim: Aim, files: RunFiles, data: ColourData, epochs: int, abo
                 raise
             store_results(files.result, record | {"failed": str(error), "made_with": versions()})
             return
-    if any(isinstance(module, nn.BatchNorm2d) for module in network.modules()):
-        measure_norm(network, data)
+    measure_norm(network, data)
     record |= {"history": history, "means": means, "mean": measured_mean(network, data)} | outcomes_of(network, data)
     slopes = [module.weight.item() for module in network.modules() if isinstance(module, nn.PReLU)]
     scores = signature(network, [data.standardise(data.validation.images[:PROBE])]).scores[0].tolist()
