@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
+from grids import each
 from made_signatures import made
 
 from affscore.suite.tables import Table
+from affscore_book.decade.collection import END, load_decade
 from affscore_book.imagenet_signatures import claims as module
 from affscore_book.imagenet_signatures.channels import channel_medians, channel_scores
 from affscore_book.imagenet_signatures.claims import (
     channel_claims,
+    deeper_with_norm,
     measure_claims,
     own_claims,
     pool_claims,
@@ -33,15 +37,13 @@ def family(**medians):
     return {name: made([value] * 3) for name, value in medians.items()}
 
 
-@pytest.mark.parametrize(
-    ("vits", "verdict"),
-    [((0.50, 0.51), "there before training"), ((0.90, 0.91), "not there before training"), ((0.4, 0.9), "undecided")],
-)
+@each(("vits", "verdict"), [
+    ((0.50, 0.51), "there before training"), ((0.90, 0.91), "not there before training"), ((0.4, 0.9), "undecided"),
+])  # fmt: skip
 def test_the_lowest_family_is_judged_with_its_interval(vits, verdict):
     nets = family(vit_b_16=vits[0], vit_b_32=vits[1], vgg11=0.7, vgg13=0.71, vgg16=0.72)
     claim, convnets = pool_claims({"trailing": nets})
     assert claim.verdict == convnets.verdict == verdict and "trailing" in claim.what
-    assert verdicts(pool_claims({"spatial": nets}, kind="source"))[0] in ("agrees", "disagrees", "undecided")
 
 
 def test_vits_can_lie_below_convnets_and_not_below_all():
@@ -61,7 +63,7 @@ def test_skips_can_fail_their_rule(block_network):
     assert verdicts(skip_claims(hardly))[0] == "disagrees", "less than .02 is no difference"
 
 
-@pytest.mark.parametrize(("strength", "verdict"), [(0.2, "agrees"), (-0.9, "disagrees"), (0.5, "undecided")])
+@each(("strength", "verdict"), [(0.2, "agrees"), (-0.9, "disagrees"), (0.5, "undecided")])
 def test_a_strong_measure_of_either_sign_is_found(strength, verdict):
     models = ["efficientnet_lite0", "myrtle, seed 0", "resnet20, seed 0", "plain20, seed 0"]
     columns = {name: [0.0, 0.01, 0.0, -0.01] for name in ("CKA", "sparsity", "entropy", "R2 held out")}
@@ -87,18 +89,12 @@ def test_the_start_of_vgg16_can_disagree_and_the_number_of_channels_can_decide()
     assert verdicts(start_claims(draws(*[RISING[0]] * 3))) == ["undecided"] * 4  # equal draws tell nothing
 
 
-def test_the_stored_starts_have_channels_that_decide():
-    rows = start_claims(channel_scores(FOLDER, "vgg16"))
-    assert set(verdicts(rows)) == {"depends on the number of channels"}
-    assert all(claim.seen and "by seeds" in claim.what for claim in rows)
-
-
 def test_every_row_with_a_number_says_that_its_rule_came_after_a_look():
     networks = before_training(FOLDER)
     pairs = {"ResNet20": tuple(seeds(FOLDER, "resnet20", kind) for kind in ("calibrated", "fashion-mnist"))}
     rows = [*own_claims(FOLDER, networks, pairs), *pool_claims({"spatial": networks})]
     rows += [*skip_claims(pairs["ResNet20"][1]), *channel_claims(networks, channel_medians(FOLDER))]
-    rows += measure_claims(trained_correlations(FOLDER))
+    rows += [*measure_claims(trained_correlations(FOLDER)), *start_claims(channel_scores(FOLDER, "vgg16"))]
     assert all(claim.seen == (claim.ours is not None) for claim in rows)
 
 
@@ -108,7 +104,7 @@ def test_our_own_hypotheses_can_fail(monkeypatch, block_network):
 
     def stored(folder, name, weights):
         like = {"resnet20": 0.0, "plain20": 0.4}[name] if weights == "fashion-mnist" else 0.01
-        noise = np.abs(rng.normal(0, 1, (4, len(start)))) * like
+        noise = np.abs(np.random.default_rng(len(name + weights)).normal(0, 1, (4, len(start)))) * like
         return {i: block_network(np.add(start, noise[i]) - 2) for i in range(4)}
 
     monkeypatch.setattr(module, "seeds", stored)
@@ -126,3 +122,24 @@ def test_our_own_hypotheses_can_fail(monkeypatch, block_network):
     assert said(0.01)[2] == "failed", "less than .02 is no difference"
     start[:] = [0.5, 0.9, 0.6, 0.95, 0.7, 0.9]
     assert said(0.1)[:3] == ["failed", "failed", "held"]
+
+
+def test_deeper_networks_can_be_more_or_less_linear_than_one_with_norm_and_the_unit_is_the_architecture():
+    """Three architectures that part do not decide, however many seeds agree in each."""
+    decade = load_decade(FOLDER.parent / "decade")
+
+    def claim(levels):
+        def changed(name, network):
+            found = network.signatures[END, "spatial"]
+            own = 1e-3 * (len(name) % 5 + network.seed * (1 + len(name) % 3))  # no two are the same
+            rows = np.array([levels.get(name, 0.6) + own * np.linspace(0, 1, len(found.calls))])
+            return dataclasses.replace(network, signatures={(END, "spatial"): dataclasses.replace(found, scores=rows)})
+
+        return deeper_with_norm(
+            {name: {seed: changed(name, each) for seed, each in seeds.items()} for name, seeds in decade.items()}
+        )
+
+    for step, said in ((0.2, "held"), (0.01, "failed"), (-0.2, "failed")):
+        assert claim(dict.fromkeys(module.DEEPER, 0.6 + step)).verdict == said
+    parted = claim({"densenet40": 0.7, "efficientnet": 0.8})
+    assert parted.ours == pytest.approx(0.1, abs=0.01) and parted.verdict == "undecided"

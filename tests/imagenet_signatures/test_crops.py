@@ -37,16 +37,10 @@ def test_some_crops_are_mirrored():
     assert 5 < (sides == 255).sum() < 55  # white is on the right, unless a crop is mirrored or lies there
 
 
-def test_the_photographs_of_the_wheels_need_no_debian_package():
-    assert len(pictures(None)) == 10
-
-
-def test_a_missing_debian_package_is_named(tmp_path):
+def test_large_photographs_are_made_smaller_and_every_one_has_a_licence(tmp_path):
+    assert len(pictures(None)) == 10  # without any package of Debian
     with pytest.raises(FileNotFoundError, match="apt-get install mate-backgrounds"):
         pictures(tmp_path)
-
-
-def test_large_photographs_are_made_smaller_and_every_one_has_a_licence(tmp_path):
     for _, folder, _, names in DEBIAN:
         for name in names:
             path = tmp_path / folder / (f"{name}/contents/images/1x1.jpg" if folder == "wallpapers" else f"{name}.jpg")

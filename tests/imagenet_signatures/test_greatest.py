@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore_book.imagenet_signatures.greatest import greatest, least
 from affscore_book.kit.statistics import Interval, student_interval
@@ -16,19 +17,19 @@ def drawn(random, means, count=6):
     return {f"{i}": partial(student_interval, random.normal(mean, 1, count)) for i, mean in enumerate(means)}
 
 
-@pytest.mark.parametrize("means", [[0.0] * 5, [0.0, 0.0, 0.0, 2.0], [1.0, 0.0]])
+@each("means", [[0.0] * 5, [0.0, 0.0, 0.0, 2.0]])
 def test_the_greatest_true_mean_lies_inside(means):
     """In 95 of 100 draws or more. The winner's own interval lies too high: of five equal means it often misses."""
     random = np.random.default_rng(0)
     kept = winners = 0
-    for _ in range(400):
+    for _ in range(200):
         candidates = drawn(random, means)
         name, found = greatest(candidates)
         kept += found.low <= max(means) <= found.high
         own = candidates[name](0.95)
         winners += own.low <= max(means) <= own.high
-    assert kept >= 0.93 * 400  # two standard errors of 400 draws below 0.95
-    assert len(means) < 5 or winners < 0.9 * 400
+    assert kept >= 0.92 * 200  # two standard errors of 200 draws below 0.95
+    assert len(means) < 5 or winners < 0.9 * 200
 
 
 def test_one_candidate_has_its_ordinary_interval_and_the_least_is_the_greatest_turned():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from grids import each
+from scripts import load_script
 
 from affscore import Signature
 from affscore_book.imagenet_signatures import paper_networks as module
@@ -21,19 +21,7 @@ PLACES = {"resnet152": 50, "resnet50": 16}
 
 @pytest.fixture(scope="module")
 def script():
-    """book/data/imagenet_signatures/make_paper.py as a module."""
-    spec = importlib.util.spec_from_file_location("paper_script", FOLDER / "make_paper.py")
-    assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = found
-    spec.loader.exec_module(found)
-    yield found
-    del sys.modules[spec.name]
-
-
-@pytest.fixture(scope="module")
-def pairs():
-    return module.paper_networks(FOLDER)
+    return load_script(FOLDER / "make_paper.py")
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +33,7 @@ def test_a_part_computed_again_agrees_with_what_is_stored(script):
     np.testing.assert_allclose(script.small(), json.loads((FOLDER / "paper" / "small.json").read_text()), atol=1e-3)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@each("path", FILES)
 def test_stored_files_are_of_the_script_and_say_where_they_come_from(path, script):
     name, state, data, draw = path.stem.split(".")
     assert (name, state, data, int(draw)) in script.ORDER
@@ -58,32 +46,22 @@ def test_stored_files_are_of_the_script_and_say_where_they_come_from(path, scrip
     assert np.all(found.scores < found.companions["twin"] + 0.01)
 
 
-def test_trained_and_start_have_the_same_calls_and_as_many_images(pairs):
-    assert list(pairs) == list(PAPER_NETWORKS)
-    for name, (trained, start) in pairs.items():
-        assert [call.name for call in trained.calls] == [call.name for call in start.calls]
-        assert trained.batch_sizes == start.batch_sizes
-        assert trained.provenance["pretrained"] and not start.provenance["pretrained"]
-        assert ("batch norm set" in start.provenance["weights"]) == ("resnet" in name)
-
-
-def test_everything_of_the_plan_is_stored(script):
+def test_everything_of_the_plan_is_stored_and_draws_are_of_other_crops(script, draws):
     stored = {tuple(path.stem.split(".")) for path in FILES}
     assert stored == {(name, state, data, str(draw)) for name, state, data, draw in script.ORDER}
-
-
-def test_draws_are_of_other_crops(draws):
     for name in PAPER_NETWORKS:
         first, *others = (each[name].trained.scores for each in draws)
         assert all(0 < abs(scores - first).max() < 0.2 for scores in others)
+        trained, start = draws[0][name]
+        assert [call.name for call in trained.calls] == [call.name for call in start.calls]
 
 
-def test_blocks_are_split_as_the_architecture_has_them(pairs):
+def test_blocks_are_split_as_the_architecture_has_them(draws):
     for name, blocks in PLACES.items():
-        inside, last = module.places(pairs[name].trained).values()
+        trained = draws[0][name].trained
+        inside, last = module.places(trained).values()
         assert last.sum() == blocks and inside.sum() == 2 * blocks
-        mean = pairs[name].trained.mean
-        assert module.ends(pairs[name].trained) == pytest.approx((mean[inside].mean(), mean[3::3].mean()))
+        assert module.ends(trained) == pytest.approx((trained.mean[inside].mean(), trained.mean[3::3].mean()))
 
 
 def test_each_network_has_its_first_row_and_those_of_other_crops():
@@ -112,22 +90,16 @@ def test_a_signature_takes_longer_than_its_forward_pass(draws):
         assert row["ratio"] == pytest.approx(row["signature, min"] / row["forward pass, min"]) and row["ratio"] > 1
 
 
-@pytest.mark.parametrize("state", ["trained", "calibrated"])
-def test_with_all_channels_the_control_of_width_repeats_the_stored_scores(state):
+@each("state", ["trained", "calibrated"])
+def test_the_control_of_width_repeats_the_stored_scores_and_changes_wide_calls_alone(state):
     found = module.equal_width_scores(FOLDER, state)
     stored = Signature.load(FOLDER / "paper" / f"resnet152.{state}.photographs.0.json")
     np.testing.assert_allclose(found["all"], stored.mean, atol=1e-3)
     np.testing.assert_allclose(found["all_twin"], stored.companions["twin"].mean(axis=0), atol=1e-3)
-
-
-@pytest.mark.parametrize("state", ["trained", "calibrated"])
-def test_calls_of_64_channels_score_the_same_with_64_of_them(state):
-    found = module.equal_width_scores(FOLDER, state)
-    calls = Signature.load(FOLDER / "paper" / f"resnet152.{state}.photographs.0.json").calls
-    narrow = [call.shape[0] == 64 for call in calls]
+    narrow = np.array([call.shape[0] == 64 for call in stored.calls])
     assert sum(narrow) == 7
     np.testing.assert_allclose(found["few"][narrow], found["all"][narrow], atol=1e-4)
-    assert abs(found["few"] - found["all"])[~np.array(narrow)].max() > 0.01
+    assert abs(found["few"] - found["all"])[~narrow].max() > 0.01
 
 
 def test_the_difference_is_that_of_the_two_means():

@@ -13,6 +13,7 @@ from torchvision.models import get_model_weights
 
 from affscore.suite.architectures import facts
 from affscore.suite.suites import PAPER, WEIGHTS
+from affscore_book.imagenet_signatures import sentences
 from affscore_book.imagenet_signatures.finding import before_training
 from affscore_book.imagenet_signatures.full_results import Results
 from affscore_book.imagenet_signatures.paper import DEVIATIONS, FAMILY_MEASURES, SLIDE_STDS
@@ -51,7 +52,7 @@ def hash_of(name):
     return PAPER.index(name) ** 2
 
 
-def changed(results, scores, pools=("spatial", "trailing")):
+def changed(results, scores, pools):
     """Other mean scores: ``scores`` takes the name of a network and its scores."""
     signatures = {
         pool: {name: dataclasses.replace(each, scores=scores(name, each.scores) + 1e-4 * (hash_of(name) % 7))
@@ -62,9 +63,14 @@ def changed(results, scores, pools=("spatial", "trailing")):
     return results._replace(signatures=signatures)
 
 
+@pytest.fixture(scope="module")
+def claims(results):
+    return paper_claims(results)
+
+
 def verdict(results, what):
-    (claim,) = [claim for claim in paper_claims(results) if claim.what.startswith(what)]
-    return claim.verdict
+    (sentence,) = [each for each in sentences._sentences() if each.what.startswith(what)]
+    return sentences._claim(sentence, results).verdict
 
 
 def test_without_results_every_row_says_what_it_needs_and_where_it_stands():
@@ -73,28 +79,23 @@ def test_without_results_every_row_says_what_it_needs_and_where_it_stands():
     assert all(claim.needs and re.match(r"(CVPR 2025|slides), ", claim.source) for claim in rows)
     for quoted in (FAMILY_MEASURES, SLIDE_STDS, DEVIATIONS):
         assert all(any(name in claim.what for claim in rows) for name in quoted)
-
-
-def test_rows_that_one_run_decides_are_one_row_with_a_list(results):
-    rows, few = paper_claims(None), in_one_row(paper_claims(None))
+    few = in_one_row(rows)  # what one run decides is one row with a list
     assert len(few) == 1 + 3 + len(DEVIATIONS) and few[0].verdict == "not run here"
     assert all(row.what in few[0].what for row in rows if row not in few)
-    assert in_one_row(paper_claims(results)) == paper_claims(results)
 
 
-def test_with_results_the_rows_fill_and_no_row_comes_or_goes(results):
-    rows = paper_claims(results)
-    assert len(rows) == len(paper_claims(None))
-    assert [claim.source for claim in rows] == [claim.source for claim in paper_claims(None)]
-    assert sum(claim.verdict == "not run here" for claim in rows) == NEVER
-    assert all(claim.kind == "source" and "imagenette" in claim.what for claim in rows if claim.ours is not None)
+def test_with_results_the_rows_fill_and_no_row_comes_or_goes(claims):
+    assert [claim.source for claim in claims] == [claim.source for claim in paper_claims(None)]
+    assert sum(claim.verdict == "not run here" for claim in claims) == NEVER
+    assert all(claim.kind == "source" and "imagenette" in claim.what for claim in claims if claim.ours is not None)
+    assert in_one_row(claims) == claims
 
 
-def test_with_some_networks_the_rows_that_need_others_name_one(results):
+def test_with_some_networks_the_rows_that_need_others_name_one(results, claims):
     few = {pool: {name: networks[name] for name in PAPER if "resnet" in name}
            for pool, networks in results.signatures.items()}  # fmt: skip
     rows = paper_claims(results._replace(signatures=few))
-    assert len(rows) == len(paper_claims(None))
+    assert len(rows) == len(claims)
     filled = [claim for claim in rows if claim.ours is not None]
     assert [claim.what.split(":")[0].split(",")[0] for claim in filled] == [
         "rank correlation of depth and score after the additions",
@@ -111,78 +112,63 @@ def flat(level):
     return lambda name, scores: level(name) + 0.01 * np.linspace(-1, 1, scores.shape[1])[None]
 
 
+def spread(wide):
+    """Plain stacks are three times as wide as the others, or the others as they."""
+
+    def scores(name, old):
+        half = 0.3 if name.startswith(("alexnet", "vgg")) == wide else 0.1
+        return 0.5 + half * np.linspace(-1, 1, old.shape[1])[None]
+
+    return scores
+
+
 def year(name):
     return 0.05 * (facts(name).year - 2012)
 
 
-@pytest.mark.parametrize("pool", ["spatial", "trailing"])
-def test_vits_can_be_the_lowest_family_or_not(results, pool):
-    for level, said in ((0.2, "agrees"), (0.9, "disagrees")):
-        planted = changed(results, flat(lambda name, level=level: level if "vit" in name else 0.6), (pool,))
-        assert verdict(planted, f"ViT − the lowest other family: {pool}") == said
+def depth(name):
+    return 1e-3 * facts(name).depth
 
 
-def test_the_years_can_rise_or_fall(results):
-    assert verdict(changed(results, flat(year)), "rank correlation of year") == "agrees"
-    assert verdict(changed(results, flat(lambda name: 0.9 - year(name))), "rank correlation of year") == "disagrees"
+def test_every_rule_can_agree_and_disagree(results):
+    starts = results.signatures["spatial"]
 
+    def apart(sign):
+        """Residual networks whose scores after the additions are .9, and inside lower with depth, or higher."""
 
-def test_deeper_resnets_have_to_come_closer_to_1(results):
-    for sign, said in ((1, "agrees"), (-1, "disagrees")):
-        planted = changed(results, flat(lambda name, sign=sign: 0.5 + sign * 1e-3 * facts(name).depth))
-        assert verdict(planted, "rank correlation of depth and score after") == said
-
-
-def test_the_separation_has_to_grow_with_depth(results):
-    for sign, said in ((1, "agrees"), (-1, "disagrees")):
-        def scores(name, old, sign=sign):
+        def scores(name, old):
             if "resnet" not in name:
                 return old
-            last = places(results.signatures["spatial"][name])["last in its block"]
-            return np.where(last, 0.9, 0.5 - sign * 1e-3 * facts(name).depth)[None]
-
-        assert verdict(changed(results, scores), "rank correlation of depth and how far") == said
-
-
-def test_deeper_vggs_can_change(results):
-    for step, said in ((0.0, "agrees"), (0.01, "disagrees")):
-        planted = changed(results, flat(lambda name, step=step: 0.5 + step * facts(name).depth * ("vgg" in name)))
-        assert verdict(planted, "highest − lowest median score of the four VGGs") == said
-
-
-def test_the_spread_of_plain_stacks_can_be_wide(results):
-    def spread(wide):
-        def scores(name, old):
-            half = 0.3 if name.startswith(("alexnet", "vgg")) == wide else 0.1
-            return 0.5 + half * np.linspace(-1, 1, old.shape[1])[None]
+            return np.where(places(starts[name])["last in its block"], 0.9, 0.5 - sign * depth(name))[None]
 
         return scores
 
-    assert verdict(changed(results, spread(False)), "largest spread") == "agrees"
-    assert verdict(changed(results, spread(True)), "largest spread") == "disagrees"
+    def accuracy(name):
+        return facts(starts[name]).accuracy / 100
 
-
-def test_swin_can_be_far_from_alexnet(results):
-    for level, said in ((0.5, "agrees"), (0.9, "disagrees")):
-        planted = changed(results, flat(lambda name, level=level: {"alexnet": 0.5, "swin_b": level}.get(name, 0.7)))
-        assert verdict(planted, "distance of AlexNet to Swin-B") == said
-
-
-def test_scores_can_tell_the_accuracy_or_nothing(results):
-    told = changed(results, flat(lambda name: facts(results.signatures["spatial"][name]).accuracy / 100))
-    assert verdict(told, "part of the groups") == "agrees"
-    assert verdict(told, "ViTs: correlation of least score") == "disagrees"  # it should fall with the accuracy
-    fallen = changed(results, flat(lambda name: 1 - facts(results.signatures["spatial"][name]).accuracy / 100))
-    assert verdict(fallen, "ViTs: correlation of least score") == "agrees"
-    same = changed(results, lambda name, scores: np.full_like(scores, 0.5), ("trailing",))
-    assert verdict(same, "part of the groups") == "disagrees"
-
-
-def test_std_over_batches_is_judged_by_the_slides_own_number(results):
-    stds = dict.fromkeys(PAPER, 0.01) | {"alexnet": 0.02}
-    planted = results._replace(std=stds)
-    assert verdict(planted, "std over batches, alexnet") == "disagrees"
-    assert verdict(planted, "std over batches, vgg16") == "agrees"
+    vits = [flat(lambda name, level=level: level if "vit" in name else 0.6) for level in (0.2, 0.9)]
+    swins = [flat(lambda name, level=level: {"alexnet": 0.5, "swin_b": level}.get(name, 0.7)) for level in (0.5, 0.9)]
+    equal = lambda name, scores: np.full_like(scores, 0.5)  # noqa: E731
+    rules = {
+        "ViT − the lowest other family: spatial": vits,
+        "ViT − the lowest other family: trailing": vits,
+        "rank correlation of year": (flat(year), flat(lambda name: 0.9 - year(name))),
+        "rank correlation of depth and score after": (
+            flat(lambda name: 0.5 + depth(name)), flat(lambda name: 0.5 - depth(name))),
+        "rank correlation of depth and how far": (apart(1), apart(-1)),
+        "highest − lowest median score of the four VGGs": (
+            flat(lambda name: 0.5), flat(lambda name: 0.5 + 10 * depth(name) * ("vgg" in name))),
+        "largest spread": (spread(False), spread(True)),
+        "distance of AlexNet to Swin-B": swins,
+        "part of the groups": (flat(accuracy), equal),
+        "ViTs: correlation of least score": (flat(lambda name: 1 - accuracy(name)), flat(accuracy)),
+    }  # fmt: skip
+    for what, cases in rules.items():
+        pools = [pool for pool in results.signatures if what.endswith(pool)] or list(results.signatures)
+        found = [verdict(changed(results, scores, pools), what) for scores in cases]
+        assert found == ["agrees", "disagrees"], what
+    stds = results._replace(std=dict.fromkeys(PAPER, 0.01) | {"alexnet": 0.02})
+    assert [verdict(stds, f"std over batches, {name}") for name in ("vgg16", "alexnet")] == ["agrees", "disagrees"]
 
 
 def test_rank_intervals_shrink_and_stay_inside():

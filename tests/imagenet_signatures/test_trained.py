@@ -14,7 +14,6 @@ from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures import trained as module
 from affscore_book.imagenet_signatures.trained import (
     TRAINED,
-    UNTRAINED,
     counted,
     places,
     skip_gap,
@@ -70,8 +69,6 @@ def test_what_is_counted_decides_the_width_and_not_the_values():
     groups = [[0.2, 0.4, 0.5, 0.7], [0.3, 0.5, 0.7], [0.3, 0.6]]
     for row, group in zip(found.rows(), groups, strict=True):
         assert [row["mean"], row["low"], row["high"]] == pytest.approx(list(student_interval(group)))
-    families = Table({"model": ["vgg11", "vgg13", "alexnet"], "CKA": [0.1, 0.3, 0.6]})
-    assert counted(families, "CKA", UNTRAINED).row("families")["mean"] == pytest.approx(0.4)
 
 
 def test_a_measure_without_a_number_is_left_out_and_the_strongest_may_be_negative():

@@ -50,6 +50,8 @@ def test_scores_are_the_medians_of_the_signatures_by_the_pool_that_is_chosen(wid
 def test_only_what_differs_is_stored_twice_and_moves(widget):
     twice = [network["name"] for network in widget.models if network["trailing"] is not None]
     assert twice == [name for name in NAMES if "vit" in name]
+    text = json.dumps(widget.state())
+    assert "NaN" not in text and not re.search(r"\.\d{5}", text)
     trails = [again(widget, pool=pool).fallback().count('class="image-line"') for pool in module.POOLS]
     assert trails == [0, len(twice)]
 
@@ -88,11 +90,6 @@ def test_javascript_draws_where_python_draws(widget, node):
     for room in (0, 2):
         low = node(widget._esm, f"(m, values) => m.floor(values, {room})", values)
         assert low == module._floor([*values, math.nan], room) == pytest.approx(0.4 - room / 10)
-
-
-def test_stored_state_is_json_and_rounded(widget):
-    text = json.dumps(widget.state())
-    assert "NaN" not in text and not re.search(r"\.\d{5}", text)
 
 
 def test_dead_networks_and_empty_widgets_have_no_score():
@@ -139,7 +136,8 @@ def test_the_still_picture_has_every_call_and_the_block(walk):
     picture = walked(walk, block=2).fallback()
     assert picture.count('class="input-dot"') == 7
     assert picture.count('class="image-dot"') == 1 + 2 * 7 + 2
-    assert "Block 2: inside" in picture and json.dumps(walk.state())
+    assert "Block 2: inside" in picture and repr(walk) == "BlockWalk(7 blocks, block=0, weights='trained')"
+    assert "no network to show" in BlockWalk().fallback()
 
 
 def test_other_blocks_are_refused(block_network):

@@ -1,30 +1,70 @@
 """ViT beside MNASNet, and VGG16, before training: with all channels and with equally many, beside linear twins.
 
-``book/data/imagenet_signatures/make.py --channels`` writes the stored scores. More channels than pictures can raise a
-score, and a pool changes their number too; the linear twin (:func:`affscore.companions.linear_twin`) says how far
-a score would fall for straight lines.
+``book/data/imagenet_signatures/make.py --channels`` writes the stored scores, by :func:`few_channels`. More channels
+than pictures can raise a score, and a pool changes their number too; the linear twin
+(:func:`affscore.companions.linear_twin`) says how far a score would fall for straight lines.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
+from affscore import affinity_score
+from affscore.companions import linear_twin
 from affscore.suite.architectures import facts
 from affscore.suite.tables import Table
+from affscore.tracing import trace
 from affscore_book.imagenet_signatures.explained import group_gap
 from affscore_book.kit.statistics import Interval
 from affscore_book.kit.stored import read_results
 
-__all__ = ["channel_gap", "channel_medians", "channel_scores", "channel_table"]
+__all__ = ["channel_gap", "channel_medians", "channel_scores", "channel_table", "few_channels"]
 
 #: The families that are compared.
 FAMILIES = ("ViT", "MNASNet")
 #: Columns of the table: what is scored, and the name of its scores in the files.
 SCORED = {"all channels": "spatial", "50 channels": "spatial50", "trailing": "trailing"}
+
+
+#: Draws of the channels that are kept, whose scores are averaged.
+CHOICES = 5
+
+
+def few_channels(
+    model: nn.Module, parts: Sequence[Tensor], kept: int, pool: str = "spatial"
+) -> dict[str, list[float | None]]:
+    """The score of each call with all its channels and with ``kept`` of them drawn at random, and those of the twins.
+
+    Returns
+    -------
+    Lists of (calls,), rounded to five digits, None for NaN: ``"all"`` and ``"few"``, the mean over :data:`CHOICES`
+    draws, and of the linear twins ``"all_twin"`` and ``"few_twin"``. A call keeps all channels where it has no more.
+    """
+    seen = []
+    for part in parts:
+        with torch.no_grad(), trace(model, batch=len(part), pool=pool) as traced:
+            model(part)
+        seen.append(traced.observations)
+    found: dict[str, list[float | None]] = {name: [] for name in ("all", "all_twin", "few", "few_twin")}
+    for at, of_call in enumerate(zip(*seen, strict=True)):
+        x, y = (torch.cat([getattr(each, side) for each in of_call]).double() for side in ("before", "after"))
+        random = torch.Generator().manual_seed(at)
+        chosen = [torch.randperm(x.shape[1], generator=random)[:kept] for _ in range(CHOICES)]
+        few = torch.tensor([_with_twin(x[:, some], y[:, some]) for some in chosen]).mean(dim=0).tolist()
+        for row, value in zip(found.values(), [*_with_twin(x, y), *few], strict=True):
+            row.append(None if value != value else round(value, 5))
+    return found
+
+
+def _with_twin(x: Tensor, y: Tensor) -> list[float]:
+    """The score of a call and that of its linear twin."""
+    return [affinity_score(x, other, covariance="ledoit_wolf").item() for other in (y, linear_twin(x, y))]
 
 
 def channel_medians(folder: str | os.PathLike[str]) -> dict[str, dict[str, float]]:

@@ -76,11 +76,11 @@ class Comparison(NamedTuple):
     pairs: np.ndarray
 
 
-def comparisons(folder: str | os.PathLike[str], networks: Sequence[str] = ("resnet20", "plain20")) -> list[Comparison]:
+def comparisons(folder: str | os.PathLike[str]) -> list[Comparison]:
     """What the untrained network, and another trained one, say of each trained signature.
 
-    ``networks`` are small ones with several seeds: each trained seed stands beside the starts of the *other* seeds,
-    and beside the other trained seeds, so that both shares are over pairs that share nothing but the architecture.
+    Of ResNet20 and plain20, each trained seed stands beside the starts of the *other* seeds, and beside the other
+    trained seeds, so that both shares are over pairs that share nothing but the architecture.
     The Lites have one set of trained weights each, and stand beside themselves before training, from the first call
     and from the second. Lite1 and Lite2 have the same calls, so that one trained Lite can stand beside another.
     """
@@ -92,7 +92,7 @@ def comparisons(folder: str | os.PathLike[str], networks: Sequence[str] = ("resn
             result.append(Comparison(name, "its start", first, shares(*pair)))
     pair = [scores({name: lites[name]}, 2) for name in ("efficientnet_lite1", "efficientnet_lite2")]
     result.append(Comparison("efficientnet_lite1", "trained lite2", 2, shares(*pair)))
-    for name in networks:
+    for name in ("resnet20", "plain20"):
         trained, untrained = (scores(seeds(folder, name, kind)) for kind in ("fashion-mnist", "calibrated"))
         start = shares(trained, untrained)
         np.fill_diagonal(start, np.nan)

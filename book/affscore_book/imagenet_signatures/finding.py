@@ -9,7 +9,6 @@ statistics of batch norm set to those of the images). IMAGES is the size of a ba
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,15 +55,9 @@ def stored(folder: str | os.PathLike[str]) -> list[Stored]:
 
 
 def find(
-    folder: str | os.PathLike[str],
-    weights: str,
-    *,
-    data: str = "photographs",
-    images: int = 128,
-    pool: str = "spatial",
-    networks: Iterable[str] | None = None,
+    folder: str | os.PathLike[str], weights: str, *, images: int = 128, pool: str = "spatial"
 ) -> dict[str, Signature]:
-    """Stored signatures by network.
+    """Stored signatures on photographs by network, in the order of their names.
 
     Parameters
     ----------
@@ -72,62 +65,39 @@ def find(
         Of the stored signatures.
     weights
         ``"imagenet"``, or a kind without its seed, ``"random"`` or ``"calibrated"``.
-    data, images
-        The data set and the images in a batch.
+    images
+        The images in a batch.
     pool
         ``"spatial"`` or ``"trailing"``. Where both are the same only the first is stored, and is given for both.
-    networks
-        Names, in the order wanted; by default all, in the order of their names.
 
     Raises
     ------
     ValueError
-        If there is no such signature, for all the networks or for one that was named, or if one is stored with
-        several seeds: those have :func:`seeds`.
+        If there is no such signature.
     """
-    kept: dict[str, Signature] = {}
-    wanted = None if networks is None else list(networks)
+    kept = {}
     for item in stored(folder):
         about = (item.weights.rstrip("0123456789"), item.data, item.images, item.pool)
-        if about != (weights, data, images, "spatial") or (wanted is not None and item.network not in wanted):
+        if about != (weights, "photographs", images, "spatial"):
             continue
-        if item.network in kept:
-            raise ValueError(f"{item.network} is stored with several seeds of weights={weights!r}; seeds() has each.")
         found = Signature.load(item.path)
         if pool != "spatial" and not found.provenance["pools_agree"]:
             found = Signature.load(item.path.with_name(item.path.name.replace(".spatial.", f".{pool}.")))
         kept[item.network] = found
-    missing = [name for name in wanted or [] if name not in kept]
-    if missing or not kept:
-        raise ValueError(
-            f"there is no stored signature of {', '.join(missing) or 'any network'} with weights={weights!r}, "
-            f"data={data!r}, images={images} and pool={pool!r}."
-        )
-    return {name: kept[name] for name in wanted or kept}
+    if not kept:
+        raise ValueError(f"there is no stored signature with weights={weights!r}, images={images} and pool={pool!r}.")
+    return kept
 
 
-def seeds(
-    folder: str | os.PathLike[str],
-    network: str,
-    weights: str,
-    *,
-    data: str = "fashion-mnist",
-    images: int = 512,
-) -> dict[int, Signature]:
-    """The stored signatures of one network by the seed of its weights; arguments as for :func:`find`.
+def seeds(folder: str | os.PathLike[str], network: str, weights: str) -> dict[int, Signature]:
+    """The stored signatures of one of :data:`SMALL` on Fashion-MNIST, by the seed of its weights.
 
-    Raises
-    ------
-    ValueError
-        If there is none.
+    ``weights`` is ``"fashion-mnist"`` or ``"calibrated"``. Raises ValueError if there is none.
     """
-    wanted = (network, data, images, "spatial")
     found = {
         int(item.weights.removeprefix(weights)): Signature.load(item.path)
         for item in stored(folder)
-        if (item.network, item.data, item.images, item.pool) == wanted
-        and item.weights.rstrip("0123456789") == weights
-        and item.weights != weights
+        if (item.network, item.data, item.weights.rstrip("0123456789")) == (network, "fashion-mnist", weights)
     }
     if not found:
         raise ValueError(f"there is no stored signature of {network} with weights={weights!r} and a seed.")
@@ -139,7 +109,7 @@ def trained_networks(folder: str | os.PathLike[str]) -> dict[str, Signature]:
 
     A seed is named ``"resnet20, seed 2"``: what stands before the comma is the architecture.
     """
-    every = {name: found for name, found in find(folder, "imagenet").items()}
+    every = find(folder, "imagenet")
     for network in SMALL:
         every |= {f"{network}, seed {i}": found for i, found in seeds(folder, network, "fashion-mnist").items()}
     return every

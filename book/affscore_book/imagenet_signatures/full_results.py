@@ -31,18 +31,7 @@ from affscore.zoo.models import DEFAULT_WEIGHTS
 from affscore_book.imagenet_signatures.finding import before_training
 from affscore_book.kit.stored import read_results, rounded, store_results
 
-__all__ = [
-    "BATCH_SIZE",
-    "MANIFEST",
-    "SCHEMA",
-    "Results",
-    "checked_results",
-    "entry",
-    "install",
-    "other_pool",
-    "pretrained",
-    "read_full",
-]
+__all__ = ["BATCH_SIZE", "MANIFEST", "SCHEMA", "Results", "entry", "install", "other_pool", "read_full"]
 
 BATCH_SIZE = 512
 DATA = ("imagenet", "imagenette")  # of which the first is shown, if it is there
@@ -73,11 +62,6 @@ class Results(NamedTuple):
         )
 
 
-def pretrained(network: str) -> Any:
-    """The set of torchvision's weights that the full run takes."""
-    return get_model_weights(network)[WEIGHTS.get(network, DEFAULT_WEIGHTS)]
-
-
 def other_pool(signature: Signature) -> bool:
     """Whether the pool ``trailing`` averages over other axes than ``spatial``, somewhere in this network."""
     return any(call.channel_axis != 1 for call in signature.calls)
@@ -93,10 +77,8 @@ def entry(data: bytes, signature: Signature) -> dict[str, Any]:
     }
 
 
-def checked_results(
-    file: str | os.PathLike[str], folder: str | os.PathLike[str]
-) -> tuple[dict[str, Any], dict[str, Signature]]:
-    """The manifest and the signatures, by the names of their files, of a packed file.
+def install(file: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
+    """Check a packed file and write ``full/DATA.json`` in ``folder``, all of it or nothing; returns that path.
 
     ``folder`` is that of the stored signatures: the networks before training say which calls there should be.
 
@@ -131,7 +113,10 @@ def checked_results(
     except (zipfile.BadZipFile, zlib.error, RuntimeError, LookupError, TypeError, AttributeError, ValueError) as error:
         reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
         raise ValueError(f"file: {file} is not installed: {reason}.") from error
-    return manifest, found
+    target = Path(folder) / "full" / f"{data}.json"
+    target.parent.mkdir(exist_ok=True)
+    store_results(target, {"manifest": manifest, "signatures": {name: _means(each) for name, each in found.items()}})
+    return target
 
 
 def _contents(file: str | os.PathLike[str]) -> dict[str, bytes]:
@@ -139,17 +124,11 @@ def _contents(file: str | os.PathLike[str]) -> dict[str, bytes]:
 
     An encrypted file, or one packed in a way that is not known, is a RuntimeError of zipfile.
     """
-    _require(
-        Path(file).is_file() or not Path(file).exists(), "it is no regular file"
-    )  # a named pipe would be waited for
     with zipfile.ZipFile(file) as archive:
-        entries = archive.infolist()
-        names = [each.filename for each in entries]
-        _require(len(set(names)) == len(names), "it holds a name twice")
-        for each in entries:
+        for each in archive.infolist():
             _require(each.filename in (*NAMES, MANIFEST), f"{each.filename!r} does not belong there")
             _require(each.file_size <= LARGEST, f"{each.filename} has {each.file_size} bytes; no result has as many")
-        return {name: archive.read(name) for name in names}
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def _require(sound: bool, text: str) -> None:
@@ -175,7 +154,7 @@ def _right(name: str, signature: Signature, dataset: Mapping[str, Any], start: S
     """Raise ValueError unless a signature has the settings, the data, the weights and the calls of the full run."""
     network, pool, _ = name.split(".")
     about = signature.provenance
-    weights = pretrained(network)
+    weights = get_model_weights(network)[WEIGHTS.get(network, DEFAULT_WEIGHTS)]
     data, asked = about["data"], about["request"]
     count = EXPECTED.get(dataset["dataset"], 0)
     wanted = {
@@ -199,39 +178,20 @@ def _right(name: str, signature: Signature, dataset: Mapping[str, Any], start: S
     _require(about["weights"]["sha256"].startswith(digits), f"{name}: its weights are not torchvision's {weights}")
     for call, built in zip(signature.calls, start.calls, strict=True):
         # Of the shape only the channels: the size of the pictures belongs to the weights.
-        same = call.name == built.name and (pool == "trailing" or _channels(call) == _channels(built))
+        channels, wanted_channels = (each.shape[each.channel_axis - 1] for each in (call, built))
+        same = call.name == built.name and (pool == "trailing" or channels == wanted_channels)
         _require(same, f"{name}: its call {call.name} is not {built.name} of torchvision's architecture")
 
 
-def _channels(call: Call) -> int:
-    return call.shape[call.channel_axis - 1]
-
-
-def install(file: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
-    """Check a packed file and write ``full/DATA.json`` in ``folder``, all of it or nothing; returns that path.
-
-    Raises as :func:`checked_results`.
-    """
-    manifest, found = checked_results(file, folder)
-    target = Path(folder) / "full" / f"{manifest['dataset']['dataset']}.json"
-    target.parent.mkdir(exist_ok=True)
-    store_results(target, {"manifest": manifest, "signatures": {name: _means(each) for name, each in found.items()}})
-    return target
-
-
 def _means(signature: Signature) -> dict[str, Any]:
-    about, taken = signature.provenance, signature.companions.items()
-    kept = {"model": about["model"], "weights": about["weights"], "data": about["data"]}
-    return {
-        "calls": [asdict(call) for call in signature.calls],
-        "provenance": kept,
-        **rounded({
-            "mean": signature.mean.tolist(),
-            "std": signature.std.tolist(),
-            "companions": {name: np.ma.masked_invalid(rows).mean(axis=0).filled(math.nan).tolist()
-                           for name, rows in taken},
-        }),
-    }  # fmt: skip
+    calls = [asdict(call) for call in signature.calls]
+    about = {key: signature.provenance[key] for key in ("model", "weights", "data")}
+    companions = {
+        name: np.ma.masked_invalid(rows).mean(axis=0).filled(math.nan).tolist()
+        for name, rows in signature.companions.items()
+    }
+    numbers = {"mean": signature.mean.tolist(), "std": signature.std.tolist(), "companions": companions}
+    return {"calls": calls, "provenance": about, **rounded(numbers)}
 
 
 def read_full(folder: str | os.PathLike[str]) -> Results | None:
@@ -245,31 +205,21 @@ def read_full(folder: str | os.PathLike[str]) -> Results | None:
     return read_results(there[0], _results, SCRIPT)
 
 
-def _by_trailing(signature: Signature) -> Signature:
-    """The same scores by the trailing pool, which where all channels are in front of space averages the same axes."""
-    return replace(signature, pool="trailing", calls=[replace(call, channel_axis=-1) for call in signature.calls])
-
-
 def _results(content: Mapping[str, Any]) -> Results:
     signatures: dict[str, dict[str, Signature]] = {"spatial": {}, "trailing": {}}
     std = {}
     for name, stored in content["signatures"].items():
         network, pool, _ = name.split(".")
-        row = np.array(stored["mean"], dtype=np.float64)  # None becomes NaN
-        found = Signature(
-            [Call(**call | {"shape": tuple(call["shape"])}) for call in stored["calls"]],
-            row[None],
-            pool=pool,
-            batch_sizes=[BATCH_SIZE],
-            provenance=stored["provenance"],
-            companions={key: np.array(values, dtype=np.float64)[None] for key, values in stored["companions"].items()},
-        )
-        signatures[pool][network] = found
+        rows = {key: np.array([row], dtype=np.float64) for key, row in stored["companions"].items()}
+        mean, stds = (np.array([stored[key]], dtype=np.float64) for key in ("mean", "std"))  # None becomes NaN
+        calls = [Call(**call | {"shape": tuple(call["shape"])}) for call in stored["calls"]]
+        about = {"batch_sizes": [BATCH_SIZE], "provenance": stored["provenance"], "companions": rows}
+        found = signatures[pool][network] = Signature(calls, mean, pool=pool, **about)
         if pool == "spatial":
-            std[network] = float(np.nanmean(np.array(stored["std"], dtype=np.float64)))
-    order = [name for name in PAPER if name in signatures["spatial"]]
-    spatial = {name: signatures["spatial"][name] for name in order}
-    # Where both pools average over the same axes, the one signature serves as both.
-    trailing = {name: signatures["trailing"].get(name) or _by_trailing(spatial[name]) for name in order}
+            std[network] = float(np.nanmean(stds))
+            # Where all channels are in front of space the trailing pool averages the same axes: one signature for both.
+            same = replace(found, pool="trailing", calls=[replace(call, channel_axis=-1) for call in calls])
+            signatures["trailing"].setdefault(network, same)
+    in_order = {pool: {name: each[name] for name in PAPER if name in each} for pool, each in signatures.items()}
     manifest = content["manifest"]
-    return Results(manifest["dataset"]["dataset"], {"spatial": spatial, "trailing": trailing}, std, manifest)
+    return Results(manifest["dataset"]["dataset"], in_order, std, manifest)

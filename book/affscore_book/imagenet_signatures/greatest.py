@@ -8,7 +8,7 @@ import numpy as np
 
 from affscore_book.kit.statistics import Interval
 
-__all__ = ["greatest", "least"]
+__all__ = ["greatest", "least", "turned"]
 
 #: Gives a mean with its interval at the level that is asked for.
 AtLevel = Callable[[float], Interval]
@@ -38,13 +38,11 @@ def greatest(candidates: Mapping[str, AtLevel], level: float = 0.95) -> tuple[st
 
 def least(candidates: Mapping[str, AtLevel], level: float = 0.95) -> tuple[str, Interval]:
     """The same for the least of several means."""
-    chosen, found = greatest({name: _turned(at) for name, at in candidates.items()}, level)
-    return chosen, _turn(found)
+    opposite = {name: lambda level, at=at: turned(at(level)) for name, at in candidates.items()}
+    chosen, found = greatest(opposite, level)
+    return chosen, turned(found)
 
 
-def _turned(at: AtLevel) -> AtLevel:
-    return lambda level: _turn(at(level))
-
-
-def _turn(found: Interval) -> Interval:
+def turned(found: Interval) -> Interval:
+    """A mean and its interval with the other sign."""
     return Interval(-found.mean, -found.high, -found.low)

@@ -16,17 +16,18 @@ import numpy as np
 from affscore.signatures import Signature
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.explained import shares
-from affscore_book.imagenet_signatures.trained import places
+from affscore_book.imagenet_signatures.trained import ends, places
 from affscore_book.kit.stored import read_results
 
 __all__ = [
-    "CROP_DRAWS", "PAPER_NETWORKS", "Pair", "ends", "equal_width_scores", "input_tables", "other_inputs",
-    "paper_networks", "time_table", "width_table",
+    "CROP_DRAWS", "PAPER_NETWORKS", "Pair", "equal_width_scores", "input_tables", "other_inputs", "paper_networks",
+    "time_table", "width_table",
 ]  # fmt: skip
 
 #: Their names in titles, and the packages that their weights are from.
 PAPER_NETWORKS = {"resnet152": "ResNet-152", "resnet50": "ResNet-50", "vgg16": "VGG-16"}
 CROP_DRAWS = 3
+SCRIPT = "book/data/imagenet_signatures/make_paper.py"
 _STARTS = {"resnet152": "calibrated", "resnet50": "calibrated", "vgg16": "random"}
 
 
@@ -40,29 +41,14 @@ class Pair(NamedTuple):
 def paper_networks(folder: str | os.PathLike[str], draw: int = 0) -> dict[str, Pair]:
     """The pairs of one draw by name, in the order of :data:`PAPER_NETWORKS`.
 
-    Raises
-    ------
-    FileNotFoundError
-        If one is not stored.
-    ValueError
-        If the calls of the two are not the same.
+    Raises FileNotFoundError if one is not stored.
     """
-    pairs = {}
-    for name in PAPER_NETWORKS:
-        trained, start = (
+    return {
+        name: Pair(*(
             Signature.load(Path(folder, "paper", f"{name}.{state}.photographs.{draw}.json"))
             for state in ("trained", _STARTS[name])
-        )
-        if [call.name for call in start.calls] != [call.name for call in trained.calls]:
-            raise ValueError(f"{name}: the calls of the trained network are not those of the start.")
-        pairs[name] = Pair(trained, start)
-    return pairs
-
-
-def ends(signature: Signature) -> tuple[float, float]:
-    """Mean scores inside the blocks, and after the additions."""
-    inside, last = places(signature).values()
-    return float(signature.mean[inside].mean()), float(signature.mean[last].mean())
+        )) for name in PAPER_NETWORKS
+    }  # fmt: skip
 
 
 def equal_width_scores(folder: str | os.PathLike[str], state: str) -> dict[str, np.ndarray]:
@@ -72,18 +58,13 @@ def equal_width_scores(folder: str | os.PathLike[str], state: str) -> dict[str, 
     ``"few_twin"``. "few" is the mean over draws of 64 channels, as many as the narrowest calls have. ``state`` is
     "trained" or "calibrated".
 
-    Raises
-    ------
-    FileNotFoundError
-        If they are not stored.
-    ValueError
-        If the file is damaged.
+    Errors as :func:`affscore_book.kit.stored.read_results`.
     """
+
     def build(found: dict[str, Any]) -> dict[str, np.ndarray]:
         return {key: np.array(found[key], dtype=np.float64) for key in ("all", "all_twin", "few", "few_twin")}
 
-    script = "book/data/imagenet_signatures/make_paper.py --channels"
-    return read_results(Path(folder, "paper", f"resnet152.{state}.channels.json"), build, script)
+    return read_results(Path(folder, "paper", f"resnet152.{state}.channels.json"), build, f"{SCRIPT} --channels")
 
 
 def width_table(folder: str | os.PathLike[str]) -> Table:
@@ -99,9 +80,9 @@ def width_table(folder: str | os.PathLike[str]) -> Table:
         for key, channels in {"all": "all", "few": "64"}.items():
             low, high = (float(found[key][at].mean()) for at in (inside, last))
             twins = found[f"{key}_twin"]
-            rows.append({"ResNet-152": shown, "channels": channels, "inside": low, "after": high,
-                         "difference": high - low,
-                         "of twins": float(twins[last].mean() - twins[inside].mean())})  # fmt: skip
+            row: dict[str, float | str] = {"ResNet-152": shown, "channels": channels, "inside": low, "after": high}
+            of_twins = float(twins[last].mean() - twins[inside].mean())
+            rows.append(row | {"difference": high - low, "of twins": of_twins})
     return Table.from_rows(rows)
 
 
@@ -126,9 +107,9 @@ def other_inputs(folder: str | os.PathLike[str]) -> Table:
                 found = Signature.load(path)
                 first = found if first is None else first
                 inside, last = ends(found) if name != "vgg16" else (np.nan, np.nan)
+                row = {"network": shown, "crops": crops, "mean": float(found.mean.mean())}
                 same = float(shares(found.mean[None], first.mean[None])[0, 0])
-                rows.append({"network": shown, "crops": crops, "mean": float(found.mean.mean()), "inside": inside,
-                             "after": last, "r2": same})  # fmt: skip
+                rows.append(row | {"inside": inside, "after": last, "r2": same})
     return Table.from_rows(rows)
 
 
@@ -151,8 +132,8 @@ def time_table(draws: Sequence[Mapping[str, Pair]]) -> Table:
 
 def input_tables(folder: str | os.PathLike[str]) -> tuple[Table, Table, Table]:
     """Which input fits each network: classes by ResNet-152, statistics of the first batch norm, edges by HED."""
+
     def build(found: dict[str, Any]) -> tuple[Table, Table, Table]:
         return Table.from_rows(found["names"]), Table.from_rows(found["statistics"]), Table.from_rows(found["edges"])
 
-    script = "book/data/imagenet_signatures/make_paper.py"
-    return read_results(Path(folder, "paper", "preprocessing.json"), build, script)
+    return read_results(Path(folder, "paper", "preprocessing.json"), build, SCRIPT)

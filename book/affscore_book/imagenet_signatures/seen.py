@@ -14,20 +14,20 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from affscore.signatures import Signature
 from affscore.suite.compare import companion_correlations
 from affscore.suite.tables import Table
 from affscore_book.decade.modes import one_mode
 from affscore_book.imagenet_signatures.paper import FAMILY_MEASURES, HEADINGS, MEASURES, SLIDE_STDS, TABLE_2
-from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, Pair, ends
-from affscore_book.imagenet_signatures.trained import places
+from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, Pair
+from affscore_book.imagenet_signatures.trained import climb, ends, gap, places
 from affscore_book.kit.claims import HIGHER, LOWER, Claim, near, verdict
 
 __all__ = ["appendix_d_claims", "seen_in", "table_2_seen"]
 
 Draw = Mapping[str, Pair]
+Measure = Callable[[Signature], float]
 CLOSE = (0.95, math.inf)  # a score that is close to 1
 RISING = 0.8  # a rank correlation of call and score that is called increasing
 NEAR, STEADY = 0.1, 0.005  # how far a correlation may be from the printed one, a standard deviation from the slides'
@@ -38,15 +38,24 @@ DEEP, LESS, PLAIN = PAPER_NETWORKS
 class Looked(NamedTuple):
     """A sentence of a source, what is measured for it in one draw, and in which range it is seen.
 
-    ``main``: whether the chapter's lesson shows it; the audit shows all.
+    ``measure`` is taken of the network ``of``, and if there is one, that of ``minus`` is subtracted; "vgg16, start" is
+    the network before training. ``main``: whether the chapter's lesson shows it; the audit shows all.
     """
 
     source: str
     says: str
     here: str
-    measure: Callable[[Draw], float]
     accept: tuple[float, float]
+    measure: Measure
+    of: str
+    minus: str = ""
     main: bool = False
+
+    def number(self, pairs: Draw) -> float:
+        """The number of one draw."""
+        every = {name: pair.trained for name, pair in pairs.items()}
+        every |= {f"{name}, start": pair.start for name, pair in pairs.items()}
+        return self.measure(every[self.of]) - (self.measure(every[self.minus]) if self.minus else 0.0)
 
 
 def highest(signature: Signature) -> float:
@@ -58,11 +67,6 @@ def highest(signature: Signature) -> float:
     return float(np.mean(passed))
 
 
-def climb(signature: Signature) -> float:
-    """The rank correlation of place and score of the calls."""
-    return float(stats.spearmanr(np.arange(len(signature.calls)), signature.mean).statistic)
-
-
 def lead(signature: Signature, family: str) -> float:
     """By how much the measure of Table 1 for a family, with its sign there, goes with the score more than any other."""
     measure, value = FAMILY_MEASURES[family]
@@ -70,22 +74,9 @@ def lead(signature: Signature, family: str) -> float:
     return math.copysign(1, value) * row[own] - max(abs(row[name]) for name in MEASURES if name != own)
 
 
-def _mean(signature: Signature) -> float:
-    return float(signature.mean.mean())
-
-
-def _median(signature: Signature) -> float:
-    return float(np.median(signature.mean))
-
-
-def _steps(signature: Signature) -> float:
-    """How much the score changes from a call to the next, in the mean."""
-    return float(np.abs(np.diff(signature.mean)).mean())
-
-
-def _apart(signature: Signature) -> float:
-    inside, last = ends(signature)
-    return last - inside
+def _scores(number: Callable[[np.ndarray], Any]) -> Measure:
+    """A number of the mean scores of all calls."""
+    return lambda signature: float(number(signature.mean))
 
 
 def _after(signature: Signature) -> float:
@@ -96,73 +87,60 @@ def _median_after(signature: Signature) -> float:
     return float(np.median(signature.mean[places(signature)["last in its block"]]))
 
 
-def _of(name: str, what: Callable[[Signature], float]) -> Callable[[Draw], float]:
-    return lambda pairs: what(pairs[name].trained)
-
-
-def _minus(one: str, other: str, what: Callable[[Signature], float]) -> Callable[[Draw], float]:
-    return lambda pairs: what(pairs[one].trained) - what(pairs[other].trained)
-
-
-def _by_training(name: str, what: Callable[[Signature], float]) -> Callable[[Draw], float]:
-    return lambda pairs: what(pairs[name].trained) - what(pairs[name].start)
-
-
-def _before(name: str, what: Callable[[Signature], float]) -> Callable[[Draw], float]:
-    return lambda pairs: what(pairs[name].start)
-
-
 def _sentences() -> list[Looked]:
     app, slides = "Appendix D", "slides, "
     inside, training = '"much lower" inside the blocks', '"enhances the non-linearity"'
     close = '"close to 1" after the skip'
     modes, spread = '"bi-modal", "bimodal"', '"a very low spread" of VGGs'
     tiny = '"tiny, yet observable, variations" of VGGs'
+    mean, median, maximum, width = (_scores(number) for number in (np.mean, np.median, np.max, np.ptp))
+    steps = _scores(lambda scores: np.abs(np.diff(scores)).mean())
+    one, rise, last = _scores(one_mode), _scores(climb), _scores(lambda scores: scores[-3:].mean())
+    start = f"{PLAIN}, start"
     resnets = [(name, PAPER_NETWORKS[name]) for name in (DEEP, LESS)]
     return [
-        *(Looked(app, close, f"{shown}: after the additions", _of(name, _after), CLOSE, name == DEEP)
+        *(Looked(app, close, f"{shown}: after the additions", CLOSE, _after, name, main=name == DEEP)
           for name, shown in resnets),
-        *(Looked(app, inside, f"{shown}: after the additions − inside", _of(name, _apart), HIGHER, name == DEEP)
+        *(Looked(app, inside, f"{shown}: after the additions − inside", HIGHER, gap, name, main=name == DEEP)
           for name, shown in resnets),
-        *(Looked(app, inside, f"{shown}: part of the blocks with the highest score after the addition",
-                 _of(name, highest), (0.9, 1.0)) for name, shown in resnets),
+        *(Looked(app, inside, f"{shown}: part of the blocks with the highest score after the addition", (0.9, 1.0),
+                 highest, name) for name, shown in resnets),
         Looked("Figure 15", '"approaches 1 for deeper networks"', "after the additions, ResNet-152 − ResNet-50",
-               _minus(DEEP, LESS, _after), HIGHER, True),
+               HIGHER, _after, DEEP, LESS, main=True),
         Looked("Figure 15", 'the separation "becomes more distinct"', "that difference, ResNet-152 − ResNet-50",
-               _minus(DEEP, LESS, _apart), HIGHER),
-        *(Looked("Figures 5 C, 7", modes, f"{shown}: p-value of one mode (Silverman)",
-                 _of(name, lambda found: one_mode(found.mean)), (0.0, TWO_MODES), True) for name, shown in resnets),
+               HIGHER, gap, DEEP, LESS),
+        *(Looked("Figures 5 C, 7", modes, f"{shown}: p-value of one mode (Silverman)", (0.0, TWO_MODES), one, name,
+                 main=True) for name, shown in resnets),
         *(Looked("Figure 7", 'one mode "centered around highly linear"', f"{shown}: median score after the additions",
-                 _of(name, _median_after), CLOSE) for name, shown in resnets),
-        Looked("section 4", '"only ResNets" are bimodal', "VGG-16: p-value of one mode (Silverman)",
-               _of(PLAIN, lambda found: one_mode(found.mean)), (0.05, 1.0)),
-        *(Looked("section 1", 'skips increase the linearity "of the network"', f"mean score, {shown} − VGG-16",
-                 _minus(name, PLAIN, _mean), HIGHER) for name, shown in resnets),
+                 CLOSE, _median_after, name) for name, shown in resnets),
+        Looked("section 4", '"only ResNets" are bimodal', "VGG-16: p-value of one mode (Silverman)", (0.05, 1.0),
+               one, PLAIN),
+        *(Looked("section 1", 'skips increase the linearity "of the network"', f"mean score, {shown} − VGG-16", HIGHER,
+                 mean, name, PLAIN) for name, shown in resnets),
         Looked(slides + "Deeper Networks", '"increasing linearity (higher scores)"',
-               "median score, ResNet-152 − VGG-16", _minus(DEEP, PLAIN, _median), HIGHER, True),
+               "median score, ResNet-152 − VGG-16", HIGHER, median, DEEP, PLAIN, main=True),
         Looked(slides + "before ViTs", '"max and median values are increasing"', "highest score, ResNet-152 − VGG-16",
-               _minus(DEEP, PLAIN, lambda found: float(found.mean.max())), HIGHER),
+               HIGHER, maximum, DEEP, PLAIN),
         Looked(slides + "before ViTs", '"also gap between min and max"', "highest − lowest score, ResNet-152 − VGG-16",
-               _minus(DEEP, PLAIN, lambda found: float(np.ptp(found.mean))), HIGHER),
-        *(Looked("section 4", spread, f"highest − lowest score, VGG-16 − {shown}",
-                 _minus(PLAIN, name, lambda found: float(np.ptp(found.mean))), LOWER) for name, shown in resnets),
-        *(Looked(app + ", slides", tiny, f"mean change from a call to the next, VGG-16 − {shown}",
-                 _minus(PLAIN, name, _steps), LOWER) for name, shown in resnets),
+               HIGHER, width, DEEP, PLAIN),
+        *(Looked("section 4", spread, f"highest − lowest score, VGG-16 − {shown}", LOWER, width, PLAIN, name)
+          for name, shown in resnets),
+        *(Looked(app + ", slides", tiny, f"mean change from a call to the next, VGG-16 − {shown}", LOWER, steps, PLAIN,
+                 name) for name, shown in resnets),
         Looked("Figure 11", '"increasing" before training', "rank correlation of call and score, VGG-16 before",
-               _before(PLAIN, climb), (RISING, 1.0), True),
+               (RISING, 1.0), rise, start, main=True),
         Looked("Figure 11", '"almost a perfectly linear pattern in the last layers"',
-               "mean score of the last three calls, VGG-16 before",
-               _before(PLAIN, lambda found: float(found.mean[-3:].mean())), CLOSE),
-        Looked("Figure 11", training, "mean score, VGG-16, trained − before", _by_training(PLAIN, _mean), LOWER, True),
+               "mean score of the last three calls, VGG-16 before", CLOSE, last, start),
+        Looked("Figure 11", training, "mean score, VGG-16, trained − before", LOWER, mean, PLAIN, start, main=True),
         Looked("Figure 11", '"in a non-monotone way"', "rank correlation of call and score, VGG-16 trained",
-               _of(PLAIN, climb), (-RISING, RISING)),
+               (-RISING, RISING), rise, PLAIN),
         *(Looked("Table 1", f"{measure} is the strongest measure of {family}",
-                 f"{PAPER_NETWORKS[name]}: correlation with {measure} − the strongest other",
-                 _of(name, partial(lead, family=family)), (0.0, math.inf))
+                 f"{PAPER_NETWORKS[name]}: correlation with {measure} − the strongest other", (0.0, math.inf),
+                 partial(lead, family=family), name)
           for family, measure, name in (("ResNets", "sparsity", DEEP), ("ResNets", "sparsity", LESS),
                                         ("VGGs", "entropy", PLAIN))),
         *(Looked("not in the paper", "training adds the separation", f"{shown}: that difference, trained − before",
-                 _by_training(name, _apart), HIGHER) for name, shown in resnets),
+                 HIGHER, gap, name, f"{name}, start") for name, shown in resnets),
     ]  # fmt: skip
 
 
@@ -176,9 +154,8 @@ def seen_in(draws: Sequence[Draw], every: bool = True) -> Table:
     rows = []
     for each in _sentences():
         if every or each.main:
-            numbers = [each.measure(pairs) for pairs in draws]
             row = {"source": each.source, "says": each.says, "here": each.here}
-            rows.append(row | _over_draws(numbers, each.accept))
+            rows.append(row | _over_draws([each.number(pairs) for pairs in draws], each.accept))
     for name in (DEEP, PLAIN) if every else ():
         std = float(np.std([pairs[name].trained.mean for pairs in draws], axis=0, ddof=1).mean())
         here = f"standard deviation over {len(draws)} draws, mean over the calls, {PAPER_NETWORKS[name]}"
@@ -220,13 +197,13 @@ def appendix_d_claims(draws: Sequence[Draw]) -> list[Claim]:
     One network has no interval. Where the draws of crops do not all decide alike, nothing is decided.
     """
 
-    def row(named: str, theirs: str, what: Callable[[Signature], float], accept: tuple[float, float]) -> Claim:
+    rows = []
+    for named, theirs, what, accept in (
+        ("score after the additions", '"close to 1" after the skip', _after, CLOSE),
+        ("score after the additions − inside the blocks", '"much lower" inside', gap, HIGHER),
+    ):
         found = [what(pairs[DEEP].trained) for pairs in draws]
         alike = len({verdict(each, accept) for each in found}) == 1
-        return Claim(f"{named}, trained ResNet-152, one network", "CVPR 2025, Appendix D", theirs, found[0], accept, "",
-                     None if alike else (math.nan, math.nan), seen=True)  # fmt: skip
-
-    return [
-        row("score after the additions", '"close to 1" after the skip', _after, CLOSE),
-        row("score after the additions − inside the blocks", '"much lower" inside', _apart, HIGHER),
-    ]
+        rows.append(Claim(f"{named}, trained ResNet-152, one network", "CVPR 2025, Appendix D", theirs, found[0],
+                          accept, interval=None if alike else (math.nan, math.nan), seen=True))  # fmt: skip
+    return rows

@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
+from affscore.signatures import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.comparable import sequence
 from affscore.suite.compare import accuracy_correlations, companion_correlations, history, statistics
 from affscore.suite.distances import dtw
 from affscore.suite.suites import PAPER
+from affscore_book.imagenet_signatures.claims import STRONG
 from affscore_book.imagenet_signatures.explained import family_gap
 from affscore_book.imagenet_signatures.full_results import Results
 from affscore_book.imagenet_signatures.paper import (
@@ -31,14 +34,12 @@ from affscore_book.imagenet_signatures.paper import (
     strongest_of,
     table_1_claims,
 )
-from affscore_book.imagenet_signatures.trained import UNTRAINED, places, strongest_measure
+from affscore_book.imagenet_signatures.trained import climb, ends, gap, strongest_measure
 from affscore_book.kit.claims import FLOOR, LOWER, Claim, near
 from affscore_book.kit.statistics import Interval
 
 __all__ = ["in_one_row", "paper_claims", "rank_interval"]
 
-#: A mean correlation of this size would be strong. The largest in the paper's Table 2 is 0.44.
-STRONG = 0.5
 BELOW, ABOVE = (-math.inf, 0.0), (0.0, math.inf)
 RUN = "pretrained: the notebook full_run, then make results"
 RESNETS = tuple(name for name in PAPER if name.startswith("resnet"))
@@ -68,8 +69,12 @@ def rank_interval(correlation: float, count: int, level: float = 0.95) -> Interv
     return Interval(correlation, min(correlation, math.tanh(z - half)), max(correlation, math.tanh(z + half)))
 
 
-def _vit_gap(pool: str) -> Callable[[Results], Interval]:
-    return lambda results: family_gap(results.signatures[pool], "ViT")[1]
+def _vit_gap(results: Results, pool: str) -> Interval:
+    return family_gap(results.signatures[pool], "ViT")[1]
+
+
+def _std(results: Results, network: str) -> float:
+    return results.std[network]
 
 
 def _years(results: Results) -> Interval:
@@ -105,18 +110,10 @@ def _least_and_accuracy(results: Results) -> float:
     return float(accuracy_correlations(dict(results.signatures["trailing"])).row("ViT")["min"])
 
 
-def _deeper(apart: bool) -> Callable[[Results], float]:
-    """The rank correlation of depth and the mean score after the additions, or that minus the mean inside."""
-
-    def measure(results: Results) -> float:
-        found = []
-        for name in sorted(RESNETS, key=lambda name: facts(name).depth or 0):
-            signature = results.signatures["spatial"][name]
-            inside, last = (signature.mean[at].mean() for at in places(signature).values())
-            found.append(last - inside * apart)
-        return float(stats.spearmanr(np.arange(len(found)), found).statistic)
-
-    return measure
+def _deeper(number: Callable[[Signature], float]) -> Callable[[Results], float]:
+    """The rank correlation of depth and a number of each ResNet."""
+    ordered = sorted(RESNETS, key=lambda name: facts(name).depth or 0)
+    return lambda results: climb([number(results.signatures["spatial"][name]) for name in ordered])
 
 
 def _medians_apart(results: Results) -> float:
@@ -127,11 +124,7 @@ def _medians_apart(results: Results) -> float:
 def _strongest(results: Results) -> Interval:
     """By families."""
     correlations = companion_correlations(dict(results.signatures["spatial"]))
-    return strongest_measure(correlations, MEASURES, UNTRAINED["families"])[1]
-
-
-def _std(name: str) -> Callable[[Results], float]:
-    return lambda results: results.std[name]
+    return strongest_measure(correlations, MEASURES, lambda name: facts(name).family)[1]
 
 
 def _sentences() -> list[Sentence]:
@@ -140,7 +133,8 @@ def _sentences() -> list[Sentence]:
     stds = [(name, name.replace("convnext", "convnext_base"), std) for name, std in SLIDE_STDS.items()]
     return [
         *(Sentence(f"ViT − the lowest other family: {pool} pool", paper + "section 1",
-                   '"the most non-linear architectures"', LOWER, _vit_gap(pool)) for pool in ("trailing", "spatial")),
+                   '"the most non-linear architectures"', LOWER, partial(_vit_gap, pool=pool))
+          for pool in ("trailing", "spatial")),
         Sentence("rank correlation of year and median score, families up to 2019", paper + "Figure 5 A",
                  '"to increase their linearity"', ABOVE, _years),
         Sentence("largest spread of AlexNet and the VGGs − the median spread", paper + "section 4",
@@ -152,20 +146,23 @@ def _sentences() -> list[Sentence]:
         Sentence("ViTs: correlation of least score and accuracy", slides + "Correlation with Accuracy", -0.96,
                  near(-0.96, 0.1), _least_and_accuracy, vits),
         Sentence("rank correlation of depth and score after the additions, ResNets", paper + "Figure 15",
-                 '"approaches 1 for deeper networks"', (0.9, math.inf), _deeper(False), RESNETS),
+                 '"approaches 1 for deeper networks"', (0.9, math.inf), _deeper(lambda found: ends(found)[1]), RESNETS),
         Sentence("rank correlation of depth and how far that is above the score inside, ResNets", paper + "Figure 15",
-                 '"becomes more distinct"', (0.9, math.inf), _deeper(True), RESNETS),
+                 '"becomes more distinct"', (0.9, math.inf), _deeper(gap), RESNETS),
         Sentence("highest − lowest median score of the four VGGs", paper + "Figure 14",
                  '"do not change" with depth', (0.0, FLOOR), _medians_apart, VGGS),
         Sentence("strongest mean correlation with another measure", paper + "Table 2", "-0.44 (norm)",
                  (-STRONG, STRONG), _strongest),
         *(Sentence(f"std over batches, {name}", slides + "titles of the histograms (Figure 12)", f"{std:.3f}",
-                   near(std, 0.005), _std(network), (network,)) for name, network, std in stds),
+                   near(std, 0.005), partial(_std, network=network), (network,))
+          for name, network, std in stds),
     ]  # fmt: skip
 
 
-def _missing(networks: Sequence[str], results: Results) -> str:
+def _missing(networks: Sequence[str], results: Results | None) -> str:
     """In words, which networks the results lack, and how to get them; "" if they have them all."""
+    if results is None:
+        return f"{networks[0] if len(networks) == 1 else f'{len(networks)} networks'}, {RUN}"
     missing = [name for name in networks if name not in results.signatures["spatial"]]
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     return f"{missing[0]}{more}, {RUN}" if missing else ""
@@ -173,11 +170,8 @@ def _missing(networks: Sequence[str], results: Results) -> str:
 
 def _claim(sentence: Sentence, results: Results | None) -> Claim:
     what, source, theirs, accept, measure, networks = sentence
-    if results is None:
-        each = networks[0] if len(networks) == 1 else f"{len(networks)} networks"
-        return Claim(what, source, theirs, None, None, f"{each}, {RUN}")
-    if missing := _missing(networks, results):
-        return Claim(what, source, theirs, None, None, missing)
+    if (needs := _missing(networks, results)) or results is None:
+        return Claim(what, source, theirs, None, None, needs)
     found = measure(results)
     mean, interval = (found.mean, found[1:]) if isinstance(found, Interval) else (found, None)
     return Claim(f"{what} ({results.data})", source, theirs, mean, accept, interval=interval)
@@ -189,11 +183,10 @@ def paper_claims(results: Results | None) -> list[Claim]:
     correlations = companion_correlations(dict(results.signatures["spatial"])) if results else None
     for family, (measure, value) in FAMILY_MEASURES.items():
         start = BEGINNINGS[family]
-        members = [name for name in PAPER if name.startswith(start)]
-        if results and correlations and not _missing(members, results):
+        needs = _missing([name for name in PAPER if name.startswith(start)], results)
+        if results and correlations and not needs:
             claims += table_1_claims(correlations, {family: start}, "source", results.data)
             continue
-        needs = _missing(members, results) if results else f"{len(members)} networks, {RUN}"
         said, source = f"{HEADINGS[measure]}, {value:.2f}", f"CVPR 2025, Table 1, {family}"
         claims.append(Claim(strongest_of(family), source, said, None, None, needs))
     never = [

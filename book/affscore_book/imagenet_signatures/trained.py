@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from affscore.signatures import Signature
-from affscore.suite.architectures import facts
 from affscore.suite.compare import companion_correlations
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.finding import trained_networks
-from affscore_book.imagenet_signatures.greatest import greatest
+from affscore_book.imagenet_signatures.greatest import greatest, turned
 from affscore_book.kit.statistics import Interval, student_interval
 
 __all__ = [
-    "TRAINED", "UNTRAINED", "counted", "places", "skip_gap", "skip_table", "strongest_measure",
+    "TRAINED", "climb", "counted", "ends", "gap", "places", "skip_gap", "skip_table", "strongest_measure",
     "trained_correlations", "widening", "widening_table", "zeros_of",
 ]  # fmt: skip
 
@@ -37,6 +37,27 @@ def places(signature: Signature) -> dict[str, np.ndarray]:
     blocks = [call.module.rpartition(".")[0] for call in signature.calls]
     last = np.array([bool(block) and block not in blocks[i + 1 :] for i, block in enumerate(blocks)])
     return {"inside its block": np.array([bool(block) for block in blocks]) & ~last, "last in its block": last}
+
+
+def ends(signature: Signature) -> tuple[float, float]:
+    """Mean scores inside the blocks, and after the additions."""
+    inside, last = (float(signature.mean[at].mean()) for at in places(signature).values())
+    return inside, last
+
+
+def gap(signature: Signature) -> float:
+    """How far the second lies above the first."""
+    inside, last = ends(signature)
+    return last - inside
+
+
+def climb(scores: Sequence[float] | np.ndarray) -> float:
+    """The rank correlation of scores with their place.
+
+    >>> climb([0.5, 0.6, 0.9])
+    1.0
+    """
+    return float(stats.spearmanr(np.arange(len(scores)), scores).statistic)
 
 
 def zeros_of(signature: Signature) -> np.ndarray:
@@ -62,12 +83,7 @@ def skip_table(by_network: Mapping[str, Mapping[int, Signature]]) -> Table:
 
 def skip_gap(signatures: Mapping[Any, Signature]) -> Interval:
     """Mean score of the last calls of blocks minus that of the calls inside, with the interval over the networks."""
-    return student_interval([_gap(each) for each in signatures.values()])
-
-
-def _gap(signature: Signature) -> float:
-    inside, last = places(signature).values()
-    return float(signature.mean[last].mean() - signature.mean[inside].mean())
+    return student_interval([gap(each) for each in signatures.values()])
 
 
 def widening(starts: Mapping[Any, Signature], trained: Mapping[Any, Signature]) -> Interval:
@@ -75,7 +91,7 @@ def widening(starts: Mapping[Any, Signature], trained: Mapping[Any, Signature]) 
 
     ``starts`` and ``trained`` have the same seeds as keys.
     """
-    return student_interval([_gap(trained[seed]) - _gap(starts[seed]) for seed in trained])
+    return student_interval([gap(trained[seed]) - gap(starts[seed]) for seed in trained])
 
 
 def widening_table(networks: Mapping[str, tuple[Mapping[Any, Signature], Mapping[Any, Signature]]]) -> Table:
@@ -97,8 +113,6 @@ TRAINED: Mapping[str, Callable[[str], str]] = {
     "architectures": lambda network: network.partition(",")[0],
     "kinds": lambda network: "lite" if "lite" in network else network.partition(",")[0],
 }
-#: The same for networks of torchvision.
-UNTRAINED: Mapping[str, Callable[[str], str]] = {"networks": str, "families": lambda network: facts(network).family}
 
 
 def trained_correlations(folder: str | os.PathLike[str]) -> Table:
@@ -162,4 +176,4 @@ def strongest_measure(
     strongest, found = greatest({
         name: partial(student_interval, np.multiply(signs[name], values)) for name, values in means.items()
     })  # fmt: skip
-    return strongest, found if signs[strongest] > 0 else Interval(-found.mean, -found.high, -found.low)
+    return strongest, found if signs[strongest] > 0 else turned(found)

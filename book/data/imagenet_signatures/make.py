@@ -33,20 +33,19 @@ import argparse
 import itertools
 import json
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
-from affscore import affinity_score, signature
-from affscore.companions import linear_twin
+from affscore import signature
 from affscore.pooling import POOLS
 from affscore.suite.architectures import facts
 from affscore.suite.suites import PAPER, SUITES
-from affscore.tracing import trace
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
-from affscore_book.imagenet_signatures.finding import NORMALISED
+from affscore_book.imagenet_signatures.channels import CHOICES, few_channels
+from affscore_book.imagenet_signatures.finding import NORMALISED, SMALL
 from affscore_book.kit.batch_norm import set_batch_norm
 from affscore_book.kit.networks import load_network, myrtle, resnet20
 from affscore_book.kit.training import image_data
@@ -57,15 +56,14 @@ COMPANIONS = (64, 128)  # batch sizes whose files hold the companion measures
 PART = 32  # images in one forward pass; divides every batch size
 #: The cheapest of the paper's architectures: two batches.
 LIGHT = ("alexnet", "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3", "resnet18", "vit_b_32")
-#: Networks of book/data/networks, and the seeds they were trained with.
-SMALL = ("myrtle", "resnet20", "plain20")
+#: With which the networks of book/data/networks were trained.
 SEEDS = range(4)
 KEPT = 50  # channels drawn of a call; the trailing pool makes as many numbers of ViT-B/32
-DRAWS = 5  # of these channels, whose scores are averaged
+#: Architectures whose channels are the last axis: the trailing pool averages over other axes than the spatial one.
+CHANNELS_LAST = ("vit_", "swin_", "convnext_")
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """One network on one data set, and the batch sizes to score. ``seed`` None means ImageNet weights.
 
     ``calibrated``: the statistics of batch norm are those of the images, not 0 and 1.
@@ -165,40 +163,16 @@ def run_channels(job: Job, out: Path) -> None:
     parts = list(load_dataset("photographs", preprocess=loaded.preprocess, batch_size=PART, batches=job.images // PART))
     if job.calibrated:
         set_batch_norm(loaded.model, parts)
-    found: dict[str, list[float]] = {}
-    for pool in ("spatial", "trailing"):
-        seen = []
-        for part in parts[: BATCH // PART]:
-            with torch.no_grad(), trace(loaded.model, batch=PART, pool=pool) as traced:
-                loaded.model(part)
-            seen.append(traced.observations)
-        for at, of_call in enumerate(zip(*seen, strict=True)):
-            x, y = (torch.cat([getattr(each, side) for each in of_call]).double() for side in ("before", "after"))
-            _add(found, pool, _pair(x, y))
-            if pool == "spatial":
-                random = torch.Generator().manual_seed(at)
-                chosen = [torch.randperm(x.shape[1], generator=random)[:KEPT] for _ in range(DRAWS)]
-                drawn = torch.tensor([_pair(x[:, some], y[:, some]) for some in chosen])
-                _add(found, f"spatial{KEPT}", drawn.mean(dim=0).tolist())
-        if pool == "spatial" and all(each.call.channel_axis == 1 for each in seen[0]):
-            break
+    parts = parts[: BATCH // PART]
     drawn = {"seed": job.seed} if job.seed else {}
-    about = {"network": job.network, **drawn, "images": BATCH, "channels": KEPT, "draws": DRAWS}
-    rounded = {
-        name: [None if value != value else round(value, 5) for value in values] for name, values in found.items()
-    }
-    target.write_text(json.dumps(about | rounded, indent=1) + "\n")
+    found: dict[str, object] = {"network": job.network, **drawn, "images": BATCH, "channels": KEPT, "draws": CHOICES}
+    for key, scores in few_channels(loaded.model, parts, KEPT).items():
+        found[key.replace("all", "spatial").replace("few", f"spatial{KEPT}")] = scores
+    if job.network.startswith(CHANNELS_LAST):
+        trailing = few_channels(loaded.model, parts, KEPT, pool="trailing")
+        found |= {"trailing": trailing["all"], "trailing_twin": trailing["all_twin"]}
+    target.write_text(json.dumps(found, indent=1) + "\n")
     print(target.name, flush=True)
-
-
-def _pair(x: torch.Tensor, y: torch.Tensor) -> list[float]:
-    """The score of a call and that of its linear twin."""
-    return [affinity_score(x, other, covariance="ledoit_wolf").item() for other in (y, linear_twin(x, y))]
-
-
-def _add(found: dict[str, list[float]], name: str, pair: list[float]) -> None:
-    for key, value in zip((name, f"{name}_twin"), pair, strict=True):
-        found.setdefault(key, []).append(value)
 
 
 def run_small(kind: str, seed: int, out: Path) -> None:
@@ -248,7 +222,7 @@ def main() -> None:
         (arguments.out / "channels").mkdir(exist_ok=True)
         for job in todo:
             if job.network in PAPER:
-                run_channels(replace(job, seed=arguments.seed), arguments.out / "channels")
+                run_channels(job._replace(seed=arguments.seed), arguments.out / "channels")
         return
     if not (arguments.only or arguments.smoke):
         for kind, seed in itertools.product(SMALL, SEEDS):

@@ -19,7 +19,7 @@ photographs (:mod:`affscore_book.imagenet_signatures.crops`). States:
 ``preprocessing.json`` says which input fits each network. ``--check resnet152,vgg16`` computes a batch of the trained
 networks again and compares. ``--channels`` writes resnet152.STATE.channels.json instead: the scores of draw 0 with all
 channels and with 64 of each call, which the narrowest calls have, drawn at random (five draws, averaged); and those of
-the linear twins. It stops if those of all channels are not the stored ones.
+the linear twins.
 """
 
 from __future__ import annotations
@@ -36,13 +36,12 @@ from torch import nn
 from torchvision.transforms import v2
 from torchvision.transforms.v2.functional import center_crop
 
-from affscore import affinity_score, signature
-from affscore.companions import linear_twin
+from affscore import signature
 from affscore.signatures import Signature
-from affscore.tracing import trace
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import LoadedModel, load_model
 from affscore.zoo.paper import PACKAGES, Packaged
+from affscore_book.imagenet_signatures.channels import CHOICES, few_channels
 from affscore_book.imagenet_signatures.crops import crops, licences, pictures
 from affscore_book.kit.batch_norm import set_batch_norm
 
@@ -51,7 +50,6 @@ IMAGES = 512  # in a batch
 FEW = 64  # in the part that the tests compute again
 PART = 32  # in one forward pass
 KEPT = 64  # channels drawn of a call: as many as the narrowest has
-CHOICES = 5  # of these channels, whose scores are averaged
 BARE = 8  # images of the forward pass that is timed alone
 IMAGENET = v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
 NETWORKS = ("resnet152", "vgg16", "resnet50")
@@ -81,14 +79,20 @@ def prepared(network: str, state: str, seed: int) -> tuple[LoadedModel, nn.Modul
     return start, start.model
 
 
-def measure(
-    network: str, model: nn.Module, batch: torch.Tensor, state: str, about: dict[str, Any], companions: bool = True
-) -> Signature:
-    """The signature of one batch, with the time for an image, of a bare forward pass and of the whole."""
+def in_parts(model: nn.Module, batch: torch.Tensor, state: str) -> tuple[nn.Module, list[torch.Tensor]]:
+    """The network and the parts of a batch in the quicker layout, with batch norm set to them where the state says."""
     model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     parts = list(batch.contiguous(memory_format=torch.channels_last).split(PART))
     if state in ("calibrated", "renormed"):
         set_batch_norm(model, parts)
+    return model, parts
+
+
+def measure(
+    network: str, model: nn.Module, batch: torch.Tensor, state: str, about: dict[str, Any], companions: bool = True
+) -> Signature:
+    """The signature of one batch, with the time for an image, of a bare forward pass and of the whole."""
+    model, parts = in_parts(model, batch, state)
     began = time.process_time()
     with torch.no_grad():
         model(parts[0][:BARE])
@@ -128,42 +132,14 @@ def run(network: str, state: str, data: str, draw: int, count: int, root: str) -
     return measure(network, model, batch, state, about)
 
 
-def few_channels(network: str, state: str, count: int) -> dict[str, Any]:
+def equal_widths(network: str, state: str, count: int) -> dict[str, Any]:
     """The scores of draw 0 with all channels and with :data:`KEPT` of each call, beside those of the linear twins."""
     _, model = prepared(network, state, 0)
     preprocess, _ = Packaged(WEIGHTS[network]).preprocessing(None)
     batch = load_dataset("photographs", preprocess=preprocess, batch_size=count, batches=1, seed=0)[0]
-    model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    parts = list(batch.contiguous(memory_format=torch.channels_last).split(PART))
-    if state == "calibrated":
-        set_batch_norm(model, parts)
-    seen = []
-    for part in parts:
-        with torch.no_grad(), trace(model, batch=len(part), pool="spatial") as traced:
-            model(part)
-        seen.append(traced.observations)
-    rows: dict[str, list[list[float]]] = {"all": [], "few": []}
-    for at, of_call in enumerate(zip(*seen, strict=True)):
-        x, y = (torch.cat([getattr(each, side) for each in of_call]).double() for side in ("before", "after"))
-        rows["all"].append(_pair(x, y))
-        random = torch.Generator().manual_seed(at)
-        chosen = [torch.randperm(x.shape[1], generator=random)[:KEPT] for _ in range(CHOICES)]
-        rows["few"].append(torch.tensor([_pair(x[:, some], y[:, some]) for some in chosen]).mean(dim=0).tolist())
-    stored = Signature.load(FOLDER / f"{network}.{state}.photographs.0.json")
-    off = float(abs(torch.tensor(rows["all"])[:, 0] - torch.tensor(stored.mean)).max())
-    if count == IMAGES and not off <= 1e-3:  # nor NaN
-        raise SystemExit(f"{network}, {state}: the scores differ from the stored ones by {off:.1e}")
-    found = {
-        name + end: [round(pair[at], 5) for pair in pairs]
-        for name, pairs in rows.items()
-        for at, end in enumerate(("", "_twin"))
-    }
-    return {"network": network, "state": state, "images": count, "channels": KEPT, "draws": CHOICES, **found}
-
-
-def _pair(x: torch.Tensor, y: torch.Tensor) -> list[float]:
-    """The score of a call and that of its linear twin."""
-    return [affinity_score(x, other, covariance="ledoit_wolf").item() for other in (y, linear_twin(x, y))]
+    model, parts = in_parts(model, batch, state)
+    about = {"network": network, "state": state, "images": count, "channels": KEPT, "draws": CHOICES}
+    return about | few_channels(model, parts, KEPT)
 
 
 def small() -> list[float]:
@@ -253,7 +229,7 @@ def main() -> None:
     if arguments.channels:
         for state in ("trained", "calibrated"):
             if not (target := arguments.out / f"resnet152.{state}.channels.json").exists():
-                target.write_text(json.dumps(few_channels("resnet152", state, arguments.images), indent=1) + "\n")
+                target.write_text(json.dumps(equal_widths("resnet152", state, arguments.images), indent=1) + "\n")
                 print(target.name, flush=True)
         return
     if not (target := arguments.out / "small.json").exists():
