@@ -15,11 +15,11 @@ from torch import nn
 
 from affscore import signature
 from affscore_book.imagenet_signatures.channels import (
+    channel_control,
     channel_gap,
     channel_medians,
     channel_scores,
     channel_table,
-    few_channels,
 )
 from affscore_book.imagenet_signatures.claims import channel_claims
 from affscore_book.imagenet_signatures.finding import before_training
@@ -38,7 +38,7 @@ LOW, HIGH = (0.5, 0.51), (0.9, 0.91)
 @each(("vits", "verdict"), [
     (LOW, "there before training"), (HIGH, "not there before training"), ((0.5, 0.9), "undecided"),
 ])  # fmt: skip
-def test_the_row_with_few_channels_can_go_either_way(vits, verdict):
+def test_the_row_with_channel_control_can_go_either_way(vits, verdict):
     medians = few(vits, (0.7, 0.71))
     spatial = {name: made([row["spatial50"]] * 3) for name, row in medians.items()}
     rows = channel_claims(spatial, medians)
@@ -96,7 +96,7 @@ def test_fewer_channels_are_channels_of_the_same_calls():
     images = torch.randn(24, 3, 9, 9)
     expected = signature(network, [images], companions=["twin"])
     for kept, same in ((20, [True, True]), (8, [True, False])):
-        found = few_channels(network, images.split(8), kept)
+        found = channel_control(network, images.split(8), kept)
         for all_, few_, scores in (("all", "few", expected.scores[0]),
                                    ("all_twin", "few_twin", expected.companions["twin"][0])):  # fmt: skip
             np.testing.assert_allclose(found[all_], scores, atol=1e-5)

@@ -32,7 +32,7 @@ def correlated(**rows):
 
 
 def lead(family, **rows):
-    (claim,) = table_1_claims(correlated(**rows), {family: BEGINNINGS[family]}, "source", "here")
+    (claim,) = table_1_claims(correlated(**rows), {family: BEGINNINGS[family]}, "here")
     return claim
 
 
@@ -52,7 +52,7 @@ def test_table_1_asks_whether_the_measure_named_is_the_strongest_of_either_sign(
     assert lead("ViTs", **vit).verdict == "undecided"  # two networks, far apart
     convnext = lead("Convnexts", convnext_tiny=(0.1, 0, 0, 0, NAN, 0))
     assert convnext.verdict == "not run here" and "images than channels" in convnext.needs
-    every = table_1_claims(correlated(**VGG), {"VGGs": "vgg"}, "untrained", "here")
+    every = table_1_claims(correlated(**VGG), {"VGGs": "vgg"}, "here")
     assert {claim.kind for claim in every} == {"untrained"}
 
 
@@ -86,7 +86,7 @@ def test_the_paper_is_compared_with_its_own_rows():
     assert table["MNASNets, CKA"]["own rows"] == "no rows"
     needed = float(table["CKA of MNASNets, if in the average"]["own rows"])
     every = [*(row[0] for row in TABLE_2.values()), *[needed] * 4]
-    assert statistics.fmean(every) == pytest.approx(AVERAGES["cka"][0], abs=1e-4)
+    assert statistics.fmean(every) == pytest.approx(AVERAGES["CKA"][0], abs=1e-4)
 
 
 def test_quoted_tables_are_complete():

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from grids import each
 
 from affscore import signature
 from affscore_book.activations.laws import score_curve
-from affscore_book.kit.checks import hint_after
 from affscore_book.transformers import exercises
 from affscore_book.transformers.gpt import build_gpt
 from affscore_book.transformers.measured import load_minilm_scores
@@ -21,15 +21,13 @@ FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "minilm"
 
 @pytest.fixture
 def said(capsys):
-    """What a check prints, with hints at once."""
-    hint_after(0)
+    """What a check prints."""
 
     def run(check, *arguments) -> str:
         check(*arguments)
         return capsys.readouterr().out
 
-    yield run
-    hint_after(2)
+    return run
 
 
 def test_samples_of_pools(said):
@@ -53,22 +51,19 @@ def without(network, windows, block, output=torch.zeros_like, kept=False):
             hook.remove()
 
 
-@pytest.mark.parametrize(
-    ("changed", "start"),
-    [
-        ({}, "Right"),
-        ({"output": lambda result: 30 * result}, "where its attention adds nothing"),
-        ({"output": torch.clone}, "score with its attention"),
-        ({"kept": True}, "remove the hook"),
-    ],
-)
+@each(("changed", "start"), [
+    ({}, "Right"),
+    ({"output": lambda result: 30 * result}, "where its attention adds nothing"),
+    ({"output": torch.clone}, "score with its attention"),
+    ({"kept": True}, "remove the hook"),
+])  # fmt: skip
 def test_attention_that_was_taken_out(said, changed, start):
     network = deepcopy(NETWORK)
     network.blocks[0].attention.out.bias.data.normal_(generator=torch.Generator().manual_seed(1))
     assert start in said(exercises.check_build, partial(without, **changed), network, WINDOWS)
 
 
-@pytest.mark.parametrize("spread", [0.3, 0.6, 1.2])
+@each("spread", [0.3, 1.2])
 def test_lowest_mean(said, spread):
     means = torch.linspace(-4, 1, 501)
     best = float(means[score_curve("gelu", means, spread, coupling="paired").argmin()])

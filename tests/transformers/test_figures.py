@@ -7,6 +7,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from grids import each
 
 from affscore_book.transformers import figures
 from affscore_book.transformers.bends import load_sentences
@@ -41,37 +42,28 @@ def line(axes, label):
     return next(each for each in axes.lines if each.get_label() == label)
 
 
-@pytest.mark.parametrize("function", DRAWN, ids=lambda function: function.__name__)
+@each("function", DRAWN)
 def test_every_figure_names_its_axes(function):
-    panels = [axes for axes in draw(function).axes if axes.get_label() != "<colorbar>"]
+    panels = draw(function).axes
     assert all(panel.get_xlabel() or panel.get_title(loc="left") for panel in panels)
     assert any(panel.get_ylabel() or panel.get_title(loc="left") for panel in panels)
     assert {function.__name__ for function in DRAWN} == set(figures.__all__)
 
 
-@pytest.mark.parametrize("pool", ["spatial", "trailing", "first"])
-def test_pools_are_those_of_all_texts(pool):
+def test_pools_are_of_as_many_samples():
     (axes,) = draw(figures.plot_pools).axes
-    np.testing.assert_allclose(line(axes, pool).get_ydata(), SCORES.of(pool=pool))
+    for pool in ("spatial", "trailing", "first"):
+        np.testing.assert_allclose(line(axes, pool).get_ydata(), SCORES.of(pool=pool))
+    np.testing.assert_allclose(line(axes, "tokens").get_ydata(), SCORES.batches(pool="tokens").mean(axis=0))
 
 
-@pytest.mark.parametrize(("function", "label"), [(figures.plot_pools, "tokens"), (figures.plot_laws, "512 tokens")])
-def test_tokens_are_a_mean_of_batches_of_as_many_samples(function, label):
-    (axes,) = draw(function).axes
-    np.testing.assert_allclose(line(axes, label).get_ydata(), SCORES.batches(pool="tokens").mean(axis=0))
-
-
-def test_starts_are_those_of_the_weights_and_the_pool():
+def test_starts_and_the_linear_twin_are_those_of_the_weights_and_the_pool():
     for axes, pool in zip(draw(figures.plot_minilm_weights).axes, ("spatial", "trailing"), strict=True):
         np.testing.assert_allclose(line(axes, "trained").get_ydata(), SCORES.of(pool=pool))
+        np.testing.assert_allclose(line(axes, "linear twin").get_ydata(), SCORES.line(pool=pool))
         for weights in ("random", "rearranged"):
             expected = SCORES.starts(weights, pool=pool).mean(axis=0)
             np.testing.assert_allclose(line(axes, weights).get_ydata(), expected)
-
-
-def test_the_linear_twin_is_that_of_the_trained_network_with_the_pool_of_the_panel():
-    for axes, pool in zip(draw(figures.plot_minilm_weights).axes, ("spatial", "trailing"), strict=True):
-        np.testing.assert_allclose(line(axes, "linear twin").get_ydata(), SCORES.line(pool=pool))
 
 
 def test_histograms_are_densities_of_the_named_layers():
@@ -86,6 +78,7 @@ def test_histograms_are_densities_of_the_named_layers():
 def test_laws_stand_beside_what_was_measured():
     (axes,) = draw(figures.plot_laws).axes
     np.testing.assert_allclose(line(axes, "512 texts, averaged").get_ydata(), SCORES.of())
+    np.testing.assert_allclose(line(axes, "512 tokens").get_ydata(), SCORES.batches(pool="tokens").mean(axis=0))
     np.testing.assert_allclose(line(axes, "8,192 tokens, paired").get_ydata(), 1 - LEVELS)
     expected = [score_from_means_and_spreads(layer) for layer in SCORES.layers["trained 0"]]
     np.testing.assert_allclose(line(axes, "formula").get_ydata(), expected)

@@ -21,7 +21,7 @@ def windows(n: int, tokens: int = CONTEXT, seed: int = 0) -> torch.Tensor:
 
 
 @each("name", GPTS)
-@each("place", [1, 40, CONTEXT - 1])
+@each("place", [1, CONTEXT - 1])
 def test_a_later_byte_does_not_change_an_earlier_logit(name, place):
     network, text = build_gpt(name, seed=place), windows(2)
     other = text.clone()
@@ -32,10 +32,9 @@ def test_a_later_byte_does_not_change_an_earlier_logit(name, place):
     assert (one[:, place:] - two[:, place:]).abs().amax(dim=(0, 2)).min() > 1e-4  # every later one does change
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_attention_is_the_textbook_s_with_turned_queries_and_keys(seed):
+def test_attention_is_the_textbook_s_with_turned_queries_and_keys():
     """One token and one head at a time, with complex numbers for the turning."""
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     width, heads, tokens = 12, 2, 7
     attention = Attention(width, heads).double()
     stream = torch.randn(1, tokens, width, dtype=torch.float64)
@@ -63,23 +62,21 @@ def test_attention_is_the_textbook_s_with_turned_queries_and_keys(seed):
     torch.testing.assert_close(attention(stream)[0], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_all_networks_are_of_one_size():
-    sizes = {name: sum(each.numel() for each in build_gpt(name).parameters()) for name in GPTS}
-    assert max(sizes.values()) < 1.02 * min(sizes.values())
-    assert {name.removesuffix(" without norm") for name in GPTS} == set(MLPS)
-
-
 SEEN = {"gelu": ("gelu", 384), "relu": ("relu", 384), "silu": ("silu", 384), "relu2": ("relu_squared", 384),
         "swiglu": ("silu", 256)}  # fmt: skip
 
 
 @each("name", GPTS)
-def test_every_call_is_seen_and_named(name):
-    found = signature(build_gpt(name), [windows(8)])
+def test_every_call_is_seen_and_named_and_all_networks_are_of_one_size(name):
+    network = build_gpt(name)
+    found = signature(network, [windows(8)])
     function, channels = SEEN[GPTS[name][0]]
     assert [call.name for call in found.calls] == [f"blocks.{i}.mlp:{function}[0]" for i in range(4)]
     assert {(call.shape, call.channel_axis, call.gate) for call in found.calls} == {((CONTEXT, channels), 2, False)}
     assert not found.excluded and np.isfinite(found.scores).all()
+    norms = [module for module in network.modules() if isinstance(module, nn.LayerNorm)]
+    assert len(norms) == (9 if GPTS[name][1] else 0)
+    assert sum(each.numel() for each in network.parameters()) == pytest.approx(500_000, rel=0.01)
 
 
 #: The function whose input and output the score compares, and the layer that gives that input.
@@ -93,14 +90,14 @@ COMPARED = {
 
 
 @each("activation", MLPS)
-@each("pool", ["spatial", "trailing", "last"])
+@each("pool", ["spatial", "last"])
 def test_a_score_compares_what_the_table_says(activation, pool):
     network, text = build_gpt(activation, seed=3), windows(20, tokens=16)
     layer, function = COMPARED[activation]
     with torch.no_grad(), evaluating(network), features(network, [f"blocks.1.mlp.{layer}"]) as seen:
         network(text)
         before = seen[f"blocks.1.mlp.{layer}"].output
-    pooled = {"spatial": lambda x: x.mean(1), "trailing": lambda x: x.mean(2), "last": lambda x: x[:, -1]}[pool]
+    pooled = {"spatial": lambda x: x.mean(1), "last": lambda x: x[:, -1]}[pool]
     expected = affinity_score(pooled(before), pooled(function(before))).item()
     assert signature(network, [text], pool=pool).scores[0, 1] == pytest.approx(expected, abs=1e-4)
 
@@ -111,12 +108,6 @@ def test_the_gated_unit_is_a_product():
     with torch.no_grad():
         gate = mlp.gate(x)
         torch.testing.assert_close(mlp(x), mlp.down(gate * torch.sigmoid(gate) * mlp.up(x)))
-
-
-@each("name", GPTS)
-def test_norm_is_there_or_not(name):
-    norms = [module for module in build_gpt(name).modules() if isinstance(module, nn.LayerNorm)]
-    assert len(norms) == (9 if GPTS[name][1] else 0)
 
 
 def test_a_seed_gives_one_start_and_leaves_the_generator():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pytest
+from grids import each
 
 from affscore_book.transformers import gpt_figures as figures
 from affscore_book.transformers.gpt_results import load_gpts
@@ -22,7 +22,7 @@ def draw(name: str):
     return figure
 
 
-@pytest.mark.parametrize("name", figures.__all__)
+@each("name", figures.__all__)
 def test_every_figure_names_its_axes_and_its_marks(name):
     figure = draw(name)
     assert figure.axes[0].get_xlabel() or figure.get_supxlabel()
@@ -30,13 +30,9 @@ def test_every_figure_names_its_axes_and_its_marks(name):
     assert figure.legends and figure.legends[0].get_texts()
 
 
-@pytest.mark.parametrize("name", ["gelu", "relu without norm"])
-def test_a_course_is_that_of_every_call_by_both_pools(name):
-    figures.plot_gpt_courses(GPTS, name)
-    panels = plt.gcf().axes
-    plt.close()
-    network = GPTS[name][0]
-    for panel, pool in zip(panels, ("spatial", "trailing"), strict=True):
+def test_a_course_is_that_of_every_call_by_both_pools():
+    network = GPTS["gelu"][0]
+    for panel, pool in zip(draw("plot_gpt_courses").axes, ("spatial", "trailing"), strict=True):
         assert panel.get_title(loc="left") == f"{pool} pool"
         drawn = [line.get_ydata() for line in panel.lines]
         np.testing.assert_allclose(drawn, [*network.scores[pool].T, network.bits / 8])

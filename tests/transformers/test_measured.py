@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from affscore_book.transformers import measured
-from affscore_book.transformers.laws import layer_score
 from affscore_book.transformers.measured import (
     Job,
-    LayerInputs,
     MiniLMScores,
     again_minilm,
     load_minilm_scores,
@@ -30,12 +28,6 @@ def stored() -> MiniLMScores:
     return load_minilm_scores(FILE)
 
 
-def test_names_tell_jobs_apart():
-    jobs = [Job(), Job(seed=1), Job("random"), Job(kind="code"), Job(length=8), Job(pool="first"), Job(batch="0"),
-            Job(change="padded")]  # fmt: skip
-    assert len({job.name for job in jobs}) == len(jobs)
-
-
 def test_rows_are_those_of_their_names(stored):
     assert stored.of(pool="trailing").tolist() == stored.scores["trained 0|english|32|trailing|all|"]
     assert stored.batches(kind="code", length=8)[2].tolist() == stored.scores["trained 0|code|8|spatial|2|"]
@@ -44,15 +36,18 @@ def test_rows_are_those_of_their_names(stored):
         stored.of(length=77)
 
 
-def test_every_stored_score_is_one(stored):
+def test_what_is_stored_are_scores_and_laws(stored):
     values = np.array(list(stored.scores.values()))
-    assert values.shape[1] == 6
-    assert (values < 1).all() and (values > 0).all()
-
-
-def test_a_call_scores_no_more_than_a_straight_line_in_its_place(stored):
-    for name, line in stored.twins.items():
+    assert values.shape[1] == 6 and (values < 1).all() and (values > 0).all()
+    for name, line in stored.twins.items():  # a call scores no more than a straight line in its place
         assert (np.array(stored.scores[name]) < np.array(line) + 0.005).all()
+    # Masked padding changes nothing.
+    assert stored.of(length=0, batch="0", change="padded") == pytest.approx(stored.of(length=0, batch="0"), abs=1e-4)
+    for rows in stored.layers.values():
+        assert len(rows) == 6
+        for row in rows:
+            assert row.means.shape == row.spreads.shape == (1536,) and (row.spreads > 0).all()
+            assert row.shares.sum() == pytest.approx(1, abs=1e-4) and len(row.edges) == len(row.shares) + 1
 
 
 def test_texts_and_their_lines_are_compared_with_english_on_one_batch(stored):
@@ -68,21 +63,6 @@ def test_texts_and_their_lines_are_compared_with_english_on_one_batch(stored):
     assert gaps == pytest.approx(np.array([[-0.1, -0.04], [-0.3, -0.09]] * 2), abs=1e-9)
     with pytest.raises(ValueError, match=r"job is 'trained 0\|code\|96\|.*'; it should be one of those whose"):
         stored.line(kind="code", length=96, batch="0")
-
-
-def test_masked_padding_changes_nothing(stored):
-    assert stored.of(length=0, batch="0", change="padded") == pytest.approx(stored.of(length=0, batch="0"), abs=1e-4)
-
-
-def test_stored_laws_are_laws(stored):
-    for rows in stored.layers.values():
-        assert len(rows) == 6
-        for row in rows:
-            assert isinstance(row, LayerInputs)
-            assert row.means.shape == row.spreads.shape == row.correlations.shape == row.weights.shape == (1536,)
-            assert (np.abs(row.correlations) <= 1).all() and (row.spreads > 0).all() and (row.weights > 0).all()
-            assert row.shares.sum() == pytest.approx(1, abs=1e-4) and len(row.edges) == len(row.shares) + 1
-            assert 0 <= row.sparsity <= 1 and layer_score(row) < 1
 
 
 def test_damaged_files_are_refused(tmp_path):

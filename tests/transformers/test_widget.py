@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore_book.transformers.bends import ORDERS, Sentence, load_sentences
 from affscore_book.transformers.widget import TokenBends, token_bends
@@ -38,7 +39,7 @@ def test_the_page_computes_what_python_computes(node):
     np.testing.assert_allclose(found, [widget.score() for widget in widgets], atol=1e-12)
 
 
-@pytest.mark.parametrize("layer", [1, 2, 3])
+@each("layer", [1, 2, 3])
 def test_the_number_is_the_root_mean_square_of_the_layers_bends(layer):
     widget = token_bends(PLANTED, LEVELS)
     widget.layer = layer

@@ -1,6 +1,6 @@
 """ViT beside MNASNet, and VGG16, before training: with all channels and with equally many, beside linear twins.
 
-``book/data/imagenet_signatures/make.py --channels`` writes the stored scores, by :func:`few_channels`. More channels
+``book/data/imagenet_signatures/make.py --channels`` writes the stored scores, by :func:`channel_control`. More channels
 than pictures can raise a score, and a pool changes their number too; the linear twin
 (:func:`affscore.companions.linear_twin`) says how far a score would fall for straight lines.
 """
@@ -24,7 +24,7 @@ from affscore_book.imagenet_signatures.explained import group_gap
 from affscore_book.kit.statistics import Interval
 from affscore_book.kit.stored import read_results
 
-__all__ = ["channel_gap", "channel_medians", "channel_scores", "channel_table", "few_channels"]
+__all__ = ["channel_control", "channel_gap", "channel_medians", "channel_scores", "channel_table"]
 
 #: The families that are compared.
 FAMILIES = ("ViT", "MNASNet")
@@ -36,7 +36,7 @@ SCORED = {"all channels": "spatial", "50 channels": "spatial50", "trailing": "tr
 CHOICES = 5
 
 
-def few_channels(
+def channel_control(
     model: nn.Module, parts: Sequence[Tensor], kept: int, pool: str = "spatial"
 ) -> dict[str, list[float | None]]:
     """The score of each call with all its channels and with ``kept`` of them drawn at random, and those of the twins.

@@ -42,7 +42,7 @@ DEEPER, EARLY = ("resnet34", "densenet40", "efficientnet"), "vgg16_bn"
 _seen = partial(Claim.over, seen=True)
 
 
-def pool_claims(by_pool: Mapping[str, Mapping[str, Signature]], kind: str = "untrained") -> list[Claim]:
+def pool_claims(by_pool: Mapping[str, Mapping[str, Signature]]) -> list[Claim]:
     """Is ViT the most non-linear family? One row a pool; and by the trailing one, is it more so than convnets?
 
     The whole interval over networks has to lie below -.02.
@@ -50,7 +50,7 @@ def pool_claims(by_pool: Mapping[str, Mapping[str, Signature]], kind: str = "unt
 
     def row(what: str, source: str, theirs: str, pool: str, families: Sequence[str] | None = None) -> Claim:
         other, found = family_gap(by_pool[pool], "ViT", families)
-        return _seen(f"ViT − {other}, the lowest {what}: {pool} pool", source, theirs, found, LOWER, kind=kind)
+        return _seen(f"ViT − {other}, the lowest {what}: {pool} pool", source, theirs, found, LOWER, kind="untrained")
 
     theirs = '"the most non-linear architectures"'
     rows = [row("other family", "CVPR 2025, section 1", theirs, pool) for pool in by_pool]
@@ -59,16 +59,14 @@ def pool_claims(by_pool: Mapping[str, Mapping[str, Signature]], kind: str = "unt
     return rows
 
 
-def channel_claims(
-    spatial: Mapping[str, Signature], few: Mapping[str, Mapping[str, float]], kind: str = "untrained"
-) -> list[Claim]:
+def channel_claims(spatial: Mapping[str, Signature], few: Mapping[str, Mapping[str, float]]) -> list[Claim]:
     """Is ViT more non-linear than MNASNet, by the spatial pool, with all channels and with 50 of each call?
 
     ``few`` is that of :func:`affscore_book.imagenet_signatures.channels.channel_medians`.
     """
     gaps = {"all channels": family_gap(spatial, "ViT", ["MNASNet"])[1], "50 channels a call": channel_gap(few)}
     rows = {
-        name: _seen("ViT − MNASNet: spatial pool", POST_VIT, VIT, gap, LOWER, kind=kind)
+        name: _seen("ViT − MNASNet: spatial pool", POST_VIT, VIT, gap, LOWER, kind="untrained")
         for name, gap in gaps.items()
     }  # fmt: skip
     return side_by_side("the number of channels", rows)

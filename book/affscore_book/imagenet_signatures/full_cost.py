@@ -13,7 +13,6 @@ Reading the images and downloading the weights are not counted.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -106,8 +105,8 @@ def hours(measured: Measured, device: Device, images: int) -> tuple[float, float
     return images / 3600 * least, images / 3600 * (WORSE * network + more)
 
 
-def hours_table(measured: Measured, devices: Sequence[Device] = DEVICES) -> Table:
-    """For each device the hours of the full run on Imagenette and on ImageNet: an estimate, least to most."""
+def hours_table(measured: Measured) -> Table:
+    """For each of :data:`DEVICES` the estimated hours of the full run on Imagenette and on ImageNet, least to most."""
 
     def span(device: Device, data: str) -> str:
         images = EXPECTED[data] // BATCH_SIZE * BATCH_SIZE  # full batches alone
@@ -117,7 +116,7 @@ def hours_table(measured: Measured, devices: Sequence[Device] = DEVICES) -> Tabl
     return Table.from_rows([
         {"device": device.name, "peak, 10^12 operations a second": f"{device.peak or '-'}"}
         | {heading: span(device, data) for data, heading in names.items()}
-        for device in devices
+        for device in DEVICES
     ])  # fmt: skip
 
 

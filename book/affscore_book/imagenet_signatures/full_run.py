@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import signal as signals
-import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -27,14 +26,7 @@ from affscore.signatures import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.suites import PAPER, WEIGHTS, run_suite
 from affscore.zoo.datasets import fingerprint
-from affscore_book.imagenet_signatures.full_results import (
-    BATCH_SIZE,
-    MANIFEST,
-    SCHEMA,
-    entry,
-    install,
-    other_pool,
-)
+from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, MANIFEST, SCHEMA, entry, install, other_pool
 from affscore_book.kit.device import best_device
 
 __all__ = ["measure_all", "pack", "time_limit"]
@@ -120,7 +112,6 @@ def pack(out: Path, file: Path) -> list[str]:
         "schema": SCHEMA,
         "dataset": about["request"]["dataset"],
         "device": about["device"],
-        "driver": driver(),
         "versions": about["versions"],
         "files": files,
     }
@@ -129,15 +120,6 @@ def pack(out: Path, file: Path) -> list[str]:
         for target, data in contents.items():
             archive.writestr(target, data)
     return missing
-
-
-def driver() -> str | None:
-    """The version of NVIDIA's driver; None where there is none."""
-    try:
-        asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()[0]
-    except (OSError, subprocess.CalledProcessError, IndexError):
-        return None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

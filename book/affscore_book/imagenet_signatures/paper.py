@@ -22,8 +22,8 @@ __all__ = [
     "strongest_of", "table_1_claims", "table_2", "the_paper_against_itself",
 ]  # fmt: skip
 
-#: Columns of the paper's Table 2, and their headings in :func:`affscore.suite.compare.companion_correlations`.
-HEADINGS = {"cka": "CKA", "norm": "norm", "sparsity": "sparsity", "entropy": "entropy", "r2": "R2"}
+#: Columns of the paper's Table 2, as :func:`affscore.suite.compare.companion_correlations` calls them.
+HEADINGS = ("CKA", "norm", "sparsity", "entropy", "R2")
 #: The five measures here: a regression's R2 is asked of pictures that it has not seen.
 MEASURES = ("CKA", "norm", "sparsity", "entropy", "R2 held out")
 #: Table 2 (appendix E): Pearson correlation of each measure with the score over the calls of a pretrained network.
@@ -63,22 +63,22 @@ TABLE_2: dict[str, tuple[float, float, float, float, float]] = {
 }
 #: Last row of Table 2: mean and standard deviation of each column.
 AVERAGES = {
-    "cka": (0.31, 0.45),
+    "CKA": (0.31, 0.45),
     "norm": (-0.44, 0.35),
     "sparsity": (-0.31, 0.43),
     "entropy": (-0.29, 0.39),
-    "r2": (0.13, 0.50),
+    "R2": (0.13, 0.50),
 }
 #: Table 1 (section 4): the measure that correlates most with the score in each family, and the correlation.
 FAMILY_MEASURES = {
     "VGGs": ("entropy", -0.90),
     "ResNets": ("sparsity", -0.68),
     "DenseNets": ("sparsity", -0.89),
-    "MNASNets": ("cka", 0.67),
-    "EffNets": ("cka", 0.42),
+    "MNASNets": ("CKA", 0.67),
+    "EffNets": ("CKA", 0.42),
     "ViTs": ("norm", -0.67),
     "Swins": ("norm", -0.53),
-    "Convnexts": ("r2", 0.79),
+    "Convnexts": ("R2", 0.79),
 }
 #: How the names of a family's networks begin.
 BEGINNINGS = {
@@ -104,10 +104,10 @@ DEVIATIONS = {"cifar100": (0.26, 0.11), "cifar10": (0.28, 0.11), "random": (0.77
 
 def strongest_of(family: str) -> str:
     """What a row of Table 1 measures."""
-    return f"{family}: correlation with {HEADINGS[FAMILY_MEASURES[family][0]]} − the strongest other"
+    return f"{family}: correlation with {FAMILY_MEASURES[family][0]} − the strongest other"
 
 
-def table_1_claims(correlations: Table, families: Mapping[str, str], kind: str, where: str) -> list[Claim]:
+def table_1_claims(correlations: Table, families: Mapping[str, str], where: str) -> list[Claim]:
     """The paper's Table 1: is the measure it names for a family the strongest one in our networks of that family?
 
     Ours is its lead: its mean correlation, with the paper's sign, minus the largest mean of the other measures in
@@ -122,8 +122,6 @@ def table_1_claims(correlations: Table, families: Mapping[str, str], kind: str, 
         architecture stands before the comma.
     families
         The paper's name of a family, and the beginning of the names of our networks that stand for it.
-    kind
-        Of the claims (:class:`affscore_book.kit.claims.Claim`).
     where
         What our networks are, for the table.
 
@@ -134,15 +132,15 @@ def table_1_claims(correlations: Table, families: Mapping[str, str], kind: str, 
     for theirs, start in families.items():
         measure, value = FAMILY_MEASURES[theirs]
         members = [row for row in correlations.rows() if row["model"].startswith(start)]
-        members = [row for row in members if math.isfinite(row[HEADINGS[measure]])]
-        said, source = f"{HEADINGS[measure]}, {value:.2f}", f"CVPR 2025, Table 1, {theirs}"
+        members = [row for row in members if math.isfinite(row[measure])]
+        said, source = f"{measure}, {value:.2f}", f"CVPR 2025, Table 1, {theirs}"
         what = strongest_of(theirs)
         if not members:
             needs = "batches with more images than channels"
             claims.append(Claim(f"{what} ({where})", source, said, None, None, needs))
             continue
-        found, unit = _lead(members, HEADINGS[measure], math.copysign(1, value))
-        claims.append(Claim.over(f"{what} ({where}{unit})", source, said, found, (0, math.inf), kind=kind, seen=True))
+        found, unit = _lead(members, measure, math.copysign(1, value))
+        claims.append(Claim.over(f"{what} ({where}{unit})", source, said, found, (0, math.inf), seen=True))
     return claims
 
 
@@ -174,13 +172,13 @@ def the_paper_against_itself() -> Table:
              "own rows": f"{len(TABLE_2)} in Table 2"}]  # fmt: skip
     for column, (measure, (mean, _)) in enumerate(AVERAGES.items()):
         text = f"{np.mean([row[column] for row in TABLE_2.values()]):.3f}"
-        rows.append({"what": f"average of {HEADINGS[measure]}", "printed": f"{mean:.2f}", "own rows": text})
+        rows.append({"what": f"average of {measure}", "printed": f"{mean:.2f}", "own rows": text})
     for family, (measure, value) in FAMILY_MEASURES.items():
-        column = list(HEADINGS).index(measure)
+        column = HEADINGS.index(measure)
         found = [row[column] for name, row in TABLE_2.items() if name.startswith(BEGINNINGS[family])]
         text = f"{np.mean(found):.3f}" if found else "no rows"
-        rows.append({"what": f"{family}, {HEADINGS[measure]}", "printed": f"{value:.2f}", "own rows": text})
-    missing = CLAIMED["section 4"] * AVERAGES["cka"][0] - sum(row[0] for row in TABLE_2.values())
+        rows.append({"what": f"{family}, {measure}", "printed": f"{value:.2f}", "own rows": text})
+    missing = CLAIMED["section 4"] * AVERAGES["CKA"][0] - sum(row[0] for row in TABLE_2.values())
     needed = missing / (CLAIMED["section 4"] - len(TABLE_2))
     rows.append(
         {"what": "CKA of MNASNets, if in the average", "printed": "0.67 (Table 1)", "own rows": f"{needed:.3f}"}
@@ -193,4 +191,4 @@ def table_2() -> Table:
     means, stds = zip(*AVERAGES.values(), strict=True)
     columns: dict[str, Any] = {"model": [*TABLE_2, "mean", "std"], "weights": ["pretrained"] * len(TABLE_2) + ["", ""]}
     values = zip(*TABLE_2.values(), means, stds, strict=True)
-    return Table(columns | dict(zip(HEADINGS.values(), values, strict=True)))
+    return Table(columns | dict(zip(HEADINGS, values, strict=True)))

@@ -70,8 +70,8 @@ def highest(signature: Signature) -> float:
 def lead(signature: Signature, family: str) -> float:
     """By how much the measure of Table 1 for a family, with its sign there, goes with the score more than any other."""
     measure, value = FAMILY_MEASURES[family]
-    row, own = companion_correlations({"": signature}).row(""), HEADINGS[measure]
-    return math.copysign(1, value) * row[own] - max(abs(row[name]) for name in MEASURES if name != own)
+    row = companion_correlations({"": signature}).row("")
+    return math.copysign(1, value) * row[measure] - max(abs(row[name]) for name in MEASURES if name != measure)
 
 
 def _scores(number: Callable[[np.ndarray], Any]) -> Measure:
@@ -184,7 +184,7 @@ def table_2_seen(draws: Sequence[Draw]) -> Table:
     found = [companion_correlations({name: pair.trained for name, pair in pairs.items()}) for pairs in draws]
     rows = []
     for name, shown in PAPER_NETWORKS.items():
-        for measure, theirs in zip(HEADINGS.values(), TABLE_2[name], strict=True):
+        for measure, theirs in zip(HEADINGS, TABLE_2[name], strict=True):
             numbers = [each.row(name)[measure] for each in found]
             row = {"network": shown, "measure": measure, "Table 2": theirs}
             rows.append(row | _over_draws(numbers, near(theirs, NEAR)))

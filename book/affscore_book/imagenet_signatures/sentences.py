@@ -28,7 +28,6 @@ from affscore_book.imagenet_signatures.paper import (
     BEGINNINGS,
     DEVIATIONS,
     FAMILY_MEASURES,
-    HEADINGS,
     MEASURES,
     SLIDE_STDS,
     strongest_of,
@@ -58,13 +57,13 @@ class Sentence(NamedTuple):
     networks: Sequence[str] = PAPER
 
 
-def rank_interval(correlation: float, count: int, level: float = 0.95) -> Interval:
-    """A rank correlation of ``count`` pairs with its interval by Fisher's z, variance 1.06 / (count - 3).
+def rank_interval(correlation: float, count: int) -> Interval:
+    """A rank correlation of ``count`` pairs with its 95 % interval by Fisher's z, variance 1.06 / (count - 3).
 
     >>> [round(end, 2) for end in rank_interval(0.0, 28)]
     [0.0, -0.38, 0.38]
     """
-    half = float(stats.norm.ppf((1 + level) / 2)) * math.sqrt(1.06 / (count - 3))
+    half = float(stats.norm.ppf(0.975)) * math.sqrt(1.06 / (count - 3))
     z = math.atanh(np.clip(correlation, -1 + 1e-9, 1 - 1e-9))
     return Interval(correlation, min(correlation, math.tanh(z - half)), max(correlation, math.tanh(z + half)))
 
@@ -185,9 +184,9 @@ def paper_claims(results: Results | None) -> list[Claim]:
         start = BEGINNINGS[family]
         needs = _missing([name for name in PAPER if name.startswith(start)], results)
         if results and correlations and not needs:
-            claims += table_1_claims(correlations, {family: start}, "source", results.data)
+            claims += table_1_claims(correlations, {family: start}, results.data)
             continue
-        said, source = f"{HEADINGS[measure]}, {value:.2f}", f"CVPR 2025, Table 1, {family}"
+        said, source = f"{measure}, {value:.2f}", f"CVPR 2025, Table 1, {family}"
         claims.append(Claim(strongest_of(family), source, said, None, None, needs))
     never = [
         ("only ResNets bimodal", "CVPR 2025, section 4", "yes", "the paper's bandwidth"),

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import os
 import random
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,16 +26,9 @@ from affscore_book.kit.stored import read_results
 from affscore_book.transformers.minilm import MiniLM, gelu_pairs
 
 __all__ = [
-    "ORDERS",
-    "SENTENCES",
-    "LayerMap",
-    "Sentence",
-    "StoredBends",
-    "fit_layer",
-    "in_order",
-    "load_sentences",
+    "ORDERS", "SENTENCES", "LayerMap", "Sentence", "StoredBends", "fit_layer", "in_order", "load_sentences",
     "sentence_bends",
-]
+]  # fmt: skip
 
 ORDERS = ("as written", "shuffled", "reversed")
 SENTENCES = (
@@ -98,8 +90,7 @@ def sentence_bends(network: MiniLM, maps: list[LayerMap], text: str) -> tuple[li
     return network.tokens.tokenizer.convert_ids_to_tokens(ids[0]), np.stack(rows)
 
 
-@dataclass(frozen=True)
-class Sentence:
+class Sentence(NamedTuple):
     """A sentence in one order.
 
     Attributes

@@ -18,12 +18,7 @@ from affscore_book.transformers.minilm import LAYERS
 from affscore_book.transformers.vits import BLOCKS, VitScores
 
 __all__ = [
-    "plot_attention",
-    "plot_gelu_inputs",
-    "plot_laws",
-    "plot_minilm_weights",
-    "plot_pools",
-    "plot_what_pools_keep",
+    "plot_attention", "plot_gelu_inputs", "plot_laws", "plot_minilm_weights", "plot_pools", "plot_what_pools_keep",
 ]  # fmt: skip
 
 NUMBERS = np.arange(1, LAYERS + 1)
@@ -94,10 +89,10 @@ def plot_minilm_weights(scores: MiniLMScores) -> None:
 
 
 @styled
-def plot_gelu_inputs(scores: MiniLMScores, shown: Sequence[int] = (1, 3, 5)) -> None:
-    """What the GELUs of some layers, from 1, take in: densities over all tokens and channels."""
-    figure, axes = panels(len(shown), 1, height=1.6 + 1.7 * len(shown), sharex=True)
-    for panel, number in zip(axes, shown, strict=True):
+def plot_gelu_inputs(scores: MiniLMScores) -> None:
+    """What the GELUs of three layers take in: densities over all tokens and channels."""
+    figure, axes = panels(3, 1, height=1.6 + 1.7 * 3, sharex=True)
+    for panel, number in zip(axes, (1, 3, 5), strict=True):
         for weights, (colour, _) in zip(("trained", "random"), LOOKS, strict=False):
             row = scores.layers[f"{weights} 0"][number - 1]
             panel.stairs(row.shares / np.diff(row.edges), row.edges, color=colour, label=weights, linewidth=2)

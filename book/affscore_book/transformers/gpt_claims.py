@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from scipy import stats
 
 from affscore_book.kit.claims import HIGHER, LOWER, Claim
 from affscore_book.kit.statistics import Interval, student_interval
-from affscore_book.transformers.gpt import MLPS
+from affscore_book.transformers.gpt import GPTS, MLPS
 from affscore_book.transformers.gpt_results import GPT_POOLS, Gpts, TrainedGpt
 
 __all__ = [
@@ -30,11 +31,16 @@ SAME_ORDER = (0.9, 1.0)
 OURS = "ours, after CVPR 2025, "
 
 
+Networks = Mapping[str, TrainedGpt]
+#: A number of the networks of one seed.
+Number = Callable[[Networks], float]
+
+
 def _row(
-    what: str, after: str, theirs: str, gpts: Gpts, names: Sequence[str],
-    number: Callable[[Mapping[str, TrainedGpt]], float], accept: tuple[float, float], ends: float = math.inf,
+    what: str, after: str, theirs: str, gpts: Gpts, names: Sequence[str], number: Number, accept: tuple[float, float],
+    ends: float = math.inf,
 ) -> Claim:  # fmt: skip
-    """A number of the networks of one seed, over the seeds that all of them have; ``ends`` bounds its interval.
+    """A number over the seeds that all of the networks have; ``ends`` bounds its interval.
 
     Equal numbers give no interval: ranks of five networks take few values, and three seeds are equal by chance.
     """
@@ -48,112 +54,89 @@ def _row(
     return Claim(what, after, theirs, mean, accept, interval=(low, high), kind="own", seen=accept in (HIGHER, LOWER))
 
 
-def _rank(one: Sequence[float], other: Sequence[float]) -> float:
-    """Spearman's rank correlation, without its last bits: seeds of one order are to be equal."""
-    return round(float(stats.spearmanr(one, other).statistic), 9)
+def _mean(name: str, pool: str = "spatial", moment: int = -1) -> Number:
+    return lambda networks: networks[name].mean(pool, moment)
 
 
-def _gap(of: str, to: str, pool: str = "spatial") -> Callable[[Mapping[str, TrainedGpt]], float]:
-    """Mean score of one trained network minus that of another."""
-    return lambda networks: networks[of].mean(pool) - networks[to].mean(pool)
+def _call(name: str, pool: str, at: int) -> Number:
+    return lambda networks: float(networks[name].scores[pool][-1][at])
+
+
+def _bits(name: str) -> Number:
+    return lambda networks: float(networks[name].bits[-1])
+
+
+def _minus(one: Number, other: Number) -> Number:
+    return lambda networks: one(networks) - other(networks)
+
+
+def _rank(one: Callable[[str], Number], other: Callable[[str], Number]) -> Number:
+    """Spearman's correlation of two numbers over the activations, without its last bits: equal orders are equal."""
+
+    def rank(networks: Networks) -> float:
+        columns = ([of(name)(networks) for name in MLPS] for of in (one, other))
+        return round(float(stats.spearmanr(*columns).statistic), 9)
+
+    return rank
 
 
 def gpt_training_claims(gpts: Gpts, pool: str = "spatial") -> list[Claim]:
     """Appendix D's focusing lens: does training bring the inputs of every activation to where it bends?"""
-
-    def moved(name: str) -> Callable[[Mapping[str, TrainedGpt]], float]:
-        return lambda networks: networks[name].mean(pool) - networks[name].mean(pool, 0)
-
     return [
         _row(f"{name}: mean score, {pool} pool, trained − start", OURS + "Appendix D, lens", "below 0", gpts, [name],
-             moved(name), LOWER)
-        for name in (*MLPS, "gelu without norm", "relu without norm")
+             _minus(_mean(name, pool), _mean(name, pool, 0)), LOWER)
+        for name in GPTS
     ]  # fmt: skip
 
 
 def gpt_level_claims(gpts: Gpts) -> list[Claim]:
     """Figure 8: the order of the activations, now with the inputs that training gives them."""
-    wanted = (("gelu", "relu"), ("silu", "relu"), ("relu2", "relu"), ("swiglu", "silu"))
-    places = ("Figure 8: GELU's range is wide", "Figure 8: SiLU is stronger", "", "")
+    wide, stronger = OURS + "Figure 8: GELU's range is wide", OURS + "Figure 8: SiLU is stronger"
+    wanted = (("gelu", "relu", wide), ("silu", "relu", stronger), ("relu2", "relu", "ours"), ("swiglu", "silu", "ours"))
     return [
-        _row(f"mean score, {of} − {to}", OURS + place if place else "ours", "below 0", gpts, [of, to], _gap(of, to),
-             LOWER)
-        for (of, to), place in zip(wanted, places, strict=True)
-    ]  # fmt: skip
+        _row(f"mean score, {of} − {to}", source, "below 0", gpts, [of, to], _minus(_mean(of), _mean(to)), LOWER)
+        for of, to, source in wanted
+    ]
 
 
 def gpt_pool_claims(gpts: Gpts) -> list[Claim]:
     """Does the pool change which activation is the most affine, and the level of one of them?"""
-
-    def order(pool: str) -> Callable[[Mapping[str, TrainedGpt]], float]:
-        def rank(networks: Mapping[str, TrainedGpt]) -> float:
-            return _rank(*([network.mean(kind) for network in networks.values()] for kind in ("spatial", pool)))
-
-        return rank
-
-    rows = [
-        _row(f"rank correlation of five activations, spatial and {pool} pool", "ours", "at least .9", gpts,
-             list(MLPS), order(pool), SAME_ORDER, ends=1.0)
-        for pool in GPT_POOLS[1:]
+    pools = GPT_POOLS[1:]
+    return [
+        *(_row(f"rank correlation of five activations, spatial and {pool} pool", "ours", "at least .9", gpts,
+               list(MLPS), _rank(_mean, partial(_mean, pool=pool)), SAME_ORDER, ends=1.0) for pool in pools),
+        *(_row(f"gelu: mean score, {pool} − spatial pool", OURS + "section 1" if pool == "trailing" else "ours",
+               "below 0", gpts, ["gelu"], _minus(_mean("gelu", pool), _mean("gelu")), LOWER) for pool in pools),
     ]  # fmt: skip
-    for pool in GPT_POOLS[1:]:
-
-        def lower(networks: Mapping[str, TrainedGpt], pool: str = pool) -> float:
-            return networks["gelu"].mean(pool) - networks["gelu"].mean()
-
-        after = OURS + "section 1" if pool == "trailing" else "ours"
-        rows.append(_row(f"gelu: mean score, {pool} − spatial pool", after, "below 0", gpts, ["gelu"], lower, LOWER))
-    return rows
 
 
 def gpt_depth_claims(gpts: Gpts) -> list[Claim]:
     """Appendix D on ViT: early layers are the most non-linear, later ones more and more linear."""
-    rows = []
-    for name in ("gelu", "relu"):
-        for pool in GPT_POOLS[:2]:
-
-            def rise(networks: Mapping[str, TrainedGpt], name: str = name, pool: str = pool) -> float:
-                scores = networks[name].scores[pool][-1]
-                return float(scores[-1] - scores[0])
-
-            rows.append(_row(f"{name}: score, {pool} pool, last − first call", OURS + "Appendix D, ViT", "above 0",
-                             gpts, [name], rise, HIGHER))  # fmt: skip
-    return rows
+    return [
+        _row(f"{name}: score, {pool} pool, last − first call", OURS + "Appendix D, ViT", "above 0", gpts, [name],
+             _minus(_call(name, pool, -1), _call(name, pool, 0)), HIGHER)
+        for name in ("gelu", "relu") for pool in GPT_POOLS[:2]
+    ]  # fmt: skip
 
 
 def gpt_norm_claims(gpts: Gpts) -> list[Claim]:
     """Without norm the stream grows and GELU's inputs leave the flat part of its bend; ReLU does not know scale."""
-    pairs = {name: (f"{name} without norm", name) for name in ("gelu", "relu")}
-
-    def more(networks: Mapping[str, TrainedGpt]) -> float:
-        gelu, relu = (abs(_gap(*pairs[name])(networks)) for name in ("gelu", "relu"))
-        return gelu - relu
-
+    gelu, relu = (_minus(_mean(f"{name} without norm"), _mean(name)) for name in ("gelu", "relu"))
+    names = ["gelu without norm", "gelu", "relu without norm", "relu"]
     return [
-        _row("gelu: mean score, without norm − with norm", "ours", "below 0", gpts, pairs["gelu"],
-             _gap(*pairs["gelu"]), LOWER),
-        _row("size of the change of the mean score without norm, gelu − relu", "ours", "above 0", gpts,
-             [*pairs["gelu"], *pairs["relu"]], more, HIGHER),
+        _row("gelu: mean score, without norm − with norm", "ours", "below 0", gpts, names[:2], gelu, LOWER),
+        _row("size of the change of the mean score without norm, gelu − relu", "ours", "above 0", gpts, names,
+             lambda networks: abs(gelu(networks)) - abs(relu(networks)), HIGHER),
     ]  # fmt: skip
 
 
 def gpt_bits_claims(gpts: Gpts) -> list[Claim]:
     """Section 4: transformers get better by more non-linearity. Does the more non-linear activation predict better?"""
-
-    def together(pool: str) -> Callable[[Mapping[str, TrainedGpt]], float]:
-        def rank(networks: Mapping[str, TrainedGpt]) -> float:
-            return _rank(*zip(*((each.mean(pool), each.bits[-1]) for each in networks.values()), strict=True))
-
-        return rank
-
-    def fewer(of: str) -> Callable[[Mapping[str, TrainedGpt]], float]:
-        return lambda networks: float(networks[of].bits[-1] - networks["gelu"].bits[-1])
-
     return [
         *(_row(f"rank correlation of mean score and bits per byte, five activations, {pool} pool",
-               OURS + "section 4", "above 0", gpts, list(MLPS), together(pool), ABOVE, ends=1.0)
-          for pool in GPT_POOLS[:2]),
-        *(_row(f"bits per byte, {of} − gelu", f"ours, after {paper}", "below 0", gpts, [of, "gelu"], fewer(of),
-               BELOW)
+               OURS + "section 4", "above 0", gpts, list(MLPS), _rank(partial(_mean, pool=pool), _bits), ABOVE,
+               ends=1.0) for pool in GPT_POOLS[:2]),
+        *(_row(f"bits per byte, {of} − gelu", f"ours, after {paper}", "below 0", gpts, [of, "gelu"],
+               _minus(_bits(of), _bits("gelu")), BELOW)
           for of, paper in (("relu2", "So et al. 2021"), ("swiglu", "Shazeer 2020"))),
     ]  # fmt: skip

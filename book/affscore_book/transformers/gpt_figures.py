@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from affscore.plots import BLUE, GREEN, PURPLE, VERMILION, panels, styled
-from affscore_book.transformers.gpt_results import GPT_POOLS, Gpts, TrainedGpt
+from affscore_book.transformers.gpt_results import GPT_POOLS, Gpts
 
 __all__ = ["plot_gpt_courses", "plot_gpt_pools"]
 
@@ -16,10 +14,10 @@ POOLS = dict(zip(GPT_POOLS, LOOKS, strict=True))
 
 
 @styled
-def plot_gpt_courses(gpts: Gpts, name: str = "gelu", seed: int = 0) -> None:
-    """The scores of the calls of one network along its training, by the spatial and by the trailing pool, a panel a
+def plot_gpt_courses(gpts: Gpts) -> None:
+    """The scores of the calls of GELU's network along its training, by the spatial and by the trailing pool, a panel a
     pool; bits per byte are grey, with their axis at the right."""
-    network = gpts[name][seed]
+    network = gpts["gelu"][0]
     figure, axes = panels(1, 2, height=4.4, sharey=True)
     for panel, pool in zip(axes, GPT_POOLS[:2], strict=True):
         for block, (scores, (colour, mark)) in enumerate(zip(network.scores[pool].T, LOOKS, strict=True), start=1):
@@ -34,10 +32,6 @@ def plot_gpt_courses(gpts: Gpts, name: str = "gelu", seed: int = 0) -> None:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
 
 
-def _means(seeds: Mapping[int, TrainedGpt], pool: str, moment: int) -> np.ndarray:
-    return np.array([network.mean(pool, moment) for network in seeds.values()])
-
-
 @styled
 def plot_gpt_pools(gpts: Gpts) -> None:
     """Mean scores by every pool, a row a network: from the start (hollow) to the trained seeds (filled)."""
@@ -45,7 +39,7 @@ def plot_gpt_pools(gpts: Gpts) -> None:
     for row, seeds in enumerate(gpts.values()):
         for place, (pool, (colour, mark)) in enumerate(POOLS.items()):
             y = row + 0.18 * (place - 1.5)
-            start, end = (_means(seeds, pool, moment) for moment in (0, -1))
+            start, end = (np.array([each.mean(pool, moment) for each in seeds.values()]) for moment in (0, -1))
             axes.plot([start.mean(), end.mean()], [y, y], color=colour, linewidth=1)
             axes.plot(start.mean(), y, mark, color="white", markeredgecolor=colour, markersize=6)
             axes.plot(end, np.full(len(end), y), mark, color=colour, markersize=6,

@@ -10,7 +10,7 @@ import math
 import os
 import pydoc_data.topics
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from affscore_book.transformers.gpt import CONTEXT
 
 __all__ = [
     "GPT_MOMENTS", "GPT_RATES", "GPT_RECIPE", "GPT_STEPS", "ByteParts", "GptRecipe", "bits_per_byte", "byte_parts",
-    "choose_rate", "cut_windows", "fit_gpt", "reference_bytes",
+    "cut_windows", "fit_gpt", "reference_bytes",
 ]  # fmt: skip
 
 #: Steps of a training, and those after which its signature is taken, evenly spaced in their logarithm.
@@ -47,17 +47,9 @@ class GptRecipe:
 
 #: Peak rates that were tried on one network: GELU with layer norm, seed 0, a quarter of the steps.
 GPT_RATES = (0.001, 0.002, 0.004, 0.008)
-#: By :func:`choose_rate` from ``book/data/transformers/gpt/rates.json``, before any other network was trained.
+#: Of those in ``book/data/transformers/gpt/rates.json`` the one with the fewest bits per byte on bytes that the trial
+#: was not trained on, chosen before any other network was trained.
 GPT_RECIPE = GptRecipe(learning_rate=0.004)
-
-
-def choose_rate(trials: Iterable[Mapping[str, float]]) -> float:
-    """The rule: the fewest bits per byte on bytes that the trial was not trained on; of equals the first.
-
-    >>> choose_rate([{"learning_rate": 0.1, "bits": 3.0}, {"learning_rate": 0.2, "bits": 2.0}])
-    0.2
-    """
-    return min(trials, key=lambda trial: trial["bits"])["learning_rate"]
 
 
 class ByteParts(NamedTuple):

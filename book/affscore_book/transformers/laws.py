@@ -24,13 +24,8 @@ from torch import Tensor
 from affscore_book.transformers.measured import LayerInputs
 
 __all__ = [
-    "channel_laws",
-    "inputs_of_layer",
-    "layer_score",
-    "score_from_correlations",
-    "score_from_means_and_spreads",
-    "score_of_positions",
-]
+    "channel_laws", "inputs_of_layer", "score_from_correlations", "score_from_means_and_spreads", "score_of_positions",
+]  # fmt: skip
 
 # Gauss-Hermite nodes for the standard normal law.
 _NODES, _MASS = np.polynomial.hermite_e.hermegauss(160)
@@ -80,11 +75,6 @@ def score_from_means_and_spreads(layer: LayerInputs) -> float:
     return score_from_correlations(*channel_laws(layer.means, layer.spreads))
 
 
-def layer_score(layer: LayerInputs) -> float:
-    """The same with the channels' true laws; what is still left out is how channels and tokens hang together."""
-    return score_from_correlations(layer.correlations, layer.weights)
-
-
 def score_of_positions(before: Tensor, after: Tensor) -> float:
     """The same formula for the trailing pool: its channels are positions, and what it pairs are averages over channels.
 
@@ -101,12 +91,8 @@ def score_of_positions(before: Tensor, after: Tensor) -> float:
     return score_from_correlations(correlations, (y**2).mean(axis=0)[alive])
 
 
-def inputs_of_layer(before: Tensor, after: Tensor, edges: NDArray[np.float64]) -> LayerInputs:
-    """The law of each channel, from the inputs and outputs of a layer's GELU, (tokens, channels) each."""
-    x, y = before.double().numpy(), after.double().numpy()
-    means, spreads = x.mean(axis=0), x.std(axis=0)
-    weights = y.var(axis=0)
-    correlations = ((x - means) * (y - y.mean(axis=0))).mean(axis=0) / (spreads * np.sqrt(weights))
+def inputs_of_layer(before: Tensor, edges: NDArray[np.float64]) -> LayerInputs:
+    """The law of each channel, from the inputs of a layer's GELU, (tokens, channels)."""
+    x = before.double().numpy()
     counts = np.histogram(x.clip(edges[0], edges[-1]), edges)[0]
-    sparsity = float((np.abs(y) <= 1e-3).mean())
-    return LayerInputs(means, spreads, correlations, weights, edges, counts / counts.sum(), sparsity)
+    return LayerInputs(x.mean(axis=0), x.std(axis=0), edges, counts / counts.sum())

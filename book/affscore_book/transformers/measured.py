@@ -17,17 +17,9 @@ from affscore_book.transformers.minilm import LAYERS, LIKE_PAIRS, all_one_length
 from affscore_book.transformers.texts import TEXTS, kind_of_text
 
 __all__ = [
-    "BATCHES",
-    "LENGTHS",
-    "SCRIPT",
-    "START_SEEDS",
-    "Job",
-    "LayerInputs",
-    "MiniLMScores",
-    "again_minilm",
-    "load_minilm_scores",
-    "nearest_table",
-]
+    "BATCHES", "LENGTHS", "SCRIPT", "START_SEEDS", "Job", "LayerInputs", "MiniLMScores", "again_minilm",
+    "load_minilm_scores", "nearest_table",
+]  # fmt: skip
 
 SCRIPT = "book/data/transformers/minilm/make.py"
 #: Tokens of a text, the two special ones counted; most is measured at the second.
@@ -77,31 +69,21 @@ class Job(NamedTuple):
         return f"{self.weights} {self.seed}|{self.kind}|{self.length}|{self.pool}|{self.batch}|{self.change}"
 
 
-@dataclass(frozen=True)
-class LayerInputs:
+class LayerInputs(NamedTuple):
     """What the GELUs of one layer take in, over all tokens of the 512 texts of 32 tokens.
 
     Attributes
     ----------
     means, spreads
         Of each of the 1,536 channels: float64 (1536,).
-    correlations
-        Of each channel with its output, float64 (1536,): 1 where GELU does no more than a straight line.
-    weights
-        Variance of each channel's output, float64 (1536,).
     edges, shares
         A histogram of the inputs of all channels: limits (bins + 1,) and shares (bins,).
-    sparsity
-        Share of outputs with magnitude 0.001 at most.
     """
 
     means: NDArray[np.float64]
     spreads: NDArray[np.float64]
-    correlations: NDArray[np.float64]
-    weights: NDArray[np.float64]
     edges: NDArray[np.float64]
     shares: NDArray[np.float64]
-    sparsity: float
 
 
 @dataclass(frozen=True)
@@ -171,15 +153,13 @@ def load_minilm_scores(path: str | os.PathLike[str]) -> MiniLMScores:
         scores = content["scores"]
         if wrong := [name for name, row in scores.items() if len(row) != LAYERS]:
             raise ValueError(f"{wrong[0]} has no {LAYERS} scores")
-        layers = {name: [_layer(row) for row in rows] for name, rows in content["layers"].items()}
+        layers = {
+            name: [LayerInputs(*(np.array(row[key]) for key in LayerInputs._fields)) for row in rows]
+            for name, rows in content["layers"].items()
+        }
         return MiniLMScores(scores, content["twins"], layers, content["positions"])
 
     return read_results(path, build, SCRIPT)
-
-
-def _layer(row: dict[str, Any]) -> LayerInputs:
-    arrays: dict[str, Any] = {key: np.array(value) for key, value in row.items() if key != "sparsity"}
-    return LayerInputs(sparsity=float(row["sparsity"]), **arrays)
 
 
 def again_minilm(folder: str | os.PathLike[str], scores: MiniLMScores) -> None:

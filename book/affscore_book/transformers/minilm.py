@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,18 +21,8 @@ from affscore.zoo.text import Tokens
 from affscore_book.kit.checking import one_of, whole
 
 __all__ = [
-    "LAYERS",
-    "LIKE_PAIRS",
-    "MINILM_WEIGHTS",
-    "MiniLM",
-    "all_one_length",
-    "embeddings",
-    "gelu_pairs",
-    "load_minilm",
-    "minilm_folder",
-    "nearest",
-    "random_tokens",
-    "without_attention",
+    "LAYERS", "LIKE_PAIRS", "MINILM_WEIGHTS", "MiniLM", "all_one_length", "embeddings", "gelu_pairs", "load_minilm",
+    "minilm_folder", "random_tokens", "without_attention",
 ]  # fmt: skip
 
 #: What the weights may be: as trained, drawn anew, or the trained numbers in another order within each tensor.
@@ -108,12 +99,8 @@ def all_one_length(texts: Sequence[str], length: int, tokens: Tokens) -> dict[st
     start, end = tokenizer.cls_token_id, tokenizer.sep_token_id
     found = []
     for first in range(len(rows)):
-        row: list[int] = []
-        at = first
-        while len(row) < length - 2:
-            row += rows[at % len(rows)]
-            at += 1
-        found.append([start, *row[: length - 2], end])
+        running_on = chain.from_iterable(islice(cycle(rows), first, None))
+        found.append([start, *islice(running_on, length - 2), end])
     return {"input_ids": torch.tensor(found)}
 
 
@@ -134,17 +121,6 @@ def embeddings(network: MiniLM, texts: Sequence[str]) -> Tensor:
     last = network.model(**batch).last_hidden_state
     mask = batch["attention_mask"][..., None].to(last.dtype)
     return nn.functional.normalize((last * mask).sum(dim=1) / mask.sum(dim=1), dim=1)
-
-
-def nearest(places: Tensor, which: int) -> int:
-    """The number of the text that lies nearest to this one, by the cosine.
-
-    >>> nearest(torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]), 0)
-    2
-    """
-    cosines = places @ places[which]
-    cosines[which] = -torch.inf
-    return int(cosines.argmax())
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from affscore.zoo.text import read_texts
-from affscore_book.kit.checking import one_of, whole
+from affscore_book.kit.checking import one_of
 
 __all__ = ["TEXTS", "TEXT_KINDS", "code_of_library", "kind_of_text", "prose_of_reference", "words_shuffled"]
 
@@ -22,6 +22,8 @@ __all__ = ["TEXTS", "TEXT_KINDS", "code_of_library", "kind_of_text", "prose_of_r
 TEXT_KINDS = ("english", "shuffled", "code", "random")
 #: How many texts of each kind there are.
 TEXTS = 512
+#: Lines of a piece of code.
+LINES = 7
 #: Modules of the library whose lines are the code.
 MODULES = [
     "argparse", "ast", "bdb", "calendar", "configparser", "dataclasses", "difflib", "doctest", "fractions",
@@ -57,13 +59,12 @@ def prose_of_reference(topics: Mapping[str, str]) -> list[str]:
     return sorted(found)
 
 
-def code_of_library(seed: int, pieces: int = TEXTS, lines: int = 7) -> list[str]:
-    """Pieces of CPython's library, each of this many consecutive lines joined by blanks, without blank ones.
+def code_of_library(seed: int) -> list[str]:
+    """:data:`TEXTS` pieces of CPython's library, each of seven consecutive lines joined by blanks, without blank ones.
 
     Comments are kept, as they are part of code, but none with an address. Needs the library's source, and gives other
     text in other versions.
     """
-    whole("pieces", pieces, 1)
     draw = random.Random(seed)
     folder = Path(sysconfig.get_paths()["stdlib"])
     sources = [
@@ -71,10 +72,10 @@ def code_of_library(seed: int, pieces: int = TEXTS, lines: int = 7) -> list[str]
         for name in MODULES
     ]
     found: list[str] = []
-    while len(found) < pieces:
+    while len(found) < TEXTS:
         source = draw.choice(sources)
-        start = draw.randrange(len(source) - lines)
-        piece = " ".join(" ".join(source[start : start + lines]).split())
+        start = draw.randrange(len(source) - LINES)
+        piece = " ".join(" ".join(source[start : start + LINES]).split())
         if len(piece.split()) in _WORDS and piece not in found and not _ADDRESS.search(piece):
             found.append(piece)
     return found

@@ -44,7 +44,7 @@ from affscore.suite.architectures import facts
 from affscore.suite.suites import PAPER, SUITES
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
-from affscore_book.imagenet_signatures.channels import CHOICES, few_channels
+from affscore_book.imagenet_signatures.channels import CHOICES, channel_control
 from affscore_book.imagenet_signatures.finding import NORMALISED, SMALL
 from affscore_book.kit.batch_norm import set_batch_norm
 from affscore_book.kit.networks import load_network, myrtle, resnet20
@@ -166,10 +166,10 @@ def run_channels(job: Job, out: Path) -> None:
     parts = parts[: BATCH // PART]
     drawn = {"seed": job.seed} if job.seed else {}
     found: dict[str, object] = {"network": job.network, **drawn, "images": BATCH, "channels": KEPT, "draws": CHOICES}
-    for key, scores in few_channels(loaded.model, parts, KEPT).items():
+    for key, scores in channel_control(loaded.model, parts, KEPT).items():
         found[key.replace("all", "spatial").replace("few", f"spatial{KEPT}")] = scores
     if job.network.startswith(CHANNELS_LAST):
-        trailing = few_channels(loaded.model, parts, KEPT, pool="trailing")
+        trailing = channel_control(loaded.model, parts, KEPT, pool="trailing")
         found |= {"trailing": trailing["all"], "trailing_twin": trailing["all_twin"]}
     target.write_text(json.dumps(found, indent=1) + "\n")
     print(target.name, flush=True)

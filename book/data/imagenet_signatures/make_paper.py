@@ -41,7 +41,7 @@ from affscore.signatures import Signature
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import LoadedModel, load_model
 from affscore.zoo.paper import PACKAGES, Packaged
-from affscore_book.imagenet_signatures.channels import CHOICES, few_channels
+from affscore_book.imagenet_signatures.channels import CHOICES, channel_control
 from affscore_book.imagenet_signatures.crops import crops, licences, pictures
 from affscore_book.kit.batch_norm import set_batch_norm
 
@@ -139,7 +139,7 @@ def equal_widths(network: str, state: str, count: int) -> dict[str, Any]:
     batch = load_dataset("photographs", preprocess=preprocess, batch_size=count, batches=1, seed=0)[0]
     model, parts = in_parts(model, batch, state)
     about = {"network": network, "state": state, "images": count, "channels": KEPT, "draws": CHOICES}
-    return about | few_channels(model, parts, KEPT)
+    return about | channel_control(model, parts, KEPT)
 
 
 def small() -> list[float]:

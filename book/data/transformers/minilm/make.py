@@ -16,7 +16,6 @@ import argparse
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from pydoc_data import topics
 from typing import Any
@@ -150,7 +149,7 @@ def layers_of(network: MiniLM, out: Path) -> tuple[list[dict[str, Any]], list[fl
     found, positions = [], []
     for layer in range(LAYERS):
         before, after = (torch.cat([part[layer][side] for part in parts]) for side in (0, 1))
-        row = asdict(inputs_of_layer(before.flatten(0, 1), after.flatten(0, 1), EDGES))
+        row = inputs_of_layer(before.flatten(0, 1), EDGES)._asdict()
         found.append({key: v.tolist() if isinstance(v, np.ndarray) else v for key, v in row.items()})
         positions.append(score_of_positions(before, after))
     return found, positions
