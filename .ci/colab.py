@@ -99,8 +99,10 @@ def differences(stored: nbformat.NotebookNode, run: nbformat.NotebookNode) -> li
     return found
 
 
-def run_as_colab(names: list[str], folder: Path, python: str = sys.executable, freeze: str | None = None) -> list[str]:
-    """Run the notebooks in ``folder``, each twice; returns what went wrong, a sentence for each."""
+def run_as_colab(
+    names: list[str], folder: Path, python: str = sys.executable, freeze: str | None = None, twice: bool = True
+) -> list[str]:
+    """Run the notebooks in ``folder``, each ``twice`` or once; returns what went wrong, a sentence for each."""
     home, kernel = folder / "home", folder / "jupyter" / "kernels" / "colab"
     for path in (home, kernel):
         path.mkdir(parents=True)
@@ -123,7 +125,7 @@ def run_as_colab(names: list[str], folder: Path, python: str = sys.executable, f
         stored = committed(name)
         place = folder / "content" / name
         place.mkdir(parents=True)
-        for attempt in ("first", "second"):
+        for attempt in ("first", "second") if twice else ("first",):
             notebook = committed(name)
             installing = next(cell for cell in notebook.cells if cell.cell_type == "code")
             if attempt == "second":

@@ -338,24 +338,3 @@ def test_the_picture_comes_back_where_a_widget_fails(chromium, server, page):
         check_fallbacks(tab)
         assert "half a widget" not in tab.content()
         assert all("could not start; its picture is shown instead" in problem for problem in problems) and problems
-
-
-# ------------------------------------------------------------------------- the checks themselves can fail
-
-
-@pytest.mark.weekly
-def test_planted_faults_are_seen(chromium, server):
-    faults = {
-        '<img src="https://example.org/a.png">': "request to https://example.org/a.png",
-        '<link rel="stylesheet" href="//example.org/a.css">': "request to http://example.org/a.css",
-        "<script>fetch('https://example.org/a')</script>": "request to https://example.org/a",
-        '<script src="missing.js"></script>': "404 for",
-        "<script>undefinedFunction()</script>": "exception: undefinedFunction is not defined",
-        "<script>console.error('it is broken')</script>": "console: it is broken",
-    }
-    body = "<!DOCTYPE html>" + "".join(faults)
-    with opened(chromium, server) as (tab, problems):
-        tab.route("**/planted.html", lambda route: route.fulfill(body=body, content_type="text/html"))
-        tab.goto(server + "planted.html", wait_until="load")
-        settle(tab)
-        assert [fault for fault in faults.values() if not any(found.startswith(fault) for found in problems)] == []

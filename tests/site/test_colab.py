@@ -12,7 +12,7 @@ FREEZE = "\n".join(
 
 
 def test_a_chapter_installs_itself_and_prints_what_is_stored(tmp_path):
-    assert colab.run_as_colab(["few_networks"], tmp_path) == []
+    assert colab.run_as_colab(["few_networks"], tmp_path, twice=False) == []
 
 
 @pytest.mark.weekly

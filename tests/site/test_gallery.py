@@ -7,14 +7,8 @@ import re
 
 import gallery
 import pytest
-from docutils import nodes
-from grids import each
 from PIL import Image
-from test_notebooks import ROOT, output, planted
-
-INTRO = (ROOT / "book" / "intro.md").read_text(encoding="utf-8")
-GALLERIES = re.findall(r"```\{gallery\}\n(.*?)```", INTRO, re.DOTALL)
-ENTRIES = [entry for text in GALLERIES for entry in gallery.entries(text)]
+from test_notebooks import output, planted
 
 
 def chapter(folder, alt="A red square", picture=True):
@@ -49,13 +43,3 @@ def test_an_entry_without_a_sentence_is_refused():
         gallery.entries(
             "- {picture: a b, title: c, to: d, text: e}\n- {picture: a b, title: c, to: d}",
         )
-
-
-@each("entry", ENTRIES)
-def test_every_picture_of_the_introduction_is_stored_and_every_link_leads_to_an_anchor(entry):
-    assert gallery.stored_picture(entry["picture"], ROOT / "book").startswith("<img src=")
-    page, anchor = entry["to"].split(".html#")
-    cells = json.loads((ROOT / "book" / f"{page}.ipynb").read_text(encoding="utf-8"))["cells"]
-    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    headings = {nodes.make_id(title) for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
-    assert anchor in headings | set(re.findall(r'<a id="([^"]+)"></a>', text))

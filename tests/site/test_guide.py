@@ -5,7 +5,6 @@ import re
 import guide
 import pytest
 from grids import each
-from myst_parser.mdit_to_docutils.base import default_slugify
 from test_notebooks import CHAPTERS as PAGES
 from test_notebooks import NOTEBOOKS, ROOT, markdown
 
@@ -81,12 +80,6 @@ def test_the_minutes_of_a_syllabus_add_up():
     for wrong in ({"read": {"two": "all"}}, {"read": {"one": ["Gone"]}}, {"read": {"one": "all"}, "do": ["gone"]}):
         with pytest.raises(KeyError):
             guide.syllabus_lines([{"title": "A"} | wrong], {"one": chapter()})
-
-
-@each("name", CHAPTERS)
-def test_sections_are_linked_as_myst_names_them(name):
-    for heading in CHAPTERS[name].sections:
-        assert guide.slug(heading) == default_slugify(heading)
 
 
 def test_the_page_has_every_chapter_in_its_map_and_every_exercise_in_its_table(site):

@@ -11,7 +11,7 @@ from docutils import nodes
 from grids import each
 from sphinx.errors import ExtensionError
 from test_browser import opened
-from test_notebooks import NOTEBOOKS, ROOT, planted
+from test_notebooks import NOTEBOOKS, ROOT, output, planted
 
 from affscore.cli.main import parser
 
@@ -27,11 +27,6 @@ ROW = {
 }  # fmt: skip
 
 
-def claiming(*rows: dict) -> dict:
-    data = {"text/plain": "a table", ledger.CLAIMS: list(rows)}
-    return planted(outputs=[{"output_type": "display_data", "data": data, "metadata": {}}])
-
-
 def test_every_claim_of_every_chapter_is_in_the_ledger():
     rows = ledger.every_row(ROOT / "book")
     assert {ledger.in_words([row["verdict"]]).removeprefix("1 ") for row in rows} <= VERDICTS
@@ -39,8 +34,8 @@ def test_every_claim_of_every_chapter_is_in_the_ledger():
         # A table of claims shows its verdicts as HTML too: as many rows there as in the ledger.
         shown = 0
         for cell in json.loads((ROOT / f"{page}.ipynb").read_text(encoding="utf-8"))["cells"]:
-            for output in cell.get("outputs", []):
-                table = "".join(output.get("data", {}).get("text/html", ""))
+            for each_output in cell.get("outputs", []):
+                table = "".join(each_output.get("data", {}).get("text/html", ""))
                 if ">verdict</th>" in table:
                     shown += table.count("<tr>") - 1
         name = page.removeprefix("book/")
@@ -59,7 +54,8 @@ def test_the_lists_of_the_papers_are_complete(name, kind, count):
 
 
 def test_a_claim_stands_under_its_place_and_links_to_its_cell():
-    claims = claiming(ROW, ROW | {"what": "other"})
+    data = {"text/plain": "a table", ledger.CLAIMS: [ROW, ROW | {"what": "other"}]}
+    claims = planted(outputs=[output(data)])
     rows = list(ledger.chapter_rows("deep_part", claims, "Deep part"))
     assert [row["what"] for row in rows] == ["gap", "other"]
     assert {row["address"] for row in rows} == {"deep_part.html#claims-deep-part-1"}
@@ -253,15 +249,6 @@ def test_what_is_proved_has_its_proof_on_that_page(name, entry):
 @each("entry", [entry for _, entry in ENTRIES if "shown" in entry])
 def test_what_is_shown_is_an_output_of_that_section(entry):
     assert any(cell.get("outputs") for cell in cells_at(*entry["shown"].split("#")))
-
-
-def test_every_row_leads_to_its_place(site):
-    pages = {}
-    for row in ledger.every_row(ROOT / "book"):
-        page, _, anchor = row["address"].partition("#")
-        if anchor:
-            html = pages.setdefault(page, (site / "book" / page).read_text(encoding="utf-8"))
-            assert f'id="{anchor}"' in html, row["address"]
 
 
 def test_a_draw_hangs_on_the_seed_and_on_the_rows_alone():

@@ -66,6 +66,9 @@ TYPE = """slide => [...slide.querySelectorAll("svg text")].filter((text) => text
     parseFloat(getComputedStyle(text).fontSize) * Math.hypot(text.getScreenCTM().a, text.getScreenCTM().b))"""
 
 
+FITS = "[...document.querySelectorAll('section')].every((slide) => slide.offsetHeight <= innerHeight + 1)"
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("deck", DECKS)
 def test_moving_pictures_can_be_read_from_the_last_row_and_fit_an_old_projector(site, chromium, deck):
@@ -79,31 +82,13 @@ def test_moving_pictures_can_be_read_from_the_last_row_and_fit_an_old_projector(
     assert sizes and min(sizes) >= 20
     for width, height in ((1920, 1080), (1400, 1050), (1024, 768)):
         page.set_viewport_size({"width": width, "height": height})
-        fits = "[...document.querySelectorAll('section')].every((slide) => slide.offsetHeight <= innerHeight + 1)"
-        page.wait_for_function(fits, timeout=5000)
+        page.wait_for_function(FITS, timeout=5000)
     page.close()
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("deck", DECKS)
-def test_a_question_is_put_before_its_picture(site, chromium, deck):
-    page = chromium.new_page(viewport={"width": 1280, "height": 720})
-    page.goto((site / "slides" / f"{deck}.html").as_uri())
-    slide = page.locator("section:has(.reveal)").first
-    number = slide.get_attribute("id")
-    slide.scroll_into_view_if_needed()
-    page.wait_for_function(f"Math.abs(document.getElementById('{number}').getBoundingClientRect().top) < 2")
-    assert not slide.locator(".figures").is_visible()
-    page.keyboard.press("ArrowRight")
-    assert slide.locator(".figures").is_visible()
-    page.keyboard.press("ArrowRight")
-    page.wait_for_function(f"location.hash === '#{int(number) + 1}'")
-    page.close()
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("deck", DECKS)
-def test_keys_turn_the_slides_and_a_slider_keeps_its_own(site, chromium, deck):
+def test_keys_turn_the_slides_a_question_comes_before_its_picture_and_a_slider_keeps_its_keys(site, chromium, deck):
     page = chromium.new_page(viewport={"width": 1280, "height": 720})
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -115,6 +100,18 @@ def test_keys_turn_the_slides_and_a_slider_keeps_its_own(site, chromium, deck):
     page.wait_for_function("location.hash === '#3'")
     page.keyboard.press("n")
     assert page.locator("aside").first.evaluate("note => getComputedStyle(note).display") == "block"
+    page.keyboard.press("n")
+
+    slide = page.locator("section:has(.reveal)").first
+    number = slide.get_attribute("id")
+    slide.scroll_into_view_if_needed()
+    page.wait_for_function(f"Math.abs(document.getElementById('{number}').getBoundingClientRect().top) < 2")
+    assert not slide.locator(".figures").is_visible()
+    page.keyboard.press("ArrowRight")
+    assert slide.locator(".figures").is_visible()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(f"location.hash === '#{int(number) + 1}'")
+
     page.keyboard.press("End")
     page.wait_for_function(f"location.hash === '#{count}'")
     page.evaluate("for (const button of document.querySelectorAll('.asks .reveal')) button.click()")
@@ -124,8 +121,7 @@ def test_keys_turn_the_slides_and_a_slider_keeps_its_own(site, chromium, deck):
     page.keyboard.press("Home")  # the slider's own
     page.keyboard.press("PageUp")
     page.wait_for_function(f"location.hash !== '#{count}'")
-    fits = "[...document.querySelectorAll('section')].every((slide) => slide.offsetHeight <= innerHeight + 1)"
-    assert page.evaluate(fits) and errors == []
+    assert page.evaluate(FITS) and errors == []
     wide = "[...document.querySelectorAll('pre, mjx-container')].filter((e) => e.scrollWidth > e.clientWidth + 1)"
     assert page.evaluate(f"{wide}.map((e) => e.closest('section').id)") == []
     page.close()
