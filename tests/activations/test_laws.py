@@ -167,7 +167,7 @@ def test_polynomials_are_the_score_of_an_even_sample(degree):
     assert (polynomial_score(degree) == 1) == (degree == 1)
 
 
-def test_summary_of_relu():
+def test_summaries_of_relu_the_identity_and_an_exponential():
     """Below 0 by more than 3.29 standard deviations ReLU is dead, above 0 it becomes linear."""
     summary = summarise("relu")
     curve = score_curve("relu", torch.linspace(-3.2, 20, 117, dtype=torch.float64))
@@ -175,12 +175,8 @@ def test_summary_of_relu():
     assert summary.dead == pytest.approx(20 - 3.3, abs=0.11)
     assert summary.width == pytest.approx(0.2 * int((curve < 0.9).sum()), abs=0.01)
     assert summarise("relu", std=0.5).width == pytest.approx(summary.width / 2, abs=0.2)
-
-
-def test_summary_of_the_identity_and_of_an_exponential():
     assert summarise("identity").width == 0 and summarise("identity").lowest == pytest.approx(1)
-    flat = summarise("exponential")
-    assert flat.width == pytest.approx(201 * 0.2) and flat.dead == 0
+    assert summarise("exponential").width == pytest.approx(201 * 0.2) and summarise("exponential").dead == 0
 
 
 @each(

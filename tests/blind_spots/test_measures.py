@@ -33,10 +33,15 @@ def test_shuffling_changes_only_the_paired_score(seed):
     assert paired[0] == pytest.approx(paired_affinity_score(x, np.tanh(x), covariance="empirical").item())
 
 
-def test_independent_scores_tend_to_1_on_the_line_and_are_never_0():
+def test_independent_scores_tend_to_1_on_the_line_and_fall_in_many_dimensions_but_never_to_0():
     means = [measures.independent_scores(n, 1, 50).mean() for n in (32, 256, 2048)]
     assert means == sorted(means) and means[-1] > 0.95
     assert measures.independent_scores(64, 50, 5).min() > 0.05
+    for kind in ("empirical", "ledoit_wolf"):
+        wide, narrow = (measures.independent_scores(512, d, 1, kind=kind) for d in (512, 5))
+        assert (wide > 0).all() and (wide < 0.1).all() and (narrow > 0.6).all()
+    shrunk, plain = (measures.independent_scores(64, 50, 3, kind=k) for k in ("ledoit_wolf", "empirical"))
+    assert (shrunk < plain).all()
 
 
 def test_turned_scores_start_at_1_and_a_square_recovers_at_a_quarter_turn():
@@ -60,19 +65,16 @@ def test_r_squared(seed):
     assert measures.r_squared(wide, rng.normal(size=(20, 3))) == pytest.approx(1)
 
 
-def test_in_many_dimensions_independent_scores_fall_below_a_tenth_with_and_without_shrinkage():
-    for kind in ("empirical", "ledoit_wolf"):
-        wide, narrow = (measures.independent_scores(512, d, 1, kind=kind) for d in (512, 5))
-        assert (wide > 0).all() and (wide < 0.1).all() and (narrow > 0.6).all()
-    shrunk, plain = (measures.independent_scores(64, 50, 3, kind=k) for k in ("ledoit_wolf", "empirical"))
-    assert (shrunk < plain).all()
-
-
 def test_the_gap_is_never_negative_and_vanishes_for_affine_pairs():
     lower, exact, affine = measures.gelbrich_pairs()
     assert (exact >= lower - 1e-8).all() and affine.sum() == 12
     np.testing.assert_allclose(exact[affine], lower[affine], rtol=1e-7)
     assert (exact[~affine] > lower[~affine] + 1e-3).all()
+    x = np.random.default_rng(0).exponential(size=(100, 2))
+    image = x @ np.array([[2.0, 1.0], [1.0, 3.0]])
+    mixed = np.random.default_rng(1).permutation(image)  # it sees no pairs
+    assert measures.gelbrich_gap(x, image) == measures.gelbrich_gap(x, mixed) == pytest.approx(0, abs=1e-7)
+    assert measures.gelbrich_gap(x, x @ np.array([[0.0, 1.0], [-1.0, 0.0]])) > 0.01  # it wants a PSD matrix
 
 
 def test_the_gap_is_at_most_what_the_proposition_says():
@@ -104,14 +106,6 @@ def test_independent_normal_laws_score_1_in_every_dimension_whatever_their_covar
         # The distance behind it is not 0 for other pairs of laws.
         x, y = np.random.default_rng(d).normal(size=(2, 200, d))
         assert measures.normal_distance(x, 3 * y) > 1
-
-
-def test_the_gap_sees_no_pairs_and_wants_a_psd_matrix():
-    x = np.random.default_rng(0).exponential(size=(100, 2))
-    image = x @ np.array([[2.0, 1.0], [1.0, 3.0]])
-    mixed = np.random.default_rng(1).permutation(image)
-    assert measures.gelbrich_gap(x, image) == measures.gelbrich_gap(x, mixed) == pytest.approx(0, abs=1e-7)
-    assert measures.gelbrich_gap(x, x @ np.array([[0.0, 1.0], [-1.0, 0.0]])) > 0.01
 
 
 def test_the_gap_grows_along_powers_of_equal_variance_and_not_along_shuffles():

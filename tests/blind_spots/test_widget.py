@@ -15,12 +15,9 @@ STATES = [
 ]
 
 
-def test_both_languages_have_the_same_constants(node):
+def test_both_languages_have_the_same_constants_and_paired_score(node):
     assert node(SOURCE, "m => m.STRETCH") == STRETCH
     assert node(SOURCE, "m => m.SHARES") == pytest.approx(SHARES)
-
-
-def test_both_languages_compute_the_same_paired_score(node):
     found = node(SOURCE, "(m, states) => states.map((state) => m.evaluate(state).paired)", [s.state() for s in STATES])
     np.testing.assert_allclose(found, [widget.paired() for widget in STATES], atol=1e-6)
 
@@ -33,15 +30,10 @@ def test_both_languages_move_the_same_outputs(node, share):
     assert moved == (0 if share * 56 < 1.5 else pytest.approx(share * 56, abs=0.5))
 
 
-def test_shuffling_moves_one_score_only():
+def test_shuffling_moves_one_score_only_and_turning_a_skewed_cloud_the_other():
     still, mixed = (ShuffleAndTurn(angle=40.0, shuffled=share) for share in (0.0, 1.0))
-    assert still.score() == pytest.approx(mixed.score(), abs=1e-12)
-    assert still.paired() > mixed.paired() + 0.3
-
-
-def test_turning_a_skewed_cloud_lowers_the_score():
-    assert ShuffleAndTurn(angle=0.0).score() == pytest.approx(1)
-    assert ShuffleAndTurn(angle=180.0).score() < 0.5
+    assert still.score() == pytest.approx(mixed.score(), abs=1e-12) and still.paired() > mixed.paired() + 0.3
+    assert ShuffleAndTurn(angle=0.0).score() == pytest.approx(1) and ShuffleAndTurn(angle=180.0).score() < 0.5
 
 
 def test_the_picture_says_both_scores():
