@@ -25,26 +25,25 @@ def test_empty_ranges_are_refused(accept):
         verdict(0.5, accept)
 
 
-def test_table_shows_every_verdict_and_escapes():
+def test_a_table_shows_verdicts_and_what_a_measurement_needs_and_keeps_its_rows_for_the_ledger():
     table = ClaimTable(
         [
-            Claim("a < b", "paper", 0.5, 0.5, near(0.5, 0.1)),
-            Claim("wrong", "paper", 0.5, 0.9, near(0.5, 0.1)),
-        ]
+            Claim("a < b", "paper", "> 0", 0.71234, (0, 1), kind="own"),
+            Claim("std", "slides", 0.013, None, near(0.013, 0.01), needs="weights of vit_h_14"),
+            Claim("share", "paper", "all", 1.0, (0.5, 1.0), interval=(math.nan, math.nan)),
+        ],
+        digits=2,
     )
-    assert [claim.verdict for claim in table.claims] == ["agrees", "disagrees"]
-    head, *rows = ([cell.strip() for cell in line.split("|")] for line in repr(table).splitlines())
-    assert [row[head.index("verdict")] for row in rows] == ["agrees", "disagrees"]
-    assert "<td>a &lt; b</td>" in table._repr_html_() and table._repr_html_().count("<tr>") == 3
-
-
-def test_what_was_not_measured_has_no_verdict_and_says_what_it_needs():
-    table = ClaimTable([Claim("std", "slides", 0.013, None, near(0.013, 0.01), needs="weights of vit_h_14")])
-    assert table.claims[0].verdict == "not run here"
-    _, row = (line.split(" | ") for line in repr(table).splitlines())
-    assert [cell.strip() for cell in row] == [
-        "std", "0.013", "-", "not run here", "needs weights of vit_h_14", "slides",
-    ]  # fmt: skip
+    names = ("what", "theirs", "ours", "verdict", "holds if", "source", "kind", "interval")
+    rows = [
+        ("a < b", "> 0", "0.71", "held", "0.00 to 1.00", "paper", "own", False),
+        ("std", "0.013", "-", "not run here", "needs weights of vit_h_14", "slides", "source", False),
+        ("share", "all", "1.00 [not estimable]", "undecided", "0.50 to 1.00", "paper", "source", True),
+    ]
+    assert table._repr_mimebundle_() == {CLAIMS_MIME: [dict(zip(names, row, strict=True)) for row in rows]}
+    shown = [tuple(cell.strip() for cell in line.split("|")) for line in repr(table).splitlines()]
+    assert shown == [names[:6], *(row[:6] for row in rows)]
+    assert "<td>a &lt; b</td>" in table._repr_html_() and table._repr_html_().count("<tr>") == 4
 
 
 @each(
@@ -70,16 +69,6 @@ def test_the_rule_is_written_as_a_reader_says_it(accept, says):
     assert table.rows()[0]["holds if"] == says
     table = ClaimTable([Claim("gap", "paper", "> 0", 0.7, accept, seen=True)], digits=2)
     assert table.rows()[0]["holds if"] == f"{says} (set after a look)"
-
-
-def test_the_rows_go_into_the_stored_output():
-    bundle = ClaimTable([Claim("gap", "paper", "> 0", 0.71234, (0, 1), kind="own")], digits=2)._repr_mimebundle_()
-    assert bundle == {
-        CLAIMS_MIME: [
-            {"what": "gap", "theirs": "> 0", "ours": "0.71", "verdict": "held", "holds if": "0.00 to 1.00",
-             "source": "paper", "kind": "own", "interval": False}
-        ]
-    }  # fmt: skip
 
 
 @each(
@@ -112,12 +101,6 @@ def test_an_interval_decides_only_as_a_whole(interval, says):
     claim = Claim("gap", "paper", "> 0", middle, (0.0, 0.5), interval=interval)
     assert claim.verdict == says
     assert f"[{interval[0]:.3f}, {interval[1]:.3f}]" in repr(ClaimTable([claim]))
-
-
-def test_what_repetitions_cannot_tell_is_undecided_and_says_so():
-    claim = Claim("share", "paper", "all", 1.0, (0.5, 1.0), interval=(math.nan, math.nan))
-    assert claim.verdict == "undecided"
-    assert "1.00 [not estimable]" in repr(ClaimTable([claim], digits=2))
 
 
 def row(ours: float, spread: float | None = None) -> Claim:
