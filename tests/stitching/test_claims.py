@@ -266,7 +266,7 @@ def controlled(lost, backwards=None):
         {kind: means.get(kind, 0.0) + draw.uniform(-0.01, 0.01, (4, 4)) for kind in FIRST_HALVES}
         for means in (lost, backwards or {})
     )
-    return Controls(MYRTLE, tables, tables, back, back)
+    return Controls(MYRTLE, tables, back, back)
 
 
 @each(

@@ -55,7 +55,7 @@ def test_the_bridge_tells_the_insides_of_blocks_apart(study):
 def test_controls_are_means_over_second_halves():
     random = np.random.default_rng(0)
     tables = {kind: random.uniform(0, 80, (4, 4)) for kind in FIRST_HALVES}
-    found = Controls([f"relu{i}" for i in range(1, 5)], tables, tables, tables, tables)
+    found = Controls([f"relu{i}" for i in range(1, 5)], tables, tables, tables)
     figures.plot_controls(found)
     shown = lines(plt.gca())
     for kind, lost in found.lost.items():

@@ -42,9 +42,9 @@ def test_the_stored_results_are_read_as_penalties(tmp_path):
     file = tmp_path / "stitching.json"
     file.write_text(stored(), encoding="utf-8")
     study = load_stitching(file)
-    kept = study.table("myrtle", "relu1", "full", norm="kept")
-    assert np.isnan(kept.diagonal()).all()
-    assert kept[0, 1] == pytest.approx(10) and kept[1, 0] == pytest.approx(20)
+    table = study.table("myrtle", "relu1", "full")
+    assert np.isnan(table.diagonal()).all()
+    assert table[0, 1] == pytest.approx(0) and table[1, 0] == pytest.approx(10)
     assert study.penalty("myrtle", "relu1", "full").mean == pytest.approx(5)
     assert study.penalty("myrtle", ["relu1"], "full") == pytest.approx((5, math.nan, math.nan), nan_ok=True)
     assert study.table("myrtle", "relu1", "g_relu", alpha=1.0)[0, 1] == pytest.approx(65)
@@ -57,8 +57,6 @@ def test_the_stored_results_are_read_as_penalties(tmp_path):
         study.table("resnet20", "relu1", "full")
     with pytest.raises(ValueError, match="no record of myrtle"):
         study.table("myrtle", "relu1", "lasso")  # a sweep is found by its value only
-    with pytest.raises(ValueError, match="norm is 'new'"):
-        study.table("myrtle", "relu1", "full", norm="new")
     with pytest.raises(ValueError, match="no scores of resnet20"):
         study.layer_scores("resnet20")
 

@@ -36,13 +36,12 @@ FIRST_HALVES = ("another seed", "other task", "shuffled labels", "untrained", "c
 class Controls(NamedTuple):
     """The stored controls: by the first half, arrays (layers, second halves).
 
-    ``lost`` is in points of the second network's accuracy, by a stitch learned from the closed form; ``closed`` by the
-    closed form itself. ``forwards`` and ``backwards`` are those of :func:`explained_both_ways`.
+    ``lost`` is in points of the second network's accuracy, by a stitch learned from the closed form. ``forwards`` and
+    ``backwards`` are those of :func:`explained_both_ways`.
     """
 
     layers: list[str]
     lost: dict[str, np.ndarray]
-    closed: dict[str, np.ndarray]
     forwards: dict[str, np.ndarray]
     backwards: dict[str, np.ndarray]
 
@@ -64,7 +63,6 @@ def load_controls(path: str | os.PathLike[str]) -> Controls:
         return Controls(
             layers,
             tables(lambda r: 100 * (r["accuracy"] - r["learned"])),
-            tables(lambda r: 100 * (r["accuracy"] - r["closed"])),
             tables(lambda r: r["forwards"]),
             tables(lambda r: r["backwards"]),
         )

@@ -184,12 +184,12 @@ class Birkhoff(Stitch):
 class SoftSort(Stitch):
     """G_ReLU through soft sorting: see :func:`soft_sort`; the scales of the inputs are exp(``log_scale``), D.2.2.
 
-    ``scores`` and ``log_scale`` have shape (n,); the ``temperature`` is 1/n unless another is given.
+    ``scores`` and ``log_scale`` have shape (n,); ``temperature`` is in units of 1/n.
     """
 
-    def __init__(self, scores: Tensor, log_scale: Tensor, temperature: float | None = None):
+    def __init__(self, scores: Tensor, log_scale: Tensor, temperature: float = 1.0):
         super().__init__(len(scores), len(scores))
-        self.temperature = 1 / len(scores) if temperature is None else temperature
+        self.temperature = temperature / len(scores)
         self.scores, self.log_scale = nn.Parameter(scores.float().clone()), nn.Parameter(log_scale.float().clone())
 
     def matrix(self) -> Tensor:
@@ -237,7 +237,7 @@ def stitch_layer(
     alpha: float = 0.1,
     head_start: float = 0.5,
     strength: float = 0.01,
-    temperature: float | None = None,
+    temperature: float = 1.0,
 ) -> Stitch:
     """A stitch of some kind, from the closed form or from random numbers.
 

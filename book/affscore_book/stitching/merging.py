@@ -157,17 +157,17 @@ def aligned(network: Dense, matrices: list[Tensor]) -> Dense:
     )
 
 
-def averaged(one: Dense, other: Dense, share: float = 0.5) -> Dense:
-    """The network at a point of the straight line from ``one`` (0) to ``other`` (1)."""
+def averaged(one: Dense, other: Dense) -> Dense:
+    """The network in the middle of the straight line from ``one`` to ``other``."""
     return replace(
         one,
-        weights=tuple(torch.lerp(a, b, share) for a, b in zip(one.weights, other.weights, strict=True)),
-        biases=tuple(torch.lerp(a, b, share) for a, b in zip(one.biases, other.biases, strict=True)),
+        weights=tuple((a + b) / 2 for a, b in zip(one.weights, other.weights, strict=True)),
+        biases=tuple((a + b) / 2 for a, b in zip(one.biases, other.biases, strict=True)),
     )
 
 
-def repaired(merged: Dense, one: Dense, other: Dense, images: Tensor, share: float = 0.5) -> Dense:
-    """``merged`` with mean and spread of what goes into each activation set between those of the two networks.
+def repaired(merged: Dense, one: Dense, other: Dense, images: Tensor) -> Dense:
+    """``merged`` with mean and spread of what goes into each activation set midway between those of the two networks.
 
     An average of two channels that are not quite alike varies less than either. Layer by layer from the first, each
     channel of weights and bias is scaled and shifted; the last layer stays.
@@ -176,7 +176,7 @@ def repaired(merged: Dense, one: Dense, other: Dense, images: Tensor, share: flo
     weights, biases = list(merged.weights), list(merged.biases)
     for layer, (a, b) in enumerate(zip(*ends, strict=True)):
         now = replace(merged, weights=tuple(weights), biases=tuple(biases)).before(images)[layer]
-        mean, spread = torch.lerp(a.mean(0), b.mean(0), share), torch.lerp(a.std(0), b.std(0), share)
+        mean, spread = (a.mean(0) + b.mean(0)) / 2, (a.std(0) + b.std(0)) / 2
         own = now.std(0)
         scale = torch.where(own > 0, spread / own.clamp(min=torch.finfo(torch.float64).tiny), 1.0)
         weights[layer] = scale[:, None] * weights[layer]

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from affscore_book.kit.checking import one_of
 from affscore_book.kit.statistics import Interval, leaving_out, over_pairs
 from affscore_book.kit.stored import read_results
 from affscore_book.stitching.learning import penalty
@@ -44,7 +43,7 @@ class StitchingStudy:
         Of each network, on all test images.
     records
         One mapping for each stitched network: ``task``, ``bottom``, ``top``, ``layer``, ``stitch``, ``fit``, and the
-        accuracy ``reestimated`` with batch-norm statistics measured anew; some have ``kept``, with the old ones.
+        accuracy ``reestimated`` with batch-norm statistics measured anew.
     scores
         Name of a network to {activation: affinity score, mean over batches}.
     """
@@ -71,8 +70,8 @@ class StitchingStudy:
         }
         return dict(sorted(Counter(part for part, _, _ in found).items()))
 
-    def _penalty(self, record: dict[str, Any], norm: str) -> float:
-        return penalty(self.accuracies[record["bottom"]], self.accuracies[record["top"]], record[norm])
+    def _penalty(self, record: dict[str, Any]) -> float:
+        return penalty(self.accuracies[record["bottom"]], self.accuracies[record["top"]], record["reestimated"])
 
     def layers(self, kind: str) -> list[str]:
         """The activations of a kind of network (``"myrtle"``, ``"resnet20"``, ...) that have records, in order."""
@@ -84,25 +83,19 @@ class StitchingStudy:
         found = (r["stitch"] for r in self.records if _kind(r["bottom"]) == kind and r["fit"] == fit)
         return list(dict.fromkeys(found))
 
-    def table(
-        self, kind: str, layer: str, stitch: str, fit: str = "closed form", *, norm: str = "reestimated", **more: Any
-    ) -> np.ndarray:
+    def table(self, kind: str, layer: str, stitch: str, fit: str = "closed form", **more: Any) -> np.ndarray:
         """Penalties in accuracy points, (networks, networks) with bottoms as rows; NaN for pairs without a record.
 
-        ``norm`` is ``"kept"`` or ``"reestimated"``, ``more`` further conditions, such as ``alpha=0.1``.
-
-        Raises ValueError if there is no such record.
+        ``more`` are further conditions, such as ``alpha=0.1``. Raises ValueError if there is no such record.
         """
-        one_of("norm", norm, ("kept", "reestimated"))
         wanted = {"layer": layer, "stitch": stitch, "fit": fit} | more
         values = {}
         for record in self.records:
             one, other = record["bottom"], record["top"]
             if _kind(one) != kind or _kind(other) != kind or any(record.get(k) != v for k, v in wanted.items()):
                 continue
-            if norm not in record or (not more and not _VARIANTS.isdisjoint(record)):
-                continue
-            values[_seed(one), _seed(other)] = self._penalty(record, norm)
+            if more or _VARIANTS.isdisjoint(record):
+                values[_seed(one), _seed(other)] = self._penalty(record)
         if not values:
             raise ValueError(f"there is no record of {kind} networks with {wanted}.")
         size = 1 + max(max(pair) for pair in values)
@@ -122,9 +115,7 @@ class StitchingStudy:
 
     def planted(self, layer: str, fit: str) -> Interval:
         """Penalty between networks and themselves acted on by known elements of G_ReLU: mean, lowest and highest."""
-        values = [
-            self._penalty(record | {"top": record["bottom"]}, "reestimated") for record in self._planted(layer, fit)
-        ]
+        values = [self._penalty(record | {"top": record["bottom"]}) for record in self._planted(layer, fit)]
         return Interval(float(np.mean(values)), min(values), max(values))
 
     def recovered(self, layer: str) -> float:

@@ -28,6 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from affscore import signature
+from affscore_book.kit.features import features
 from affscore_book.kit.networks import activation_layers, load_network
 from affscore_book.kit.stored import open_results, store_results
 from affscore_book.kit.training import image_data
@@ -75,6 +76,8 @@ SLOPES = (1e-4, 1e-3, 1e-2, 0.1, 0.5, 0.9, 1.0)
 Record = dict[str, Any]
 #: A record that lacks its accuracies, and the stitched networks that give them, by the accuracy's name.
 Found = tuple[Record, dict[str, Stitched]]
+#: Options of a stitch, options of its learning that differ from ``SETTINGS["noise"]``, and what the record says of it.
+Way = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 
 
 class Study:
@@ -158,176 +161,101 @@ class Cut:
         return record | more, ways
 
 
-def closed(study: Study, one: str, other: str, kinds: list[str], skips: bool = False) -> list[Record]:
+def closed(study: Study, one: str, other: str, kinds: list[str], skips: bool = False) -> Iterator[Found]:
     """Closed-form stitches at every layer."""
-
-    def found() -> Iterator[Found]:
-        for layer in activation_layers(study.network(one)):
-            cut = Cut(study, one, other, layer)
-            for kind in kinds:
-                stitch = stitch_layer(kind, cut.start()).rounded()
-                yield cut.found(stitch, kind, fit="closed form")
-                if skips and inside_block(layer) and kind == "g_relu":
-                    skip = stitch_layer(kind, cut.start("skip")).rounded()
-                    yield cut.found(stitch, kind, skip, fit="closed form, shortcut too")
-
-    return study.measured(one, found())
+    for layer in activation_layers(study.network(one)):
+        cut = Cut(study, one, other, layer)
+        for kind in kinds:
+            stitch = stitch_layer(kind, cut.start()).rounded()
+            yield cut.found(stitch, kind, fit="closed form")
+            if skips and inside_block(layer) and kind == "g_relu":
+                skip = stitch_layer(kind, cut.start("skip")).rounded()
+                yield cut.found(stitch, kind, skip, fit="closed form, shortcut too")
 
 
-def controls(study: Study, one: str, other: str) -> list[Record]:
+def controls(study: Study, one: str, other: str) -> Iterator[Found]:
     """Inside residual blocks, G_ReLU with two other second stitches of as many free numbers.
 
     One is for the shortcut, with a random permutation and the best scales for it; the other stands behind the block,
     after the addition, fitted in closed form to what arrives there.
     """
     generator = torch.Generator().manual_seed(int(one.rpartition("_")[2]))
-    layers = [layer for layer in activation_layers(study.network(one)) if inside_block(layer)]
     images = study.train[0][: SETTINGS["images"]["moments"]]
-
-    def found() -> Iterator[Found]:
-        for layer in layers:
-            cut, end = Cut(study, one, other, layer), layer.replace("relu1", "relu2")
-            stitch = stitch_layer("g_relu", cut.start()).rounded()
-            permutation = torch.randperm(stitch.outputs, generator=generator)
-            skip = MonomialStitch(permutation, best_scales(cut.start("skip"), permutation))
-            yield cut.found(stitch, "g_relu", skip, fit="closed form, shortcut at random")
-            record, ways = cut.found(stitch, "g_relu", fit="closed form, block's end too")
-            stitched, some = ways["reestimated"], cut.states.take(slice(0, SETTINGS["images"]["reestimate"]))
-            ends = []
-            with torch.no_grad():
-                hook = stitched.top.block.relu2.register_forward_hook(
-                    lambda _, __, output, ends=ends: ends.append(output)
-                )
-                stitched(images)
-                hook.remove()
-            theirs = layer_states(study.network(other), [end], images)[end].value
-            behind = stitch_layer("g_relu", Moments.of(ends[0], theirs)).rounded()
-            stitched.top.after = nn.Sequential(behind, stitched.top.after)
-            yield record, {"reestimated": reestimate(stitched, some)}
-
-    return study.measured(one, found())
+    for layer in filter(inside_block, activation_layers(study.network(one))):
+        cut, end = Cut(study, one, other, layer), layer.replace("relu1", "relu2")
+        stitch = stitch_layer("g_relu", cut.start()).rounded()
+        permutation = torch.randperm(stitch.outputs, generator=generator)
+        skip = MonomialStitch(permutation, best_scales(cut.start("skip"), permutation))
+        yield cut.found(stitch, "g_relu", skip, fit="closed form, shortcut at random")
+        record, ways = cut.found(stitch, "g_relu", fit="closed form, block's end too")
+        stitched, some = ways["reestimated"], cut.states.take(slice(0, SETTINGS["images"]["reestimate"]))
+        with torch.no_grad(), features(stitched, ["top.block.relu2"]) as seen:
+            stitched(images)
+        theirs = layer_states(study.network(other), [end], images)[end].value
+        behind = stitch_layer("g_relu", Moments.of(seen["top.block.relu2"].output, theirs)).rounded()
+        stitched.top.after = nn.Sequential(behind, stitched.top.after)
+        yield record, {"reestimated": reestimate(stitched, some)}
 
 
-def learned(study: Study, one: str, other: str, layers: list[str], kinds: list[str]) -> list[Record]:
+def learned(study: Study, one: str, other: str, layers: list[str], kinds: list[str]) -> Iterator[Found]:
     """Stitches learned on the task, from the closed form; in Myrtle CNNs G_ReLU also from noise."""
-
-    def found() -> Iterator[Found]:
-        for layer in layers:
-            cut = Cut(study, one, other, layer, learning=True)
-            for kind in kinds:
-                stitch = stitch_layer(kind, cut.start(), head_start=0.0)
-                options = SETTINGS["scales" if kind == "g_relu" else "learn"]
-                kept = "myrtle" in one and kind != "g_relu"  # as the paper measures all but G_ReLU
-                yield cut.found(cut.learned(stitch, **options), kind, kept=kept, fit="learned")
-            if "myrtle" in one:
-                stitch = stitch_layer("g_relu", cut.channels())
-                yield cut.found(cut.learned(stitch, **SETTINGS["noise"]), "g_relu", fit="learned from noise")
-
-    return study.measured(one, found())
+    for layer in layers:
+        cut = Cut(study, one, other, layer, learning=True)
+        for kind in kinds:
+            stitch = stitch_layer(kind, cut.start(), head_start=0.0)
+            options = SETTINGS["scales" if kind == "g_relu" else "learn"]
+            kept = "myrtle" in one and kind != "g_relu"  # as the paper measures all but G_ReLU
+            yield cut.found(cut.learned(stitch, **options), kind, kept=kept, fit="learned")
+        if "myrtle" in one:
+            stitch = stitch_layer("g_relu", cut.channels())
+            yield cut.found(cut.learned(stitch, **SETTINGS["noise"]), "g_relu", fit="learned from noise")
 
 
-def lasso(study: Study, one: str, other: str) -> list[Record]:
+def lasso(study: Study, one: str, other: str) -> Iterator[Found]:
     """Figure 15: accuracy and sparsity for three strengths."""
-
-    def found() -> Iterator[Found]:
-        for layer in activation_layers(study.network(one)):
-            cut = Cut(study, one, other, layer, learning=True)
-            for strength in SETTINGS["lasso"]:
-                options = SETTINGS["learn"] | {"epochs": SETTINGS["lasso_epochs"]}
-                stitch = cut.learned(stitch_layer("lasso", cut.start(), strength=strength), **options)
-                more = {"strength": strength, "sparsity": round(stitch.sparsity(), 4)}
-                yield cut.found(stitch, "lasso", fit="learned", **more)
-
-    return study.measured(one, found())
+    for layer in activation_layers(study.network(one)):
+        cut = Cut(study, one, other, layer, learning=True)
+        for strength in SETTINGS["lasso"]:
+            options = SETTINGS["learn"] | {"epochs": SETTINGS["lasso_epochs"]}
+            stitch = cut.learned(stitch_layer("lasso", cut.start(), strength=strength), **options)
+            more = {"strength": strength, "sparsity": round(stitch.sparsity(), 4)}
+            yield cut.found(stitch, "lasso", fit="learned", **more)
 
 
-def alphas(study: Study, one: str, other: str) -> list[Record]:
-    """G_ReLU from noise without a head start, for several alpha."""
-
-    def found() -> Iterator[Found]:
-        for layer in activation_layers(study.network(one)):
-            cut = Cut(study, one, other, layer, learning=True)
-            for alpha in SETTINGS["alpha"]:
-                stitch = stitch_layer("g_relu", cut.channels(), alpha=alpha, head_start=0.0)
-                stitch = cut.learned(stitch, **SETTINGS["noise"] | {"epochs": SETTINGS["alpha_epochs"]})
-                yield cut.found(stitch, "g_relu", fit="learned from noise", alpha=alpha)
-
-    return study.measured(one, found())
+def from_noise(study: Study, one: str, other: str, kind: str, layers: list[str], ways: list[Way]) -> Iterator[Found]:
+    """Stitches learned from random numbers in several ways."""
+    for layer in layers:
+        cut = Cut(study, one, other, layer, learning=True)
+        for made, learning, about in ways:
+            stitch = stitch_layer(kind, cut.channels(), **made)
+            stitch = cut.learned(stitch, **SETTINGS["noise"] | learning)
+            yield cut.found(stitch, kind, **{"fit": "learned from noise"} | about)
 
 
-def head_start(study: Study, one: str, other: str) -> list[Record]:
-    """G_ReLU from noise as in :func:`learned`, but scales and permutation move together from the first step on."""
-
-    def found() -> Iterator[Found]:
-        for layer in activation_layers(study.network(one)):
-            cut = Cut(study, one, other, layer, learning=True)
-            stitch = cut.learned(stitch_layer("g_relu", cut.channels(), head_start=0.0), **SETTINGS["noise"])
-            yield cut.found(stitch, "g_relu", fit="learned from noise, no head start")
-
-    return study.measured(one, found())
-
-
-def temperatures(study: Study, one: str, other: str) -> list[Record]:
-    """Soft sorting at several temperatures, in units of one over the number of channels."""
-
-    def found() -> Iterator[Found]:
-        for layer in SETTINGS["temperature_layers"]:
-            cut = Cut(study, one, other, layer, learning=True)
-            for times in SETTINGS["temperatures"]:
-                stitch = stitch_layer("soft_sort", cut.channels(), temperature=times / cut.channels()[0])
-                stitch = cut.learned(stitch, **SETTINGS["noise"] | {"epochs": SETTINGS["temperature_epochs"]})
-                yield cut.found(stitch, "soft_sort", fit="learned from noise", temperature=times)
-
-    return study.measured(one, found())
-
-
-def longer(study: Study, one: str, other: str) -> list[Record]:
+def longer(study: Study, one: str, other: str) -> Iterator[Found]:
     """A low rank as in :func:`learned`, from the closed form, until it hardly improves."""
-
-    def found() -> Iterator[Found]:
-        for layer in activation_layers(study.network(one)):
-            cut, done = Cut(study, one, other, layer, learning=True), 0
-            stitch = stitch_layer(SETTINGS["long_rank"], cut.start())
-            for epochs in SETTINGS["long_epochs"]:
-                cut.learned(stitch, **SETTINGS["learn"] | {"epochs": epochs - done})
-                done = epochs
-                yield cut.found(stitch, SETTINGS["long_rank"], fit="learned", epochs=epochs)
-
-    return study.measured(one, found())
+    for layer in activation_layers(study.network(one)):
+        cut, done = Cut(study, one, other, layer, learning=True), 0
+        stitch = stitch_layer(SETTINGS["long_rank"], cut.start())
+        for epochs in SETTINGS["long_epochs"]:
+            cut.learned(stitch, **SETTINGS["learn"] | {"epochs": epochs - done})
+            done = epochs
+            yield cut.found(stitch, SETTINGS["long_rank"], fit="learned", epochs=epochs)
 
 
-def planted(study: Study, name: str) -> list[Record]:
+def planted(study: Study, name: str) -> Iterator[Found]:
     """A network and itself with its hidden layers acted on by known elements of G_ReLU: the right penalty is 0."""
     network = study.network(name)
     generator = torch.Generator().manual_seed(int(name.rpartition("_")[2]))
     other = act(network, sample_action(network, generator, spread=0.5))
     study.extra[f"acted_on_{name}"] = other.to(study.device).to(memory_format=torch.channels_last)
-
-    def found() -> Iterator[Found]:
-        for layer in activation_layers(network):
-            cut = Cut(study, name, f"acted_on_{name}", layer, learning=True)
-            truth = stitch_layer("g_relu", cut.start()).rounded()
-            yield cut.found(truth, "g_relu", fit="closed form")
-            stitch = cut.learned(stitch_layer("g_relu", cut.channels()), **SETTINGS["noise"])
-            right = (stitch.permutation == truth.permutation).float().mean().item()  # type: ignore[union-attr, operator]
-            yield cut.found(stitch, "g_relu", fit="learned from noise", found=round(right, 4))
-
-    return study.measured(name, found())
-
-
-def soft(study: Study, one: str, other: str) -> list[Record]:
-    """G_ReLU by soft sorting, where it is cheap."""
-
-    def found() -> Iterator[Found]:
-        for layer in SETTINGS["soft_sort_layers"]:
-            cut = Cut(study, one, other, layer, learning=True)
-            for epochs in SETTINGS["soft_sort_epochs"]:
-                stitch = cut.learned(
-                    stitch_layer("soft_sort", cut.channels()), **SETTINGS["noise"] | {"epochs": epochs}
-                )
-                yield cut.found(stitch, "soft_sort", fit="learned from noise", epochs=epochs)
-
-    return study.measured(one, found())
+    for layer in activation_layers(network):
+        cut = Cut(study, name, f"acted_on_{name}", layer, learning=True)
+        truth = stitch_layer("g_relu", cut.start()).rounded()
+        yield cut.found(truth, "g_relu", fit="closed form")
+        stitch = cut.learned(stitch_layer("g_relu", cut.channels()), **SETTINGS["noise"])
+        right = (stitch.permutation == truth.permutation).float().mean().item()  # type: ignore[union-attr, operator]
+        yield cut.found(stitch, "g_relu", fit="learned from noise", found=round(right, 4))
 
 
 def scores(study: Study, name: str) -> list[Record]:
@@ -345,43 +273,55 @@ def scores(study: Study, name: str) -> list[Record]:
 def tasks(study: Study, all_pairs: bool) -> Iterator[tuple[str, Callable[[], list[Record]], tuple[str, ...]]]:
     """(name, what to run, the networks it needs), the most important first."""
     kinds, residual_kinds = SETTINGS["kinds"], SETTINGS["residual_kinds"]
-    myrtle_layers = [f"relu{i}" for i in range(1, 5)]
+    layers = [f"relu{i}" for i in range(1, 5)]
+    alphas: list[Way] = [({"alpha": alpha, "head_start": 0.0}, {"epochs": SETTINGS["alpha_epochs"]}, {"alpha": alpha})
+                         for alpha in SETTINGS["alpha"]]  # fmt: skip
+    # As in `learned`, but scales and permutation move together from the first step on.
+    together: list[Way] = [({"head_start": 0.0}, {}, {"fit": "learned from noise, no head start"})]
+    soft: list[Way] = [({}, {"epochs": epochs}, {"epochs": epochs}) for epochs in SETTINGS["soft_sort_epochs"]]
+    warm: list[Way] = [({"temperature": times}, {"epochs": SETTINGS["temperature_epochs"]}, {"temperature": times})
+                       for times in SETTINGS["temperatures"]]  # fmt: skip
 
-    def task(part: str, function: Callable[..., list[Record]], names: tuple[str, ...], *rest: Any) -> Any:
-        return f"{part}: {' -> '.join(names)}", functools.partial(function, study, *names, *rest), names
+    def task(part: str, function: Callable[..., Iterator[Found]], names: tuple[str, ...], *rest: Any) -> Any:
+        def run() -> list[Record]:
+            return study.measured(names[0], function(study, *names, *rest))
+
+        return f"{part}: {' -> '.join(names)}", run, names
 
     def pairs(architecture: str, which: list[tuple[int, int]]) -> list[tuple[str, str]]:
         return [(f"{architecture}_{i}", f"{architecture}_{j}") for i, j in which]
 
     for turn in range(SEEDS):
         yield task("closed", closed, pairs("myrtle", CYCLE)[turn], kinds)
-        yield task("learned", learned, pairs("myrtle", CYCLE)[turn], myrtle_layers, kinds)
+        yield task("learned", learned, pairs("myrtle", CYCLE)[turn], layers, kinds)
         yield task("closed", closed, pairs("resnet20", CYCLE)[turn], residual_kinds["closed"], True)
         yield task("closed", closed, pairs("plain20", CYCLE)[turn], ["g_relu"])
-        for architecture in ("resnet20", "plain20", "myrtle"):
-            yield task("signature", scores, (f"{architecture}_{turn}",))
+        for name in (f"{architecture}_{turn}" for architecture in ("resnet20", "plain20", "myrtle")):
+            yield f"signature: {name}", functools.partial(scores, study, name), (name,)
     for turn in range(SEEDS):
         yield task("planted", planted, (f"myrtle_{turn}",))
     for pair in pairs("myrtle", CYCLE):
-        yield task("soft sort", soft, pair)
+        yield task("soft sort", from_noise, pair, "soft_sort", SETTINGS["soft_sort_layers"], soft)
     for pair in pairs("resnet20", CYCLE):
         yield task("learned", learned, pair, SETTINGS["residual_layers"], residual_kinds["learned"])
     for slope in SLOPES:
         yield task("closed", closed, pairs(f"resnet20_slope{slope:g}", [(0, 1)])[0], ["g_relu"])
     for pair in pairs("resnet20_without_last_relu", CYCLE):
         yield task("closed", closed, pair, residual_kinds["closed"])
-    for part, function in (("alpha", alphas), ("lasso", lasso)):
-        for pair in pairs("myrtle", CYCLE):
-            yield task(part, function, pair)
+    for pair in pairs("myrtle", CYCLE):
+        yield task("alpha", from_noise, pair, "g_relu", layers, alphas)
+    for pair in pairs("myrtle", CYCLE):
+        yield task("lasso", lasso, pair)
     for pair in pairs("resnet20", CYCLE):
         yield task("control", controls, pair)
-    for part, function in (("head start", head_start), ("longer", longer)):
-        for pair in pairs("myrtle", CYCLE):
-            yield task(part, function, pair)
+    for pair in pairs("myrtle", CYCLE):
+        yield task("head start", from_noise, pair, "g_relu", layers, together)
+    for pair in pairs("myrtle", CYCLE):
+        yield task("longer", longer, pair)
     for pair in pairs("myrtle_double_width", CYCLE):
         yield task("closed", closed, pair, SETTINGS["wide_kinds"])
     for pair in pairs("myrtle", CYCLE):
-        yield task("temperature", temperatures, pair)
+        yield task("temperature", from_noise, pair, "soft_sort", SETTINGS["temperature_layers"], warm)
     if not all_pairs:
         return
     for slope in SLOPES:
@@ -391,7 +331,7 @@ def tasks(study: Study, all_pairs: bool) -> Iterator[tuple[str, Callable[[], lis
     for pair in pairs("resnet20", OTHERS):
         yield task("closed", closed, pair, ["g_relu"], True)
     for pair in pairs("myrtle", OTHERS):
-        yield task("learned", learned, pair, myrtle_layers, kinds)
+        yield task("learned", learned, pair, layers, kinds)
 
 
 def main() -> None:
