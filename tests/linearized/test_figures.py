@@ -58,16 +58,6 @@ def test_the_gaps_are_those_of_the_runs_with_their_mean():
     assert mean.get_xdata() == pytest.approx(np.mean(gaps))
 
 
-def test_accuracy_lost_is_that_of_the_network_without_a_prior_less_the_runs():
-    (axes,) = draw(figures.plot_collapse).axes
-    whole = {s: RUNS.sweep("plain", "base", "late", s)[0]["accuracy"] for s in RUNS.seeds("plain")}
-    for line, chosen in ((0, {"start": "late", "strength": RUNS.strengths("plain")[0]}), (6, {"kept": 0})):
-        runs = RUNS.select("plain", **chosen)
-        lost = [100 * (whole[run["seed"]] - run["accuracy"]) for run in runs]
-        shown = axes.lines[line].get_ydata()  # a mark for each run, and the end of a dotted line of means
-        np.testing.assert_allclose(shown if line == 0 else shown[-1], lost if line == 0 else np.mean(lost))
-
-
 def test_slopes_are_shares_of_all_channels_and_those_at_one_stand_apart():
     for panel, network in zip(draw(figures.plot_slope_shares).axes, RUNS.runs, strict=True):
         runs = RUNS.select(network, start="late", strength=RUNS.strengths(network)[2])

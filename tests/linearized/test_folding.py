@@ -71,18 +71,13 @@ def test_every_linear_unit_of_an_mlp_folds(kind, shares, seed):
         (name, of, left) for name, (left, of) in before.items()
     ]
     assert all(row.folded == row.linear for row in account)
-    # Width of the folded network: exactly the units that were not linear.
+    # What is left of the activations is exactly the units that were not linear.
     widths = {name: len(layer.weight) for name, layer in core.named_modules() if isinstance(layer, ChannelPReLU)}
     assert widths == {name: left for name, (left, _) in before.items() if left}
 
     assert not any(isinstance(module, nn.BatchNorm1d) for module in core.modules())
-
-
-def test_a_wholly_linear_network_is_one_map():
-    network = prepared(PLAIN_MLP[:-1], (2, 7), 0, (1.0,))
-    core, _ = fold(network, torch.zeros(2, 7, dtype=DOUBLE))
-    left = [module for module in core.modules() if not list(module.children())]
-    assert [type(module) for module in left] == [nn.Linear] and (left[0].in_features, left[0].out_features) == (7, 3)
+    if not widths and kind == "norm":
+        assert len(list(core.children())) == 2, "the flattening, and one map"
 
 
 def test_one_direct_map_lies_beside_the_core_units():

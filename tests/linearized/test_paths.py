@@ -279,10 +279,8 @@ SPELLINGS = {
     "activation": [
         lambda self, x: self.act(self.a(x)),
         lambda self, x: self.writes(self.a(x)),
-        lambda self, x: F.relu(self.a(x)),
         lambda self, x: F.relu(self.a(x), True),
         lambda self, x: self.a(x).relu_(),
-        lambda self, x: torch.tanh(self.a(x)),
         lambda self, x: F.leaky_relu(self.a(x), negative_slope=0.9),
         lambda self, x: F.prelu(self.a(x), torch.zeros(4)),
         lambda self, x: F.hardtanh(self.a(x), 0.0, 6.0, inplace=True),
@@ -296,12 +294,9 @@ SPELLINGS = {
         lambda self, x: F.batch_norm(self.a(x), torch.zeros(4), torch.ones(4)) * self.p - 1,
         lambda self, x: F.conv2d(x, self.a.weight, None),
         lambda self, x: -self.a(x).mul(2.0) / 3,
-        lambda self, x: F.max_pool2d(self.a(x), 2),
         lambda self, x: self.a(x).mean((2, 3), keepdim=True),
-        lambda self, x: self.a(x).mean(dim=[-1, -2]),
         lambda self, x: torch.sum(F.adaptive_avg_pool2d(self.a(x), 2), 3),
         lambda self, x: F.interpolate(F.pad(self.a(x), (1, 1, 1, 1), mode="reflect"), scale_factor=2),
-        lambda self, x: self.b(F.pad(x, (1, 1, 1, 1))),
         lambda self, x: F.linear(x.permute(0, 2, 3, 1), self.a.weight[:, :, 0, 0]).movedim(-1, 1),
         lambda self, x: (x.transpose(1, -1).contiguous() @ self.a.weight[:, :, 0, 0]).transpose(-1, 1),
         lambda self, x: self.a(x)[:, :, ::2, 1:].reshape(x.size(0), 4, -1).view(x.shape[0], 4, 7, 4),
@@ -310,7 +305,6 @@ SPELLINGS = {
     ],
     "skip": [
         lambda self, x: x + self.act(self.a(x)),
-        lambda self, x: torch.add(self.act(self.a(x)), x, alpha=2),
         lambda self, x: self.act(self.a(x)).add_(x),
         lambda self, x: operator.iadd(self.act(self.a(x)), x),
         lambda self, x: sum([x, self.act(self.a(x))]),
@@ -320,12 +314,10 @@ SPELLINGS = {
     "three summands": [
         lambda self, x: x + self.act(self.a(x)) + self.b(x),
         lambda self, x: x + (self.b(x) + self.act(self.a(x))),
-        lambda self, x: sum([self.b(x), x, self.act(self.a(x))]),
         lambda self, x: torch.add(x, self.b(x)).add_(self.act(self.a(x))),
     ],
     "padded": [
         lambda self, x: F.pad(x[:, :2], (0, 0, 0, 0, 1, 1)) + self.a(x),
-        lambda self, x: F.pad(x[:, :2], (0, 0, 0, 0, 1, 1), value=3.0) + self.a(x),
         lambda self, x: torch.cat([torch.zeros_like(x[:, :1]), x[:, :2], torch.ones(2, 1, 8, 8)], 1) + self.a(x),
         lambda self, x: torch.cat([x.new_zeros(2, 1, 8, 8), x[:, :2], self.p.expand(2, 4, 8, 8)[:, :1]], 1) + self.a(x),
     ],
@@ -390,12 +382,6 @@ def test_several_outputs_are_taken_together():
     assert lengths.napl == 1
 
 
-def test_every_call_of_a_shared_module_counts():
-    network = resnet(4, (1,), channels=1)
-    network.block1.relu1 = network.block1.relu2 = network.relu
-    assert path_lengths(network, torch.zeros(1, 1, 8, 8)).napl == 2.5
-
-
 def test_a_network_of_torchvision_at_any_size_of_image_and_batch():
     """The first activation, and by block half of one in the branch and one after the sum."""
     network = torchvision.models.resnet18(weights=None)
@@ -436,8 +422,6 @@ class Branching(nn.Module):
 REFUSED = {
     "depends on values": (nn.Sequential(nn.ReLU(), Branching()), X, "network: Sequential cannot be traced: module 1"),
     "depends on values at the top": (Branching(), X, "the forward method fails on symbolic values"),
-
-    "two inputs": (nn.Bilinear(4, 4, 2), X, "Expected positional argument for parameter input_?2, but one was not"),
     "wrong channels": (nn.Sequential(nn.Conv2d(3, 4, 1)), X, r"module 0 fails for inputs of shape \(2, 4, 8, 8\): "),
     "no channels": (nn.ReLU(), torch.zeros(3), r"inputs: got shape \(3,\); it should be \(batch, channels, ...\)"),
     "empty": (nn.ReLU(), torch.zeros(0, 3), r"inputs: got shape \(0, 3\)"),
@@ -446,12 +430,9 @@ REFUSED = {
     "gate in a module": (
         nn.Sequential(nn.ReLU(), Written(lambda self, x: self.a(x).mul_(x))), X, r"mul_ \(node mul_ in module 1\)"
     ),
-
     "quotient": (Written(lambda self, x: 1 / x), X, "an operation without a rule"),
     "softmax": (nn.Sequential(nn.Linear(8, 8), nn.Softmax(1)), X, "module 1 is a Softmax, an operation without"),
-    "function": (Written(lambda self, x: torch.cumsum(x, 1)), X, r"cumsum \(node cumsum\) is an operation without"),
     "over the batch": (Written(lambda self, x: x.mean(0)), X, "an operation without a rule"),
-    "over everything": (Written(lambda self, x: x.mean()), X, "mean .* no rule"),
     "over channels that differ": (nn.Sequential(slopes(4, 2), Written(lambda self, x: x.mean(1))), X, "merges units"),
     "into a constant": (Written(lambda self, x: torch.zeros(2, 4, 8, 8).add_(x)), X, "is called in a way that path"),
     "no path": (Written(lambda self, x: torch.ones(2, 3)), X, "no path leads from the inputs of Written"),

@@ -199,6 +199,7 @@ def stored(study: LinearizedRuns, folder: Path) -> Path:
 def test_a_study_comes_back_from_its_folder(known, tmp_path):
     again = load_runs(stored(known, tmp_path))
     assert again.runs == known.runs and again.gap("plain") == known.gap("plain")
+    assert repr(again) == "plain: 8 runs of 1 seeds, 10 images, 4 epochs"
     with pytest.raises(ValueError, match=r"network is 'vgg'; there are runs of plain"):
         again.gap("vgg")
 

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 import torch
-import traitlets
 from grids import each
 
 from affscore_book.linearized.slopes import channel_prelus
@@ -57,8 +56,10 @@ def test_paths_are_those_of_the_traced_network(node):
 
 
 def test_the_picture_says_how_long_the_paths_are_and_shows_linear_units_hollow():
-    """Figure 1 of the paper, with five units linear."""
+    """Figure 1 of the paper, then five linear units. Drawing them leaves torch's random numbers alone."""
+    state = torch.random.get_rng_state()
     text = LinearizedNetwork(connections="skip_all").fallback()
+    assert torch.equal(torch.random.get_rng_state(), state)
     assert "257 paths; 16 of 16 units are ReLUs" in text and f"APL {1024 / 257:.3f}, NAPL 2.000" in text
     text = LinearizedNetwork(connections="plain", layer1=1, layer3=4).fallback()
     graph = text[text.index("<svg") : text.index("</svg>")]
@@ -149,14 +150,11 @@ def test_inputs_of_relus_are_standardised_and_the_function_turns(connections, dr
     assert (np.diff(np.sign(np.diff(widget.pieces(linear=False)[1]))) != 0).sum() >= 2
 
 
-def test_units_become_linear_in_an_order_of_the_draw():
-    orders = set()
-    for draw, layer in itertools.product(range(1, len(SEEDS) + 1), range(DEPTH)):
-        sets = [LinearizedNetwork(draw=draw, **{LAYERS[layer]: count}).linear_units() for count in range(WIDTH + 1)]
-        for count, (fewer, more) in enumerate(itertools.pairwise(sets)):
-            assert (fewer <= more).all() and more[layer].sum() == more.sum() == count + 1
-        orders.add(tuple(np.argsort(-np.sum(sets, axis=0)[layer])))
-    assert len(orders) > 10
+@each("draw", range(1, len(SEEDS) + 1))
+def test_units_become_linear_one_after_the_other(draw):
+    sets = [LinearizedNetwork(draw=draw, layer2=count).linear_units() for count in range(WIDTH + 1)]
+    for count, (fewer, more) in enumerate(itertools.pairwise(sets)):
+        assert (fewer <= more).all() and more[1].sum() == more.sum() == count + 1
 
 
 def test_both_languages_offer_and_draw_the_same(node):
@@ -181,18 +179,6 @@ def test_limits_hold_all_values_in_both_languages(node):
         low, high = limits(values)
         assert low < values.min() and values.max() < high and high - low < 3.1 * np.ptp(values)
         assert result == pytest.approx([low, high])
-
-
-@each("wrong", [{"connections": "dense"}, {"draw": 0}, {"draw": len(SEEDS) + 1}, {"layer1": 5}, {"layer2": 0.5}])
-def test_widget_refuses_what_it_cannot_show(wrong):
-    with pytest.raises(traitlets.TraitError):
-        LinearizedNetwork(**wrong)
-
-
-def test_the_picture_leaves_the_random_numbers_alone():
-    state = torch.random.get_rng_state()
-    LinearizedNetwork().fallback()
-    assert torch.equal(torch.random.get_rng_state(), state)
 
 
 HOST = """async ([source, state]) => {
