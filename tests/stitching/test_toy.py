@@ -1,13 +1,12 @@
 """The small networks: twins compute the same function, and the stitches are the best of their kind."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from grids import each
+from scripts import load_script
 
 from affscore_book.stitching.toy import (
     PAIRS,
@@ -86,9 +85,10 @@ def test_a_stitch_lies_in_its_set_and_a_small_step_in_the_set_does_no_better(kin
         assert ((y - x @ (step @ matrix).T) ** 2).sum() >= ((y - x @ matrix.T) ** 2).sum()
 
 
-def test_the_script_makes_what_the_loader_reads(tmp_path):
+def test_the_script_makes_what_the_loader_reads(tmp_path, monkeypatch):
     file = tmp_path / "toy.json"
-    subprocess.run([sys.executable, FOLDER / "toy.py", "--smoke", "--out", file], check=True, capture_output=True)
+    monkeypatch.setattr("sys.argv", ["toy.py", "--smoke", "--out", str(file)])
+    load_script(FOLDER / "toy.py").main()
     new, stored = load_toys(file), load_toys(FOLDER / "toy.json")
     for toys in (new, stored):
         assert set(toys["learned"]) == set(PAIRS)
