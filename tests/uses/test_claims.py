@@ -1,22 +1,25 @@
 """Tables, claims and figures of planted results, in which the truth is known."""
 
 import json
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from grids import each
 
 from affscore_book.kit.statistics import Interval
 from affscore_book.uses import claims, figures, results
 from affscore_book.uses.alarm import FAULTS, MONITORS, TOUCHED, in_distances
 from affscore_book.uses.removal import ALL_ORDERS
 
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "uses"
 NAMES = {"resnet20_0": "resnet", "plain20_0": "plain", "alexnet-1": "alexnet", "mlp_late_0.002": "perceptron"}
 
 
 def stored_costs(folder, known_by):
     """Networks of 14 calls whose cost is a function of one measure, in random order."""
-    (folder / "costs").mkdir()
+    (folder / "costs").mkdir(exist_ok=True)
     for seed, (name, family) in enumerate(NAMES.items()):
         rng = np.random.default_rng(seed)
         calls = []
@@ -47,28 +50,27 @@ def stored_alarms(readings_of):
     return {f"network{i}": network() for i in range(5)}
 
 
-def test_a_score_that_knows_the_cost_is_of_use(tmp_path):
-    rows = claims.cost_claims(stored_costs(tmp_path, "score"))
-    assert [row.verdict for row in rows] == ["held"] * 2
+def lacking(monitor, alarms):
+    """The first network has nothing that the monitor reads."""
+    for batch in [*alarms["network0"]["clean"], *alarms["network0"]["faulty"]]:
+        batch[monitor] = float("nan")
+    return alarms
 
 
-@pytest.mark.parametrize(("found", "verdict"), [
+def test_a_score_that_knows_the_cost_is_of_use_and_not_where_paired_r2_knows_it_all(tmp_path):
+    costs = stored_costs(tmp_path, "score")
+    assert [row.verdict for row in claims.cost_claims(costs)] == ["held"] * 2
+    assert list(claims.cost_table(costs)["measure"]) == list(claims.RIVALS)
+    rows = claims.cost_claims(stored_costs(tmp_path, "r2"))
+    assert rows[0].verdict != "held" and rows[1].verdict == "not run here"
+
+
+@each(("found", "verdict"), [
     ((0.5, 0.1, 0.9), "held"), ((0.5, -0.1, 1.1), "undecided"), ((0.1, 0.05, 0.15), "failed"),
     ((0.1, 0.05, 0.3), "undecided"), ((-0.7, -2.0, 0.1), "failed"), ((0.0, -0.3, 0.3), "undecided"),
 ])  # fmt: skip
 def test_a_rule_of_two_halves_needs_both_and_fails_only_beyond_its_interval(found, verdict):
     assert claims.two_halves("lead", Interval(*found), 0.2, "H").verdict == verdict
-
-
-def test_where_paired_r2_knows_it_all_the_score_is_not_of_use(tmp_path):
-    rows = claims.cost_claims(stored_costs(tmp_path, "r2"))
-    assert rows[0].verdict != "held"
-    assert rows[-1].verdict == "not run here"
-
-
-def test_the_table_has_a_row_for_each_rival(tmp_path):
-    table = claims.cost_table(stored_costs(tmp_path, "score"))
-    assert len(table.rows()) == len(claims.RIVALS)
 
 
 def test_a_call_without_a_measure_is_counted_and_left_out(tmp_path):
@@ -87,51 +89,39 @@ def test_the_order_that_keeps_the_accuracy_leads(tmp_path):
     assert rows[0].ours == pytest.approx(rows[1].ours) and rows[0].ours > claims.POINT
     areas = {row["first to go"]: float(row["area"]) for row in claims.removal_table(networks, families).rows()}
     assert max(areas, key=areas.get) == "score"
+    (row, *_) = claims.lead_table(networks).rows()
+    assert row["− latest first"] == pytest.approx(rows[0].ours) and row["calls"] == 14
 
 
-def test_results_of_two_rules_are_refused(tmp_path):
+def test_results_of_two_rules_and_empty_folders_are_refused(tmp_path):
+    for load in (results.load_costs, results.load_alarms, results.load_path):
+        with pytest.raises(FileNotFoundError, match=r"make\.py"):
+            load(tmp_path)
     records = stored_costs(tmp_path, "score").records
     assert results.rules_of(records) == "abc"
     with pytest.raises(ValueError, match="2 commits"):
         results.rules_of([*records, {"rules": "def"}])
 
 
-@pytest.mark.parametrize("load", [results.load_costs, results.load_alarms, results.load_path])
-def test_nothing_stored_says_which_script_writes_it(tmp_path, load):
-    with pytest.raises(FileNotFoundError, match=r"make\.py"):
-        load(tmp_path)
+def test_the_stored_results_are_read_back():
+    """What a network has nothing for was stored as None."""
+    alarms, path = results.load_alarms(FOLDER), results.load_path(FOLDER)
+    assert {name for name, found in alarms.items() if np.isnan(found["clean"][0]["batch norm"])} == {"alexnet", "vit_8"}
+    assert all(sorted(each["gone"]) == list(range(len(path["calls"]))) for each in path["paths"])
 
 
-def test_a_monitor_that_sees_nothing_and_one_that_sees_all():
+def test_a_monitor_that_sees_all_one_that_sees_nothing_and_too_few_networks():
     alarms = stored_alarms(lambda monitor, fault: 2.4 * (monitor == "score"))
     primary, kinds = claims.alarm_claims(alarms)
     assert primary.ours > 0.5
     assert (primary.verdict, kinds.verdict) == ("held", "held")
     assert kinds.ours == len(FAULTS)
-
-
-def test_a_score_that_sees_nothing_wins_nowhere():
+    assert claims.alarm_claims(dict(list(alarms.items())[:4]))[0].verdict == "undecided"
     alarms = stored_alarms(lambda monitor, fault: 9.0 * (monitor != "score"))
     primary, kinds = claims.alarm_claims(alarms)
     assert (primary.verdict, kinds.verdict) == ("failed", "undecided") and kinds.ours == 0
-
-
-def test_the_score_wins_where_it_alone_sees_the_fault():
     alarms = stored_alarms(lambda monitor, fault: 2.4 * (monitor == "score" and fault == "inverted"))
     assert claims.wins(alarms) == ["inverted"]
-
-
-def test_a_monitor_that_a_network_lacks_is_left_out_of_its_column():
-    alarms = stored_alarms(lambda monitor, fault: 9.0)
-    for batch in [*alarms["network0"]["clean"], *alarms["network0"]["faulty"]]:
-        batch["batch norm"] = float("nan")
-    assert len(claims.gains(alarms, "batch norm")) == 4
-    assert claims.alarm_table(alarms).rows()[-1]["batch norm"] == 100
-
-
-def test_fewer_than_five_networks_give_a_point_without_an_interval():
-    alarms = dict(list(stored_alarms(lambda monitor, fault: 9.0).items())[:4])
-    assert claims.alarm_claims(alarms)[0].verdict == "undecided"
 
 
 def test_a_family_in_which_a_measure_knows_nothing_is_seen_in_its_row(tmp_path):
@@ -153,18 +143,19 @@ def test_leads_are_printed_with_the_networks_in_which_they_are_0_by_identity(tmp
 
 
 def test_a_lead_over_a_monitor_is_taken_on_the_networks_that_have_it():
-    alarms = stored_alarms(lambda monitor, fault: 2.4 * (monitor == "score"))
-    for batch in [*alarms["network0"]["clean"], *alarms["network0"]["faulty"]]:
-        batch["batch norm"] = float("nan")
+    alarms = lacking("batch norm", stored_alarms(lambda monitor, fault: 2.4 * (monitor == "score")))
+    assert len(claims.gains(alarms, "batch norm")) == 4
+    assert claims.alarm_table(alarms).rows()[-1]["batch norm"] < 10
     rows = {row["score −"]: row for row in claims.alarm_lead_table(alarms).rows()}
     assert (rows["batch norm"]["networks"], rows["input"]["networks"]) == (4, 5)
     assert rows["batch norm"]["sensitivity"].endswith("[not estimable]")
     assert float(rows["input"]["pairs ranked rightly"].split()[0]) > 0.3
 
 
+@pytest.mark.usefixtures("figures_closed")
 def test_figures_draw_what_is_stored(tmp_path):
     costs = stored_costs(tmp_path, "score")
-    alarms = stored_alarms(lambda monitor, fault: 9.0 * (monitor == "score"))
+    alarms = lacking("batch norm", stored_alarms(lambda monitor, fault: 9.0 * (monitor == "score")))
     found = {"1 − score": (claims.known(costs, "1 − score"),) * 2}
     for draw, marks in (
         (lambda: figures.plot_costs(costs, "alexnet-1"), 1),
@@ -173,5 +164,5 @@ def test_figures_draw_what_is_stored(tmp_path):
         (lambda: figures.plot_alarms(alarms), 6),
     ):
         draw()
-        assert len(plt.gca().lines) == marks
-        plt.close("all")
+        assert len(plt.gca().lines) == marks and plt.gca().get_xlabel()
+        plt.close()

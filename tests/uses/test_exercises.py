@@ -1,15 +1,17 @@
-"""The checks of the exercises, the widget and the penalty: right answers pass, the usual wrong ones do not."""
+"""The checks of the exercises and the widget: right answers pass, the usual wrong ones do not."""
+
+from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
+from answers import accepted, refused
 from torch import nn
 
 from affscore import affinity_score
-from affscore_book.kit.networks import mlp
 from affscore_book.uses import exercises
-from affscore_book.uses.penalty import mean_score, watched_pairs
-from affscore_book.uses.widget import CallsRemoved
+from affscore_book.uses.widget import CallsRemoved, calls_removed
+
+FOLDER = Path(__file__).parents[2] / "book" / "data" / "uses"
 
 
 def affine(network, layer, images, before_hook=True):
@@ -33,45 +35,36 @@ def affine(network, layer, images, before_hook=True):
     return found
 
 
-def said(capsys, check, *answer):
-    check(*answer)
-    return capsys.readouterr().out.startswith("Right")
+def leaves_hooks(network, layer, images):
+    found = affine(network, layer, images)
+    network.get_submodule(layer).register_forward_hook(lambda module, inputs, output: output + 1)
+    return found
 
 
-def test_a_hook_that_survives_work_in_place_is_right(capsys):
-    assert said(capsys, exercises.check_affine, affine)
+def entropy_of_signs(x, logarithm=np.log2):
+    shares = [share for p in (x > 0).mean(axis=0) for share in (p, 1 - p) if share > 0]
+    return -sum(share * logarithm(share) for share in shares) / x.shape[1]
 
 
-def test_a_hook_that_reads_what_was_overwritten_is_not(capsys):
-    assert not said(capsys, exercises.check_affine, lambda *given: affine(*given, before_hook=False))
+IMAGES = torch.randn(60, 2, 8, 8, generator=torch.Generator().manual_seed(0))
+BLOCK = exercises.block_and_images(nn.Sequential(nn.Identity(), nn.ReLU()), IMAGES, "1")
+clean, wrong = exercises.distances_of(4)
 
-
-def test_the_network_as_it_is_is_not(capsys):
-    assert not said(capsys, exercises.check_affine, lambda network, layer, images: network(images))
-
-
-def test_a_network_that_is_left_changed_is_not(capsys):
-    def leaves_hooks(network, layer, images):
-        found = affine(network, layer, images)
-        network.get_submodule(layer).register_forward_hook(lambda module, inputs, output: output + 1)
-        return found
-
-    assert not said(capsys, exercises.check_affine, leaves_hooks)
-
-
-def test_a_block_has_a_score_and_its_flat_maps_another(capsys):
-    images = torch.randn(60, 2, 8, 8, generator=torch.Generator().manual_seed(0))
-    before, after = exercises.block_and_images(nn.Sequential(nn.Identity(), nn.ReLU()), images, "1")
-    right = affinity_score(before.mean((2, 3)), after.mean((2, 3)))
-    wrong = affinity_score(before.flatten(1), after.flatten(1))
-    assert said(capsys, exercises.check_block, right, before, after)
-    assert not said(capsys, exercises.check_block, wrong, before, after)
-
-
-def test_the_bar_of_no_false_alarm_is_the_largest_clean_distance(capsys):
-    clean, wrong = exercises.distances_of(4)
-    assert said(capsys, exercises.check_threshold, np.mean(wrong > clean.max()), clean, wrong)
-    assert not said(capsys, exercises.check_threshold, np.mean(wrong > np.median(clean)), clean, wrong)
+test_right_answers_are_accepted = accepted({
+    "affine": lambda: exercises.check_affine(affine),
+    "block": lambda: exercises.check_block(affinity_score(*(each.mean((2, 3)) for each in BLOCK)), *BLOCK),
+    "bar": lambda: exercises.check_threshold((wrong > clean.max()).mean(), clean, wrong),
+    "entropy": lambda: exercises.check_entropy(entropy_of_signs),
+})  # fmt: skip
+test_wrong_answers_are_refused_with_a_hint = refused({
+    "what was overwritten": lambda: exercises.check_affine(lambda *given: affine(*given, before_hook=False)),
+    "as it is": lambda: exercises.check_affine(lambda network, layer, images: network(images)),
+    "no logits": lambda: exercises.check_affine(lambda network, layer, images: None),
+    "left changed": lambda: exercises.check_affine(leaves_hooks),
+    "flat maps": lambda: exercises.check_block(affinity_score(*(each.flatten(1) for each in BLOCK)), *BLOCK),
+    "median": lambda: exercises.check_threshold((wrong > np.median(clean)).mean(), clean, wrong),
+    "nats": lambda: exercises.check_entropy(lambda x: entropy_of_signs(x, np.log)),
+})  # fmt: skip
 
 
 def test_the_widget_draws_the_calls_that_are_gone():
@@ -80,45 +73,7 @@ def test_the_widget_draws_the_calls_that_are_gone():
     assert widget.score() == 0.5
     assert widget.fallback().count('class="image-dot"') == 1
     assert "last made affine: second" in widget.fallback()
-
-
-def test_descending_the_penalty_moves_the_score_to_its_target():
-    torch.manual_seed(0)
-    network, images = mlp(16, 2).eval(), torch.randn(128, 1, 32, 32)
-    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
-    with watched_pairs(network) as pairs:
-        for _ in range(60):
-            network(images)
-            optimizer.zero_grad()
-            ((mean_score(pairs) - 0.9) ** 2).backward()
-            optimizer.step()
-        network(images)
-    assert mean_score(pairs).item() == pytest.approx(0.9, abs=0.01)
-
-
-def test_the_mean_score_is_that_of_averages_over_positions():
-    network, images = exercises.small_network()
-    network[1].inplace = False
-    network = nn.Sequential(network[0])
-    network.relu1 = nn.ReLU()
-    with torch.no_grad(), watched_pairs(network) as pairs:
-        network(images)
-    ((x, y),) = pairs
-    assert mean_score(pairs).item() == pytest.approx(affinity_score(x.mean((2, 3)), y.mean((2, 3))).item())
-
-
-def test_watching_leaves_no_hooks():
-    network = mlp(8, 2)
-    with watched_pairs(network):
-        pass
-    assert not any(module._forward_hooks or module._forward_pre_hooks for module in network.modules())
-
-
-def entropy_of_signs(x, logarithm=np.log2):
-    shares = [share for p in (x > 0).mean(axis=0) for share in (p, 1 - p) if share > 0]
-    return -sum(share * logarithm(share) for share in shares) / x.shape[1]
-
-
-def test_the_entropy_of_the_sign_is_in_bits(capsys):
-    assert said(capsys, exercises.check_entropy, entropy_of_signs)
-    assert not said(capsys, exercises.check_entropy, lambda x: entropy_of_signs(x, np.log))
+    assert repr(widget) == "CallsRemoved(2 calls, order='a', count=1)"
+    assert "There is no network to show." in CallsRemoved().fallback()
+    stored = calls_removed(FOLDER)
+    assert stored.count == 0 and len(stored.calls) + 1 == len(stored.paths[0]["accuracy"])

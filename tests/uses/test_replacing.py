@@ -1,5 +1,6 @@
 """Lines in place of activation calls, against closed forms and against the same network written without activations."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -31,27 +32,19 @@ def images():
     return torch.randn(40, 2, 9, 9, generator=torch.Generator().manual_seed(1))
 
 
-def test_a_line_is_numpys_least_squares_of_each_channel(images):
-    import numpy as np
-
+def test_a_line_is_numpys_least_squares_of_each_channel_and_flat_where_one_does_not_vary(images):
     line = channel_line(images, images.relu(), 1)
     for channel in range(2):
         x, y = (value[:, channel].flatten().numpy() for value in (images, images.relu()))
         slope, offset = np.polyfit(x.astype(float), y.astype(float), 1)
         assert (line.slope[channel].item(), line.offset[channel].item()) == pytest.approx((slope, offset), abs=1e-5)
-
-
-def test_a_channel_that_does_not_vary_gets_a_flat_line():
     x = torch.ones(5, 1)
     assert channel_line(x, x + 1, 1)[:2] == (torch.tensor([0.0]), torch.tensor([2.0]))
 
 
-def test_calls_are_those_of_the_tracer(network, images):
+def test_calls_are_those_of_the_tracer_and_nothing_replaced_changes_nothing(network, images):
     names = [call.name for call in calls_of(network, images)]
     assert names == ["relu:relu[0]", "relu:relu[1]", ":gelu[0]", ":sigmoid[0]"]
-
-
-def test_nothing_replaced_changes_nothing(network, images):
     with torch.no_grad():
         assert torch.equal(run_replaced(network, images, {}), network(images))
 

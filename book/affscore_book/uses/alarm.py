@@ -57,8 +57,9 @@ FAULTS: dict[str, Callable[[Tensor, Standardise], Tensor]] = {
     "0 to 1, not standardised": lambda images, standardise: (images.float() / 255).expand(-1, 3, -1, -1),
     "0 to 255": lambda images, standardise: images.float().expand(-1, 3, -1, -1),
     "ImageNet's mean and deviation": lambda images, standardise: (
-        (images.float() / 255).expand(-1, 3, -1, -1) - torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
-    ) / torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1),
+        ((images.float() / 255).expand(-1, 3, -1, -1) - torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1))
+        / torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
+    ),
     "upside down": lambda images, standardise: standardise(images.flip(2)),
     "on its side": lambda images, standardise: standardise(images.transpose(2, 3)),
     "enlarged from 12 pixels": lambda images, standardise: standardise(_coarse(images)),
@@ -165,15 +166,16 @@ def in_distances(record: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def sensitivity(stored: Mapping[str, Any], monitor: str, fault: str | None = None) -> float:
-    """Share of the faulty batches of one network that raise the alarm, mean over kinds and strengths.
+def sensitivity(stored: Mapping[str, Any], monitor: str, fault: str | None = None, share: float | None = None) -> float:
+    """Share of the faulty batches of one network that raise the alarm, of one kind or strength where it is named.
 
     ``stored`` is what :func:`in_distances` gives; NaN where the network has nothing that the monitor reads.
     """
     clean = np.array([each[monitor] for each in stored["clean"]])
     if np.isnan(clean).any():
         return math.nan
-    some = [each[monitor] for each in stored["faulty"] if fault in (None, each["fault"])]
+    some = [each[monitor] for each in stored["faulty"]
+            if fault in (None, each["fault"]) and share in (None, each["share"])]  # fmt: skip
     return float((np.array(some) > threshold(clean)).mean())
 
 

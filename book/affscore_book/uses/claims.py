@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,27 +14,13 @@ from affscore.suite.tables import Table
 from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.uses.alarm import FAULTS, MONITORS, ranked_above, sensitivity
-from affscore_book.uses.foreknowledge import CONTROLS, RIVALS, UNEXPLAINED, correlation, in_each_family
-from affscore_book.uses.removal import REMOVAL_ORDERS, area_of, lead, same_calls
+from affscore_book.uses.foreknowledge import CONTROLS, RIVALS, UNEXPLAINED, Measure, correlation, in_each_family
+from affscore_book.uses.removal import REMOVAL_ORDERS, area_of, lead, mean_over_families, same_calls
 from affscore_book.uses.results import StoredCosts
 
 __all__ = [
-    "CHEAPER",
-    "alarm_claims",
-    "alarm_lead_table",
-    "alarm_table",
-    "cost_claims",
-    "cost_table",
-    "family_table",
-    "gains",
-    "known",
-    "lead_table",
-    "leads_over_families",
-    "removal_claims",
-    "removal_table",
-    "shown",
-    "two_halves",
-    "wins",
+    "CHEAPER", "alarm_claims", "alarm_lead_table", "alarm_table", "cost_claims", "cost_table", "family_table", "gains",
+    "known", "lead_table", "leads_over_families", "removal_claims", "removal_table", "shown", "two_halves", "wins",
 ]  # fmt: skip
 
 #: Monitors that need no score.
@@ -42,24 +28,22 @@ CHEAPER = MONITORS[1:]
 H1, H2, POINT = 0.2, 0.1, 1.0
 
 
-def known(costs: StoredCosts, measure: str, given: Mapping[str, Callable[[Any], float]] | None = None) -> Interval:
+def known(costs: StoredCosts, measure: str, given: Mapping[str, Measure] | None = None) -> Interval:
     """:func:`affscore_book.uses.foreknowledge.correlation` of one measure."""
     return correlation(costs.calls, costs.families, RIVALS[measure], given)
 
 
 def cost_table(costs: StoredCosts) -> Table:
     """Each measure's correlation with the cost, within networks: alone, and given the controls."""
-    rows = []
-    for name in RIVALS:
-        alone, given = known(costs, name), known(costs, name, CONTROLS)
-        rows.append({"measure": name, "alone": shown(alone), "given position, size and share": shown(given)})
-    return Table.from_rows(rows, digits=2)
+    return Table.from_rows([
+        {"measure": name, "alone": shown(known(costs, name))}
+        | {"given position, size and share": shown(known(costs, name, CONTROLS))}
+        for name in RIVALS
+    ])  # fmt: skip
 
 
 def family_table(
-    costs: StoredCosts,
-    measures: Sequence[str] = tuple(RIVALS),
-    given: Mapping[str, Callable[[Any], float]] | None = None,
+    costs: StoredCosts, measures: Sequence[str] = tuple(RIVALS), given: Mapping[str, Measure] | None = None
 ) -> Table:
     """Rank correlation with the cost in each family by itself: an interval over families hides these.
 
@@ -92,35 +76,31 @@ def two_halves(what: str, found: Interval, least: float, theirs: str) -> Claim:
 
 def cost_claims(costs: StoredCosts) -> list[Claim]:
     """H1, and H2, which is asked only where H1 holds."""
-    first = known(costs, "1 − score", CONTROLS)
-    row = two_halves("score and cost, given position, size, share", first, H1, "H1")
+    first, what = known(costs, "1 − score", CONTROLS), "score and cost, given position, size, share"
+    row, too = two_halves(what, first, H1, "H1"), f"{what} and paired R²"
     if first.low > 0 and first.mean >= H1:
-        second = known(costs, "1 − score", CONTROLS | UNEXPLAINED)
-        return [row, two_halves("score and cost, given position, size, share and paired R²", second, H2, "H2")]
-    what, needs = "score and cost, given position, size, share and paired R²", "H1 to hold; it is not asked otherwise"
-    return [row, Claim(what, "ours, E1 to E5", "H2", None, None, needs=needs, kind="own")]
+        return [row, two_halves(too, known(costs, "1 − score", CONTROLS | UNEXPLAINED), H2, "H2")]
+    needs = "H1 to hold; it is not asked otherwise"
+    return [row, Claim(too, "ours, E1 to E5", "H2", None, None, needs=needs, kind="own")]
 
 
 def removal_table(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> Table:
     """Area under accuracy by order, in points, every family with the same weight."""
-    kinds = np.array(families)
-    rows = []
-    for order in (*REMOVAL_ORDERS, "random"):
-        areas = np.array([area_of(network, order) for network in networks])
-        mean = float(np.mean([areas[kinds == kind].mean() for kind in np.unique(kinds)]))
-        rows.append({"first to go": order, "area": mean})
-    return Table.from_rows(rows, digits=1)
+    return Table.from_rows([
+        {"first to go": order}
+        | {"area": float(mean_over_families([area_of(network, order) for network in networks], families))}
+        for order in (*REMOVAL_ORDERS, "random")
+    ], digits=1)  # fmt: skip
 
 
 def lead_table(networks: Sequence[Mapping[str, Any]]) -> Table:
     """Each network's area of the score minus that of each other order, in points."""
-    others = [order for order in (*REMOVAL_ORDERS, "random") if order != "score"]
-    rows = [
+    return Table.from_rows([
         {"network": each["network"], "calls": len(each["calls"])}
-        | {f"− {order}": area_of(each, "score") - area_of(each, order) for order in others}
+        | {f"− {order}": area_of(each, "score") - area_of(each, order)
+           for order in (*REMOVAL_ORDERS, "random") if order != "score"}
         for each in networks
-    ]
-    return Table.from_rows(rows, digits=1)
+    ], digits=1)  # fmt: skip
 
 
 #: Pairs of orders whose lead the page speaks of; the first two are the rule's, the others exploratory.
@@ -131,12 +111,12 @@ LEADS = (("score", "latest first"), ("score", "paired R²"), ("score", "sign ent
 
 def leads_over_families(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> Table:
     """Leads of :data:`LEADS` in points, with intervals over families, and in how many networks both take the same."""
-    rows = []
-    for one, other in LEADS:
-        row: dict[str, Any] = {"area": f"{one} − {other}", "points": shown(lead(networks, families, one, other), 1)}
-        same = sum(same_calls(each, one, other) for each in networks) if other != "random" else "-"
-        rows.append(row | {"networks with the same calls": same})
-    return Table.from_rows(rows, digits=1)
+    return Table.from_rows([
+        {"area": f"{one} − {other}", "points": shown(lead(networks, families, one, other), 1)}
+        | {"networks with the same calls": "-" if other == "random" else
+           sum(same_calls(each, one, other) for each in networks)}
+        for one, other in LEADS
+    ], digits=1)  # fmt: skip
 
 
 def removal_claims(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> list[Claim]:
@@ -156,14 +136,12 @@ def gains(alarms: Mapping[str, Mapping[str, Any]], other: str, fault: str | None
 def alarm_table(alarms: Mapping[str, Mapping[str, Any]]) -> Table:
     """Sensitivity of each monitor by kind of fault, in percent, mean over networks; those without norm are left out
     of the column of batch norm."""
-    rows = []
-    for fault in (*FAULTS, None):
-        row: dict[str, Any] = {"what goes wrong": fault or "all kinds"}
-        for monitor in MONITORS:
-            shares = [sensitivity(each, monitor, fault) for each in alarms.values()]
-            row[monitor] = round(100 * float(np.nanmean(shares)))
-        rows.append(row)
-    return Table.from_rows(rows, digits=0)
+    return Table.from_rows([
+        {"what goes wrong": fault or "all kinds"}
+        | {monitor: round(100 * float(np.nanmean([sensitivity(each, monitor, fault) for each in alarms.values()])))
+           for monitor in MONITORS}
+        for fault in (*FAULTS, None)
+    ], digits=0)  # fmt: skip
 
 
 def alarm_lead_table(alarms: Mapping[str, Mapping[str, Any]]) -> Table:

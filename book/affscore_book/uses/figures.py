@@ -9,9 +9,9 @@ import numpy as np
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore_book.kit.statistics import Interval
-from affscore_book.uses.alarm import MONITORS, TOUCHED, threshold
+from affscore_book.uses.alarm import MONITORS, TOUCHED, sensitivity
 from affscore_book.uses.foreknowledge import log_cost
-from affscore_book.uses.removal import REMOVAL_ORDERS, removed_at
+from affscore_book.uses.removal import REMOVAL_ORDERS, draws_of, mean_over_families, removed_at
 from affscore_book.uses.results import StoredCosts
 from affscore_book.uses.targets import OUTCOMES, POINT, Aim, Runs, all_aims, counts
 
@@ -21,8 +21,6 @@ LOOKS = {
     "score": (GREEN, "o", "-"), "paired R²": (BLUE, "s", "--"), "sign entropy": (VERMILION, "^", ":"),
     "latest first": (PURPLE, "D", "-."), "random": (ORANGE, "v", ":"), "true costs": (INK, "P", "--"),
 }  # fmt: skip
-
-
 LABELS = {"accuracy": "accuracy on test images (%)", "straightened in random order": "accuracy on the way (%)"}
 
 
@@ -61,21 +59,13 @@ def plot_known(found: Mapping[str, tuple[Interval, Interval]]) -> None:
 def plot_removal(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> None:
     """Accuracy against the share of calls made affine, by order; the mean over families."""
     _, (axes,) = panels()
-    kinds = np.array(families)
-
-    def mean(rows: list[list[float]]) -> np.ndarray:
-        table = np.array(rows)
-        return np.array([table[kinds == kind].mean(axis=0) for kind in np.unique(kinds)]).mean(axis=0)
-
     lengths = [len(each["calls"]) for each in networks]
-    shares = mean([[0.0, *(count / calls for count in removed_at(calls))] for calls in lengths])
+    shares = [[0.0, *(count / calls for count in removed_at(calls))] for calls in lengths]
     for order in (*REMOVAL_ORDERS, "random"):
-        rows = []
-        for each in networks:
-            names = [key for key in each["removal"] if key.split(" ")[0] == "random"] if order == "random" else [order]
-            rows.append([each["whole"], *np.mean([each["removal"][key] for key in names], axis=0)])
+        rows = [[each["whole"], *np.mean(draws_of(each, order), axis=0)] for each in networks]
         colour, mark, line = LOOKS[order]
-        axes.plot(100 * shares, mean(rows), line, marker=mark, color=colour, label=order)
+        axes.plot(100 * mean_over_families(shares, families), mean_over_families(rows, families), line, marker=mark,
+                  color=colour, label=order)  # fmt: skip
     axes.set(xlabel="calls made affine (%)", ylabel="accuracy on test images")
     axes.legend(frameon=False)
 
@@ -85,16 +75,11 @@ def plot_alarms(alarms: Mapping[str, Mapping[str, Any]]) -> None:
     """Share of the wrong batches that raise the alarm, by the share of wrong images, a line for each monitor."""
     _, (axes,) = panels()
     for monitor, (colour, mark, line) in zip(MONITORS, LOOKS.values(), strict=True):
-        rows = []
-        for each in alarms.values():
-            clean = np.array([batch[monitor] for batch in each["clean"]])
-            if np.isnan(clean).any():  # no batch norm in this network
-                continue
-            far = np.array([batch[monitor] for batch in each["faulty"]]) > threshold(clean)
-            share = np.array([batch["share"] for batch in each["faulty"]])
-            rows.append([far[share == touched].mean() for touched in TOUCHED])
+        rows = np.array([[sensitivity(each, monitor, share=touched) for touched in TOUCHED]
+                         for each in alarms.values()])  # fmt: skip
+        rows = rows[~np.isnan(rows).any(axis=1)]  # without networks that have no batch norm
         label = monitor if len(rows) == len(alarms) else f"{monitor} ({len(rows)} networks)"
-        axes.plot(range(len(TOUCHED)), 100 * np.mean(rows, axis=0), line, marker=mark, color=colour, label=label)
+        axes.plot(range(len(TOUCHED)), 100 * rows.mean(axis=0), line, marker=mark, color=colour, label=label)
     axes.set_xticks(range(len(TOUCHED)), [f"{100 * touched:g} %" for touched in TOUCHED])
     axes.set(xlabel="wrong images in the batch", ylabel="batches that raise the alarm (%)", ylim=(-3, 103))
     axes.legend(frameon=False, fontsize=11)

@@ -17,8 +17,11 @@ __all__ = [
 ]  # fmt: skip
 
 Call = Mapping[str, Any]
+Measure = Callable[[Call], float]
+#: Of each network: ranks of a measure and of the outcome, (calls,), and of what is given, (calls, columns).
+Ranked = Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
 #: What is to know the cost beforehand, each the larger the less linear the call is.
-RIVALS: dict[str, Callable[[Call], float]] = {
+RIVALS: dict[str, Measure] = {
     "1 − score": lambda call: 1 - call["score"],
     "twin − score": lambda call: call["twin"] - call["score"],
     "1 − paired R²": lambda call: 1 - call["r2"],
@@ -28,7 +31,7 @@ RIVALS: dict[str, Callable[[Call], float]] = {
     "early position": lambda call: -call["position"],
 }
 #: What H1 is given; H2 is given the unexplained share of the variance as well.
-CONTROLS: dict[str, Callable[[Call], float]] = {
+CONTROLS: dict[str, Measure] = {
     "position": lambda call: call["position"],
     "log channels": lambda call: math.log(call["channels"]),
     "log positions": lambda call: math.log(call["positions"]),
@@ -44,13 +47,13 @@ def log_cost(call: Call) -> float:
     return math.log10(call["kl"] + TINY)
 
 
-def _ranks(calls: Sequence[Call], of: Callable[[Call], float]) -> np.ndarray:
+def _ranks(calls: Sequence[Call], of: Measure) -> np.ndarray:
     """Ranks of the calls of one network, between −1/2 and 1/2 with mean 0; equal values share theirs."""
     ranks = rankdata([of(call) for call in calls]) / len(calls)
     return ranks - ranks.mean()
 
 
-def _columns(calls: Sequence[Call], given: Mapping[str, Callable[[Call], float]]) -> np.ndarray:
+def _given(calls: Sequence[Call], given: Mapping[str, Measure]) -> np.ndarray:
     columns = [_ranks(calls, of) for of in given.values()]
     if "position" in given:
         columns.append(_ranks(calls, given["position"]) ** 2)
@@ -58,46 +61,43 @@ def _columns(calls: Sequence[Call], given: Mapping[str, Callable[[Call], float]]
     return table - table.mean(axis=0)
 
 
-def _partial(networks: Sequence[Sequence[np.ndarray]], weights: np.ndarray) -> float:
-    """Correlation of two rank columns, each less its least-squares fit by the others, over all calls together."""
-    x, y, others = (np.concatenate(parts) for parts in zip(*networks, strict=True))
-    root = np.sqrt(weights)[:, None]
-    both = np.column_stack([x, y]) * root
-    if others.shape[1]:
-        design = others * root
-        both = both - design @ np.linalg.lstsq(design, both, rcond=None)[0]
-    norms = np.linalg.norm(both, axis=0)
-    return float(both[:, 0] @ both[:, 1] / norms.prod()) if norms.min() > 1e-9 else math.nan
+def _ranked(
+    networks: Sequence[Sequence[Call]], measure: Measure, given: Mapping[str, Measure], outcome: Measure = log_cost
+) -> Ranked:
+    return [(_ranks(calls, measure), _ranks(calls, outcome), _given(calls, given)) for calls in networks]
 
 
-def _stacked(
-    networks: Sequence[Sequence[Call]],
-    measure: Callable[[Call], float],
-    given: Mapping[str, Callable[[Call], float]],
-) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    return [(_ranks(calls, measure), _ranks(calls, log_cost), _columns(calls, given)) for calls in networks]
-
-
-def _weights(calls: Sequence[int], families: Sequence[str] | np.ndarray) -> np.ndarray:
-    """A weight for each call of networks with so many calls, such that each family has the same in all."""
-    kinds, lengths = np.asarray(families), np.asarray(calls)
+def _weights(ranked: Ranked, families: Sequence[str] | np.ndarray) -> np.ndarray:
+    """A weight for each call, such that each family has the same in all."""
+    kinds, lengths = np.asarray(families), np.array([len(x) for x, *_ in ranked])
     total = {name: lengths[kinds == name].sum() for name in np.unique(kinds)}
     return np.repeat([1 / total[name] for name in kinds], lengths)
 
 
-def _of_kept(
-    columns: Sequence[Sequence[np.ndarray]], families: Sequence[str] | np.ndarray, kept: np.ndarray
-) -> float:
-    """:func:`_partial` over the networks that are kept, with the same weight for every family."""
-    some = [columns[i] for i in kept]
-    return _partial(some, _weights([len(each[0]) for each in some], np.asarray(families)[kept]))
+def _left(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Columns less their least-squares fit by others."""
+    return values - others @ np.linalg.lstsq(others, values, rcond=None)[0] if others.shape[1] else values
+
+
+def _partial(ranked: Ranked, families: Sequence[str] | np.ndarray) -> float:
+    """Correlation of measure and outcome, each less its fit by what is given, over all calls together."""
+    root = np.sqrt(_weights(ranked, families))[:, None]
+    x, y, others = (np.concatenate(parts) for parts in zip(*ranked, strict=True))
+    both = _left(np.column_stack([x, y]) * root, others * root)
+    norms = np.linalg.norm(both, axis=0)
+    return float(both[:, 0] @ both[:, 1] / norms.prod()) if norms.min() > 1e-9 else math.nan
+
+
+def _of_kept(ranked: Ranked, families: Sequence[str], kept: np.ndarray) -> float:
+    return _partial([ranked[i] for i in kept], np.asarray(families)[kept])
 
 
 def correlation(
     networks: Sequence[Sequence[Call]],
     families: Sequence[str],
-    measure: Callable[[Call], float],
-    given: Mapping[str, Callable[[Call], float]] | None = None,
+    measure: Measure,
+    given: Mapping[str, Measure] | None = None,
+    outcome: Measure = log_cost,
 ) -> Interval:
     """Partial rank correlation of a measure with the cost, within networks; families left out one at a time.
 
@@ -109,15 +109,15 @@ def correlation(
     >>> round(correlation([calls] * 3, ["a", "b", "c"], RIVALS["1 − score"]).mean, 6)
     1.0
     """
-    stacked = _stacked(networks, measure, given or {})
-    return leaving_out(lambda kept: _of_kept(stacked, families, kept), len(networks), families)
+    ranked = _ranked(networks, measure, given or {}, outcome)
+    return leaving_out(lambda kept: _of_kept(ranked, families, kept), len(networks), families)
 
 
 def difference(
     networks: Sequence[Sequence[Call]],
     families: Sequence[str],
-    measures: tuple[Callable[[Call], float], Callable[[Call], float]],
-    given: Mapping[str, Callable[[Call], float]] | None = None,
+    measures: tuple[Measure, Measure],
+    given: Mapping[str, Measure] | None = None,
 ) -> Interval:
     """:func:`correlation` of the first measure − that of the second, families left out one at a time.
 
@@ -129,7 +129,7 @@ def difference(
     >>> round(difference([calls] * 3, ["a", "b", "c"], (one, other)).mean, 6)
     2.0
     """
-    one, other = (_stacked(networks, measure, given or {}) for measure in measures)
+    one, other = (_ranked(networks, measure, given or {}) for measure in measures)
 
     def of(kept: np.ndarray) -> float:
         return _of_kept(one, families, kept) - _of_kept(other, families, kept)
@@ -137,37 +137,28 @@ def difference(
     return leaving_out(of, len(networks), families)
 
 
-def agreement(
-    networks: Sequence[Sequence[Call]],
-    families: Sequence[str],
-    one: Callable[[Call], float],
-    other: Callable[[Call], float],
-) -> Interval:
+def agreement(networks: Sequence[Sequence[Call]], families: Sequence[str], one: Measure, other: Measure) -> Interval:
     """Rank correlation of two measures within networks: do they put the calls into one order? Families left out."""
-    columns = [(_ranks(calls, one), _ranks(calls, other), np.zeros((len(calls), 0))) for calls in networks]
-    return leaving_out(lambda kept: _of_kept(columns, families, kept), len(networks), families)
+    return correlation(networks, families, one, outcome=other)
 
 
 def unshared(
-    networks: Sequence[Sequence[Call]],
-    families: Sequence[str],
-    measure: Callable[[Call], float],
-    given: Mapping[str, Callable[[Call], float]],
+    networks: Sequence[Sequence[Call]], families: Sequence[str], measure: Measure, given: Mapping[str, Measure]
 ) -> float:
     """Share of the variance of a measure's ranks that is left once ``given`` is fitted: what a partial correlation
     has to work with. Near 0, it can hardly find anything."""
-    x, _, others = (np.concatenate(parts) for parts in zip(*_stacked(networks, measure, given), strict=True))
-    root = np.sqrt(_weights([len(calls) for calls in networks], families))
-    x, others = x * root, others * root[:, None]
-    left = x - others @ np.linalg.lstsq(others, x, rcond=None)[0]
-    return float(left @ left / (x @ x))
+    ranked = _ranked(networks, measure, given)
+    root = np.sqrt(_weights(ranked, families))
+    x, _, others = (np.concatenate(parts) for parts in zip(*ranked, strict=True))
+    left = _left(x * root, others * root[:, None])
+    return float(left @ left / np.square(x * root).sum())
 
 
 def in_each_family(
     networks: Sequence[Sequence[Call]],
     families: Sequence[str],
-    measure: Callable[[Call], float],
-    given: Mapping[str, Callable[[Call], float]] | None = None,
+    measure: Measure,
+    given: Mapping[str, Measure] | None = None,
 ) -> dict[str, float]:
     """:func:`correlation` in each family by itself, with slopes of its own for what is ``given``; names in order.
 
@@ -176,7 +167,7 @@ def in_each_family(
     found = {}
     for kind in sorted(set(families)):
         some = [calls for calls, family in zip(networks, families, strict=True) if family == kind]
-        others = np.concatenate([_columns(calls, given or {}) for calls in some])
+        others = np.concatenate([_given(calls, given or {}) for calls in some])
         fitted = int(np.linalg.matrix_rank(others)) if others.shape[1] else 0
         enough = len(others) - len(some) - fitted >= 3
         found[kind] = correlation(some, [kind] * len(some), measure, given).mean if enough else math.nan
@@ -184,18 +175,11 @@ def in_each_family(
 
 
 def permuted(
-    networks: Sequence[Sequence[Call]],
-    families: Sequence[str],
-    measure: Callable[[Call], float],
-    given: Mapping[str, Callable[[Call], float]] | None = None,
-    *,
+    networks: Sequence[Sequence[Call]], families: Sequence[str], measure: Measure, given: Mapping[str, Measure],
     draws: int = 1000,
-    seed: int = 0,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """What :func:`correlation` gives when the measure is shuffled within each network, (draws,): its null."""
-    generator = np.random.default_rng(seed)
-    stacked = _stacked(networks, measure, given or {})
-    weights = _weights([len(each[0]) for each in stacked], families)
-    return np.array(
-        [_partial([(generator.permutation(x), y, others) for x, y, others in stacked], weights) for _ in range(draws)]
-    )
+    generator, ranked = np.random.default_rng(0), _ranked(networks, measure, given)
+    return np.array([
+        _partial([(generator.permutation(x), y, others) for x, y, others in ranked], families) for _ in range(draws)
+    ])  # fmt: skip

@@ -20,7 +20,7 @@ from affscore_book.linearized.slopes import linearize
 from affscore_book.transformers.gpt import build_gpt
 from affscore_book.transformers.gpt_training import byte_parts, cut_windows, reference_bytes
 
-__all__ = ["ALARMED", "FITTED", "HELD_OUT", "NETWORKS", "Case", "data_of", "decade_network", "load_case"]
+__all__ = ["ALARMED", "FITTED", "HELD_OUT", "NETWORKS", "Case", "data_of", "load_case"]
 
 #: Images on which lines are fitted, on which the cost is measured, and on which accuracy after removal is.
 FITTED, HELD_OUT, JUDGED = 256, 500, 1000
@@ -88,13 +88,6 @@ def _images(network: nn.Module, data: ImageData) -> Case:
     return Case(network, some("train", 0, FITTED)[0], *some("test", 0, HELD_OUT), *some("test", HELD_OUT, JUDGED))
 
 
-def decade_network(file: Path, name: str) -> nn.Module:
-    """A stored network of the decade."""
-    network = build(name)
-    load_weights(network, file)
-    return network.eval()
-
-
 def _linearized(folder: Path, name: str) -> Case:
     kind = name.split("_")[0]
     convolutional = resnet(8, (2, 2, 2), stem_stride=2, channels=1, residual=kind == "residual")
@@ -117,8 +110,7 @@ def _gpt(folder: Path, name: str) -> Case:
     load_weights(decoder, folder / "transformers" / "gpt" / "weights" / f"{name}.safetensors")
     text = (folder / "transformers" / "gpt" / "held_out.txt").read_bytes()
     parts = byte_parts(reference_bytes()).train, torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
-    windows = [cut_windows(part, WINDOWS)[:, :-1] for part in parts]
-    fitted, held_out = windows
+    fitted, held_out = (cut_windows(part, WINDOWS)[:, :-1] for part in parts)
     return Case(Windows(decoder).eval(), fitted, held_out, None, None, None)
 
 
@@ -139,6 +131,7 @@ def load_case(folder: str | Path, name: str) -> Case:
     if "late" in name:
         return _linearized(folder, name)
     if name.endswith("-1"):
-        file = folder / "uses" / "weights" / f"{name}.safetensors"
-        return _images(decade_network(file, name.removesuffix("-1")), data_of(True))
+        network = build(name.removesuffix("-1"))
+        load_weights(network, folder / "uses" / "weights" / f"{name}.safetensors")
+        return _images(network, data_of(True))
     return _images(load_network(folder / "networks" / f"{name}.safetensors")[0], data_of(False))

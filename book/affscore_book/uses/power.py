@@ -17,17 +17,15 @@ def spread_of_interval(low: float, high: float, families: int) -> float:
     return (high - low) / 2 / float(stats.t.ppf(0.975, families - 1)) * families**0.5
 
 
-def power_of_mean(
-    truth: float, spread: float, families: int, at_least: float, *, draws: int = 20_000, seed: int = 0
-) -> float:
-    """Share of draws whose 95 % interval lies above 0 and whose mean is at least ``at_least``.
+def power_of_mean(truth: float, spread: float, families: int, at_least: float) -> float:
+    """Share of 20,000 draws whose 95 % interval lies above 0 and whose mean is at least ``at_least``.
 
     Families are normal around ``truth`` with standard deviation ``spread``.
 
     >>> power_of_mean(0.0, 1.0, 8, 0.0) < 0.035
     True
     """
-    values = np.random.default_rng(seed).normal(truth, spread, (draws, families))
+    values = np.random.default_rng(0).normal(truth, spread, (20_000, families))
     means, errors = values.mean(axis=1), values.std(axis=1, ddof=1) / families**0.5
     low = means - float(stats.t.ppf(0.975, families - 1)) * errors
     return float(((low > 0) & (means >= at_least)).mean())

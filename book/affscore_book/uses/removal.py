@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from affscore_book.kit.statistics import Interval, leaving_out
 from affscore_book.uses.replacing import calls_of, fit_lines, run_replaced
 
-__all__ = ["RANDOM", "REMOVAL_ORDERS", "REMOVED_SHARES", "area", "lead", "order_of", "remove", "removed_at",
-           "same_calls"]  # fmt: skip
+__all__ = ["RANDOM", "REMOVAL_ORDERS", "REMOVED_SHARES", "area", "area_of", "draws_of", "lead", "mean_over_families",
+           "order_of", "remove", "removed_at", "same_calls"]  # fmt: skip
 
 #: Shares of the calls that are made affine.
 REMOVED_SHARES = (0.10, 0.25, 0.50)
@@ -94,18 +95,24 @@ def area(whole: float, accuracies: Sequence[float], calls: int) -> float:
     return round(float(np.trapezoid([whole, *accuracies], x) / x[-1] * 100), 10)
 
 
+def mean_over_families(values: ArrayLike, families: Sequence[str] | np.ndarray) -> np.ndarray:
+    """Mean along the first axis of numbers of networks, (networks, ...), in which each family counts once."""
+    table, kinds = np.asarray(values), np.asarray(families)
+    return np.mean([table[kinds == kind].mean(axis=0) for kind in np.unique(kinds)], axis=0)
+
+
+def draws_of(network: Mapping[str, Any], order: str) -> list[list[float]]:
+    """The accuracies of one stored network under one order, a list a draw; only ``"random"`` has several."""
+    return [found for name, found in network["removal"].items() if order in (name, name.split(" ")[0])]
+
+
 def lead(networks: Sequence[Mapping[str, Any]], families: Sequence[str], one: str, other: str) -> Interval:
     """Mean lead of an order over another in :func:`area`, in points; families left out one at a time, each counts once.
 
     ``"random"`` is the mean over its draws.
     """
-    gaps = np.array([area_of(each, one) - area_of(each, other) for each in networks])
-    kinds = np.array(families)
-
-    def of(kept: np.ndarray) -> float:
-        return float(np.mean([gaps[kept][kinds[kept] == name].mean() for name in np.unique(kinds[kept])]))
-
-    return leaving_out(of, len(gaps), families)
+    gaps, kinds = np.array([area_of(each, one) - area_of(each, other) for each in networks]), np.array(families)
+    return leaving_out(lambda kept: float(mean_over_families(gaps[kept], kinds[kept])), len(gaps), families)
 
 
 def same_calls(network: Mapping[str, Any], one: str, other: str) -> bool:
@@ -117,5 +124,4 @@ def same_calls(network: Mapping[str, Any], one: str, other: str) -> bool:
 def area_of(network: Mapping[str, Any], order: str) -> float:
     """The area of one stored network under one order."""
     calls = len(network["calls"])
-    names = [name for name in network["removal"] if name.split(" ")[0] == "random"] if order == "random" else [order]
-    return float(np.mean([area(network["whole"], network["removal"][name], calls) for name in names]))
+    return float(np.mean([area(network["whole"], found, calls) for found in draws_of(network, order)]))

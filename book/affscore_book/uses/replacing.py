@@ -102,9 +102,7 @@ def run_watched(network: nn.Module, images: Tensor, watch: Watch) -> Tensor:
         return network(images)
 
 
-def run_replaced(
-    network: nn.Module, images: Tensor, lines: Mapping[int, ChannelLine], batch_size: int = AT_ONCE
-) -> Tensor:
+def run_replaced(network: nn.Module, images: Tensor, lines: Mapping[int, ChannelLine]) -> Tensor:
     """The network's output with some calls replaced by lines, by their numbers.
 
     >>> network = nn.Sequential(nn.ReLU(), nn.Flatten())
@@ -116,7 +114,7 @@ def run_replaced(
     def watch(at: int, x: Tensor, y: Tensor) -> Tensor | None:
         return lines[at](x) if at in lines else None
 
-    return torch.cat([run_watched(network, some, watch) for some in images.split(batch_size)])
+    return torch.cat([run_watched(network, some, watch) for some in images.split(AT_ONCE)])
 
 
 def fit_lines(

@@ -31,7 +31,7 @@ decade). The interval of a mean of five paired differences then reaches .5 point
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
@@ -162,7 +162,7 @@ def target_claims(runs: Runs) -> list[Claim]:
     return rows
 
 
-def outcome_table(runs: Runs, network: str, names: Sequence[str] = tuple(OUTCOMES)) -> Table:
+def outcome_table(runs: Runs, network: str) -> Table:
     """Means over seeds, a row an aim; ``near`` says how many of the trainings ended near their target."""
     rows = []
     for aim in all_aims():
@@ -172,7 +172,7 @@ def outcome_table(runs: Runs, network: str, names: Sequence[str] = tuple(OUTCOME
         row: dict[str, Any] = {"target": "none" if aim.target is None else f"{aim.target:g}"}
         row |= {"felt by": "-" if aim.target is None else aim.way}
         row |= {"near": f"{sum(map(counts, found))} of {len(found)}", "mean score": fmean(r["mean"] for r in found)}
-        rows.append(row | {name: fmean(OUTCOMES[name](run) for run in found) for name in names})
+        rows.append(row | {name: fmean(of(run) for run in found) for name, of in OUTCOMES.items()})
     return Table.from_rows(rows, digits=2)
 
 

@@ -84,8 +84,8 @@ class CallsRemoved(ComputedWidget):
         return picture(left, right, score=self.score(), text=last, headline=f"Accuracy {self.score():.3f}")
 
 
-def calls_removed(folder: str | Path, count: int = 0) -> CallsRemoved:
+def calls_removed(folder: str | Path) -> CallsRemoved:
     """The widget for the network that ``make.py path`` stored in ``folder``, ``book/data/uses``."""
     stored = load_path(folder)
     paths = [path | {"title": TITLES[path["order"]]} for path in stored["paths"]]
-    return CallsRemoved(calls=stored["calls"], paths=paths, order=paths[0]["order"], count=count)
+    return CallsRemoved(calls=stored["calls"], paths=paths, order=paths[0]["order"])

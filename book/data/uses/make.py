@@ -22,10 +22,11 @@ from typing import Any
 import torch
 
 from affscore.engine import versions
+from affscore_book.decade.again import stored_network
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.uses.alarm import FAULTS, TOUCHED, faulty, in_distances, readings
 from affscore_book.uses.costs import measure_costs
-from affscore_book.uses.networks import ALARMED, NETWORKS, data_of, decade_network, load_case
+from affscore_book.uses.networks import ALARMED, NETWORKS, data_of, load_case
 from affscore_book.uses.removal import order_of, remove
 
 FOLDER = Path(__file__).parent
@@ -63,7 +64,7 @@ def alarms(name: str, out: Path, about: dict[str, Any]) -> None:
     if file.exists():
         return
     start, data = time.process_time(), data_of(True)
-    network = decade_network(FOLDER.parent / "decade" / "weights" / f"{name}-0.safetensors", name)
+    network = stored_network(FOLDER.parent / "decade", name)
     images = torch.cat([data.validation.images, data.test.images])[: BATCH * (KNOWN + CLEAN + WRONG)].split(BATCH)
     record: dict[str, Any] = {"network": name} | about | {"reference": [], "clean": [], "faulty": []}
     for at, batch in enumerate(images[: KNOWN + CLEAN]):
