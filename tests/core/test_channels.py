@@ -84,63 +84,41 @@ LAYOUTS = {
     # normalisations over other axes than the channels
     "conv2d, layer norm over all": ([conv(2), nn.LayerNorm([D, D, D])], 4, 1),
     "conv1d, instance norm": ([conv(), nn.InstanceNorm1d(D)], 3, 1),
-    "conv1d, instance norm, affine": ([conv(), nn.InstanceNorm1d(D, affine=True)], 3, 1),
-    "conv2d, instance norm": ([conv(2), nn.InstanceNorm2d(D)], 4, 1),
-    "conv1d, layer norm over all": ([conv(), nn.LayerNorm([D, D])], 3, 1),
     "conv1d, layer norm over positions": ([conv(), nn.LayerNorm(D)], 3, 1),
-    "conv1d, group norm": ([conv(), nn.GroupNorm(2, D)], 3, 1),
     "conv1d, batch norm": ([conv(), nn.BatchNorm1d(D)], 3, 1),
-    "conv3d, batch norm": ([conv(3), nn.BatchNorm3d(D)], 5, 1),
     "linear, layer norm": ([nn.Linear(D, D), nn.LayerNorm(D)], 3, 2),
-    "linear, rms norm": ([nn.Linear(D, D), nn.RMSNorm(D)], 3, 2),
     "linear, batch norm over tokens and batch": (
         [nn.Linear(D, D), Then(lambda x, norm: norm(x.flatten(0, 1)).view_as(x), nn.BatchNorm1d(D))], 3, 2),
     "layer norm of ConvNeXt": ([conv(2), Then(lambda x, norm: norm(x.permute(0, 2, 3, 1)), nn.LayerNorm(D))], 4, 3),
-    "block of ConvNeXt": ([conv(2, groups=D), Then(lambda x: x.permute(0, 2, 3, 1)), nn.LayerNorm(D),
-                           nn.Linear(D, D)], 4, 3),
     "ConvNeXt, and back": ([conv(2), Then(lambda x: x.permute(0, 2, 3, 1)), nn.Linear(D, D),
                             Then(lambda x: x.permute(0, 3, 1, 2))], 4, 1),
     # convolutions
-    "conv1d": ([conv()], 3, 1),
-    "conv2d": ([conv(2)], 4, 1),
     "conv3d": ([conv(3)], 5, 1),
-    "transposed conv2d": ([nn.ConvTranspose2d(D, D, 3, padding=1)], 4, 1),
     "conv2d, channels last in memory": (
         [conv(2), Then(lambda x: x.contiguous(memory_format=torch.channels_last))], 4, 1),
     "grouped conv1d, shuffled": ([conv(groups=2), Then(shuffled)], 3, 1),
-    "conv1d, shuffled": ([conv(), Then(shuffled)], 3, 1),
-    "grouped conv2d, shuffled": ([conv(2, groups=3), Then(shuffled)], 4, 1),
     "pixel shuffle": ([nn.Conv2d(D, 4 * D, 1), nn.PixelShuffle(2)], 4, 1),
     "padded, pooled, enlarged": ([conv(2), nn.ZeroPad2d(1), nn.MaxPool2d(2), nn.Upsample(scale_factor=2)], 4, 1),
-    "flattened rows and columns": ([conv(2), nn.Flatten(2)], 4, 1),
     "flattened, tokens first": ([conv(2), nn.Flatten(2), Then(lambda x: x.transpose(1, 2))], 4, 2),
     "unflattened positions": ([conv(), nn.Unflatten(2, (2, 3))], 3, 1),
     # sums, stacks and concatenations
     "stack, summed": ([Then(lambda x, a, b: torch.stack([a(x), b(x)]).sum(0), conv(), conv())], 3, 1),
-    "stack, the second": ([Then(lambda x, a, b: torch.stack([a(x), b(x)], dim=1)[:, 1], conv(), conv())], 3, 1),
     "stack, largest": ([Then(lambda x, a, b: torch.stack([a(x), b(x)], dim=-1).amax(-1), conv(), conv())], 3, 1),
     "concatenated and cut": ([Then(lambda x, a: torch.cat([a(x), x], dim=1)[:, :D], conv())], 3, 1),
     "class token": ([nn.Linear(D, D), Then(lambda x: torch.cat([W[:1].expand(N, 1, D), x], dim=1)[:, 1:])], 3, 2),
     "residual of the input": ([Then(lambda x, a: x + a(x), conv())], 3, 1),
     "gated by a vector": ([Then(lambda x, a, b: a(x) * b(x.mean(-1))[:, :, None], conv(), nn.Linear(D, D))], 3, 1),
-    "gated by a map": ([Then(lambda x, a: a(x) * a(x).mean(1, keepdim=True), conv())], 3, 1),
     # matrix products
     "einsum": ([Then(lambda x: torch.einsum("oc,ncl->nol", W, x))], 3, 1),
-    "einsum, the other way": ([Then(lambda x: torch.einsum("ncl,oc->nol", x, W))], 3, 1),
-    "einsum, channels last": ([Then(lambda x: torch.einsum("ntc,co->nto", x, W))], 3, 2),
     "weight on the left": ([Then(lambda x: W @ x)], 3, 1),
     "weight on the right": ([Then(lambda x: x @ W)], 3, 2),
-    "tensordot": ([Then(lambda x: torch.tensordot(x, W, dims=1))], 3, 2),
     "tokens mixed": ([nn.Linear(D, D), Then(lambda x, mix: mix(x.transpose(1, 2)), nn.Linear(D, D))], 3, 2),
-    "tokens mixed, then channels": ([nn.Linear(D, D), Then(lambda x, mix: mix(x.mT).mT, nn.Linear(D, D)),
-                                     nn.Linear(D, D)], 3, 2),
     "attention": ([Then(attention, nn.Linear(D, 3 * D))], 3, 2),
     "attention by hand": ([Then(attention_by_hand, nn.Linear(D, 3 * D))], 3, 2),
     "heads in the batch": (
         [Then(heads_in_the_batch, nn.Linear(D, D), nn.Linear(D // 2, D // 2)), nn.Linear(D, D)], 3, 2),
     "nn.MultiheadAttention": ([Then(lambda x, a: a(x, x, x)[0], nn.MultiheadAttention(D, 2, batch_first=True))], 3, 2),
     "graph, nodes first": ([nn.Linear(D, D), Graph(lambda a, x: a @ x)], 3, 2),
-    "graph, nodes last": ([conv(), Graph(lambda a, x: torch.einsum("ncv,vw->ncw", x, a))], 3, 1),
     "graph over time": ([conv(2), Graph(lambda a, x: torch.einsum("nctv,vw->nctw", x, a))], 4, 1),
     "channels rotated": ([nn.Linear(D, D), Graph(lambda a, x: x @ a)], 3, 2),
     "queries that are parameters": (
@@ -153,13 +131,11 @@ LAYOUTS = {
         [Then(lambda x, a: a(x.transpose(0, 1)).transpose(0, 1), nn.Linear(D, D))], 3, 2),
     "embedding": ([Then(lambda x, e: e(x.long().abs() % 9), nn.Embedding(9, D))], 2, 2),
     "lstm": ([Then(lambda x, a: a(x)[0], nn.LSTM(D, D, batch_first=True))], 3, 2),
-    "squeezed and unsqueezed": ([conv(), Then(lambda x: x[:, None].squeeze(1).unsqueeze(-1).squeeze(-1))], 3, 1),
     "rolled, flipped, sorted": ([conv(), Then(lambda x: x.roll(1, 2).flip(-1).sort(2)[0].cumsum(-1))], 3, 1),
     "repeated channels": ([conv(), Then(lambda x: x.repeat(1, 2, 1))], 3, 1),
     "chosen channels": ([conv(), Then(lambda x: x[:, torch.tensor([0, 2, 3])])], 3, 1),
     "rotated, channels to the last axis": ([conv(), Then(lambda x: torch.rot90(x, 1, (1, 2)))], 3, 2),
     "positions rotated": ([conv(2), Then(lambda x: torch.rot90(x, 1, (2, 3)).rot90(2, (1, 2)))], 4, 1),
-    "moved to the last axis": ([conv(), Then(lambda x: x.movedim(1, 2))], 3, 2),
     "einsum, channels to the last axis": ([conv(), Then(lambda x: torch.einsum("ncl,oc->nlo", x, W))], 3, 2),
     "linear, batch norm over tokens": ([nn.Linear(D, D), nn.BatchNorm1d(D)], 3, 1),
     "a vector": ([nn.Identity()], 2, 1),
@@ -168,8 +144,6 @@ LAYOUTS = {
     "overlapping windows": ([conv(2), Then(lambda x: x.unfold(2, 3, 1).unfold(3, 3, 1).mean((-1, -2)))], 4, 1),
     "columns of windows": ([conv(2), Then(lambda x: F.unfold(x, 2).unflatten(1, (D, 4)).flatten(2))], 4, 1),
     "scaled by a number": ([conv(), Then(lambda x: x * TWO)], 3, 1),
-    "channels rotated, on the left": ([conv(), Graph(lambda a, x: a @ x)], 3, 1),
-    "distances, then a layer": ([Then(lambda x, a: a(torch.cdist(x, x)), nn.Linear(D, D))], 3, 2),
     "distances, then a convolution": ([Then(lambda x, a: a(torch.cdist(x, x)), conv())], 3, 1),
     "layer norm before any layer": ([nn.LayerNorm(D)], 3, 2),
     "one channel, flattened": ([nn.Conv2d(D, 1, 1), nn.Flatten(2)], 4, 1),
@@ -222,7 +196,7 @@ def moved(x, random):
     return x
 
 
-@each("seed", range(60))
+@each("seed", range(30))
 def test_random_moves_against_numbered_channels(seed):
     """The outputs of a layer are the numbers of its channels: so values say along which axes channels lie."""
     random = np.random.default_rng(seed)
@@ -253,11 +227,8 @@ def test_random_moves_against_numbered_channels(seed):
 
 LOST = {
     "nothing said": (nn.Identity(), 4, "the axis of the channels in"),
-    "nothing said of sequences": (nn.Flatten(2), 4, "the axis of the channels in"),
     "split over axes": (nn.Sequential(nn.Linear(D, D), nn.Unflatten(-1, (2, 3))), 2, "axes 1, 2"),
-    "heads": (nn.Sequential(nn.Linear(D, D), nn.Unflatten(-1, (2, 3)), Then(lambda x: x.mT)), 3, "axes 2, 3"),
     "positions and channels on one axis": (nn.Sequential(conv(2), nn.Flatten(1, 2)), 4, "axis 1, with more"),
-    "channels and windows on one axis": (nn.Sequential(conv(2), nn.Unfold(2)), 4, "axis 1, with more"),
     "windows of channels": (Then(lambda x, a: a(x).unfold(1, 3, 1), conv()), 3, "axes 1, 3"),
     "a sum of unlike tensors": (Then(lambda x, a: a(x) + a(x).mT, conv()), 3, "axes 1, 2"),
     "moved as strides": (Then(lambda x, a: a(x).as_strided((N, D, D), (36, 1, 6)), conv()), 3, "of the channels in"),
@@ -299,13 +270,11 @@ NOT_KNOWN = {
     "an operator of another library": (Then(lambda x, a: turned(a(x)), conv()), 3),
     "scattered by index": (Then(scattered, nn.Linear(D, D)), 3),
     "distances": (Then(lambda x, a: torch.cdist(a(x), x), nn.Linear(D, D)), 3),
-    "product with distances": (Then(lambda x, a: a(x) @ torch.cdist(x, x), nn.Linear(D, D)), 3),
     "read by two indices": (Then(lambda x, a: a(x)[:, torch.arange(D)[None], torch.arange(D)[:, None]], conv()), 3),
     "normalised before any layer": (nn.LayerNorm([D, D]), 3),
     "split across channels": (Then(lambda x, a: a(x)[..., :4].reshape(N, 4, D), conv()), 3),
     "read as other numbers": (Then(lambda x, a: a(x).view(torch.float16).float(), conv()), 3),
     "one sample for all": (Then(lambda x, a: a(x[0]).expand(N, D, D), nn.Linear(D, D)), 3),
-    "distances on the left": (Then(lambda x, a: torch.cdist(x, x) @ a(x), nn.Linear(D, D)), 3),
 }
 
 
