@@ -26,6 +26,17 @@ class Dead(nn.Module):
         return torch.relu(-y - 1)
 
 
+class Made(nn.Module):
+    """A module of a function, and of the layers that it takes after its inputs."""
+
+    def __init__(self, function, *layers):
+        super().__init__()
+        self.function, self.layers = function, nn.ModuleList(layers)
+
+    def forward(self, *inputs, **named):
+        return self.function(*inputs, *self.layers, **named)
+
+
 class Free(nn.Module):
     """Activations without weights, so that no product of matrices rounds with the number of threads."""
 

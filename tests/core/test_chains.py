@@ -7,6 +7,7 @@ import sys
 import pytest
 import torch
 from grids import each
+from small_network import Made
 from torch import nn
 from torch.nn import functional as F
 
@@ -160,15 +161,6 @@ def test_what_is_no_chain_stays_what_it_is(function, names):
     assert [o.call.name for o in found.observations] == names
 
 
-class Returns(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.layer, self.function = nn.Linear(D, D), function
-
-    def forward(self, x):
-        return self.function(self.layer(x))
-
-
 @each(
     ("function", "names"),
     [
@@ -177,7 +169,7 @@ class Returns(nn.Module):
     ],
 )
 def test_what_a_network_returns_is_an_end_too(function, names):
-    model, x = Returns(function), torch.randn(N, D)
+    model, x = Made(lambda x, layer: function(layer(x)), nn.Linear(D, D)), torch.randn(N, D)
     with torch.no_grad(), trace(model, N) as found:
         model(x)
     assert [o.call.name for o in found.observations] == names
@@ -198,20 +190,14 @@ def test_what_was_overwritten_is_another_tensor(mode, write):
 
 
 def test_a_backward_pass_inside_the_forward_one_is_not_followed():
-    class Forces(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(D, D)
+    def forces(x, layer):
+        with torch.enable_grad():
+            x = x.clone().requires_grad_()
+            return torch.autograd.grad(F.silu(layer(x)).sum(), x, create_graph=True)[0]
 
-        def forward(self, x):
-            with torch.enable_grad():
-                x = x.clone().requires_grad_()
-                energy = F.silu(self.layer(x)).sum()
-                return torch.autograd.grad(energy, x, create_graph=True)[0]
-
-    x = torch.randn(N, D)
-    with torch.no_grad(), trace(Forces(), N) as found:
-        Forces()(x)
+    model, x = Made(forces, nn.Linear(D, D)), torch.randn(N, D)
+    with torch.no_grad(), trace(model, N) as found:
+        model(x)
     assert [o.call.name for o in found.observations] == [":silu[0]"]
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from grids import each
+from small_network import Made
 from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -16,17 +17,6 @@ from affscore.tracing import trace
 
 D = 6  # channels, rows, columns, tokens
 N = 4
-
-
-class Then(nn.Module):
-    """A function between layers."""
-
-    def __init__(self, function, *layers):
-        super().__init__()
-        self.function, self.layers = function, nn.ModuleList(layers)
-
-    def forward(self, x):
-        return self.function(x, *self.layers)
 
 
 def conv(dims=1, **options):
@@ -88,66 +78,66 @@ LAYOUTS = {
     "conv1d, batch norm": ([conv(), nn.BatchNorm1d(D)], 3, 1),
     "linear, layer norm": ([nn.Linear(D, D), nn.LayerNorm(D)], 3, 2),
     "linear, batch norm over tokens and batch": (
-        [nn.Linear(D, D), Then(lambda x, norm: norm(x.flatten(0, 1)).view_as(x), nn.BatchNorm1d(D))], 3, 2),
-    "layer norm of ConvNeXt": ([conv(2), Then(lambda x, norm: norm(x.permute(0, 2, 3, 1)), nn.LayerNorm(D))], 4, 3),
-    "ConvNeXt, and back": ([conv(2), Then(lambda x: x.permute(0, 2, 3, 1)), nn.Linear(D, D),
-                            Then(lambda x: x.permute(0, 3, 1, 2))], 4, 1),
+        [nn.Linear(D, D), Made(lambda x, norm: norm(x.flatten(0, 1)).view_as(x), nn.BatchNorm1d(D))], 3, 2),
+    "layer norm of ConvNeXt": ([conv(2), Made(lambda x, norm: norm(x.permute(0, 2, 3, 1)), nn.LayerNorm(D))], 4, 3),
+    "ConvNeXt, and back": ([conv(2), Made(lambda x: x.permute(0, 2, 3, 1)), nn.Linear(D, D),
+                            Made(lambda x: x.permute(0, 3, 1, 2))], 4, 1),
     # convolutions
     "conv3d": ([conv(3)], 5, 1),
     "conv2d, channels last in memory": (
-        [conv(2), Then(lambda x: x.contiguous(memory_format=torch.channels_last))], 4, 1),
-    "grouped conv1d, shuffled": ([conv(groups=2), Then(shuffled)], 3, 1),
+        [conv(2), Made(lambda x: x.contiguous(memory_format=torch.channels_last))], 4, 1),
+    "grouped conv1d, shuffled": ([conv(groups=2), Made(shuffled)], 3, 1),
     "pixel shuffle": ([nn.Conv2d(D, 4 * D, 1), nn.PixelShuffle(2)], 4, 1),
     "padded, pooled, enlarged": ([conv(2), nn.ZeroPad2d(1), nn.MaxPool2d(2), nn.Upsample(scale_factor=2)], 4, 1),
-    "flattened, tokens first": ([conv(2), nn.Flatten(2), Then(lambda x: x.transpose(1, 2))], 4, 2),
+    "flattened, tokens first": ([conv(2), nn.Flatten(2), Made(lambda x: x.transpose(1, 2))], 4, 2),
     "unflattened positions": ([conv(), nn.Unflatten(2, (2, 3))], 3, 1),
     # sums, stacks and concatenations
-    "stack, summed": ([Then(lambda x, a, b: torch.stack([a(x), b(x)]).sum(0), conv(), conv())], 3, 1),
-    "stack, largest": ([Then(lambda x, a, b: torch.stack([a(x), b(x)], dim=-1).amax(-1), conv(), conv())], 3, 1),
-    "concatenated and cut": ([Then(lambda x, a: torch.cat([a(x), x], dim=1)[:, :D], conv())], 3, 1),
-    "class token": ([nn.Linear(D, D), Then(lambda x: torch.cat([W[:1].expand(N, 1, D), x], dim=1)[:, 1:])], 3, 2),
-    "residual of the input": ([Then(lambda x, a: x + a(x), conv())], 3, 1),
-    "gated by a vector": ([Then(lambda x, a, b: a(x) * b(x.mean(-1))[:, :, None], conv(), nn.Linear(D, D))], 3, 1),
+    "stack, summed": ([Made(lambda x, a, b: torch.stack([a(x), b(x)]).sum(0), conv(), conv())], 3, 1),
+    "stack, largest": ([Made(lambda x, a, b: torch.stack([a(x), b(x)], dim=-1).amax(-1), conv(), conv())], 3, 1),
+    "concatenated and cut": ([Made(lambda x, a: torch.cat([a(x), x], dim=1)[:, :D], conv())], 3, 1),
+    "class token": ([nn.Linear(D, D), Made(lambda x: torch.cat([W[:1].expand(N, 1, D), x], dim=1)[:, 1:])], 3, 2),
+    "residual of the input": ([Made(lambda x, a: x + a(x), conv())], 3, 1),
+    "gated by a vector": ([Made(lambda x, a, b: a(x) * b(x.mean(-1))[:, :, None], conv(), nn.Linear(D, D))], 3, 1),
     # matrix products
-    "einsum": ([Then(lambda x: torch.einsum("oc,ncl->nol", W, x))], 3, 1),
-    "weight on the left": ([Then(lambda x: W @ x)], 3, 1),
-    "weight on the right": ([Then(lambda x: x @ W)], 3, 2),
-    "tokens mixed": ([nn.Linear(D, D), Then(lambda x, mix: mix(x.transpose(1, 2)), nn.Linear(D, D))], 3, 2),
-    "attention": ([Then(attention, nn.Linear(D, 3 * D))], 3, 2),
-    "attention by hand": ([Then(attention_by_hand, nn.Linear(D, 3 * D))], 3, 2),
+    "einsum": ([Made(lambda x: torch.einsum("oc,ncl->nol", W, x))], 3, 1),
+    "weight on the left": ([Made(lambda x: W @ x)], 3, 1),
+    "weight on the right": ([Made(lambda x: x @ W)], 3, 2),
+    "tokens mixed": ([nn.Linear(D, D), Made(lambda x, mix: mix(x.transpose(1, 2)), nn.Linear(D, D))], 3, 2),
+    "attention": ([Made(attention, nn.Linear(D, 3 * D))], 3, 2),
+    "attention by hand": ([Made(attention_by_hand, nn.Linear(D, 3 * D))], 3, 2),
     "heads in the batch": (
-        [Then(heads_in_the_batch, nn.Linear(D, D), nn.Linear(D // 2, D // 2)), nn.Linear(D, D)], 3, 2),
-    "nn.MultiheadAttention": ([Then(lambda x, a: a(x, x, x)[0], nn.MultiheadAttention(D, 2, batch_first=True))], 3, 2),
+        [Made(heads_in_the_batch, nn.Linear(D, D), nn.Linear(D // 2, D // 2)), nn.Linear(D, D)], 3, 2),
+    "nn.MultiheadAttention": ([Made(lambda x, a: a(x, x, x)[0], nn.MultiheadAttention(D, 2, batch_first=True))], 3, 2),
     "graph, nodes first": ([nn.Linear(D, D), Graph(lambda a, x: a @ x)], 3, 2),
     "graph over time": ([conv(2), Graph(lambda a, x: torch.einsum("nctv,vw->nctw", x, a))], 4, 1),
     "channels rotated": ([nn.Linear(D, D), Graph(lambda a, x: x @ a)], 3, 2),
     "queries that are parameters": (
-        [nn.Linear(D, D), Then(lambda x: F.scaled_dot_product_attention(W.expand(N, D, D), x, x))], 3, 2),
+        [nn.Linear(D, D), Made(lambda x: F.scaled_dot_product_attention(W.expand(N, D, D), x, x))], 3, 2),
     # layouts
     "linear on channels-last images": ([nn.Linear(D, D)], 4, 3),
-    "windows of Swin": ([nn.Linear(D, D), Then(windows, nn.Linear(D, D))], 4, 3),
-    "convolution over frames": ([Then(lambda x, a: a(x.flatten(0, 1)).unflatten(0, (N, D)), conv())], 4, 2),
+    "windows of Swin": ([nn.Linear(D, D), Made(windows, nn.Linear(D, D))], 4, 3),
+    "convolution over frames": ([Made(lambda x, a: a(x.flatten(0, 1)).unflatten(0, (N, D)), conv())], 4, 2),
     "inside sequence first, and back": (
-        [Then(lambda x, a: a(x.transpose(0, 1)).transpose(0, 1), nn.Linear(D, D))], 3, 2),
-    "embedding": ([Then(lambda x, e: e(x.long().abs() % 9), nn.Embedding(9, D))], 2, 2),
-    "lstm": ([Then(lambda x, a: a(x)[0], nn.LSTM(D, D, batch_first=True))], 3, 2),
-    "rolled, flipped, sorted": ([conv(), Then(lambda x: x.roll(1, 2).flip(-1).sort(2)[0].cumsum(-1))], 3, 1),
-    "repeated channels": ([conv(), Then(lambda x: x.repeat(1, 2, 1))], 3, 1),
-    "chosen channels": ([conv(), Then(lambda x: x[:, torch.tensor([0, 2, 3])])], 3, 1),
-    "rotated, channels to the last axis": ([conv(), Then(lambda x: torch.rot90(x, 1, (1, 2)))], 3, 2),
-    "positions rotated": ([conv(2), Then(lambda x: torch.rot90(x, 1, (2, 3)).rot90(2, (1, 2)))], 4, 1),
-    "einsum, channels to the last axis": ([conv(), Then(lambda x: torch.einsum("ncl,oc->nlo", x, W))], 3, 2),
+        [Made(lambda x, a: a(x.transpose(0, 1)).transpose(0, 1), nn.Linear(D, D))], 3, 2),
+    "embedding": ([Made(lambda x, e: e(x.long().abs() % 9), nn.Embedding(9, D))], 2, 2),
+    "lstm": ([Made(lambda x, a: a(x)[0], nn.LSTM(D, D, batch_first=True))], 3, 2),
+    "rolled, flipped, sorted": ([conv(), Made(lambda x: x.roll(1, 2).flip(-1).sort(2)[0].cumsum(-1))], 3, 1),
+    "repeated channels": ([conv(), Made(lambda x: x.repeat(1, 2, 1))], 3, 1),
+    "chosen channels": ([conv(), Made(lambda x: x[:, torch.tensor([0, 2, 3])])], 3, 1),
+    "rotated, channels to the last axis": ([conv(), Made(lambda x: torch.rot90(x, 1, (1, 2)))], 3, 2),
+    "positions rotated": ([conv(2), Made(lambda x: torch.rot90(x, 1, (2, 3)).rot90(2, (1, 2)))], 4, 1),
+    "einsum, channels to the last axis": ([conv(), Made(lambda x: torch.einsum("ncl,oc->nlo", x, W))], 3, 2),
     "linear, batch norm over tokens": ([nn.Linear(D, D), nn.BatchNorm1d(D)], 3, 1),
     "a vector": ([nn.Identity()], 2, 1),
     "split in other windows than before": (
-        [conv(), Then(lambda x: x.unflatten(2, (2, 3)).flatten(2).unflatten(2, (3, 2)).amax(3))], 3, 1),
-    "overlapping windows": ([conv(2), Then(lambda x: x.unfold(2, 3, 1).unfold(3, 3, 1).mean((-1, -2)))], 4, 1),
-    "columns of windows": ([conv(2), Then(lambda x: F.unfold(x, 2).unflatten(1, (D, 4)).flatten(2))], 4, 1),
-    "scaled by a number": ([conv(), Then(lambda x: x * TWO)], 3, 1),
-    "distances, then a convolution": ([Then(lambda x, a: a(torch.cdist(x, x)), conv())], 3, 1),
+        [conv(), Made(lambda x: x.unflatten(2, (2, 3)).flatten(2).unflatten(2, (3, 2)).amax(3))], 3, 1),
+    "overlapping windows": ([conv(2), Made(lambda x: x.unfold(2, 3, 1).unfold(3, 3, 1).mean((-1, -2)))], 4, 1),
+    "columns of windows": ([conv(2), Made(lambda x: F.unfold(x, 2).unflatten(1, (D, 4)).flatten(2))], 4, 1),
+    "scaled by a number": ([conv(), Made(lambda x: x * TWO)], 3, 1),
+    "distances, then a convolution": ([Made(lambda x, a: a(torch.cdist(x, x)), conv())], 3, 1),
     "layer norm before any layer": ([nn.LayerNorm(D)], 3, 2),
     "one channel, flattened": ([nn.Conv2d(D, 1, 1), nn.Flatten(2)], 4, 1),
-    "positions in their first half": ([conv(), Then(lambda x: x.split(3, dim=2)[0])], 3, 1),
+    "positions in their first half": ([conv(), Made(lambda x: x.split(3, dim=2)[0])], 3, 1),
 }  # fmt: skip
 
 
@@ -229,10 +219,10 @@ LOST = {
     "nothing said": (nn.Identity(), 4, "the axis of the channels in"),
     "split over axes": (nn.Sequential(nn.Linear(D, D), nn.Unflatten(-1, (2, 3))), 2, "axes 1, 2"),
     "positions and channels on one axis": (nn.Sequential(conv(2), nn.Flatten(1, 2)), 4, "axis 1, with more"),
-    "windows of channels": (Then(lambda x, a: a(x).unfold(1, 3, 1), conv()), 3, "axes 1, 3"),
-    "a sum of unlike tensors": (Then(lambda x, a: a(x) + a(x).mT, conv()), 3, "axes 1, 2"),
-    "moved as strides": (Then(lambda x, a: a(x).as_strided((N, D, D), (36, 1, 6)), conv()), 3, "of the channels in"),
-    "summed away": (Then(lambda x, a: a(x).sum(1), conv(2)), 4, "the axis of the channels in"),
+    "windows of channels": (Made(lambda x, a: a(x).unfold(1, 3, 1), conv()), 3, "axes 1, 3"),
+    "a sum of unlike tensors": (Made(lambda x, a: a(x) + a(x).mT, conv()), 3, "axes 1, 2"),
+    "moved as strides": (Made(lambda x, a: a(x).as_strided((N, D, D), (36, 1, 6)), conv()), 3, "of the channels in"),
+    "summed away": (Made(lambda x, a: a(x).sum(1), conv(2)), 4, "the axis of the channels in"),
 }  # fmt: skip
 
 
@@ -267,14 +257,14 @@ def turned(x: torch.Tensor) -> torch.Tensor:
 
 
 NOT_KNOWN = {
-    "an operator of another library": (Then(lambda x, a: turned(a(x)), conv()), 3),
-    "scattered by index": (Then(scattered, nn.Linear(D, D)), 3),
-    "distances": (Then(lambda x, a: torch.cdist(a(x), x), nn.Linear(D, D)), 3),
-    "read by two indices": (Then(lambda x, a: a(x)[:, torch.arange(D)[None], torch.arange(D)[:, None]], conv()), 3),
+    "an operator of another library": (Made(lambda x, a: turned(a(x)), conv()), 3),
+    "scattered by index": (Made(scattered, nn.Linear(D, D)), 3),
+    "distances": (Made(lambda x, a: torch.cdist(a(x), x), nn.Linear(D, D)), 3),
+    "read by two indices": (Made(lambda x, a: a(x)[:, torch.arange(D)[None], torch.arange(D)[:, None]], conv()), 3),
     "normalised before any layer": (nn.LayerNorm([D, D]), 3),
-    "split across channels": (Then(lambda x, a: a(x)[..., :4].reshape(N, 4, D), conv()), 3),
-    "read as other numbers": (Then(lambda x, a: a(x).view(torch.float16).float(), conv()), 3),
-    "one sample for all": (Then(lambda x, a: a(x[0]).expand(N, D, D), nn.Linear(D, D)), 3),
+    "split across channels": (Made(lambda x, a: a(x)[..., :4].reshape(N, 4, D), conv()), 3),
+    "read as other numbers": (Made(lambda x, a: a(x).view(torch.float16).float(), conv()), 3),
+    "one sample for all": (Made(lambda x, a: a(x[0]).expand(N, D, D), nn.Linear(D, D)), 3),
 }
 
 
@@ -300,7 +290,7 @@ NO_BATCH = {
 
 @each("name", NO_BATCH)
 def test_an_axis_that_is_only_as_long_as_the_batch_is_not_the_batch(name):
-    model, x = nn.Sequential(Then(NO_BATCH[name], nn.Linear(D, D)), nn.ReLU()), torch.randn(D, D, D)
+    model, x = nn.Sequential(Made(NO_BATCH[name], nn.Linear(D, D)), nn.ReLU()), torch.randn(D, D, D)
     with torch.no_grad(), trace(model, D) as found:
         model(x)
     assert not found.observations and "1:relu[0]" in [item.name for item in found.excluded]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from grids import each
+from small_network import Made
 from torch import nn
 from torch.nn import functional as F
 
@@ -15,17 +16,6 @@ from affscore.samples import steady
 N, C = 48, 16
 
 
-class Made(nn.Module):
-    """A module of a function, and the layers that it takes."""
-
-    def __init__(self, function, *layers):
-        super().__init__()
-        self.function, self.layers = function, nn.ModuleList(layers)
-
-    def forward(self, x):
-        return self.function(x, *self.layers)
-
-
 def circular(width):
     return nn.Conv2d(width, C, 3, padding=1, padding_mode="circular")
 
@@ -34,10 +24,6 @@ def laplacian():
     layer = nn.Conv2d(3, 3, 3, padding=1, padding_mode="circular", groups=3, bias=False)
     layer.weight.data[:] = torch.tensor([[0.0, 1, 0], [1, -4, 1], [0, 1, 0]])
     return layer
-
-
-def mixer(x, norm, linear):
-    return F.gelu(linear(norm(x).mT).mT)
 
 
 def attention(x, query, key, linear):
@@ -69,8 +55,6 @@ def linear(*layers):
 #: Networks and inputs whose pooled activations do not vary in exact arithmetic; where needed, the channels' axis.
 CONSTANT = {
     "instance norm": (lambda: nn.Sequential(circular(3), nn.InstanceNorm2d(C, affine=True), nn.ReLU()), images, None),
-    "group norm, channel a group": (lambda: nn.Sequential(circular(3), nn.GroupNorm(C, C), nn.Tanh()), images, None),
-    "layer norm of space": (lambda: nn.Sequential(circular(3), nn.LayerNorm((12, 12)), nn.GELU()), images, None),
     "without its mean": (
         lambda: nn.Sequential(circular(3), Made(lambda x: x - x.mean((2, 3), keepdim=True)), nn.ReLU()), images, None
     ),
@@ -78,10 +62,8 @@ CONSTANT = {
         lambda: nn.Sequential(circular(3), nn.GroupNorm(C, C), circular(C), nn.ReLU()), images, None
     ),
     "a Laplacian": (lambda: nn.Sequential(laplacian(), nn.ReLU()), images, None),
-    "token mixer": (lambda: Made(mixer, nn.LayerNorm(32), nn.Linear(10, 24)), tokens, 1),
     "attention by keys": (lambda: Made(attention, nn.Linear(32, 8), nn.Linear(32, 8), nn.Linear(10, 24)), tokens, 2),
     "multiples, rms norm": (lambda: linear(Made(lambda x: F.rms_norm(x, (32,), eps=0))), multiples, None),
-    "multiples, length 1": (lambda: linear(Made(lambda x: F.normalize(x, dim=1))), multiples, None),
     "tokens in another order": (linear, bags, None),
 }  # fmt: skip
 KINDS = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "autocast": torch.float32}
