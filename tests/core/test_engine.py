@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from grids import each
-from small_network import Free, images, network
+from small_network import Free, Made, images, network
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -51,10 +51,8 @@ def test_scores_are_those_of_the_pooled_activations(pool, covariance):
         (torch.randn(1, 3, 8, 8), "batch 1 has 1 samples"),
         (torch.tensor(3.0), "batch 1 has 0 samples"),
         ("images", "batch 1 is a str"),
-        (None, "batch 1 is a NoneType"),
         ({"input": torch.randn(4, 3, 8, 8), "other": torch.randn(5)}, "batch 1 has 4 and 5 samples"),
         (torch.full((8, 3, 8, 8), math.nan), r"In batch 1, the input of 2:relu\[0\] holds NaN"),
-        (torch.full((8, 3, 8, 8), math.inf), r"In batch 1, the input of 2:relu\[0\] holds NaN"),
     ],
 )
 def test_a_bad_batch_is_named_and_loses_nothing(batch, words):
@@ -74,18 +72,9 @@ def test_overflow_inside_the_network_names_the_call():
 
 
 def test_calls_that_change_from_batch_to_batch_are_an_error():
-    class Changes(nn.Module):
-        def forward(self, x):
-            return torch.relu(x) if x.mean() > 0 else torch.tanh(x)
-
     x = torch.rand(10, 3)
     with pytest.raises(SignatureError, match="the activation calls of batch 1 differ from those of batch 0"):
-        signature(Changes(), [x, -x])
-
-
-def test_bad_options_are_named():
-    with pytest.raises(ValueError, match="pool is 'max'; it should be one of 'spatial', 'trailing'"):
-        signature(network(), images(), pool="max")
+        signature(Made(lambda x: torch.relu(x) if x.mean() > 0 else torch.tanh(x)), [x, -x])
 
 
 class Stream(IterableDataset):
@@ -95,11 +84,9 @@ class Stream(IterableDataset):
         return iter(torch.cat(images()))
 
 
-@each("progress", [False, True])
-def test_loaders_without_a_length_are_read_to_their_end(progress):
-    model = network()
-    known = signature(model, images())
-    found = signature(model, DataLoader(Stream(), batch_size=32), progress=progress)
+def test_loaders_without_a_length_are_read_to_their_end():
+    known = signature(network(), images())
+    found = signature(network(), DataLoader(Stream(), batch_size=32), progress=True)
     np.testing.assert_array_equal(found.scores, known.scores)
 
 
@@ -141,17 +128,15 @@ def test_results_come_one_by_one_and_the_network_rests_between_them():
     assert model.training and len(seen) <= 2
 
 
-@pytest.mark.parametrize("ahead", [0, 2])
-@pytest.mark.parametrize(
+@each("ahead", [0, 2])
+@each(
     ("error", "words"),
     [
-        (torch.OutOfMemoryError("no room for 9 GiB"), "In batch 3, the device is out of memory .no room.*micro_batch"),
         (RuntimeError("shapes cannot be multiplied"), "In batch 3, RuntimeError: shapes cannot"),
-        (KeyError("mask"), "In batch 3, KeyError: 'mask'"),
         (KeyboardInterrupt(), None),
     ],
 )
-@pytest.mark.parametrize("where", ["network", "batches"])
+@each("where", ["network", "batches"])
 def test_whatever_fails_the_finished_batches_are_kept(monkeypatch, error, words, where, ahead):
     monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
 
@@ -180,7 +165,7 @@ def test_whatever_fails_the_finished_batches_are_kept(monkeypatch, error, words,
         assert kept.batch_sizes == [32] * rows
 
 
-@each("batches", [torch.randn(4, 3, 8, 8), {"x": torch.randn(4, 3)}, "images", 7])
+@each("batches", [torch.randn(4, 3, 8, 8), {"x": torch.randn(4, 3)}, 7])
 def test_a_batch_in_place_of_batches_is_an_error(batches):
     """Going over a tensor would take every image for a batch, and its channels for samples."""
     with pytest.raises(TypeError, match=r"batches is a \w+; it should be an iterable of batches"):

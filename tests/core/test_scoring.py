@@ -6,6 +6,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
+from grids import each
 from small_network import Free, images
 
 import affscore
@@ -16,7 +17,7 @@ from affscore.scoring import sentence
 from affscore.settings import Settings
 
 
-@pytest.mark.parametrize("ahead", [0, 1, 3])
+@pytest.mark.parametrize("ahead", [0, 3])
 def test_no_bit_depends_on_threads_or_on_what_overlaps(monkeypatch, ahead):
     batches = images(5)
     monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
@@ -32,7 +33,7 @@ def test_no_bit_depends_on_threads_or_on_what_overlaps(monkeypatch, ahead):
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("ahead", [0, 2])
+@each("ahead", [0, 2])
 def test_only_a_few_batches_are_in_memory(monkeypatch, ahead):
     monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
     alive, most = weakref.WeakSet(), 0
@@ -53,9 +54,8 @@ def test_only_a_few_batches_are_in_memory(monkeypatch, ahead):
     assert waiting == list(range(12)) and most <= 2
 
 
-@pytest.mark.parametrize("ahead", [0, 2])
-def test_a_nan_found_while_later_batches_run_stops_at_its_batch(monkeypatch, ahead):
-    monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
+def test_a_nan_found_while_later_batches_run_stops_at_its_batch(monkeypatch):
+    monkeypatch.setitem(affscore.engine.AHEAD, "cpu", 2)
     batches = images(5)
     batches[2][7] = math.nan
     with pytest.raises(SignatureError, match=r"In batch 2, the input of :relu\[0\] holds NaN") as caught:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from pathlib import Path
 
 import matplotlib
@@ -22,36 +21,38 @@ from affscore.settings import Settings
 from affscore.signatures import SCHEMA
 
 
-def test_dead_calls_are_undefined_flagged_and_never_an_exception():
+def test_dead_calls_are_undefined_flagged_and_never_an_exception_and_storing_keeps_everything(tmp_path):
     x = torch.rand(20, 4) * 0.1 + 0.1
-    result = signature(Dead(), [x, -x])
+    result = signature(Dead(), [x, -x], provenance={"data": "made for the test"}, companions=True)
     assert result.dead.tolist() == [[False, False, True], [False, True, True]]
-    assert np.isnan(result.scores[1, 1]) and np.isfinite(result.scores[0, 1])
     assert result.mean[1] == result.scores[0, 1] and math.isnan(result.mean[2]) and math.isnan(result.std[2])
-    assert "2 dead in some batch" in repr(result)
-    assert "dead" in result.table()
-
-
-def test_saving_and_loading_keeps_everything(tmp_path):
-    x = torch.rand(20, 4) * 0.1 + 0.1
-    result = signature(Dead(), [x, -x], provenance={"data": "made for the test"})
+    assert "2 dead in some batch" in repr(result) and "dead" in result.table()
+    for name in ("cka", "r2", "r2_held_out"):
+        assert np.array_equal(np.isnan(result.companions[name]), result.dead), name
+    assert np.isfinite(result.companions["norm"]).all() and (result.companions["sparsity_after"][:, 2] == 1).all()
     path = tmp_path / "result.json"
     result.save(path)
     again = Signature.load(path)
     np.testing.assert_array_equal(again.scores, result.scores)
+    for name in MEASURES:
+        np.testing.assert_array_equal(again.companions[name], result.companions[name])
     for name in ("calls", "excluded", "pool", "covariance", "batch_sizes", "provenance"):
         assert getattr(again, name) == getattr(result, name), name
     raw = json.loads(path.read_text())
     assert raw["schema"] == SCHEMA and raw["scores"][0][2] is None
-    assert raw["provenance"]["data"] == "made for the test"
-    assert {"device", "versions", "started", "seconds", "model"} <= set(raw["provenance"])
-    assert [p.name for p in tmp_path.iterdir()] == ["result.json"]
+    assert {"device", "versions", "started", "seconds", "model", "data"} <= set(raw["provenance"])
 
 
-def test_a_file_that_was_cut_off_or_is_no_json_is_a_clear_error(tmp_path):
+@pytest.fixture
+def stored(tmp_path):
+    """The file of a signature of two batches with one companion measure."""
     path = tmp_path / "result.json"
-    signature(network(), images()).save(path)
-    whole = path.read_bytes()
+    signature(network(), images(), companions=["cka"]).save(path)
+    return path
+
+
+def test_a_file_that_was_cut_off_or_is_no_json_is_a_clear_error(stored):
+    path, whole = stored, stored.read_bytes()
     cut = [whole[: int(fraction * (len(whole) - 2))] for fraction in (0.0, 0.3, 0.9, 0.999)]
     odd = [b"\xff\xfe", b"[" * 100_000, b'{"schema": ' + b"9" * 5000 + b"}", b'{"a": ' * 50_000]
     for data in (*cut, *odd):
@@ -61,16 +62,14 @@ def test_a_file_that_was_cut_off_or_is_no_json_is_a_clear_error(tmp_path):
             Signature.load(path)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "words"),
     [
         (lambda raw: raw.update(schema="other/9"), "has schema 'other/9'; it should be"),
         (lambda raw: raw.pop("calls"), "not a valid signature: KeyError"),
         (lambda raw: raw["scores"][0].pop(), "scores has a row of 2 numbers for 3 calls"),
         (lambda raw: raw["scores"][0].__setitem__(0, "high"), "scores holds 'high', which is not a finite number"),
-        (lambda raw: raw["scores"][0].__setitem__(0, True), "scores holds True"),
         (lambda raw: raw["scores"][0].__setitem__(0, math.nan), "holds NaN, which is not JSON"),
-        (lambda raw: raw["scores"][0].__setitem__(0, math.inf), "holds Infinity, which is not JSON"),
         (lambda raw: raw["scores"][0].__setitem__(0, 10**400), "not a valid signature: OverflowError"),
         (lambda raw: raw["scores"][0].__setitem__(0, 1.01), "a score is above 1"),
         (lambda raw: raw.update(covariance="empirical", scores=[[-0.1] * 3] * 2), "without shrinkage is below 0"),
@@ -82,18 +81,16 @@ def test_a_file_that_was_cut_off_or_is_no_json_is_a_clear_error(tmp_path):
         (lambda raw: raw["calls"][0].update(shape=[6, -6, 6]), r"has the shape \(6, -6, 6\)"),
         (lambda raw: raw["calls"][0].update(channel_axis=-1), r"the channel_axis of '2:relu\[0\]' is -1"),
         (lambda raw: raw.update(pool="trailing"), r"the channel_axis of '2:relu\[0\]' is 1"),
-        (lambda raw: raw.update(covariance=None), "covariance is None"),
         (lambda raw: raw.update(provenance=[]), "provenance should be an object"),
         (lambda raw: raw.update(companion={}), r"unknown keys \['companion'\]"),
         (lambda raw: raw["companions"].update(hsic=raw["scores"]), "companions names 'hsic'; the measures are 'cka'"),
         (lambda raw: raw["companions"]["cka"].pop(), r"the companion 'cka' has shape \(1, 3\)"),
-        (lambda raw: raw["companions"]["cka"][1].pop(), "cka has a row of 2 numbers for 3 calls"),
         (lambda raw: raw.update(companions=[1]), "not a valid signature: AttributeError"),
     ],
 )
-def test_a_wrong_file_is_a_clear_error(tmp_path, change, words):
-    path = tmp_path / "result.json"
-    signature(network(), images(), companions=["cka"]).save(path)
+def test_a_wrong_file_is_a_clear_error(stored, change, words):
+    path = stored.with_name("changed.json")
+    path.write_text(stored.read_text())
     raw = json.loads(path.read_text())
     change(raw)
     path.write_text(json.dumps(raw))
@@ -101,15 +98,12 @@ def test_a_wrong_file_is_a_clear_error(tmp_path, change, words):
         Signature.load(path)
 
 
-def test_a_failed_save_keeps_the_old_file(tmp_path):
-    path = tmp_path / "result.json"
-    result = signature(network(), images())
-    result.save(path)
-    before = path.read_text()
+def test_a_failed_save_keeps_the_old_file(stored):
+    result, before = Signature.load(stored), stored.read_text()
     result.provenance["bad"] = object()
     with pytest.raises(TypeError):
-        result.save(path)
-    assert path.read_text() == before and len(list(tmp_path.iterdir())) == 1
+        result.save(stored)
+    assert stored.read_text() == before and list(stored.parent.iterdir()) == [stored]
 
 
 def test_repr_table_and_plot():
@@ -125,26 +119,13 @@ def test_repr_table_and_plot():
     matplotlib.pyplot.close("all")
 
 
-def test_undefined_companions_are_nan_and_survive_storage(tmp_path):
-    x = torch.rand(20, 4) * 0.1 + 0.1
-    result = signature(Dead(), [x, -x], companions=True)
-    for name in ("cka", "r2", "r2_held_out"):
-        assert np.array_equal(np.isnan(result.companions[name]), result.dead), name
-    assert np.isfinite(result.companions["norm"]).all() and (result.companions["sparsity_after"][:, 2] == 1).all()
-    result.save(tmp_path / "result.json")
-    again = Signature.load(tmp_path / "result.json")
-    for name in MEASURES:
-        np.testing.assert_array_equal(again.companions[name], result.companions[name])
-
-
-@pytest.mark.parametrize("names", [False, [], ["r2"], ["sparsity_after", "cka"]])
+@each("names", [False, ["sparsity_after", "cka"]])
 def test_only_the_companions_asked_for_are_kept_and_the_scores_stay(names, tmp_path):
     result = signature(network(), images(), companions=names)
     assert tuple(result.companions) == tuple(name for name in MEASURES if names and name in names)
     assert np.array_equal(result.scores, signature(network(), images()).scores)
     result.save(tmp_path / "result.json")
     assert ("companions" in json.loads((tmp_path / "result.json").read_text())) == bool(names)
-    assert tuple(Signature.load(tmp_path / "result.json").companions) == tuple(result.companions)
 
 
 def test_a_signature_is_made_of_the_results_of_batches():
@@ -170,14 +151,10 @@ def test_results_that_do_not_belong_together_are_an_error():
 @each(
     ("change", "words"),
     [
-        ({"batch_sizes": []}, "batch_sizes has 0 numbers for 2 batches"),
         ({"batch_sizes": [32, 1]}, "whole numbers from 2"),
-        ({"pool": "max"}, "pool is 'max'"),
-        ({"scores": [[2.0], [0.5]]}, "a score is above 1"),
         ({"scores": [[math.inf], [0.5]]}, "a score is infinite"),
         ({"provenance": {"folder": Path()}}, "provenance cannot be stored as JSON: Object of type"),
         ({"calls": [Call("relu", "", "relu", 0, False, (3,), 1)]}, r"the call 'relu' should be named ':relu\[0\]'"),
-        ({"calls": [Call(":relu[0]", "", "relu", 0, False, (3,), 4)]}, "the channel_axis of"),
     ],
 )
 def test_what_loading_refuses_cannot_be_made(change, words):
@@ -190,12 +167,6 @@ def test_what_loading_refuses_cannot_be_made(change, words):
 def test_a_file_that_is_not_there_is_a_sentence(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"^path: there is no file .*nothing\.json\.$"):
         Signature.load(tmp_path / "nothing.json")
-
-
-def test_a_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="pipe is a device or a pipe"):
-        Signature.load(tmp_path / "pipe")
 
 
 def test_a_second_curve_hides_nothing_of_the_first_and_options_go_to_the_line():
