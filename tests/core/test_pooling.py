@@ -48,9 +48,8 @@ def test_the_two_pools_on_every_layout(layout):
         torch.testing.assert_close(seen, expected.reshape(4, -1))
 
 
-@each("seed", range(3))
-def test_sparsity_counts_the_zeros_before_pooling(seed):
-    x = torch.randn(6, 4, 5, 5, generator=torch.Generator().manual_seed(seed))
+def test_sparsity_counts_the_zeros_before_pooling():
+    x = torch.randn(6, 4, 5, 5, generator=torch.Generator().manual_seed(0))
     x[:, 1] = 0
     x[0, 0, 0, :4] = torch.tensor([1e-3, -1e-3, 2e-3, -9e-4])
     model = nn.Sequential(nn.Identity(), nn.ReLU(inplace=True), nn.Sigmoid())
