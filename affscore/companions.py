@@ -145,25 +145,9 @@ def linear_twin(before: Any, after: Any) -> Tensor:
 
     A layer whose channels were straight lines, rising or flat, would have these outputs. With few samples and shrinkage
     they score below 1, so a call is non-linear if it scores below its twin by more than chance. The
-    book's chapter ``theory`` says how to read it.
+    book's chapter ``theory`` says how to read it. Arguments and errors are those of :func:`affscore.affinity_score`;
+    the result is a float64 tensor of shape (n, d).
 
-    Parameters
-    ----------
-    before, after
-        Arrays or tensors of the same shape (n, d) or (n,), n >= 2, of any real dtype.
-
-    Returns
-    -------
-    Tensor
-        float64 (n, d).
-
-    Raises
-    ------
-    ValueError, TypeError
-        As :func:`affscore.affinity_score`.
-
-    Examples
-    --------
     >>> x = torch.tensor([[0.0, -1.0], [2.0, 1.0]])
     >>> linear_twin(x, torch.relu(x))
     tensor([[0., 0.],

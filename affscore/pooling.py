@@ -18,15 +18,9 @@ PIECE = 1 << 17
 def token_axis(shape: Sequence[int], axis: int, tokens: int | None = None) -> tuple[int | None, str]:
     """The axis of an activation's tokens, None if it is a vector, and ``""`` or the reason why it is unknown.
 
-    Parameters
-    ----------
-    shape, axis
-        The activation's shape, with the batch first, and the axis of its channels.
-    tokens
-        Number of tokens, padding included; None if unknown.
+    ``shape`` is the activation's, with the batch first, ``axis`` that of its channels; ``tokens`` is the number of
+    tokens, padding included, None if unknown.
 
-    Examples
-    --------
     >>> token_axis((8, 5, 16), axis=2, tokens=5), token_axis((8, 16), axis=1, tokens=5)
     ((1, ''), (None, ''))
     >>> token_axis((8, 3, 16), axis=2, tokens=5)

@@ -159,25 +159,9 @@ def paired_affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") ->
 def wasserstein2(x: Any, y: Any) -> Tensor:
     """The 2-Wasserstein distance between the empirical measures of ``x`` and ``y``, with uniform weights.
 
-    The book's chapter ``theory`` explains it.
+    The book's chapter ``theory`` explains it. The result is a float64 tensor of shape (), in the units of ``x``,
+    differentiable where the coupling is unique. Arguments and errors are those of :func:`affinity_score`.
 
-    Parameters
-    ----------
-    x, y
-        Arrays or tensors of the same shape (n, d) or (n,), n >= 2.
-
-    Returns
-    -------
-    Tensor
-        A float64 tensor of shape (), in the units of ``x``, differentiable where the coupling is unique.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As :func:`affinity_score`.
-
-    Examples
-    --------
     >>> round(wasserstein2([0.0, 1.0], [3.0, 2.0]).item(), 12)       # sorted: 0 -> 2, 1 -> 3
     2.0
     """

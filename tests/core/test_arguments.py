@@ -19,7 +19,7 @@ def test_every_integer_is_a_whole_number(value: Any) -> None:
 
 @each(
     "value",
-    [True, np.True_, np.arange(2), np.array(2.5), 3.0, np.float64(3), "3", None, [3], 1, 6, np.int64(-3), 2**70],
+    [True, np.True_, np.arange(2), 3.0, "3", None, 1, 6, 2**70],
 )
 def test_what_is_no_number_of_that_range_is_named(value: Any) -> None:
     with pytest.raises(ValueError, match=r"^seed is ") as error:

@@ -1,8 +1,6 @@
 """Activations spelled out in arithmetic are one call, with the values and the name of what they are."""
 
-import copy
 import math
-import sys
 
 import pytest
 import torch
@@ -216,26 +214,6 @@ def test_what_is_empty_or_not_real_is_listed(x, words):
     assert [item.name for item in found.excluded] == [":tanh[0]"] and words in found.excluded[0].reason
 
 
-def test_long_chains_cost_as_much_per_operator_as_short_ones():
-    """Counted as function calls of the tracer, not as time."""
-    counts = []
-    for steps in (20, 100):
-        calls = 0
-
-        def count(frame, event, arg):
-            nonlocal calls
-            calls += event == "call"
-
-        x = torch.randn(4, 2)
-        with torch.no_grad(), trace(nn.Identity(), 4):
-            sys.setprofile(count)
-            for _ in range(steps):
-                x = x + 0.1 * torch.sin(x)
-            sys.setprofile(None)
-        counts.append(calls / steps)
-    assert counts[1] < 1.1 * counts[0]
-
-
 @each(
     ("function", "name"),
     [
@@ -300,17 +278,3 @@ def test_a_start_that_is_gone_is_not_replaced_by_what_is_left():
     (excluded,) = found.excluded
     assert isinstance(excluded, Undecided) and excluded.name == ":elementwise[tanh, mul][0]"
     assert "overwritten or freed" in excluded.reason
-
-
-def test_both_gelus_of_gpt2_have_the_same_signature():
-    transformers = pytest.importorskip("transformers")
-    config = transformers.GPT2Config(vocab_size=50, n_positions=16, n_embd=32, n_layer=2, n_head=4)
-    torch.manual_seed(0)
-    spelled = transformers.GPT2Model(config).eval()
-    native = copy.deepcopy(spelled)
-    for block in native.h:
-        block.mlp.act = nn.GELU(approximate="tanh")
-    words = [{"input_ids": torch.randint(0, 50, (24, 7))}]
-    one, other = signature(spelled, words), signature(native, words)
-    assert [call.name for call in one.calls] == [call.name for call in other.calls]
-    torch.testing.assert_close(torch.tensor(one.scores), torch.tensor(other.scores), atol=1e-6, rtol=0)

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, IterableDataset
 import affscore
 import affscore.engine
 from affscore import SignatureError, signature
-from affscore.companions import MEASURES, measure
+from affscore.companions import MEASURES, UNPOOLED, measure
 from affscore.engine import batch_results
 
 
@@ -30,17 +30,23 @@ def averaged(x):
     return x.flatten(2).mean(2) if x.ndim > 2 else x
 
 
-@each("covariance", ["ledoit_wolf", "empirical"])
-@each("pool", ["spatial", "trailing"])
-def test_scores_are_those_of_the_pooled_activations(pool, covariance):
+@each(("pool", "covariance"), [("spatial", "ledoit_wolf"), ("trailing", "empirical")])
+def test_scores_and_companions_are_those_of_the_pooled_activations(pool, covariance):
     model, batches = network().eval(), images()
-    result = signature(model, batches, pool=pool, covariance=covariance)
-    for row, x in zip(result.scores, batches, strict=True):
-        pairs = (map(averaged, pair) for pair in by_hand(model, x))
-        expected = [float(affscore.affinity_score(*pair, covariance=covariance)) for pair in pairs]
-        np.testing.assert_allclose(row, expected, atol=1e-6)
+    result = signature(model, batches, pool=pool, covariance=covariance, companions=True)
     assert [call.name for call in result.calls] == ["2:relu[0]", "4:silu[0]", "7:sigmoid[0]"]
-    assert [call.gate for call in result.calls] == [False, False, True]
+    assert [call.gate for call in result.calls] == [False, False, True] and tuple(result.companions) == MEASURES
+    for i, x in enumerate(batches):
+        for j, pair in enumerate(by_hand(model, x)):
+            pooled = [averaged(side) for side in pair]
+            expected = measure(*pooled, covariance=covariance)
+            expected |= zip(UNPOOLED, (np.mean(np.abs(side.numpy()) <= 1e-3) for side in pair), strict=True)
+            score = affscore.affinity_score(*pooled, covariance=covariance).item()
+            assert result.scores[i, j] == pytest.approx(score, abs=1e-6)
+            for name in MEASURES:
+                tolerance = {"entropy": 0.1, "r2_held": 1e-3}.get(name[:7], 1e-5)  # counts jump at the edges of bins
+                assert result.companions[name][i, j] == pytest.approx(expected[name], abs=tolerance), name
+    assert result.companions["sparsity_after"][0, 0] > 0.3 > result.companions["sparsity_before"][0, 0]
     np.testing.assert_allclose(result.mean, result.scores.mean(axis=0))
     np.testing.assert_allclose(result.std, result.scores.std(axis=0))
 
@@ -93,22 +99,6 @@ def test_loaders_without_a_length_are_read_to_their_end():
 def test_no_batches_is_an_error():
     with pytest.raises(SignatureError, match="batches is empty"):
         signature(network(), [])
-
-
-@each("pool", ["spatial", "trailing"])
-def test_companions_are_those_of_the_activations(pool):
-    model, batches = network().eval(), images()
-    result = signature(model, batches, pool=pool, companions=True)
-    assert tuple(result.companions) == MEASURES
-    for i, x in enumerate(batches):
-        for j, (before, after) in enumerate(by_hand(model, x)):
-            expected = measure(averaged(before), averaged(after))
-            expected["sparsity_before"] = np.mean(np.abs(before.numpy()) <= 1e-3)
-            expected["sparsity_after"] = np.mean(np.abs(after.numpy()) <= 1e-3)
-            for name in MEASURES:
-                tolerance = {"entropy": 0.1, "r2_held": 1e-3}.get(name[:7], 1e-5)  # counts jump at the edges of bins
-                assert result.companions[name][i, j] == pytest.approx(expected[name], abs=tolerance), name
-    assert result.companions["sparsity_after"][0, 0] > 0.3 > result.companions["sparsity_before"][0, 0]
 
 
 def test_results_come_one_by_one_and_the_network_rests_between_them():

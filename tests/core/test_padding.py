@@ -223,17 +223,11 @@ def test_samples_of_one_length_may_be_pooled_as_the_reference_code_does():
 
 
 def test_the_stored_form_says_which_calls_left_padding_out(tmp_path):
-    model, _ = bert(0)
-    path = tmp_path / "a.json"
+    model, path = bert(0)[0], tmp_path / "a.json"
     result = signature(model, [changed(), padded(sentences(1)[1:], "left")], pool="last")
     result.save(path)
+    assert Signature.load(path).calls == result.calls and all(call.masked for call in result.calls)
     stored = json.loads(path.read_text())
-    assert stored["pool"] == "last" and [call["masked"] for call in stored["calls"]] == [True, True]
-    assert Signature.load(path).calls == result.calls
-    stored["calls"][0]["masked"] = 1
-    path.write_text(json.dumps(stored))
-    with pytest.raises(ValueError, match="has a value of a wrong type"):
-        Signature.load(path)
     for call in stored["calls"]:  # as it was written before there were masks
         del call["masked"]
     path.write_text(json.dumps(stored))

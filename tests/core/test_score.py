@@ -258,6 +258,7 @@ def test_constant_output_is_undefined_and_constant_input_is_not(value):
     assert math.isnan(affinity_score(x, constant).item())
     assert math.isnan(affinity_score(x, constant.double() * (1 + 1e-16)).item())
     assert affinity_score(constant, x, covariance="empirical").item() == pytest.approx(1 - math.sqrt(0.5))
+    torch.testing.assert_close(affine_map(constant, x)(constant), x.double().mean(0).expand(20, 3))
 
 
 @each("function", [affinity_score, paired_affinity_score, affine_map])
@@ -266,6 +267,8 @@ def test_constant_output_is_undefined_and_constant_input_is_not(value):
     [
         (np.zeros((5, 2)), np.zeros((5, 3)), r"x has shape \(5, 2\) and y has shape \(5, 3\)"),
         (np.zeros((1, 2)), np.zeros((1, 2)), "n = 1 samples"),
+        (np.zeros((2, 2, 2)), np.zeros((2, 2, 2)), r"x has shape \(2, 2, 2\)"),
+        (np.zeros((4, 0)), np.zeros((4, 0)), "at least one column"),
         (np.array([1.0, np.nan]), np.zeros(2), "x holds 1 values that are NaN"),
         (np.zeros(3), np.array([np.inf, 1.0, -np.inf]), "y holds 2 values"),
         (np.zeros(3), np.array([np.inf, 1.0, 2.0]), "y holds 1 values"),

@@ -152,6 +152,7 @@ def test_results_that_do_not_belong_together_are_an_error():
     ("change", "words"),
     [
         ({"batch_sizes": [32, 1]}, "whole numbers from 2"),
+        ({"scores": [0.5]}, r"scores has shape \(1,\)"),
         ({"scores": [[math.inf], [0.5]]}, "a score is infinite"),
         ({"provenance": {"folder": Path()}}, "provenance cannot be stored as JSON: Object of type"),
         ({"calls": [Call("relu", "", "relu", 0, False, (3,), 1)]}, r"the call 'relu' should be named ':relu\[0\]'"),
