@@ -63,8 +63,6 @@ def load_signatures(folder: str | os.PathLike[str]) -> tuple[dict[str, Signature
     paths = sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
     for path in paths:
         try:
-            if not path.is_file():  # opening a FIFO would wait for its writer
-                raise ValueError(f"{path} is not a regular file.")
             found[path.stem] = Signature.load(path)
         except (ValueError, OSError, MemoryError) as error:
             unreadable.append({"file": printable(path.name), "reason": printable(str(error))})

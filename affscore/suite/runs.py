@@ -223,22 +223,14 @@ def _os_error(error: OSError, text: str) -> OSError:
 
 
 def _loaded(batches: Any, numbers: range, skipped: dict[int, list[dict[str, str]]]) -> Iterator[Any]:
-    """The batches with these numbers; records the images that each of them lacks."""
-    met: list[dict[str, str]] = []  # in this run alone: an earlier one may have met the same images
-    if isinstance(batches, Batches):
-        batches = batches.select(numbers)
-        batches.skipped = met
-        source = iter(batches)
-    else:
-        source = (batches[k] for k in numbers)
+    """The batches with these numbers; ``skipped`` takes for each the images that it lacks."""
+    source = batches.read(numbers) if isinstance(batches, Batches) else ((batches[k], []) for k in numbers)
     for number in numbers:
-        before = len(met)
         try:
-            batch = next(source)
+            batch, skipped[number] = next(source)
         except (OSError, ValueError) as error:
             named = f"batch {number}" in str(error)
             raise OSError(str(error) if named else f"batch {number} cannot be read ({error}).") from error
-        skipped[number] = met[before:]
         yield batch
 
 

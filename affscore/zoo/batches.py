@@ -9,7 +9,6 @@ to run. Here an error follows the batches before it.)
 
 from __future__ import annotations
 
-import copy
 import math
 import multiprocessing
 import os
@@ -17,7 +16,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -41,13 +40,10 @@ class UnreadableImage(Exception):
 class Batches:
     """A sequence of batches, each a float32 tensor (n, 3, H, W) or the result of ``join`` for texts, read on demand.
 
-    Iterating again, with or without workers, and ``batches[k]`` alone give the same values. As a map-style data set it
-    also works with ``torch.utils.data.DataLoader(batches, batch_size=None)``.
+    Iterating again, with or without workers, and ``batches[k]`` alone give the same values.
 
     Attributes
     ----------
-    indices
-        The numbers of the batches in the whole data set, in order.
     skipped
         One ``{"file": ..., "reason": ...}`` for each unreadable image so far. Its batch is smaller by one image; a
         warning says so.
@@ -85,66 +81,55 @@ class Batches:
                 f"dataset: {provenance['dataset']} has {count} {self._unit}, too few for "
                 f"{max(number, 1)} x {batch_size}; choose a smaller batch_size or fewer batches."
             )
-        self.indices: Sequence[int] = range(number)
+        self._number = number
         self.skipped: list[dict[str, str]] = []
         self._provenance = provenance | {"batch_size": batch_size, "batches": number, "seed": seed}
-        self._provenance |= {self._unit: "endless" if count is None else count}
 
     @property
     def provenance(self) -> dict[str, Any]:
         return self._provenance | {"skipped": list(self.skipped)}
 
     def __len__(self) -> int:
-        return len(self.indices)
+        return self._number
 
-    def select(self, places: Iterable[int]) -> Batches:
-        """Some of these batches, in the given order: every r-th for one of r processes, or those still missing.
+    def __getitem__(self, k: int) -> Any:
+        return self._batch(k)[0]
 
-        The selection shares the list ``skipped`` and the provenance with the whole.
+    def __iter__(self) -> Iterator[Any]:
+        return (batch for batch, _ in self.read(range(len(self))))
 
-        >>> blank = Batches(lambda i: torch.zeros(3, 1, 1), None, 2, 8, 0, {"dataset": "blank"})
-        >>> blank.select(range(1, 8, 3)).indices
-        [1, 4, 7]
-        """
-        part = copy.copy(self)
-        part.indices = [self._index(place) for place in places]
-        return part
-
-    def _index(self, place: int) -> int:
-        if not 0 <= place < len(self):
-            raise IndexError(f"there is no batch {place}; there are {len(self)}, counted from 0.")
-        return self.indices[place]
+    def read(self, numbers: Sequence[int]) -> Iterator[tuple[Any, list[dict[str, str]]]]:
+        """The batches with these numbers, in this order, each with the entries of its unreadable images."""
+        return self._read_ahead(numbers) if self._workers else map(self._batch, numbers)
 
     def _images(self, k: int) -> Sequence[int]:
-        """The numbers of the images in batch ``k`` of the whole."""
+        """The numbers of the images in batch ``k``."""
+        if not 0 <= k < len(self):
+            raise IndexError(f"there is no batch {k}; there are {len(self)}, counted from 0.")
         places = range(k * self._size, (k + 1) * self._size)
         return places if self._order is None else self._order[places.start : places.stop].tolist()
 
-    def __getitem__(self, place: int) -> Any:
-        k = self._index(place)
+    def _batch(self, k: int) -> tuple[Any, list[dict[str, str]]]:
         if self._join:
-            return self._join([self._read(i) for i in self._images(k)])
+            return self._join([self._read(i) for i in self._images(k)]), []
         return self._joined(k, [_read_piece(self._read, self._images(k))])
 
-    def __iter__(self) -> Iterator[Any]:
-        return self._read_ahead() if self._workers else (self[place] for place in range(len(self)))
-
-    def _read_ahead(self) -> Iterator[torch.Tensor]:
+    def _read_ahead(self, numbers: Sequence[int]) -> Iterator[tuple[torch.Tensor, list[dict[str, str]]]]:
         """Worker processes read pieces of batches, up to one batch ahead."""
         step = min(PIECE, math.ceil(self._size / self._workers))
         starts = range(0, self._size, step)
-        tasks = ((k, start) for k in self.indices for start in starts)
+        tasks = ((k, start) for k in numbers for start in starts)
         # Forked, so that `read` and the caller's preprocess need not be picklable.
         fork = multiprocessing.get_context("fork")
         pool = ProcessPoolExecutor(self._workers, fork, initializer=_start_worker, initargs=(self._read,))
         running: deque[Future[_Piece]] = deque()
-        k = self.indices[0] if self.indices else 0
+        k = 0
         try:
             with warnings.catch_warnings():
                 # Python 3.12 and later warn about forks with threads; a worker needs no lock that a thread may hold.
                 warnings.filterwarnings("ignore", message=".*use of fork", category=DeprecationWarning)
                 pool.submit(int)
-            for k in self.indices:
+            for k in numbers:
                 pieces = []
                 for _ in starts:
                     while len(running) < len(starts) + self._workers and (task := next(tasks, None)):
@@ -160,8 +145,8 @@ class Batches:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _joined(self, k: int, pieces: Sequence[_Piece]) -> torch.Tensor:
-        """Batch ``k`` from its pieces; unreadable images are listed and a warning names them."""
+    def _joined(self, k: int, pieces: Sequence[_Piece]) -> tuple[torch.Tensor, list[dict[str, str]]]:
+        """Batch ``k`` from its pieces, and its unreadable images, which are listed; a warning names them."""
         images = [piece for piece, _ in pieces if piece is not None]
         failed = [entry for _, entries in pieces for entry in entries]
         self.skipped += [entry for entry in failed if entry not in self.skipped]
@@ -174,12 +159,12 @@ class Batches:
             warn(f"{text}; the batch goes on with {left}.")
         _check_shapes(images)
         if not self._workers:
-            return images[0]
+            return images[0], failed
         # A copy out of the workers' shared memory, page-locked if a GPU can then fetch it in the background.
         batch = torch.empty(
             (sum(map(len, images)), *images[0].shape[1:]), dtype=images[0].dtype, pin_memory=torch.cuda.is_available()
         )
-        return torch.cat(images, out=batch)
+        return torch.cat(images, out=batch), failed
 
     def __repr__(self) -> str:
         return f"Batches({self._provenance['dataset']!r}, {len(self)} of {self._size} {self._unit})"

@@ -9,7 +9,6 @@ import gzip
 import hashlib
 import math
 import os
-import warnings
 import zlib
 from collections.abc import Callable
 from importlib.metadata import version
@@ -26,16 +25,9 @@ from affscore.zoo.text import Tokens, read_texts, text_files
 from affscore.zoo.weights import require
 
 __all__ = [
-    "NAMES",
-    "check_name",
-    "cifar",
-    "fashion_mnist_file",
-    "fingerprint",
-    "load_dataset",
-    "photographs",
-    "random_crop",
+    "NAMES", "check_name", "cifar", "fashion_mnist_file", "fingerprint", "load_dataset", "photographs", "random_crop",
     "read_idx",
-]
+]  # fmt: skip
 
 NAMES = ("photographs", "fashion-mnist", "cifar10", "cifar100", "imagenet", "imagenette", "random")
 EXPECTED = {"imagenet": 50_000, "imagenette": 3_925}
@@ -219,11 +211,7 @@ def random_crop(image: Any, seed: int, i: int) -> Any:
 def _photographs() -> tuple[Image, dict[str, Any]]:
     """Image i: a random crop of photograph i modulo 10."""
     originals = list(photographs().values())
-
-    def cropped(i: int, seed: int) -> Any:
-        return random_crop(originals[i % len(originals)], seed, i)
-
-    return cropped, {
+    return lambda i, seed: random_crop(originals[i % len(originals)], seed, i), {
         "source": f"scikit-image {version('scikit-image')} and scikit-learn {version('scikit-learn')}",
         "photographs": {Path(file).stem: licence for _, file, licence in PHOTOGRAPHS},
         "crop": {"area": list(CROP_AREA), "ratio": list(CROP_RATIO), "mirrored": 0.5},
@@ -233,11 +221,7 @@ def _photographs() -> tuple[Image, dict[str, Any]]:
 def _noise(preprocess: Preprocess, seed: int) -> Callable[[int], torch.Tensor]:
     """Image i: independent standard normal values in the shape that ``preprocess`` returns."""
     shape = tuple(preprocess(require("PIL.Image").new("RGB", (256, 256))).shape)
-
-    def read(i: int) -> torch.Tensor:
-        return torch.from_numpy(np.random.default_rng([seed, i]).standard_normal(shape, dtype=np.float32))
-
-    return read
+    return lambda i: torch.from_numpy(np.random.default_rng([seed, i]).standard_normal(shape, dtype=np.float32))
 
 
 def _from_array(images: np.ndarray) -> tuple[Image, int, dict[str, Any]]:
@@ -282,13 +266,12 @@ def _sampled(path: Path) -> bytes:
     """
     digest = hashlib.sha256()
     try:
-        if path.is_file():  # opening a FIFO would wait for its writer
-            with path.open("rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                digest.update(b"%d " % size)
-                for start in (0, size // 2, size - SAMPLE):
-                    file.seek(max(start, 0))
-                    digest.update(file.read(SAMPLE))
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            digest.update(b"%d " % size)
+            for start in (0, size // 2, size - SAMPLE):
+                file.seek(max(start, 0))
+                digest.update(file.read(SAMPLE))
     except OSError:
         digest.update(b"unreadable")  # listed as such once it is read
     return digest.digest()
@@ -298,8 +281,6 @@ def _decode(path: Path, name: str) -> Any:
     """The RGB PIL image in a file, fully decoded; ``name`` is the name of the file in an error."""
     pillow = require("PIL.Image")
     try:
-        if not path.is_file():  # opening a FIFO would wait for its writer
-            raise FileNotFoundError("there is no regular file of this name")
         with pillow.open(path) as image:
             if image.mode.startswith(("I", "F")):
                 raise ValueError(f"it holds values of more than 8 bits (mode {image.mode}); convert it to 8 bits")
@@ -330,11 +311,7 @@ def fashion_mnist_file(name: str, root: str | os.PathLike[str] | None) -> Path:
 
 def cifar(name: str, root: str | os.PathLike[str] | None, *, train: bool) -> Any:
     """Torchvision's data set: ``data`` uint8 (N, 32, 32, 3) and ``targets``, a list of N labels."""
-    with warnings.catch_warnings():
-        # Python 2 pickled these files, with a 0 where NumPy 2.4.0 to 2.4.4 expect False.
-        warnings.filterwarnings("ignore", message=r"dtype\(\): align should be passed", category=Warning)
-        todo = "put the archive from {} there"
-        return _torchvision(name.upper(), name, _root(root), todo, train=train, download=True)
+    return _torchvision(name.upper(), name, _root(root), "put the archive from {} there", train=train, download=True)
 
 
 def read_idx(path: Path) -> np.ndarray:

@@ -74,7 +74,7 @@ def text_files(name: str | os.PathLike[str]) -> list[Path]:
     files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
     if not files:
         raise FileNotFoundError(f"dataset: the folder {path} holds no file whose name ends with .txt.")
-    if not all(file.is_file() for file in files):  # opening a FIFO would wait for its writer
+    if not all(file.is_file() for file in files):
         raise FileNotFoundError(f"dataset: there is no file and no folder {path}.")
     return files
 

@@ -7,7 +7,6 @@ import importlib
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +72,8 @@ def load_state(model: torch.nn.Module, state: dict[str, Any], name: str, descrip
         missing, extra = model.load_state_dict(renamed, strict=False)
     except Exception as error:  # wrong shapes and kinds, a line each after the first; odd versions
         raise ValueError(f"{does_not_fit}: {line_of(error, -1)}.") from error
-    tensors, needed = model.state_dict(), _without_counters(missing)
+    # Older files lack batch norm's counters of batches, which change no output.
+    tensors, needed = model.state_dict(), [key for key in missing if not key.endswith("num_batches_tracked")]
     for keys, what in ((needed, "are missing"), (extra, "are unexpected")):
         if keys:
             raise ValueError(f"{does_not_fit}: {len(keys)} tensors {what}, first {keys[0]}.")
@@ -84,11 +84,6 @@ def load_state(model: torch.nn.Module, state: dict[str, Any], name: str, descrip
     for key, value in tensors.items():
         if not value.isfinite().all():
             raise ValueError(f"{does_not_fit}: {key} holds values that are not finite.")
-
-
-def _without_counters(keys: Iterable[str]) -> list[str]:
-    """The names without batch norm's counters of batches, which older files lack and which change no output."""
-    return [key for key in keys if not key.endswith("num_batches_tracked")]
 
 
 def sha256(path: Path) -> str:

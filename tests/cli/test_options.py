@@ -20,22 +20,15 @@ def parsed(*arguments):
     return parser.parse_args(arguments)
 
 
-@each(
-    ("arguments", "settings"),
-    [
-        ([], TWIN),
-        (["--companions", "none"], Settings(micro_batch=32)),
-        (["--companions"], Settings(micro_batch=32, companions=True)),
-        (["--companions", "all"], Settings(micro_batch=32, companions=True)),
-        (["--companions", "r2,cka"], Settings(micro_batch=32, companions=["cka", "r2"])),
-        (
-            ["--pool", "trailing", "--covariance", "empirical", "--precision", "bf16", "--channels-last"],
-            Settings("trailing", "empirical", ["twin"], 32, "bf16", True),
-        ),
-        (["--calls", "layer3.*"], dataclasses.replace(TWIN, calls="layer3.*")),
-        (["--precision", "tf32", "--micro-batch", "4"], Settings(precision="tf32", micro_batch=4, companions=["twin"])),
-    ],
-)
+@each(("arguments", "settings"), [
+    ([], TWIN),
+    (["--companions", "none"], Settings(micro_batch=32)),
+    (["--companions"], Settings(micro_batch=32, companions=True)),
+    (["--companions", "r2,cka"], Settings(micro_batch=32, companions=["cka", "r2"])),
+    (["--pool", "trailing", "--covariance", "empirical", "--precision", "bf16", "--channels-last"],
+     Settings("trailing", "empirical", ["twin"], 32, "bf16", True)),
+    (["--calls", "layer3.*", "--micro-batch", "4"], dataclasses.replace(TWIN, calls="layer3.*", micro_batch=4)),
+])  # fmt: skip
 def test_options_are_settings(arguments, settings):
     assert settings_of(parsed(*arguments)) == settings
 

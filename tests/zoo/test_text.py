@@ -1,13 +1,9 @@
 """Text as data: every line once, in the network's own tokens; a damaged file is a sentence."""
 
-import os
-
 import numpy as np
 import pytest
 import torch
 from grids import each
-from hypothesis import given
-from hypothesis import strategies as st
 from image_files import pixels
 from small_hub import LONGEST, SENTENCES, WORDS, text_folder, tokenizer
 
@@ -32,14 +28,6 @@ def test_a_line_is_a_sample(tmp_path):
     assert read_texts(f"text:{path}")[0] == ["one", "two", "three", "four äß\u2028five"]
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"])).map(str.strip)))
-def test_what_is_written_in_lines_is_read_in_lines(tmp_path_factory, lines):
-    lines = [line for line in lines if line and not line.startswith("\ufeff")]
-    path = tmp_path_factory.mktemp("lines") / "a.txt"
-    path.write_bytes("\n".join(["first", *lines]).encode())
-    assert read_texts(f"text:{path}")[0] == ["first", *lines]
-
-
 def test_a_folder_is_read_in_the_order_of_names_and_known_by_its_content(tmp_path):
     for name, text in (("b.txt", "three\n"), ("a/z.txt", "one\ntwo"), ("c.md", "not this")):
         (tmp_path / "t" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +40,7 @@ def test_a_folder_is_read_in_the_order_of_names_and_known_by_its_content(tmp_pat
     assert read_texts(f"text:{tmp_path / 't'}")[1]["sha256"] != facts["sha256"]
 
 
-@pytest.mark.parametrize(("content", "words"), [
+@each(("content", "words"), [
     (b"good\nb\xffd", r"a\.txt is not UTF-8 text \(byte 6 is invalid start byte\)"),
     ("wide".encode("utf-16-le"), "is no text: it holds bytes that are 0"),
     (b"", "holds no text"),
@@ -66,10 +54,8 @@ def test_damaged_and_empty_files_are_sentences(tmp_path, content, words):
 
 
 def test_what_is_no_file_is_a_sentence(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for name in ("nothing.txt", "pipe"):
-        with pytest.raises(FileNotFoundError, match=f"there is no file and no folder .*{name}"):
-            check_name(f"text:{tmp_path / name}")
+    with pytest.raises(FileNotFoundError, match=r"there is no file and no folder .*nothing\.txt"):
+        check_name(f"text:{tmp_path / 'nothing.txt'}")
     with pytest.raises(FileNotFoundError, match=r"holds no file whose name ends with \.txt"):
         check_name(f"text:{tmp_path}")
     assert text_files("imagenet") == text_files(tmp_path) == []
@@ -98,7 +84,7 @@ def test_the_limit_is_the_networks_or_the_tokenizers_or_there_is_none():
     assert "longest=4" in repr(Tokens(words)) and repr(Tokens(words)) == repr(Tokens(words))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(2))
 def test_batches_hold_every_text_once_in_an_order_of_the_seed(file, seed):
     made = [load_dataset(f"text:{file}", preprocess=Tokens(tokenizer()), batch_size=2, seed=seed) for _ in range(2)]
     rows = [ids[mask == 1].tolist() for batch in made[0] for ids, mask in zip(*batch.values(), strict=True)]
@@ -107,11 +93,11 @@ def test_batches_hold_every_text_once_in_an_order_of_the_seed(file, seed):
     facts = made[0].provenance
     assert (facts["texts"], facts["batches"], facts["seed"]) == (6, 3, seed) and "images" not in facts
     assert repr(made[0]) == "Batches('lines.txt', 3 of 2 texts)"
-    part = made[0].select([2, 0])
-    assert torch.equal(part[0]["input_ids"], made[0][2]["input_ids"])
+    ((batch, _),) = made[0].read([2])
+    assert torch.equal(batch["input_ids"], made[0][2]["input_ids"])
 
 
-@pytest.mark.parametrize(("name", "options", "words"), [
+@each(("name", "options", "words"), [
     ("random", {"preprocess": Tokens(tokenizer())}, "'random' is not what this network takes; it should be text"),
     ("text:FILE", {"preprocess": pixels}, "is not what this network takes; it should be images"),
     ("text:FILE", {"batch_size": 7}, r"lines\.txt has 6 texts, too few for 1 x 7"),
@@ -124,10 +110,10 @@ def test_what_does_not_fit_is_a_sentence(file, name, options, words):
         load_dataset(name.replace("FILE", str(file)), **options)
 
 
-@pytest.mark.parametrize("kind", ["BertModel", "GPT2Model"])
+@each("kind", ["BertModel", "GPT2Model"])
 def test_scores_of_text_do_not_depend_on_the_pieces(tmp_path, file, kind):
     """Nor on the padding: against the sentences one by one, the longest of which is cut."""
-    net = load_model(f"hf:{text_folder(tmp_path / 'tiny', kind)}")
+    net = load_model(f"hf:{text_folder(tmp_path / kind, kind)}")
     batches = load_dataset(f"text:{file}", preprocess=net.preprocess, batch_size=6)
     whole = signature(net.model, batches)
     for micro_batch in (1, 4):
