@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from grids import each
 from scripts import load_script
 
 SCRIPT = Path(__file__).resolve().parents[2] / "book" / "data" / "verified_models" / "make.py"
@@ -45,32 +46,33 @@ def test_a_run_goes_on_where_it_stopped(script, measured, tmp_path):
     assert measured[-1] == "timm/a" and len(json.loads(file.read_text())["models"]) == 4
 
 
-def test_results_of_other_versions_are_not_mixed(script, measured, tmp_path, monkeypatch):
+def test_results_of_other_versions_are_not_mixed_and_an_interruption_is_no_failure(
+    script, measured, tmp_path, monkeypatch
+):
     script.make(tmp_path / "models.json", ["timm/a"], again=False)
     monkeypatch.setattr(script, "version", lambda library: "0.0")
     with pytest.raises(SystemExit, match="other settings"):
         script.make(tmp_path / "models.json", ["timm/b"], again=False)
 
-
-def test_an_interruption_is_none_of_a_networks_failures(script, monkeypatch):
-    def network_and_batch(name):
+    def interrupted(name):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(script, "network_and_batch", network_and_batch)
+    monkeypatch.setattr(script, "network_and_batch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         script.row_of("timm/a")
 
 
-@pytest.mark.parametrize("key", ["counted", "scored", "gates", "excluded", "identical", "parameters"])
-def test_a_planted_wrong_row_is_found_and_the_times_are_not_compared(script, tmp_path, monkeypatch, key):
-    file = tmp_path / "models.json"
-    row = script.row_of(SMALL[1])
+def test_a_planted_wrong_row_is_found_and_the_times_are_not_compared(script, tmp_path, monkeypatch):
+    file, name = tmp_path / "models.json", SMALL[1]
+    row = script.row_of(name)
     assert row["excluded"] and row["scored"] and row["time"] is None
-    file.write_text(json.dumps({"models": {SMALL[1]: row | {"time": 5.0}}}))
-    assert script.check(file, SMALL[1:]) == []
-    file.write_text(json.dumps({"models": {SMALL[1]: row | {key: 7}}}))
-    (line,) = script.check(file, SMALL[1:])
-    assert line.startswith(f"{SMALL[1]}: {key} was 7 and is ")
+    monkeypatch.setattr(script, "row_of", lambda name: row)
+    file.write_text(json.dumps({"models": {name: row | {"time": 5.0}}}))
+    assert script.check(file, [name]) == []
+    for key in ("counted", "scored", "gates", "excluded", "identical", "parameters"):
+        file.write_text(json.dumps({"models": {name: row | {key: 7}}}))
+        (line,) = script.check(file, [name])
+        assert line.startswith(f"{name}: {key} was 7 and is ")
 
 
 def test_the_command_measures_some_and_writes_their_page(script, tmp_path, monkeypatch, capsys):
@@ -85,10 +87,9 @@ def test_the_command_measures_some_and_writes_their_page(script, tmp_path, monke
     assert ended.value.code == 0 and "2 networks are as stored." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["--only", "timm/resnet10"], "Did you mean"), (["--sample", "0"], "--sample is 0; it should be between 1 and")],
-)
+@each(("arguments", "message"), [
+    (["--only", "timm/resnet10"], "Did you mean"), (["--sample", "0"], "--sample is 0; it should be between 1 and"),
+])  # fmt: skip
 def test_what_does_not_exist_is_refused_in_a_sentence(script, monkeypatch, capsys, arguments, message):
     monkeypatch.setattr(sys, "argv", ["make.py", *arguments])
     with pytest.raises(SystemExit) as ended:

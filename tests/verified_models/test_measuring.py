@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from grids import each
 from torch import nn
 
 from affscore_book.verified_models.measuring import verify
@@ -53,9 +54,9 @@ def test_an_output_that_changes_is_found():
     assert verify(Restless(nn.Linear(4, 4), nn.ReLU()), torch.randn(5, 4))["identical"] is False
 
 
-@pytest.mark.parametrize(
-    ("function", "message"), [(lambda x: x / 0, "NaN or infinite"), (lambda x: 0 * x + 1, "nearly the same")]
-)
+@each(("function", "message"), [
+    (lambda x: x / 0, "NaN or infinite"), (lambda x: 0 * x + 1, "nearly the same"),
+])  # fmt: skip
 def test_a_network_that_says_nothing_is_refused(function, message):
     class Dull(nn.Sequential):
         def forward(self, x):

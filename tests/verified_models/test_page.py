@@ -1,8 +1,8 @@
 """The page says what is stored: totals, a row each, and whatever is not as it should be."""
 
-import pytest
+from grids import each
 
-from affscore_book.verified_models.page import agrees, render
+from affscore_book.verified_models.page import render
 
 ROW = {
     "parameters": 5_680_552, "counted": {"gelu": 12, "sigmoid": 3}, "scored": {"gelu": 12, "sigmoid": 1}, "gates": 1,
@@ -39,14 +39,11 @@ def test_networks_without_a_score_are_named_above_the_tables():
     assert text.index("Without a signature") < text.index("## timm")
 
 
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        ({"scored": {"gelu": 13, "sigmoid": 1}}, "3 `sigmoid` ran, the signature has 13 `gelu` and 3 `sigmoid`."),
-        ({"identical": False}, "timm/odd: the output differs while the network is watched."),
-        ({"error": "ValueError: no batch"}, "timm/odd has no signature: ValueError: no batch"),
-    ],
-)  # fmt: skip
+@each(("change", "line"), [
+    ({"scored": {"gelu": 13, "sigmoid": 1}}, "3 `sigmoid` ran, the signature has 13 `gelu` and 3 `sigmoid`."),
+    ({"identical": False}, "timm/odd: the output differs while the network is watched."),
+    ({"error": "ValueError: no batch"}, "timm/odd has no signature: ValueError: no batch"),
+])  # fmt: skip
 def test_what_is_wrong_is_listed_and_leaves_the_totals(change, line):
     text = page(timm__good=ROW, timm__odd=ROW | change)
     assert line in text and "- timm/good" not in text and "1 of 2 |" in text
@@ -61,8 +58,3 @@ def test_calls_that_do_not_vary_are_named_and_count_as_scored():
     assert "their score is NaN.\n\nNone.\n\n" in page(timm__vit=ROW)
     text = page(timm__vit=ROW, timm__other_one=ROW | {"constant": {"gelu": 2, "sigmoid": 1}})
     assert "their score is NaN.\n\ntimm/other\\_<wbr>one 3.\n\n## Calls under" in text and "agree | 2 of 2 |" in text
-
-
-def test_counts_agree_if_all_that_ran_is_scored_or_excluded():
-    assert agrees(ROW)
-    assert not agrees(ROW | {"scored": {"gelu": 11, "sigmoid": 1}}) and not agrees(ROW | {"excluded": []})

@@ -60,16 +60,22 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
     """
     with torch.no_grad():
         bare = list(_tensors(output_of(model, inputs)))
-        _check_alive(bare[0])
+        if not torch.isfinite(bare[0]).all():
+            raise ValueError("the output holds NaN or infinite values")
+        if bare[0].std(dim=0).max() <= 1e-3 * bare[0].abs().max():
+            raise ValueError("the output is nearly the same for all samples")
         with trace(model, length(inputs)):
             watched = list(_tensors(output_of(model, inputs)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AffscoreWarning)  # the row says it
         result = signature(model, [inputs])
     excluded = [item for item in result.excluded if not isinstance(item, Unknown)]  # which are no activations
-    reasons = Counter((_function(item.name), _without_shape(item.reason)) for item in excluded)
-    still = zip(result.calls, result.dead[0], strict=True)
-    constant = Counter(call.function for call, none in still if none)
+    # "gelu" of "blocks.0.mlp:gelu[0]", and the reason without the shape of that call.
+    reasons = Counter(
+        (item.name.rpartition(":")[2].partition("[")[0], re.sub(r" of shape \([^)]*\)", "", item.reason))
+        for item in excluded
+    )
+    constant = Counter(call.function for call, none in zip(result.calls, result.dead[0], strict=True) if none)
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "counted": dict(Counter(count_activations(model, inputs))),
@@ -89,22 +95,6 @@ def _tensors(output: Any) -> Iterator[Tensor]:
     elif isinstance(output, Mapping | list | tuple):
         for value in output.values() if isinstance(output, Mapping) else output:
             yield from _tensors(value)
-
-
-def _check_alive(output: Tensor) -> None:
-    if not torch.isfinite(output).all():
-        raise ValueError("the output holds NaN or infinite values")
-    if output.std(dim=0).max() <= 1e-3 * output.abs().max():
-        raise ValueError("the output is nearly the same for all samples")
-
-
-def _function(name: str) -> str:
-    """``gelu`` of ``blocks.0.mlp:gelu[0]``."""
-    return name.rpartition(":")[2].partition("[")[0]
-
-
-def _without_shape(reason: str) -> str:
-    return re.sub(r" of shape \([^)]*\)", "", reason)
 
 
 def _time(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int) -> float:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from affscore_book.kit.batch_norm import set_batch_norm
 
-__all__ = ["BATCH", "fill", "network_and_batch", "network_names", "output_of", "settle"]
+__all__ = ["BATCH", "fill", "network_and_batch", "network_names", "output_of"]
 
 #: Samples in a batch: a length that no axis of these networks has which could be taken for the batch.
 BATCH = 6
@@ -148,13 +148,11 @@ def network_names() -> list[str]:
 def network_and_batch(name: str) -> tuple[nn.Module, Any]:
     """A network of :func:`network_names`, in evaluation mode on the CPU, and a batch: a tensor or arguments by name."""
     library, _, short = name.partition("/")
-    if library == "transformers":
-        model, size = _hugging_face(short)
-        draws: list[Any] = [_named_inputs(model, size, seed) for seed in (0, 1)]
-    else:
-        model, size = (_torchvision if library == "torchvision" else _timm)(short)
-        draws = [_normal((BATCH, 3, size, size), seed) for seed in (0, 1)]
-    return settle(fill(model), draws[0]), draws[1]
+    model, size = {"torchvision": _torchvision, "timm": _timm, "transformers": _hugging_face}[library](short)
+    inputs = _named_inputs if library == "transformers" else _images
+    first, second = (inputs(model, size, seed) for seed in (0, 1))
+    # Deep random networks fade out or explode without the statistics of a batch.
+    return set_batch_norm(fill(model), [first], lambda part: output_of(model, part)), second
 
 
 def output_of(model: nn.Module, inputs: Any) -> Any:
@@ -185,6 +183,10 @@ def _hugging_face(name: str) -> tuple[nn.Module, int]:
     kind, options = HUGGING_FACE[name]
     network = getattr(transformers, kind)
     return network(network.config_class(**options)), options.get("image_size", 64)
+
+
+def _images(model: nn.Module, size: int, seed: int) -> Tensor:
+    return _normal((BATCH, 3, size, size), seed)
 
 
 def _named_inputs(model: Any, size: int, seed: int) -> dict[str, Tensor]:
@@ -218,9 +220,3 @@ def fill(model: nn.Module) -> nn.Module:
             if not matrix and name == "weight":  # of a normalisation
                 parameter.add_(1)
     return model
-
-
-@torch.no_grad()
-def settle(model: nn.Module, inputs: Any) -> nn.Module:
-    """Give the batch norms the statistics of a batch: deep random networks fade out or explode without."""
-    return set_batch_norm(model, [inputs], lambda part: output_of(model, part))

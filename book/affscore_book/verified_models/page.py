@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 __all__ = ["render"]
@@ -103,63 +103,81 @@ def render(results: dict[str, Any]) -> str:
     )
 
 
-def _summary(models: dict[str, Row], rows: dict[str, Row]) -> str:
-    def total(count: Callable[[Row], int]) -> str:
-        return f"{sum(map(count, rows.values())):,}"
+def _counts(row: Row) -> tuple[int, int, int]:
+    """How many calls ran, are scored, and are excluded."""
+    return sum(row["counted"].values()), sum(row["scored"].values()), sum(calls for *_, calls in row["excluded"])
 
+
+def agrees(row: Row) -> bool:
+    """Whether the signature scores or excludes as many calls as ran."""
+    ran, scored, out = _counts(row)
+    return ran == scored + out
+
+
+def _found(row: Row) -> Counter[str]:
+    """What the signature has of each function, scored or excluded."""
+    found: Counter[str] = Counter(row["scored"])
+    for function, _, calls in row["excluded"]:
+        found[function] += calls
+    return found
+
+
+def _without_score(rows: dict[str, Row]) -> list[str]:
+    """The networks of which calls ran and none is scored."""
+    return [name for name, row in rows.items() if sum(row["counted"].values()) and not row["scored"]]
+
+
+def _summary(models: dict[str, Row], rows: dict[str, Row]) -> str:
+    ran, scored, out = (sum(column) for column in zip(*map(_counts, rows.values()), strict=True))
+    gates, same = (sum(row[key] for row in rows.values()) for key in ("gates", "identical"))
     time = statistics.median(row["time"] for row in rows.values())
-    same = sum(row["identical"] for row in rows.values())
     lines = [
-        ("Activation calls that ran", total(_ran)),
-        ("scored", f"{total(_scored)}, {total(lambda row: row['gates'])} of them gates"),
-        ("seen and excluded, each with a reason", total(_out)),
+        ("Networks", str(len(models))),
+        (":--", ":--"),
+        ("Activation calls that ran", f"{ran:,}"),
+        ("scored", f"{scored:,}, {gates:,} of them gates"),
+        ("seen and excluded, each with a reason", f"{out:,}"),
         ("Networks of which no call is scored", str(len(_without_score(rows)))),
         ("Networks whose two counts agree", f"{sum(map(agrees, rows.values()))} of {len(models)}"),
         ("Networks whose output has the same bits", f"{same} of {len(models)}"),
         ("Time of a signature, in bare forward passes, median", f"{time:.1f}"),
-    ]  # fmt: skip
-    return f"| Networks | {len(models)} |\n|:--|:--|\n" + "\n".join(f"| {what} | {number} |" for what, number in lines)
+    ]
+    return "\n".join(f"| {what} | {number} |" for what, number in lines).replace("| :-- | :-- |", "|:--|:--|")
 
 
 def _table(title: str, rows: dict[str, Row]) -> str:
     lines = []
     for name, row in rows.items():
-        same, time = "✓" if row["identical"] else "✗", f"{row['time']:.1f}"
-        numbers = (_size(row["parameters"]), _ran(row), _scored(row), row["gates"], _out(row), same, time)
-        lines.append(f"| {_breakable(name.partition('/')[2])} | {' | '.join(map(str, numbers))} |")
+        ran, scored, out = _counts(row)
+        same = "✓" if row["identical"] else "✗"
+        cells = (_short(name), _size(row["parameters"]), ran, scored, row["gates"], out, same, f"{row['time']:.1f}")
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return TABLE.format(title=title, rows="\n".join(lines))
 
 
-def _without_score(rows: dict[str, Row]) -> list[str]:
-    """The networks of which calls ran and none is scored."""
-    return [name for name, row in rows.items() if _ran(row) and not _scored(row)]
-
-
 def _unscored(rows: dict[str, Row]) -> str:
-    names = [_breakable(name.partition("/")[2]) for name in _without_score(rows)]
-    if not names:
+    if not (names := _without_score(rows)):
         return "**Without a signature.** None: of every network some call is scored."
     return (
-        f"**Without a signature.** Of {_and(names)} every call is excluded: `affscore` has no score to give there.\n"
-        "[Excluded calls](#excluded-calls) has the reason of each."
+        f"**Without a signature.** Of {_and(list(map(_short, names)))} every call is excluded: `affscore` has no score "
+        "to give there.\n[Excluded calls](#excluded-calls) has the reason of each."
     )
 
 
 def _excluded(rows: dict[str, Row]) -> str:
-    reasons: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    reasons: dict[str, Counter[str]] = defaultdict(Counter)
     for name, row in rows.items():
         for _, reason, calls in row["excluded"]:
             reasons[reason][name] += calls
     text = ""
-    for reason, networks in sorted(reasons.items(), key=lambda item: -sum(item[1].values())):
-        calls = ", ".join(f"{_breakable(name)} {number}" for name, number in networks.items())
-        text += f"*{reason[0].upper()}{reason[1:]}* ({sum(networks.values())} calls): {calls}.\n\n"
+    for reason, networks in sorted(reasons.items(), key=lambda item: -item[1].total()):
+        text += f"*{reason[0].upper()}{reason[1:]}* ({networks.total()} calls): {_listed(networks)}.\n\n"
     return text or "None.\n\n"
 
 
 def _constant(rows: dict[str, Row]) -> str:
     those = {name: sum(row["constant"].values()) for name, row in rows.items() if "constant" in row}
-    return ", ".join(f"{_breakable(name)} {number}" for name, number in those.items()) + ".\n" if those else "None.\n"
+    return f"{_listed(those) or 'None'}.\n"
 
 
 def _renamed(rows: dict[str, Row]) -> str:
@@ -186,33 +204,13 @@ def _wrong(models: dict[str, Row]) -> str:
     return "\n".join(lines) or "None."
 
 
-def agrees(row: Row) -> bool:
-    """Whether the signature scores or excludes as many calls as ran."""
-    return _ran(row) == _scored(row) + _out(row)
-
-
-def _found(row: Row) -> Counter[str]:
-    """What the signature has of each function, scored or excluded."""
-    found: Counter[str] = Counter(row["scored"])
-    for function, _, calls in row["excluded"]:
-        found[function] += calls
-    return found
-
-
 def _functions(counts: Mapping[str, int]) -> str:
     return _and([f"{number} `{function}`" for function, number in counts.items()]) or "none"
 
 
-def _ran(row: Row) -> int:
-    return sum(row["counted"].values())
-
-
-def _scored(row: Row) -> int:
-    return sum(row["scored"].values())
-
-
-def _out(row: Row) -> int:
-    return sum(calls for *_, calls in row["excluded"])
+def _listed(calls: Mapping[str, int]) -> str:
+    """Networks, each with a number of calls."""
+    return ", ".join(f"{_breakable(name)} {number}" for name, number in calls.items())
 
 
 def _size(parameters: int) -> str:
@@ -223,6 +221,11 @@ def _size(parameters: int) -> str:
 def _breakable(name: str) -> str:
     """A name that a narrow column may break after each underscore."""
     return name.replace("_", "\\_<wbr>")
+
+
+def _short(name: str) -> str:
+    """The same without the library."""
+    return _breakable(name.partition("/")[2])
 
 
 def _and(items: list[str]) -> str:
