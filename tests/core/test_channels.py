@@ -9,7 +9,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from affscore import signature
-from affscore.calls import Undecided
+from affscore.calls import Operator, Undecided
+from affscore.channels import Channels
 from affscore.tracing import trace
 
 D = 6  # channels, rows, columns, tokens
@@ -282,3 +283,12 @@ def test_channels_are_followed_through_a_batch_folded_into_frames():
     assert [item.name for item in found.excluded] == [":relu[0]"]
     (seen,) = found.observations
     assert (seen.call.name, seen.call.channel_axis) == (":relu[1]", 2)
+
+
+def test_a_tensor_that_was_given_other_data_has_no_layout_any_more():
+    channels, x = Channels(lambda tensor: False, {}), torch.zeros(N, D, 3)
+    y = torch.relu(x)
+    channels.follow(Operator(torch.ops.aten.relu.default, (x,), {}), y)
+    assert channels.layout(y) == (((N, "N"),), ((D, "."),), ((3, "."),))
+    y.data = torch.zeros(N, 2)
+    assert channels.layout(y) is None
