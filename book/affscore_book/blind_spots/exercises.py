@@ -53,7 +53,10 @@ def check_null(null: float, x: Any, y: Any, others: Any) -> None:
     hint = f"{null:.3f} is no mean of the ten scores affinity_score(x, others[0]), affinity_score(x, others[1]), ..."
     if abs(null - score) < TOLERANCE:
         hint = "that is the score itself: shuffled outputs are the same cloud. What is another cloud of the same law?"
-    praise = f"strangers score {means[0]:.2f}, the call {score:.2f}: the difference is what is the call's own."
+    praise = (
+        f"strangers score {means[0]:.2f}, the call {score:.2f}. That it is higher shows that outputs follow inputs; "
+        "how much higher is no scale."
+    )
     report("blind-spots-null", bool(min(abs(null - mean) for mean in means) < TOLERANCE), praise, hint)
 
 
