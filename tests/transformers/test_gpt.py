@@ -21,9 +21,8 @@ def windows(n: int, tokens: int = CONTEXT, seed: int = 0) -> torch.Tensor:
 
 
 @each("name", GPTS)
-@each("place", [1, CONTEXT - 1])
-def test_a_later_byte_does_not_change_an_earlier_logit(name, place):
-    network, text = build_gpt(name, seed=place), windows(2)
+def test_a_later_byte_does_not_change_an_earlier_logit(name):
+    network, text, place = build_gpt(name), windows(2), 40
     other = text.clone()
     other[:, place] = (text[:, place] + 1) % 256
     with torch.no_grad(), evaluating(network):

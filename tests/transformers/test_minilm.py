@@ -72,42 +72,6 @@ def test_embeddings_have_length_one_and_do_not_see_their_neighbours(trained):
     assert torch.allclose(together[:-1], alone, atol=1e-5)
 
 
-def loops(values: torch.Tensor, mask: torch.Tensor, pool: str) -> torch.Tensor:
-    """The pools, written out: a text and a channel at a time."""
-    rows = []
-    for text, there in zip(values.double().tolist(), mask.tolist(), strict=True):
-        kept = [token for token, keep in zip(text, there, strict=True) if keep]
-        if pool == "tokens":
-            rows += kept
-        elif pool == "spatial":
-            rows.append([sum(channel) / len(kept) for channel in zip(*kept, strict=True)])
-        elif pool == "trailing":
-            rows.append([sum(token) / len(token) for token in kept])
-        else:
-            rows.append(kept[0] if pool == "first" else kept[-1])
-    return torch.tensor(rows, dtype=torch.float64)
-
-
-@each("pool", ["spatial", "first", "last", "tokens"])
-def test_masked_pools_are_what_loops_say(trained, batch, pool):
-    mask = batch["attention_mask"].bool()
-    assert not mask.all()
-    with torch.no_grad(), trace(trained.model, len(mask), pool, mask=mask) as found:
-        trained.model(**batch)
-    for seen, (before, after) in zip(found.observations, gelu_pairs(trained.model, batch), strict=True):
-        for mine, theirs in ((seen.before, before), (seen.after, after)):
-            assert torch.allclose(mine.double()[:, :40], loops(theirs[:, :, :40], mask, pool), atol=1e-5)
-
-
-def test_the_trailing_pool_of_one_length_is_what_loops_say(trained):
-    batch = all_one_length(FIRST, 6, trained.tokens)
-    with torch.no_grad(), trace(trained.model, len(FIRST), "trailing") as found:
-        trained.model(**batch)
-    for seen, (before, _) in zip(found.observations, gelu_pairs(trained.model, batch), strict=True):
-        theirs = loops(before, torch.ones(before.shape[:2], dtype=torch.bool), "trailing")
-        assert torch.allclose(seen.before.double(), theirs, atol=1e-5)
-
-
 def test_texts_of_one_length_begin_as_written_and_run_on(trained):
     texts = ["one two", "three four five six seven eight nine", "ten"]
     rows = all_one_length(texts, 6, trained.tokens)["input_ids"]
