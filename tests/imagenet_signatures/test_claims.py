@@ -13,9 +13,7 @@ from made_signatures import made
 from affscore.suite.tables import Table
 from affscore_book.decade.collection import END, load_decade
 from affscore_book.imagenet_signatures import claims as module
-from affscore_book.imagenet_signatures.channels import channel_medians, channel_scores
 from affscore_book.imagenet_signatures.claims import (
-    channel_claims,
     deeper_with_norm,
     measure_claims,
     own_claims,
@@ -23,8 +21,6 @@ from affscore_book.imagenet_signatures.claims import (
     skip_claims,
     start_claims,
 )
-from affscore_book.imagenet_signatures.finding import before_training, seeds
-from affscore_book.imagenet_signatures.trained import trained_correlations
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 
@@ -87,15 +83,6 @@ def test_the_start_of_vgg16_can_disagree_and_the_number_of_channels_can_decide()
     assert verdicts(start_claims(draws(*FALLING))) == ["disagrees"] * 4
     assert verdicts(start_claims(draws(*RISING, few=FALLING))) == ["depends on the number of channels"] * 4
     assert verdicts(start_claims(draws(*[RISING[0]] * 3))) == ["undecided"] * 4  # equal draws tell nothing
-
-
-def test_every_row_with_a_number_says_that_its_rule_came_after_a_look():
-    networks = before_training(FOLDER)
-    pairs = {"ResNet20": tuple(seeds(FOLDER, "resnet20", kind) for kind in ("calibrated", "fashion-mnist"))}
-    rows = [*own_claims(FOLDER, networks, pairs), *pool_claims({"spatial": networks})]
-    rows += [*skip_claims(pairs["ResNet20"][1]), *channel_claims(networks, channel_medians(FOLDER))]
-    rows += [*measure_claims(trained_correlations(FOLDER)), *start_claims(channel_scores(FOLDER, "vgg16"))]
-    assert all(claim.seen == (claim.ours is not None) for claim in rows)
 
 
 def test_our_own_hypotheses_can_fail(monkeypatch, block_network):
