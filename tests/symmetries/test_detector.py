@@ -20,14 +20,6 @@ def test_the_detector_agrees_with_the_table(name):
     assert finding.group == intertwiner(name), finding
 
 
-def periodic(base):
-    def function(x):
-        size = x.abs().clamp(min=1e-300)
-        return torch.where(x == 0, 0.0, x * (1 + 0.3 * torch.sin(2 * math.pi * size.log() / math.log(base))))
-
-    return function
-
-
 @each(
     ("function", "expected"),
     [
@@ -60,18 +52,6 @@ def test_affine_functions_have_a_group_of_their_own():
     a = group.sample(4, 0)
     assert "sums to 2" in group.why_not(a + torch.eye(4))
     assert gap(lambda x: 3 * x - 2, a, group.phi(a), wide(4)) < 1e-10
-
-
-@each("base", [2.0, 3.0])
-def test_the_detector_finds_discrete_scalings(base):
-    function = periodic(base)
-    group = find_intertwiner(function).group
-    # Where the sine turns over, half the base would do for its size and not for its sign.
-    assert isinstance(group, Monomial) and group.scalings == "discrete" and group.flip == -1
-    assert group.base == pytest.approx(base, rel=1e-9) and group.degree == pytest.approx(1, abs=1e-9)
-    a = group.sample(3, 0)
-    assert gap(function, a, group.phi(a), wide(3)) < 1e-8
-    assert group.contains(a @ a) and not group.contains(1.5 * a)
 
 
 @each(

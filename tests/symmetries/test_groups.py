@@ -138,6 +138,7 @@ def test_prelu_errors_name_the_channels():
     with pytest.raises(ValueError, match="n is 4; this PReLU has 3 channels"):
         group.sample(4, 0)
     assert "joins a channel of slope 1 to one of another slope" in group.why_not(a[[1, 0, 2]])
+    assert "on the channels of other slopes, row 0 has 2 entries" in group.why_not(a + a[[0, 2, 1]])
     assert "needs equal slopes, and the channels have 0.5 and 0.25" in group.why_not(a[[0, 2, 1]])
     assert "needs slopes whose product is 1" in group.why_not(torch.diag(torch.tensor([1.0, -1.0, 1.0]).double()))
     assert "it is singular" in group.why_not(torch.diag(torch.tensor([0.0, 1.0, 1.0]).double()))

@@ -75,15 +75,6 @@ class Concepts:
     def __len__(self) -> int:
         return len(self.images)
 
-    @property
-    def shares(self) -> Tensor:
-        """The share of all pixels that each concept covers, float64, shape (concepts,).
-
-        A unit is active at a share q of the pixels, so its intersection over union with a concept that covers s > q
-        is at most q / s: with q = 0.005, concepts on more than an eighth of the pixels can never pass 0.04.
-        """
-        return self.masks.double().mean((0, 2, 3))
-
 
 def generated_concepts(n: int = 600, *, side: int = 32) -> Concepts:
     """n drawn images with two objects each, on a dark and noisy ground: 6 colours, 6 textures, 6 shapes.

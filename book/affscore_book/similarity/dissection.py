@@ -220,7 +220,6 @@ def rotation_curve(
     alphas: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
     *,
     draws: int = 5,
-    seed: int = 0,
     shuffled: bool = False,
     **options: Any,
 ) -> np.ndarray:
@@ -232,8 +231,8 @@ def rotation_curve(
         As in :func:`dissect`.
     alphas
         Powers; 0 is the basis of single units.
-    draws, seed
-        Number of random rotations, and the seed of the first; the next have the seeds after it.
+    draws
+        Number of random rotations, the same in every call.
     shuffled
         Give the images the masks of others: what is left is found by chance.
     options
@@ -244,11 +243,11 @@ def rotation_curve(
     float64 array of shape (draws, len(alphas)).
     """
     if shuffled:
-        order = torch.from_numpy(np.random.default_rng(seed).permutation(len(concepts)))
+        order = torch.from_numpy(np.random.default_rng(0).permutation(len(concepts)))
         concepts = Concepts(concepts.images, concepts.masks[order], concepts.names, concepts.categories)
     result = np.zeros((draws, len(alphas)))
     for draw in range(draws):
-        rotation = Rotation.random(features.shape[1], seed + draw)
+        rotation = Rotation.random(features.shape[1], draw)
         for at, alpha in enumerate(alphas):
             if alpha == 0 and draw:  # the basis of single units is the same in every draw
                 result[draw, at] = result[0, at]

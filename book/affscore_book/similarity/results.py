@@ -29,8 +29,8 @@ class Similarity:
         similar: what is left is what the measure gives for nothing.
     dead_x, dead_y
         Channels that do not vary (or, uncentred, are 0). They were left out.
-    n, channels_x, channels_y
-        Samples, and channels before any was left out.
+    channels_x, channels_y
+        How many channels there were before any was left out.
     distance
         For Procrustes, the distance that the value comes from; None otherwise.
     """
@@ -39,7 +39,6 @@ class Similarity:
     null: np.ndarray = field(repr=False)
     dead_x: tuple[int, ...]
     dead_y: tuple[int, ...]
-    n: int
     channels_x: int
     channels_y: int
     distance: float | None = None
@@ -64,7 +63,7 @@ def similarity(
 ) -> Similarity:
     """The result for features ``x`` and ``y``: the first of ``values``, and the others as its null."""
     dead_x, dead_y = (tuple((~alive).nonzero()[:, 0].tolist()) for alive in (alive_x, alive_y))
-    return Similarity(float(values[0]), np.array(values[1:]), dead_x, dead_y, len(x), x.shape[1], y.shape[1], distance)
+    return Similarity(float(values[0]), np.array(values[1:]), dead_x, dead_y, x.shape[1], y.shape[1], distance)
 
 
 def random_orders(n: int, draws: int, device: torch.device) -> Iterator[Tensor]:

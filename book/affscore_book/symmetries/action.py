@@ -55,7 +55,7 @@ def sample_action(
         if isinstance(group, GeneralLinear) and (layer.norm is not None or layer.pooled or in_a_stream):
             group = Monomial("positive")
         if isinstance(group, Monomial) and layer.pooled and group.flip:
-            group = Monomial(group.scalings, 0, group.degree, group.base)
+            group = Monomial(group.scalings, 0, group.degree)
         if not layer.tied_to:
             matrices[name] = group.sample(layer.channels, generator, spread=spread)
             continue

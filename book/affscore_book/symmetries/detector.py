@@ -65,7 +65,8 @@ def find_intertwiner(
     -------
     Finding
         Without a group where the function gives NaN, is noisy or random, or has a symmetry on a domain that does not
-        reach 100 on both sides. Groups of discrete scalings are found for factors between 1.02 and 64.
+        reach 100 on both sides. Groups of the powers of one lambda are not looked for: a function such as
+        x (2 + sin(log(abs(x)))) has one, and counts as having no scalings.
 
     Raises
     ------
@@ -236,43 +237,14 @@ def _scalings(known: _Values) -> tuple[Intertwiner | None, str]:
         degree = _rounded(math.log(positive[-1][1]) / math.log(factors[-1]))
         reason = f"it is homogeneous of degree {degree:.6g}" + (f" and {parity}" if parity else "")
         return Monomial("positive", flip=flip, degree=degree), reason
-    base, b = _smallest_scaling(known, [violation for violation, _ in positive])
-    if base:
-        degree = _rounded(math.log(b) / math.log(base))
-        reason = f"it repeats when x is multiplied by {base:.6g}" + (f", and it is {parity}" if parity else "")
-        return Monomial("discrete", flip=flip, degree=degree, base=base), reason
     if flip:
         return Monomial("one", flip=flip), f"it is {parity}"
-    for factor in factors:
-        if known.violation(-factor)[0] <= TOLERANCE:
-            return None, f"lambda = {-factor:.6g} is a symmetry and -1 is not; such groups have no name here."
-    return Monomial("one"), f"every other lambda has a counter-example with abs(x) up to {known.reach:.3g}."
+    return Monomial("one"), f"every other lambda that was tried has a counter-example with abs(x) up to {known.reach:.3g}."
 
 
 def _rounded(degree: float) -> float:
     """The whole number that a degree is up to rounding, else the degree."""
     return float(round(degree)) if abs(degree - round(degree)) < 1e-7 else degree
-
-
-def _smallest_scaling(known: _Values, violations: list[float]) -> tuple[float, float]:
-    """The smallest lambda > 1 that is a symmetry, and its b; (0, 0) if there is none up to 64."""
-    padded = [1.0, *violations, 1.0]
-    dips = [i for i in range(1, len(padded) - 1) if padded[i] <= min(padded[i - 1], padded[i + 1]) and padded[i] < 0.5]
-    for step in dips[:16]:
-        # Ternary search: near the right lambda the violation has the shape of a V.
-        low, high = math.log(2) * (step - 1) / STEPS, math.log(2) * (step + 1) / STEPS
-        for turn in range(80):
-            left, right = (2 * low + high) / 3, (low + 2 * high) / 3
-            one, other = (known.violation(math.exp(power))[0] for power in (left, right))
-            low, high = (low, right) if one <= other else (left, high)
-            if turn == 15 and min(one, other) > 0.01:
-                break  # a dip that does not reach 0
-        found = math.exp((low + high) / 2)
-        for factor in (2.0 ** (step / STEPS), round(found, 9), found):
-            violation, b = known.violation(factor)
-            if violation <= TOLERANCE and b > 0 and factor > 1.01:
-                return factor, b
-    return 0.0, 0.0
 
 
 def violations(function: str | ActivationFunction | Function, factors: Any, *, reach: float = 1e3) -> Tensor:

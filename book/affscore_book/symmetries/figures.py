@@ -71,14 +71,14 @@ def _ray(panel, direction, colour, style, width, alpha) -> None:
 
 
 @styled
-def plot_violations(names: Sequence[str], reach: float = 1e3) -> None:
+def plot_violations(names: Sequence[str]) -> None:
     """How badly each lambda fails to be a symmetry of one channel: a panel for each of six activations or fewer."""
     factors = np.concatenate([[1.0], np.geomspace(1.02, 30, 60)])
     factors = np.concatenate([1 / factors[:0:-1], factors])
     figure, axes = panels((len(names) + 1) // 2, 2, height=7.2, sharex=True, sharey=True)
     for panel, name in zip(axes, names, strict=False):
         for sign, colour, style, width in ((1, SKY, "-", 6), (-1, VERMILION, "--", 2.5)):
-            values = violations(name, sign * factors, reach=reach)
+            values = violations(name, sign * factors)
             panel.plot(factors, values, style, color=colour, linewidth=width, label=f"λ {'>' if sign > 0 else '<'} 0")
         panel.set(title=lookup(name).title, xscale="log", ylim=(-0.08, 1.08), yticks=[0, 0.5, 1])
         panel.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])

@@ -147,31 +147,22 @@ class Monomial(Intertwiner):
     Attributes
     ----------
     scalings
-        ``"one"``: abs(lambda) = 1; ``"positive"``: any abs(lambda) > 0; ``"discrete"``: powers of ``base``.
+        ``"one"``: abs(lambda) = 1; ``"positive"``: any abs(lambda) > 0.
     flip
         b for lambda = -1: 1 for an even function, -1 for an odd one, 0 where negative lambda are not allowed.
     degree
         b = lambda**degree for positive lambda.
-    base
-        The smallest lambda above 1, for ``"discrete"``.
     """
 
     scalings: str
     flip: int = 0
     degree: float = 1.0
-    base: float = 1.0
 
     @property
     def description(self) -> str:
-        start = {
-            "one": "",
-            "positive": "scalings" if self.flip else "positive scalings",
-            "discrete": f"scalings by powers of {self.base:.6g}",
-        }[self.scalings]
-        if not start:
+        if self.scalings == "one":
             return "signed permutations" if self.flip else "permutations"
-        signs = " with either sign" if self.flip and self.scalings == "discrete" else ""
-        return f"{start}{signs} times permutations"
+        return ("scalings" if self.flip else "positive scalings") + " times permutations"
 
     @property
     def phi_description(self) -> str:
@@ -190,8 +181,6 @@ class Monomial(Intertwiner):
         value = torch.ones(n, dtype=torch.float64)
         if self.scalings == "positive":
             value = (spread * torch.randn(n, generator=generator, dtype=torch.float64)).exp()
-        elif self.scalings == "discrete":
-            value = self.base ** torch.randint(-1, 2, (n,), generator=generator).double()
         if self.flip:
             value = value * (2.0 * torch.randint(0, 2, (n,), generator=generator).double() - 1)
         return _from_entries(column, value)
@@ -200,12 +189,9 @@ class Monomial(Intertwiner):
         column, value, reason = single_entries(a)
         if reason:
             return reason
-        size, nearest = value.double().abs(), torch.ones(())
-        if self.scalings == "positive":
-            nearest = size
-        elif self.scalings == "discrete":
-            nearest = self.base ** (size.log() / math.log(self.base)).round()
-        wrong = ((nearest / size - 1).abs() > _tolerance(a)) | ((value < 0) & (not self.flip))
+        wrong = (value < 0) & (not self.flip)
+        if self.scalings == "one":
+            wrong |= (1 / value.double().abs() - 1).abs() > _tolerance(a)
         if bool(wrong.any()):
             row = int(wrong.nonzero()[0, 0])
             return f"the entry {value[row].item():.6g} at ({row}, {int(column[row])}) is not one of its scalings."

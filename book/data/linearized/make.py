@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
 import time
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ import torch
 from torch import nn
 
 from affscore_book.kit.networks import mlp, resnet
-from affscore_book.kit.stored import open_results, store_results
+from affscore_book.kit.stored import open_results, rounded, store_results
 from affscore_book.kit.training import ImageData, accuracy, image_data, load_weights, save_weights
 from affscore_book.linearized.paths import path_lengths
 from affscore_book.linearized.slopes import channel_prelus, linearize
@@ -92,8 +91,8 @@ def run(name: str, job: dict[str, Any], data: ImageData, arguments: argparse.Nam
     )  # fmt: skip
     if size:
         left = [count for count, _ in survivors_of(network).values()]
-        record = {"accuracy": round(record["accuracy"], 5), "survivors": left}
-        return job | record | {"seconds": round(time.perf_counter() - start, 1)}
+        record = {"accuracy": record["accuracy"], "survivors": left}
+        return job | rounded(record) | {"seconds": round(time.perf_counter() - start, 1)}
     lengths = path_lengths(network, torch.zeros(1, 1, 32, 32))
     record |= {"napl": float(lengths.napl), "apl": float(lengths.apl)}
     if job["task"] == "base" and job.get("start") == "late" and job["seed"] == 0:
@@ -101,11 +100,7 @@ def run(name: str, job: dict[str, Any], data: ImageData, arguments: argparse.Nam
         save_weights(network, path, {"network": name, **job, "data": data.name, "licence": "MIT (Zalando SE)"})
         load_weights(network, path)
         record["accuracy_stored"] = accuracy(network, data, data.test)
-    # Floats to five digits after the point, NaN to None.
-    rounded = json.loads(
-        json.dumps(record), parse_float=lambda text: round(float(text), 5), parse_constant=lambda _: None
-    )
-    return job | rounded | {"seconds": round(time.perf_counter() - start, 1)}
+    return job | rounded(record) | {"seconds": round(time.perf_counter() - start, 1)}
 
 
 def main(given: Sequence[str] | None = None) -> None:
