@@ -17,7 +17,7 @@ from affscore_book.kit.networks import mlp
 from affscore_book.kit.training import ImageData, Images, accuracy, image_data, load_weights
 from affscore_book.linearized.paths import path_lengths
 from affscore_book.linearized.results import load_runs
-from affscore_book.linearized.slopes import linearize, slopes
+from affscore_book.linearized.slopes import channel_prelus, linearize
 from affscore_book.linearized.training import STARTS, measure_channels, task_data, train
 from affscore_book.linearized.trunks import load_trunks
 
@@ -29,6 +29,10 @@ def data() -> ImageData:
     return ImageData(
         "stripes", stripes(160, 0), stripes(40, 1), stripes(40, 2), torch.tensor([0.2]), torch.tensor([0.2])
     )
+
+
+def slopes_of(network: Any) -> dict[str, torch.Tensor]:
+    return {name: layer.weight.detach() for name, layer in channel_prelus(network).items()}
 
 
 def trained(data: ImageData, seed: int = 0, **options: Any) -> tuple[Any, dict[str, Any]]:
@@ -43,13 +47,13 @@ def test_slopes_move_while_the_prior_acts_and_at_no_other_time(data, start, cycl
     totals = [sum(epoch["linear"]) for epoch in record["history"]]
     assert totals[:cycle] == [0] * cycle and totals[cycle] > 0
     assert totals[cycle:] == [totals[cycle]] * (4 - cycle)
-    assert record["linear"] == {name: int((values == 1).sum()) for name, values in slopes(network).items()}
+    assert record["linear"] == {name: int((values == 1).sum()) for name, values in slopes_of(network).items()}
     assert set(record["before"]) == {"relu1", "relu2"}
 
 
 def test_a_run_is_the_one_without_a_prior_until_the_prior_acts(data):
     network, record = trained(data)
-    assert not any(bool(values.any()) for values in slopes(network).values()) and "before" not in record
+    assert not any(bool(values.any()) for values in slopes_of(network).values()) and "before" not in record
     none, late = record["history"], trained(data, start="late", strength=0.05)[1]["history"]
     assert none[-1]["loss"] < none[0]["loss"] and sum(none[-1]["linear"]) == 0
     assert late[:2] == none[:2] and late[2] != none[2]
@@ -131,7 +135,7 @@ def test_the_script_trains_stores_and_does_nothing_twice(tmp_path, capsys):
     assert accuracy(network, image_data(), test) == pytest.approx(late["accuracy_stored"], abs=1e-6)
     assert abs(late["accuracy_stored"] - late["accuracy"]) < 0.02  # stored as float16
     assert any(value != 0 for values in late["slopes"].values() for value in values)
-    for layer, values in slopes(network).items():
+    for layer, values in slopes_of(network).items():
         assert torch.allclose(values, torch.tensor(late["slopes"][layer]), atol=1e-3)
         assert int((values == 1).sum()) == late["linear"][layer]
     lengths = path_lengths(network, torch.zeros(1, 1, 32, 32))

@@ -39,7 +39,6 @@ __all__ = [
     "freeze",
     "linearize",
     "prior",
-    "slopes",
     "survivors",
     "symmetry_dimension",
     "transform",
@@ -170,11 +169,6 @@ def channel_prelus(network: nn.Module) -> OrderedDict[str, ChannelPReLU]:
     return found
 
 
-def slopes(network: nn.Module) -> OrderedDict[str, Tensor]:
-    """Slopes of every :class:`ChannelPReLU`, detached, float (channels,), by name."""
-    return OrderedDict((name, layer.weight.detach().clone()) for name, layer in channel_prelus(network).items())
-
-
 def prior(network: nn.Module, strength: float) -> Tensor:
     """strength * sum sqrt(|1 - a|) over all slopes that are not fixed at 1, a tensor of no dimension.
 
@@ -199,7 +193,8 @@ def survivors(network: nn.Module) -> OrderedDict[str, tuple[int, int]]:
     >>> dict(survivors(network))
     {'1': (2, 3)}
     """
-    return OrderedDict((name, (int((a != 1).sum()), len(a))) for name, a in slopes(network).items())
+    layers = channel_prelus(network).items()
+    return OrderedDict((name, (int((layer.weight != 1).sum()), len(layer.weight))) for name, layer in layers)
 
 
 def effective_size(survivors: Sequence[int]) -> tuple[float, float]:

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
+from torch.nn import functional
 
 from affscore.suite.tables import Table
 from affscore_book.kit.checking import one_of
 from affscore_book.kit.stored import read_results
+from affscore_book.stitching.moments import hungarian
 from affscore_book.symmetries.norms import fold_norm
 
 __all__ = [
@@ -58,16 +59,12 @@ class Dense:
         x, found = images.double().flatten(1), []
         for weight, bias in zip(self.weights, self.biases, strict=True):
             found.append(x @ weight.T + bias)
-            x = self.activation(found[-1])
+            x = functional.leaky_relu(found[-1], self.slope)
         return found
-
-    def activation(self, x: Tensor) -> Tensor:
-        """LeakyReLU."""
-        return torch.where(x > 0, x, self.slope * x)
 
     def hidden(self, images: Tensor) -> list[Tensor]:
         """The hidden features, after the activations."""
-        return [self.activation(x) for x in self.before(images)[:-1]]
+        return [functional.leaky_relu(x, self.slope) for x in self.before(images)[:-1]]
 
     def accuracy(self, images: Tensor, labels: Tensor) -> float:
         """Share of the images whose largest logit is at their label."""
@@ -124,7 +121,7 @@ def aligning(kind: str, x: Tensor, y: Tensor, *, least: float = 1e-3) -> Tensor:
         return root @ left @ right @ inverse
     deviations = [part.norm(dim=0).clamp(min=torch.finfo(torch.float64).tiny) for part in (one, other)]
     correlations = (one / deviations[0]).T @ (other / deviations[1])
-    chosen = torch.from_numpy(linear_sum_assignment(correlations.numpy(), maximize=True)[1])
+    chosen = hungarian(correlations)
     scales = torch.ones(len(chosen), dtype=torch.float64)
     if kind == "G_ReLU":
         sizes, other_sizes = x.norm(dim=0), y.norm(dim=0)[chosen]

@@ -239,7 +239,7 @@ def _scalings(known: _Values) -> tuple[Intertwiner | None, str]:
         return Monomial("positive", flip=flip, degree=degree), reason
     if flip:
         return Monomial("one", flip=flip), f"it is {parity}"
-    return Monomial("one"), f"every other lambda that was tried has a counter-example with abs(x) up to {known.reach:.3g}."
+    return Monomial("one"), f"every other lambda tried has a counter-example with abs(x) up to {known.reach:.3g}."
 
 
 def _rounded(degree: float) -> float:
