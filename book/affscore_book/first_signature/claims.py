@@ -16,17 +16,15 @@ from affscore_book.kit.claims import Claim, ClaimTable
 __all__ = ["before_and_after", "not_run"]
 
 
-def stored(folder: str | Path, size: int, kind: str, batch: int) -> Signature:
-    """The stored signature of EfficientNet-Lite ``size`` on crops of photographs."""
-    return Signature.load(Path(folder) / f"efficientnet_lite{size}.{kind}.photographs.{batch}.spatial.json")
-
-
 def before_and_after(folder: str | Path, untrained: Signature, trained: Signature) -> Table:
     """Median and spread of the scores of EfficientNet-Lite0 in batches of three sizes, two of them stored.
 
     "Before" has random weights and batch norm set.
     """
-    pairs = [(stored(folder, 0, "calibrated0", size), stored(folder, 0, "imagenet", size)) for size in (64, 128)]
+    pairs = [
+        [Signature.load(Path(folder) / f"efficientnet_lite0.{kind}.photographs.{size}.spatial.json")
+         for kind in ("calibrated0", "imagenet")] for size in (64, 128)
+    ]  # fmt: skip
     return Table.from_rows(
         [
             {

@@ -24,14 +24,14 @@ YARDSTICKS = ("score", "score − twin", "score without shrinkage")
 
 
 def measure_yardsticks(
-    model: nn.Module, pairs: Sequence[tuple[int, bool, int, int]], parts: Sequence[Tensor], seed: int = 0
+    model: nn.Module, pairs: Sequence[tuple[int, bool, int, int]], parts: Sequence[Tensor]
 ) -> dict[str, list[list[float]]]:
     """For each yardstick, a row for each pair: its first call, its second, that one moved, and the control.
 
     Parameters are those of :func:`affscore_book.first_signature.zigzag.measure_blocks`.
     """
     found: dict[str, list[list[float]]] = {name: [] for name in YARDSTICKS}
-    for _, calls in pooled_calls(model, pairs, parts, seed):
+    for _, calls in pooled_calls(model, pairs, parts):
         scores = [affinity_score(*call).item() for call in calls]
         twins = [affinity_score(x, linear_twin(x, y)).item() for x, y in calls]
         plain = [affinity_score(*call, covariance="empirical").item() for call in calls]
