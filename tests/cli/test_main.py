@@ -1,7 +1,6 @@
 """The command line: results on standard output, one sentence for every error that can be expected."""
 
 import io
-import json
 import os
 import subprocess
 import sys
@@ -12,7 +11,6 @@ import torch
 from commands import NET, NOISE, one_sentence, refused
 from grids import each
 from image_files import noise_images
-from small_hub import SENTENCES, text_folder
 
 import affscore
 from affscore.cli import main as cli
@@ -20,40 +18,23 @@ from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 
 
-@pytest.fixture
-def images(tmp_path):
-    return noise_images(tmp_path / "images", [f"{i}.png" for i in range(10)], 40, 40)
-
-
-def test_signature_is_printed_and_written_with_its_provenance(tmp_path, capsys):
-    path = tmp_path / "signature.json"
-    assert cli.main([*NOISE, "--batches", "2", "--seed", "3", "--output", str(path)]) == 0
-    out, err = capsys.readouterr()
-    stored = json.loads(path.read_text())
-    result = affscore.Signature.load(path)
-    assert result.scores.shape == (2, len(result.calls)) and np.isfinite(result.scores).all()
-    assert all(call.name in out for call in result.calls)
-    assert all(f"{score:.3f}" in out for score in result.mean)
-    assert "2/2" in err and str(path) in err  # the progress bar and where the result went
-    facts = stored["provenance"]
-    assert facts["model"] == "squeezenet1_1"
-    assert facts["weights"]["weights"] == "random initialisation, seed 3"
-    assert facts["data"]["dataset"] == "random" and facts["data"]["seed"] == 3
-    assert (facts["data"]["batches"], facts["data"]["batch_size"]) == (2, 8)
-
-
-def test_command_gives_what_the_package_gives(tmp_path, capsys):
+def test_command_prints_and_writes_what_the_package_gives(tmp_path, capsys):
     """Oracle: the three calls written out."""
     path = tmp_path / "a.json"
-    options = ["--pool", "trailing", "--covariance", "empirical", "--micro-batch", "3", "--device", "cpu", "--quiet"]
-    assert cli.main([*NOISE, *options, "--output", str(path)]) == 0
-    net = load_model("squeezenet1_1", weights="random")
-    batches = load_dataset("random", preprocess=net.preprocess, batch_size=8)
+    options = ["--batches", "2", "--seed", "3", "--pool", "trailing", "--covariance", "empirical", "--micro-batch", "3"]
+    assert cli.main([*NOISE, *options, "--device", "cpu", "--output", str(path)]) == 0
+    out, err = capsys.readouterr()
+    net = load_model("squeezenet1_1", weights="random", seed=3)
+    batches = load_dataset("random", preprocess=net.preprocess, batch_size=8, batches=2, seed=3)
     expected = affscore.signature(net.model, batches, pool="trailing", covariance="empirical", micro_batch=3)
     result = affscore.Signature.load(path)
     assert (result.pool, result.covariance) == ("trailing", "empirical")
     assert np.array_equal(result.scores, expected.scores)
-    assert capsys.readouterr().err == f"Written to {path}.\n"
+    assert all(call.name in out for call in result.calls) and all(f"{score:.3f}" in out for score in result.mean)
+    assert "2/2" in err and err.endswith(f"Written to {path}.\n")  # the progress bar and where the result went
+    facts = result.provenance
+    assert facts["model"] == "squeezenet1_1" and facts["weights"]["weights"] == "random initialisation, seed 3"
+    assert facts["data"] == batches.provenance
 
 
 def test_a_picture_shows_signature_and_twins_and_says_what_it_is(tmp_path):
@@ -81,16 +62,17 @@ def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(mo
     assert "matplotlib is needed here" in text and 'pip install "affscore[pretrained] @ git+https://' in text
 
 
-def test_skipped_images_are_reported_and_stored(images, tmp_path, capsys):
-    (images / "4.png").write_bytes(b"broken")
-    path = tmp_path / "a.json"
-    arguments = [*NET, "--dataset", str(images), "--batch-size", "10", "--quiet", "--output", str(path)]
-    assert cli.main(arguments) == 0
-    out, err = capsys.readouterr()
-    assert "Skipped: 4.png" in out
-    assert "affscore: warning: batch 0: 1 of 10 images cannot be read" in err
-    result = affscore.Signature.load(path)
-    assert [entry["file"] for entry in result.provenance["data"]["skipped"]] == ["4.png"]
+def test_skipped_images_are_reported_and_stored_also_if_their_names_cannot_be_printed(monkeypatch, tmp_path, capsys):
+    images = noise_images(tmp_path / "images", [f"{i}.png" for i in range(10)], 40, 40)
+    for name in ("4.png", os.fsdecode(b"\xff.png")):
+        (images / name).write_bytes(b"broken")
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed := io.BytesIO(), encoding="utf-8", write_through=True))
+    arguments = ["--dataset", str(images), "--batch-size", "11", "--quiet", "--output", str(tmp_path / "a.json")]
+    assert cli.main([*NET, *arguments]) == 0
+    assert b"Skipped: 4.png" in printed.getvalue() and b"Skipped: \\udcff.png" in printed.getvalue()
+    assert "affscore: warning: batch 0: 2 of 11 images cannot be read" in capsys.readouterr().err
+    result = affscore.Signature.load(tmp_path / "a.json")
+    assert {entry["file"] for entry in result.provenance["data"]["skipped"]} == {"4.png", "\udcff.png"}
     assert result.batch_sizes == [9]
 
 
@@ -112,9 +94,7 @@ def test_the_installed_command_starts():
     (["signature", "resnet18", "--weights", "no/file.pth"], ["no/file.pth"]),
     ([*NET, "--dataset", "photos"], ["photos", "photographs"]),
     ([*NET, "--dataset", "imagenet", "--root", "no/such/root"], ["no/such/root", "image-net.org"]),
-    ([*NOISE, "--batch-size", "1"], ["batch_size", "1"]),
     ([*NOISE, "--batches", "0"], ["batches", "0"]),
-    ([*NOISE, "--seed", "-1"], ["seed", "-1"]),
     ([*NOISE, "--micro-batch", "0"], ["micro_batch", "0"]),
     ([*NOISE, "--device", "abacus"], ["device", "abacus"]),
     ([*NOISE, "--output", "no/such/folder/a.json"], ["output", "no/such/folder"]),
@@ -126,9 +106,6 @@ def test_the_installed_command_starts():
     ([*NET, "--dataset", "imagenet", "--root", ""], ["root", "''"]),
     *(([*NET, f"--{name}", "~nouser/x"], [name, "~nouser/x"]) for name in ("dataset", "weights", "output")),
     ([*NET, "--dataset", "imagenet", "--root", "~nouser/x"], ["root", "~nouser/x"]),
-    ([*NET, "--dataset", "imagenet", "--root", __file__], ["root", "is a file"]),
-    ([*NOISE, "--seed", str(2**64)], ["seed", str(2**64)]),
-    ([*NOISE, "--workers", "1000000"], ["workers", "1000000"]),
     ([*NOISE, "--workers", "-1"], ["workers", "-1"]),
 ])  # fmt: skip
 def test_expected_errors_are_one_sentence(capsys, arguments, parts):
@@ -195,16 +172,6 @@ def test_result_is_written_even_where_nobody_reads_it(monkeypatch, tmp_path, cap
     assert len(affscore.Signature.load(tmp_path / "a.json").scores) == 1
 
 
-def test_a_name_that_cannot_be_printed_loses_nothing(monkeypatch, images, tmp_path):
-    (images / os.fsdecode(b"\xff.png")).write_bytes(b"broken")
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed := io.BytesIO(), encoding="utf-8", write_through=True))
-    arguments = ["--dataset", str(images), "--batch-size", "11", "--quiet", "--output", str(tmp_path / "a.json")]
-    assert cli.main([*NET, *arguments]) == 0
-    assert b"Skipped: \\udcff.png" in printed.getvalue()
-    skipped = affscore.Signature.load(tmp_path / "a.json").provenance["data"]["skipped"]
-    assert [entry["file"] for entry in skipped] == ["\udcff.png"]
-
-
 def test_finished_batches_are_kept_when_a_later_one_fails(monkeypatch, tmp_path, capsys):
     real = load_dataset
 
@@ -240,10 +207,7 @@ def test_out_of_memory_and_interruption(monkeypatch, capsys, error, status, part
 
 
 def test_a_bug_is_not_dressed_up_as_an_expected_error(monkeypatch):
-    def bug(*_, **__):
-        raise ZeroDivisionError("a bug")
-
-    monkeypatch.setattr(cli, "signature", bug)
+    monkeypatch.setattr(cli, "signature", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         cli.main(NOISE)
 
@@ -267,22 +231,3 @@ def test_gpu_is_used_and_agrees_with_the_cpu(tmp_path):
         assert cli.main([*NOISE, "--device", device, "--quiet", "--output", str(tmp_path / f"{device}.json")]) == 0
     cpu, gpu = (affscore.Signature.load(tmp_path / f"{device}.json") for device in ("cpu", "cuda"))
     np.testing.assert_allclose(cpu.scores, gpu.scores, atol=5e-3)
-
-
-def test_text_is_measured_by_its_tokens(tmp_path, monkeypatch, capsys):
-    """Oracle: the three calls written out, on a small network and six lines, of two batches."""
-    monkeypatch.chdir(tmp_path)
-    text_folder(tmp_path / "nets" / "tiny")
-    (tmp_path / "lines.txt").write_text(SENTENCES)
-    options = ["--dataset", "text:lines.txt", "--batch-size", "3", "--device", "cpu", "--quiet", "--micro-batch", "2"]
-    assert cli.main(["signature", "hf:nets/tiny", *options, "--pool", "last", "--output", "a.json"]) == 0
-    out = capsys.readouterr().out
-    assert "Signature of hf:tiny: 3 activation calls, 2 batches" in out
-    assert "Data: Batches('lines.txt', 2 of 3 texts)" in out
-    net = load_model("hf:nets/tiny")
-    batches = load_dataset("text:lines.txt", preprocess=net.preprocess, batch_size=3)
-    expected = affscore.signature(net.model, batches, pool="last", micro_batch=2)
-    found = affscore.Signature.load("a.json")
-    assert found.pool == "last" and [call.masked for call in found.calls] == [True, True, False]
-    assert found.provenance["data"]["texts"] == 6 and found.batch_sizes == [3, 3]
-    assert np.array_equal(found.scores, expected.scores)

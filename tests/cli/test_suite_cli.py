@@ -73,15 +73,6 @@ def test_processes_share_the_list(monkeypatch, tmp_path, capsys):
     assert [line.partition(" sig")[0] for line in capsys.readouterr().out.splitlines()] == ["2 of 2", "1 of 1"]
 
 
-def test_a_file_in_place_of_the_folder_is_named_and_kept(monkeypatch, tmp_path, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").write_text("mine")
-    assert "file" in refused(["suite", "--models", "squeezenet1_1", "--out", "file", *SMALL, "--quiet"], capsys)
-    for arguments in (["status", "file"], ["report", "file", "--out", "x"]):
-        assert "file" in refused(arguments, capsys)
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
-
-
 @each(("arguments", "parts"), [
     (["suite"], ["name", "--models"]),
     (["suite", "papers"], ["papers", "lites"]),
@@ -90,14 +81,11 @@ def test_a_file_in_place_of_the_folder_is_named_and_kept(monkeypatch, tmp_path, 
     (["suite", "--models", "resnet_18", "--dataset", "random", "--out", "no"], ["resnet_18", "available_models"]),
     (["suite", "paper", "--dataset", "image-net", "--out", "no"], ["image-net"]),
     (["suite", "lites", "--root", "no/such/root", "--out", "no"], ["no/such/root", "image-net.org"]),
-    (["suite", "lites", "--companions", "norm,size", "--dataset", "random", "--out", "no"], ["size", "r2_held_out"]),
-    (["suite", "lites", "--micro-batch", "0", "--dataset", "random", "--out", "no"], ["micro_batch is 0"]),
     (["suite", ""], ["''", "lites"]),
     (["suite", "--models", "", "--dataset", "random", "--out", "no"], ["there is no model ''"]),
     (["suite", "lites", "--dataset", "random", "--out", ""], ["out is ''"]),
     (["suite", "lites", "--dataset", "random", "--out", NOBODY], ["out is", NOBODY, "home folder"]),
     (["status", NOBODY], ["folder is", NOBODY, "home folder"]),
-    (["report", NOBODY, "--out", "x"], ["folder is", NOBODY, "home folder"]),
     (["report", ".", "--out", NOBODY], ["out is", NOBODY, "home folder"]),
     ([*NOISE, "--precision", "half"], ["half", "bf16"]),
     (["status", "no/such/folder"], ["no/such/folder"]),

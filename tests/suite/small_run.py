@@ -1,5 +1,6 @@
 """A small run, for tests that interrupt it and go on."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,14 +52,13 @@ def unfinished(folder: Path, batches: int, name: str = "small") -> None:
     path.unlink()
 
 
-class Noted(list):
-    """Batches that note in a file which of them are read."""
+class Watched(list):
+    """Batches; before batch ``k`` is had, ``do(k)`` is called."""
 
-    def __init__(self, batches: list[torch.Tensor], log: Path) -> None:
+    def __init__(self, batches: list[torch.Tensor], do: Callable[[int], object]) -> None:
         super().__init__(batches)
-        self.log = log
+        self.do = do
 
     def __getitem__(self, k):
-        with self.log.open("a") as file:
-            file.write(f"{k} ")
+        self.do(k)
         return super().__getitem__(k)

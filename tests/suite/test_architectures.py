@@ -35,17 +35,6 @@ def test_weights_of_a_signature_decide_which_numbers_count(name):
     assert facts(published(name, [0.5])) == default
 
 
-def test_numbers_are_those_of_torchvisions_documentation():
-    """Oracle: https://pytorch.org/vision/stable/models.html, by eye."""
-    rows = {name: facts(name) for name in ("alexnet", "resnet50", "vit_b_16", "swin_t")}
-    assert {name: round(row.parameters / 1e6, 1) for name, row in rows.items()} == {
-        "alexnet": 61.1, "resnet50": 25.6, "vit_b_16": 86.6, "swin_t": 28.3,
-    }  # fmt: skip
-    assert [row.accuracy for row in rows.values()] == [56.522, 76.13, 81.072, 81.474]
-    assert [round(row.gflops, 2) for row in rows.values()] == [0.71, 4.09, 17.56, 4.49]
-    assert facts("vgg16", "IMAGENET1K_FEATURES").accuracy is None  # weights without a classifier
-
-
 class LongestPath(TorchDispatchMode):
     """Counts convolutions and matrix products with weights along the longest path to each tensor."""
 

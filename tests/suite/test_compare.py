@@ -60,14 +60,6 @@ def test_densities_are_sums_of_gaussians_with_scotts_bandwidth(seed):
     assert np.trapezoid(curves["a"], grid) == pytest.approx(1, abs=0.01)
 
 
-def test_scores_without_spread_have_no_density():
-    signatures = {"flat": made([[0.5, 0.5, 0.5]]), "one": made([[0.7]]), "fine": made([[0.4, 0.8, 0.5]])}
-    _, curves = density_curves(signatures)
-    assert {name: bool(np.isfinite(curve).all()) for name, curve in curves.items()} == {
-        "flat": False, "one": False, "fine": True,
-    }  # fmt: skip
-
-
 @each("seed", SEEDS)
 def test_companions_correlate_as_numpy_says(seed):
     generator = np.random.default_rng(seed)

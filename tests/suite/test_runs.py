@@ -8,7 +8,7 @@ import pytest
 import torch
 from grids import each
 from image_files import noise_images
-from small_run import BATCHES, SETTINGS, Noted, data, files, network, run, unfinished
+from small_run import BATCHES, SETTINGS, Watched, data, files, network, run, unfinished
 from torch import nn
 
 from affscore import Signature, signature
@@ -34,27 +34,15 @@ def whole(tmp_path_factory):
     return folder
 
 
-class Meddled(list):
-    """Batches; before one of them is had, something else is done."""
-
-    def __init__(self, batches, at, meddle):
-        super().__init__(batches)
-        self.at, self.meddle = at, meddle
-
-    def __getitem__(self, k):
-        if k == self.at:
-            self.meddle()
-        return super().__getitem__(k)
-
-
 def stopped(folder, at, error=OSError, **options):
     """Run until batch ``at``, which fails; gives the error."""
 
-    def fail():
-        raise error("planted")
+    def fail(k):
+        if k == at:
+            raise error("planted")
 
     with pytest.raises((RunError, KeyboardInterrupt)) as caught:
-        run(folder, Meddled(data(), at, fail), **options)
+        run(folder, Watched(data(), fail), **options)
     return caught.value
 
 
@@ -255,10 +243,9 @@ def test_a_run_in_pieces_equals_one_run_and_each_batch_is_measured_once(whole, t
     """However long a network takes: a piece costs loading and the one batch during which it ends, no finished batch."""
     for at in (3, 6, 9):
         stopped(tmp_path, at)
-    run(tmp_path, Noted(data(), tmp_path / "log"))
-    assert (tmp_path / "log").read_text().split() == ["0", "9"]
-    (tmp_path / "log").unlink()
-    assert files(tmp_path) == files(whole)
+    read = []
+    run(tmp_path, Watched(data(), read.append))
+    assert read == [0, 9] and files(tmp_path) == files(whole)
 
 
 def test_fast_batches_are_written_together_and_all_when_the_run_stops(whole, tmp_path, monkeypatch):
@@ -279,18 +266,16 @@ def test_fast_batches_are_written_together_and_all_when_the_run_stops(whole, tmp
 def test_of_two_processes_at_one_network_the_second_to_write_stops(tmp_path, other, restart, ends):
     """The other begins while the first, which has found two batches, measures its third; nothing of either is lost."""
 
-    def meddle():
-        options = {"settings": other, "restart": restart}
-        if ends:
-            run(tmp_path, **options)
-        else:
-            stopped(tmp_path, 5, **options)
-        there.update(files(tmp_path))
+    def meddle(k):
+        if k == 2:
+            options = {"settings": other, "restart": restart}
+            run(tmp_path, **options) if ends else stopped(tmp_path, 5, **options)
+            there.update(files(tmp_path))
 
     stopped(tmp_path, 2)
     before, there = files(tmp_path), {}
     with pytest.raises(RunError, match=r"by another process, which measures this network too|is of another run: pool"):
-        run(tmp_path, Meddled(data(), 2, meddle))
+        run(tmp_path, Watched(data(), meddle))
     assert files(tmp_path) == there and ("small.json" in there) == ends
     assert not restart or there[f"{PARTIAL}.old1"] == before[PARTIAL]
 

