@@ -265,7 +265,7 @@ def test_constant_output_is_undefined_and_constant_input_is_not(value):
 @each(
     ("x", "y", "words"),
     [
-        (np.zeros((5, 2)), np.zeros((5, 3)), r"x has shape \(5, 2\) and y has shape \(5, 3\)"),
+        (np.zeros((5, 2)), np.zeros((4, 2)), r"x has shape \(5, 2\) and y has shape \(4, 2\)"),
         (np.zeros((1, 2)), np.zeros((1, 2)), "n = 1 samples"),
         (np.zeros((2, 2, 2)), np.zeros((2, 2, 2)), r"x has shape \(2, 2, 2\)"),
         (np.zeros((4, 0)), np.zeros((4, 0)), "at least one column"),
