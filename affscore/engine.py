@@ -266,6 +266,6 @@ def _run(
             if failure is not None:
                 raise failure
         finally:
-            queue.cancel()
+            scorers.shutdown(wait=False, cancel_futures=True)
             # Workers set their own number of threads, but later threads of the process would inherit it.
             torch.set_num_threads(torch.get_num_threads())

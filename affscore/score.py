@@ -79,14 +79,13 @@ def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
         return (x.sum() + y.sum()) * 0 + float("nan")
     x, y, _ = coordinates(x, y)
     image = _image(normal(x, d, covariance), normal(y, d, covariance))
-    return one_minus_root(image - (y if paired else y[partners(image, y)]), spread)
+    residual = image - (y if paired else y[partners(image, y)])
+    return 1 - _root(residual.square().sum() / (2 * len(residual) * spread))
 
 
-def one_minus_root(residual: Tensor, spread: Tensor) -> Tensor:
-    """The score: residuals (n, k) between image and partner, and the trace of the output's covariance."""
-    ratio = residual.square().sum() / (2 * len(residual) * spread)
-    # At a ratio of exactly 0 the root has no derivative; 0 is used.
-    return 1 - torch.where(ratio > 0, torch.where(ratio > 0, ratio, 1.0).sqrt(), 0.0)
+def _root(value: Tensor) -> Tensor:
+    """The root of a number from 0, with the derivative 0 at 0, where it has none."""
+    return torch.where(value > 0, torch.where(value > 0, value, 1.0).sqrt(), 0.0)
 
 
 @on_one_thread
@@ -172,5 +171,4 @@ def wasserstein2(x: Any, y: Any) -> Tensor:
     middle = (x.detach().mean(dim=0) + y.detach().mean(dim=0)) / 2
     x, y = x - middle, y - middle
     square = (x - y[partners(x, y)]).square().sum() / len(x)
-    root = torch.where(square > 0, torch.where(square > 0, square, 1.0).sqrt(), 0.0)
-    return torch.ldexp(root, scale)
+    return torch.ldexp(_root(square), scale)

@@ -88,12 +88,6 @@ class ScoringQueue:
             warn(text)
         self.warned.add(call)
 
-    def cancel(self) -> None:
-        """Cancel the scores that no thread has started."""
-        for _, scores in self.waiting:
-            for future in scores:
-                future.cancel()
-
 
 def _settled(observation: Observation) -> tuple[Tensor, Tensor, bool, str]:
     """The samples with rounding removed, whether that leaves a side constant, and a warning about it or ""."""

@@ -72,8 +72,6 @@ LAYOUTS = {
     # normalisations over other axes than the channels
     "conv2d, layer norm over all": ([conv(2), nn.LayerNorm([D, D, D])], 4, 1),
     "conv1d, instance norm": ([conv(), nn.InstanceNorm1d(D)], 3, 1),
-    "conv1d, layer norm over positions": ([conv(), nn.LayerNorm(D)], 3, 1),
-    "conv1d, batch norm": ([conv(), nn.BatchNorm1d(D)], 3, 1),
     "linear, layer norm": ([nn.Linear(D, D), nn.LayerNorm(D)], 3, 2),
     "linear, batch norm over tokens and batch": (
         [nn.Linear(D, D), Made(lambda x, norm: norm(x.flatten(0, 1)).view_as(x), nn.BatchNorm1d(D))], 3, 2),
@@ -81,34 +79,25 @@ LAYOUTS = {
     "ConvNeXt, and back": ([conv(2), Made(lambda x: x.permute(0, 2, 3, 1)), nn.Linear(D, D),
                             Made(lambda x: x.permute(0, 3, 1, 2))], 4, 1),
     # convolutions
-    "conv3d": ([conv(3)], 5, 1),
     "conv2d, channels last in memory": (
         [conv(2), Made(lambda x: x.contiguous(memory_format=torch.channels_last))], 4, 1),
     "grouped conv1d, shuffled": ([conv(groups=2), Made(shuffled)], 3, 1),
     "pixel shuffle": ([nn.Conv2d(D, 4 * D, 1), nn.PixelShuffle(2)], 4, 1),
     "padded, pooled, enlarged": ([conv(2), nn.ZeroPad2d(1), nn.MaxPool2d(2), nn.Upsample(scale_factor=2)], 4, 1),
     "flattened, tokens first": ([conv(2), nn.Flatten(2), Made(lambda x: x.transpose(1, 2))], 4, 2),
-    "unflattened positions": ([conv(), nn.Unflatten(2, (2, 3))], 3, 1),
     # sums, stacks and concatenations
-    "stack, summed": ([Made(lambda x, a, b: torch.stack([a(x), b(x)]).sum(0), conv(), conv())], 3, 1),
     "stack, largest": ([Made(lambda x, a, b: torch.stack([a(x), b(x)], dim=-1).amax(-1), conv(), conv())], 3, 1),
-    "concatenated and cut": ([Made(lambda x, a: torch.cat([a(x), x], dim=1)[:, :D], conv())], 3, 1),
     "class token": ([nn.Linear(D, D), Made(lambda x: torch.cat([W[:1].expand(N, 1, D), x], dim=1)[:, 1:])], 3, 2),
     "residual of the input": ([Made(lambda x, a: x + a(x), conv())], 3, 1),
     "gated by a vector": ([Made(lambda x, a, b: a(x) * b(x.mean(-1))[:, :, None], conv(), nn.Linear(D, D))], 3, 1),
     # matrix products
-    "einsum": ([Made(lambda x: torch.einsum("oc,ncl->nol", W, x))], 3, 1),
-    "weight on the left": ([Made(lambda x: W @ x)], 3, 1),
-    "weight on the right": ([Made(lambda x: x @ W)], 3, 2),
     "tokens mixed": ([nn.Linear(D, D), Made(lambda x, mix: mix(x.transpose(1, 2)), nn.Linear(D, D))], 3, 2),
     "attention": ([Made(attention, nn.Linear(D, 3 * D))], 3, 2),
     "attention by hand": ([Made(attention_by_hand, nn.Linear(D, 3 * D))], 3, 2),
     "heads in the batch": (
         [Made(heads_in_the_batch, nn.Linear(D, D), nn.Linear(D // 2, D // 2)), nn.Linear(D, D)], 3, 2),
     "nn.MultiheadAttention": ([Made(lambda x, a: a(x, x, x)[0], nn.MultiheadAttention(D, 2, batch_first=True))], 3, 2),
-    "graph, nodes first": ([nn.Linear(D, D), Graph(lambda a, x: a @ x)], 3, 2),
     "graph over time": ([conv(2), Graph(lambda a, x: torch.einsum("nctv,vw->nctw", x, a))], 4, 1),
-    "channels rotated": ([nn.Linear(D, D), Graph(lambda a, x: x @ a)], 3, 2),
     "queries that are parameters": (
         [nn.Linear(D, D), Made(lambda x: F.scaled_dot_product_attention(W.expand(N, D, D), x, x))], 3, 2),
     # layouts
@@ -129,7 +118,6 @@ LAYOUTS = {
     "a vector": ([nn.Identity()], 2, 1),
     "split in other windows than before": (
         [conv(), Made(lambda x: x.unflatten(2, (2, 3)).flatten(2).unflatten(2, (3, 2)).amax(3))], 3, 1),
-    "overlapping windows": ([conv(2), Made(lambda x: x.unfold(2, 3, 1).unfold(3, 3, 1).mean((-1, -2)))], 4, 1),
     "columns of windows": ([conv(2), Made(lambda x: F.unfold(x, 2).unflatten(1, (D, 4)).flatten(2))], 4, 1),
     "scaled by a number": ([conv(), Made(lambda x: x * TWO)], 3, 1),
     "distances, then a convolution": ([Made(lambda x, a: a(torch.cdist(x, x)), conv())], 3, 1),

@@ -11,7 +11,6 @@ from torch import nn
 
 from affscore import Signature, SignatureError, affinity_score, signature
 from affscore.companions import measure
-from affscore.engine import batch_results
 from affscore.tracing import trace
 
 LENGTHS = (7, 3, 1, 5, 2, 4)
@@ -232,11 +231,3 @@ def test_the_stored_form_says_which_calls_left_padding_out(tmp_path):
         del call["masked"]
     path.write_text(json.dumps(stored))
     assert not any(call.masked for call in Signature.load(path).calls)
-
-
-def test_a_batch_may_be_longer_than_the_one_before():
-    model, _ = gpt(0)
-    short = padded([text[:2] for text in sentences(3)], "right")
-    results = list(batch_results(model, [short, changed()]))
-    assert [call.shape[0] for result in results for call in result.calls] == [2, 2, 7, 7]
-    assert Signature.from_results(results, pool="spatial", covariance="ledoit_wolf").scores.shape == (2, 2)

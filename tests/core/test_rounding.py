@@ -57,12 +57,6 @@ def linear(*layers):
 #: Networks and inputs whose pooled activations do not vary in exact arithmetic; where needed, the channels' axis.
 CONSTANT = {
     "instance norm": (lambda: nn.Sequential(circular(3), nn.InstanceNorm2d(C, affine=True), nn.ReLU()), images, None),
-    "without its mean": (
-        lambda: nn.Sequential(circular(3), Made(lambda x: x - x.mean((2, 3), keepdim=True)), nn.ReLU()), images, None
-    ),
-    "then a convolution": (
-        lambda: nn.Sequential(circular(3), nn.GroupNorm(C, C), circular(C), nn.ReLU()), images, None
-    ),
     "a Laplacian": (lambda: nn.Sequential(laplacian(), nn.ReLU()), images, None),
     "attention by keys": (lambda: Made(attention, nn.Linear(32, 8), nn.Linear(32, 8), nn.Linear(10, 24)), tokens, 2),
     "multiples, rms norm": (lambda: linear(Made(lambda x: F.rms_norm(x, (32,), eps=0))), multiples, None),
