@@ -72,31 +72,18 @@ SETTINGS: dict[str, Any] = {
         "lite": {"side": 64, "blocks": [1, 3, 5], "images": 200},
     },
 }
-SMOKE: dict[str, Any] = {
+SMOKE: dict[str, Any] = SETTINGS | {
     "data": "smoke",
     "kinds": {"myrtle": ["linear"]},
     "seeds": 2,
     "measures": {"myrtle": ["relu"]},
     "images": {"procrustes": 20, "linear": 20},
     "null": 1,
-    "dissection": {
-        "top_of": ["map", "pixels"],
-        "alphas": [0.0, 1.0],
-        "draws": 1,
-        "images": 50,
-        "kinds": ["resnet20"],
-        "residual": ["block9.relu2"],
-        "inside": ["block9.a.0"],
-        "shown": [0.0, 1.0],
-        "lite": {"side": 64, "blocks": [], "images": 1},
+    "dissection": SETTINGS["dissection"] | {
+        "alphas": [0.0, 1.0], "draws": 1, "images": 50, "kinds": ["resnet20"], "residual": ["block9.relu2"],
+        "inside": ["block9.a.0"], "shown": [0.0, 1.0], "lite": {"side": 64, "blocks": [], "images": 1},
     },
-}
-MEASURES: dict[str, dict[str, Any]] = {
-    "relu": {"group": "relu"},
-    "relu_uncentred": {"group": "relu", "centred": False},
-    "orthogonal": {"group": "orthogonal"},
-    "orthogonal_uncentred": {"group": "orthogonal", "centred": False},
-}
+}  # fmt: skip
 GARMENTS = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
 PART = {"map": "dissection", "pixels": "dissection_pixels"}
 Save = Callable[[], None]
@@ -130,7 +117,8 @@ def similarities(result: dict[str, Any], save: Save, data: ImageData) -> None:
                 for pair in missing:
                     a, b = (outputs[index] for index in pairs[pair])
                     for name in (name for name in wanted if name not in done.setdefault(pair, {})):
-                        found = procrustes(a, b, null=settings["null"], **MEASURES[name])
+                        group, _, uncentred = name.partition("_")
+                        found = procrustes(a, b, group, centred=not uncentred, null=settings["null"])
                         done[pair][name] = rounded([found.value, found.null_mean])
                         if name == "relu":
                             done[pair]["dead"] = [len(found.dead_x), len(found.dead_y)]
