@@ -22,7 +22,7 @@ def closed(figures_closed):
 def test_every_figure_says_whose_weights_it_shows(block_network):
     nets = {name: made(random_scores(i, 2, 5)) for i, name in enumerate("ab")}
     blocks = block_network([0.5, 0.6, 0.7], companions={"twin": np.ones((1, 3))})
-    pairs = [Comparison("net", beside, 1, np.array([[0.4]])) for beside in ("its start", "other trained seeds")]
+    pairs = [Comparison("net", beside, 1, np.array([[0.4]])) for beside in ("a random start", "other trained seeds")]
     columns = ["CKA", "norm", "sparsity", "entropy", "R2", "R2 held out"]
     trained = Table({"model": ["lite0", "net, seed 0"]} | {column: [0.1, 0.2] for column in columns})
     for draw, arguments in (

@@ -89,7 +89,7 @@ def comparisons(folder: str | os.PathLike[str]) -> list[Comparison]:
     for first in (1, 2):
         for name in lites:
             pair = [scores({name: each[name]}, first) for each in (lites, starts)]
-            result.append(Comparison(name, "its start", first, shares(*pair)))
+            result.append(Comparison(name, "a random start", first, shares(*pair)))
     pair = [scores({name: lites[name]}, 2) for name in ("efficientnet_lite1", "efficientnet_lite2")]
     result.append(Comparison("efficientnet_lite1", "trained lite2", 2, shares(*pair)))
     for name in ("resnet20", "plain20"):
