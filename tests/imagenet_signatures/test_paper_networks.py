@@ -104,9 +104,6 @@ def test_the_control_of_width_repeats_the_stored_scores_and_changes_wide_calls_a
 
 def test_the_difference_is_that_of_the_two_means():
     rows = module.width_table(FOLDER).rows()
-    assert [(row["ResNet-152"], row["channels"]) for row in rows] == [
-        (state, kept) for state in ("before training", "trained") for kept in ("all", "64")
-    ]
     assert all(row["difference"] == pytest.approx(row["after"] - row["inside"]) for row in rows)
     ends = module.ends(module.paper_networks(FOLDER)["resnet152"].trained)
     assert (rows[2]["inside"], rows[2]["after"]) == pytest.approx(ends, abs=1e-3)

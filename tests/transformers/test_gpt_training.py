@@ -45,9 +45,6 @@ class Killed(Exception):
     pass
 
 
-# ------------------------------------------------------------------------------------------ bytes and windows
-
-
 def test_the_text_is_every_topic_of_the_reference():
     text = reference_bytes().decode()
     topics = pydoc_data.topics.topics
@@ -105,9 +102,6 @@ def test_bits_are_the_mean_over_all_bytes():
     assert network.training
 
 
-# ----------------------------------------------------------------------------------------------- the training
-
-
 @each("stop", [40, 101])
 def test_a_stopped_training_goes_on_with_the_same_bits(tmp_path, stop):
     unbroken, steps = small(), 120
@@ -155,16 +149,9 @@ def test_the_rate_is_what_the_rule_says_of_the_stored_trials():
     assert stored["settings"]["network"] == "gelu" and stored["settings"]["steps"] == GPT_STEPS // 4
 
 
-# ------------------------------------------------------------------------------------------------- the script
-
-
-@pytest.fixture(scope="module")
-def script() -> Any:
-    return load_script(FOLDER / "make.py")
-
-
-def test_the_script_trains_what_is_missing_and_measures_it(script, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(script, "SMOKE_STEPS", 4)
+def test_the_script_trains_what_is_missing_measures_it_and_tries_every_rate(tmp_path, capsys, monkeypatch):
+    script = load_script(FOLDER / "make.py")
+    monkeypatch.setattr(script, "SMOKE_STEPS", 4)  # a quarter of them with each rate
     options = ["--out", str(tmp_path), "--only", "gelu", "--seeds", "0", "--smoke"]
     script.main(["train", *options])
     result = json.loads((tmp_path / "results" / "gelu-0.json").read_text())
@@ -189,11 +176,7 @@ def test_the_script_trains_what_is_missing_and_measures_it(script, tmp_path, cap
     assert "bits per byte" in lines[0] and lines[0].endswith("signatures") and lines[1].endswith("missing")
     # The first seed of every network comes first.
     assert [line.split("seed ")[1][0] for line in lines] == ["0"] * 7 + ["1"] * 7 + ["2"] * 7
-
-
-def test_the_script_tries_every_rate(script, tmp_path, monkeypatch):
-    monkeypatch.setattr(script, "SMOKE_STEPS", 8)  # a quarter of which is trained
     script.main(["rates", "--out", str(tmp_path), "--smoke"])
     stored = json.loads((tmp_path / "rates.json").read_text(encoding="utf-8"))
     assert tuple(trial["learning_rate"] for trial in stored["trials"]) == GPT_RATES
-    assert stored["settings"]["steps"] == 2
+    assert stored["settings"]["steps"] == 1

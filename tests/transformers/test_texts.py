@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import sysconfig
 from collections import Counter
 from pathlib import Path
@@ -80,14 +79,3 @@ def test_the_stored_texts_are_512_of_each_kind():
     ]
     with pytest.raises(ValueError, match="kind is 'random'"):  # tokens, and no text
         kind_of_text("random", FOLDER)
-
-
-def test_no_stored_paragraph_is_code():
-    def parses(text: str) -> bool:
-        try:
-            ast.parse(text)
-        except SyntaxError:
-            return False
-        return True
-
-    assert not any(parses(text) for text in kind_of_text("english", FOLDER))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from grids import each
@@ -13,7 +12,7 @@ from torchvision.models import VisionTransformer
 
 from affscore import signature
 from affscore_book.decade.collection import END, load_decade
-from affscore_book.transformers.vits import BLOCKS, VIT_BATCHES, VIT_POOLS, attention_scores, load_vits
+from affscore_book.transformers.vits import BLOCKS, VIT_POOLS, attention_scores, load_vits
 
 BOOK = Path(__file__).parents[2] / "book" / "data"
 FILE = BOOK / "transformers" / "vits.json"
@@ -47,15 +46,6 @@ def test_the_stored_scores_with_attention_are_those_of_the_chapter_on_the_decade
     for name in BLOCKS:
         expected = decade[name][0].signatures[END, "spatial"].mean
         assert vits.scores[f"{name}|trained|spatial|0"][0] == pytest.approx(expected, abs=1e-3)
-
-
-def test_effects_are_without_minus_with(tmp_path):
-    vits = load_vits(FILE)
-    for name, blocks in BLOCKS.items():
-        found = vits.effect(name, "tokens")
-        assert found.shape == (VIT_BATCHES, blocks) and vits.effect(name, trained=False).shape == (3, blocks)
-        rows = vits.scores[f"{name}|trained|tokens|2"]
-        np.testing.assert_allclose(found[2], rows[1] - rows[0])
 
 
 def test_a_damaged_file_is_refused(tmp_path):

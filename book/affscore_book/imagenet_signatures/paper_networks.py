@@ -130,10 +130,10 @@ def time_table(draws: Sequence[Mapping[str, Pair]]) -> Table:
     return Table.from_rows(rows)
 
 
-def input_tables(folder: str | os.PathLike[str]) -> tuple[Table, Table, Table]:
+def input_tables(folder: str | os.PathLike[str]) -> tuple[Table, ...]:
     """Which input fits each network: classes by ResNet-152, statistics of the first batch norm, edges by HED."""
 
-    def build(found: dict[str, Any]) -> tuple[Table, Table, Table]:
-        return Table.from_rows(found["names"]), Table.from_rows(found["statistics"]), Table.from_rows(found["edges"])
+    def build(found: dict[str, Any]) -> tuple[Table, ...]:
+        return tuple(Table.from_rows(found[key]) for key in ("names", "statistics", "edges"))
 
     return read_results(Path(folder, "paper", "preprocessing.json"), build, SCRIPT)
