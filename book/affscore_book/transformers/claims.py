@@ -29,7 +29,6 @@ __all__ = [
 
 #: What a pool may move a score by and be called robust: the widest spread of the slide on pools, 0.03, and more.
 ROBUST = (0.0, 0.05)
-OURS = "ours"
 #: Of one trained network the batches of text are repeated, so that the interval says nothing of other networks.
 ONE = "ours, one network, batches of text"
 #: And of weights that are not trained three draws, so that it says nothing of other trainings.
@@ -40,10 +39,11 @@ ATTENTION = "score without a layer's attention − with it, mean over layers"
 
 
 def _row(
-    what: str, source: str, theirs: str, found: Interval, accept: tuple[float, float], seen: bool = False
+    what: str, source: str, theirs: str, values: NDArray[np.float64], accept: tuple[float, float], seen: bool = False
 ) -> Claim:
+    """A claim on the mean of values (n,), with Student's interval."""
     kind = "own" if source.startswith("ours") else "source"
-    return Claim.over(what, source, theirs, found, accept, kind=kind, seen=seen)
+    return Claim.over(what, source, theirs, student_interval(values), accept, kind=kind, seen=seen)
 
 
 def attention_effect(scores: MiniLMScores, trained: bool = True, pool: str = "spatial") -> NDArray[np.float64]:
@@ -75,16 +75,15 @@ def permutation_p(values: NDArray[np.float64]) -> float:
 
 def minilm_claims(scores: MiniLMScores) -> list[Claim]:
     """Attention as a lens, the pool, training, the order of words."""
-    lens = student_interval(attention_effect(scores).mean(axis=1))
     pools = np.abs(scores.batches(pool="trailing") - scores.batches()).max(axis=1)
     training = scores.of().mean() - scores.starts().mean(axis=1)
     order = scores.batches(kind="shuffled").mean(axis=1) - scores.batches().mean(axis=1)
     return [
-        _row(f"MiniLM, {ATTENTION}", f"ours, after {LENS}", "above 0", lens, HIGHER),
-        _row("largest change of a score, trailing for spatial pool", "slides, pooling", '"robust"',
-             student_interval(pools), ROBUST, seen=True),
-        _row("mean score: trained − random weights", DRAWN, "below 0", student_interval(training), LOWER, seen=True),
-        _row("mean score: words shuffled − as written", ONE, "no change", student_interval(order), SAME),
+        _row(f"MiniLM, {ATTENTION}", f"ours, after {LENS}", "above 0", attention_effect(scores).mean(axis=1), HIGHER),
+        _row("largest change of a score, trailing for spatial pool", "slides, pooling", '"robust"', pools, ROBUST,
+             seen=True),
+        _row("mean score: trained − random weights", DRAWN, "below 0", training, LOWER, seen=True),
+        _row("mean score: words shuffled − as written", ONE, "no change", order, SAME),
     ]  # fmt: skip
 
 
@@ -97,21 +96,19 @@ def minilm_weight_claims(scores: MiniLMScores) -> list[Claim]:
     laws = [score_from_means_and_spreads(layer) for layer in scores.layers["trained 0"]]
     worst = float(np.abs(np.array(laws) - scores.of()).max())
     rows = [
-        _row("mean score: trained − rearranged weights", DRAWN, "below 0", student_interval(size), LOWER),
-        _row("mean score, trailing pool: trained − random weights", DRAWN, "below 0", student_interval(trailing),
-             LOWER),
-        _row(f"MiniLM, {ATTENTION}, every token a sample", f"ours, after {LENS}", "above 0", student_interval(tokens),
-             HIGHER, seen=True),
-        _row(f"MiniLM, random weights, {ATTENTION}", f"ours, after {LENS}", "no change", student_interval(before),
-             SAME),
-        Claim("largest distance of a layer's score from that of its means and spreads", OURS, "at most 0.05", worst,
+        _row("mean score: trained − rearranged weights", DRAWN, "below 0", size, LOWER),
+        _row("mean score, trailing pool: trained − random weights", DRAWN, "below 0", trailing, LOWER),
+        _row(f"MiniLM, {ATTENTION}, every token a sample", f"ours, after {LENS}", "above 0", tokens, HIGHER, seen=True),
+        _row(f"MiniLM, random weights, {ATTENTION}", f"ours, after {LENS}", "no change", before, SAME),
+        Claim("largest distance of a layer's score from that of its means and spreads", "ours", "at most 0.05", worst,
               (0, 0.05), kind="own"),
     ]  # fmt: skip
     for pool in ("spatial", "trailing"):
         layers = scores.of(pool=pool)
         rank, p = stats.spearmanr(range(LAYERS), layers).statistic, permutation_p(layers)
         what = f"rank correlation of layer and score, {pool} pool (one network; p = {p:.3f} of its layers' orders)"
-        rows.append(_row(what, DEPTH, "above 0", Interval(float(rank), math.nan, math.nan), (0.0, 1.0)))
+        found = Interval(float(rank), math.nan, math.nan)
+        rows.append(Claim.over(what, DEPTH, "above 0", found, (0.0, 1.0), kind="own"))
     return rows
 
 
@@ -121,30 +118,26 @@ def minilm_pool_claims(scores: MiniLMScores) -> list[Claim]:
     # As many samples on both sides: 512 tokens, 512 texts. Both scores fall with the number of samples.
     tokens = scores.batches(pool="tokens").mean(axis=1) - scores.of().mean()
     return [
-        _row("mean score: first token − spatial pool", ONE, "no change", student_interval(first), SAME),
-        _row("mean score: every token a sample − spatial pool", ONE, "no change", student_interval(tokens), SAME,
-             seen=True),
-    ]  # fmt: skip
+        _row("mean score: first token − spatial pool", ONE, "no change", first, SAME),
+        _row("mean score: every token a sample − spatial pool", ONE, "no change", tokens, SAME, seen=True),
+    ]
 
 
 def minilm_text_claims(scores: MiniLMScores) -> list[Claim]:
     """Other kinds of text, other lengths, and padding that the pool is not told of."""
-    english = scores.batches().mean(axis=1)
-    rows = []
+    trained, random, lengths = [], [], []
     for kind, what in (("code", "code"), ("random", "random tokens")):
-        gap = scores.batches(kind=kind).mean(axis=1) - english
-        rows.append(_row(f"mean score: {what} − English", ONE, "no change", student_interval(gap), SAME))
+        gap = (scores.batches(kind=kind) - scores.batches()).mean(axis=1)
+        trained.append(_row(f"mean score: {what} − English", ONE, "no change", gap, SAME))
+        gap = (scores.starts(kind=kind, batch="0") - scores.starts(batch="0")).mean(axis=1)
+        what = f"mean score, random weights: {what} − English"
+        random.append(_row(what, STARTS, "no change", gap, SAME, seen=True))
     for pool in ("spatial", "trailing"):
         gap = (scores.batches(pool=pool, length=96) - scores.batches(pool=pool, length=8)).mean(axis=1)
-        what = f"mean score, {pool} pool: 96 − 8 tokens"
-        rows.append(_row(what, ONE, "no change", student_interval(gap), SAME))
+        lengths.append(_row(f"mean score, {pool} pool: 96 − 8 tokens", ONE, "no change", gap, SAME))
     gap = (scores.batches(length=0, change="padding counted") - scores.batches(length=0)).mean(axis=1)
-    rows.append(_row("mean score: padding counted − masked", ONE, "no change", student_interval(gap), SAME))
-    for kind, what in (("code", "code"), ("random", "random tokens")):
-        gap = (scores.starts(kind=kind, batch="0") - scores.starts(batch="0")).mean(axis=1)
-        rows.append(_row(f"mean score, random weights: {what} − English", STARTS, "no change", student_interval(gap),
-                         SAME, seen=True))  # fmt: skip
-    return rows
+    padding = _row("mean score: padding counted − masked", ONE, "no change", gap, SAME)
+    return [*trained, *lengths, padding, *random]
 
 
 def vit_lens_claims(vits: VitScores, pool: str = "spatial") -> list[Claim]:
@@ -152,7 +145,7 @@ def vit_lens_claims(vits: VitScores, pool: str = "spatial") -> list[Claim]:
     samples = {"spatial": "spatial pool", "tokens": "every token a sample"}[pool]
     rows = {
         network: _row(f"ViT in one training of each, {ATTENTION}, {samples}", LENS, '"act as a focusing lens"',
-                      student_interval(vits.effect(network, pool).mean(axis=1)), HIGHER, seen=True)
+                      vits.effect(network, pool).mean(axis=1), HIGHER, seen=True)
         for network in BLOCKS
     }  # fmt: skip
     return side_by_side("the network", rows)
@@ -162,6 +155,6 @@ def vit_start_claims(vits: VitScores) -> list[Claim]:
     """Is the lens there before training? Over three starts of each."""
     return [
         _row(f"{network} at its start, {ATTENTION}, {pool}", f"ours, after {LENS}", "no change",
-             student_interval(vits.effect(network, pool, trained=False).mean(axis=1)), SAME, seen=True)
+             vits.effect(network, pool, trained=False).mean(axis=1), SAME, seen=True)
         for network in BLOCKS for pool in VIT_POOLS
     ]  # fmt: skip

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from affscore.plots import BLUE, GREEN, PURPLE, VERMILION, panels, styled
+from affscore.plots import panels, styled
+from affscore_book.transformers.figures import LOOKS
 from affscore_book.transformers.gpt_results import GPT_POOLS, Gpts
 
 __all__ = ["plot_gpt_courses", "plot_gpt_pools"]
 
-LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"))
 POOLS = dict(zip(GPT_POOLS, LOOKS, strict=True))
 
 
