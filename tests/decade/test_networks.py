@@ -59,12 +59,6 @@ def test_a_network_is_a_small_copy_of_the_original_and_differs_in_nothing_but_th
         assert [call.name for call in small] == [call.name for call in large]
 
 
-def test_the_decade_has_its_years_and_families():
-    years = [setting.year for setting in SETTINGS.values()]
-    assert years == sorted(years) and (years[0], years[-1]) == (2012, 2022)
-    assert {setting.family for setting in SETTINGS.values()} == {"convolutional", "transformer"}
-
-
 # Two seeds of a network differ by its initialisation, so the spread of every weight tells how it was drawn.
 @pytest.mark.parametrize(("name", "by", "power"), [
     ("alexnet", 8, 0.5), ("vgg11", 8, 0.5), ("resnet18", 8, 0.5), ("googlenet", 4, 0), ("inception_v3", 8, 0),

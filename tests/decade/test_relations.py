@@ -34,15 +34,6 @@ def test_an_accuracy_that_follows_the_mean_score_is_told_and_one_that_follows_th
     assert verdicts(rows) == told and (rows[0].ours > 0.3) == (rows[1].ours == 0) == (accuracy is level)
 
 
-def test_the_table_has_the_statistics_of_each_architecture():
-    networks = decade(levels)
-    table = relations.accuracy_table(networks)
-    assert set(table["network"]) == {name for name in SETTINGS if not name.endswith("no_skips")}
-    row = table.row("vit_8")
-    assert row["spread"] == pytest.approx(np.mean([np.ptp(each.scores) for each in networks["vit_8"].values()]))
-    assert row["calls"] == CALLS
-
-
 def with_companions(of):
     """``of(measure, name, seed, scores)`` gives each measure of the trained calls."""
     networks = decade(levels)

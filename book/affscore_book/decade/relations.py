@@ -23,35 +23,20 @@ from affscore_book.decade.claims import (
     claim_row,
     common_seeds,
     kin,
-    statistic,
 )
 from affscore_book.decade.collection import Decade, Trained
 from affscore_book.kit.claims import Claim, side_by_side
 from affscore_book.kit.statistics import leaving_out, student_interval
 
 __all__ = [
-    "accuracy_claims", "accuracy_table", "family_claims", "family_distances", "member_correlations",
-    "other_measure_claims", "permutation_share",
+    "accuracy_claims", "family_claims", "family_distances", "member_correlations", "other_measure_claims",
+    "permutation_share",
 ]  # fmt: skip
 
-#: What the source reads off a signature (Figure 6), and what it compares that with.
-STATISTICS: dict[str, Callable[..., Any]] = {
-    "min": np.min, "median": np.median, "mean": np.mean, "max": np.max, "spread": np.ptp, "std": np.std,
-}  # fmt: skip
-SIZES = ("parameters", "calls")
+#: What the source reads off a signature (Figure 6).
+STATISTICS: tuple[Callable[..., Any], ...] = (np.min, np.median, np.mean, np.max, np.ptp, np.std)
 #: A mean correlation of this size would be strong. The largest in the source's Table 2 is 0.44.
 STRONG = 0.5
-
-
-def accuracy_table(decade: Decade) -> Table:
-    """By architecture: accuracy, the statistics of its scores, and its sizes, means over the seeds."""
-    rows = []
-    for name, seeds in architectures(decade).items():
-        networks = list(seeds.values())
-        row = {"network": name, "accuracy": float(np.mean([each.accuracy for each in networks]))}
-        row |= {key: float(np.mean([statistic(of, each) for each in networks])) for key, of in STATISTICS.items()}
-        rows.append(row | {"parameters": networks[0].parameters, "calls": len(networks[0].scores)})
-    return Table.from_rows(rows, digits=3)
 
 
 def _strongest(table: np.ndarray, target: np.ndarray) -> float:
@@ -62,9 +47,10 @@ def _strongest(table: np.ndarray, target: np.ndarray) -> float:
 
 def accuracy_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
     """Figure 6: does the signature tell more of the accuracy than the sizes do? And is it more than chance?"""
-    found = accuracy_table(decade)
-    target = np.array(found["accuracy"], dtype=np.float64)
-    told, sizes = (np.array([found[key] for key in keys], dtype=np.float64).T for keys in (list(STATISTICS), SIZES))
+    found = {name: list(seeds.values()) for name, seeds in architectures(decade).items()}
+    target = np.array([np.mean([each.accuracy for each in seeds]) for seeds in found.values()])
+    told = np.array([[np.mean([of(each.scores) for each in seeds]) for of in STATISTICS] for seeds in found.values()])
+    sizes = np.array([(first.parameters, len(first.scores)) for first, *_ in found.values()], dtype=np.float64)
 
     def lead(kept: np.ndarray) -> float:
         return _strongest(told[kept], target[kept]) - _strongest(sizes[kept], target[kept])
@@ -74,7 +60,7 @@ def accuracy_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
     chance = float(np.mean([_strongest(told, random.permutation(target)) >= own for _ in range(draws)]))
     return [
         claim_row("strongest correlation with accuracy: scores − sizes", "Figure 6", '"often correlates more"',
-                  by_family(lead, list(found["network"])), ABOVE),
+                  by_family(lead, list(found)), ABOVE),
         beyond_chance("part of shuffled accuracies that the scores tell as well", "ours, of Figure 6", "at most 0.05",
                       chance),
     ]  # fmt: skip

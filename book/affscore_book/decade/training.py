@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -23,8 +23,8 @@ from affscore_book.kit.run_files import read_checkpoint, write_checkpoint
 from affscore_book.kit.training import ImageData, accuracy, augment, image_data
 
 __all__ = [
-    "CANDIDATES", "FLOORS", "RECIPE", "SNAPSHOTS", "ColourData", "Recipe", "choose_recipe", "colour_data", "fit_recipe",
-    "measure_norm", "snapshot_steps",
+    "CANDIDATES", "FLOORS", "RECIPE", "SNAPSHOTS", "ColourData", "Recipe", "colour_data", "fit_recipe", "measure_norm",
+    "snapshot_steps",
 ]  # fmt: skip
 
 #: Snapshots of a training.
@@ -41,33 +41,16 @@ class Recipe:
     batch_size: int = 128
 
 
-#: What was tried, the default of ties first.
+#: What was tried.
 CANDIDATES = tuple(Recipe(rate, smoothing) for smoothing in (0.0, 0.1) for rate in (0.002, 0.001, 0.004))
 #: Accuracy on test images that every network is to reach, stated before the trainings. Trials with a seventh of the
 #: images gave .71 to .87 on validation images: a network below its floor after all of them has not been trained, and
 #: then the recipe is mended for all. A network taught without labels is to be .03 better, with its last layer fitted to
 #: labels, than three untrained ones, which reached .73 to .75 on validation images.
 FLOORS = {"convolutional": 0.85, "transformer": 0.80, "without labels": 0.78}
-#: By :func:`choose_recipe` from ``book/data/decade/recipe.json``.
+#: The rule: the largest mean over the networks of ``book/data/decade/recipe.json`` of the accuracy on validation
+#: images, of equals the first.
 RECIPE = Recipe(learning_rate=0.004, label_smoothing=0.0)
-
-
-def choose_recipe(trials: Mapping[str, Sequence[Mapping[str, Any]]]) -> Recipe:
-    """The rule: the largest mean over the networks of the accuracy on validation images.
-
-    Parameters
-    ----------
-    trials
-        By the network's name, one record a recipe: its settings and ``"validation"``. All networks have the same
-        recipes in the same order; of equals the first is taken.
-
-    >>> choose_recipe({"a": [{"learning_rate": 0.1, "label_smoothing": 0, "validation": 0.5},
-    ...                      {"learning_rate": 0.2, "label_smoothing": 0, "validation": 0.6}]}).learning_rate
-    0.2
-    """
-    means = np.mean([[trial["validation"] for trial in records] for records in trials.values()], axis=0)
-    best = next(iter(trials.values()))[int(np.argmax(means))]
-    return Recipe(**{field.name: best[field.name] for field in fields(Recipe) if field.name in best})
 
 
 class ColourData(ImageData):
