@@ -83,4 +83,5 @@ def test_what_it_says_of_a_network():
 
 def test_without_networks_there_is_nothing_to_show():
     for widget in (TrainingCourse(), HistoryChart()):
+        assert "networks=[]" in repr(widget)
         assert math.isnan(widget.score()) and "There is no network to show." in widget.fallback()

@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
+from torchvision.transforms.functional import normalize
 
 from affscore import affinity_score
 from affscore.forward import evaluating
@@ -51,14 +52,17 @@ def with_noise(images: Tensor, deviation: float) -> Tensor:
     return (images.float() + noise).clamp(0, 255).to(torch.uint8)
 
 
+def _unit(images: Tensor) -> Tensor:
+    return (images.float() / 255).expand(-1, 3, -1, -1)
+
+
 #: By name, what goes wrong: of uint8 images (n, 1, H, W) and the network's own standardisation, what the network gets.
 FAULTS: dict[str, Callable[[Tensor, Standardise], Tensor]] = {
     "inverted": lambda images, standardise: standardise(255 - images),
-    "0 to 1, not standardised": lambda images, standardise: (images.float() / 255).expand(-1, 3, -1, -1),
+    "0 to 1, not standardised": lambda images, standardise: _unit(images),
     "0 to 255": lambda images, standardise: images.float().expand(-1, 3, -1, -1),
-    "ImageNet's mean and deviation": lambda images, standardise: (
-        ((images.float() / 255).expand(-1, 3, -1, -1) - torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1))
-        / torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
+    "ImageNet's mean and deviation": lambda images, standardise: normalize(
+        _unit(images), [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
     ),
     "upside down": lambda images, standardise: standardise(images.flip(2)),
     "on its side": lambda images, standardise: standardise(images.transpose(2, 3)),

@@ -15,35 +15,30 @@ from affscore_book.kit.checks import report
 from affscore_book.kit.features import features
 from affscore_book.uses.replacing import calls_of, fit_lines, run_replaced
 
-__all__ = [
-    "block_and_images", "check_affine", "check_block", "check_entropy", "check_threshold", "distances_of",
-    "small_network",
-]  # fmt: skip
+__all__ = ["block_and_images", "check_affine", "check_block", "check_entropy", "check_threshold", "distances_of"]
 
 
-def small_network(seed: int = 0) -> tuple[nn.Sequential, Tensor]:
+def _small_network() -> tuple[nn.Sequential, Tensor]:
     """A network with random weights whose ReLUs work in place, and 60 images (60, 2, 8, 8)."""
-    generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(3)
         network = nn.Sequential(
             nn.Conv2d(2, 4, 3), nn.ReLU(inplace=True), nn.Conv2d(4, 6, 3), nn.ReLU(inplace=True), nn.Flatten(),
             nn.Linear(96, 5),
         )  # fmt: skip
-    return network.eval(), torch.randn(60, 2, 8, 8, generator=generator)
+        return network.eval(), torch.randn(60, 2, 8, 8)
 
 
+@torch.no_grad()
 def check_affine(run: Callable[[nn.Module, str, Tensor], Tensor]) -> None:
     """Does ``run(network, layer, images)`` give the logits with that ReLU replaced by its channels' lines?"""
-    network, images = small_network(3)
+    network, images = _small_network()
     calls = calls_of(network, images)
-    with torch.no_grad():
-        plain = network(images)
+    plain = network(images)
     for at, layer in enumerate(("1", "3")):
         lines = fit_lines(network, images, calls)
         truth = run_replaced(network, images, {at: lines[at]})
-        with torch.no_grad():
-            mine = run(network, layer, images)
+        mine = run(network, layer, images)
         if not isinstance(mine, Tensor) or mine.shape != truth.shape:
             return report("uses-affine", False, "", f"the logits should have shape {tuple(truth.shape)}.")
         if not torch.allclose(mine, truth, atol=1e-4):
@@ -51,9 +46,8 @@ def check_affine(run: Callable[[nn.Module, str, Tensor], Tensor]) -> None:
             if torch.allclose(mine, plain, atol=1e-5):
                 hint = "these are the logits of the network as it is: what the hook returns takes the output's place."
             return report("uses-affine", False, "", hint)
-        with torch.no_grad():
-            if not torch.equal(network(images), plain):
-                return report("uses-affine", False, "", "the network is not as it was: remove the hooks.")
+        if not torch.equal(network(images), plain):
+            return report("uses-affine", False, "", "the network is not as it was: remove the hooks.")
     report("uses-affine", True, "the call is a line in each channel, and nothing else has changed.", "")
 
 
