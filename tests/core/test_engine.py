@@ -69,14 +69,6 @@ def test_a_bad_batch_is_named_and_loses_nothing(batch, words):
     np.testing.assert_array_equal(caught.value.finished.scores, signature(network(), [good]).scores)
 
 
-def test_overflow_inside_the_network_names_the_call():
-    model = network()
-    with torch.no_grad():
-        model[3].weight.mul_(1e38)
-    with pytest.raises(SignatureError, match=r"input of 4:silu\[0\] holds NaN or infinite"):
-        signature(model, images(1))
-
-
 def test_calls_that_change_from_batch_to_batch_are_an_error():
     x = torch.rand(10, 3)
     with pytest.raises(SignatureError, match="the activation calls of batch 1 differ from those of batch 0"):

@@ -106,17 +106,12 @@ def test_a_failed_save_keeps_the_old_file(stored):
     assert stored.read_text() == before and list(stored.parent.iterdir()) == [stored]
 
 
-def test_repr_table_and_plot():
-    matplotlib.use("Agg")
+def test_repr_and_table():
     result = signature(network(), images(), provenance={"model": "small"})
     assert repr(result).startswith("Signature of small: 3 activation calls, 2 batches, scores 0.")
     lines = result.table().splitlines()
     assert "std" in lines[0] and "std" not in signature(network(), images(1)).table()
     assert len(lines) == 4 and lines[3].endswith("gate") and "2:relu[0]" in lines[1]
-    ax = result.plot()
-    assert ax.get_ylabel() == "affinity score" and ax.get_xlabel()
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), result.mean)
-    matplotlib.pyplot.close("all")
 
 
 @each("names", [False, ["sparsity_after", "cka"]])
@@ -172,12 +167,13 @@ def test_a_file_that_is_not_there_is_a_sentence(tmp_path):
 
 def test_a_second_curve_hides_nothing_of_the_first_and_options_go_to_the_line():
     matplotlib.use("Agg")
-    low, high = (
-        Signature([Call(":relu[0]", "", "relu", 0, False, (3,), 1)], [[score]], batch_sizes=[9])
-        for score in (-0.4, 0.5)
-    )
+    calls = [Call(f":{name}[0]", "", name, 0, name == "sigmoid", (3,), 1) for name in ("relu", "sigmoid", "tanh")]
+    low, high = (Signature(calls, [[score, 0.1, math.nan]], batch_sizes=[9]) for score in (-0.4, 0.5))
     ax = high.plot(low.plot(), c="red", zorder=3)
-    assert ax.get_ylim()[0] <= -0.4 and ax.lines[2].get_color() == "red" and ax.lines[2].get_zorder() == 3
+    assert ax.get_ylabel() == "affinity score" and ax.get_xlabel() and ax.get_ylim()[0] <= -0.4
+    assert [line.get_label() for line in ax.lines[1:4]] == ["activation", "gate", "dead (undefined)"]
+    assert ax.lines[4].get_color() == "red" and ax.lines[4].get_zorder() == 3
+    np.testing.assert_array_equal(ax.lines[4].get_ydata(), high.mean)
     matplotlib.pyplot.close("all")
 
 
