@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 import torch
+from grids import each
 from torch import nn
 
 from affscore import signature
 from affscore_book.first_signature.tour import BINS, RANGE, inputs_of_calls, load_tour
 from affscore_book.first_signature.twins import load_twins
 from affscore_book.first_signature.widget import SignatureTour
+from affscore_book.first_signature.yardsticks import load_yardsticks
+from affscore_book.first_signature.zigzag import load_zigzag
 
 
 def network() -> nn.Module:
@@ -42,3 +45,17 @@ def test_the_stored_tour_is_complete():
     widget = SignatureTour(calls=calls, call=33)
     assert widget.score() == calls[-1]["score"] and "the head: " in widget.fallback()
     assert np.isnan(SignatureTour(calls=calls, call=34).score())
+
+
+@each(
+    ("load", "name", "content"),
+    [
+        (load_twins, "twins", '{"draws": {"1": {"score": [1.0]}}}'),
+        (load_yardsticks, "yardsticks", '{"blocks": {"score": [[1, 2, 3, 4]]}}'),
+        (load_zigzag, "zigzag", '{"networks": {"a": [{"number": 1}]}}'),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path, load, name, content):
+    (tmp_path / f"{name}.json").write_text(content)
+    with pytest.raises(ValueError, match=rf"is not a complete file of book/data/first_signature/{name}\.py"):
+        load(tmp_path / f"{name}.json")

@@ -1,6 +1,5 @@
 """The twins of calls that only shift and scale score what these calls score, and the stored ones fit the chapter."""
 
-import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -55,9 +54,3 @@ def test_twins_are_drawn_at_their_calls(figures_closed):
     _, ax = plt.subplots()
     plot_twins(ax, np.array([0.9, 0.8]))
     assert ax.lines[0].get_xydata().tolist() == [[1, 0.9], [2, 0.8]]
-
-
-def test_a_damaged_file_is_refused(tmp_path):
-    (tmp_path / "twins.json").write_text(json.dumps({"draws": {"1": {"score": [1.0]}}}))
-    with pytest.raises(ValueError, match=r"is not a complete file of book/data/first_signature/twins\.py"):
-        load_twins(tmp_path / "twins.json")

@@ -1,6 +1,5 @@
 """Three yardsticks of the same steps, on a shift that was planted and in what is stored."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -63,9 +62,3 @@ def test_what_the_chapter_says_of_the_three_yardsticks():
         assert row["high"] > 0.5  # that it is most of the step is not sure
     assert min(row["low"] for row in table) < 0  # nor is it that the amount counts
     assert all((rows[:, 1] < rows[:, 0]).all() for rows in stored.values())  # in every block
-
-
-def test_a_damaged_file_is_refused(tmp_path):
-    (tmp_path / "yardsticks.json").write_text(json.dumps({"blocks": {"score": [[1, 2, 3, 4]]}}))
-    with pytest.raises(ValueError, match=r"is not a complete file of book/data/first_signature/yardsticks\.py"):
-        load_yardsticks(tmp_path / "yardsticks.json")

@@ -118,9 +118,3 @@ def test_the_two_calls_of_a_block_have_colours_of_their_own():
 
     check_figure(draw, 1)
     assert (places["first call of a block"], places["second call"], places["the others"]) == ([3], [4], [1, 2, 5])
-
-
-def test_a_damaged_file_is_refused(tmp_path):
-    (tmp_path / "zigzag.json").write_text('{"networks": {"a": [{"number": 1}]}}')
-    with pytest.raises(ValueError, match=r"is not a complete file of book/data/first_signature/zigzag\.py"):
-        load_zigzag(tmp_path / "zigzag.json")

@@ -20,10 +20,10 @@ How to add a widget
     Traits hold what JSON can hold. The looks of lines, dots and bands are classes named in ``picture.LOOKS`` and
     ``figure.css``; colour always comes with a shape or a dash pattern.
 3.  In the notebook: a cell that ends with ``NAME()``.
-4.  Tests: ``tests/kit/test_widgets.py`` finds and checks every widget (bundle, fallback, and ``evaluate`` against
-    ``score()`` over a grid of its traits), and ``tests/site/test_browser.py`` every widget in the built book (it
-    redraws on the arrow keys, and its number is that of ``score()`` to 1e-6). What is a widget's own is tested in the
-    chapter's room; the fixture ``node`` runs JavaScript.
+4.  Tests: ``tests/kit/test_widgets.py`` finds and checks every widget (bundle, fallback, what it refuses, and
+    ``evaluate`` against ``score()`` over a grid of its traits), and ``tests/site/test_browser.py`` every widget in the
+    built book (it redraws on the arrow keys, and its number is that of ``score()`` to 1e-6). What is a widget's own is
+    tested in the chapter's room; the fixture ``node`` runs JavaScript.
 """
 
 from __future__ import annotations
