@@ -139,16 +139,18 @@ def test_page(chromium, base, page):
 
     And its widgets answer the keyboard with Python's score.
     """
-    with opened(chromium, base, page) as (tab, problems):
+    with opened(chromium, base, page, color_scheme="dark") as (tab, problems):
         settle(tab)
         tab.evaluate("() => { for (const image of document.images) image.loading = 'eager'; }")
         tab.wait_for_function("[...document.images].every(image => image.complete)")
         assert raw_formulas(tab) == []
         if page in FOLDING_PAGES:
             check_folding(tab)
-        for theme in ("dark", "light") if page in THEMED else ():
-            tab.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
-            check_colours(tab, theme)
+        if page in THEMED:
+            assert tab.evaluate("document.documentElement.dataset.theme") == "dark", "as the reader's system asks"
+            check_colours(tab, "dark")
+            tab.evaluate("() => { document.documentElement.dataset.theme = 'light'; }")
+            check_colours(tab, "light")
         for figure in figures(tab):
             check_keyboard(figure)
         for width in (640, 320, 360):  # a window of 1280 pixels at a zoom of 200 and of 400 %, and a phone
