@@ -61,7 +61,7 @@ def sound(starts, tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("sound")
     found = {}
     for network in NETWORKS:
-        for pool in ("spatial", "trailing") if other_pool(starts["spatial"][network]) else ("spatial",):
+        for pool in ("trailing", "spatial") if other_pool(starts["spatial"][network]) else ("spatial",):
             path = tmp_path / f"{network}.{pool}.json"
             as_measured(starts[pool][network], network, pool).save(path)
             found[path.name] = path.read_bytes()
