@@ -164,8 +164,7 @@ def accuracy_correlations(signatures: Signatures, *, least: int = 3) -> Table:
     a published accuracy.
     """
     signatures = collect(signatures)
-    every = {name: facts(signature) for name, signature in signatures.items()}
-    known = {name: about for name, about in every.items() if about.accuracy is not None}
+    known = {name: about for name, s in signatures.items() if (about := facts(s)).accuracy is not None}
     if len(known) < least:
         raise ValueError(
             f"signatures have a published ImageNet accuracy for {len(known)}; a correlation needs at least {least}."

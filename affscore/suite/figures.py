@@ -53,10 +53,6 @@ def _starred(names: Iterable[str], kinds: Sequence[str]) -> list[str]:
     return [name if kind == "pretrained" else f"{name}{star}" for name, kind in zip(names, kinds, strict=True)]
 
 
-def _kinds(signatures: Mapping[str, Signature]) -> list[str]:
-    return [weights_kind(signature) for signature in signatures.values()]
-
-
 def _list(axes: Axes, names: Sequence[str]) -> None:
     """Write names down the left side, the first on top."""
     axes.set_yticks(range(len(names)), names, fontsize=SMALL)
@@ -76,7 +72,7 @@ def plot_signatures(signatures: Mapping[str, Signature]) -> None:
     columns = 3 if max(map(len, signatures)) <= 17 else 2
     rows = math.ceil(len(signatures) / columns)
     figure, axes = panels(rows, columns, height=1.15 * rows + 1.0, sharey=True)
-    kinds = _kinds(signatures)
+    kinds = list(map(weights_kind, signatures.values()))
     for panel, name, signature in zip(axes, _starred(signatures, kinds), signatures.values(), strict=False):
         mean, std = signature.mean, signature.std
         place = np.arange(1, len(mean) + 1)
@@ -127,7 +123,7 @@ def plot_dendrogram(distances: Table) -> None:
 @styled
 def plot_densities(signatures: Mapping[str, Signature]) -> None:
     """Density of the scores of each network, one above the other (Figure 5 C)."""
-    n, kinds = len(signatures), _kinds(signatures)
+    n, kinds = len(signatures), list(map(weights_kind, signatures.values()))
     grid, curves = density_curves(signatures)
     figure, (axes,) = panels(height=(0.42 if n > 12 else 0.6) * n + 1.3)
     for row, curve in enumerate(curves.values()):

@@ -243,13 +243,11 @@ def progress_of(folder: str | os.PathLike[str]) -> dict[str, tuple[int, int]]:
     return dict(sorted(found.items()))
 
 
-def set_aside(folder: str | os.PathLike[str], name: str) -> list[Path]:
-    """Rename the files of a network, so that a run starts again; nothing is deleted.
-
-    Returns the new paths: the old ones with ``.old1`` at the end, or the first number free for all.
-    """
+def set_aside(folder: str | os.PathLike[str], name: str) -> None:
+    """Rename the files of a network, so that a run starts again: ``.old1`` at the end, or the first number free."""
     paths = [path for path in _files(Path(folder), name) if path.exists()]
     number = 1
     while any(path.with_name(f"{path.name}.old{number}").exists() for path in paths):
         number += 1
-    return [path.rename(path.with_name(f"{path.name}.old{number}")) for path in paths]
+    for path in paths:
+        path.rename(path.with_name(f"{path.name}.old{number}"))

@@ -137,10 +137,7 @@ def run_suite(
             raise SuiteError(str(error)) from error
         about = {"model": net.name, "weights": net.provenance, "request": request}
         with require("tqdm.auto").tqdm(desc=title, total=len(data), unit="batch", disable=not progress) as bar:
-            run(
-                net.model, data, folder, file,
-                settings=settings, device=device, provenance=about, progress=bar.update,
-            )  # fmt: skip
+            run(net.model, data, folder, file, settings=settings, device=device, provenance=about, progress=bar.update)
 
     failures = []
     for number, model in enumerate(models, start=1):

@@ -82,7 +82,6 @@ def test_processes_share_the_list(monkeypatch, tmp_path, capsys):
     (["suite", "paper", "--dataset", "image-net", "--out", "no"], ["image-net"]),
     (["suite", "lites", "--root", "no/such/root", "--out", "no"], ["no/such/root", "image-net.org"]),
     (["suite", ""], ["''", "lites"]),
-    (["suite", "--models", "", "--dataset", "random", "--out", "no"], ["there is no model ''"]),
     (["suite", "lites", "--dataset", "random", "--out", ""], ["out is ''"]),
     (["suite", "lites", "--dataset", "random", "--out", NOBODY], ["out is", NOBODY, "home folder"]),
     (["status", NOBODY], ["folder is", NOBODY, "home folder"]),

@@ -80,20 +80,6 @@ def test_depths_are_those_of_the_longest_path(family):
         assert facts(name).depth == counted_depth(name), name
 
 
-@each("size", range(3))
-def test_lite_models_have_the_parameters_we_say(size):
-    from efficientnet_lite_pytorch import EfficientNet
-
-    with torch.device("meta"):
-        model = EfficientNet.from_name(f"efficientnet-lite{size}")
-    assert facts(f"efficientnet_lite{size}").parameters == sum(p.numel() for p in model.parameters())
-
-
-def test_an_unknown_model_has_no_facts():
-    found = facts("my_network")
-    assert (found.family, found.group, found.year, found.accuracy) == ("other", "other", None, None)
-
-
 @each(("provenance", "kind"), [
     ({"weights": {"kind": "random", "weights": "random initialisation, seed 1"}}, "random"),
     ({"weights": {"kind": "pretrained", "weights": "pretrained, someone/vit-random-erasing"}}, "pretrained"),

@@ -3,17 +3,15 @@
 import multiprocessing
 import os
 import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import torchvision.datasets
 from grids import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from image_files import noise_images, pixels, sentence
+from image_files import pixels, sentence
 
 from affscore.zoo.batches import Batches, UnreadableImage
 from affscore.zoo.datasets import load_dataset
@@ -103,13 +101,6 @@ def test_workers_change_no_value_and_no_order(workers, size):
     assert torch.equal(parallel[1], plain[1])  # one alone is read in this process
     assert [numbers(b) for b, _ in parallel.read([2, 0])] == [numbers(plain[2]), numbers(plain[0])]
     assert list(parallel.read([])) == []
-
-
-def test_real_images_are_the_same_bits_with_workers(tmp_path):
-    noise_images(tmp_path, [f"{i}.jpg" for i in range(12)], 30, 40)
-    weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1
-    load = partial(load_dataset, tmp_path, preprocess=weights.transforms(crop_size=16, resize_size=20), batch_size=6)
-    assert all(torch.equal(a, b) for a, b in zip(load(), load(workers=2), strict=True))
 
 
 def test_images_are_read_in_other_processes_and_those_end(tmp_path):

@@ -2,8 +2,8 @@
 
 import hashlib
 import pickle
+import re
 import sys
-from collections import OrderedDict
 
 import pytest
 import torch
@@ -207,16 +207,8 @@ def serve(tmp_path, monkeypatch):
 
 def old_densenet_names(state):
     """The names that torchvision's own DenseNet files still have; they also lack the counters of batches."""
-    renamed = OrderedDict()
-    for key, value in state.items():
-        if key.endswith("num_batches_tracked"):
-            continue
-        for kind in ("norm", "conv"):
-            for number in "12":
-                if "denselayer" in key:
-                    key = key.replace(f".{kind}{number}.", f".{kind}.{number}.")
-        renamed[key] = value
-    return renamed
+    kept = {key: value for key, value in state.items() if not key.endswith("num_batches_tracked")}
+    return {re.sub(r"(denselayer\d+\.(?:norm|conv))([12])", r"\1.\2", key): value for key, value in kept.items()}
 
 
 @each("name", [SMALL, "densenet121", "mnasnet0_5", "inception_v3"])

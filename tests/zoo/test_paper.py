@@ -145,8 +145,3 @@ def test_a_keras_file_without_the_convolutions_and_a_missing_h5py_are_named(inst
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ImportError, match="pip install h5py"):
         load_model("vgg16", weights="hed")
-
-
-def test_other_networks_name_what_they_have():
-    with pytest.raises(ValueError, match="IMAGENET1K_V2, resmem, 'random'"):
-        load_model("resnet152", weights="hed")
