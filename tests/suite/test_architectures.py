@@ -96,5 +96,7 @@ def test_weights_are_told_apart(provenance, kind):
 
 def test_weights_of_real_models_are_told_apart():
     for name, weights, kind in (("efficientnet_lite0", None, "pretrained"), ("resnet18", "random", "random")):
-        provenance = load_model(name, weights=weights).provenance
-        assert weights_kind(made([0.5], **provenance)) == weights_kind(made([0.5], weights=provenance)) == kind
+        net = load_model(name, weights=weights)
+        for provenance in (net.provenance, {"weights": net.provenance}):
+            assert weights_kind(made([0.5], **provenance)) == kind
+        assert facts(name).parameters == sum(each.numel() for each in net.model.parameters())
