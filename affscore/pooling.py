@@ -68,9 +68,13 @@ def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along
     if kind != "spatial":
         count = mask.cumsum(1)
         mask = mask & (count == (1 if kind == "first" else count[:, -1:]))
-    kept = mask.view([n if d in (0, along) else 1 for d, n in enumerate(tensor.shape)])
     number = mask.sum(1, keepdim=True) * math.prod(tensor.shape[d] for d in dims if d != along)
-    return torch.where(kept, tensor, 0).sum(dim=dims, dtype=wide) / number
+    return _kept(tensor, mask, along).sum(dim=dims, dtype=wide) / number
+
+
+def _kept(tensor: Tensor, mask: Tensor, along: int) -> Tensor:
+    """The activations with 0 wherever the mask is False."""
+    return torch.where(mask.view([n if d in (0, along) else 1 for d, n in enumerate(tensor.shape)]), tensor, 0)
 
 
 def _averaged(tensor: Tensor, kind: str, axis: int) -> list[int]:
@@ -78,20 +82,24 @@ def _averaged(tensor: Tensor, kind: str, axis: int) -> list[int]:
     return [d for d in range(1, tensor.ndim) if (d in trailing if kind == "trailing" else d != axis)]
 
 
-def rounding(tensor: Tensor, pooled: Tensor, kind: str, axis: int) -> Tensor:
+def rounding(
+    tensor: Tensor, pooled: Tensor, kind: str, axis: int, mask: Tensor | None = None, along: int | None = None
+) -> Tensor:
     """How far rounding alone can spread each channel of ``pooled``, which :func:`pool` made of ``tensor``.
 
     It is four units in the last place of the channel's largest entry before averaging, in the dtype of ``tensor``,
-    divided by the root of k for a mean of k entries, but not below the precision of the sum. If single entries are
-    kept, their largest counts. Shape (channels,).
+    divided by the root of k for a mean of k entries (of the sample with most padding, which does not count), but not
+    below the precision of the sum. If single entries are kept, their largest counts. Shape (channels,).
 
     >>> x = torch.tensor([[[3.0, -3.0]], [[2.0, -2.0]]])                            # (n, channels, positions)
     >>> rounding(x, pool(x, "spatial", axis=1), "spatial", axis=1) / torch.finfo(torch.float32).eps
     tensor([12.])
     """
     averaged = kind in ("spatial", "trailing")
-    entries, dims = (tensor, [0, *_averaged(tensor, kind, axis)]) if averaged else (pooled, [0])
     count = tensor[0].numel() / pooled.shape[1] if averaged else 1
+    if averaged and mask is not None and along is not None:
+        tensor, count = _kept(tensor, mask, along), count * mask.sum(1).min().item() / mask.shape[1]
+    entries, dims = (tensor, [0, *_averaged(tensor, kind, axis)]) if averaged else (pooled, [0])
     unit = 4 * max(torch.finfo(pooled.dtype).eps, torch.finfo(tensor.dtype).eps / math.sqrt(count))
     return unit * torch.maximum(entries.amax(dims), -entries.amin(dims)).flatten().to(pooled.dtype)
 

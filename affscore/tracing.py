@@ -236,7 +236,8 @@ class _Watcher(TorchDispatchMode):
             return reason
         zeros = sparsity(x, mask, along) if self.sparsity else None
         values = pool(x, self.kind, axis, mask, along)
-        return _Pooled(values, rounding(x, values, self.kind, axis), zeros, mask is not None and along is not None)
+        limits = rounding(x, values, self.kind, axis, mask, along)
+        return _Pooled(values, limits, zeros, mask is not None and along is not None)
 
     def result(self, found: Trace) -> None:
         """Name the calls in execution order and fill ``found``."""

@@ -113,6 +113,20 @@ def test_padding_may_hold_nothing_finite():
         assert np.isfinite(result.scores).all() and np.isfinite(result.companions["sparsity_after"]).all()
 
 
+@each(("precision", "value"), [
+    (precision, value) for precision in ("full", "bf16") for value in (300.0, 1e9, torch.inf, torch.nan)
+])  # fmt: skip
+def test_the_limits_of_rounding_are_those_of_the_tokens_whatever_stands_in_the_padding(precision, value):
+    torch.manual_seed(0)
+    model = Named(lambda x, linear, attention_mask: torch.relu(linear(x)), nn.Linear(4, 4))
+    x, mask = torch.randn(64, 5, 4), torch.ones(64, 5)
+    mask[:, 3:] = 0
+    short = signature(model, [{"x": x[:, :3], "attention_mask": mask[:, :3]}], precision=precision)
+    padded = x.masked_fill(mask[..., None] == 0, value)
+    result = signature(model, [{"x": padded, "attention_mask": mask}], precision=precision)
+    np.testing.assert_allclose(result.scores, short.scores, atol=1e-6)
+
+
 @each(("shape", "reason"), [
     (lambda x: x[:, 1:], "has no unique axis for the 5 tokens"),
     (lambda x: x.unsqueeze(2).expand(-1, -1, 5, -1), "has no unique axis for the 5 tokens"),
