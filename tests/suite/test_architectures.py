@@ -80,6 +80,12 @@ def test_depths_are_those_of_the_longest_path(family):
         assert facts(name).depth == counted_depth(name), name
 
 
+def test_a_block_of_a_vit_is_four_maps_deep():
+    """By hand, from the paper: 12, 24 or 32 blocks, the patches and the head."""
+    for name, blocks in (("vit_b_16", 12), ("vit_l_16", 24), ("vit_l_32", 24), ("vit_h_14", 32)):
+        assert facts(name).depth == 4 * blocks + 2
+
+
 @each(("provenance", "kind"), [
     ({"weights": {"kind": "random", "weights": "random initialisation, seed 1"}}, "random"),
     ({"weights": {"kind": "pretrained", "weights": "pretrained, someone/vit-random-erasing"}}, "pretrained"),
