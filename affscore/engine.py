@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from affscore.arguments import line_of
 from affscore.forward import Forward, inputs_of
 from affscore.scoring import ScoringQueue, sentence
 from affscore.settings import Settings
@@ -34,6 +35,10 @@ __all__ = ["batch_results", "circumstances", "resolve_device", "signature", "ver
 #: How many batches may wait for their scores while the next one runs, by type of device. On a CPU the network itself
 #: needs the cores, so only loading overlaps with scoring.
 AHEAD = {"cpu": 0, "cuda": 2}
+#: What the provenance says of every run, or of one with such a setting.
+_RECORDED = {
+    "device", "micro_batch", "precision", "channels_last", "calls", "channel_axis", "started", "seconds", "versions",
+}  # fmt: skip
 
 
 def signature(
@@ -59,8 +64,8 @@ def signature(
     Parameters
     ----------
     model
-        Any ``torch.nn.Module``. It runs in evaluation mode and without gradients, and is then restored, but stays on
-        ``device``. A network that changes its own weights when it runs is refused.
+        Any ``torch.nn.Module``. It runs in evaluation mode and without gradients. Then each module has its mode again,
+        but stays on ``device``. A network that changes its weights when it runs is refused; its buffers may change.
     batches
         An iterable of batches. A batch is one statistical sample: a tensor of shape (n, ...) with n >= 2, a pair
         (inputs, targets) as data loaders give, or a mapping from argument names to tensors. Tokens for which an
@@ -73,7 +78,8 @@ def signature(
     progress
         Show a progress bar, which needs the package tqdm.
     provenance
-        Facts to store with the result, such as the names of weights and data, in values that JSON can hold.
+        Facts to store with the result, such as the names of weights and data, in values that JSON can hold. The run
+        records its device, settings, times and versions itself.
 
     Returns
     -------
@@ -108,24 +114,27 @@ def signature(
         pool=pool, covariance=covariance, companions=companions, micro_batch=micro_batch, precision=precision,
         channels_last=channels_last, calls=calls, channel_axis=channel_axis or {},
     )  # fmt: skip
-    check_provenance(dict(provenance or {}))  # fail before the work, not after it
+    facts = dict(provenance) if isinstance(provenance, Mapping) else provenance or {}
+    check_provenance(facts)  # fail before the work, not after it
+    if own := sorted(_RECORDED & facts.keys()):
+        raise ValueError(f"provenance names {own[0]!r}, which the run records itself; it should have another name.")
     results: list[BatchResult] = []
     started, clock = datetime.now(UTC), time.perf_counter()
     running: Iterable[BatchResult] = batch_results(model, batches, settings, device=device)
     target = resolve_device(model, device)
 
     def finished() -> Signature | None:
-        facts = {
+        if not results:
+            return None
+        stored = {
             "model": type(model).__name__,
-            **(provenance or {}),
+            **facts,
             **circumstances(settings, target),
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - clock, 3),
             "versions": versions(),
         }
-        if not results:
-            return None
-        return Signature.from_results(results, pool=settings.pool, covariance=settings.covariance, provenance=facts)
+        return Signature.from_results(results, pool=settings.pool, covariance=settings.covariance, provenance=stored)
 
     if progress:
         try:
@@ -167,7 +176,7 @@ def batch_results(
     Yields
     ------
     BatchResult
-        As soon as it and all before it are finished. Between two results the network is as before the run.
+        As soon as it and all before it are finished. Between two results each module has the mode it had before.
 
     Raises
     ------
@@ -201,14 +210,17 @@ def batch_results(
 
 
 def resolve_device(model: nn.Module, device: str | torch.device | None) -> torch.device:
-    """``device``; for ``"auto"`` a GPU if there is one; otherwise the device of the network's parameters."""
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else None
-    if device is not None:
+    """``device``, checked; for ``"auto"`` a GPU if there is one; otherwise the device of the network's parameters."""
+    if device == "auto" and torch.cuda.is_available():
+        return torch.device("cuda")
+    if device not in (None, "auto"):
         try:
+            torch.zeros(1, device=device).item()  # the meta device has no values
             return torch.device(device)
-        except RuntimeError as error:
-            raise ValueError(f"device is {device!r}; it should be 'cpu', 'cuda' or 'auto', for instance.") from error
+        except (AssertionError, RuntimeError, TypeError) as error:  # torch without CUDA asserts
+            raise ValueError(
+                f"device is {device!r}; it should be 'auto', 'cpu' or another that can be used here ({line_of(error)})."
+            ) from error
     first = next(model.parameters(), None)
     return torch.device("cpu") if first is None else first.device
 

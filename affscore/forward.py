@@ -129,7 +129,7 @@ def tf32(allowed: bool) -> Iterator[None]:
 
 @contextmanager
 def undisturbed(model: nn.Module) -> Iterator[None]:
-    """One pass at a time in this process; ValueError if the network changed in the block."""
+    """One pass at a time in this process; ValueError if a weight or a training mode changed in the block."""
 
     def state() -> list[Any]:
         weights = [(p.data_ptr(), version(p)) for p in model.parameters()]

@@ -106,10 +106,10 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor
     Returns
     -------
     Tensor
-        A float64 tensor of shape () on the device of ``x``, differentiable in ``x`` and ``y``. It is 1 where
-        the two clouds differ by a positive semi-definite affine map, and NaN where ``y`` does not vary. With
-        ``"empirical"`` it lies in [0, 1]. With shrinkage it can be negative for small heavy-tailed samples; it is
-        not clipped.
+        A float64 tensor of shape () on the device of ``x``, differentiable in ``x`` and ``y``; NaN where ``y`` does
+        not vary. With ``"empirical"`` it lies in [0, 1], and is 1 where the two clouds differ by a positive
+        semi-definite affine map. With shrinkage such clouds score below 1, the fewer the samples the more, unless the
+        map scales all directions alike; the score can be negative for small heavy-tailed samples and is not clipped.
 
     Raises
     ------

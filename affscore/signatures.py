@@ -321,7 +321,7 @@ class Signature:
         try:
             return cls(**validated(content))
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {error}.") from error
+            raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {line_of(error)}.") from error
 
 
 _KEYS = {"pool", "covariance", "calls", "excluded", "batch_sizes", "scores", "provenance"}
@@ -341,7 +341,7 @@ def validated(content: dict[str, Any]) -> dict[str, Any]:
 
 def check_provenance(provenance: Any) -> None:
     """Raise ValueError unless it is a dictionary that JSON can hold."""
-    _require(isinstance(provenance, dict), "provenance should be an object")
+    _require(isinstance(provenance, dict), f"provenance is {provenance!r:.80}; it should be a mapping")
     try:
         json.dumps(provenance, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -365,7 +365,7 @@ def _check_calls(calls: list[Call], axes: list[int] | None) -> None:
 
 def _require(condition: bool, sentence: str) -> None:
     if not condition:
-        raise ValueError(sentence)
+        raise ValueError(f"{sentence}.")
 
 
 def _no_constant(name: str) -> None:

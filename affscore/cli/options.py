@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 
 import torch
+from torch import nn
 
 from affscore.affine import COVARIANCES
-from affscore.arguments import line_of
 from affscore.companions import MEASURES, check_names
+from affscore.engine import resolve_device
 from affscore.pooling import POOLS
 from affscore.settings import PRECISIONS, Settings
 from affscore.zoo.datasets import NAMES
@@ -61,10 +62,4 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 def device_of(options: argparse.Namespace) -> torch.device:
     """The device of the options, checked; by default a GPU if there is one."""
-    name = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts
-        raise ValueError(f"device: {name!r} cannot be used here ({line_of(error)}).") from error
-    return device
+    return resolve_device(nn.Module(), options.device or "auto")

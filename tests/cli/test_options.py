@@ -35,7 +35,7 @@ def test_options_are_settings(arguments, settings):
 
 def test_devices_are_checked(monkeypatch):
     assert device_of(parsed("--device", "cpu")) == torch.device("cpu")
-    with pytest.raises(ValueError, match="device: 'warp' cannot be used here"):
+    with pytest.raises(ValueError, match="device is 'warp'; it should be"):
         device_of(parsed("--device", "warp"))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert device_of(parsed()) == torch.device("cpu")

@@ -113,11 +113,14 @@ def test_arguments_are_checked_before_the_work():
 
     for options, words in (
         *(({"provenance": {"x": x}}, "provenance cannot be stored as JSON") for x in (Path("x"), float("nan"))),
-        ({"device": "gpu"}, "device is 'gpu'; it should be"),
+        *(({"device": x}, f"device is {x!r}; it should be") for x in ("gpu", "meta", "cuda:99", 3.5)),
+        ({"provenance": "abc"}, "provenance is 'abc'; it should be a mapping"),
+        *(({"provenance": {x: 1}}, f"provenance names {x!r}, which the run records") for x in ("device", "versions")),
+        *(({"provenance": {x: 1}}, f"provenance names {x!r}, which") for x in ("calls", "seconds", "precision")),
         ({"pool": "max"}, "pool is 'max'; it should be one of 'spatial', 'trailing'"),
     ):
         with pytest.raises(ValueError, match=words):
             signature(model, batches(), **options)
     with pytest.raises(ValueError, match="on the meta device and has no weights"):
         signature(nn.Linear(D, D, device="meta"), batches())
-    assert not seen
+    assert not seen and not any(parameter.is_meta for parameter in model.parameters())

@@ -81,7 +81,7 @@ def test_a_file_that_was_cut_off_or_is_no_json_is_a_clear_error(stored):
         (lambda raw: raw["calls"][0].update(shape=[6, -6, 6]), r"has the shape \(6, -6, 6\)"),
         (lambda raw: raw["calls"][0].update(channel_axis=-1), r"the channel_axis of '2:relu\[0\]' is -1"),
         (lambda raw: raw.update(pool="trailing"), r"the channel_axis of '2:relu\[0\]' is 1"),
-        (lambda raw: raw.update(provenance=[]), "provenance should be an object"),
+        (lambda raw: raw.update(provenance=[]), r"provenance is \[\]; it should be a mapping"),
         (lambda raw: raw.update(companion={}), r"unknown keys \['companion'\]"),
         (lambda raw: raw["companions"].update(hsic=raw["scores"]), "companions names 'hsic'; the measures are 'cka'"),
         (lambda raw: raw["companions"]["cka"].pop(), r"the companion 'cka' has shape \(1, 3\)"),
