@@ -165,7 +165,9 @@ def test_accuracy_is_flat_if_it_does_not_move_and_not_judged_where_targets_were_
         rows = [row for row in target_claims(made_up(gap)) if row.what.endswith("vgg11")]
         assert len(rows) == 4 + 2 * len(COMPARED_TARGETS) and {row.verdict for row in rows[:4]} == {verdict}
     rows = target_claims(made_up(0.0, reached=False))
-    assert {(row.verdict, row.needs) for row in rows[:4]} == {("not run here", "runs that end near the target")}
+    assert {(row.verdict, row.needs) for row in rows[:4]} == {
+        ("not run here", "runs that end near the target: 5 trainings did not")
+    }
     runs = made_up(0.0)
     del runs["vgg11"][Aim(0.7, "all")][3]
     assert target_claims(runs)[1].needs == "the trainings of all five seeds"

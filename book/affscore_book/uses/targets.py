@@ -156,8 +156,9 @@ def target_claims(runs: Runs) -> list[Claim]:
             if found is not None:
                 rows.append(Claim.over(what, "ours, E4", theirs, found, (-POINT, POINT), kind="own"))
                 continue
-            missed = [aim for aim in (one, other) for run in of.get(aim, {}).values() if not counts(run)]
-            needs = "runs that end near the target" if missed else "the trainings of all five seeds"
+            missed = sum(not counts(run) for aim in (one, other) for run in of.get(aim, {}).values())
+            near = f"runs that end near the target: {missed} trainings did not"
+            needs = near if missed else "the trainings of all five seeds"
             rows.append(Claim(what, "ours, E4", theirs, None, None, needs=needs, kind="own"))
     return rows
 
