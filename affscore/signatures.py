@@ -10,7 +10,7 @@ schema        the string ``affscore.signature/1``
 pool          ``"spatial"``, ``"first"``, ``"last"``, ``"tokens"`` or ``"trailing"``
 covariance    ``"ledoit_wolf"`` or ``"empirical"``
 calls         one object per call: name, module, function, ordinal, gate, shape, channel_axis, masked
-excluded      one object per activation call that was seen and not scored: name, reason
+excluded      one object per activation call that was seen and not scored: name, reason, kind
 batch_sizes   samples in each batch
 scores        a row per batch, a number per call; ``null`` where input or output does not vary (a dead call)
 companions    optional: rows like those of scores for each companion measure
@@ -35,7 +35,7 @@ import numpy as np
 
 from affscore.affine import COVARIANCES
 from affscore.arguments import check_choice, line_of
-from affscore.calls import Call, Excluded
+from affscore.calls import Call, Excluded, Undecided, Unknown
 from affscore.companions import check_names
 from affscore.errors import AffscoreError
 from affscore.files import destination, replacing
@@ -117,7 +117,7 @@ class Signature:
     excluded: list[Excluded] = field(default_factory=list)
     pool: str = "spatial"
     covariance: str = "ledoit_wolf"
-    batch_sizes: list[int] = field(default_factory=list)
+    batch_sizes: list[int] = field(kw_only=True)
     provenance: dict[str, Any] = field(default_factory=dict)
     companions: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -132,6 +132,7 @@ class Signature:
                 raise ValueError(
                     f"the companion {name!r} has shape {value.shape}; it should be that of scores, {self.scores.shape}."
                 )
+            _require(not np.isinf(value).any(), f"the companion {name!r} is infinite")
         for name, known in (("pool", POOLS), ("covariance", COVARIANCES)):
             check_choice(name, getattr(self, name), known)
         _check_calls(self.calls, [-1] if self.pool == "trailing" else None)
@@ -282,7 +283,7 @@ class Signature:
             "pool": self.pool,
             "covariance": self.covariance,
             "calls": [asdict(call) for call in self.calls],
-            "excluded": [asdict(item) for item in self.excluded],
+            "excluded": [asdict(item) | {"kind": type(item).__name__} for item in self.excluded],
             "batch_sizes": self.batch_sizes,
             "scores": _with_nulls(self.scores),
             "provenance": self.provenance,
@@ -324,6 +325,7 @@ class Signature:
             raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {line_of(error)}.") from error
 
 
+_KINDS = {kind.__name__: kind for kind in (Excluded, Undecided, Unknown)}
 _KEYS = {"pool", "covariance", "calls", "excluded", "batch_sizes", "scores", "provenance"}
 
 
@@ -335,7 +337,7 @@ def validated(content: dict[str, Any]) -> dict[str, Any]:
     calls = [Call(**{**call, "shape": tuple(call["shape"])}) for call in fields["calls"]]
     scores = _with_nans(fields["scores"], len(calls), "scores")
     companions = {name: _with_nans(rows, len(calls), name) for name, rows in content.get("companions", {}).items()}
-    excluded = [Excluded(**item) for item in fields["excluded"]]
+    excluded = [_KINDS[item.get("kind", "Excluded")](item["name"], item["reason"]) for item in fields["excluded"]]
     return fields | {"calls": calls, "scores": scores, "excluded": excluded, "companions": companions}
 
 

@@ -13,7 +13,7 @@ from small_network import Dead, images, network
 from torch import nn
 
 from affscore import Signature, signature
-from affscore.calls import Call
+from affscore.calls import Call, Excluded, Undecided, Unknown
 from affscore.companions import MEASURES
 from affscore.engine import batch_results
 from affscore.errors import AffscoreWarning
@@ -149,6 +149,7 @@ def test_results_that_do_not_belong_together_are_an_error():
         ({"batch_sizes": [32, 1]}, "whole numbers from 2"),
         ({"scores": [0.5]}, r"scores has shape \(1,\)"),
         ({"scores": [[math.inf], [0.5]]}, "a score is infinite"),
+        ({"companions": {"norm": [[math.inf], [0.5]]}}, "the companion 'norm' is infinite"),
         ({"provenance": {"folder": Path()}}, "provenance cannot be stored as JSON: Object of type"),
         ({"calls": [Call("relu", "", "relu", 0, False, (3,), 1)]}, r"the call 'relu' should be named ':relu\[0\]'"),
     ],
@@ -158,6 +159,17 @@ def test_what_loading_refuses_cannot_be_made(change, words):
     Signature(**sound)
     with pytest.raises(ValueError, match=words):
         Signature(**sound | change)
+
+
+def test_why_a_call_is_not_scored_is_stored_with_its_kind_which_older_files_lack(tmp_path):
+    kinds, path = (Excluded, Unknown, Undecided), tmp_path / "a.json"
+    made = Signature([], [[]], [kind(f":{kind.__name__}[0]", "why") for kind in kinds], batch_sizes=[9])
+    made.save(path)
+    assert Signature.load(path).excluded == made.excluded
+    raw = json.loads(path.read_text())
+    raw["excluded"] = [{name: item[name] for name in ("name", "reason")} for item in raw["excluded"]]
+    path.write_text(json.dumps(raw))
+    assert [item.name for item in Signature.load(path).excluded] == [item.name for item in made.excluded]
 
 
 def test_a_file_that_is_not_there_is_a_sentence(tmp_path):
