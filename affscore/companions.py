@@ -42,6 +42,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from affscore.arguments import whole_number
 from affscore.samples import centre, check_pair, exponent, largest_magnitude, on_one_thread
 from affscore.score import affinity_score
 
@@ -69,8 +70,8 @@ UNPOOLED = ("sparsity_before", "sparsity_after")
 _LEAST = 1e-6
 
 
-def check_names(names: bool | Sequence[str]) -> tuple[str, ...]:
-    """The measures that ``companions`` asks for: True is all, False none, else names; in the order of MEASURES.
+def check_names(names: bool | Sequence[str], argument: str = "companions") -> tuple[str, ...]:
+    """The measures that an argument asks for: True is all, False none, else names; in the order of MEASURES.
 
     >>> check_names(["r2", "cka"]), check_names(False)
     (('cka', 'r2'), ())
@@ -78,11 +79,11 @@ def check_names(names: bool | Sequence[str]) -> tuple[str, ...]:
     if isinstance(names, bool):
         return MEASURES if names else ()
     if isinstance(names, str) or not isinstance(names, Sequence | set | frozenset):
-        raise ValueError(f"companions is {names!r}; it should be True, False or a list of names of measures.")
+        raise ValueError(f"{argument} is {names!r}; it should be True, False or a list of names of measures.")
     unknown = [name for name in names if name not in MEASURES]
     if unknown:
         raise ValueError(
-            f"companions names {', '.join(map(repr, unknown))}; the measures are {', '.join(map(repr, MEASURES))}."
+            f"{argument} names {', '.join(map(repr, unknown))}; the measures are {', '.join(map(repr, MEASURES))}."
         )
     return tuple(name for name in MEASURES if name in names)
 
@@ -122,8 +123,8 @@ def measure(
     >>> round(measure(x, 3 * x + 1)["r2_held_out"], 6)
     1.0
     """
-    chosen = [name for name in check_names(names) if name not in UNPOOLED]
-    x, y = check_pair(before, after)
+    chosen = [name for name in check_names(names, "names") if name not in UNPOOLED]
+    x, y = check_pair(before, after, ("before", "after"))
     found: dict[str, float] = {}
     centred = [centre(value)[0] for value in (x, y)]
     if "cka" in chosen:
@@ -153,7 +154,7 @@ def linear_twin(before: Any, after: Any) -> Tensor:
     tensor([[0., 0.],
             [2., 1.]], dtype=torch.float64)
     """
-    x, y = check_pair(before, after)
+    x, y = check_pair(before, after, ("before", "after"))
     (x, _, _), (y, mean, power) = centre(x), centre(y)
     spread = x.square().mean(dim=0).sqrt()
     slopes = y.square().mean(dim=0).sqrt() / torch.where(spread > 0, spread, 1.0)
@@ -179,7 +180,7 @@ def sign_entropy(before: Any, axis: int = 1) -> float:
     Raises
     ------
     ValueError
-        If there are fewer than two axes, no entries, or entries that are not finite.
+        If there are fewer than two axes, no such axis, no entries, or entries that are not finite.
 
     Examples
     --------
@@ -191,7 +192,8 @@ def sign_entropy(before: Any, axis: int = 1) -> float:
         raise ValueError(f"before has shape {tuple(x.shape)}; it should have two axes or more, and entries.")
     if not bool(x.isfinite().all()):
         raise ValueError("before holds values that are not finite; it should hold numbers.")
-    others = [i for i in range(x.ndim) if i != axis % x.ndim]
+    axis = whole_number("axis", axis, -x.ndim, x.ndim - 1) % x.ndim
+    others = [i for i in range(x.ndim) if i != axis]
     p = (x > 0).to(torch.float64).mean(others)
     return float(-(torch.special.xlogy(p, p) + torch.special.xlogy(1 - p, 1 - p)).mean()) / math.log(2)
 

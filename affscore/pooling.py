@@ -62,6 +62,10 @@ def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along
     if not dims:
         # A copy: the tensor itself may be overwritten in place by the next layer.
         return tensor.to(wide, copy=True).flatten(1)
+    if along is None and kind in ("first", "last"):
+        along, reason = token_axis(tensor.shape, axis)
+        if reason:
+            raise ValueError(f"along is None; it should be given because {reason}.")
     if along is None:
         return tensor.mean(dim=dims, dtype=wide).flatten(1)
     mask = tensor.new_ones((len(tensor), tensor.shape[along]), dtype=torch.bool) if mask is None else mask

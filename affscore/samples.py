@@ -55,9 +55,12 @@ def check_samples(value: Any, name: str) -> Tensor:
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} is a masked array with masked entries; leave out those samples, or fill them.")
     try:
-        tensor = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value, order="C"))
+        if not isinstance(value, Tensor):
+            array = np.array(value, order="C")
+            value = torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} should be an array or tensor of real numbers, but it is {value!r:.80}.") from error
+    tensor: Tensor = value
     if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized or tensor.is_meta:
         raise TypeError(f"{name} is a sparse, nested, quantised or meta tensor; it should be dense and hold values.")
     if tensor.dtype not in (*_DTYPES, *_UNSIGNED):
@@ -78,16 +81,17 @@ def check_samples(value: Any, name: str) -> Tensor:
     return tensor
 
 
-def check_pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+def check_pair(x: Any, y: Any, names: tuple[str, str] = ("x", "y")) -> tuple[Tensor, Tensor]:
     """Both as (n, d) tensors of their own dtype, or an error that says what they should be."""
-    x, y = check_samples(x, "x"), check_samples(y, "y")
+    x, y = map(check_samples, (x, y), names)
+    one, other = names
     if x.shape != y.shape:
         raise ValueError(
-            f"x has shape {tuple(x.shape)} and y has shape {tuple(y.shape)}; they should be the same, "
-            "one row of y for each row of x."
+            f"{one} has shape {tuple(x.shape)} and {other} has shape {tuple(y.shape)}; they should be the same, "
+            f"one row of {other} for each row of {one}."
         )
     if x.device != y.device:
-        raise ValueError(f"x is on {x.device} and y is on {y.device}; they should be on the same device.")
+        raise ValueError(f"{one} is on {x.device} and {other} is on {y.device}; they should be on the same device.")
     return x, y
 
 

@@ -136,4 +136,4 @@ def sentence(error: BaseException, index: int) -> str:
         text = str(error)
     else:
         text = f"{type(error).__name__}: {error}"
-    return text if f"batch {index}" in text else f"In batch {index}, {text}"
+    return text if re.search(rf"\bbatch {index}\b", text) else f"In batch {index}, {text}"

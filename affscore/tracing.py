@@ -214,8 +214,10 @@ class _Watcher(TorchDispatchMode):
         if not self.path[-1].startswith(self.inside):
             return _Observed(shape, None, None, "it starts in a module that the pattern in calls excludes", True)
         first = self.channels.first(x)
-        if x.ndim < 2 or shape[0] != self.batch or (first and not first & {"N", "?"}):
+        if shape[:1] != (self.batch,) or (first and not first & {"N", "?"}):
             reason = f"its input of shape {shape} has no batch axis of length {self.batch} in front"
+        elif x.ndim < 2:
+            reason = f"its input of shape {shape} has no axis of channels"
         elif not x.numel():
             reason = f"its input of shape {shape} is empty"
         elif doubt := bool(first - {"N"}):

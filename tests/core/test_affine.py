@@ -32,6 +32,7 @@ def test_the_map_pushes_the_covariance_forward(n, d, seed, covariance):
     a = fitted.matrix().numpy()
     np.testing.assert_allclose(a, a.T, atol=1e-12 * abs(a).max())
     assert np.linalg.eigvalsh(a).min() > -1e-10 * abs(a).max()
+    assert repr(fitted) == f"AffineMap(d={d}, rank={np.linalg.matrix_rank(a, hermitian=True)})"
     np.testing.assert_allclose(fitted(x.mean(axis=0)).numpy(), y.mean(axis=0), atol=1e-10)
     np.testing.assert_allclose(fitted.offset.numpy(), y.mean(axis=0) - a @ x.mean(axis=0), atol=1e-9)
     np.testing.assert_allclose(fitted(x).numpy(), (x - x.mean(0)) @ a + y.mean(0), atol=1e-9)

@@ -198,8 +198,14 @@ def test_names_come_in_the_order_of_the_table_and_each_alone_gives_the_same():
 
 
 def test_bad_samples_are_named():
-    with pytest.raises(ValueError, match=r"x has shape .* they should be the same"):
+    with pytest.raises(ValueError, match=r"^before has shape .* they should be the same"):
         measure(np.zeros((3, 2)), np.zeros((2, 2)))
+    for function in (measure, linear_twin):
+        for pair in ((np.ones((1, 2)), np.ones((3, 2))), (np.ones((3, 2)), np.ones((1, 2)))):
+            with pytest.raises(ValueError, match=f"^{'before' if len(pair[0]) == 1 else 'after'} has n = 1 samples"):
+                function(*pair)
+    with pytest.raises(ValueError, match=r"^names is 'cka'; it should be"):
+        measure(np.ones((3, 2)), np.ones((3, 2)), "cka")
 
 
 def test_the_entropy_of_the_sign_is_the_mean_of_scipys_entropies_and_sees_only_signs():
@@ -215,3 +221,5 @@ def test_the_entropy_of_the_sign_is_the_mean_of_scipys_entropies_and_sees_only_s
 def test_what_has_no_entropy_is_refused(wrong):
     with pytest.raises(ValueError, match="before"):
         sign_entropy(wrong)
+    with pytest.raises(ValueError, match="axis is 7; it should be a whole number from -2 to 1"):
+        sign_entropy(torch.ones(9, 2), axis=7)

@@ -92,6 +92,10 @@ def test_masked_pools_by_hand(seed, dtype):
     }
     for kind, value in expected.items():
         torch.testing.assert_close(pool(x, kind, 3, mask, 2), value)
+    for kind, place in (("first", 0), ("last", -1)):  # without the axis of the tokens, where there is only one
+        assert torch.equal(pool(x[:, 0], kind, 2), wide[:, 0, place])
+        with pytest.raises(ValueError, match=r"along is None; .* no unique axis for the tokens"):
+            pool(x, kind, 3)
     zeros = torch.where(x.abs() < 0.5, 0, x)
     counted = torch.cat([sample[:, keep].flatten() for sample, keep in zip(zeros, mask, strict=True)])
     assert sparsity(zeros, mask, 2).item() == pytest.approx((counted == 0).double().mean().item())

@@ -56,13 +56,14 @@ def test_threads_are_one_inside_and_as_before_outside():
         torch.set_num_threads(before)
 
 
-@each("dtype", ["float16", "int8", "uint8", "int16", "uint16", "uint32", "uint64", "int64"])
+@each("dtype", ["float16", "int8", "uint8", "int16", "uint16", "uint32", "uint64", "int64", ">f8", ">i2"])
 def test_numbers_of_every_kind_are_samples(dtype):
     values = np.random.default_rng(0).integers(0, 11, size=(30, 2))
     exact = affinity_score(values.astype(float), values.astype(float) ** 2)
     x, y = values.astype(dtype), (values.astype(dtype) * (1.0)) ** 2
     torch.testing.assert_close(affinity_score(x, y), exact)
-    torch.testing.assert_close(affinity_score(torch.from_numpy(x), torch.from_numpy(y)), exact)
+    if not dtype.startswith(">"):  # not the order of bytes of torch
+        torch.testing.assert_close(affinity_score(torch.from_numpy(x), torch.from_numpy(y)), exact)
     x, y = (torch.from_numpy(v.astype(float)).bfloat16() for v in (x, y))
     torch.testing.assert_close(affinity_score(x, y), exact)
 

@@ -68,6 +68,7 @@ def test_what_failed_is_a_sentence_with_its_batch():
         "In batch 3, the device is out of memory (no room); choose a smaller micro_batch."
     )
     assert sentence(ValueError("batch 3 is a str."), 3) == "batch 3 is a str."
+    assert sentence(ValueError("expected batch 128."), 12) == "In batch 12, expected batch 128."
     assert sentence(OSError("disk gone"), 3) == "In batch 3, disk gone"
     raw = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 20146061312 bytes"
     asked = sentence(RuntimeError(raw), 3)
