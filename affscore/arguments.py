@@ -58,11 +58,11 @@ def expanded(name: str, path: str | os.PathLike[str]) -> Path:
 
 
 def did_you_mean(name: str, names: Sequence[str], otherwise: str) -> str:
-    """The end of an error: the ``names`` close to ``name``, or ``otherwise``."""
+    """How an error ends: with the ``names`` close to ``name``, or ``otherwise``."""
     close = difflib.get_close_matches(name, names)
     return f"Did you mean {', '.join(close)}?" if close else otherwise
 
 
 def line_of(error: BaseException, which: int = 0) -> str:
-    """The first line of an error's text, or the last."""
+    """A line of an error's text: the first, or with ``which=-1`` the last."""
     return (str(error).strip() or type(error).__name__).splitlines()[which].strip().rstrip(".")

@@ -1,7 +1,7 @@
 """Activations that a network spells out in arithmetic, such as ``x * torch.sigmoid(x)``: where they begin and end.
 
 Element-wise operators that start from one tensor, the *root*, form a chain: each of their outputs is a function of the
-root alone, entry by entry. Parameters and numbers may take part. A second tensor that depends on the data ends the
+root alone, entry by entry. Parameters and constants may take part. A second tensor that depends on the data ends the
 chain (in ``a * sigmoid(b)`` the sigmoid is a gate on another tensor), as does an operator that mixes entries.
 
 A chain is one activation. It starts at the last tensor common to all paths before the first non-affine operator and
@@ -125,7 +125,7 @@ class Link:
 
 
 class Span(NamedTuple):
-    """A non-affine part: where it starts and ends, its name, whether it is a gate, and whether it is an activation."""
+    """A non-affine part of a chain: its start and end, its name, whether it is a gate, whether it is an activation."""
 
     start: Link
     end: Link
@@ -154,7 +154,7 @@ class Chains:
         self.constant, self.look = constant, look
         self._links = WeakTensorKeyDictionary()
         self._written: Counter[int] = Counter()  # number of writes to each storage
-        self._bent: list[Link] = []  # the links that are not affine in their roots, in order
+        self._nonaffine: list[Link] = []  # the links that are not affine in their roots, in order
 
     def _version(self, tensor: Tensor) -> int:
         return self._written[storage_key(tensor)]
@@ -229,7 +229,7 @@ class Chains:
             shape=out.shape,
         )
         if not link.affine:
-            self._bent.append(link)
+            self._nonaffine.append(link)
             if not link.affine_of and link.real and (step.activation or link.root.seen):
                 link.seen[out.shape] = self.look(out)
         self._set(out, link)
@@ -242,13 +242,13 @@ class Chains:
 
     def spans(self) -> Iterable[Span]:
         """The activations of the pass, and its other non-affine parts."""
-        for link in reversed(self._bent):
+        for link in reversed(self._nonaffine):
             if not link.taken:
                 self.escape([link])
             if link.escapes and not link.real:  # a chain does not end in a comparison, but may end in its operands
                 self.escape(_inputs_of(link))
-        plain = {x for x in self._bent if x.root.seen and x.used and not x.active and not x.root.statistic}
-        ends = [x for x in self._bent if x.escapes and x.real and (x.active or x in plain)]
+        plain = {x for x in self._nonaffine if x.root.seen and x.used and not x.active and not x.root.statistic}
+        ends = [x for x in self._nonaffine if x.escapes and x.real and (x.active or x in plain)]
         spans: dict[Link, Span] = {}
         while ends:
             end = ends.pop()

@@ -165,7 +165,7 @@ class Channels:
         if tensor in self._layouts:
             layout = self._layouts[tensor]
             lengths = None if layout is None else tuple(math.prod(n for n, _ in axis) for axis in layout)
-            return layout if lengths == tuple(tensor.shape) else None  # its data were replaced
+            return layout if lengths == tuple(tensor.shape) else None  # its ``data`` was replaced
         if self.fixed(tensor) or not tensor.ndim:
             return None
         return _unlabelled(tensor.shape)

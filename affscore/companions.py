@@ -50,18 +50,9 @@ __all__ = ["MEASURES", "UNPOOLED", "check_names", "linear_twin", "measure", "sig
 
 #: All measures, in the order of the columns.
 MEASURES = (
-    "cka",
-    "entropy_change",
-    "entropy_before",
-    "entropy_after",
-    "norm",
-    "norm_per_sample",
-    "r2",
-    "r2_held_out",
-    "sparsity_before",
-    "sparsity_after",
-    "twin",
-)
+    "cka", "entropy_change", "entropy_before", "entropy_after", "norm", "norm_per_sample", "r2", "r2_held_out",
+    "sparsity_before", "sparsity_after", "twin",
+)  # fmt: skip
 #: Measures of the activations before pooling; :func:`affscore.signature` takes them while the network runs.
 UNPOOLED = ("sparsity_before", "sparsity_after")
 
@@ -107,7 +98,7 @@ def measure(
     Returns
     -------
     dict
-        A float for each name, in the order of :data:`MEASURES`; NaN where the measure is undefined.
+        A float for each name but those skipped, in the order of :data:`MEASURES`; NaN where the measure is undefined.
 
     Raises
     ------

@@ -31,7 +31,7 @@ def optimal_partners(cost: np.ndarray) -> np.ndarray:
     # If the rows' cheapest columns are all different, nothing can be cheaper.
     if len(np.unique(nearest)) == len(nearest):
         return nearest
-    # Subtracting potentials keeps the optimum and gives the solver a head start, most of all in early layers.
+    # Subtracting potentials keeps the optimum and gives the solver a head start, most of all near the identity.
     cost -= cost.min(axis=0)
     cost -= cost.min(axis=1, keepdims=True)
     return linear_sum_assignment(cost)[1]

@@ -279,5 +279,5 @@ def _run(
                 raise failure
         finally:
             scorers.shutdown(wait=False, cancel_futures=True)
-            # Workers set their own number of threads, but later threads of the process would inherit it.
+            # What workers set is also the default of threads that start later; this sets the caller's number again.
             torch.set_num_threads(torch.get_num_threads())

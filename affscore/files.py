@@ -13,7 +13,7 @@ __all__ = ["destination", "replacing"]
 
 
 def destination(path: str | os.PathLike[str]) -> Path:
-    """The file to write for ``path``, after following symbolic links.
+    """The file that ``path`` names, after following symbolic links.
 
     Raises OSError if it is a folder, a device or a pipe, which cannot be replaced, or if links form a circle.
     """

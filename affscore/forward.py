@@ -23,7 +23,7 @@ from affscore.tracing import CHANGED, trace
 __all__ = ["Forward", "Inputs", "evaluating", "inputs_of", "length", "tf32"]
 
 # Threads share training modes and TF32, so they take turns.
-_TURN = threading.RLock()
+_ONE_PASS = threading.RLock()
 
 #: A network's input: one tensor, or tensors by the names of arguments.
 Inputs = Tensor | dict[str, Tensor]
@@ -135,7 +135,7 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
         weights = [(p.data_ptr(), version(p)) for p in model.parameters()]
         return [weights, [module.training for module in model.modules()]]
 
-    with _TURN, evaluating(model):
+    with _ONE_PASS, evaluating(model):
         before = state()
         yield
         if state() != before:

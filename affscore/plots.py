@@ -74,14 +74,14 @@ def draw_signature(
         _, ax = plt.subplots(figsize=(4.5, 3.2), dpi=150, layout="constrained")
     position, dead = np.arange(1, len(mean) + 1), np.isnan(mean)
     low = ax.get_ylim()[0] if ax.has_data() else 0.0
-    style: dict[str, Any] = {"color": "#0072B2", "linewidth": 1.2, "zorder": 1} | normalize_kwargs(options, Line2D)
+    style: dict[str, Any] = {"color": BLUE, "linewidth": 1.2, "zorder": 1} | normalize_kwargs(options, Line2D)
     ax.plot(position, mean, **style)
     ax.fill_between(position, mean - std, mean + std, color=style["color"], alpha=0.2, linewidth=0)
     if twins is not None:
         ax.plot(position, twins, color="#808080", linestyle="--", label="linear twins", zorder=1)
     ax.plot(position[~gate], mean[~gate], "o", color=style["color"], markersize=4.5, label="activation")
     if gate.any():
-        ax.plot(position[gate], mean[gate], "s", mfc="white", mec="#D55E00", markersize=4.5, label="gate")
+        ax.plot(position[gate], mean[gate], "s", mfc="white", mec=VERMILION, markersize=4.5, label="gate")
     if dead.any():
         ax.plot(position[dead], np.zeros(dead.sum()), "x", color="#000000", label="dead (undefined)")
     if twins is not None or gate.any() or dead.any():

@@ -15,15 +15,8 @@ import torch
 from torch import Tensor
 
 __all__ = [
-    "centre",
-    "check_pair",
-    "check_samples",
-    "exponent",
-    "largest_magnitude",
-    "on_one_thread",
-    "power_of_two",
-    "steady",
-]
+    "centre", "check_pair", "check_samples", "exponent", "largest_magnitude", "on_one_thread", "power_of_two", "steady",
+]  # fmt: skip
 
 _DTYPES = (
     torch.float64, torch.float32, torch.float16, torch.bfloat16,
@@ -110,12 +103,12 @@ def exponent(largest: Tensor) -> Tensor:
     return torch.where(top > 0, torch.frexp(top).exponent.clamp(-1000, 1000), 0)
 
 
-def power_of_two(exponent: Tensor) -> Tensor:
-    """``2 ** exponent`` in float64. Multiplying by it is as exact as ``torch.ldexp`` and ten times as fast."""
-    return torch.ldexp(torch.ones((), dtype=torch.float64, device=exponent.device), exponent)
+def power_of_two(power: Tensor) -> Tensor:
+    """``2 ** power`` in float64. Multiplying by it is as exact as ``torch.ldexp`` and ten times as fast."""
+    return torch.ldexp(torch.ones((), dtype=torch.float64, device=power.device), power)
 
 
-def _tolerance(value: Tensor) -> float:
+def _relative_tolerance(value: Tensor) -> float:
     """The relative spread below which a channel counts as constant."""
     return 4 * min(torch.finfo(value.dtype).eps, 1.2e-7) if value.is_floating_point() else 4 * 2.0**-52
 
@@ -128,7 +121,7 @@ def steady(value: Tensor, rounding: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
     spread = largest_magnitude(value - value.mean(dim=0))
     constant = (spread <= rounding) | (spread.max() <= rounding.max())
-    signal = constant & (spread > _tolerance(value) * largest_magnitude(value))
+    signal = constant & (spread > _relative_tolerance(value) * largest_magnitude(value))
     return torch.where(constant, value[0], value), constant, signal
 
 
@@ -137,7 +130,7 @@ def centre(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     Channels that vary only by rounding, in the precision of the input, become exactly 0.
     """
-    rounding = _tolerance(value)
+    rounding = _relative_tolerance(value)
     wide = value.to(torch.float64)
     largest = largest_magnitude(wide)
     outer = exponent(largest)

@@ -84,7 +84,7 @@ def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
 
 
 def _root(value: Tensor) -> Tensor:
-    """The root of a number from 0, with the derivative 0 at 0, where it has none."""
+    """The root of a number that is not negative, with the derivative 0 at 0, where the true one is infinite."""
     return torch.where(value > 0, torch.where(value > 0, value, 1.0).sqrt(), 0.0)
 
 
@@ -138,10 +138,10 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor
 
 @on_one_thread
 def paired_affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor:
-    """The paired variant: ``1 - sqrt(mean |T(x_i) - y_i|^2 / (2 tr S_Y))``, in [1 - sqrt(2), 1] without shrinkage.
+    """The affinity score with each ``T(x_i)`` compared to its own output ``y_i`` instead of the best partner.
 
-    It compares each ``T(x_i)`` with its own output instead of the best partner, so it does see the pairing and never
-    exceeds :func:`affinity_score`. It is not the score that the paper defines. The book's chapter
+    It is ``1 - sqrt(mean |T(x_i) - y_i|^2 / (2 tr S_Y))``, in [1 - sqrt(2), 1] without shrinkage. So it does see the
+    pairing and never exceeds :func:`affinity_score`. It is not the score that the paper defines. The book's chapter
     ``blind_spots`` explains it. Arguments, result and errors are those of :func:`affinity_score`.
 
     >>> import torch

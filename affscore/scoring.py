@@ -90,7 +90,7 @@ class ScoringQueue:
 
 
 def _settled(observation: Observation) -> tuple[Tensor, Tensor, bool, str]:
-    """The samples with rounding removed, whether that leaves a side constant, and a warning about it or ""."""
+    """Both sides without what is only rounding, whether that leaves one constant, and a warning about it or ""."""
     (x, still_x, lost_x), (y, still_y, lost_y) = map(steady, observation[1:3], observation.rounding)
     constant, name = (bool(still_x.all()), bool(still_y.all())), observation.call.name
     lost = int(lost_x.sum()), int(lost_y.sum())

@@ -81,7 +81,7 @@ class _Pooled(NamedTuple):
     masked: bool
 
 
-class _Observed(NamedTuple):
+class _Candidate(NamedTuple):
     """A tensor pooled for each possible axis of channels, or the reason why not; None if no axis would help."""
 
     shape: tuple[int, ...]
@@ -208,11 +208,11 @@ class _Watcher(TorchDispatchMode):
     def hide(self, function: str, reason: str, kind: type[Excluded] = Excluded) -> None:
         self.hidden.append((self.place, self.path[-1], function, reason, kind))
 
-    def look(self, x: Tensor) -> _Observed:
+    def look(self, x: Tensor) -> _Candidate:
         """What a call will need of a tensor at which an activation may start or end."""
         shape, reason, doubt = tuple(x.shape), "", False
         if not self.path[-1].startswith(self.inside):
-            return _Observed(shape, None, None, "it starts in a module that the pattern in calls excludes", True)
+            return _Candidate(shape, None, None, "it starts in a module that the pattern in calls excludes", True)
         first = self.channels.first(x)
         if shape[:1] != (self.batch,) or (first and not first & {"N", "?"}):
             reason = f"its input of shape {shape} has no batch axis of length {self.batch} in front"
@@ -223,11 +223,11 @@ class _Watcher(TorchDispatchMode):
         elif doubt := bool(first - {"N"}):
             reason = f"the rows of its input of shape {shape} may not be the samples, although there are as many"
         if reason:
-            return _Observed(shape, None, None, reason, doubt)
+            return _Candidate(shape, None, None, reason, doubt)
         axis, reason = (-1, "") if self.kind == "trailing" else self.channels.find(x)
         # Calls get their names at the end, so it is still unknown which call ``channel_axis`` means.
         kept = range(1, x.ndim) if self.axes and axis != -1 else [] if axis is None else [axis]
-        return _Observed(shape, axis, {each: self.pooled(x, each) for each in kept}, reason)
+        return _Candidate(shape, axis, {each: self.pooled(x, each) for each in kept}, reason)
 
     def pooled(self, x: Tensor, axis: int) -> _Pooled | str:
         """The pooled tensor, with its channels along ``axis``, or the reason why it cannot be pooled."""
@@ -303,8 +303,7 @@ def check_traceable(model: nn.Module) -> None:
         if kind:
             where = f"its part {path!r}" if path else "it"
             raise ValueError(
-                f"model cannot be traced because {where} is {kind} and hides its operations; "
-                f"pass the network from before it was {kind}."
+                f"model cannot be traced because {where} is {kind} and hides its operations; pass the original network."
             )
 
 
