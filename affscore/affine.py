@@ -159,10 +159,9 @@ class AffineMap:
         self.offset = mean_y - self.matvec(mean_x)
 
     def __repr__(self) -> str:
-        d, rank = len(self.mean_x), self._factor.shape[1]
-        if self._basis is not None and self._outside > 0:
-            rank += d - self._basis.shape[1]
-        return f"AffineMap(d={d}, rank={rank})"
+        d, basis = len(self.mean_x), self._basis
+        outside = d - basis.shape[1] if basis is not None and self._outside > 0 else 0
+        return f"AffineMap(d={d}, rank={self._factor.shape[1] + outside})"
 
     def matvec(self, v: Any) -> Tensor:
         """``A v`` for vectors of shape (d,) or (m, d); float64 of the same shape."""

@@ -244,11 +244,7 @@ def versions() -> dict[str, str]:
 
 
 def _run(
-    model: nn.Module,
-    batches: Iterable[Any],
-    settings: Settings,
-    device: torch.device,
-    numbers: Iterable[int] | None,
+    model: nn.Module, batches: Iterable[Any], settings: Settings, device: torch.device, numbers: Iterable[int] | None
 ) -> Iterator[BatchResult]:
     ahead = AHEAD.get(device.type, 0)
     failure: BaseException | None = None

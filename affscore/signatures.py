@@ -128,10 +128,8 @@ class Signature:
         self.companions = {name: np.asarray(value, dtype=np.float64) for name, value in self.companions.items()}
         check_names(list(self.companions))
         for name, value in self.companions.items():
-            if value.shape != self.scores.shape:
-                raise ValueError(
-                    f"the companion {name!r} has shape {value.shape}; it should be that of scores, {self.scores.shape}."
-                )
+            expected = f"it should be that of scores, {self.scores.shape}"
+            _require(value.shape == self.scores.shape, f"the companion {name!r} has shape {value.shape}; {expected}")
             _require(not np.isinf(value).any(), f"the companion {name!r} is infinite")
         for name, known in (("pool", POOLS), ("covariance", COVARIANCES)):
             check_choice(name, getattr(self, name), known)
@@ -147,12 +145,7 @@ class Signature:
 
     @classmethod
     def from_results(
-        cls,
-        results: Iterable[BatchResult],
-        *,
-        pool: str,
-        covariance: str,
-        provenance: Mapping[str, Any] | None = None,
+        cls, results: Iterable[BatchResult], *, pool: str, covariance: str, provenance: Mapping[str, Any] | None = None
     ) -> Signature:
         """The signature of batches, in the given order, from the results of :func:`affscore.engine.batch_results`.
 
