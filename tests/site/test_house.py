@@ -151,7 +151,7 @@ def ambiguous_names(root: Path) -> list[str]:
     return [f"{name}: {', '.join(places)}" for name, places in sorted(where.items()) if len(places) > 1]
 
 
-def long_modules(root: Path, most: int = 450) -> list[str]:
+def long_modules(root: Path, most: int = 400) -> list[str]:
     """Modules that no student reads in one sitting."""
     lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in modules(root).items()}
     return [f"{module}: {lines} lines" for module, lines in lengths.items() if lines > most]
@@ -208,7 +208,7 @@ PLANTED = {
     "affscore/score.py": "import affscore_book.kit.claims\ndef f():\n    from affscore.zoo.models import load_model\n",
     "affscore/zoo/models.py": "from affscore.cli.options import device_of\nfrom affscore import score\nscore._root\n",
     "affscore/cli/options.py": "from affscore.zoo.models import _own\n",
-    "affscore/files.py": "def cka(): ...\n__all__ = ['cka']\n" + "\n" * 450,
+    "affscore/files.py": "def cka(): ...\n__all__ = ['cka']\n" + "\n" * 400,
     "book/affscore_book/kit/claims.py": "from affscore_book.theory import measures\n",
     "book/affscore_book/theory/measures.py": "def cka(): ...\n__all__ = ['cka']\n",
     "book/affscore_book/theory/figures.py": "from affscore_book.relu_1d import figures\n",
