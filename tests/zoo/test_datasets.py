@@ -61,7 +61,7 @@ def test_crops_are_parts_of_their_photograph_within_the_stated_bounds(monkeypatc
         return torch.zeros(3, 1, 1)
 
     load_dataset("photographs", preprocess=look, batch_size=300)[0]
-    mirrored = 0
+    mirrored, right = 0, 0
     for crop in seen:
         mirrored += crop[0, 0, 0] > crop[0, -1, 0]
         area = crop.shape[0] * crop.shape[1] / (size[0] * size[1])
@@ -71,6 +71,8 @@ def test_crops_are_parts_of_their_photograph_within_the_stated_bounds(monkeypatc
         columns, rows = np.sort(crop[0, :, 0]), crop[:, 0, 1]
         assert np.array_equal(columns, np.arange(columns[0], columns[0] + crop.shape[1]))
         assert np.array_equal(rows, np.arange(rows[0], rows[0] + crop.shape[0]))
+        right = max(right, columns[-1] if len(columns) < size[0] else 0)
+    assert right == size[0] - 1  # a crop narrower than the photograph reaches its last column
     assert 90 < mirrored < 210
     assert len({crop.tobytes() for crop in seen}) > 290
 

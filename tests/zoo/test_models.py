@@ -287,8 +287,10 @@ def test_weights_are_identified_without_building_a_network(serve, monkeypatch, t
 
     monkeypatch.setattr(torchvision.models, "get_model", build)
     monkeypatch.setattr("efficientnet_lite_pytorch.EfficientNet.from_name", build)
-    for (name, weights), net in zip(asked, loaded, strict=True):
+    kinds = ["pretrained", "file", "random", "pretrained"]
+    for (name, weights), net, kind in zip(asked, loaded, kinds, strict=True):
         facts = weights_fingerprint(name, weights, 4)
+        assert facts["kind"] == kind
         assert facts.items() <= net.provenance.items() and ("seed" if weights == "random" else "sha256") in facts
 
 
