@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
     return number
 
 
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+def check_choice(name: str, value: Any, choices: Collection[str]) -> None:
     """Raise ValueError unless ``value`` is one of the choices."""
     if value not in choices:
         raise ValueError(f"{name} is {value!r}; it should be one of {', '.join(map(repr, choices))}.")

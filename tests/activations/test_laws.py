@@ -186,7 +186,7 @@ def test_summaries_of_relu_the_identity_and_an_exponential():
         (lambda: score_curve("relu", 0.0, 0.0), r"std is 0.0; it should be a finite number greater than 0"),
         (lambda: score_curve("relu", 0.0, math.nan), r"std is nan"),
         (lambda: score_curve("relu", 0.0, coupling="random"), r"coupling is 'random'"),
-        (lambda: polynomial_score(0), r"degree is 0; it should be at least 1"),
+        (lambda: polynomial_score(0), r"degree is 0; it should be a whole number of at least 1"),
         (lambda: polynomial_score(2.5), r"degree is 2.5; it should be a whole number"),
     ],
 )

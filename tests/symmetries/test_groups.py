@@ -68,7 +68,7 @@ def test_groups_are_groups_and_phi_is_a_homomorphism(name):
     [
         (lambda g: g.contains(torch.ones(2, 3)), ValueError, r"a has shape \(2, 3\); it should be \(n, n\)"),
         (lambda g: g.phi([[1.0]]), TypeError, "a is of type list"),
-        (lambda g: g.sample(0, 0), ValueError, "n is 0; it should be at least 1"),
+        (lambda g: g.sample(0, 0), ValueError, "n is 0; it should be a whole number of at least 1"),
         (lambda g: g.sample(2, 0, spread=-1.0), ValueError, "spread is -1.0"),
         (lambda g: g.phi(torch.ones(2, 2)), ValueError, "row 0 has 2 entries that are not 0"),
         (lambda g: g.phi(torch.zeros(2, 2)), ValueError, "row 0 is 0"),

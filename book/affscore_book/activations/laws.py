@@ -22,8 +22,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from affscore.arguments import check_choice, whole_number
 from affscore_book.activations.catalogue import CATALOGUE, ActivationFunction, AnyActivation, lookup
-from affscore_book.kit.checking import one_of, positive, whole
+from affscore_book.kit.checking import positive
 
 __all__ = ["Summary", "output_variance", "polynomial_score", "score_curve", "summarise", "summarise_all"]
 
@@ -67,7 +68,7 @@ def score_curve(activation: AnyActivation, means: Any, std: float = 1.0, *, coup
     [0.852, -0.38]
     """
     row = lookup(activation)
-    one_of("coupling", coupling, ("sorted", "paired"))
+    check_choice("coupling", coupling, ("sorted", "paired"))
     positive("std", std)
     means = torch.as_tensor(means, dtype=torch.float64)
     if not bool(means.isfinite().all()):
@@ -195,7 +196,7 @@ def polynomial_score(degree: int) -> float:
     >>> [round(polynomial_score(k), 2) for k in (1, 3, 5, 7, 11, 41)]
     [1.0, 0.71, 0.58, 0.5, 0.4, 0.2]
     """
-    whole("degree", degree, 1)
+    whole_number("degree", degree, 1)
     # 1 - r^2 = (k - 1)^2 / (k + 2)^2 exactly.
     r = math.sqrt(3 * (2 * degree + 1)) / (degree + 2)
     return 1 - (degree - 1) / (degree + 2) / math.sqrt(1 + r)

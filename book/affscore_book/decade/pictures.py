@@ -7,8 +7,8 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 from torch.nn import functional
 
+from affscore.arguments import check_choice
 from affscore.zoo.datasets import load_dataset
-from affscore_book.kit.checking import one_of
 from affscore_book.kit.training import SIDE, ImageData
 
 __all__ = ["PICTURES", "other_pictures"]
@@ -43,7 +43,7 @@ def other_pictures(kind: str, n: int, data: ImageData) -> Tensor:
     ValueError
         If there is no such kind, or there are fewer than n.
     """
-    one_of("kind", kind, PICTURES)
+    check_choice("kind", kind, PICTURES)
     generator = torch.Generator().manual_seed(0)
     if kind == "noise":
         found = 255 * (data.mean + data.std * torch.randn(n, SIDE * SIDE, generator=generator))

@@ -11,7 +11,6 @@ from affscore import signature
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 from affscore_book.imagenet_signatures.finding import find
-from affscore_book.kit.device import best_device
 
 __all__ = ["again_lite"]
 
@@ -33,7 +32,7 @@ def again_lite(folder: str | os.PathLike[str]) -> str:
         return f"profile stored: signatures from files\n({why})"
     net, kept = load_model("efficientnet_lite0"), find(folder, "imagenet")["efficientnet_lite0"]
     batches = load_dataset("photographs", preprocess=net.preprocess, batch_size=128, batches=1)
-    fresh = signature(net.model, batches, micro_batch=32, device=best_device())
+    fresh = signature(net.model, batches, micro_batch=32, device="auto")
     gaps = np.abs(fresh.scores[0] - kept.scores[0])
     worst = int(np.argmax(np.nan_to_num(gaps, nan=np.inf)))
     if not gaps[worst] <= 1e-3:

@@ -27,7 +27,6 @@ from affscore.suite.architectures import facts
 from affscore.suite.suites import PAPER, WEIGHTS, run_suite
 from affscore.zoo.datasets import fingerprint
 from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, MANIFEST, SCHEMA, entry, install, other_pool
-from affscore_book.kit.device import best_device
 
 __all__ = ["measure_all", "pack", "time_limit"]
 
@@ -75,7 +74,7 @@ def measure_all(
                         continue
                     settings = Settings(companions=pool == "spatial", pool=pool, micro_batch=32)
                     failures += run_suite(
-                        [name], file.parent, dataset=data, root=root, batch_size=BATCH_SIZE, device=best_device(),
+                        [name], file.parent, dataset=data, root=root, batch_size=BATCH_SIZE, device="auto",
                         settings=settings, workers=workers, restart=restart and not file.exists(),
                     )  # fmt: skip
     except KeyboardInterrupt as end:

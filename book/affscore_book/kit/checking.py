@@ -1,48 +1,13 @@
-"""Arguments that make no sense, refused with the name of the argument and what it should have been."""
+"""Arguments that make no sense, refused as :mod:`affscore.arguments` does, which has whole numbers and choices."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from numbers import Integral
 from typing import Any
 
 from torch import Tensor
 
-__all__ = ["between", "one_of", "positive", "square_matrix", "whole"]
-
-
-def one_of(name: str, value: Any, allowed: Iterable[str]) -> None:
-    """Raise ValueError unless ``value`` is among the allowed ones.
-
-    >>> one_of("stage", "later", ("before", "after"))
-    Traceback (most recent call last):
-    ...
-    ValueError: stage is 'later'; it should be one of 'before', 'after'.
-    """
-    allowed = list(allowed)
-    if value not in allowed:
-        raise ValueError(f"{name} is {value!r}; it should be one of {', '.join(map(repr, allowed))}.")
-
-
-def whole(name: str, value: Any, least: int) -> None:
-    """Raise ValueError unless ``value`` is a whole number, and no less than ``least``.
-
-    >>> whole("draws", 0, 1)
-    Traceback (most recent call last):
-    ...
-    ValueError: draws is 0; it should be at least 1.
-    """
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise ValueError(f"{name} is {value!r}; it should be a whole number.")
-    if value < least:
-        raise ValueError(f"{name} is {value}; it should be at least {least}.")
-
-
-def between(name: str, value: float, low: float, high: float) -> None:
-    """Raise ValueError unless ``low < value < high``; NaN is not."""
-    if not low < value < high:
-        raise ValueError(f"{name} is {value}; it should be between {low:g} and {high:g}.")
+__all__ = ["positive", "square_matrix"]
 
 
 def positive(name: str, value: float) -> None:

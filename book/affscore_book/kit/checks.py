@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from affscore_book.kit.checking import whole
+from affscore.arguments import whole_number
 
 #: The last verdict on each exercise, by its label.
 verdicts: dict[str, bool] = {}
@@ -14,7 +14,7 @@ _allowed = 2
 def hint_after(failures: int) -> None:
     """Say how many times an exercise must have failed before its hint is printed: 2 at first, 0 for hints at once."""
     global _allowed
-    whole("failures", failures, 0)
+    whole_number("failures", failures, 0)
     _allowed = failures
     _failures.clear()
 

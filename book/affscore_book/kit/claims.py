@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from affscore.arguments import check_choice
 from affscore.suite.tables import Table
-from affscore_book.kit.checking import one_of
 from affscore_book.kit.statistics import Interval
 
 __all__ = [
@@ -119,7 +119,7 @@ class Claim:
         return cls(what, source, theirs, found.mean, accept, interval=found[1:], **more)
 
     def __post_init__(self) -> None:
-        one_of("kind", self.kind, _WORDS)
+        check_choice("kind", self.kind, _WORDS)
         if (self.ours is None) != bool(self.needs):
             raise ValueError(
                 f"ours is {self.ours!r} and needs {self.needs!r} for {self.what!r}; a claim should have a number "

@@ -23,10 +23,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from tqdm.auto import tqdm
 
+from affscore.arguments import check_choice
 from affscore.files import replacing
 from affscore.zoo.datasets import cifar, fashion_mnist_file, read_idx
 from affscore.zoo.models import read_state_dict
-from affscore_book.kit.checking import one_of
 from affscore_book.kit.features import evaluating
 from affscore_book.kit.run_files import read_checkpoint, write_checkpoint
 
@@ -83,7 +83,7 @@ def labelled_images(name: str, part: str, root: str | os.PathLike[str] | None) -
 
     Arguments and errors are those of :func:`image_data`.
     """
-    one_of("name", name, ("fashion-mnist", "cifar10"))
+    check_choice("name", name, ("fashion-mnist", "cifar10"))
     if name == "cifar10":
         found = cifar(name, root, train=part == "train")
         return found.data, np.array(found.targets)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from affscore_book.kit.checking import one_of
+from affscore.arguments import check_choice
 from affscore_book.kit.claims import Claim, side_by_side
 from affscore_book.kit.stored import read_results
 from affscore_book.linearized.results import LinearizedRuns, mean_height, over_seeds, survivors_of
@@ -81,7 +81,7 @@ def size_ratio(cores: Cores, large: Size, small: Size, which: str, by: str) -> d
     >>> {by: round(size_ratio(cores, (8, 2), (4, 2), "depth", by)[0], 3) for by in ("strength", "units", "points")}
     {'strength': 0.707, 'units': 0.707, 'points': 0.707}
     """
-    one_of("by", by, ("strength", "units", "points"))
+    check_choice("by", by, ("strength", "units", "points"))
     column = ("width", "depth").index(which)
 
     def curve(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,9 +21,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from affscore.arguments import check_choice, whole_number
 from affscore.score import affinity_score
 from affscore_book.activations.catalogue import AnyActivation, lookup
-from affscore_book.kit.checking import one_of, positive, whole
+from affscore_book.kit.checking import positive
 
 __all__ = [
     "PANELS", "PUBLISHED_SEED", "Network", "grid_points", "image_of", "layer_scores", "random_network", "sigmoid_twin",
@@ -53,7 +54,7 @@ def grid_points(n: int = 32) -> Tensor:
     >>> grid_points(2).tolist()
     [[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]]
     """
-    whole("grid", n, 2)
+    whole_number("grid", n, 2)
     line = torch.linspace(-1, 1, n, dtype=torch.float64)
     return torch.cartesian_prod(line, line)
 
@@ -165,8 +166,8 @@ def random_network(
     Network(2 -> 40 -> 40 -> 40 -> 1)
     """
     positive("scale", scale)
-    whole("depth", depth, 1)
-    one_of("draw", draw, ("published", "paired"))
+    whole_number("depth", depth, 1)
+    check_choice("draw", draw, ("published", "paired"))
     sizes = [2, *[40] * depth, 1]
     glorot = [math.sqrt(6 / (fan_in + fan_out)) for fan_in, fan_out in itertools.pairwise(sizes)]
     bounds = [(-a + shift, a + shift) for a in glorot]

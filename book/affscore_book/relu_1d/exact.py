@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from affscore_book.kit.checking import one_of
+from affscore.arguments import check_choice
 
 __all__ = ["PIECEWISE_LINEAR", "Affinity", "gaussian_input", "monotone_score", "uniform_input"]
 
@@ -242,7 +242,7 @@ def _affinity(std_x: Tensor, slope: Tensor, unit: Tensor, along: Tensor, across:
 
 def _arguments(activation: str, **arguments: Any) -> tuple[Tensor, ...]:
     """The checked arguments, broadcast; slope, low, high say slope * x + (1 - slope) * clip(x, low, high)."""
-    one_of("activation", activation, PIECEWISE_LINEAR)
+    check_choice("activation", activation, PIECEWISE_LINEAR)
     if activation != "leaky_relu":
         arguments["slope"] = 0.0
     if activation != "hardtanh":

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from affscore_book.kit.checking import whole
+from affscore.arguments import whole_number
 from affscore_book.similarity.kernels import cka_map
 
 __all__ = ["BestPair", "best_pair"]
@@ -59,7 +59,7 @@ def best_pair(grams_x: Sequence[Any], grams_y: Sequence[Any], *, orders: int = 1
     >>> found.single < found.threshold, found.value > found.threshold, best_pair(x, x).value > found.threshold
     (True, False, True)
     """
-    whole("orders", orders, 19)
+    whole_number("orders", orders, 19)
     true = cka_map(grams_x, grams_y)
     random = np.random.default_rng(seed)
     maps = [true]

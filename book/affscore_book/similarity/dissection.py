@@ -29,7 +29,8 @@ from scipy.stats import ortho_group
 from torch import Tensor
 from torch.nn import functional
 
-from affscore_book.kit.checking import between, one_of, square_matrix
+from affscore.arguments import check_choice
+from affscore_book.kit.checking import square_matrix
 from affscore_book.similarity.concepts import Concepts
 
 __all__ = ["Dissection", "Rotation", "dissect", "dissect_rotated", "rotation_curve"]
@@ -164,9 +165,10 @@ def dissect(
         )
     if not bool(torch.isfinite(features).all()):
         raise ValueError("features hold values that are NaN or infinite; all should be finite.")
-    between("quantile", quantile, 0, 1)
-    between("threshold", threshold, 0, 1)
-    one_of("top_of", top_of, ("map", "pixels"))
+    for name, share in (("quantile", quantile), ("threshold", threshold)):
+        if not 0 < share < 1:
+            raise ValueError(f"{name} is {share}; it should be between 0 and 1.")
+    check_choice("top_of", top_of, ("map", "pixels"))
     features = features.detach().to("cpu", torch.float32)
     size = concepts.masks.shape[-2:]
     if top_of == "pixels":

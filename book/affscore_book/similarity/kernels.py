@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from affscore_book.kit.checking import one_of, whole
+from affscore.arguments import check_choice, whole_number
 from affscore_book.similarity.channels import checked, checked_pair, square_sum, unit_live_channels, unit_matrix
 from affscore_book.similarity.results import Similarity, random_orders, similarity
 
@@ -59,7 +59,7 @@ def gram(x: Any, kernel: str = "max") -> Tensor:
 
 def _gram(x: Tensor, name: str, kernel: str) -> tuple[Tensor, Tensor]:
     """The Gram matrix, and which channels vary."""
-    one_of("kernel", kernel, KERNELS)
+    check_choice("kernel", kernel, KERNELS)
     if kernel == "linear":
         rows, alive = unit_matrix(x, name)
         rows = rows.flatten(1)
@@ -158,8 +158,8 @@ def cka(x: Any, y: Any, kernel: str = "linear", *, null: int = 10) -> Similarity
     >>> [round(cka(x, moved, kernel).value, 6) for kernel in ("linear", "max", "laplace")]
     [1.0, 1.0, 1.0]
     """
-    one_of("kernel", kernel, KERNELS)
-    whole("null", null, 0)
+    check_choice("kernel", kernel, KERNELS)
+    whole_number("null", null, 0)
     x, y = checked_pair(x, y, 4)
     orders = random_orders(len(x), null, x.device)
     if kernel == "linear" and len(x) > max(x[0].numel(), y[0].numel()):

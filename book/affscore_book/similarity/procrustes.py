@@ -20,7 +20,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from affscore_book.kit.checking import one_of, whole
+from affscore.arguments import check_choice, whole_number
 from affscore_book.similarity.channels import as_samples, checked_pair, square_sum, unit_live_channels, unit_matrix
 from affscore_book.similarity.results import Similarity, random_orders, similarity
 
@@ -69,8 +69,8 @@ def procrustes(x: Any, y: Any, group: str = "relu", *, centred: bool = True, nul
     >>> procrustes(x, rotated, "orthogonal").distance < 1e-10 < 0.1 < procrustes(x, rotated).distance
     True
     """
-    one_of("group", group, ("relu", "orthogonal"))
-    whole("null", null, 0)
+    check_choice("group", group, ("relu", "orthogonal"))
+    whole_number("null", null, 0)
     x, y = checked_pair(x, y)
     if x.shape[2:] != y.shape[2:]:
         raise ValueError(

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from affscore.arguments import check_choice
 from affscore.suite.tables import Table
-from affscore_book.kit.checking import one_of
 from affscore_book.kit.stored import read_results
 from affscore_book.stitching.moments import hungarian
 from affscore_book.symmetries.norms import fold_norm
@@ -106,7 +106,7 @@ def aligning(kind: str, x: Tensor, y: Tensor, *, least: float = 1e-3) -> Tensor:
     >>> bool(torch.allclose(aligning("invertible", y @ m.T, y, least=0), m))
     True
     """
-    one_of("kind", kind, ALIGNMENTS)
+    check_choice("kind", kind, ALIGNMENTS)
     unit = torch.eye(x.shape[1], dtype=torch.float64)
     if kind == "nothing":
         return unit

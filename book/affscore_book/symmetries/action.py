@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from affscore_book.kit.checking import one_of, square_matrix
+from affscore.arguments import check_choice
+from affscore_book.kit.checking import square_matrix
 from affscore_book.kit.draws import as_generator
 from affscore_book.symmetries.groups import GeneralLinear, Monomial, single_entries
 from affscore_book.symmetries.layers import HiddenLayer, hidden_layers
@@ -200,7 +201,7 @@ def mix_channels(network: nn.Module, layer: str, matrix: Tensor) -> nn.Sequentia
     """
     result: Any = copy.deepcopy(network)
     layers = {hidden.name: hidden for hidden in hidden_layers(result)}
-    one_of("layer", layer, layers)
+    check_choice("layer", layer, layers)
     matrix = square_matrix("matrix", matrix).double().cpu()
     if len(matrix) != layers[layer].channels:
         raise ValueError(f"matrix has shape {tuple(matrix.shape)}; {layer} has {layers[layer].channels} channels.")

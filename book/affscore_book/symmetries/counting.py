@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from affscore_book.kit.checking import whole
+from affscore.arguments import whole_number
 from affscore_book.kit.claims import Claim, side_by_side
 
 __all__ = ["counting_claims", "group_size", "rank_one_boxes", "rank_one_points"]
@@ -22,8 +22,8 @@ def group_size(n: int, k: int) -> int:
     >>> group_size(2, 3)
     18
     """
-    whole("n", n, 1)
-    whole("k", k, 1)
+    whole_number("n", n, 1)
+    whole_number("k", k, 1)
     return math.factorial(n) * k**n
 
 
@@ -37,8 +37,8 @@ def rank_one_points(n: int, k: int) -> int:
     >>> rank_one_points(2, 1), rank_one_points(1, 5)
     (32, 10)
     """
-    whole("n", n, 1)
-    whole("k", k, 1)
+    whole_number("n", n, 1)
+    whole_number("k", k, 1)
     without_factor = [0] + [(2 * a + 1) ** n - (2 * a - 1) ** n for a in range(1, k + 1)]
     for a in range(1, k + 1):
         for multiple in range(2 * a, k + 1, a):
@@ -54,8 +54,8 @@ def rank_one_boxes(n: int, k: int) -> int:
     >>> rank_one_boxes(2, 8) > group_size(2, 8), rank_one_boxes(8, 2) > group_size(8, 2)
     (True, False)
     """
-    whole("n", n, 1)
-    whole("k", k, 2)
+    whole_number("n", n, 1)
+    whole_number("k", k, 2)
     if k % 2:
         raise ValueError(f"k is {k}; it should be even.")
     return (k // 2 + 1) ** n * (k + 1) ** (n - 1)

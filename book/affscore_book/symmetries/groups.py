@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from affscore_book.kit.checking import square_matrix, whole
+from affscore.arguments import whole_number
+from affscore_book.kit.checking import square_matrix
 from affscore_book.kit.draws import as_generator, random_rotation
 
 __all__ = ["GeneralLinear", "Intertwiner", "Monomial", "PReLUGroup", "single_entries"]
@@ -69,7 +70,7 @@ class Intertwiner(abc.ABC):
         ValueError
             If ``n`` is less than 1, or ``spread`` is negative or not finite.
         """
-        whole("n", n, 1)
+        whole_number("n", n, 1)
         if not 0 <= spread < math.inf:
             raise ValueError(f"spread is {spread}; it should be a finite number that is at least 0.")
         return self._sample(n, as_generator(generator), spread)

@@ -11,8 +11,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from affscore.arguments import whole_number
 from affscore_book.activations.catalogue import ActivationFunction, Function, lookup
-from affscore_book.kit.checking import square_matrix, whole
+from affscore_book.kit.checking import square_matrix
 from affscore_book.kit.draws import random_rotation
 from affscore_book.symmetries.groups import Intertwiner, Monomial
 from affscore_book.symmetries.table import defect
@@ -37,7 +38,7 @@ def sample_kinds(n: int, seed: int) -> dict[str, Tensor]:
     >>> list(sample_kinds(3, 0))
     ['element of G_ReLU', 'one sign turned', 'permutation with signs', 'one entry added', 'rotation', 'normal entries']
     """
-    whole("n", n, 2)
+    whole_number("n", n, 2)
     generator = torch.Generator().manual_seed(seed)
     element = Monomial("positive").sample(n, generator)
     turned, added = element.clone(), element.clone()
@@ -125,7 +126,7 @@ def unit_values(function: str | ActivationFunction | Function, n: int) -> tuple[
     >>> unit_values("relu", 4), unit_values(torch.ones_like, 4)
     ((True, True), (False, False))
     """
-    whole("n", n, 1)
+    whole_number("n", n, 1)
     sigma = lookup(function)
     zero, one = sigma(torch.tensor([0.0, 1.0], dtype=torch.float64)).tolist()
     differences = (one + (n - 1) * zero, *((one - zero,) if n > 1 else ()))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from affscore_book.kit.checking import one_of
+from affscore.arguments import check_choice
 from affscore_book.kit.stored import read_results
 
 __all__ = ["Rotations", "load_rotations"]
@@ -57,7 +57,7 @@ class Rotations:
         ValueError
             If there is no such run, or no such stage.
         """
-        one_of("stage", stage, STAGES)
+        check_choice("stage", stage, STAGES)
         trained = {run["network"]: run["after"] for run in self._some(layer, "identity")}
         plain = {name: about["accuracy"] for name, about in self.networks.items()}
         start = trained if stage == "after" else plain

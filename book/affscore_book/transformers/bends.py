@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from affscore.affine import AffineMap, affine_map
-from affscore_book.kit.checking import one_of
+from affscore.arguments import check_choice
 from affscore_book.kit.stored import read_results
 from affscore_book.transformers.minilm import MiniLM, gelu_pairs
 
@@ -75,7 +75,7 @@ def in_order(sentence: str, order: str) -> str:
     >>> in_order("one two three", "reversed")
     'three two one'
     """
-    one_of("order", order, ORDERS)
+    check_choice("order", order, ORDERS)
     words = sentence.split()
     if order == "shuffled":
         random.Random(sentence).shuffle(words)

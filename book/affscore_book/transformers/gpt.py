@@ -33,7 +33,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from affscore_book.kit.checking import one_of
+from affscore.arguments import check_choice
 
 __all__ = ["CONTEXT", "GPTS", "MLPS", "ByteGPT", "build_gpt"]
 
@@ -138,7 +138,7 @@ class ByteGPT(nn.Module):
     """
 
     def __init__(self, activation: str = "gelu", norm: bool = True, width: int = WIDTH, blocks: int = BLOCKS) -> None:
-        one_of("activation", activation, MLPS)
+        check_choice("activation", activation, MLPS)
         super().__init__()
         self.bytes = nn.Embedding(BYTES, width)
         made = [Block(width, HEADS, activation, norm) for _ in range(blocks)]
@@ -163,7 +163,7 @@ GPTS |= {f"{activation} without norm": (activation, False) for activation in ("g
 
 def build_gpt(name: str, seed: int = 0) -> ByteGPT:
     """One of :data:`GPTS` with start weights drawn from a seed; PyTorch's own generator stays as it was."""
-    one_of("name", name, GPTS)
+    check_choice("name", name, GPTS)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return ByteGPT(*GPTS[name])

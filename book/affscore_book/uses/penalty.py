@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from affscore import affinity_score
-from affscore_book.kit.checking import one_of
+from affscore.arguments import check_choice
 
 __all__ = ["EVERY", "WAYS", "TargetPenalty", "mean_score", "slopes_for_relus", "watched_pairs"]
 
@@ -95,7 +95,7 @@ class TargetPenalty:
         self, network: nn.Module, pairs: Pairs, *, target: float | None, strength: float, way: str = "all"
     ) -> None:
         self.pairs, self.target, self.strength = pairs, target, strength
-        one_of("way", way, WAYS)
+        check_choice("way", way, WAYS)
         slopes = [p for module in network.modules() if isinstance(module, nn.PReLU) for p in module.parameters()]
         shifts = [p for name, p in network.named_parameters() if name.endswith("bias")]
         self.slopes = slopes if way == "slopes" else []
