@@ -131,7 +131,7 @@ def run(
             if progress:
                 progress(1)
         return kept.finish()
-    except (KeyboardInterrupt, OSError, ValueError) as error:
+    except (KeyboardInterrupt, OSError, RuntimeError, ValueError) as error:
         with suppress(OSError, ValueError):
             kept.write()
         why = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error).rstrip(".")
