@@ -5,24 +5,26 @@ import math
 import pytest
 from grids import each
 
-from affscore_book.kit.claims import CLAIMS_MIME, Claim, ClaimTable, near, side_by_side, verdict
+from affscore_book.kit.claims import CLAIMS_MIME, Claim, ClaimTable, near, side_by_side
 from affscore_book.kit.statistics import student_interval
+
+GAP = {"what": "gap", "source": "paper", "theirs": "> 0", "ours": 1.0, "accept": (0, math.inf)}
 
 
 @each(
-    ("ours", "says"),
-    [(0.55, "agrees"), (0.6, "agrees"), (0.65, "agrees"), (0.5499, "disagrees"), (0.6501, "disagrees"),
-     (-0.6, "disagrees"), (math.nan, "disagrees"), (math.inf, "disagrees"), (-math.inf, "disagrees")],
+    ("ours", "holds"),
+    [(0.55, True), (0.6, True), (0.65, True), (0.5499, False), (0.6501, False), (-0.6, False), (math.nan, False),
+     (math.inf, False), (-math.inf, False)],
 )  # fmt: skip
-def test_a_range_holds_its_ends_and_no_nan(ours, says):
-    assert verdict(ours, (0.55, 0.65)) == says
+def test_a_range_holds_its_ends_and_no_nan_and_each_kind_of_claim_has_its_words(ours, holds):
+    for kind, words in (
+        ("source", ("disagrees", "agrees")),
+        ("untrained", ("not there before training", "there before training")),
+        ("own", ("failed", "held")),
+    ):
+        assert Claim(**GAP | {"ours": ours, "accept": (0.55, 0.65), "kind": kind}).verdict == words[holds]
+        assert Claim(**GAP | {"interval": (-1, 2), "kind": kind}).verdict == "undecided"
     assert near(0.6, 0.05) == pytest.approx((0.55, 0.65))
-
-
-@each("accept", [near(0.6, -0.1), (1, 0), (math.nan, 1), (0, math.nan)])
-def test_empty_ranges_are_refused(accept):
-    with pytest.raises(ValueError, match=r"accept is .*low <= high"):
-        verdict(0.5, accept)
 
 
 def test_a_table_shows_verdicts_and_what_a_measurement_needs_and_keeps_its_rows_for_the_ledger():
@@ -47,28 +49,12 @@ def test_a_table_shows_verdicts_and_what_a_measurement_needs_and_keeps_its_rows_
 
 
 @each(
-    ("kind", "words"),
-    [
-        ("source", ("agrees", "disagrees")),
-        ("untrained", ("there before training", "not there before training")),
-        ("own", ("held", "failed")),
-    ],
-)
-def test_each_kind_of_claim_has_its_words(kind, words):
-    assert tuple(Claim("gap", "paper", "> 0", ours, (0, math.inf), kind=kind).verdict for ours in (1, -1)) == words
-    both = Claim("gap", "paper", "> 0", 0.5, (0, math.inf), interval=(-1, 2), kind=kind)
-    assert both.verdict == "undecided"
-
-
-@each(
     ("accept", "says"),
     [((-math.inf, 0), "at most 0.00"), ((0.5, math.inf), "at least 0.50"), ((0, 1), "0.00 to 1.00")],
 )
 def test_the_rule_is_written_as_a_reader_says_it(accept, says):
-    table = ClaimTable([Claim("gap", "paper", "> 0", 0.7, accept)], digits=2)
-    assert table.rows()[0]["holds if"] == says
-    table = ClaimTable([Claim("gap", "paper", "> 0", 0.7, accept, seen=True)], digits=2)
-    assert table.rows()[0]["holds if"] == f"{says} (set after a look)"
+    for seen, after in ((False, ""), (True, " (set after a look)")):
+        assert Claim(**GAP | {"accept": accept, "seen": seen}).rule(2) == says + after
 
 
 @each(
@@ -77,34 +63,30 @@ def test_the_rule_is_written_as_a_reader_says_it(accept, says):
         ({"kind": "ours"}, "kind is 'ours'"), ({"accept": None}, "accept is None for 'gap'"),
         ({"ours": None}, "ours is None and needs ''"), ({"needs": "a GPU"}, "ours is 1.0 and needs 'a GPU'"),
         ({"interval": (1.3, 1.4)}, "should hold ours"), ({"interval": (math.nan, 1.4)}, "should hold ours"),
+        *(({"accept": empty}, "accept is .*low <= high") for empty in [(1, 0), (math.nan, 1), (0, math.nan)]),
     ],
 )  # fmt: skip
 def test_claims_that_cannot_be_judged(change, message):
     with pytest.raises(ValueError, match=message):
-        Claim(**{"what": "gap", "source": "paper", "theirs": "> 0", "ours": 1.0, "accept": (0, 1)} | change)
+        Claim(**GAP | change)
 
 
 @each(
     ("interval", "says"),
     [
-        ((0.1, 0.3), "agrees"),
-        ((0.0, 0.5), "agrees"),
-        ((-0.1, 0.3), "undecided"),
-        ((0.1, 0.6), "undecided"),
-        ((-math.inf, math.inf), "undecided"),
-        ((-0.3, -0.1), "disagrees"),
-        ((0.6, 0.9), "disagrees"),
+        ((0.1, 0.3), "agrees"), ((0.0, 0.5), "agrees"), ((-0.1, 0.3), "undecided"), ((0.1, 0.6), "undecided"),
+        ((-math.inf, math.inf), "undecided"), ((-0.3, -0.1), "disagrees"), ((0.6, 0.9), "disagrees"),
     ],
-)
+)  # fmt: skip
 def test_an_interval_decides_only_as_a_whole(interval, says):
     middle = 0.2 if math.isinf(interval[0]) else sum(interval) / 2
-    claim = Claim("gap", "paper", "> 0", middle, (0.0, 0.5), interval=interval)
+    claim = Claim(**GAP | {"ours": middle, "accept": (0.0, 0.5), "interval": interval})
     assert claim.verdict == says
     assert f"[{interval[0]:.3f}, {interval[1]:.3f}]" in repr(ClaimTable([claim]))
 
 
 def row(ours: float, spread: float | None = None) -> Claim:
-    return Claim("w", "p", "> 0", ours, (0, math.inf), interval=spread and (ours - spread, ours + spread))
+    return Claim(**GAP | {"ours": ours, "interval": spread and (ours - spread, ours + spread)})
 
 
 @each(
@@ -119,13 +101,12 @@ def row(ours: float, spread: float | None = None) -> Claim:
 )
 def test_a_convention_that_decides_is_the_verdict_and_an_undecided_reading_is_no_opposite(readings, says):
     rows = side_by_side("the start", dict(zip("abc", readings, strict=False)))
-    assert [row.what for row in rows] == ["w (a)", "w (b)", "w (c)"][: len(rows)]
+    assert [row.what for row in rows] == ["gap (a)", "gap (b)", "gap (c)"][: len(rows)]
     assert [row.verdict for row in rows] == says
 
 
 def test_a_claim_over_repetitions_has_their_mean_and_interval():
     found = student_interval([0.2, 0.4, 0.3])
-    claim = Claim.over("w", "paper, Figure 1", "above 0", found, (0.0, 1.0), kind="own", seen=True)
-    wanted = Claim("w", "paper, Figure 1", "above 0", found.mean, (0.0, 1.0), interval=(found.low, found.high),
-                   kind="own", seen=True)  # fmt: skip
-    assert claim == wanted
+    claim = Claim.over("gap", "paper", "> 0", found, (0, math.inf), kind="own", seen=True)
+    more = {"ours": found.mean, "interval": (found.low, found.high), "kind": "own", "seen": True}
+    assert claim == Claim(**GAP | more)

@@ -42,15 +42,8 @@ def test_resnet20_has_the_papers_shapes():
     assert [sum(p.numel() for p in block.parameters()) for block in blocks] == [
         4672, 4672, 4672, 13952, 18560, 18560, 55552, 73984, 73984,
     ]  # fmt: skip
-
-
-@each("blocks", [(1,), (2, 0, 1), (1, 3), (2, 2, 2)])
-def test_the_family_of_resnets(blocks):
-    network = resnet(4, blocks, stem_stride=2)
-    counts = [4] + [4 * 2**stage for stage, count in enumerate(blocks) for _ in range(2 * count)]
-    found = sides(network)
-    assert [channels for channels, _ in found] == counts
-    assert found[0][1] == 16 and network.linear.in_features == counts[-1]
+    # With other numbers of blocks, and a first convolution that halves the image.
+    assert sides(resnet(4, (1, 3), stem_stride=2)) == [(4, 16)] * 3 + [(8, 8)] * 6
 
 
 @each("depth", [1, 4])
@@ -87,7 +80,6 @@ def test_slope_one_is_affine():
     a, b = torch.randn(2, 5, 3, 32, 32, dtype=torch.float64)
     middle = network(a) * 0.25 + network(b) * 0.75
     assert torch.allclose(network(0.25 * a + 0.75 * b), middle, atol=1e-12)
-    assert not any(isinstance(module, nn.ReLU | nn.LeakyReLU) for module in myrtle(width=4, slope=1.0).modules())
 
 
 @each("build", [myrtle, resnet20])

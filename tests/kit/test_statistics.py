@@ -9,18 +9,11 @@ from affscore_book.kit.statistics import leaving_out, over_pairs, student_interv
 
 
 @each("seed", range(5))
-@each("level", [0.5, 0.95])
-def test_students_interval_is_the_textbooks(seed, level):
+def test_students_interval_is_the_textbooks(seed):
     values = np.random.default_rng(seed).normal(3, 2, size=2 + seed)
-    half = stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    found = student_interval(values, level)
+    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    found = student_interval(values)
     np.testing.assert_allclose(found, [values.mean(), values.mean() - half, values.mean() + half], rtol=1e-12)
-
-
-def test_students_interval_holds_the_mean_as_often_as_it_says():
-    draws = np.random.default_rng(0).normal(1.5, 1, size=(2000, 4))
-    inside = [low <= 1.5 <= high for _, low, high in map(student_interval, draws)]
-    assert abs(np.mean(inside) - 0.95) < 0.015
 
 
 @each("values", [[2, 2, 2], [0, 0], [0.9, 0.9 + 1e-16, 0.9]])

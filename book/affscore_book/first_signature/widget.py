@@ -12,7 +12,7 @@ import traitlets
 from affscore.score import affinity_score
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.first_signature.tour import BINS, RANGE
-from affscore_book.kit.affinity1d import CHOICES, uniform_grid
+from affscore_book.kit.affinity1d import CHOICES
 from affscore_book.kit.picture import LOOKS, Panel, picture, score_panel
 from affscore_book.kit.widgets import ComputedWidget
 
@@ -50,7 +50,7 @@ class ScoreSlider(ComputedWidget):
     centre = traitlets.Float(0.0, min=-LIMIT, max=LIMIT).tag(sync=True)
 
     def _samples(self, centre: float) -> tuple[np.ndarray, np.ndarray]:
-        x = uniform_grid(centre - HALF_WIDTH, centre + HALF_WIDTH, POINTS)
+        x = centre - HALF_WIDTH + 2 * HALF_WIDTH * (np.arange(POINTS) + 0.5) / POINTS
         return x, CATALOGUE[self.activation](x).numpy()
 
     def _score(self, centre: float) -> float:

@@ -22,7 +22,7 @@ from affscore_book.decade.modes import one_mode
 from affscore_book.imagenet_signatures.paper import FAMILY_MEASURES, HEADINGS, MEASURES, SLIDE_STDS, TABLE_2
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, Pair
 from affscore_book.imagenet_signatures.trained import climb, ends, gap, places
-from affscore_book.kit.claims import HIGHER, LOWER, Claim, near, verdict
+from affscore_book.kit.claims import HIGHER, LOWER, Claim, near
 
 __all__ = ["appendix_d_claims", "seen_in", "table_2_seen"]
 
@@ -168,7 +168,7 @@ def seen_in(draws: Sequence[Draw], every: bool = True) -> Table:
 
 def _over_draws(numbers: Sequence[float], accept: tuple[float, float]) -> dict[str, Any]:
     """The number of the first draw, the range, the rule, and in how many draws it is seen."""
-    seen = [verdict(number, accept) == "agrees" for number in numbers]
+    seen = [accept[0] <= number <= accept[1] for number in numbers]
     word = "seen" if all(seen) else "in some draws" if any(seen) else "not seen"
     low, high = (f"{end:.3g}".replace("-", "−") for end in accept)
     rule = f"at most {high}" if math.isinf(accept[0]) else f"at least {low}" if math.isinf(accept[1]) else ""
@@ -203,7 +203,7 @@ def appendix_d_claims(draws: Sequence[Draw]) -> list[Claim]:
         ("score after the additions − inside the blocks", '"much lower" inside', gap, HIGHER),
     ):
         found = [what(pairs[DEEP].trained) for pairs in draws]
-        alike = len({verdict(each, accept) for each in found}) == 1
+        alike = len({accept[0] <= each <= accept[1] for each in found}) == 1
         rows.append(Claim(f"{named}, trained ResNet-152, one network", "CVPR 2025, Appendix D", theirs, found[0],
                           accept, interval=None if alike else (math.nan, math.nan), seen=True))  # fmt: skip
     return rows

@@ -1,8 +1,6 @@
-"""What a widget of one dimension computes in the browser, once more: the Python twin of the kit's JavaScript.
+"""The inputs of widgets that compute in the browser, once more in Python: for the score that theirs is compared with.
 
-A widget computes in the browser. These few functions give Python the same inputs, so that the score of a widget's
-state can be computed by :func:`affscore.affinity_score` and compared. The activations are those of
-:data:`affscore_book.activations.catalogue.CATALOGUE`.
+The activations are those of :data:`affscore_book.activations.catalogue.CATALOGUE`.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CHOICES", "uniform_grid", "uniforms"]
+__all__ = ["CHOICES", "uniforms"]
 
 #: What a reader chooses from in the widgets of clouds and ranges.
 CHOICES = {
@@ -21,15 +19,6 @@ CHOICES = {
     "sigmoid": "sigmoid",
     "hardtanh": "hardtanh",
 }
-
-
-def uniform_grid(a: float, b: float, n: int) -> NDArray[np.float64]:
-    """``n`` equally likely points, shape (n,), that stand for the uniform law on [a, b].
-
-    >>> uniform_grid(0.0, 1.0, 4)
-    array([0.125, 0.375, 0.625, 0.875])
-    """
-    return a + ((b - a) * (np.arange(n) + 0.5)) / n
 
 
 def uniforms(stream: int, count: int) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from affscore.suite.tables import Table
 from affscore_book.kit.statistics import Interval
 
 __all__ = [
-    "CLAIMS_MIME", "FLOOR", "HIGHER", "LOWER", "SAME", "Claim", "ClaimTable", "near", "side_by_side", "verdict",
+    "CLAIMS_MIME", "FLOOR", "HIGHER", "LOWER", "SAME", "Claim", "ClaimTable", "near", "side_by_side",
 ]  # fmt: skip
 
 CLAIMS_MIME = "application/vnd.affscore.claims+json"
@@ -43,20 +43,6 @@ def near(theirs: float, tolerance: float) -> tuple[float, float]:
     return theirs - tolerance, theirs + tolerance
 
 
-def verdict(ours: Any, accept: tuple[float, float]) -> str:
-    """``"agrees"`` if our number lies in the accepted range ``(low, high)``, ends included, else ``"disagrees"``.
-
-    ``ours`` is a number or anything ``float()`` takes. NaN never agrees. Raises ValueError for an empty range.
-
-    >>> verdict(0.62, near(0.6, 0.05)), verdict(0.72, near(0.6, 0.05)), verdict(float("nan"), (0, 1))
-    ('agrees', 'disagrees', 'disagrees')
-    """
-    low, high = accept
-    if not low <= high:
-        raise ValueError(f"accept is ({low}, {high}); it should be (low, high) with low <= high.")
-    return "agrees" if low <= float(ours) <= high else "disagrees"
-
-
 @dataclass(frozen=True)
 class Claim:
     """One line of a :class:`ClaimTable`.
@@ -72,8 +58,8 @@ class Claim:
     ours
         Our number; ``None`` where it was not measured: the verdict is then "not run here".
     accept
-        The range of ``ours`` in which the claim holds, ``(low, high)``, ends included; an end may be infinite.
-        ``None`` only where ``ours`` is.
+        The range of ``ours`` in which the claim holds, ``(low, high)``, ends included; an end may be infinite, and
+        NaN is in no range. ``None`` only where ``ours`` is.
     needs
         What a measurement needs, where there is none: data, weights, the command, what the source does not say.
     interval
@@ -92,8 +78,8 @@ class Claim:
     Raises
     ------
     ValueError
-        If there is neither a number with a range nor what it takes to get one, or if the interval does not hold
-        the number.
+        If there is neither a number with a range nor what it takes to get one, if the range is empty, or if the
+        interval does not hold the number.
     """
 
     what: str
@@ -127,6 +113,8 @@ class Claim:
             )
         if self.ours is not None and self.accept is None:
             raise ValueError(f"accept is None for {self.what!r}; a claim with a number should have a range.")
+        if self.accept is not None and not self.accept[0] <= self.accept[1]:
+            raise ValueError(f"accept is {self.accept} for {self.what!r}; it should be (low, high) with low <= high.")
         if self.interval is None or (all(map(math.isnan, self.interval)) and self.ours is not None):
             return
         if self.ours is None or not self.interval[0] <= self.ours <= self.interval[1]:
@@ -139,12 +127,13 @@ class Claim:
             return "not run here"
         if self.depends_on:
             return f"depends on {self.depends_on}"
+        least, most = self.accept
         if self.interval is not None:
-            (low, high), (least, most) = self.interval, self.accept
+            low, high = self.interval
             if math.isnan(low) or low < least <= high or low <= most < high:
                 return "undecided"
         yes, no = _WORDS[self.kind]
-        return yes if verdict(self.ours, self.accept) == "agrees" else no
+        return yes if least <= self.ours <= most else no
 
     def rule(self, digits: int) -> str:
         """The accepted range in words, or what a measurement needs.

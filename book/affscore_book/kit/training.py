@@ -31,8 +31,7 @@ from affscore_book.kit.features import evaluating
 from affscore_book.kit.run_files import read_checkpoint, write_checkpoint
 
 __all__ = [
-    "ImageData", "Images", "accuracy", "augment", "fit", "image_data", "labelled_images", "load_weights", "read_about",
-    "save_weights",
+    "ImageData", "Images", "accuracy", "augment", "fit", "image_data", "load_weights", "read_about", "save_weights",
 ]  # fmt: skip
 
 SIDE = 32
@@ -78,12 +77,8 @@ class ImageData:
         return replace(self, train=train, validation=validation, test=test)
 
 
-def labelled_images(name: str, part: str, root: str | os.PathLike[str] | None) -> tuple[np.ndarray, np.ndarray]:
-    """The ``"train"`` or ``"test"`` part of a set as it is: uint8 (N, 28, 28) or (N, 32, 32, 3), and labels (N,).
-
-    Arguments and errors are those of :func:`image_data`.
-    """
-    check_choice("name", name, ("fashion-mnist", "cifar10"))
+def _labelled(name: str, part: str, root: str | os.PathLike[str] | None) -> tuple[np.ndarray, np.ndarray]:
+    """The ``"train"`` or ``"test"`` part of a set as it is: uint8 (N, 28, 28) or (N, 32, 32, 3), and labels (N,)."""
     if name == "cifar10":
         found = cifar(name, root, train=part == "train")
         return found.data, np.array(found.targets)
@@ -117,9 +112,10 @@ def image_data(
     OSError
         If the data are not there and cannot be downloaded.
     """
+    check_choice("name", name, ("fashion-mnist", "cifar10"))
     parts = {}
     for part in ("train", "test"):
-        images, labels = labelled_images(name, part, root)
+        images, labels = _labelled(name, part, root)
         pixels = torch.from_numpy(np.array(images if images.ndim == 4 else images[..., None])).permute(0, 3, 1, 2)
         if pixels.shape[-1] < SIDE:
             pixels = functional.pad(pixels, [(SIDE - pixels.shape[-1]) // 2] * 4)
