@@ -171,7 +171,7 @@ def syllabus_lines(sessions: list[dict], chapters: dict[str, Chapter]) -> list[s
 
 # -------------------------------------------------------------------------------------------------- the map
 
-WIDTH, HEIGHT, BESIDE, BELOW = 178, 38, 54, 20
+WIDTH, HEIGHT, BESIDE, BELOW = 216, 38, 36, 20
 
 
 def reduced(edges: dict[str, dict[str, bool]]) -> dict[str, dict[str, bool]]:
