@@ -50,7 +50,7 @@ def test_a_split_table_averages_over_each_part_alone():
     """A third of the inputs has no score for ReLU, and SiLU's scores there do not enter the first columns."""
     nan = float("nan")
     scores = {"relu": np.array([[nan], [0.8], [1.0]]), "silu": np.array([[0.1], [0.7], [0.9]])}
-    sweep = Sweep(np.array([-30.0, 0.0, 9.0]), np.array([1.0]), scores, {"n": 5, "d": 7, "seed": 0}, {})
+    sweep = Sweep(np.array([-30.0, 0.0, 9.0]), np.array([1.0]), scores, {"n": 5, "d": 7, "seed": 0})
     rows = SplitTable(sweep, ["relu", "silu"], other="relu").rows()
     parts = ("ReLU alive: d = 7", "ReLU dead: d = 7")
     assert [[row[part] for part in parts] for row in rows] == [["0.90", "-"], ["0.80", "0.10"]]

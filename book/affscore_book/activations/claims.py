@@ -47,15 +47,6 @@ MANY = 4  # of 20 means: a large subdomain
 _any = math.inf
 
 
-def largest_pooling_change(names: Sequence[str], channels: int, common: float, n: int) -> float:
-    """The largest change of an activation's score, up or down, from averaging all 16 positions of the feature maps."""
-
-    def score(name: str, pool: int) -> float:
-        return pooled_score(name, channels=channels, positions=16, pool=pool, n=n, common=common)
-
-    return max(abs(score(name, 16) - score(name, 1)) for name in names)
-
-
 def conventions(sweep: Sweep, dimension: str) -> dict[str, Sweep]:
     """The sweep (``"300"``) or its law (``"1"``) under three rules for dead calls, by the name of the reading."""
     one = sweep if dimension == "300" else sweep.law()
@@ -100,19 +91,15 @@ def story(sweep: Sweep, names: Sequence[str] = FIGURE_8) -> ClaimTable:
     # Channels, the share in common, and maps: the middle row has as many as the chapter's text.
     maps = {"64 channels": (64, 0.0, 200), "16 channels, half in common": (16, 0.5, 1000), "1 channel": (1, 0.0, 200)}
     words = '"maintains the same values as its flattened counterpart"'
-    largest_of = {
-        reading: largest_pooling_change(names, channels, common, n) for reading, (channels, common, n) in maps.items()
-    }
-    changes = {
-        reading: Claim("pooling, largest change", C, words, change, (-_any, FLOOR))
-        for reading, change in largest_of.items()
-    }
+    changes = {}
+    for reading, (channels, common, n) in maps.items():
+        flat, pooled = (
+            [pooled_score(name, channels=channels, positions=16, pool=pool, n=n, common=common) for name in names]
+            for pool in (1, 16)
+        )
+        change = float(np.abs(np.subtract(pooled, flat)).max())  # up or down
+        changes[reading] = Claim("pooling, largest change", C, words, change, (-_any, FLOOR))
     return ClaimTable([*rows, *side_by_side("channels and positions", changes)], digits=2)
-
-
-def by_widest(values: Mapping[float, float]) -> tuple[float, tuple[float, float]]:
-    """The value for a largest standard deviation of 2, and the range over the guesses of it."""
-    return values[2.0], (min(values.values()), max(values.values()))
 
 
 def distance(theirs: Mapping[str, float], ours: Mapping[str, float]) -> float:
@@ -161,18 +148,19 @@ def others(sweep: Sweep, seeds: int = 3) -> ClaimTable:
         *fixed_input(),
         *pieces(many),
     ]
-    floors = {
-        std: {name: score_curve(name, sweep.means, std, coupling="paired").min().item() for name in ("sigmoid", "tanh")}
-        for std in WIDEST
-    }
     for name in ("gelu", "relu"):
         ours = sorted(np.nanmin(sweep.scores[name], axis=0))
         rows.append(Claim(f"{name}, lowest", B, '"close to 0"', ours[0], (-_any, 0.1), "", (ours[0], ours[1])))
-    value, spread = by_widest({std: floor["sigmoid"] for std, floor in floors.items()})
-    rows.append(Claim("sigmoid, lowest", B, '"not the case for Sigmoid"', value, (0.1, _any), "", spread))
-    value, spread = by_widest({std: floor["sigmoid"] - floor["tanh"] for std, floor in floors.items()})
-    theirs = '"Tanh may allow for much lower affinity scores"'
-    rows.append(Claim("sigmoid − tanh, lowest", B, theirs, value, (0.1, _any), "", spread))
+    sigmoid, tanh = (
+        np.array([score_curve(name, sweep.means, std, coupling="paired").min().item() for std in WIDEST])
+        for name in ("sigmoid", "tanh")
+    )
+    for what, theirs, lowest in (
+        ("sigmoid, lowest", '"not the case for Sigmoid"', sigmoid),
+        ("sigmoid − tanh, lowest", '"Tanh may allow for much lower affinity scores"', sigmoid - tanh),
+    ):
+        value, spread = float(lowest[WIDEST.index(2.0)]), (float(lowest.min()), float(lowest.max()))
+        rows.append(Claim(what, B, theirs, value, (0.1, _any), "", spread))
 
     what = "non-linear means more than relu"
     rows += more_means(f"silu, {what}", B, STRONGER, ["silu"], [one])
@@ -180,15 +168,13 @@ def others(sweep: Sweep, seeds: int = 3) -> ClaimTable:
         rows += more_means(f"{name}, {what}", B, theirs, [name], [many, one])
     theirs = '"smooth version of ReLU exhibit wider regions of high non-linearity"'
     rows += more_means(f"silu and gelu, {what}", SMOOTH, theirs, ["silu", "gelu"], [many, one])
-    for name in ("silu", "hardswish"):
-        for sweeps in (many, one):
-            claims = differences(f"{name} − relu", (name, "relu"), B, STRONGER, LOWER, sweeps)
-            rows += side_by_side(DEAD, claims)
-    theirs = '"on average more linear than ReLU and ReLU6"'
-    for name in ("relu", "relu6"):
-        pair = ("leaky_relu", name)
-        claims = differences(f"leaky_relu − {name}", pair, B, theirs, HIGHER, many)
-        rows += side_by_side(DEAD, claims)
+    leaky = '"on average more linear than ReLU and ReLU6"'
+    for name, other, theirs, accept, dimensions in (
+        ("silu", "relu", STRONGER, LOWER, [many, one]), ("hardswish", "relu", STRONGER, LOWER, [many, one]),
+        ("leaky_relu", "relu", leaky, HIGHER, [many]), ("leaky_relu", "relu6", leaky, HIGHER, [many]),
+    ):  # fmt: skip
+        for sweeps in dimensions:
+            rows += side_by_side(DEAD, differences(f"{name} − {other}", (name, other), B, theirs, accept, sweeps))
 
     law = {name: score_curve(name, 0.0, coupling="paired").item() for name in SLIDES_SHRUNK}
     for title, source, slides in (("8 pooled", POOLING, SLIDES_POOLED), ("9 shrunk", COVARIANCE, SLIDES_SHRUNK)):

@@ -78,22 +78,21 @@ class Sweep:
         Arrays of shape (m,) and (s,).
     scores
         For each activation an array of shape (m, s), NaN where the output was constant.
-    settings, made_with
-        ``n``, ``d``, ``seed`` and so on; versions and device.
+    settings
+        ``n``, ``d``, ``seed`` and so on.
     """
 
     means: np.ndarray
     stds: np.ndarray
     scores: dict[str, np.ndarray]
     settings: dict[str, Any]
-    made_with: dict[str, str]
 
     def law(self) -> Sweep:
         """The same sweep for the laws (:func:`score_curve`), with what is undefined in this one left undefined."""
         scores = {}
         for name, ours in self.scores.items():
             scores[name] = np.stack([score_curve(name, self.means, std) for std in self.stds], axis=1) + 0 * ours
-        return Sweep(self.means, self.stds, scores, self.settings | {"n": "infinite", "d": 1}, self.made_with)
+        return replace(self, scores=scores, settings=self.settings | {"n": "infinite", "d": 1})
 
     def dead_as_one(self) -> Sweep:
         """The same sweep where a constant output counts as affine, and scores 1.
@@ -116,10 +115,6 @@ class Sweep:
             scores[name] = np.where(v <= RIDGE, 1 - np.sqrt(v / (2 * (v + RIDGE))), np.nan_to_num(ours, nan=1.0))
         return replace(self, scores=scores)
 
-    def average(self, name: str, where: np.ndarray) -> float:
-        """The mean of the scores of an activation that are defined, among those of ``where``, bool, shape (m, s)."""
-        return float(np.nanmean(self.scores[name][where]))
-
     def alive(self, name: str) -> np.ndarray:
         """Where an activation has a score; bool, shape (m, s)."""
         return ~np.isnan(self.scores[name])
@@ -136,21 +131,18 @@ class Sweep:
         without = (sums.sum() - sums) / (counts.sum() - counts)
         return float(sums.sum() / counts.sum()), (float(without.min()), float(without.max()))
 
-    def non_linear_means(self, name: str, threshold: float, where: np.ndarray) -> int:
-        """At how many means the middle of the box, the median over the standard deviations, is below the threshold.
-
-        ``where`` chooses among the inputs, bool, shape (m, s); a mean without any does not count.
-        """
-        boxes = [row[chosen] for row, chosen in zip(self.scores[name], where, strict=True)]
-        return sum(bool(np.median(box) < threshold) for box in boxes if len(box))
-
     def extra_means(self, name: str, other: str) -> dict[float, int]:
         """How many more means are non-linear than for another activation, on the inputs where both have a score.
 
-        By threshold: 0.5, 0.6, 0.7, 0.8, 0.9 and 0.95.
+        By threshold: 0.5, 0.6, 0.7, 0.8, 0.9 and 0.95. A mean is non-linear if the middle of its box, the median over
+        the standard deviations, is below the threshold; one without such an input does not count.
         """
         both = self.alive(name) & self.alive(other)
-        return {t: self.non_linear_means(name, t, both) - self.non_linear_means(other, t, both) for t in THRESHOLDS}
+        ours, theirs = (
+            np.array([np.median(row[where]) for row, where in zip(self.scores[each], both, strict=True) if where.any()])
+            for each in (name, other)
+        )
+        return {t: int((ours < t).sum() - (theirs < t).sum()) for t in THRESHOLDS}
 
     def __repr__(self) -> str:
         sizes = f"{len(self.scores)} activations, {len(self.means)} means, {len(self.stds)} standard deviations"
@@ -169,7 +161,7 @@ def load_sweep(path: str | Path) -> Sweep:
         scores = {name: np.array(rows, dtype=np.float64) for name, rows in data["scores"].items()}
         if any(rows.shape != (len(means), len(stds)) for rows in scores.values()):
             raise KeyError("a score for every mean and standard deviation")
-        return Sweep(means, stds, scores, settings, data["made_with"])
+        return Sweep(means, stds, scores, settings)
 
     return read_results(path, build, "book/data/activations/figure_8.py")
 

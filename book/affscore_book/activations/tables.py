@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from affscore.suite.tables import Table
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.activations.laws import Summary
@@ -80,7 +82,7 @@ class SplitTable(Table):
             for dimension, scores in ((many, sweep), ("d = 1", law)):
                 cells = [part & sweep.alive(name) for name in names]
                 columns[f"{words}: {dimension}"] = [
-                    f"{scores.average(name, where):.2f}" if where.any() else "-"
+                    f"{np.nanmean(scores.scores[name][where]):.2f}" if where.any() else "-"
                     for name, where in zip(names, cells, strict=True)
                 ]
         super().__init__(columns, align=False)

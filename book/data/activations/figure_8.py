@@ -1,4 +1,4 @@
-"""The sweep of the paper's Figure 8: writes activations_fig8.json beside this file.
+"""The sweep of the paper's Figure 8: writes figure_8.json beside this file.
 
     python book/data/activations/figure_8.py
 
