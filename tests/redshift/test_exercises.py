@@ -7,7 +7,8 @@ from affscore_book.redshift import exercises
 from affscore_book.redshift.complexity import fourier_frequency
 from affscore_book.redshift.networks import Network, random_network
 
-HALF = random_network(seed=0, draw="paired").rescaled(0.5, biases=True)
+NET = random_network(seed=0, draw="paired")
+HALF = NET.rescaled(0.5, biases=True)
 DRAWS = np.random.default_rng(0)
 LUCK, CHANGE = DRAWS.normal(size=200), DRAWS.normal(0.1, 0.3, size=200)
 WAVE = np.cos(np.pi * (np.arange(32) + 0.5) / 32)
@@ -33,7 +34,7 @@ def shuffled(one, other):
 
 RIGHT = {
     "build": lambda: exercises.check_build(by_hand),
-    "biases": lambda: exercises.check_symmetry(random_network(seed=0, draw="paired"), HALF),
+    "biases": lambda: exercises.check_symmetry(NET, HALF),
     "saddle": lambda: exercises.check_slow(np.outer(np.arange(-15.5, 16), np.arange(-15.5, 16))),
     "one cell of waves": lambda: exercises.check_slow(np.outer(WAVE, WAVE)),
     "null": lambda: exercises.check_null(signed(CHANGE, 1000), LUCK, LUCK + CHANGE),
@@ -44,15 +45,9 @@ WRONG = {
     "build, Fourier": lambda: exercises.check_build(fourier_frequency),
     "build, magnitudes in place of powers": lambda: exercises.check_build(lambda image: by_hand(image, power=1)),
     "build, nothing": lambda: exercises.check_build(lambda image: 0.0),
-    "same network": lambda: exercises.check_symmetry(
-        random_network(seed=0, draw="paired"), random_network(seed=0, draw="paired")
-    ),
-    "biases kept": lambda: exercises.check_symmetry(
-        random_network(seed=0, draw="paired"), random_network(seed=0, draw="paired").rescaled(0.5, biases=False)
-    ),
-    "another net": lambda: exercises.check_symmetry(
-        random_network(seed=0, draw="paired"), Network(HALF.weights[:-1], HALF.biases[:-1])
-    ),
+    "same network": lambda: exercises.check_symmetry(NET, NET),
+    "biases kept": lambda: exercises.check_symmetry(NET, NET.rescaled(0.5, biases=False)),
+    "another net": lambda: exercises.check_symmetry(NET, Network(HALF.weights[:-1], HALF.biases[:-1])),
     "complex": lambda: exercises.check_slow(np.random.default_rng(0).normal(size=(32, 32))),
     "ramp": lambda: exercises.check_slow(np.tile(np.arange(32), (32, 1))),
     "slow wave": lambda: exercises.check_slow(np.tile(WAVE, (32, 1))),

@@ -45,11 +45,9 @@ def test_published_draw_is_torchs_in_the_papers_order(shift):
 
 @each("draw", ["published", "paired"])
 def test_a_draw_leaves_the_callers_random_numbers_alone(draw):
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
+    before = torch.random.get_rng_state()
     random_network(seed=1, scale=2.0, draw=draw)
-    assert torch.equal(torch.rand(3), expected)
+    assert torch.equal(torch.random.get_rng_state(), before)
 
 
 @each("seed", range(3))
@@ -64,22 +62,9 @@ def test_paired_draws_differ_by_scale_and_shift_only(seed):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-6)
 
 
-@each("draw", ["published", "paired"])
-def test_weights_fill_their_bounds(draw):
-    network = random_network(seed=0, scale=2.0, shift=-0.05, draw=draw)
-    a = math.sqrt(6 / 80)
-    weight = network.weights[1]
-    low, high = 2 * (-a - 0.05), 2 * (a - 0.05)
-    assert low <= weight.min() < low + 0.005 and high - 0.005 < weight.max() <= high + 1e-7
-    assert abs(weight.mean() - (low + high) / 2) < 0.03
-    assert all(bias.abs().max() <= 1 for bias in network.biases)
-
-
 def test_scores_are_those_of_the_networks_activations():
-    network = random_network(seed=3, draw="paired", depth=2)
-    points = grid_points(9)
+    network, points, expected = random_network(seed=3, draw="paired", depth=2), grid_points(9), []
     value = points
-    expected = []
     for weight, bias in zip(network.weights[:-1], network.biases[:-1], strict=True):
         before = value @ weight.T + bias
         value = torch.tanh(before)
@@ -95,10 +80,7 @@ def test_scores_are_those_of_the_networks_activations():
     [
         ({"activation": "rleu"}, "activation is 'rleu'; it should be one of heaviside, sign"),
         ({"scale": 0.0}, "scale is 0.0; it should be a finite number greater than 0"),
-        ({"scale": -1.0}, "scale is -1.0"),
-        ({"scale": math.nan}, "scale is nan"),
         ({"grid": 1}, "grid is 1; it should be a whole number of at least 2"),
-        ({"grid": 8.0}, r"grid is 8\.0; it should be a whole number"),
         ({"depth": 0}, "depth is 0; it should be a whole number of at least 1"),
         ({"draw": "first"}, "draw is 'first'; it should be one of 'published', 'paired'"),
         ({"covariance": "oas"}, "covariance is 'oas'; it should be one of"),

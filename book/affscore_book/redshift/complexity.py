@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.fft import dctn
 
-__all__ = ["DCT_FLOOR", "dct_excess", "dct_frequency", "fourier_frequency", "unexplained_variance"]
-
-#: The least mean frequency by cosine transform, in half periods an image: that of half a period along one side.
-DCT_FLOOR = 1.0
+__all__ = ["dct_excess", "dct_frequency", "fourier_frequency", "unexplained_variance"]
 
 
 def _image(image: Any) -> np.ndarray:
@@ -59,7 +56,7 @@ def dct_frequency(image: Any) -> float:
 
     With the coefficients ``c_ij`` of the orthonormal DCT-II of the image without its mean:
     ``sum c_ij^2 sqrt(i^2 + j^2) / sum c_ij^2``. The transform takes the image as mirrored at its edges, where
-    nothing jumps, so a slow ramp is near 1. That is the floor: no image has less than 1.
+    nothing jumps, so a slow ramp is near 1. That is the floor, half a period along one side: no image has less than 1.
 
     ``image`` has shape (rows, columns). NaN for a constant image. Raises ValueError for other shapes.
 
@@ -84,7 +81,7 @@ def dct_excess(image: Any) -> float:
     [0.0, 1.0, 3.0]
     """
     # Rounding may put an image at the floor a little below it; max() would lose NaN in its second place.
-    return max(dct_frequency(image) - DCT_FLOOR, 0.0)
+    return max(dct_frequency(image) - 1, 0.0)
 
 
 def unexplained_variance(image: Any) -> float:

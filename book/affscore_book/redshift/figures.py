@@ -162,9 +162,7 @@ def plot_heat_maps(study: StoredDraws, kind: str, measure: str, activations: Seq
 
 
 @styled
-def plot_score_and_frequency(
-    study: StoredDraws, activations: Sequence[str] = ("relu", "tanh", "gaussian", "sine")
-) -> None:
+def plot_score_and_frequency(study: StoredDraws) -> None:
     """Median score against median frequency, along the scale of the weights and along the depth of a network.
 
     The frequency is counted from the floor of the cosine transform, one half period. The large mark is the largest
@@ -172,7 +170,7 @@ def plot_score_and_frequency(
     """
     figure, axes = panels(1, 2, height=5.2, sharey=True)
     for panel, along in zip(axes, ("scale", "depth"), strict=True):
-        for activation, colour, mark in zip(activations, COLOURS, MARKS, strict=False):
+        for activation, colour, mark in zip(("relu", "tanh", "gaussian", "sine"), COLOURS, MARKS, strict=False):
             scores, frequencies = np.nanmedian(study.course(activation, along), axis=1).T
             frequencies = frequencies - 1  # no image is slower than one half period
             label = lookup(activation).title

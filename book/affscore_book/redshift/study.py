@@ -31,8 +31,6 @@ class StoredDraws:
     scores
         Shape (draws, 8, 3): the scores of the layers in the panels of ``PANELS``, for paired draws with the seeds
         0, 1, 2, ...
-    fourier, dct
-        Shape (draws, 8): the images' frequencies by Fourier's and by the cosine transform.
     maps
         For each activation ``"depth"``, shape (depths, scales, draws, 2), and ``"shift"``, shape (shifts, scales,
         draws, 2): the mean score of the layers and the mean frequency by cosine transform.
@@ -40,8 +38,6 @@ class StoredDraws:
 
     settings: dict[str, Any]
     scores: np.ndarray
-    fourier: np.ndarray
-    dct: np.ndarray
     maps: dict[str, dict[str, np.ndarray]]
 
     def __repr__(self) -> str:
@@ -116,8 +112,8 @@ def load_draws(path: str | Path) -> StoredDraws:
     """
 
     def build(raw: dict[str, Any]) -> StoredDraws:
-        draws = np.array(raw["draws"], dtype=np.float64)
+        scores = np.array(raw["draws"], dtype=np.float64)[..., :3]  # after them frequencies of the images
         maps = {name: {kind: np.array(both[kind], dtype=float) for kind in both} for name, both in raw["maps"].items()}
-        return StoredDraws(raw["settings"], draws[..., :3], draws[..., 3], draws[..., 4], maps)
+        return StoredDraws(raw["settings"], scores, maps)
 
     return read_results(path, build, "book/data/redshift/make.py")
