@@ -8,20 +8,9 @@ from grids import each
 
 from affscore import affinity_score, paired_affinity_score, wasserstein2
 from affscore_book.blind_spots import measures
-from affscore_book.theory.measures import fixed_image, law
+from affscore_book.theory.measures import law, root
 
 seeds = each("seed", range(3))
-
-
-@seeds
-@each("name", ["normal", "uniform", "skewed", "heavy", "two clumps"])
-def test_gelbrich_and_its_equality_case(name, seed):
-    rng = np.random.default_rng([seed, 11])
-    x, y = law(name, 50, 2, rng), law("skewed", 50, 2, rng)
-    assert wasserstein2(x, y).item() >= measures.normal_distance(x, y) - 1e-9
-    image = fixed_image(x, seed)
-    assert wasserstein2(x, image).item() == pytest.approx(measures.normal_distance(x, image), rel=1e-7)
-    assert measures.normal_distance(x, x + 2) == pytest.approx(2 * math.sqrt(2), rel=1e-6)
 
 
 @seeds
@@ -72,6 +61,7 @@ def test_the_gap_is_never_negative_and_vanishes_for_affine_pairs():
     assert (exact[~affine] > lower[~affine] + 1e-3).all()
     x = np.random.default_rng(0).exponential(size=(100, 2))
     image = x @ np.array([[2.0, 1.0], [1.0, 3.0]])
+    assert measures.normal_distance(x, x + 2) == pytest.approx(2 * math.sqrt(2), rel=1e-6)
     mixed = np.random.default_rng(1).permutation(image)  # it sees no pairs
     assert measures.gelbrich_gap(x, image) == measures.gelbrich_gap(x, mixed) == pytest.approx(0, abs=1e-7)
     assert measures.gelbrich_gap(x, x @ np.array([[0.0, 1.0], [-1.0, 0.0]])) > 0.01  # it wants a PSD matrix
@@ -82,16 +72,15 @@ def test_the_gap_is_at_most_what_the_proposition_says():
         rng = np.random.default_rng(seed)
         x, y = law("skewed", 40, 2, rng), law("two clumps", 40, 2, rng)
         s_x, s_y = np.cov(x.T, bias=True), np.cov(y.T, bias=True)
-        half = measures.root(s_x)
-        overlap = np.trace(measures.root(half @ s_y @ half))
+        half = root(s_x)
+        overlap = np.trace(root(half @ s_y @ half))
         gap = wasserstein2(x, y).item() - measures.normal_distance(x, y)
         assert gap <= 2 * overlap / math.sqrt(np.trace(s_x) + np.trace(s_y))
 
 
 def test_in_sample_r2_is_never_negative_and_held_out_r2_has_no_bound():
-    inside, near = measures.square_fits(40, 20, 10)
-    _, far = measures.square_fits(40, 38, 10)
-    assert min(inside) >= 0 and min(far) < -100 < min(near) < -1
+    inside, outside = measures.square_fits(40, 38, 10)
+    assert min(inside) >= 0 and min(outside) < -100
 
 
 def test_noise_is_fitted_by_regression_as_channels_come_near_samples_and_not_by_the_score():

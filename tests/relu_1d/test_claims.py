@@ -14,16 +14,11 @@ def verdicts():
     return [row["verdict"] for row in claims.figure_3().rows()]
 
 
-def test_the_denominator_makes_most_of_the_asymmetry_of_relu():
-    assert verdicts() == ["agrees", "agrees"]
-    assert 1 < claims.numerator_ratio() < math.sqrt(2)
-
-
 def test_ranges_with_inputs_on_both_sides_have_like_numerators():
     """The factor falls as both sides fill, and at a fifth it is that of the range [-1, 4] by hand."""
     by_hand = (uniform_input(-4.0, 1.0).w2 / uniform_input(-1.0, 4.0).w2).item()
     assert claims.numerator_ratio(0.2) == pytest.approx(max(by_hand, 1 / by_hand), rel=1e-9)
-    assert claims.numerator_ratio(0.4) < claims.numerator_ratio(0.2) < claims.numerator_ratio()
+    assert 1 < claims.numerator_ratio(0.4) < claims.numerator_ratio(0.2) < claims.numerator_ratio() < math.sqrt(2)
 
 
 def test_the_share_is_that_of_two_ranges_by_hand():
@@ -43,5 +38,6 @@ def test_the_scores_of_the_released_notebook_are_those_of_its_ranges(monkeypatch
         scores = [affinity_score(row, np.maximum(row, 0), covariance="empirical").item() for row in x]
         assert abs(np.mean(scores) - uniform_input(centre - 2, centre + 2).score) < 0.01
         assert np.std(scores) < claims.FLOOR
+    assert verdicts() == ["agrees", "agrees"]
     monkeypatch.setattr(claims, "NOTEBOOK_SCORES", (0.13, 0.45, 0.77, 0.96, 1.0))  # the slide's
-    assert claims.notebook_distance() > 0.05 and verdicts()[1] == "disagrees"
+    assert verdicts() == ["agrees", "disagrees"]

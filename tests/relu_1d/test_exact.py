@@ -102,17 +102,11 @@ def test_equal_to_mpmath(law, activation, seed):
 @each(
     ("law", "first", "second"),
     [
-        ("uniform", -5e-7, 5e-7),
-        ("uniform", -1e-6, 1e-15),
-        ("uniform", -1e-15, 1e-6),
-        ("uniform", -1.0, 1e-60),
-        ("gaussian", -30.0, 1.0),
-        ("gaussian", -50.0, 1.0),
-        ("gaussian", 30.0, 1.0),
-        ("gaussian", 50.0, 1.0),
+        ("uniform", -5e-7, 5e-7), ("uniform", -1e-6, 1e-15), ("uniform", -1e-15, 1e-6), ("uniform", -1.0, 1e-60),
+        ("gaussian", -30.0, 1.0), ("gaussian", -50.0, 1.0), ("gaussian", 30.0, 1.0), ("gaussian", 50.0, 1.0),
         ("gaussian", -3e-5, 1e-6),
     ],
-)
+)  # fmt: skip
 def test_equal_to_mpmath_in_the_tails(law, first, second):
     assert_exact(law, first, second, "relu", None, None, None)
     assert_exact(law, first, second, "leaky_relu", 1e-3, None, None)
@@ -146,7 +140,6 @@ def test_appendix_a2_symbolically():
     line = c * (x - mean_x) + mean_y
     assert same(mean(line**2, (line - x) ** 2), c**2 * var_x + var_y - 2 * c * cov)
     assert same(2 * var_y * (1 - square_r), sympy.Rational(2, 3) * width**2 * (p * t) ** 3)
-    assert not same(2 * var_y * (1 - square_r), sympy.Rational(2, 3) * width**2 * (p * t) ** 2)
 
 
 def test_family_of_clips_symbolically():
@@ -185,18 +178,13 @@ def test_towards_all_negative_the_score_goes_to_zero_like_a_root():
     assert (gaussian_input(torch.linspace(-60, -5, 50, dtype=torch.float64), 1.0).score.diff() >= 0).all()
 
 
-@each("compute", INPUTS.values())
-def test_numerator_is_symmetric_up_to_the_root_of_one_plus_r(compute):
+def test_numerator_is_symmetric_up_to_the_root_of_one_plus_r():
     """The chapter's theorem: w2 sqrt(1 + r) is the same for x and -x; so mirrored w2 differ by less than sqrt 2."""
-    first, second = torch.linspace(-4.5, 4.5, 19, dtype=torch.float64), 1.0
-    if compute is uniform_input:
-        left, right = uniform_input(-first - 5, -first + 5), uniform_input(first - 5, first + 5)
-    else:
-        left, right = gaussian_input(-first, second), gaussian_input(first, second)
-    torch.testing.assert_close(
-        left.w2 * (1 + left.correlation).sqrt(), right.w2 * (1 + right.correlation).sqrt(), rtol=1e-12, atol=0
-    )
-    assert (left.w2 / right.w2).log().abs().max() <= math.log(2) / 2
+    middle = torch.linspace(-4.5, 4.5, 19, dtype=torch.float64)
+    for one in (uniform_input(middle - 5, middle + 5), gaussian_input(middle, 1.0)):
+        even = one.w2 * (1 + one.correlation).sqrt()
+        torch.testing.assert_close(even, even.flip(0), rtol=1e-12, atol=0)
+        assert (one.w2 / one.w2.flip(0)).log().abs().max() <= math.log(2) / 2
 
 
 @each("seed", range(4))
@@ -209,15 +197,13 @@ def test_monotone_score_is_the_transport_score(seed, function):
     assert abs(monotone_score(x, y) - affinity_score(x, y, covariance="empirical")) < 1e-7
 
 
-@each("activation", PIECEWISE_LINEAR)
 @each("law", INPUTS)
-def test_agrees_with_the_transport_of_many_quantiles(law, activation):
+def test_agrees_with_the_transport_of_many_quantiles(law):
     first, second = (-1.3, 2.1) if law == "uniform" else (0.4, 1.3)
-    exact = INPUTS[law](first, second, activation, **arguments(activation, 0.1, -1.0, 1.0))
+    exact = INPUTS[law](first, second, "hardtanh")
     share = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
     x = first + (second - first) * share if law == "uniform" else first + second * torch.special.ndtri(share)
-    slope, low, high = parameters(activation, 0.1, -1.0, 1.0)
-    y = slope * x + (1 - slope) * x.clamp(low, high)
+    y = x.clamp(-1, 1)
     image = affine_map(x, y, covariance="empirical")(x[:, None])
     assert exact.score.item() == pytest.approx(affinity_score(x, y, covariance="empirical").item(), abs=1e-4)
     assert exact.w2.item() == pytest.approx(wasserstein2(image, y).item(), abs=1e-4)
@@ -235,13 +221,11 @@ def test_shapes_and_types(law):
 @each(
     ("compute", "message"),
     [
-        (lambda: uniform_input(1.0, 1.0), r"a is 1\.0; it should be below b"),
-        (lambda: uniform_input([0.0, 2.0], 1.0), r"a is 2\.0; it should be below b"),
+        (lambda: uniform_input([0.0, 1.0], 1.0), r"a is 1\.0; it should be below b"),
         (lambda: uniform_input(math.nan, 1.0), r"a is nan; it should be finite"),
         (lambda: uniform_input(0.0, math.inf), r"b is inf; it should be finite"),
         (lambda: uniform_input(-1e308, 1e308), r"b is 1e\+308; it should be so close"),
         (lambda: gaussian_input(0.0, 0.0), r"std is 0\.0; it should be above 0"),
-        (lambda: gaussian_input(0.0, -1.0), r"std is -1\.0; it should be above 0"),
         (lambda: gaussian_input(math.nan, 1.0), r"mean is nan; it should be finite"),
         (lambda: uniform_input(0, 1, "swish"), r"activation is 'swish'; it should be one of 'relu'"),
         (lambda: uniform_input(0, 1, "leaky_relu", slope=1.5), r"slope is 1\.5; it should be in \[0, 1\]"),

@@ -1,6 +1,7 @@
 """The range of inputs that a reader slides: its JavaScript has the numbers and the affine image of Python's."""
 
 import math
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from affscore import affine_map
 from affscore_book.relu_1d.exact import PIECEWISE_LINEAR, gaussian_input, uniform_input
 from affscore_book.relu_1d.widget import ReluRange
 
-FIELDS = ("score", "deficit", "correlation", "w2", "bound")
 INPUTS = {"uniform": uniform_input, "gaussian": gaussian_input}
 EVALUATE = """(m, cases) => cases.map(([law, first, second, name]) =>
   (law === "uniform" ? m.uniformInput : m.gaussianInput)(first, second, name))"""
@@ -20,15 +20,11 @@ EVALUATE = """(m, cases) => cases.map(([law, first, second, name]) =>
 
 def widget_cases():
     """Ranges across each kink, in the linear and dead parts, narrow, wide and far out in the tails."""
-    ends = [*np.linspace(-5, 5, 6).tolist(), -1.0, -1e-6, 0.0, 1e-9, 0.3, -0.999, 1.001]
+    ends = sorted([*np.linspace(-5, 5, 6).tolist(), -1.0, -1e-6, 0.0, 1e-9, 0.3, -0.999, 1.001])
     for name in PIECEWISE_LINEAR:
-        for a in ends:
-            for b in ends:
-                if a < b:
-                    yield "uniform", a, b, name
-        for mean in [*ends, -30.0, -12.0, 25.0, 40.0]:
-            for std in (1e-3, 0.05, 0.7, 1.0, 2.5):
-                yield "gaussian", mean, std, name
+        yield from (("uniform", a, b, name) for a, b in combinations(ends, 2) if a < b)
+        means, stds = [*ends, -30.0, -12.0, 25.0, 40.0], (1e-3, 0.05, 0.7, 1.0, 2.5)
+        yield from (("gaussian", mean, std, name) for mean, std in product(means, stds))
 
 
 def test_widget_computes_what_python_computes(node):
@@ -37,8 +33,8 @@ def test_widget_computes_what_python_computes(node):
     for case, got in zip(cases, node(ReluRange._esm, EVALUATE, cases), strict=True):
         law, first, second, name = case
         want = INPUTS[law](first, second, name, slope=0.1)
-        ours = [got["r" if field == "correlation" else field] for field in FIELDS]
-        theirs = [getattr(want, field).item() for field in FIELDS]
+        ours = [got["r" if field == "correlation" else field] for field in vars(want)]
+        theirs = [value.item() for value in vars(want).values()]
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-280, err_msg=str(case))
         scores.append(theirs[0])
     assert any(map(math.isnan, scores)) and any(0 < s < 1e-90 for s in scores) and any(s == 1 for s in scores)

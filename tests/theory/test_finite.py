@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from grids import each
 
-from affscore import affinity_score
 from affscore_book.theory import finite
 
 seeds = each("seed", range(3))
@@ -31,14 +30,6 @@ def test_few_samples_lower_the_score_of_independent_channels_and_raise_that_of_c
     assert few[0].score < many[0].score and few[1].score > many[1].score
     for one, other in zip(few, many, strict=True):
         assert one.plain > other.plain and one.linear < other.linear
-
-
-@seeds
-def test_plain_is_the_score_without_shrinkage(seed):
-    x, other = (finite.layer_inputs(30, 50, seed=2 * seed + k) for k in (0, 1))
-    found = finite.reading(x, np.tanh(x), np.tanh(other))
-    assert found.plain == affinity_score(x, np.tanh(x), covariance="empirical").item()
-    assert found.score == affinity_score(x, np.tanh(x)).item()
 
 
 @each("stretched", [False, True])
