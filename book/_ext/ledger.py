@@ -7,7 +7,6 @@ and says one of these of a place that no chapter's claim is about:
 ===============  =====================================================================================
 ``needs``        what a test of it needs
 ``proved``       where its proof is, ``"PAGE#LABEL"`` of a statement or ``"PAGE#HEADING"`` of a section
-``because``      its proof, where a line is enough
 ``shown``        the section that shows it by running code, ``"PAGE#HEADING"``
 ``cited``        the page that states it and says whose it is, without a proof
 ``illustrates``  true: it only explains
@@ -105,8 +104,6 @@ def other_rows(sources: dict, tested: list[dict], titles: dict[str, str]) -> Ite
             row |= {"holds if": "", "kind": "source", "chapter": "", "address": ""}
             if needs := entry.get("needs"):
                 yield row | {"holds if": f"needs {needs}", "verdict": OPEN}
-            elif why := entry.get("because"):
-                yield row | {"holds if": f"because {why}", "verdict": "proved"}
             elif verdict := next((word for word in ("proved", "shown", "cited") if word in entry), ""):
                 page, hash_, anchor = entry[verdict].partition("#")
                 yield row | {"verdict": verdict, "chapter": titles[page], "address": f"{page}.html{hash_}{anchor}"}
@@ -175,15 +172,6 @@ def shared(verdicts: Iterable[str]) -> str:
     return min(different) if len(different) == 1 else "mixed"
 
 
-def by_interval(rows: list[dict]) -> list[dict]:
-    """The rows that an interval has decided. Notebooks stored before rows said so show one in brackets."""
-    return [row for row in rows if row["verdict"] in DECIDED and row.get("interval", row["ours"].endswith("]"))]
-
-
-def after_a_look(rows: list[dict]) -> list[dict]:
-    return [row for row in rows if row["holds if"].endswith("(set after a look)")]
-
-
 def waiting(rows: list[dict]) -> dict[str, list[dict]]:
     """The rows that are not run here by what they wait for, "" if for something of their own."""
     found = defaultdict(list)
@@ -209,7 +197,8 @@ def counted(rows: list[dict], sources: dict) -> Iterator[str]:
             yield f"{heading}, by place ({len(here)}): {in_words(here)}."
         if some:
             yield f"{heading}, by row ({len(some)}): {in_words(some)}."
-    decided, looked = by_interval(rows), after_a_look(rows)
+    decided = [row for row in rows if row["verdict"] in DECIDED and row.get("interval")]
+    looked = [row for row in rows if row["holds if"].endswith("(set after a look)")]
     yield (
         f"Decided by a 95 % interval: {len(decided)} rows. Chance alone would get at most about one in twenty of them "
         f"wrong, {len(decided) / 20:.0f} rows."
@@ -287,7 +276,7 @@ def table(rows: list[dict], sources: dict) -> nodes.table:
             row["classes"] += [kind] if kind else []
             for entry in row:
                 text = entry.astext()
-                entry["classes"] += ["why"] if text.startswith(("needs ", "because ")) else [] if text else ["empty"]
+                entry["classes"] += ["why"] if text.startswith("needs ") else [] if text else ["empty"]
             part += row
     return nodes.table("", columns, classes=["table", "compact", "ledger"])
 
