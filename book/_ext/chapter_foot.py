@@ -55,12 +55,13 @@ def files_read(cells: list[dict], folder: Path, name: str) -> list[Path]:
     for text in STORED.findall(texts):
         for match in folder.glob(f"data/{name}" if text == "data" else re.sub(r"\{[^}]*\}?", "*", text)):
             found |= {match, *match.rglob("*")}
-    return sorted(path for path in found if path.is_file() and is_data(path))
+    # Folder by folder: one within another would part the files of the other.
+    return sorted(filter(is_data, found), key=lambda path: (path.parent, path.name))
 
 
 def is_data(path: Path) -> bool:
-    """Whether a file is a stored result, and not code, a note or what a run keeps for itself."""
-    return path.suffix not in CODE and not path.name.startswith(".") and path.parent.name != "work"
+    """Whether this is a file with a stored result, and no folder, code, note or what a run keeps for itself."""
+    return path.is_file() and path.suffix not in CODE and not path.name.startswith(".") and path.parent.name != "work"
 
 
 def checksums(files: list[Path], folder: Path) -> Iterator[str]:
