@@ -12,7 +12,7 @@ On a page::
 ``picture`` is CHAPTER TEXT: the first picture that the one cell of that chapter with this text has stored, as in the
 slides, with its alt text. So the gallery shows what the chapters show, and an entry whose picture is gone is an error.
 ``to`` is an address beside this page: it may name an anchor that a rewritten chapter keeps as ``<a id="...">``, which
-Sphinx does not know. tests/site/test_gallery.py looks for it.
+Sphinx does not know. tests/site/test_book.py looks for it.
 """
 
 import base64

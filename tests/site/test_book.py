@@ -91,34 +91,32 @@ def test_a_solution_is_folded_from_its_heading_to_its_last_cell():
     ]  # fmt: skip
 
 
+WORDS = plain_markdown.glossary_words("```{glossary}\naffine map\n  A map.\n```\n")
+LABELS = plain_markdown.kinds_of_labels([{"cells": [cell("", "theorem:gelbrich"), cell("", "exercise:half")]}])
+
+
 @each(
-    ("address", "reference"),
+    ("text", "address", "reference"),
     [
-        ("book/theory.html", "[two words](theory.ipynb)"),
-        ("book/theory.html#ranges", '<a href="theory.html#ranges">two words</a>'),
-        ("book/theory.html#gelbrich", "{prf:ref}`two words <gelbrich>`"),
-        ("book/theory.html#half", "{ref}`two words <half>`"),
-        ("book/glossary.html#term-affine-map", "{term}`two words <affine map>`"),
-        ("book/bibliography.html#smith2025", "{cite:p}`smith2025`"),
-        ("other/theory.html", None),
+        ("two\nwords", "book/theory.html", "[two words](theory.ipynb)"),
+        ("a", "book/theory.html#ranges", '<a href="theory.html#ranges">a</a>'),
+        ("a", "book/theory.html#gelbrich", "{prf:ref}`a <gelbrich>`"),
+        ("a", "book/theory.html#half", "{ref}`a <half>`"),
+        ("a", "book/glossary.html#term-affine-map", "{term}`a <affine map>`"),
+        ("Smith, 2025", "book/bibliography.html#smith2025", "{cite:p}`smith2025`"),
+        ("Smith (2025)", "book/bibliography.html#smith2025", "{cite:t}`smith2025`"),
+        ("a", "other/theory.html", f"[a]({BASE}other/theory.html)"),
     ],
 )
-def test_a_link_to_the_book_becomes_a_reference(address, reference):
-    link = f"[two\nwords]({BASE}{address})"
-    words = plain_markdown.glossary_words("```{glossary}\naffine map\n  A map.\n```\n")
-    labels = plain_markdown.kinds_of_labels([{"cells": [cell("", "theorem:gelbrich"), cell("", "exercise:half")]}])
-    assert plain_markdown.linked(f"a {link} b", BASE, PAGES, words, labels) == f"a {reference or link} b"
-
-
-def test_a_citation_in_the_sentence():
-    link = f"[Smith (2025)]({BASE}book/bibliography.html#smith2025)"
-    assert plain_markdown.linked(link, BASE, PAGES, {}, {}) == "{cite:t}`smith2025`"
+def test_a_link_to_the_book_becomes_a_reference(text, address, reference):
+    link = f"[{text}]({BASE}{address})"
+    assert plain_markdown.linked(f"a {link} b", BASE, PAGES, WORDS, LABELS) == f"a {reference} b"
 
 
 @each("address", ["book/theories.html", "book/glossary.html#term-afine"])
 def test_a_link_to_what_is_not_there_is_an_error(address):
     with pytest.raises(ValueError, match=r"theories|term-afine"):
-        plain_markdown.linked(f"[a]({BASE}{address})", BASE, PAGES, {"term-affine-map": "affine map"}, {})
+        plain_markdown.linked(f"[a]({BASE}{address})", BASE, PAGES, WORDS, LABELS)
 
 
 def test_every_link_within_the_book_leads_to_an_anchor(site):

@@ -1,19 +1,16 @@
-"""The built book in a headless Chromium, from a web server and from files, with nothing else to be reached.
+"""The built book in a headless Chromium, from files and as from a server, with nothing else to be reached.
 
 The tests are generic: every page, and every widget on it, is tested without being named here.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -29,47 +26,36 @@ THEMED = [page for page in WIDGET_PAGES if not page.startswith("slides/")]
 PHONE = {"viewport": {"width": 360, "height": 740}}
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """A handler that does not report every request."""
-
-    def log_message(self, *args: Any) -> None:
-        pass
+# Files are what fails first: no module and no font comes from one without care. The same as from a server is weekly.
+FILES, SERVER = SITE.resolve().as_uri() + "/", "https://book.invalid/"
 
 
-@pytest.fixture(scope="module")
-def server(site: Path) -> Iterator[str]:
-    """The address of a web server for the built book."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site)) as httpd:
-        httpd.daemon_threads = False  # so that closing the server waits for its connections
-        thread = threading.Thread(target=httpd.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{httpd.server_port}/"
-        httpd.shutdown()
-        thread.join()
-
-
-# Files are what fails first: no module and no font comes from one without care. The same by http is weekly.
-@pytest.fixture(params=["file", pytest.param("http", marks=pytest.mark.weekly)])
-def base(request: pytest.FixtureRequest, site: Path) -> str:
-    """Where the book is opened from: the server's address, or the folder's file: address."""
-    return request.getfixturevalue("server") if request.param == "http" else site.resolve().as_uri() + "/"
+@pytest.fixture(params=[FILES, pytest.param(SERVER, marks=pytest.mark.weekly)], ids=["file", "https"])
+def base(request: pytest.FixtureRequest) -> str:
+    """Where the book is opened from."""
+    return request.param
 
 
 @contextmanager
 def opened(browser: Any, base: str, page: str = "", **options: Any) -> Iterator[tuple[Any, list[str]]]:
     """A page in a fresh browser context, and the list of all that went wrong on it so far.
 
-    Every request outside ``base`` is blocked and listed, so is every failed one, every console error or warning,
-    and every uncaught exception.
+    ``base`` is a folder's address, or :data:`SERVER`, for which the files of the book are the answers. Every request
+    outside is blocked and listed, so is every failed one, every console error or warning, every uncaught exception.
     """
     problems: list[str] = []
 
     def guard(route: Any) -> None:
-        if route.request.url.startswith(base):
-            route.continue_()
-        else:
-            problems.append(f"request to {route.request.url}")
+        url = route.request.url
+        if not url.startswith(base):
+            problems.append(f"request to {url}")
             route.abort()
+        elif base != SERVER:
+            route.continue_()
+        elif (file := SITE / urlsplit(url).path[1:]).is_file():
+            route.fulfill(path=file)
+        else:
+            route.fulfill(status=404)
 
     context = browser.new_context(**options)
     context.set_default_timeout(60_000)  # a busy machine is slow, not wrong
@@ -325,17 +311,17 @@ def test_the_picture_is_shown_without_javascript(chromium, base, page):
 
 
 @pytest.mark.parametrize("page", HOSTS)
-def test_the_picture_comes_back_where_a_widget_fails(chromium, server, page):
-    with opened(chromium, server) as (tab, problems):
+def test_the_picture_comes_back_where_a_widget_fails(chromium, page):
+    with opened(chromium, SERVER) as (tab, problems):
 
         def sabotage(route: Any) -> None:
-            body = route.fetch().text()
+            body = (SITE / urlsplit(route.request.url).path[1:]).read_text(encoding="utf-8")
             assert "export default { render };" in body
             broken = 'export default { render({ el }) { el.append("half a widget"); throw new Error("broken"); } };'
             route.fulfill(body=body.replace("export default { render };", broken.replace('"', "'")))
 
         tab.route("**/affscore_widget_*.js*", sabotage)
-        tab.goto(server + page, wait_until="load")
+        tab.goto(SERVER + page, wait_until="load")
         settle(tab)
         check_fallbacks(tab)
         assert "half a widget" not in tab.content()

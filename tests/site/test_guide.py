@@ -28,15 +28,11 @@ def test_sections_share_out_the_cells():
     assert [cell["metadata"].get("tags") for cell in one.sections["Second"]] == [None, ["exercise:half"], None]
 
 
-def test_core_exercises_are_those_than_which_none_is_more_important():
-    one = chapter(exercise("a", 3, 5), exercise("b", 4, 6), exercise("c", 4, 7))
-    assert [each.label for each in one.core()] == ["b", "c"]
-    assert chapter().core() == []
-
-
-def test_exercises_with_numbers_of_their_own_are_marked():
-    cells = [exercise("a", 3, 5), markdown("seed = variant('seed', 0, [1])"), exercise("b", 3, 5), markdown("seed = 0")]
-    assert [guide.OWN_NUMBERS in str(each) for each in chapter(*cells).exercises.values()] == [True, False]
+def test_core_exercises_are_the_most_important_and_those_with_numbers_of_their_own_are_marked():
+    own = markdown("seed = variant('seed', 0, [1])")
+    one = chapter(exercise("a", 3, 5), exercise("b", 4, 6), own, exercise("c", 4, 7))
+    assert [each.label for each in one.core()] == ["b", "c"] and chapter().core() == []
+    assert [guide.OWN_NUMBERS in str(each) for each in one.exercises.values()] == [False, True, False]
 
 
 @each(

@@ -2,21 +2,17 @@
 
 import re
 import xml.etree.ElementTree as ET
-from pathlib import Path
 from urllib.parse import urljoin
 
 import numpy as np
 import pytest
 import shared_pages
-import yaml
-from built_site import SITE
 from docutils import nodes
 from docutils.utils import new_document
 from grids import each
 from PIL import Image
-
-ROOT = Path(__file__).resolve().parents[2]
-BASE = yaml.safe_load((ROOT / "_config.yml").read_text())["html"]["baseurl"]
+from test_notebooks import PAGES
+from test_notebooks import SITE as BASE
 
 
 def document(*texts: str, boxed: str = "") -> nodes.document:
@@ -62,50 +58,33 @@ def test_a_card_holds_the_whole_picture_unbent_on_white(tmp_path, size):
     assert np.ptp(columns) / np.ptp(rows) == pytest.approx(size[0] / size[1], rel=0.02)
 
 
-@pytest.fixture(scope="module")
-def pages() -> dict[str, str]:
-    """The pages of the built book that stand in its contents, by their addresses below the base."""
-    if not SITE.exists():
-        pytest.skip("the book is not built")
-    return {path.relative_to(SITE).as_posix(): path.read_text() for path in sorted((SITE / "book").glob("*.html"))}
-
-
 def contents(text: str, key: str) -> list[str]:
     return re.findall(f'<meta (?:name|property)="{key}" content="([^"]*)"', text)
 
 
-def test_every_page_of_the_contents_is_in_the_sitemap(pages):
-    tree = ET.parse(SITE / "sitemap.xml").getroot()
+def test_every_page_of_the_contents_is_in_the_sitemap(site):
+    tree = ET.parse(site / "sitemap.xml").getroot()
     listed = [element.text for element in tree.iter("{http://www.sitemaps.org/schemas/sitemap/0.9}loc")]
-    toc = (ROOT / "_toc.yml").read_text()
-    files = re.findall(r"(?:root|file): (\S+)", toc)
-    assert sorted(listed) == sorted(urljoin(BASE, f"{name}.html") for name in files)
+    assert sorted(listed) == sorted(urljoin(BASE, f"{page}.html") for page in PAGES)
 
 
-def test_every_page_has_a_canonical_address_a_title_and_a_picture_that_is_there(pages):
-    listed = set(re.findall(r"<loc>(.*?)</loc>", (SITE / "sitemap.xml").read_text()))
+def test_every_page_has_a_canonical_address_a_title_and_a_picture_that_is_there(site):
     own = []
-    for name, text in pages.items():
-        address = urljoin(BASE, name)
-        if address not in listed:  # a deck of slides
-            continue
-        assert f'<link rel="canonical" href="{address}"' in text and contents(text, "og:url") == [address], name
+    for page in PAGES:
+        text, address = (site / f"{page}.html").read_text(encoding="utf-8"), urljoin(BASE, f"{page}.html")
+        assert f'<link rel="canonical" href="{address}"' in text and contents(text, "og:url") == [address], page
         (picture,) = contents(text, "og:image")
         own += [] if picture.endswith("/book.png") else [picture]
         assert picture.startswith(BASE)
-        with Image.open(SITE / picture.removeprefix(BASE)) as card:
+        with Image.open(site / picture.removeprefix(BASE)) as card:
             assert card.size == shared_pages.CARD
         assert contents(text, "og:title") and contents(text, "og:image:alt")
-        assert contents(text, "description") or name == "book/bibliography.html"
+        assert contents(text, "description") or page == "book/bibliography"
     assert len(own) == len(set(own)) >= 13, "chapters have cards of their own"
 
 
-def test_the_page_for_a_lost_reader_leads_to_every_page_from_any_depth(pages):
-    text = (SITE / "404.html").read_text()
+def test_the_page_for_a_lost_reader_leads_to_every_page_from_any_depth(site):
+    text = (site / "404.html").read_text(encoding="utf-8")
     assert f'<base href="{BASE}">' in text and not re.findall(r'(?:src|rel="stylesheet" href)="', text)
-    links = re.findall(r'<a href="([^"]+)"', text)
-    assert {urljoin(BASE, link) for link in links} == set(
-        re.findall(r"<loc>(.*?)</loc>", (SITE / "sitemap.xml").read_text())
-    )
-    assert all((SITE / link).is_file() for link in links)
-    assert (SITE / "search.html").is_file() and 'action="search.html"' in text
+    assert set(re.findall(r'<a href="([^"]+)"', text)) == {f"{page}.html" for page in PAGES}
+    assert (site / "search.html").is_file() and 'action="search.html"' in text
