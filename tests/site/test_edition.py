@@ -1,7 +1,6 @@
-"""The student edition holds no solution, on its pages, in its notebooks or in its search, and points to itself."""
+"""The student edition holds no solution, in its notebooks or on its pages, and points to itself."""
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -10,19 +9,13 @@ from pathlib import Path
 import edition
 import pytest
 import repository
+import yaml
 from grids import each
-from sphinx.search import js_index
-from sphinx.search.en import SearchEnglish
-from test_notebooks import CHAPTERS
+from test_notebooks import CHAPTERS, PAGES, toc_files
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
 OTHER = "https://github.com/some" + "one/course.9"  # in two pieces, or this file would hold a stale mention itself
-WORD = re.compile(r"[a-z]{4,}")
-
-
-def cell(source: str, *tags: str, kind: str = "markdown") -> dict:
-    return {"cell_type": kind, "source": source, "metadata": {"tags": list(tags)}}
 
 
 def cells_of(path: Path) -> list[dict]:
@@ -39,14 +32,6 @@ def test_only_the_solutions_go_and_only_the_name_comes(path):
     (place,) = (index for index, cell in enumerate(after) if cell not in before)
     assert edition.tags_of(after[place + 1], "exercise") and "student(" in after[place]["source"]
     assert "what you give to the check of an exercise: its last call counts" in after[place]["source"]
-
-
-def test_text_and_contents_lose_what_is_for_teachers():
-    assert edition.without_section("# A\n\n## B\nb\n## C\n\n### D\nc\n", "C") == "# A\n\n## B\nb\n"
-    with pytest.raises(ValueError, match="no section '## E'"):
-        edition.without_section("# A\n", "E")
-    contents = {"parts": [{"chapters": [{"file": "a"}, {"file": "b", "sections": [{"file": "c"}]}]}]}
-    assert edition.without_files(contents, {"a", "c"}) == {"parts": [{"chapters": [{"file": "b", "sections": []}]}]}
 
 
 @each(("kind", "url"), [("teacher", OTHER), ("student", "https://example.org/course")])
@@ -78,8 +63,14 @@ def student(sources, tmp_path_factory) -> Path:
     return folder
 
 
-def test_no_solution_is_in_the_notebooks(sources):
+def test_no_solution_is_in_the_notebooks_and_nothing_for_teachers_in_the_contents(sources):
     check_no_solution(path for path in (*sources.glob("*"), *sources.glob("book/*")) if path.is_file())
+    assert not (sources / "gone.md").exists() and (sources / ".git").is_dir()
+    contents = set(toc_files(yaml.safe_load((sources / "_toc.yml").read_text(encoding="utf-8"))))
+    assert set(PAGES) - contents == {"book/teaching"} and not contents - set(PAGES)
+    assert "teach" not in (sources / "book" / "intro.md").read_text(encoding="utf-8").lower()
+    with pytest.raises(ValueError, match="no section '## E'"):
+        edition.without_section("# A\n", "E")
 
 
 @pytest.mark.weekly
@@ -105,27 +96,6 @@ def check_no_solution(paths: Iterable[Path]) -> None:
 
 
 @pytest.mark.weekly
-def test_no_word_of_the_solutions_alone_can_be_searched(student):
-    stem = SearchEnglish({}).stem
-
-    def words(text: str) -> set[str]:
-        return set(map(stem, WORD.findall(text.lower().replace("\\n", " "))))
-
-    solutions = "\n".join(
-        "".join(cell["source"]) for path in NOTEBOOKS for cell in cells_of(path) if edition.tags_of(cell, "solution")
-    )
-    sources = [
-        path for glob in ("book/*.*", "book/data/claims/*.json", "affscore/**/*.py") for path in student.glob(glob)
-    ]
-    betraying = words(solutions).difference(*(words(path.read_text(encoding="utf-8")) for path in sources))
-    book, ours = (
-        js_index.loads((folder / "searchindex.js").read_text(encoding="utf-8"))["terms"].keys()
-        for folder in (ROOT / "_build" / "html", student / "docs")
-    )
-    assert betraying & book and not betraying & ours
-
-
-@pytest.mark.weekly
 def test_it_points_to_itself_and_says_where_it_comes_from(student):
     owner, name = repository.parse_address(OTHER)
     (book_owner, book_name) = repository.read_address()
@@ -136,8 +106,6 @@ def test_it_points_to_itself_and_says_where_it_comes_from(student):
              if f"{book_owner}/{book_name}" in path.read_text(encoding="utf-8")]  # fmt: skip
     assert sorted(stale) == ["CITATION.cff", "README.md"]
     assert not [path for name in ("teaching*", "lecture*", "week*") for path in student.rglob(name)]
-    assert "teach" not in (student / "docs" / "book" / "intro.html").read_text(encoding="utf-8").lower()
-    assert (student / ".git").is_dir() and not (student / "gone.md").exists()
 
 
 def test_the_solutions_edition_has_them_and_another_address(tmp_path):

@@ -11,9 +11,9 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
 from grids import each
 
@@ -30,50 +30,43 @@ FLOORS = ["", "zoo", "suite", "cli"]  # the rooms of affscore, from the core upw
 CLOCK = re.compile(r"\b(perf_counter|process_time|monotonic|thread_time|performance\.now|time\.time)(_ns)?\(")
 
 
-def modules(root: Path) -> dict[str, Path]:
+class File(NamedTuple):
+    """A file of ours: its package and its room ("" for what lies in the package itself), what it says and imports.
+
+    An import is (module, name in it), with the name "" for a module itself.
+    """
+
+    path: Path
+    package: str
+    room: str
+    tree: ast.Module
+    imports: list[tuple[str, str]]
+
+
+@functools.cache
+def modules(root: Path) -> dict[str, File]:
     """Every module of both packages by its dotted name."""
-    found = {}
+    paths = {}
     for top in (root / "affscore", root / "book" / "affscore_book"):
         for path in sorted(top.rglob("*.py")):
             parts = path.relative_to(top.parent).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+            paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return {module: read(path, set(paths)) for module, path in paths.items()}
 
 
-@functools.cache
-def parsed(text: str) -> ast.Module:
-    """The tree of a file; all rules read the same files, and change none."""
-    return ast.parse(text)
-
-
-def tree_of(path: Path) -> ast.Module:
-    return parsed(path.read_text(encoding="utf-8"))
-
-
-@functools.cache
-def names_imported(tree: ast.Module) -> list[tuple[str, str]]:
-    """What a file imports of ours: module and name in it, "" for ``import MODULE``."""
-    found = []
+def read(path: Path, known: set[str]) -> File:
+    """A file, where these modules are ours."""
+    tree, found = ast.parse(path.read_text(encoding="utf-8")), []
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
-            found += [(node.module or "", alias.name) for alias in node.names]
+        if isinstance(node, ast.ImportFrom) and (module := node.module or "").split(".")[0] in PACKAGES:
+            names = (alias.name for alias in node.names)
+            found += [(f"{module}.{name}", "") if f"{module}.{name}" in known else (module, name) for name in names]
         elif isinstance(node, ast.Import):
             found += [(alias.name, "") for alias in node.names if alias.name.split(".")[0] in PACKAGES]
-    return found
-
-
-def imports(path: Path, known: set[str]) -> Iterator[tuple[str, str]]:
-    """What a file imports of ours: module and name in it, "" for the module itself."""
-    for module, name in names_imported(tree_of(path)):
-        yield (f"{module}.{name}", "") if f"{module}.{name}" in known else (module, name)
-
-
-def room(path: Path) -> tuple[str, str]:
-    """Package and folder of a file; the folder is "" for what lies in the package itself."""
     parts = path.parent.parts
-    package = next(name for name in reversed(parts) if name in PACKAGES)
-    inside = parts[len(parts) - parts[::-1].index(package) :]
-    return package, inside[0] if inside else ""
+    package = next((name for name in reversed(parts) if name in PACKAGES), "")
+    inside = parts[len(parts) - parts[::-1].index(package) :] if package else ()
+    return File(path, package, inside[0] if inside else "", tree, found)
 
 
 # ----------------------------------------------------------------------------------------------- the rules
@@ -82,105 +75,88 @@ def room(path: Path) -> tuple[str, str]:
 def wrong_directions(root: Path) -> list[str]:
     """Imports that point upwards."""
     known, wrong = modules(root), []
-    for module, path in known.items():
-        package, folder = room(path)
-        for target, _ in imports(path, set(known)):
-            to_package, to_folder = room(known[target])
+    for module, file in known.items():
+        for target in (known[target] for target, _ in file.imports):
             allowed = True
-            if package == "affscore":
+            if file.package == "affscore":
                 # The package's face names what it imports when asked for; the last is no more than the command.
-                inside = to_package == "affscore" and module not in ("affscore", "affscore.__main__")
-                allowed = FLOORS.index(to_folder) <= FLOORS.index(folder) if inside else to_package == "affscore"
-            elif to_package == "affscore_book" and to_folder != folder:
-                last = target.rsplit(".", 1)[-1]
-                allowed = to_folder == "kit" if folder == "kit" else to_folder == "kit" or last not in OWN
+                inside = target.package == "affscore" and module not in ("affscore", "affscore.__main__")
+                below = inside and FLOORS.index(target.room) <= FLOORS.index(file.room)
+                allowed = below if inside else target.package == "affscore"
+            elif target.package == "affscore_book" and target.room != file.room:
+                allowed = target.room == "kit" or (file.room != "kit" and target.path.stem not in OWN)
             if not allowed:
-                wrong.append(f"{module} imports {target}")
+                wrong.append(f"{module} imports {target.path.relative_to(root)}")
     return wrong
 
 
 def circle(root: Path) -> list[str]:
     """The modules of a circle of imports, or []."""
     known = modules(root)
-    graph = {m: {t for t, _ in imports(path, set(known)) if t in known and t != m} for m, path in known.items()}
     try:
-        TopologicalSorter(graph).prepare()
+        TopologicalSorter({m: {t for t, _ in file.imports} - {m} for m, file in known.items()}).prepare()
     except CycleError as error:
         return error.args[1]
     return []
 
 
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
 def private_names(root: Path) -> list[str]:
     """Private names that are used outside their module: imported, or reached through an imported module."""
-    known, found = modules(root), []
+    known = modules(root)
     scripts = [*(root / "book").glob("data/*/*.py"), *(root / "benchmarks").glob("*.py")]
-    for path in [*known.values(), *scripts]:
-        aliases = set()
-        tree = tree_of(path)
-        for target, name in imports(path, set(known)):
-            if name.startswith("_") and not name.startswith("__"):
-                found.append(f"{path.relative_to(root)} imports {name} of {target}")
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
-                aliases |= {a.asname or a.name for a in node.names if f"{node.module}.{a.name}" in known}
-        for node in ast.walk(tree):
-            private = isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
-            if private and isinstance(node.value, ast.Name) and node.value.id in aliases:
-                found.append(f"{path.relative_to(root)} uses {node.value.id}.{node.attr}")
+    found = []
+    for path, *_, tree, imports in [*known.values(), *(read(path, set(known)) for path in scripts)]:
+        found += [f"{path} imports {name} of {target}" for target, name in imports if is_private(name)]
+        froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        ours = {a.asname or a.name for node in froms for a in node.names if f"{node.module}.{a.name}" in known}
+        reached = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and is_private(node.attr)]
+        used = [(node.value.id, node.attr) for node in reached if isinstance(node.value, ast.Name)]
+        found += [f"{path} uses {module}.{name}" for module, name in used if module in ours]
     return found
 
 
 def ambiguous_names(root: Path) -> list[str]:
-    """Public names (of ``__all__``) that more than one module defines."""
+    """Public names (of ``__all__``) that more than one module defines; the face of a package only hands them on."""
     where = defaultdict(list)
-    for module, path in modules(root).items():
-        tree = tree_of(path)
-        defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-        public: list[str] = []
-        for node in tree.body:
-            if isinstance(node, ast.Assign):
-                targets = [t.id for target in node.targets for t in ast.walk(target) if isinstance(t, ast.Name)]
-                defined |= set(targets)
-                if targets == ["__all__"]:
-                    public = ast.literal_eval(node.value)
-            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                defined.add(node.target.id)
-        for name in public:
-            if name in defined:
-                where[name].append(module)
+    for module, file in modules(root).items():
+        top = [] if file.path.stem == "__init__" else file.tree.body
+        lists = [node.value for node in top if isinstance(node, ast.Assign) and ast.unparse(node.targets) == "__all__"]
+        handed_on = {a.asname or a.name for node in top if isinstance(node, ast.ImportFrom) for a in node.names}
+        for name in {name for names in lists for name in ast.literal_eval(names)} - handed_on:
+            where[name].append(module)
     return [f"{name}: {', '.join(places)}" for name, places in sorted(where.items()) if len(places) > 1]
 
 
 def long_modules(root: Path, most: int = 400) -> list[str]:
     """Modules that no student reads in one sitting."""
-    lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in modules(root).items()}
+    lengths = {m: len(file.path.read_text(encoding="utf-8").splitlines()) for m, file in modules(root).items()}
     return [f"{module}: {lines} lines" for module, lines in lengths.items() if lines > most]
 
 
 def untested_modules(root: Path) -> list[str]:
     """Modules with functions or classes that no test in their room imports."""
-    known, missing = modules(root), []
-    used: dict[str, set[str]] = {}
-    for module, path in known.items():
-        tree = tree_of(path)
-        if path.name == "__main__.py" or not any(isinstance(n, ast.ClassDef | ast.FunctionDef) for n in tree.body):
-            continue
-        name = room(path)[1] or "core"
-        if name not in used:
-            tests = (root / "tests" / name).glob("*.py")
-            used[name] = {target for test in tests for target, _ in imports(test, set(known))}
-        if module not in used[name]:
-            missing.append(f"{module} has no test in tests/{name}")
-    return missing
+    known, used = modules(root), defaultdict(set)
+    for path in (root / "tests").glob("*/*.py"):
+        used[path.parent.name] |= {target for target, _ in read(path, set(known)).imports}
+    return [
+        f"{module} has no test in tests/{file.room or 'core'}"
+        for module, file in known.items()
+        if file.path.name != "__main__.py" and module not in used[file.room or "core"]
+        and any(isinstance(node, ast.ClassDef | ast.FunctionDef) for node in file.tree.body)
+    ]  # fmt: skip
 
 
 def asserted_times(root: Path) -> list[str]:
     """Assertions about a time: machines are shared and noisy, so times belong in benchmarks."""
     found = []
     for path in sorted((root / "tests").rglob("*.py")):
-        if not CLOCK.search(path.read_text(encoding="utf-8")):
-            continue
-        for function in [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.FunctionDef)]:
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text if CLOCK.search(text) else "")
+        for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
             timed = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and CLOCK.search(ast.unparse(n))]
             names = {name.id for n in timed for name in ast.walk(n) if isinstance(name, ast.Name)} - {"time"}
             for check in [node for node in ast.walk(function) if isinstance(node, ast.Assert)]:
