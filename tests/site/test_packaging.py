@@ -114,27 +114,15 @@ def test_the_chapters_without_the_library_name_the_command(wheels, tmp_path):
 SCRIPT = """
 import torch
 from torch import nn
-
-import affscore
-from affscore import Settings, Signature, affinity_score, load_dataset, load_model
-
-
-def lowest(found: Signature) -> tuple[str, float]:
-    values = found.mean.tolist()
-    at = values.index(min(values))
-    return found.calls[at].name, values[at]
-
+from affscore import Settings, Signature, affinity_score, load_dataset, load_model, signature
 
 x = torch.randn(50, 8)
-model = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
-found = affscore.signature(model, [x, x], calls="*", companions=True)
-again = affscore.signature(model, [x], **vars(Settings(covariance="empirical")))
-again.save("again.json")
-print(lowest(found), len(Signature.load("again.json")))
-rows: list[dict[str, object]] = again.rows()
+found: Signature = signature(nn.ReLU(), [x, x], calls="*", companions=True, **vars(Settings(covariance="empirical")))
+at = found.mean.tolist().index(min(found.mean.tolist()))
+where: tuple[str, int] = found.calls[at].name, len(Signature.load("again.json"))
+rows: list[dict[str, object]] = found.rows()
 step: float = float(affinity_score(x, x.relu()))
-network = load_model("efficientnet_lite0")
-photographs = load_dataset("photographs", preprocess=network.preprocess, batch_size=64)
+photographs = load_dataset("photographs", preprocess=load_model("efficientnet_lite0").preprocess, batch_size=64)
 wrong: int = found.pool
 """
 
@@ -185,45 +173,32 @@ for needy in (found.plot, lambda: affscore.signature(model, [x], progress=True),
     assert "the affinity score of every activation call" in run(python, "-I", "-m", "affscore", "--help")
 
 
-def requirement_lines(path: Path) -> list[str]:
-    lines = (line.split("#")[0].strip() for line in path.read_text().splitlines())
-    return [line for line in lines if line]
+def requirements(file: str) -> dict[str, Requirement]:
+    """The requirements of a file by package."""
+    lines = (line.split("#")[0].strip() for line in (ROOT / file).read_text().splitlines())
+    return {canonicalize_name(found.name): found for found in map(Requirement, filter(None, lines))}
 
 
-def test_requirements_txt_and_pyproject_give_the_same_ranges():
-    assert sorted(requirement_lines(ROOT / "requirements.txt")) == sorted(set(BOOK))
+def test_requirements_txt_and_pyproject_give_the_same_ranges_and_colab_is_within_them():
+    ranges = requirements("requirements.txt")
+    assert set(ranges.values()) == set(map(Requirement, BOOK))
+    for name, versions in {"ipywidgets": ("7.7.1", "8.1.7"), "torch": ("2.8.0+cu126", "2.15.0")}.items():
+        assert all(map(ranges[name].specifier.contains, versions))
 
 
-@each(
-    ("name", "version"),
-    [("ipywidgets", "7.7.1"), ("ipywidgets", "8.1.7"), ("torch", "2.8.0+cu126"), ("torch", "2.15.0")],
-)
-def test_what_colab_has_is_within_the_range(name, version):
-    (requirement,) = (requirement for requirement in map(Requirement, READER) if requirement.name == name)
-    assert requirement.specifier.contains(version)
-
-
-def test_the_lock_file_pins_every_requirement_to_a_version_within_its_range():
-    pins = {canonicalize_name(r.name): r for r in map(Requirement, requirement_lines(ROOT / "requirements.lock"))}
-    wanted = [*READER, *(line for lines in EXTRAS.values() for line in lines)]
-    for requirement in map(Requirement, wanted):
-        (pin,) = pins[canonicalize_name(requirement.name)].specifier
+def test_the_lock_files_are_complete_within_the_ranges_and_the_pages_need_no_torch():
+    locked, pages = requirements("requirements.lock"), requirements("pages.lock")
+    for requirement in map(Requirement, [*READER, *(line for lines in EXTRAS.values() for line in lines)]):
+        (pin,) = locked[canonicalize_name(requirement.name)].specifier
         assert pin.operator == "==" and requirement.specifier.contains(pin.version), requirement
-    assert not any(pin.url for pin in pins.values())
-
-
-def test_the_pages_need_a_part_of_the_lock_file_without_torch():
-    pages, everything = (set(requirement_lines(ROOT / name)) for name in ("pages.lock", "requirements.lock"))
-    names = {canonicalize_name(Requirement(line).name) for line in pages}
-    assert pages < everything
-    assert {canonicalize_name(Requirement(line).name) for line in EXTRAS["pages"]} <= names
-    assert not {"torch", "torchvision", "scipy", "anywidget", "transformers", "jupyterlab"} & names
-    # Complete: what each of them needs is there too, since it is installed with --no-deps.
-    assert {canonicalize_name(found.metadata["Name"]) for found in closure(EXTRAS["pages"])} <= names
+    assert not any(pin.url for pin in locked.values()) and pages.items() < locked.items()
+    assert not {"torch", "torchvision", "scipy", "anywidget", "transformers", "jupyterlab"} & pages.keys()
+    # What each of the pages' needs is there too, since they are installed with --no-deps.
+    assert {canonicalize_name(found.metadata["Name"]) for found in closure(EXTRAS["pages"])} <= pages.keys()
 
 
 def test_every_locked_version_runs_on_the_first_release_of_python_3_11():
     """Debian 12 has Python 3.11.2, and some packages want a later 3.11."""
-    pins = map(Requirement, requirement_lines(ROOT / "requirements.lock"))
+    pins = requirements("requirements.lock").values()
     wants = {pin.name: metadata.metadata(pin.name)["Requires-Python"] for pin in pins if not pin.marker}
     assert [name for name, range_ in wants.items() if not SpecifierSet(range_ or "").contains("3.11.0")] == []
