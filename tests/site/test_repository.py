@@ -12,7 +12,6 @@ from grids import each
 
 ROOT = Path(__file__).resolve().parents[2]
 
-
 # In two pieces, or this file would hold stale mentions itself.
 OTHER = "some" + "one"
 

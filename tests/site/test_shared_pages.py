@@ -15,16 +15,10 @@ from test_notebooks import PAGES
 from test_notebooks import SITE as BASE
 
 
-def document(*texts: str, boxed: str = "") -> nodes.document:
-    page = new_document("page")
-    section = nodes.section()
-    page += section
-    if boxed:
-        box = nodes.admonition()
-        box += nodes.paragraph(text=boxed)
-        section += box
-    for text in texts:
-        section += nodes.paragraph(text=text)
+def document(*texts: str) -> nodes.document:
+    """A page with a box before these paragraphs."""
+    page, box = new_document("page"), nodes.admonition("", nodes.paragraph(text="A box."))
+    page += nodes.section("", box, *(nodes.paragraph(text=text) for text in texts))
     return page
 
 
@@ -36,7 +30,7 @@ def document(*texts: str, boxed: str = "") -> nodes.document:
     ([], ""),
 ])  # fmt: skip
 def test_a_description_is_the_first_whole_sentences(texts, found):
-    assert shared_pages.description(document(*texts, boxed="A box.")) == found
+    assert shared_pages.description(document(*texts)) == found
     assert len(found) <= shared_pages.LONGEST
 
 

@@ -11,22 +11,14 @@ import slides
 DECKS = sorted(path.stem for path in (ROOT / "book" / "slides").glob("*.md"))
 
 
-def notebook(*sources: str) -> dict:
-    cells = [planted(source=source, outputs=[output({"text/plain": "1 < 2"})])["cells"][1] for source in sources]
-    return {"cells": cells}
-
-
-def test_a_cell_is_found_by_its_text():
-    assert slides.cell_with(notebook("plot(x)", "plot(y)"), "plot(y)")["source"] == "plot(y)"
+def test_one_cell_is_found_by_its_text_and_its_outputs_become_pictures_and_text():
+    outputs = [output({"image/png": "QUJD\n", "text/plain": "<Figure>"}), output({"text/plain": "1 < 2"})]
+    cell, other = (planted(source=source, outputs=outputs)["cells"][1] for source in ("plot(x)", "plot(y)"))
+    cell["metadata"] = {"mystnb": {"image": {"alt": 'A "b"'}}}
+    assert slides.cell_with({"cells": [cell, other]}, "plot(x)") is cell
     for text in ("plot(", "draw("):
         with pytest.raises(ValueError, match="there should be one"):
-            slides.cell_with(notebook("plot(x)", "plot(y)"), text)
-
-
-def test_outputs_become_pictures_and_text():
-    data = {"image/png": "QUJD\n", "text/plain": "<Figure>"}
-    cell = planted(outputs=[output(data), output({"text/plain": "1 < 2"})])["cells"][1]
-    cell["metadata"] = {"mystnb": {"image": {"alt": 'A "b"'}}}
+            slides.cell_with({"cells": [cell, other]}, text)
     picture, text = slides.shown(cell)
     assert 'src="data:image/png;base64,QUJD"' in picture and 'alt="A &quot;b&quot;"' in picture
     assert "1 &lt; 2" in text
