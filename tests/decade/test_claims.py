@@ -1,4 +1,7 @@
-"""Claims agree with a decade that is as the source says, disagree with its contrary, and are open in between."""
+"""Claims agree with a decade that is as the source says, disagree with its contrary, and are open in between.
+
+Silverman's test, on which some rest, tells two modes from one and rarely finds two where there is one.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from planted import CALLS, as_they_say, decade, finish, network, noise, signatur
 
 from affscore_book.decade import claims, history
 from affscore_book.decade.collection import END, START
+from affscore_book.decade.modes import critical_bandwidth, modes_power, one_mode
 
 
 def followed(networks):
@@ -61,6 +65,32 @@ def test_depth_rows():
     for told in ("agrees", "disagrees"):
         assert verdicts(claims.depth_claims(decade(scores))) == [told] * 3 + ["not run here"] + [told] * 2
         changes.update({"vgg11": -0.1, "resnet34": -0.2, "vit_8": np.linspace(-0.1, 0.1, CALLS)})
+
+
+@pytest.mark.parametrize("n", [12, 33])
+def test_two_clusters_have_two_modes_and_one_seldom_has(n):
+    random = np.random.default_rng(n)
+    values = np.concatenate([random.normal(0.6, 0.03, n // 2), random.normal(0.95, 0.02, n - n // 2)])
+    assert one_mode(values, draws=100) <= 0.05
+    found = [one_mode(random.normal(size=n), draws=40) for _ in range(20)]
+    assert np.mean(np.array(found) <= 0.05) <= 0.15
+
+
+def test_power_grows_with_the_sample_and_with_what_is_between_its_modes():
+    assert modes_power(9, 4.0, 10) < modes_power(60, 6.0, 10) and modes_power(60, 6.0, 10) >= 0.8
+    assert modes_power(20, 0.0, 10) < 0.3  # one mode
+
+
+def test_the_critical_bandwidth_moves_and_scales_with_the_sample():
+    """Two far pairs are two points: their density at half the distance has one mode."""
+    values = np.random.default_rng(0).normal(size=15)
+    assert critical_bandwidth(3 * values + 7) == pytest.approx(3 * critical_bandwidth(values), rel=0.01)
+    assert critical_bandwidth(np.array([0, 1e-9, 1, 1 + 1e-9])) == pytest.approx(0.5, abs=0.005)
+
+
+def test_few_values_are_refused():
+    with pytest.raises(ValueError, match="values has 3 different numbers"):
+        one_mode(np.array([1.0, 2, 3, 3]))
 
 
 def test_modes_count_where_the_test_is_strong_enough_to_find_them(monkeypatch):
@@ -115,20 +145,6 @@ def test_the_width_of_the_start_is_beside_it():
     assert [round(row.ours) for row in rows[:2]] == [-1, 1]
 
 
-def test_eleven_families_are_left_out_whole():
-    names = list(claims.architectures(decade(as_they_say)))
-    kept: list[set[str]] = []
-
-    def seen(rows: np.ndarray) -> float:
-        kept.append({names[row] for row in rows})
-        return float(len(rows))
-
-    claims.by_family(seen, names)
-    gone = sorted((sorted(set(names) - some) for some in kept[1:]), key=len)
-    assert len(gone) == 11 and kept[0] == set(names) and sum(map(len, gone)) == 22
-    assert gone[-1] == ["vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn"]
-
-
 def test_a_distance_that_sums_over_calls_grows_with_them_and_the_other_does_not():
     short, long = (
         [network(name, 0, np.full(calls, level)) for name, level in (("vgg11", 0.5), ("vgg13", 0.6))]
@@ -136,11 +152,3 @@ def test_a_distance_that_sums_over_calls_grows_with_them_and_the_other_does_not(
     )
     summed, even = claims.DISTANCES.values()
     assert summed(*long) == pytest.approx(2 * summed(*short)) and even(*long) == pytest.approx(even(*short))
-
-
-def test_copies_of_a_network_are_one_family():
-    for seed in range(4):
-        one, other = np.random.default_rng(seed).standard_normal((2, 7)) + np.arange(7) / 3
-        alone = claims.rank_correlation(one, other, "abcdefg")
-        copied = claims.rank_correlation(np.repeat(one, 3), np.repeat(other, 3), np.repeat(list("abcdefg"), 3))
-        np.testing.assert_allclose(copied, alone, rtol=0, atol=1e-12)

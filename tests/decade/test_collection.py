@@ -1,18 +1,25 @@
-"""The stored networks as they are read back."""
+"""The stored networks as they are read back, and measured again."""
 
 from __future__ import annotations
 
 import json
 import math
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from grids import each
 from planted import FOLDER, stored
 from scipy import stats
 
+from affscore_book.decade import again
 from affscore_book.decade.collection import END, START, course, load_clouds, load_decade, network_table
+from affscore_book.decade.equal import load_equal
 from affscore_book.decade.networks import SETTINGS
+from affscore_book.decade.rates import load_rates
+from affscore_book.decade.robustness import load_further
+from affscore_book.decade.training import colour_data
 
 
 @pytest.fixture(scope="module")
@@ -64,30 +71,43 @@ def test_the_table_of_networks():
         assert row["±"] == pytest.approx(half, nan_ok=True)
 
 
-def test_a_damaged_or_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="has no results"):
-        load_decade(tmp_path)
-    for folder in ("results", "signatures"):
-        (tmp_path / folder).mkdir()
-        file = tmp_path / folder / "vgg11-0.json"
-        shutil.copy(FOLDER / folder / file.name, file)
-    assert load_decade(tmp_path).keys() == {"vgg11"}
-    file.write_text(file.read_text()[:-9], encoding="utf-8")
+@each(("load", "folder", "what"), [
+    (load_decade, "results", "results"), (load_clouds, "clouds", "clouds"),
+    (load_equal, "equal", "scores with equally many numbers"), (load_further, "further", "further measures"),
+    (lambda folder: load_rates(folder, {}, {}), "rates/results", "runs at other rates"),
+])  # fmt: skip
+def test_a_folder_without_files_and_a_damaged_file_are_named(load, folder, what, tmp_path):
+    with pytest.raises(FileNotFoundError, match=f"has no {what}; .*py writes them"):
+        load(tmp_path)
+    file = tmp_path / folder / "vgg11-0.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"moments": [')
     with pytest.raises(ValueError, match=r"vgg11-0\.json is not a complete file"):
-        load_decade(tmp_path)
-    file.unlink()
-    with pytest.raises(FileNotFoundError):
+        load(tmp_path)
+
+
+def test_a_network_without_signatures_is_named(tmp_path):
+    shutil.copytree(FOLDER / "results", tmp_path / "results")
+    with pytest.raises(FileNotFoundError, match=r"signatures.alexnet-0\.json"):
         load_decade(tmp_path)
 
 
-def test_clouds_come_back_with_the_moments_of_the_course_and_damaged_ones_do_not(tmp_path):
+def test_clouds_come_back_with_the_moments_of_the_course():
     for name, found in load_clouds(FOLDER).items():
         network = stored()[name][0]
         assert len(found.moments) == len(course(network).steps) and 0 <= found.call < len(network.end.calls)
-    with pytest.raises(FileNotFoundError, match="has no clouds"):
-        load_clouds(tmp_path)
-    file = tmp_path / "clouds" / "vgg11.json"
-    file.parent.mkdir()
-    file.write_text('{"call": 1, "moments": [')
-    with pytest.raises(ValueError, match=r"vgg11\.json is not a complete file"):
-        load_clouds(tmp_path)
+
+
+def test_stored_networks_give_what_was_stored_and_a_wrong_number_is_found(monkeypatch):
+    """The chapter measures the accuracies again, which takes longer."""
+    decade, data = stored(), colour_data()
+    right, measured = decade["vgg11_bn"][0], {"AlexNet": decade["alexnet"][0].accuracy}
+    monkeypatch.setattr(again, "accuracy", lambda network, *_: measured.get(type(network).__name__, right.accuracy))
+    assert again.check_stored(FOLDER, decade, data).startswith("Measured again and equal:")
+    other = replace(right, signatures=dict.fromkeys(right.signatures, right.signatures["start", "spatial"]))
+    for wrong, said in (
+        (replace(right, accuracy=right.accuracy + 0.01), r"vgg11_bn: the accuracy is 0\.0100 from the stored one"),
+        (other, "vgg11_bn: a score is 0"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            again.check_stored(FOLDER, decade | {"vgg11_bn": {0: wrong}}, data)

@@ -1,48 +1,61 @@
-"""Maps and clouds beside the score, the trace and NumPy."""
+"""Maps, clouds, and equally many numbers a call: beside the score by hand, the trace, NumPy and what is stored."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
+from grids import each
+from planted import FOLDER, stored
 from scipy.optimize import linear_sum_assignment
 from torch import nn
 
 from affscore import affinity_score, signature
+from affscore_book.decade.again import IMAGES as FIRST
+from affscore_book.decade.again import stored_network
+from affscore_book.decade.claims import architectures
+from affscore_book.decade.collection import END, START
+from affscore_book.decade.equal import CHANNELS, DRAWS, few_channels, load_equal, one_position
 from affscore_book.decade.maps import SHOWN, clouds_of_call, map_scores, scored_maps
-
-
-def network() -> nn.Sequential:
-    torch.manual_seed(0)
-    layers = nn.Conv2d(3, 6, 3, padding=1), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1)
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(6, 5), nn.GELU())
-
+from affscore_book.decade.networks import build, wide_vgg16
+from affscore_book.decade.training import colour_data
 
 IMAGES = torch.randn(80, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 
 
-def test_one_position_is_the_spatial_pool_and_all_are_the_flattened_map():
-    net = network()
-    assert list(scored_maps(net, IMAGES)) == ["1"]  # the GELU's vectors are no maps
-    found = map_scores(net, IMAGES)
+@pytest.fixture
+def network() -> nn.Sequential:
+    """Its first activation takes a map, the second a vector."""
+    torch.manual_seed(0)
+    head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(12, 5), nn.GELU()
+    return nn.Sequential(nn.Conv2d(3, 12, 3, padding=1), nn.ReLU(inplace=True), *head)
+
+
+@torch.no_grad()
+def maps_of(network: nn.Sequential) -> tuple[torch.Tensor, torch.Tensor]:
+    before = network[0](IMAGES).double()
+    return before, before.relu()
+
+
+def test_one_position_is_the_spatial_pool_and_all_are_the_flattened_map(network):
+    assert list(scored_maps(network, IMAGES)) == ["1"]
+    found = map_scores(network, IMAGES)
     assert list(found["1"]) == [1, 2, 4, None]
-    assert found["1"][1] == pytest.approx(signature(net, [IMAGES]).scores[0, 0], abs=1e-6)
-    with torch.no_grad():
-        maps = net[0](IMAGES).double()
-    assert found["1"][None] == pytest.approx(affinity_score(maps.flatten(1), maps.relu().flatten(1)).item(), abs=1e-9)
-    means = [each.reshape(80, 6, 2, 4, 2, 4).mean(dim=(3, 5)).flatten(1) for each in (maps, maps.relu())]
+    assert found["1"][1] == pytest.approx(signature(network, [IMAGES]).scores[0, 0], abs=1e-6)
+    maps = maps_of(network)
+    assert found["1"][None] == pytest.approx(affinity_score(*(side.flatten(1) for side in maps)).item(), abs=1e-9)
+    means = [side.reshape(80, 12, 2, 4, 2, 4).mean(dim=(3, 5)).flatten(1) for side in maps]
     assert found["1"][2] == pytest.approx(affinity_score(*means).item(), abs=1e-9)
-    assert net[1].inplace
+    assert network[1].inplace
 
 
-def test_a_module_that_runs_twice_is_refused():
-    net = network()
-    net[5] = net[1]  # the ReLU again
+def test_a_module_that_runs_twice_is_refused(network):
+    network[5] = network[1]  # the ReLU again
     with pytest.raises(ValueError, match="runs more than once"):
-        map_scores(net, IMAGES)
+        map_scores(network, IMAGES)
 
 
-@pytest.mark.parametrize("call", [0, 1])
+@each("call", [0, 1])
 def test_the_clouds_lie_apart_as_the_score_says(call):
     """In a plane of two channels nothing is lost, so that the score is that of the two clouds."""
     torch.manual_seed(call)
@@ -64,3 +77,42 @@ def test_a_dead_call_has_no_clouds():
     net[0].weight.data.zero_()
     net[0].bias.data.fill_(-1)
     assert not clouds_of_call(net, torch.randn(60, 4), 0).image.any()
+
+
+def test_all_channels_are_the_signature_few_are_other_scores_and_one_is_scored_as_by_hand(network):
+    every = few_channels(network, IMAGES, 12)
+    np.testing.assert_allclose(every, np.tile(signature(network, [IMAGES]).scores, (DRAWS, 1)), atol=1e-6)
+    few = few_channels(network, IMAGES, 4)
+    assert few.shape == (DRAWS, 2) and np.ptp(few[:, 0]) > 1e-4
+    np.testing.assert_array_equal(few, few_channels(network, IMAGES, 4))
+    pooled = [side.mean(dim=(2, 3)) for side in maps_of(network)]
+    ones = [affinity_score(*(side[:, [c]] for side in pooled), covariance="ledoit_wolf").item() for c in range(12)]
+    assert all(np.abs(np.array(ones) - value).min() < 1e-6 for value in few_channels(network, IMAGES, 1)[:, 0])
+
+
+def test_one_random_position_of_a_map_that_is_the_same_everywhere_has_the_score_of_the_average(network):
+    flat = IMAGES[:, :, :1, :1].expand(-1, -1, 8, 8)
+    network[0] = nn.Conv2d(3, 12, 1)
+    found = one_position(network, flat)
+    assert list(found) == ["1"] and found["1"] == pytest.approx(signature(network, [flat]).scores[0, 0], abs=1e-6)
+    assert found["1"] != pytest.approx(one_position(network, IMAGES)["1"], abs=1e-3)
+
+
+def test_the_stored_scores_are_those_of_the_stored_networks():
+    decade, found = stored(), load_equal(FOLDER)
+    assert set(architectures(decade)) <= set(found)
+    for name, of in found.items():
+        raw = ("raw start", "spatial") in decade[name][0].signatures
+        assert set(of.channels) == {(state, n) for n in CHANNELS for state in (END, START, *["raw start"] * raw)}
+        assert all(len(scores) == len(decade[name][0].end.calls) for scores in of.channels.values())
+    assert {name for name, of in found.items() if of.positions} == {"alexnet", "vgg11_bn", "mobilenet_v2"}
+    assert found["vgg16"].wide.shape == (3, 15)
+    data, alexnet = colour_data(), stored_network(FOLDER, "alexnet")
+    rows = few_channels(alexnet, data.standardise(data.validation.images[:FIRST]), 8)
+    np.testing.assert_allclose(rows.mean(axis=0), found["alexnet"].channels[END, 8], atol=1e-3)
+
+
+def test_the_wide_network_has_eight_times_the_channels():
+    wide, small = ([layer.out_channels for layer in net.modules() if isinstance(layer, nn.Conv2d)]
+                   for net in (wide_vgg16(), build("vgg16")))  # fmt: skip
+    assert wide == [8 * count for count in small] and len(wide) == 13

@@ -6,17 +6,9 @@ import pytest
 import torch
 from grids import each
 from scipy import stats
-from striped import stripes
 from torch.nn import functional
 
 from affscore_book.decade.pictures import PICTURES, other_pictures
-from affscore_book.decade.training import ColourData
-
-
-@pytest.fixture(scope="module")
-def data() -> ColourData:
-    parts = [stripes(n, seed) for seed, n in enumerate((40, 30, 10))]
-    return ColourData("stripes", *parts, torch.tensor([0.3]), torch.tensor([0.2]))
 
 
 @each("kind", PICTURES)
@@ -29,7 +21,7 @@ def test_pictures_are_different_the_same_at_each_call_and_in_their_range(data, k
 
 
 def test_shuffled_pictures_have_the_pixels_of_the_validation_images(data):
-    shuffled = other_pictures("shuffled", 30, data).flatten(1)
+    shuffled = other_pictures("shuffled", 40, data).flatten(1)
     original = data.validation.images.flatten(1).float()
     assert torch.equal(shuffled.sort(dim=1).values, original.sort(dim=1).values)
     assert not torch.equal(shuffled, original)
@@ -54,8 +46,8 @@ def test_neighbours_are_alike_in_digits_which_are_enlarged_and_in_photographs_on
     assert small.shape == (5, 1, 8, 8) and small.std() > 60
 
 
-@pytest.mark.parametrize(("kind", "n", "sentence"), [
-    ("cats", 3, "kind is 'cats'"), ("shuffled", 31, "there are 30 pictures"), ("digits", 1798, "1797"),
+@each(("kind", "n", "sentence"), [
+    ("cats", 3, "kind is 'cats'"), ("shuffled", 41, "there are 40 pictures"), ("digits", 1798, "1797"),
 ])  # fmt: skip
 def test_what_is_not_there_is_refused(data, kind, n, sentence):
     with pytest.raises(ValueError, match=sentence):

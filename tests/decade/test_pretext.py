@@ -7,27 +7,22 @@ from dataclasses import replace
 
 import pytest
 import torch
+from grids import each
 from striped import stripes
 from torch import nn
 from torch.nn import functional
 
 from affscore_book.decade.networks import build
-from affscore_book.decade.pretext import PRETEXTS, BarlowTwins, Pretext, RotationTask, SimCLR, probe, views
-from affscore_book.decade.training import ColourData, fit_recipe
+from affscore_book.decade.pretext import PRETEXTS, BarlowTwins, RotationTask, SimCLR, probe, views
+from affscore_book.decade.training import fit_recipe
 from affscore_book.kit.training import Images, accuracy
-
-
-@pytest.fixture(scope="module")
-def data() -> ColourData:
-    parts = [stripes(n, seed) for seed, n in enumerate((256, 40, 60))]
-    return ColourData("stripes", *parts, torch.tensor([0.2]), torch.tensor([0.2]))
 
 
 def draws(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-@pytest.mark.parametrize("task", PRETEXTS)
+@each("task", PRETEXTS)
 def test_a_task_teaches_the_network_and_leaves_its_last_layer(data, task):
     torch.manual_seed(0)
     network, images = build("resnet18"), data.train.images[:32]
@@ -36,7 +31,7 @@ def test_a_task_teaches_the_network_and_leaves_its_last_layer(data, task):
     losses = [pretext.loss(images, draws(seed)).item() for seed in (0, 0, 1)]
     assert losses[0] == losses[1] and (task == "autoencoder" or losses[1] != losses[2])
     history = fit_recipe(pretext, data, epochs=3, seed=0, loss=pretext.loss)
-    assert history[-1]["loss"] < 0.95 * history[0]["loss"] and "validation" not in history[0]
+    assert history[-1]["loss"] < 0.97 * history[0]["loss"] and "validation" not in history[0]
     assert pretext.give_back() is network
     assert torch.equal(network.fc.weight, last) and not torch.equal(network.conv1.weight, first)
 
@@ -101,9 +96,9 @@ def test_rotation_asks_for_the_turn_that_was_made(data):
 
 
 def test_the_last_layer_is_fitted_and_nothing_else(data):
-    labels = torch.arange(256) % 10
+    labels = torch.arange(140) % 10
     images = data.train.images.clone() // 4
-    images[torch.arange(256), :, 3 * labels + 1] = 255
+    images[torch.arange(140), :, 3 * labels + 1] = 255
     with pytest.raises(ValueError, match="images have 2 labels; the last layer has 10 outputs"):
         probe(build("resnet18"), data, data.train)
     data = replace(data, train=Images(images, labels))
@@ -114,8 +109,3 @@ def test_the_last_layer_is_fitted_and_nothing_else(data):
     changed = {name for name, value in network.state_dict().items() if not torch.equal(value, before[name])}
     assert changed == {"fc.weight", "fc.bias"}
     assert accuracy(network, data, data.train) > max(0.5, chance + 0.2)
-
-
-def test_a_task_without_a_loss_is_none(data):
-    with pytest.raises(NotImplementedError):
-        Pretext(build("resnet18"), data).loss(data.train.images[:4], draws())

@@ -1,4 +1,4 @@
-"""Rungs of planted runs, and the script that makes the runs."""
+"""The learning rate: rungs and claims of planted runs, the stored runs, and the script that makes them."""
 
 from __future__ import annotations
 
@@ -8,30 +8,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from planted import FOLDER, stored
+from planted import FOLDER, stored, verdicts
 from scripts import load_script
 
+from affscore_book.decade import rates, recipe
 from affscore_book.decade.collection import END
 from affscore_book.decade.equal import load_equal
 from affscore_book.decade.networks import SETTINGS
-from affscore_book.decade.rates import (
-    FEW,
-    FOLLOWED,
-    OTHERS,
-    RATES,
-    SEEDS,
-    RateRun,
-    as_good_rates,
-    at_accuracy,
-    best_rates,
-    load_rates,
-    recipe_distances,
-    recipe_rung,
-)
+from affscore_book.decade.rates import FOLLOWED, OTHERS, RATES, SEEDS, RateRun, load_rates
 from affscore_book.kit.claims import FLOOR
 
 
-def planted(of_rate: float, of_seed: float) -> list[RateRun]:
+def scattered(of_rate: float, of_seed: float) -> list[RateRun]:
     """Runs whose scores move by these spreads, and rise with accuracy, which each reaches at another moment."""
     generator, runs = np.random.default_rng(1), []
     for name in FOLLOWED:
@@ -45,52 +33,107 @@ def planted(of_rate: float, of_seed: float) -> list[RateRun]:
     return runs
 
 
+def rising(by_rate: float, by_year: float) -> list[RateRun]:
+    """Twelve runs a network; scores move by ``by_rate`` from rate to rate and by ``by_year`` from year to year."""
+    generator, runs = np.random.default_rng(0), []
+    for name in FOLLOWED:
+        for at, rate in enumerate(RATES):
+            for seed in range(SEEDS):
+                score = 0.5 - by_rate * at + by_year * (SETTINGS[name].year - 2012) + generator.normal(0, 0.004)
+                reached = 0.9 + 0.01 * at
+                runs.append(RateRun(name, rate, seed, reached, np.array([0.1, reached]), np.array([score, score]),
+                                    score, np.full(3, score)))  # fmt: skip
+    return runs
+
+
+# --------------------------------------------------------------------------------------------------- the rung
+
+
 def test_the_rung_of_planted_runs_is_what_was_planted():
-    runs = planted(0.1, 0.01)
-    rate, seed = np.mean(list(recipe_distances(runs).values()), axis=0)
+    runs = scattered(0.1, 0.01)
+    rate, seed = np.mean(list(rates.recipe_distances(runs).values()), axis=0)
     assert rate == pytest.approx(0.1, abs=0.03) and seed == pytest.approx(0.01, abs=0.004)
-    found = recipe_rung(runs)
+    found = rates.recipe_rung(runs)
     assert found.mean == pytest.approx(rate - seed) and found.low > FLOOR
-    found = recipe_rung(planted(0.0, 0.03))
+    found = rates.recipe_rung(scattered(0.0, 0.03))
     assert found.low < 0 < found.high < FLOOR
 
 
 def test_a_difference_of_accuracy_alone_is_no_rung_at_equal_accuracy():
-    equal, at_end = (recipe_distances(planted(0.0, 0.0), equal_accuracy=how) for how in (True, False))
+    equal, at_end = (rates.recipe_distances(scattered(0.0, 0.0), equal_accuracy=how) for how in (True, False))
     assert max(map(max, equal.values())) < 1e-12 < 0.005 < np.mean([rate for rate, _ in at_end.values()])
 
 
 def test_failed_runs_are_left_out():
-    runs = planted(0.02, 0.02)
+    runs = scattered(0.02, 0.02)
     broken = replace(runs[0], accuracy=0.5, validation=np.array([0.1, 0.1, 0.1]), scores=np.ones(3))
     nothing = replace(runs[1], accuracy=math.nan, validation=np.zeros(0), scores=np.zeros(0))
     assert broken.failed and nothing.failed
-    assert recipe_rung([broken, nothing, *runs[2:]]) == recipe_rung(runs[2:])
+    assert rates.recipe_rung([broken, nothing, *runs[2:]]) == rates.recipe_rung(runs[2:])
     with pytest.raises(ValueError, match="no network with two rates and two seeds"):
-        recipe_rung([broken, nothing])
+        rates.recipe_rung([broken, nothing])
 
 
 def test_an_accuracy_that_is_never_reached_has_no_score():
     run = RateRun("alexnet", 0.001, 0, 0.9, np.array([0.2, 0.9]), np.array([0.5, 0.7]), math.nan)
-    assert math.isnan(at_accuracy(run, 0.91)) and at_accuracy(run, 0.1) == 0.5 and at_accuracy(run, 0.9) == 0.7
+    assert math.isnan(rates.at_accuracy(run, 0.91))
+    assert rates.at_accuracy(run, 0.1) == 0.5 and rates.at_accuracy(run, 0.9) == 0.7
+
+
+def test_a_rate_that_moves_scores_holds_and_one_that_does_not_fails():
+    assert verdicts(recipe.rung_claims(rising(0.05, 0.0))) == ["held", "held"]
+    assert verdicts(recipe.rung_claims(rising(0.0, 0.05))) == ["failed", "failed"]
+
+
+def test_power_grows_with_what_there_is_to_find():
+    runs = rising(0.05, 0.0)
+    nothing, little, much = (recipe.power_of_rung(runs, spread) for spread in (0.0, 0.03, 0.12))
+    assert nothing == 0 and little < 0.9 < much
+
+
+# ------------------------------------------------------------------------------------------------ the best rate
 
 
 def test_each_network_has_its_own_best_rate_by_the_first_seed_and_others_that_are_as_good():
-    runs = [
-        RateRun("vgg11", rate, seed, 0.9, np.array([last]), np.array([0.5]), 0.5)
-        for rate, seed, last in [(0.001, 0, 0.90), (0.002, 0, 0.92), (0.004, 0, 0.92), (0.008, 1, 0.99)]
-    ]
-    assert best_rates(runs) == {"vgg11": 0.002}
-    failed = [replace(run, accuracy=0.5) if run.rate == 0.002 else run for run in runs]
-    assert best_rates(failed) == {"vgg11": 0.004}
+    def of(*ends: tuple[float, int, float]) -> list[RateRun]:
+        return [RateRun("vgg11", rate, seed, 0.9, np.array([last]), np.array([0.5]), 0.5) for rate, seed, last in ends]
+
+    runs = of((0.001, 0, 0.90), (0.002, 0, 0.92), (0.004, 0, 0.92), (0.008, 1, 0.99))
+    assert rates.best_rates(runs) == {"vgg11": 0.002}
+    assert rates.best_rates([replace(runs[1], accuracy=0.5), *runs[2:]]) == {"vgg11": 0.004}
     # Of 5,000 images the standard error of .92 is .0038.
-    ends = {0.001: 0.9155, 0.002: 0.92, 0.004: 0.9165, 0.008: 0.9}
-    runs = [RateRun("vgg11", rate, 0, 0.9, np.array([last]), np.array([0.5]), 0.5) for rate, last in ends.items()]
-    assert as_good_rates(runs) == {"vgg11": [0.002, 0.004]}
+    runs = of((0.001, 0, 0.9155), (0.002, 0, 0.92), (0.004, 0, 0.9165), (0.008, 0, 0.9))
+    assert rates.as_good_rates(runs) == {"vgg11": [0.002, 0.004]}
 
 
-def test_the_networks_are_those_of_the_history():
-    assert {name for name, each in SETTINGS.items() if each.year < 2020} - {"resnet18_no_skips"} == {*FOLLOWED, *OTHERS}
+def test_the_history_is_taken_at_each_networks_own_best_rate():
+    """Where a history is planted, its opposite, and one turned around at the best rate, here the highest, only."""
+    assert set(verdicts(recipe.claims_by_rate(rising(0.0, 0.05)))) == {"held"}
+    assert set(verdicts(recipe.claims_by_rate(rising(0.0, -0.05)))) == {"failed"}
+    runs = [replace(run, scores=-run.scores, few=-run.few) if run.rate == RATES[-1] else run
+            for run in rising(0.0, 0.05)]  # fmt: skip
+    own, *others = recipe.claims_by_rate(runs)[::2]
+    assert own.verdict == "failed" and verdicts(others) == ["held"] * 3 + ["failed"]
+
+
+def test_choices_of_rates_are_all_that_validation_cannot_tell_apart():
+    """Two networks have two equal rates, the others one: four choices, the book's among them."""
+    runs = []
+    for run in rising(0.05, 0.03):
+        equal = run.name in ("alexnet", "resnet18") and run.rate >= RATES[-2]
+        runs.append(replace(run, validation=np.array([0.1, 0.95])) if equal else run)
+    found = recipe.choices_of_rates(runs)
+    assert len(found) == 4
+    assert np.abs(found - recipe.claims_by_rate(runs)[0].ours).min() < 1e-9
+
+
+def test_the_table_has_the_best_rate_and_counts_the_runs():
+    row = recipe.rate_table(rising(0.05, 0.0)).row("vgg11")
+    assert row["best rate"] == "0.008" and row["runs"] == len(RATES) * SEEDS
+    assert row["0.001"] - row["0.008"] == pytest.approx(0.15, abs=0.02)
+
+
+# ------------------------------------------------------------------------------- the stored runs and the script
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +141,8 @@ def script():
     return load_script(FOLDER / "rates.py")
 
 
-def test_the_script_has_each_run_once_and_the_decades_own_not_again(script, tmp_path):
+def test_the_script_has_each_run_once_of_all_networks_of_the_history_and_the_decades_own_not_again(script, tmp_path):
+    assert {name for name, each in SETTINGS.items() if each.year < 2020} - {"resnet18_no_skips"} == {*FOLLOWED, *OTHERS}
     runs = [(files.network, files.rate, files.seed) for files in script.jobs(tmp_path)]
     assert len(runs) == len(set(runs)) == 3 * 3 * len(FOLLOWED) + 3 * (len(FOLLOWED) - 4) + 3 * len(OTHERS)
     for own in ("result", "checkpoint"):
@@ -118,7 +162,7 @@ def test_a_run_is_stored_and_not_made_again(script, tmp_path, monkeypatch):
     script.main(given)
 
 
-def test_a_loss_that_is_not_finite_is_a_failed_run(script, tmp_path, monkeypatch):
+def test_a_loss_that_is_not_finite_is_a_failed_run_and_the_decades_own_runs_join(script, tmp_path, monkeypatch):
     def diverged(*_, **__):
         raise ValueError("the loss of epoch 1 is not finite; the recipe does not fit this network.")
 
@@ -126,19 +170,18 @@ def test_a_loss_that_is_not_finite_is_a_failed_run(script, tmp_path, monkeypatch
     files = next(iter(script.jobs(tmp_path)))
     script.run(files, script.colour_data(train=300), 1)
     assert "not finite" in json.loads(files.result.read_text())["failed"]
-    (run,) = load_rates(tmp_path, {}, {})
-    assert run.failed
-
-
-def test_the_decades_own_runs_join(tmp_path, script):
-    with pytest.raises(FileNotFoundError, match=r"rates\.py writes them"):
-        load_rates(tmp_path, {}, {})
-    files = next(iter(script.jobs(tmp_path)))
-    files.result.write_text('{"network": "alexnet", "learning_rate": 0.001, "seed": 0, "failed": "not finite"}')
     equal = load_equal(FOLDER)
-    runs = load_rates(tmp_path, stored(), equal)
+    made, *runs = load_rates(tmp_path, stored(), equal)
+    assert made.failed and (made.name, made.rate, made.seed) == ("alexnet", 0.001, 0)
     own = {(run.name, run.seed): run for run in runs if run.rate == 0.004}
-    assert len(own) == len(runs) - 1 and ("densenet28", 1) in own and ("vgg13", 0) not in own
-    assert all(len(run.validation) > 5 for run in runs if run.name == "alexnet" and not run.failed)
-    assert own["vgg11", 0].few == pytest.approx(np.nanmean(equal["vgg11"].channels[END, FEW]))
+    assert len(own) == len(runs) and ("densenet28", 1) in own and ("vgg13", 0) not in own
+    assert all(len(own["alexnet", seed].validation) > 5 for seed in range(SEEDS))
+    assert own["vgg11", 0].few == pytest.approx(np.nanmean(equal["vgg11"].channels[END, rates.FEW]))
     assert np.nanmean(own["vgg11", 0].end) == pytest.approx(own["vgg11", 0].scores[-1])
+
+
+def test_the_rung_of_the_ladder_has_one_signature_a_rate_of_followed_networks():
+    give = recipe.other_rates(load_rates(FOLDER, stored(), {}))
+    for network in (stored()[name][0] for name in ("alexnet", "googlenet")):
+        assert [len(scores) for scores in give(network)] == [len(network.end.calls)] * len(RATES)
+    assert give(stored()["vit_8"][0]) == []

@@ -91,10 +91,3 @@ def test_tails():
     swapped = {"swin": "alexnet", "alexnet": "swin", "convnext": "vgg16", "vgg16": "convnext"}
     rows = raw.tail_claims(decade(lambda name, seed: scores(swapped.get(name, name), seed)))
     assert verdicts(rows) == ["disagrees"] * 2 and not any(row.seen for row in rows)
-
-
-def test_transitions_beside_dense_layers():
-    networks = planted(as_they_say, 0.07, 0.05)
-    scores = [each.scores for each in networks["densenet40"].values()]
-    gaps = [each[3::4].mean() - np.delete(each, [3, 7, 11]).mean() for each in scores]
-    assert raw.spread_claims(networks)[-1].ours == pytest.approx(np.mean(gaps))

@@ -8,23 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from grids import each
+from planted import signature
 
-from affscore.calls import Call
-from affscore.signatures import Signature
 from affscore_book.decade.collection import END, START, Course, Trained
 from affscore_book.decade.variance import PLACES, difference_table, known_at_start, moved_half, movers, profile
 
 CALLS = 200
 
 
-def signature(rows) -> Signature:
-    rows = np.atleast_2d(rows) - 10.0  # no score is above 1
-    calls = [Call(f"c{i}:relu[0]", f"c{i}", "relu", 0, False, (4,), 1) for i in range(rows.shape[1])]
-    return Signature(calls, rows, batch_sizes=[512] * len(rows))
-
-
 def network(name, seed, trained, start=None, batches=None) -> Trained:
-    trained, start, batches = map(signature, (trained, *(trained if x is None else x for x in (start, batches))))
+    parts = (trained, *(trained if part is None else part for part in (start, batches)))
+    trained, start, batches = (signature(np.subtract(part, 10)) for part in parts)  # no score is above 1
     found = {(END, "spatial"): trained, (START, "spatial"): start}
     return Trained(name, seed, 2015, "convolutional", 1, 10, 1.0, 0.9, {}, found, batches)
 

@@ -9,7 +9,6 @@ from grids import each
 from scipy import stats
 from torch import nn
 
-from affscore.companions import sign_entropy
 from affscore_book.uses import alarm, costs, foreknowledge, removal
 from affscore_book.uses.power import power_of_mean, spread_of_interval
 
@@ -29,12 +28,6 @@ def calls_of(known, cost, r2=None):
 def test_divergence_is_that_of_two_coins_whatever_the_shift_of_the_logits():
     p, q = torch.tensor([[0.25, 0.75]]), torch.tensor([[0.5, 0.5]])
     assert costs.kl(p.log() + 7, q.log()) == pytest.approx(0.25 * math.log(0.5) + 0.75 * math.log(1.5))
-
-
-def test_sign_entropy_is_scipys():
-    x = torch.randn(50, 3, 4, generator=torch.Generator().manual_seed(0)) + torch.tensor([0.0, 1.0, 3.0])[:, None]
-    p = (x > 0).double().mean((0, 2)).numpy()
-    assert sign_entropy(x) == pytest.approx(np.mean([stats.entropy([a, 1 - a], base=2) for a in p]), abs=1e-6)
 
 
 def test_tokens_are_rows_of_channels_and_the_same_places_for_the_same_seed():
@@ -95,22 +88,16 @@ def two_measures(shared):
     return networks, list("aabbcc")
 
 
-def test_agreement_is_the_mean_rank_correlation_of_two_measures():
+def test_two_measures_agree_differ_and_leave_what_each_shares_with_the_other():
     networks, families = two_measures(0.5)
     own = [stats.spearmanr([1 - c["score"] for c in calls], [1 - c["r2"] for c in calls])[0] for calls in networks]
     assert foreknowledge.agreement(networks, families, SCORE, R2).mean == pytest.approx(np.mean(own))
-
-
-def test_a_difference_of_two_measures_is_that_of_their_correlations():
-    found = foreknowledge.difference(*two_measures(0.0), (SCORE, R2))
-    one, other = (foreknowledge.correlation(*two_measures(0.0), of).mean for of in (SCORE, R2))
+    apart, same, given = two_measures(0.0), two_measures(1.0), {"1 − paired R²": R2}
+    found = foreknowledge.difference(*apart, (SCORE, R2))
+    one, other = (foreknowledge.correlation(*apart, of).mean for of in (SCORE, R2))
     assert found.mean == pytest.approx(one - other) and found.low > 0
-
-
-def test_nothing_of_a_measure_is_unshared_given_itself_and_all_given_another_one():
-    given = {"1 − paired R²": R2}
-    assert foreknowledge.unshared(*two_measures(1.0), SCORE, given) == pytest.approx(0, abs=1e-9)
-    assert foreknowledge.unshared(*two_measures(0.0), SCORE, given) > 0.9
+    assert foreknowledge.unshared(*same, SCORE, given) == pytest.approx(0, abs=1e-9)
+    assert foreknowledge.unshared(*apart, SCORE, given) > 0.9
 
 
 def test_a_family_of_few_calls_has_no_correlation_given_many_controls():

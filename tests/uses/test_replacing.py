@@ -1,12 +1,18 @@
-"""Lines in place of activation calls, against closed forms and against the same network written without activations."""
+"""Lines in place of activation calls, against closed forms and networks without activations; the stored networks."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from grids import each
 from torch import nn
 from torch.nn import functional
 
+from affscore_book.uses.networks import NETWORKS, load_case
 from affscore_book.uses.replacing import ChannelLine, calls_of, channel_line, fit_lines, run_replaced, run_watched
+
+DATA = Path(__file__).parents[2] / "book" / "data"
 
 
 class Twice(nn.Module):
@@ -77,10 +83,29 @@ def test_lines_are_fitted_to_what_comes_after_earlier_lines(network, images):
     assert not torch.allclose(together[1].slope, alone[1].slope, atol=1e-3)
 
 
-def test_the_input_of_a_call_in_place_is_what_it_was_before(network, images):
-    seen = {}
-    run_watched(network, images, lambda at, x, y: seen.setdefault(at, (x, y)) and None)
-    x, y = seen[0]
-    assert (x < 0).any()
-    assert torch.equal(seen[1][1].relu(), seen[1][1])
-    assert y.shape == x.shape
+# ------------------------------------------------------------------------------------------------ the networks
+
+
+@each("name", ["resnet20_0", "mlp_late_0.01", "alexnet-1"])
+def test_a_network_does_well_on_its_own_labels(name):
+    case = load_case(DATA, name)
+    answers = run_replaced(case.network, case.held_out[:200], {}).argmax(1)
+    assert float((answers == case.labels[:200]).double().mean()) > 0.7
+
+
+def test_the_decoder_gives_a_row_of_logits_a_byte():
+    case = load_case(DATA, "gelu-0")
+    assert run_replaced(case.network, case.held_out[:2], {}).shape == (256, 256)
+
+
+def test_images_to_fit_to_measure_and_to_judge_are_apart():
+    case = load_case(DATA, "resnet20_0")
+    seen = torch.cat([case.fitted, case.held_out, case.judged]).flatten(1)
+    assert len(seen.unique(dim=0)) == len(seen)
+
+
+def test_no_network_was_a_pilot_or_used_to_time_the_code_and_an_unknown_one_is_refused():
+    assert not {"resnet20_1", "myrtle_without_norm_0"} & NETWORKS.keys()
+    assert not [name for name in NETWORKS if name.endswith("-0") and name != "gelu-0"]
+    with pytest.raises(ValueError, match="name is 'vgg99'"):
+        load_case(DATA, "vgg99")

@@ -14,22 +14,11 @@ from torch import nn
 from affscore import affinity_score, signature
 from affscore_book.decade.training import ColourData
 from affscore_book.kit.training import accuracy
+from affscore_book.uses import targets
 from affscore_book.uses.figures import plot_targets
 from affscore_book.uses.outcomes import calibration_error, measured_mean, outcomes_of
 from affscore_book.uses.penalty import TargetPenalty, mean_score, slopes_for_relus, watched_pairs
-from affscore_book.uses.targets import (
-    COMPARED_TARGETS,
-    LEVEL,
-    TARGET_SEEDS,
-    TARGETS,
-    Aim,
-    change_table,
-    load_targets,
-    outcome_table,
-    paired_difference,
-    slowdown,
-    target_claims,
-)
+from affscore_book.uses.targets import COMPARED_TARGETS, LEVEL, TARGET_SEEDS, TARGETS, Aim
 
 
 @pytest.fixture
@@ -87,18 +76,6 @@ def test_slopes_feel_the_penalty_alone_and_nothing_else_does(network):
 def test_without_the_penalty_it_is_the_backward_pass_of_the_loss(network, step, target):
     for _, plain, _, found in gradients(network, "all", step, target):
         torch.testing.assert_close(found, plain)
-
-
-def test_descending_the_penalty_moves_the_score_to_its_target(network):
-    optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
-    with watched_pairs(network) as pairs:
-        for _ in range(100):
-            network(IMAGES)
-            optimizer.zero_grad()
-            ((mean_score(pairs) - 0.9) ** 2).backward()
-            optimizer.step()
-        network(IMAGES)
-    assert mean_score(pairs).item() == pytest.approx(0.9, abs=0.01)
 
 
 def test_a_module_that_runs_twice_makes_two_pairs_which_are_averaged_over_positions():
@@ -162,57 +139,49 @@ def made_up(gap, reached=True):
 
 def test_accuracy_is_flat_if_it_does_not_move_and_not_judged_where_targets_were_missed():
     for gap, verdict in ((0.0, "held"), (0.02, "failed")):
-        rows = [row for row in target_claims(made_up(gap)) if row.what.endswith("vgg11")]
+        rows = [row for row in targets.target_claims(made_up(gap)) if row.what.endswith("vgg11")]
         assert len(rows) == 4 + 2 * len(COMPARED_TARGETS) and {row.verdict for row in rows[:4]} == {verdict}
-    rows = target_claims(made_up(0.0, reached=False))
+    rows = targets.target_claims(made_up(0.0, reached=False))
     assert {(row.verdict, row.needs) for row in rows[:4]} == {
         ("not run here", "runs that end near the target: 5 trainings did not")
     }
     runs = made_up(0.0)
     del runs["vgg11"][Aim(0.7, "all")][3]
-    assert target_claims(runs)[1].needs == "the trainings of all five seeds"
+    assert targets.target_claims(runs)[1].needs == "the trainings of all five seeds"
 
 
 def test_seeds_are_paired_and_the_interval_allows_for_four_targets():
     runs = made_up(0.0)["vgg11"]
-    found = paired_difference(runs, Aim(0.7, "all"), Aim(None, "all"), "accuracy")
+    found = targets.paired_difference(runs, Aim(0.7, "all"), Aim(None, "all"), "accuracy")
     unpaired = 100 * 0.01 * math.sqrt(2.5)  # the spread between seeds, in points
     assert found.high - found.low < unpaired / 10 and pytest.approx(0.9875) == LEVEL
 
 
-def test_the_table_counts_the_trainings_near_their_target():
-    runs = made_up(0.0)
-    runs["vgg11"][Aim(0.7, "all")][0]["mean"] = 0.75
-    assert [row["near"][0] for row in outcome_table(runs, "vgg11").rows()] == ["5", "5", "4", "5", "5"]
-
-
-def test_each_outcome_is_compared_at_each_target():
-    rows = {row["outcome"]: row for row in change_table(made_up(0.02), "vgg11").rows()}
-    assert rows["accuracy"]["0.7 − none"].startswith("2.0 [")
-    assert rows["straightened, latest first"]["0.9 − 0.6"] == "0.0 [not estimable]"  # equal in all seeds
-
-
-def test_the_slowdown_is_that_of_the_processor_time():
-    runs = made_up(0.0)["vgg11"]
-    for aim, seeds in runs.items():
-        for found in seeds.values():
-            found["history"] = [{"seconds": 30.0 if aim.target is None else 45.0}] * 2
-    assert slowdown(runs) == pytest.approx(1.5)
-
-
 @pytest.mark.usefixtures("figures_closed")
-def test_each_training_has_its_mark_and_those_that_missed_are_hollow():
+def test_trainings_that_missed_their_target_are_counted_and_their_marks_are_hollow():
     runs = made_up(0.0)
     runs["vgg11"][Aim(0.7, "all")][0]["mean"] = 0.75
+    assert [row["near"][0] for row in targets.outcome_table(runs, "vgg11").rows()] == ["5", "5", "4", "5", "5"]
     plot_targets(runs, "vgg11")
     marks = plt.gca().lines[2:]  # after the two edges
     assert len(marks) == TARGET_SEEDS * (1 + len(TARGETS))
     assert [float(mark.get_xdata()[0]) for mark in marks if mark.get_markerfacecolor() == "none"] == [0.75]
 
 
+def test_each_outcome_and_the_time_are_compared_with_and_without_the_penalty():
+    runs = made_up(0.02)
+    rows = {row["outcome"]: row for row in targets.change_table(runs, "vgg11").rows()}
+    assert rows["accuracy"]["0.7 − none"].startswith("2.0 [")
+    assert rows["straightened, latest first"]["0.9 − 0.6"] == "0.0 [not estimable]"  # equal in all seeds
+    for aim, seeds in runs["vgg11"].items():
+        for found in seeds.values():
+            found["history"] = [{"seconds": 30.0 if aim.target is None else 45.0}] * 2
+    assert targets.slowdown(runs["vgg11"]) == pytest.approx(1.5)
+
+
 def test_stored_runs_are_read_back_and_a_folder_without_is_refused(tmp_path):
-    for runs in load_targets(DATA / "uses").values():
+    for runs in targets.load_targets(DATA / "uses").values():
         assert all(run["seed"] == seed and run["way"] == aim.way for aim, seeds in runs.items()
                    for seed, run in seeds.items())  # fmt: skip
     with pytest.raises(FileNotFoundError, match="has no trainings"):
-        load_targets(tmp_path)
+        targets.load_targets(tmp_path)

@@ -6,6 +6,7 @@ last layer is then fitted to labels, the rest unchanged (:func:`probe`), so that
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -39,7 +40,7 @@ def views(images: Tensor, generator: torch.Generator) -> Tensor:
     return (seen * light).clamp(0, 255)
 
 
-class Pretext(nn.Module):
+class Pretext(nn.Module, ABC):
     """A network with a head in place of its last layer ``fc``, which stays in ``last``.
 
     Parameters
@@ -56,9 +57,9 @@ class Pretext(nn.Module):
         self.width: int = self.last.in_features
         network.fc = nn.Identity()
 
+    @abstractmethod
     def loss(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Of a batch of uint8 images (n, 1, 32, 32): a scalar."""
-        raise NotImplementedError
 
     def features_of_views(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Of two views of each image, first all first views, (2n, width)."""

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from affscore.suite.tables import Table
-from affscore_book.decade.collection import START, Course, Decade, Trained
+from affscore_book.decade.collection import END, START, Course, Decade, Trained
 from affscore_book.imagenet_signatures.explained import shares
 from affscore_book.kit.statistics import Interval, leaving_out
 
@@ -46,12 +46,8 @@ def _pairs(rows: Iterable[np.ndarray]) -> float:
     return float(np.mean(found)) if found else math.nan
 
 
-def _trained(seeds: Mapping[int, Trained]) -> list[np.ndarray]:
-    return [network.end.mean for network in seeds.values()]
-
-
-def _started(seeds: Mapping[int, Trained]) -> list[np.ndarray]:
-    return [network.signatures[START, "spatial"].mean for network in seeds.values()]
+def _scores(seeds: Mapping[int, Trained], state: str) -> list[np.ndarray]:
+    return [network.signatures[state, "spatial"].mean for network in seeds.values()]
 
 
 def _root(values: Sequence[float]) -> Interval:
@@ -79,9 +75,9 @@ def difference_table(
     squares = {
         "batch": [_pairs(network.batches.scores) for network in firsts],
         **{name: [_pairs(give(network)) for network in firsts] for name, give in (further or {}).items()},
-        "seed": [_pairs(_trained(seeds)) for seeds in decade.values()],
+        "seed": [_pairs(_scores(seeds, END)) for seeds in decade.values()],
         "training": [
-            float(np.mean([_squared(*pair) for pair in zip(_started(seeds), _trained(seeds), strict=True)]))
+            float(np.mean([_squared(*pair) for pair in zip(_scores(seeds, START), _scores(seeds, END), strict=True)]))
             for seeds in decade.values()
         ],
     }
@@ -116,7 +112,7 @@ def known_at_start(decade: Decade) -> Table:
     for name, seeds in decade.items():
         if len(seeds) < 2:
             continue
-        trained, starts = np.array(_trained(seeds)), np.array(_started(seeds))
+        trained, starts = np.array(_scores(seeds, END)), np.array(_scores(seeds, START))
         alive = ~np.isnan(trained).any(axis=0) & ~np.isnan(starts).any(axis=0)
         if alive.sum() < 3:
             continue

@@ -129,8 +129,6 @@ def alarm_distances(
     array([2.12])
     """
     stored, new = (np.array([each[monitor] for each in some], dtype=np.float64) for some in (reference, batches))
-    if not stored.shape[1]:
-        return np.full(len(new), math.nan)
     kept = np.isfinite(stored).all(axis=0) & (stored.std(axis=0) > 1e-12)
     if not kept.any():
         return np.full(len(new), math.nan)

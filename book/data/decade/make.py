@@ -6,7 +6,7 @@
     OMP_NUM_THREADS=1 python book/data/decade/make.py further               # six networks: other batches and pictures
     OMP_NUM_THREADS=1 python book/data/decade/make.py clouds                # of one call of each, along the training
     OMP_NUM_THREADS=1 python book/data/decade/make.py equal                 # the first seed, with equally many numbers
-    python book/data/decade/make.py list                                    # what is there, with minutes and accuracy
+    python book/data/decade/make.py list                                    # how many trainings are there
 
 ``results`` holds one file a network and seed, ``weights`` the first seed in half precision (of those taught by labels),
 ``signatures`` what those weights (rounded as they are stored) give, ``further`` what six of them give on other batches,
@@ -20,7 +20,6 @@ Fashion-MNIST: Zalando SE, MIT licence.
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -43,14 +42,13 @@ from affscore_book.decade.pictures import PICTURES, other_pictures
 from affscore_book.decade.pretext import PRETEXTS, probe
 from affscore_book.decade.training import (
     CANDIDATES,
-    FLOORS,
     RECIPE,
     ColourData,
     colour_data,
     fit_recipe,
     measure_norm,
     snapshot_steps,
-)  # fmt: skip
+)
 from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import open_results, rounded, store_results
 from affscore_book.kit.training import accuracy, load_weights, save_weights
@@ -267,22 +265,6 @@ def measure_clouds(data: ColourData, arguments: argparse.Namespace) -> None:
         store_results(file, about | {"moments": clouds, "made_with": versions()})
 
 
-def show(files: Files) -> None:
-    """One line on a network and seed."""
-    line = f"{files.name:22} seed {files.seed}"
-    if files.result.exists():
-        result = json.loads(files.result.read_text(encoding="utf-8"))
-        line += "  {accuracy:.4f} ({accuracy_stored:.4f} as stored), {minutes:.1f} min".format(**result)
-        line += "" if result["accuracy"] >= FLOORS[result["family"]] else ", BELOW THE FLOOR"
-        line += ", signatures" if files.signatures.exists() else ", no signatures"
-        line += "" if files.weights.exists() else ", weights gone"
-    elif files.checkpoint.exists():
-        line += f"  after epoch {len(torch.load(files.checkpoint, weights_only=True)['history'])}"
-    else:
-        line += "  missing"
-    print(line)
-
-
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", choices=("recipe", "train", "signatures", "further", "clouds", "equal", "list"))
@@ -296,8 +278,8 @@ def main(given: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     if arguments.stage == "list":
-        for files in jobs(arguments):
-            show(files)
+        todo = jobs(arguments)
+        print(f"{sum(files.result.exists() for files in todo)} of {len(todo)} trainings are there")
         return
     data = colour_data(root=arguments.root)
     if arguments.smoke:

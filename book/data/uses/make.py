@@ -3,7 +3,6 @@
     OMP_NUM_THREADS=1 python book/data/uses/make.py costs --rules COMMIT     # what it costs to make calls affine
     OMP_NUM_THREADS=1 python book/data/uses/make.py alarms --rules COMMIT    # wrong input
     OMP_NUM_THREADS=1 python book/data/uses/make.py path --rules COMMIT      # one network, call by call
-    python book/data/uses/make.py list                                       # what is there
 
 The rules stand in ``affscore_book.uses`` and were committed before the first run; each file names that commit. A file
 is complete or not there, so a stopped script goes on. ``weights`` holds alexnet and vgg11 of the decade, seed 1, as
@@ -105,18 +104,12 @@ STAGES = {"costs": (costs, tuple(NETWORKS)), "alarms": (alarms, ALARMED), "path"
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=(*STAGES, "list"))
-    parser.add_argument("--rules", help="commit of the rules, before the first run")
+    parser.add_argument("stage", choices=STAGES)
+    parser.add_argument("--rules", required=True, help="commit of the rules, before the first run")
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these networks")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
-    if arguments.stage == "list":
-        for folder, (_, names) in STAGES.items():
-            print(folder, *(name for name in names if (arguments.out / folder / f"{name}.json").exists()))
-        return
-    if not arguments.rules:
-        raise SystemExit("--rules is missing; it should be the commit of the rules.")
     stage, known = STAGES[arguments.stage]
     (arguments.out / arguments.stage).mkdir(parents=True, exist_ok=True)
     for name in arguments.only or known:
