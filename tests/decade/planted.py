@@ -86,7 +86,7 @@ def network(name: str, seed: int, scores: np.ndarray, start: np.ndarray | None =
     if "raw" in pools:
         found["raw start", "spatial"] = signature(pools["raw"], modules)
     year = SETTINGS[name.partition(" ")[0]].year
-    return Trained(name, seed, year, "convolutional", 1, 10, 1.0, 0.9, {}, found, found[END, "spatial"])
+    return Trained(name, seed, year, 1, 10, 1.0, 0.9, {}, found, found[END, "spatial"])
 
 
 def decade(scores: Callable[[str, int], np.ndarray], seeds: int = 3, **options: Callable[[str, int], np.ndarray]):

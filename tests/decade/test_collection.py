@@ -16,7 +16,6 @@ from scipy import stats
 from affscore_book.decade import again
 from affscore_book.decade.collection import END, START, course, load_clouds, load_decade, network_table
 from affscore_book.decade.equal import load_equal
-from affscore_book.decade.networks import SETTINGS
 from affscore_book.decade.rates import load_rates
 from affscore_book.decade.robustness import load_further
 from affscore_book.decade.training import colour_data
@@ -25,12 +24,6 @@ from affscore_book.decade.training import colour_data
 @pytest.fixture(scope="module")
 def networks():
     return [network for seeds in stored().values() for network in seeds.values()]
-
-
-def test_years_do_not_fall_and_every_result_is_there(networks):
-    years = [network.year for network in networks]
-    assert years == sorted(years) and len(networks) == len(list((FOLDER / "results").glob("*.json")))
-    assert all(network.name.split()[0] in SETTINGS for network in networks)
 
 
 def test_scores_are_those_of_the_file_and_of_the_first_batch(networks):

@@ -38,15 +38,12 @@ def test_the_history_has_every_score_and_the_mean_of_every_seed():
         assert set(scores.get_ydata()) == {row} and rows_of(axes)[row].startswith(name)
 
 
-def test_differences_are_sorted_and_stand_beside_their_names():
+def test_rows_of_a_table_stand_beside_their_names_and_differences_are_sorted():
     table = Table.from_rows([{"what differs": name, "difference": value, "low": value - 0.1, "high": value + 0.1}
                              for name, value in (("seed", 0.5), ("batch", 0.2), ("training", 0.7))])  # fmt: skip
     (axes,) = draw(figures.plot_differences, table)
     dots = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
     assert (rows_of(axes), dots) == (["batch", "seed", "training"], [0.2, 0.5, 0.7])
-
-
-def test_beginnings_have_a_row_a_network():
     told = [{"network": name, "start": 0.2, "ceiling": 0.7} for name in ("vgg11", "swin")]
     (axes,) = draw(figures.plot_beginnings, Table.from_rows(told))
     assert rows_of(axes) == ["vgg11", "swin"] and len(axes.lines) == 6

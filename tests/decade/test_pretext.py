@@ -99,8 +99,6 @@ def test_the_last_layer_is_fitted_and_nothing_else(data):
     labels = torch.arange(140) % 10
     images = data.train.images.clone() // 4
     images[torch.arange(140), :, 3 * labels + 1] = 255
-    with pytest.raises(ValueError, match="images have 2 labels; the last layer has 10 outputs"):
-        probe(build("resnet18"), data, data.train)
     data = replace(data, train=Images(images, labels))
     network = build("resnet18")
     before = {name: value.clone() for name, value in network.state_dict().items()}

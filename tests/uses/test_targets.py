@@ -33,20 +33,16 @@ LABELS = torch.arange(64) % 3
 
 
 def gradients(network, way, step, target=0.5):
-    """Of the loss alone, of the penalty alone, and what the penalised step leaves."""
-    parameters = list(network.parameters())
+    """By parameter: of the loss alone, of the penalty alone, and what the penalised step leaves."""
+    names, parameters = zip(*network.named_parameters(), strict=True)
+
+    def of(value):
+        return torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True, materialize_grads=True)
+
     with watched_pairs(network) as pairs:
         loss = nn.functional.cross_entropy(network(IMAGES), LABELS)
-        of_loss = torch.autograd.grad(loss, parameters, retain_graph=True, allow_unused=True)
-        penalty = 3 * (mean_score(pairs) - 0.5) ** 2
-        of_penalty = torch.autograd.grad(penalty, parameters, retain_graph=True, allow_unused=True)
+        plain, added = of(loss), of(3 * (mean_score(pairs) - 0.5) ** 2)
         TargetPenalty(network, pairs, target=target, strength=3.0, way=way).backward(step, loss)
-    zero = [torch.zeros_like(parameter) for parameter in parameters]
-    plain, added = (
-        [blank if each is None else each for each, blank in zip(found, zero, strict=True)]
-        for found in (of_loss, of_penalty)
-    )
-    names = [name for name, _ in network.named_parameters()]
     return list(zip(names, plain, added, [parameter.grad for parameter in parameters], strict=True))
 
 

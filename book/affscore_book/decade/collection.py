@@ -36,7 +36,7 @@ class Trained:
 
     Attributes
     ----------
-    name, seed, year, family, parameters
+    name, seed, year, parameters
         As in :data:`affscore_book.decade.networks.SETTINGS`; ``"resnet18 simclr"`` is a network taught without labels.
     steps
         Of the training.
@@ -57,7 +57,6 @@ class Trained:
     name: str
     seed: int
     year: int
-    family: str
     parameters: int
     steps: int
     minutes: float
@@ -110,7 +109,7 @@ def _read(result: Path, signatures: Path) -> Trained:
     }
     return Trained(
         name=about["network"],
-        **{key: about[key] for key in ("seed", "year", "family", "parameters", "minutes")},
+        **{key: about[key] for key in ("seed", "year", "parameters", "minutes")},
         steps=len(about["history"]) * math.ceil(about["images"] / about["recipe"]["batch_size"]),
         accuracy=about["accuracy_stored"],
         validation={name: content["validation"][state] for name, state in names.items()},

@@ -29,6 +29,7 @@ from affscore_book.decade.claims import (
 )
 from affscore_book.decade.collection import END, START, Decade, Trained
 from affscore_book.decade.equal import CHANNELS, Equal
+from affscore_book.decade.networks import SETTINGS
 from affscore_book.kit.claims import HIGHER, LOWER, Claim, side_by_side
 from affscore_book.kit.statistics import Interval
 
@@ -46,13 +47,9 @@ RISE = "rank correlation of year and mean score, to 2019"
 SLIDE = "max and median values are increasing, also gap between min and max"
 
 
-def _year(decade: Decade, name: str) -> int:
-    return next(iter(decade[name].values())).year
-
-
 def _early(decade: Decade, norm: bool = False) -> list[str]:
     """Architectures from before the transformers, all or those with norm."""
-    names = [name for name in architectures(decade) if _year(decade, name) < 2020]
+    names = [name for name in architectures(decade) if SETTINGS[name].year < 2020]
     return [name for name in names if not norm or name not in WITHOUT_NORM]
 
 
@@ -81,7 +78,7 @@ class _Levels:
 
     def rise(self, names: Sequence[str], what: Callable[..., Any] = np.mean, **options: Any) -> Interval:
         """The rank correlation of :meth:`of` with the year."""
-        return rank_correlation([_year(self.decade, name) for name in names], self.of(names, what, **options), names)
+        return rank_correlation([SETTINGS[name].year for name in names], self.of(names, what, **options), names)
 
 
 def _readings(
@@ -115,7 +112,7 @@ def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
 
     def gain(state: str, norm: bool) -> Interval:
         names = _early(decade, norm)
-        years = np.array([_year(decade, name) for name in names])
+        years = np.array([SETTINGS[name].year for name in names])
         trained, start = levels.of(names), levels.of(names, state=state)
 
         def more(kept: np.ndarray) -> float:
@@ -145,7 +142,7 @@ def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
         names = _early(decade, norm)
         found = {count: levels.rise(names, gates=gates, channels=count) for count in (0, *CHANNELS)}
         rows += _readings(found, f"{RISE}, {what}", place, "above 0", ABOVE, seen=True)
-    around = [name for name in architectures(decade) if _year(decade, name) >= 2018 and name not in VITS]
+    around = [name for name in architectures(decade) if SETTINGS[name].year >= 2018 and name not in VITS]
     found = {count: _apart(levels.of(around, channels=count), around, RETURNING) for count in ALL_AND_FEW}
     what = "mean score: Swin and ConvNeXt − networks of 2018 and 2019"
     return rows + _readings(found, what, place, "below 0", LOWER, seen=True)
@@ -176,7 +173,7 @@ def history_claims(decade: Decade) -> list[Claim]:
         return np.array([np.mean([of(first[seed], decade[name][seed])
                                   for seed in common_seeds(("alexnet", name), decade)]) for name in names])  # fmt: skip
 
-    years = {name: _year(decade, name) for name in architectures(decade)}
+    years = {name: SETTINGS[name].year for name in architectures(decade)}
     later = [name for name in years if name != "alexnet" and years[name] <= 2020]
     around = [name for name in years if years[name] >= 2016]
     return [

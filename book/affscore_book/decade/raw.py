@@ -26,6 +26,7 @@ from affscore_book.decade.claims import (
     statistic,
 )
 from affscore_book.decade.collection import Decade, Trained
+from affscore_book.decade.networks import SETTINGS
 from affscore_book.kit.claims import HIGHER, LOWER, Claim, side_by_side
 from affscore_book.kit.statistics import student_interval
 
@@ -117,7 +118,7 @@ def likeness_claims(decade: Decade) -> list[Claim]:
     """Figure 5 C and section 4: who looks like whom? Distances of signatures, in one seed, of both kinds."""
     networks = architectures(decade)
     seeds = common_seeds(networks, decade)
-    later = [name for name, members in networks.items() if next(iter(members.values())).year > 2014]
+    later = [name for name in networks if SETTINGS[name].year > 2014]
 
     def nearness(of: Callable[[Trained, Trained], float], one: str, other: str, than: list[str], seed: int) -> float:
         apart = [of(decade[one][seed], decade[name][seed]) for name in (other, *than)]

@@ -200,20 +200,16 @@ class TrainingCourse(ComputedWidget):
 def training_course(courses: Mapping[str, Course], clouds: Mapping[str, CallClouds]) -> TrainingCourse:
     """The widget for these networks, rounded so that every machine stores the same text.
 
-    Raises ValueError if a network has not as many pairs of clouds as moments.
+    ``clouds`` has as many pairs of clouds for each as its course has moments.
     """
-    networks = []
-    for name, found in courses.items():
-        if len(clouds[name].moments) != len(found.steps):
-            raise ValueError(f"clouds of {name} has {len(clouds[name].moments)} moments; it should be those of "
-                             f"courses, {len(found.steps)}.")  # fmt: skip
-        networks.append(
-            {"name": name, "steps": [int(step) for step in found.steps], "call": clouds[name].call}
-            | {"accuracy": [round(float(value), 4) for value in found.accuracy]}
-            | {"clouds": [dict(each) for each in clouds[name].moments]}
-            | {"scores": [[None if math.isnan(value) else round(value, 4) for value in row]
-                          for row in found.scores.tolist()]}
-        )  # fmt: skip
+    networks = [
+        {"name": name, "steps": [int(step) for step in found.steps], "call": clouds[name].call}
+        | {"accuracy": [round(float(value), 4) for value in found.accuracy]}
+        | {"clouds": [dict(each) for each in clouds[name].moments]}
+        | {"scores": [[None if math.isnan(value) else round(value, 4) for value in row]
+                      for row in found.scores.tolist()]}
+        for name, found in courses.items()
+    ]  # fmt: skip
     return TrainingCourse(networks=networks, selected=next(iter(courses), ""))
 
 
