@@ -37,11 +37,8 @@ FOLLOWED = ("alexnet-1",)
 SHOWN = ("score", "paired R²", "sign entropy", "latest first", "random 0", "true costs")
 
 
-def costs(name: str, out: Path, about: dict[str, Any]) -> None:
+def costs(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
     """E1 and, where there are labels and enough calls, E2 of one network."""
-    file = out / "costs" / f"{name}.json"
-    if file.exists():
-        return
     start, case = time.process_time(), load_case(FOLDER.parent, name)
     record = {"network": name, "family": NETWORKS[name]} | about
     record |= measure_costs(case.network, case.fitted, case.held_out, case.labels)
@@ -53,15 +50,11 @@ def costs(name: str, out: Path, about: dict[str, Any]) -> None:
         record["removal"] = remove(case.network, record["calls"], case.fitted, *judged)
         record["whole"] = remove(case.network, record["calls"], case.fitted, *judged, ["score"], [0])["score"][0]
     record["seconds"] = round(time.process_time() - start, 1)
-    store_results(file, rounded(record) | {"made_with": versions()}, indent=1)
-    print(name, calls, record["seconds"], flush=True)
+    return record
 
 
-def alarms(name: str, out: Path, about: dict[str, Any]) -> None:
+def alarms(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
     """E5 of one network of the decade."""
-    file = out / "alarms" / f"{name}.json"
-    if file.exists():
-        return
     start, data = time.process_time(), data_of(True)
     network = stored_network(FOLDER.parent / "decade", name)
     images = torch.cat([data.validation.images, data.test.images])[: BATCH * (KNOWN + CLEAN + WRONG)].split(BATCH)
@@ -78,15 +71,11 @@ def alarms(name: str, out: Path, about: dict[str, Any]) -> None:
     for each in record["reference"] + record["clean"]:
         del each["answers"]
     record["seconds"] = round(time.process_time() - start, 1)
-    store_results(file, rounded(in_distances(record)) | {"made_with": versions()})
-    print(name, record["seconds"], flush=True)
+    return in_distances(record)
 
 
-def path(name: str, out: Path, about: dict[str, Any]) -> None:
+def path(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
     """One network with its calls taken out one by one, in several orders; costs come first."""
-    file = out / "path" / f"{name}.json"
-    if file.exists():
-        return
     case = load_case(FOLDER.parent, name)
     calls = json.loads((out / "costs" / f"{name}.json").read_text(encoding="utf-8"))["calls"]
     if case.judged is None or case.judged_labels is None:
@@ -94,9 +83,7 @@ def path(name: str, out: Path, about: dict[str, Any]) -> None:
     counts = range(len(calls) + 1)
     found = remove(case.network, calls, case.fitted, case.judged, case.judged_labels, SHOWN, counts)
     paths = [{"order": key, "gone": order_of(key, calls), "accuracy": found[key]} for key in SHOWN]
-    record = {"network": name} | about | {"calls": [call["name"] for call in calls], "paths": paths}
-    store_results(file, rounded(record) | {"made_with": versions()}, indent=1)
-    print(name, flush=True)
+    return {"network": name} | about | {"calls": [call["name"] for call in calls], "paths": paths}
 
 
 STAGES = {"costs": (costs, tuple(NETWORKS)), "alarms": (alarms, ALARMED), "path": (path, FOLLOWED)}
@@ -111,9 +98,14 @@ def main(given: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     stage, known = STAGES[arguments.stage]
-    (arguments.out / arguments.stage).mkdir(parents=True, exist_ok=True)
+    folder = arguments.out / arguments.stage
+    folder.mkdir(parents=True, exist_ok=True)
     for name in arguments.only or known:
-        stage(name, arguments.out, {"rules": arguments.rules})
+        file = folder / f"{name}.json"
+        if not file.exists():
+            found = rounded(stage(name, arguments.out, {"rules": arguments.rules}))
+            store_results(file, found | {"made_with": versions()}, indent=None if stage is alarms else 1)
+            print(name, arguments.stage, flush=True)
 
 
 if __name__ == "__main__":
