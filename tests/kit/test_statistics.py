@@ -9,10 +9,11 @@ from affscore_book.kit.statistics import leaving_out, over_pairs, student_interv
 
 
 @each("seed", range(5))
-def test_students_interval_is_the_textbooks(seed):
+@each("level", [0.5, 0.95])
+def test_students_interval_is_the_textbooks(seed, level):
     values = np.random.default_rng(seed).normal(3, 2, size=2 + seed)
-    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    found = student_interval(values)
+    half = stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    found = student_interval(values, level)
     np.testing.assert_allclose(found, [values.mean(), values.mean() - half, values.mean() + half], rtol=1e-12)
 
 

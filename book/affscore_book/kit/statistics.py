@@ -25,8 +25,8 @@ def _alike(values: np.ndarray) -> bool:
     return float(np.ptp(values)) <= 1e-12 * float(np.abs(values).max())
 
 
-def student_interval(values: Any) -> Interval:
-    """Mean of independent values (n,), n >= 2, such as one for each seed, with Student's 95 % interval.
+def student_interval(values: Any, level: float = 0.95) -> Interval:
+    """Mean of independent values (n,), n >= 2, such as one for each seed, with Student's interval.
 
     Equal values have no interval, and its ends are NaN: ranks and shares of a few networks can be equal by chance.
 
@@ -43,7 +43,7 @@ def student_interval(values: Any) -> Interval:
         raise ValueError(f"values has shape {values.shape}; it should hold at least 2 finite numbers.")
     if _alike(values):
         return Interval(float(values.mean()), math.nan, math.nan)
-    found = stats.ttest_1samp(values, 0.0).confidence_interval()
+    found = stats.ttest_1samp(values, 0.0).confidence_interval(level)
     return Interval(float(values.mean()), float(found.low), float(found.high))
 
 
