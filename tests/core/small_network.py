@@ -1,7 +1,21 @@
-"""A small network and its images, for tests of what is measured on networks."""
+"""Small networks and their images, for tests of what is measured on networks."""
 
 import torch
 from torch import nn
+
+from affscore.tracing import trace
+
+
+def traced(model, *inputs, mode=torch.no_grad, **options):
+    """What :func:`trace` finds while a network runs; the batch is as long as its first input."""
+    with mode(), trace(model, len(inputs[0]), **options) as found:
+        model(*inputs)
+    return found
+
+
+def names(found):
+    """The names of the calls that were seen and are scored."""
+    return [observation.call.name for observation in found.observations]
 
 
 def network(seed=0):

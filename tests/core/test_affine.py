@@ -1,14 +1,13 @@
-"""The affine map against Theorem 3.3, scikit-learn's shrinkage, and the coordinates in which both are computed."""
+"""The affine map against Theorem 3.3, and scikit-learn's shrinkage."""
 
 import numpy as np
 import pytest
-import torch
 from clouds import cloud, root
 from grids import each
 from sklearn.covariance import LedoitWolf
 
 import affscore
-from affscore.affine import COVARIANCES, coordinates, shrinkage
+from affscore.affine import COVARIANCES, shrinkage
 
 both = each("covariance", COVARIANCES)
 seeds = each("seed", range(3))
@@ -67,18 +66,3 @@ def test_the_map_rejects_vectors_of_another_length():
     fitted = affscore.affine_map(np.eye(3), np.eye(3))
     with pytest.raises(ValueError, match=r"v has shape \(4,\); it should be \(3,\) or \(m, 3\)"):
         fitted([0.0] * 4)
-
-
-@seeds
-@each(("n", "d"), [(5, 9), (5, 10), (20, 50), (2, 400)])
-def test_coordinates_keep_all_inner_products_and_their_basis_leads_back(n, d, seed):
-    rng = np.random.default_rng([seed, n, d])
-    x, y = (torch.from_numpy(v - v.mean(axis=0)) for v in (cloud(rng, n, d), cloud(rng, n, d)))
-    products = torch.cat([x, y]) @ torch.cat([x, y]).T
-    for wanted in (False, True):
-        inside_x, inside_y, basis = coordinates(x, y, wanted)
-        joint = torch.cat([inside_x, inside_y])
-        torch.testing.assert_close(joint @ joint.T, products, rtol=0, atol=1e-13 * n)
-        assert joint.shape[1] == (d if d < 2 * n else 2 * n) and (basis is None) == (d < 2 * n or not wanted)
-        if basis is not None:
-            torch.testing.assert_close(joint @ basis.T, torch.cat([x, y]), rtol=0, atol=1e-13)

@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 from grids import each
-from small_network import Made
+from small_network import Made, names, traced
 from torch import nn
 from torch.nn import functional as F
 
@@ -19,22 +19,19 @@ from affscore.tracing import trace
 N, D = 64, 5
 
 
-def net(function, *, linear=True):
-    """A network whose only activation is ``function``."""
+class Spelled(nn.Module):
+    """A linear layer, a function that may take a learned slope too, and a sum."""
 
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(D, D) if linear else nn.Identity()
-            self.slope = nn.Parameter(torch.tensor(1.3))
-            self.slopes = nn.Parameter(torch.linspace(0.5, 2, D))
+    def __init__(self, function):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer, self.slope, self.function = nn.Linear(D, D), nn.Parameter(torch.tensor(1.3)), function
 
-        def forward(self, x):
-            y = function(self.layer(x), self) if function.__code__.co_argcount > 1 else function(self.layer(x))
-            return y @ torch.ones(D, 1)
+    def spelled(self, y):
+        return self.function(y, self.slope) if self.function.__code__.co_argcount > 1 else self.function(y)
 
-    torch.manual_seed(0)
-    return Net().eval()
+    def forward(self, x):
+        return self.spelled(self.layer(x)) @ torch.ones(D, 1)
 
 
 def gelu_new(x):
@@ -66,7 +63,7 @@ SPELLED = {
     "hard swish": ("hardswish", lambda x: x * F.relu6(x + 3) / 6, F.hardswish),
     "relu by a comparison": ("relu", lambda x: x * (x > 0), F.relu),
     "softplus": ("softplus", lambda x: torch.log(1 + torch.exp(x)), F.softplus),
-    "swish with a learned slope": ("elementwise[sigmoid, mul]", lambda x, net: x * torch.sigmoid(net.slope * x), None),
+    "swish with a learned slope": ("elementwise[sigmoid, mul]", lambda x, slope: x * torch.sigmoid(slope * x), None),
     "tanh of exp": ("elementwise[exp, tanh]", lambda x: torch.tanh(torch.exp(x)), None),
     "through another axis": ("silu", lambda x: x * torch.sigmoid(x[:, None]).squeeze(1), F.silu),
     "with constants made here": ("elementwise[sigmoid, mul]", lambda x: x * torch.sigmoid(torch.ones(D) * x), F.silu),
@@ -100,24 +97,22 @@ SPELLED = {
 @each("name", SPELLED)
 def test_a_chain_is_one_call_with_its_values_and_its_name(name):
     function, spelled, native = SPELLED[name]
-    model, x = net(spelled), torch.randn(N, D, generator=torch.Generator().manual_seed(1))
+    model, x = Spelled(spelled).eval(), torch.randn(N, D, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         before = model.layer(x)
-        after = spelled(before.clone(), model) if spelled.__code__.co_argcount > 1 else spelled(before.clone())
-        bare = model(x)
+        after, bare = model.spelled(before.clone()), model(x)
         with trace(model, N) as found:
             assert torch.equal(model(x), bare)
     (seen,) = found.observations
     assert (seen.call.name, seen.call.gate) == (f":{function}[0]", function.endswith("sigmoid"))
     assert not found.excluded
     torch.testing.assert_close(seen.before, before, check_dtype=False)
-    torch.testing.assert_close(affinity_score(seen.before, seen.after), affinity_score(before, after))
-    if native is not None:
-        torch.testing.assert_close(affinity_score(seen.before, seen.after), affinity_score(before, native(before)))
+    for expected in (after, after if native is None else native(before)):
+        torch.testing.assert_close(affinity_score(seen.before, seen.after), affinity_score(before, expected))
 
 
 @each(
-    ("function", "names"),
+    ("function", "calls"),
     [
         (lambda x: x.flip(1) * torch.sigmoid(x), [":sigmoid[0]"]),  # a gate on another tensor
         (lambda x: x * torch.sigmoid(x.mean(dim=0)), []),  # of no batch
@@ -151,41 +146,34 @@ def test_a_chain_is_one_call_with_its_values_and_its_name(name):
         ),
     ],
 )
-def test_what_is_no_chain_stays_what_it_is(function, names):
-    model, x = net(function), torch.randn(N, D)
+def test_what_is_no_chain_stays_what_it_is(function, calls):
+    layer, x = nn.Linear(D, D), torch.randn(N, D)
     with torch.no_grad():
-        bare = function(model.layer(x))
-        with trace(model, N) as found:
-            assert torch.equal(function(model.layer(x)), bare)
-    assert [o.call.name for o in found.observations] == names
+        bare = function(layer(x))
+        with trace(layer, N) as found:
+            assert torch.equal(function(layer(x)), bare)
+    assert names(found) == calls
 
 
-@each(
-    ("function", "names"),
-    [
+def test_what_a_network_returns_is_an_end_too():
+    for function, calls in (
         (lambda h: (lambda a: (a, torch.log(1 - a**2 + 1e-6).sum(-1)))(h.tanh()), [":tanh[0]"]),  # actor and critic
         (lambda h: (lambda p: (p, p > 0.5))(torch.sigmoid(h)), [":sigmoid[0]"]),
-    ],
-)
-def test_what_a_network_returns_is_an_end_too(function, names):
-    model, x = Made(lambda x, layer: function(layer(x)), nn.Linear(D, D)), torch.randn(N, D)
-    with torch.no_grad(), trace(model, N) as found:
-        model(x)
-    assert [o.call.name for o in found.observations] == names
+    ):
+        model = Made(lambda x, layer, function=function: function(layer(x)), nn.Linear(D, D))
+        assert names(traced(model, torch.randn(N, D))) == calls
 
 
 @each("mode", [torch.no_grad, torch.inference_mode])
 @each("write", [lambda h, x: h.copy_(x), lambda h, x: h[:, 0].fill_(7), lambda h, x: h.data.copy_(x)])
 def test_what_was_overwritten_is_another_tensor(mode, write):
-    def gate(h, x):
+    def gate(x):
+        h = x @ torch.eye(D)
         t = torch.sigmoid(h)
         write(h, x)
         return h * t
 
-    x = torch.randn(N, D)
-    with mode(), trace(nn.Identity(), N) as found:
-        gate(x @ torch.eye(D), x)
-    assert [o.call.name for o in found.observations] == [":sigmoid[0]"]
+    assert names(traced(Made(gate), torch.randn(N, D), mode=mode)) == [":sigmoid[0]"]
 
 
 def test_a_backward_pass_inside_the_forward_one_is_not_followed():
@@ -194,10 +182,7 @@ def test_a_backward_pass_inside_the_forward_one_is_not_followed():
             x = x.clone().requires_grad_()
             return torch.autograd.grad(F.silu(layer(x)).sum(), x, create_graph=True)[0]
 
-    model, x = Made(forces, nn.Linear(D, D)), torch.randn(N, D)
-    with torch.no_grad(), trace(model, N) as found:
-        model(x)
-    assert [o.call.name for o in found.observations] == [":silu[0]"]
+    assert names(traced(Made(forces, nn.Linear(D, D)), torch.randn(N, D))) == [":silu[0]"]
 
 
 @each(
@@ -210,8 +195,7 @@ def test_a_backward_pass_inside_the_forward_one_is_not_followed():
     ],
 )
 def test_what_is_empty_or_not_real_is_listed(x, words):
-    with torch.no_grad(), trace(nn.Identity(), N, sparsity=True) as found:
-        torch.tanh(x)
+    found = traced(Made(torch.tanh), x, sparsity=True)
     assert not found.observations
     assert [item.name for item in found.excluded] == [":tanh[0]"] and re.search(words, found.excluded[0].reason)
 
@@ -226,10 +210,8 @@ def test_what_is_empty_or_not_real_is_listed(x, words):
     ],
 )
 def test_mathematics_that_bends_and_is_not_known_is_excluded_with_a_reason(function, name):
-    with pytest.warns(
-        AffscoreWarning, match="is not scored: it is element-wise and not affine, but not a known activation"
-    ):
-        result = signature(net(function), [torch.randn(N, D)])
+    with pytest.warns(AffscoreWarning, match="is not scored: it is element-wise and not affine, but not a known"):
+        result = signature(Spelled(function), [torch.randn(N, D)])
     assert [(item.name, type(item)) for item in result.excluded] == [(f":{name}[0]", Unknown)] and not result.calls
 
 
@@ -243,20 +225,17 @@ def test_mathematics_that_bends_and_is_not_known_is_excluded_with_a_reason(funct
     ],
 )
 def test_statistics_and_masks_are_not_listed(function):
-    with torch.no_grad(), trace(model := net(function), N) as found:
-        model(torch.randn(N, D))
+    found = traced(Spelled(function), torch.randn(N, D))
     assert not found.observations and not found.excluded
 
 
 def test_names_are_told_apart_from_their_neighbours():
     """A grid finds SiLU and not a swish that is nearly one."""
     for slope in (0.99, 1.01, 1.7, 1.71):
-        with torch.no_grad(), trace(nn.Identity(), N) as found:
-            x = torch.randn(N, D)
-            torch.matmul(x * torch.sigmoid(slope * x), torch.ones(D, 1))
-        assert [o.call.function for o in found.observations] == ["elementwise[sigmoid, mul]"]
-    result = signature(Made(lambda x, end: end(x**2 * torch.sigmoid(20 * x)), nn.Linear(D, 1)), [torch.randn(N, D)])
-    assert [call.function for call in result.calls] == ["elementwise[pow, sigmoid, mul]"]
+        found = traced(Spelled(lambda x, _, slope=slope: x * torch.sigmoid(slope * x)), torch.randn(N, D))
+        assert names(found) == [":elementwise[sigmoid, mul][0]"]
+    found = traced(Spelled(lambda x: x**2 * torch.sigmoid(20 * x)), torch.randn(N, D))
+    assert names(found) == [":elementwise[pow, sigmoid, mul][0]"]
 
 
 def test_no_two_known_functions_are_taken_for_each_other():
@@ -275,9 +254,7 @@ def test_a_start_that_is_gone_is_not_replaced_by_what_is_left():
         x.zero_()
         return half * (1 + root.tanh())
 
-    x = torch.randn(N, D)
-    with torch.no_grad(), trace(nn.Identity(), N) as found:
-        vanishing(x @ torch.eye(D)) @ torch.ones(D, 1)
+    found = traced(Spelled(vanishing), torch.randn(N, D))
     assert not found.observations
     (excluded,) = found.excluded
     assert isinstance(excluded, Undecided) and excluded.name == ":elementwise[tanh, mul][0]"

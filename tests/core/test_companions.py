@@ -62,11 +62,9 @@ def test_entropies_in_closed_form():
 def test_norm_and_its_growth_with_the_batch():
     x, y = samples(20, 6)
     one, four = measure(x, y), measure(np.tile(x, (4, 1)), np.tile(y, (4, 1)))
-    assert one["norm"] == pytest.approx(math.sqrt(((x - y) ** 2).sum())) == pytest.approx(four["norm"] / 2)
-    assert (
-        one["norm_per_sample"] == pytest.approx(one["norm"] / math.sqrt(20)) == pytest.approx(four["norm_per_sample"])
-    )
-    assert measure(x, x)["norm"] == 0
+    norm = np.linalg.norm(x - y)
+    assert [one["norm"], four["norm"]] == pytest.approx([norm, 2 * norm]) and measure(x, x)["norm"] == 0
+    assert [each["norm_per_sample"] for each in (one, four)] == pytest.approx([norm / math.sqrt(20)] * 2)
 
 
 @each("factor", [1e-300, 1e300])
@@ -119,12 +117,7 @@ def test_r2_where_the_channels_do_not_determine_the_regression(kind):
 def test_constant_outputs_are_left_out_of_r2():
     x, y = samples(40, 6)
     y[:, 2:] = 5
-    two, alone = measure(x, y), []
-    for channel in (0, 1):
-        only = np.full_like(y, 5)
-        only[:, channel] = y[:, channel]
-        alone.append(measure(x, only)["r2"])
-    assert two["r2"] == pytest.approx(np.mean(alone), abs=1e-12)
+    assert measure(x, y)["r2"] == pytest.approx(measure(x, np.tile(y[:, :2], 3))["r2"], abs=1e-12)
 
 
 @each("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -204,8 +197,6 @@ def test_bad_samples_are_named():
         for pair in ((np.ones((1, 2)), np.ones((3, 2))), (np.ones((3, 2)), np.ones((1, 2)))):
             with pytest.raises(ValueError, match=f"^{'before' if len(pair[0]) == 1 else 'after'} has n = 1 samples"):
                 function(*pair)
-    with pytest.raises(ValueError, match=r"^names is 'cka'; it should be"):
-        measure(np.ones((3, 2)), np.ones((3, 2)), "cka")
 
 
 def test_the_entropy_of_the_sign_is_the_mean_of_scipys_entropies_and_sees_only_signs():

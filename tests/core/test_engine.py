@@ -1,6 +1,8 @@
 """Running a network over batches: the scores of each call, bad input by name, and what is finished is kept."""
 
 import math
+import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ import affscore.engine
 from affscore import SignatureError, signature
 from affscore.companions import MEASURES, UNPOOLED, measure
 from affscore.engine import batch_results
+from affscore.scoring import sentence
+from affscore.settings import Settings
 
 
 @torch.no_grad()
@@ -51,21 +55,34 @@ def test_scores_and_companions_are_those_of_the_pooled_activations(pool, covaria
     np.testing.assert_allclose(result.std, result.scores.std(axis=0))
 
 
+X, MASK = torch.randn(6, 7), torch.ones(6, 7)
+
+
+@each("ahead", [0, 2])
 @each(
     ("batch", "words"),
     [
         (torch.randn(1, 3, 8, 8), "batch 1 has 1 samples"),
         (torch.tensor(3.0), "batch 1 has 0 samples"),
         ("images", "batch 1 is a str"),
-        ({"input": torch.randn(4, 3, 8, 8), "other": torch.randn(5)}, "batch 1 has 4 and 5 samples"),
+        ((X, X, X), "batch 1 is a tuple of 3; it should be a tensor"),
+        (list(X[:5]), "batch 1 is a list of 5"),
+        ({0: X}, "batch 1 is a dict; .* a mapping from argument names"),
+        (X.to_sparse(), "batch 1 holds a sparse, nested or meta tensor"),
+        (X.to("meta"), "batch 1 holds a sparse, nested or meta tensor"),
+        ({"input": X, "other": torch.randn(5)}, "batch 1 has 5 and 6 samples"),
+        ({"input": X, "attention_mask": MASK[:, None]}, r"attention_mask of batch 1 has shape \(6, 1, 7\)"),
+        ({"input": X, "attention_mask": -MASK}, "1 for each token and 0 for padding"),
+        ({"input": X, "attention_mask": MASK.tril(-1)}, "attention_mask of batch 1 leaves sample 0 no token"),
+        ({"input": X, "decoder_attention_mask": MASK}, "batch 1 has a decoder_attention_mask"),
         (torch.full((8, 3, 8, 8), math.nan), r"In batch 1, the input of 2:relu\[0\] holds NaN"),
     ],
 )
-def test_a_bad_batch_is_named_and_loses_nothing(batch, words):
+def test_a_bad_batch_is_named_and_loses_nothing(monkeypatch, batch, words, ahead):
+    monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
     good = images(1)[0]
     with pytest.raises(SignatureError, match=words) as caught:
         signature(network(), [good, batch, good])
-    assert caught.value.finished.scores.shape == (1, 3)
     np.testing.assert_array_equal(caught.value.finished.scores, signature(network(), [good]).scores)
 
 
@@ -83,31 +100,23 @@ class Stream(IterableDataset):
 
 
 def test_loaders_without_a_length_are_read_to_their_end():
-    known = signature(network(), images())
     found = signature(network(), DataLoader(Stream(), batch_size=32), progress=True)
-    np.testing.assert_array_equal(found.scores, known.scores)
+    np.testing.assert_array_equal(found.scores, signature(network(), images()).scores)
 
 
-def test_no_batches_is_an_error():
-    with pytest.raises(SignatureError, match="batches is empty"):
-        signature(network(), [])
-
-
-def test_results_come_one_by_one_and_the_network_rests_between_them():
-    model, seen = network(), []
-
-    def batches():
-        for i, batch in enumerate(images(4)):
-            seen.append(i)
-            yield batch
-
-    results = batch_results(model, batches())
+@each("ahead", [0, 2])
+def test_results_come_one_by_one_and_the_network_rests_between_them(monkeypatch, ahead):
+    """Few batches are in memory at a time."""
+    monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
+    model, alive, most, seen = network(), weakref.WeakSet(), [], []
+    model.register_forward_pre_hook(lambda _, inputs: alive.add(inputs[0]) or most.append(len(alive)))
+    results = batch_results(model, (seen.append(i) or torch.randn(20, 3, 8, 8) for i in range(12)))
     assert not seen
-    first = next(results)
-    assert first.index == 0 and len(seen) <= 2
-    assert model.training and torch.is_grad_enabled()
+    for index in range(10):
+        assert next(results).index == index and len(seen) <= index + ahead + 2
+        assert model.training and torch.is_grad_enabled()
     results.close()
-    assert model.training and len(seen) <= 2
+    assert model.training and max(most) <= 2
 
 
 @each("ahead", [0, 2])
@@ -147,11 +156,61 @@ def test_whatever_fails_the_finished_batches_are_kept(monkeypatch, error, words,
         assert kept.batch_sizes == [32] * rows
 
 
-@each("batches", [torch.randn(4, 3, 8, 8), {"x": torch.randn(4, 3)}, 7])
-def test_a_batch_in_place_of_batches_is_an_error(batches):
-    """Going over a tensor would take every image for a batch, and its channels for samples."""
-    with pytest.raises(TypeError, match=r"batches is a \w+; it should be an iterable of batches"):
-        signature(network(), batches)
+@pytest.mark.parametrize("ahead", [0, 3])
+def test_no_bit_depends_on_threads_or_on_what_overlaps(monkeypatch, ahead):
+    monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
+    before = torch.get_num_threads()
+    try:
+        results = []
+        for threads in (1, 4):
+            torch.set_num_threads(threads)
+            results.append(list(batch_results(Free(), images(5), Settings(companions=True))))
+            assert torch.get_num_threads() == threads
+        assert results[0] == results[1] and [result.index for result in results[0]] == list(range(5))
+    finally:
+        torch.set_num_threads(before)
+
+
+@each(
+    ("options", "words"),
+    [
+        *(({"provenance": {"x": x}}, "provenance cannot be stored as JSON") for x in (Path("x"), float("nan"))),
+        *(({"device": x}, f"device is {x!r}; it should be") for x in ("gpu", "meta", "cuda:99", 3.5)),
+        ({"provenance": "abc"}, "provenance is 'abc'; it should be a mapping"),
+        *(({"provenance": {x: 1}}, f"provenance names {x!r}, which the run records")
+          for x in ("device", "versions", "calls", "seconds", "precision")),
+        ({"pool": "max"}, "pool is 'max'; it should be one of 'spatial', 'trailing'"),
+        ({"model": nn.Linear(3, 3, device="meta")}, "on the meta device and has no weights"),
+        # Going over a tensor would take every image for a batch, and its channels for samples.
+        *(({"batches": x}, r"batches is a \w+; it should be an iterable of batches") for x in (X, {"x": X}, 7)),
+        ({"batches": []}, "batches is empty"),
+    ],
+)  # fmt: skip
+def test_arguments_are_checked_before_the_work(options, words):
+    def batches():
+        raise AssertionError("the work began")
+        yield
+
+    with pytest.raises((TypeError, ValueError), match=words):
+        signature(**{"model": network(), "batches": batches(), **options})
+
+
+def test_what_failed_is_a_sentence_with_its_batch():
+    asked = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 20146061312 bytes")
+    for error, words in (
+        (
+            torch.OutOfMemoryError("no room\nmore"),
+            "In batch 3, the device is out of memory (no room); choose",
+        ),
+        (ValueError("batch 3 is a str."), "batch 3 is a str."),
+        (ValueError("expected batch 38."), "In batch 3, expected batch 38."),
+        (OSError("disk gone"), "In batch 3, disk gone"),
+        (asked, "In batch 3, there is too little memory for 20.1 GB more. A smaller micro_batch needs less"),
+        (MemoryError(), "In batch 3, there is too little memory. A smaller"),
+        (NotImplementedError("HigherOrderOperator x"), "In batch 3, the network runs a higher-order operator, such as"),
+        (KeyError("k"), "In batch 3, KeyError: 'k'"),
+    ):
+        assert sentence(error, 3).startswith(words)
 
 
 @pytest.mark.gpu

@@ -1,7 +1,5 @@
 """Padding is not data: a padded batch gives what its sentences give one by one, whatever stands in the padding."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -9,9 +7,8 @@ from grids import each
 from small_network import Made
 from torch import nn
 
-from affscore import Signature, SignatureError, affinity_score, signature
+from affscore import SignatureError, affinity_score, signature
 from affscore.companions import measure
-from affscore.tracing import trace
 
 LENGTHS = (7, 3, 1, 5, 2, 4)
 TOKENS = {"vocab_size": 50, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
@@ -102,29 +99,23 @@ def test_a_padded_batch_gives_what_its_sentences_give_alone_whatever_the_pieces(
             np.testing.assert_allclose(result.companions[name][0, i], value, atol=tolerance, err_msg=name)
 
 
-def test_padding_may_hold_nothing_finite():
-    def layer(x, linear, attention_mask):
-        return torch.relu(linear(x / attention_mask[..., None]))
-
-    mask = torch.tensor([[1, 1, 0], [1, 0, 0], [0, 1, 1], [1, 1, 1]])
-    for pool in POOLED:
-        batch = {"x": torch.randn(4, 3, 3), "attention_mask": mask}
-        result = signature(Named(layer, nn.Linear(3, 4)), [batch], pool=pool, companions=True)
-        assert np.isfinite(result.scores).all() and np.isfinite(result.companions["sparsity_after"]).all()
-
-
-@each(("precision", "value"), [
-    (precision, value) for precision in ("full", "bf16") for value in (300.0, 1e9, torch.inf, torch.nan)
-])  # fmt: skip
-def test_the_limits_of_rounding_are_those_of_the_tokens_whatever_stands_in_the_padding(precision, value):
+@each("pool", POOLED)
+@each("precision", ["full", "bf16"])
+@each("value", [300.0, 1e9, torch.inf, torch.nan])
+def test_whatever_stands_in_the_padding_tokens_keep_their_scores_and_limits_of_rounding(value, precision, pool):
     torch.manual_seed(0)
     model = Named(lambda x, linear, attention_mask: torch.relu(linear(x)), nn.Linear(4, 4))
-    x, mask = torch.randn(64, 5, 4), torch.ones(64, 5)
+    x, mask = torch.randn(16, 5, 4), torch.ones(16, 5)
     mask[:, 3:] = 0
-    short = signature(model, [{"x": x[:, :3], "attention_mask": mask[:, :3]}], precision=precision)
-    padded = x.masked_fill(mask[..., None] == 0, value)
-    result = signature(model, [{"x": padded, "attention_mask": mask}], precision=precision)
-    np.testing.assert_allclose(result.scores, short.scores, atol=1e-6)
+    padded = {"x": x.masked_fill(mask[..., None] == 0, value), "attention_mask": mask}
+    short = {"x": x[:, :3], "attention_mask": mask[:, :3]}
+    found, alone = (
+        signature(model, [batch], pool=pool, precision=precision, companions=["cka", "sparsity_after"])
+        for batch in (padded, short)
+    )
+    np.testing.assert_allclose(found.scores, alone.scores, atol=1e-6)
+    for name, values in found.companions.items():
+        np.testing.assert_allclose(values, alone.companions[name], atol=1e-6)
 
 
 @each(("shape", "reason"), [
@@ -166,55 +157,27 @@ def test_a_decoder_has_tokens_of_its_own():
     batch = padded(sentences(0), "right")
     batch["decoder_input_ids"] = batch["input_ids"].flip(1)
     del batch["position_ids"]
-    seen = []
-    hooks = [part.register_forward_hook(lambda _, args, out: seen.append(out.clone()))
-             for part in model.modules() if isinstance(part, nn.ReLU)]  # fmt: skip
-    mask = batch["attention_mask"].bool()
-    with torch.no_grad(), trace(model, 6, mask=mask, unmasked=[batch["decoder_input_ids"]]) as found:
-        model(**batch)
-    for hook in hooks:
-        hook.remove()
-    assert [(o.call.module.split(".")[0], o.call.masked) for o in found.observations] == [
-        ("encoder", True), ("decoder", False),
-    ]  # fmt: skip
-    encoder = torch.stack([x[keep].mean(0) for x, keep in zip(seen[0], mask, strict=True)])
-    torch.testing.assert_close(found.observations[0].after, encoder)
-    torch.testing.assert_close(found.observations[1].after, seen[1].mean(1))
+    pairs = []
+    for part in model.modules():
+        if isinstance(part, nn.ReLU):
+            part.register_forward_hook(lambda _, args, out: pairs.append((args[0].clone(), out.clone())))
     result = signature(model, [batch])
-    expected = [affinity_score(o.before, o.after).item() for o in found.observations]
+    assert [(call.module.split(".")[0], call.masked) for call in result.calls] == [
+        ("encoder", True),
+        ("decoder", False),
+    ]
+    keep = batch["attention_mask"].bool()
+    encoder = [torch.stack([x[at].mean(0) for x, at in zip(side, keep, strict=True)]) for side in pairs[0]]
+    decoder = [side.mean(1) for side in pairs[1]]
+    expected = [affinity_score(*sides).item() for sides in (encoder, decoder)]
     np.testing.assert_allclose(result.scores[0], expected, atol=1e-6)
-
-
-def changed(**values):
-    return {**padded(sentences(0), "right"), **values}
-
-
-@each(("batch", "pool", "words"), [
-    (changed(attention_mask=torch.ones(6, 1, 1, 7)), "spatial", r"attention_mask of batch 0 has shape \(6, 1, 1, 7\)"),
-    (changed(attention_mask=-torch.ones(6, 7)), "spatial", "1 for each token and 0 for padding"),
-    (changed(attention_mask=torch.ones(6, 7).tril(2).triu(2).flip(0)), "spatial", "leaves sample 0 no token"),
-    (changed(decoder_attention_mask=torch.ones(6, 7)), "spatial", "batch 0 has a decoder_attention_mask"),
-    (changed(), "trailing", "pool is 'trailing', which keeps positions apart"),
-])  # fmt: skip
-def test_a_mask_that_cannot_be_used_is_a_sentence(batch, pool, words):
-    with pytest.raises(SignatureError, match=words):
-        signature(bert(0)[0], [batch], pool=pool)
 
 
 def test_samples_of_one_length_may_be_pooled_as_the_reference_code_does():
     model, _ = bert(0)
-    batch = changed(attention_mask=torch.ones(6, 7), position_ids=torch.arange(7).expand(6, 7))
+    with pytest.raises(SignatureError, match="pool is 'trailing', which keeps positions apart"):
+        signature(model, [padded(sentences(0), "right")], pool="trailing")
+    batch = padded(sentences(0), "right")
+    batch |= {"attention_mask": torch.ones(6, 7), "position_ids": torch.arange(7).expand(6, 7)}
     one = signature(model, [batch], pool="trailing")
     np.testing.assert_allclose(one.scores, signature(model, [batch["input_ids"]], pool="trailing").scores, atol=1e-6)
-
-
-def test_the_stored_form_says_which_calls_left_padding_out(tmp_path):
-    model, path = bert(0)[0], tmp_path / "a.json"
-    result = signature(model, [changed(), padded(sentences(1)[1:], "left")], pool="last")
-    result.save(path)
-    assert Signature.load(path).calls == result.calls and all(call.masked for call in result.calls)
-    stored = json.loads(path.read_text())
-    for call in stored["calls"]:  # as it was written before there were masks
-        del call["masked"]
-    path.write_text(json.dumps(stored))
-    assert not any(call.masked for call in Signature.load(path).calls)

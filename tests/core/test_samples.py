@@ -6,7 +6,7 @@ import torch
 from grids import each
 
 from affscore import affinity_score
-from affscore.samples import centre, check_pair, check_samples, exponent, on_one_thread
+from affscore.samples import centre, check_samples, exponent, on_one_thread
 
 
 @each("seed", range(3))
@@ -37,11 +37,6 @@ def test_the_power_of_two_is_just_above():
     assert exponent(torch.zeros(3)) == 0
     for value in (5e-324, 1.7e308):  # where the power or its inverse would be none
         assert centre(torch.tensor([[value], [0.0]], dtype=torch.float64))[0].isfinite().all()
-
-
-def test_a_vector_is_one_column_and_lists_are_samples():
-    assert check_samples([1.0, 2.0, 3.0], "x").shape == (3, 1)
-    assert check_pair(np.arange(4), np.arange(4.0))[0].dtype == torch.int64
 
 
 def test_threads_are_one_inside_and_as_before_outside():

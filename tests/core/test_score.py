@@ -185,11 +185,7 @@ def differentiable_pair(seed, n, d):
 def test_gradients_equal_finite_differences(function, n, d, covariance):
     pair = differentiable_pair(0, n, d)
     assert torch.autograd.gradcheck(lambda a, b: function(a, b, covariance=covariance), pair, atol=1e-5, rtol=1e-4)
-
-
-@seeds
-def test_gradient_of_wasserstein(seed):
-    assert torch.autograd.gradcheck(wasserstein2, differentiable_pair(seed, 9, 3))
+    assert torch.autograd.gradcheck(wasserstein2, pair)
 
 
 @both
@@ -275,13 +271,10 @@ def test_constant_output_is_undefined_and_constant_input_is_not(value):
     ],
 )
 def test_bad_input_is_named(function, x, y, words):
-    with pytest.raises((ValueError, TypeError), match=words):
+    with pytest.raises(ValueError, match=words):
         function(x, y)
-
-
-def test_unknown_covariance_is_named():
     with pytest.raises(ValueError, match="covariance is 'oas'; it should be one of 'ledoit_wolf', 'empirical'"):
-        affinity_score(np.zeros((3, 2)), np.zeros((3, 2)), covariance="oas")
+        function(np.eye(3), np.eye(3), covariance="oas")
 
 
 @pytest.mark.gpu

@@ -106,29 +106,17 @@ def test_a_failed_save_keeps_the_old_file(stored):
     assert stored.read_text() == before and list(stored.parent.iterdir()) == [stored]
 
 
-def test_repr_and_table():
-    result = signature(network(), images(), provenance={"model": "small"})
-    assert repr(result).startswith("Signature of small: 3 activation calls, 2 batches, scores 0.")
+def test_the_table_has_a_line_for_each_call():
+    result = signature(network(), images())
     lines = result.table().splitlines()
-    assert "std" in lines[0] and "std" not in signature(network(), images(1)).table()
     assert len(lines) == 4 and lines[3].endswith("gate") and "2:relu[0]" in lines[1]
+    assert f"{result.mean[0]:.2f}" in lines[1] and f"{result.std[0]:.2f}" in lines[1]
 
 
-@each("names", [False, ["sparsity_after", "cka"]])
-def test_only_the_companions_asked_for_are_kept_and_the_scores_stay(names, tmp_path):
-    result = signature(network(), images(), companions=names)
-    assert tuple(result.companions) == tuple(name for name in MEASURES if names and name in names)
-    assert np.array_equal(result.scores, signature(network(), images()).scores)
-    result.save(tmp_path / "result.json")
-    assert ("companions" in json.loads((tmp_path / "result.json").read_text())) == bool(names)
-
-
-def test_a_signature_is_made_of_the_results_of_batches():
-    results = list(batch_results(network(), images(), Settings(companions=["cka"])))
-    made = Signature.from_results(results, pool="spatial", covariance="ledoit_wolf", provenance={"model": "small"})
-    whole = signature(network(), images(), companions=["cka"])
-    assert np.array_equal(made.scores, whole.scores) and made.batch_sizes == [32, 32] and made.calls == whole.calls
-    assert np.array_equal(made.companions["cka"], whole.companions["cka"]) and "small" in repr(made)
+def test_only_the_companions_asked_for_are_kept_and_the_scores_stay():
+    plain, some = (signature(network(), images(), companions=names) for names in (False, ["sparsity_after", "cka"]))
+    assert not plain.companions and tuple(some.companions) == ("cka", "sparsity_after")
+    assert np.array_equal(plain.scores, some.scores)
 
 
 def test_results_that_do_not_belong_together_are_an_error():
@@ -161,15 +149,21 @@ def test_what_loading_refuses_cannot_be_made(change, words):
         Signature(**sound | change)
 
 
-def test_why_a_call_is_not_scored_is_stored_with_its_kind_which_older_files_lack(tmp_path):
+def test_why_a_call_is_not_scored_and_which_left_padding_out_are_stored_which_older_files_lack(tmp_path):
     kinds, path = (Excluded, Unknown, Undecided), tmp_path / "a.json"
-    made = Signature([], [[]], [kind(f":{kind.__name__}[0]", "why") for kind in kinds], batch_sizes=[9])
-    made.save(path)
-    assert Signature.load(path).excluded == made.excluded
+    calls, excluded = (
+        [Call(":relu[0]", "", "relu", 0, False, (3,), 1, True)],
+        [kind(":tanh[0]", "why") for kind in kinds],
+    )
+    Signature(calls, [[0.5]], excluded, batch_sizes=[9]).save(path)
+    loaded = Signature.load(path)
+    assert (loaded.calls, loaded.excluded) == (calls, excluded) and [type(item) for item in loaded.excluded] == [*kinds]
     raw = json.loads(path.read_text())
-    raw["excluded"] = [{name: item[name] for name in ("name", "reason")} for item in raw["excluded"]]
+    for entry in (*raw["calls"], *raw["excluded"]):
+        entry.pop("masked", entry.pop("kind", None))
     path.write_text(json.dumps(raw))
-    assert [item.name for item in Signature.load(path).excluded] == [item.name for item in made.excluded]
+    older = Signature.load(path)
+    assert not older.calls[0].masked and [type(item) for item in older.excluded] == [Excluded] * 3
 
 
 def test_a_file_that_is_not_there_is_a_sentence(tmp_path):

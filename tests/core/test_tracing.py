@@ -7,10 +7,11 @@ from contextlib import suppress
 import pytest
 import torch
 from grids import each
-from small_network import Made
+from small_network import Made, names, traced
 from torch import nn
 from torch.nn import functional as F
 
+from affscore.calls import Undecided
 from affscore.tracing import check_traceable, trace
 
 
@@ -47,7 +48,7 @@ def test_modules_functionals_methods_and_shared_calls_are_all_seen():
         with trace(model, 5) as found:
             traced = model(x)
     assert torch.equal(traced, bare)
-    assert [o.call.name for o in found.observations] == [
+    assert names(found) == [
         "shared:relu[0]", ":gelu[0]", ":tanh[0]", "shared:relu[1]", "six:relu6[0]", "prelu:prelu[0]", ":selu[0]",
         ":celu[0]", ":elu[0]", ":leaky_relu[0]", ":softplus[0]", ":logsigmoid[0]", ":hardtanh[0]", ":mish[0]",
         ":hardswish[0]", ":silu[0]", ":hardsigmoid[0]", ":sigmoid[0]", ":relu[0]",
@@ -60,9 +61,8 @@ def test_modules_functionals_methods_and_shared_calls_are_all_seen():
 @each(("shape", "dims"), [((7, 3, 5, 5), (2, 3)), ((7, 3), ())])
 def test_inputs_are_pooled_before_an_in_place_call_overwrites_them(shape, dims, mode):
     x = torch.randn(shape)
-    with mode(), trace(model := nn.ReLU(inplace=True), 7, channel_axis={":relu[0]": 1}) as found:
-        model(x.clone()).add_(100)
-    (seen,) = found.observations
+    model = Made(lambda x: torch.relu_(x).add_(100))
+    (seen,) = traced(model, x.clone(), mode=mode, channel_axis={":relu[0]": 1}).observations
     torch.testing.assert_close(seen.before, x.mean(dims) if dims else x)
     torch.testing.assert_close(seen.after, x.relu().mean(dims) if dims else x.relu())
 
@@ -91,10 +91,7 @@ def test_models_that_hide_their_operations_are_refused_in_a_sentence():
     ):
         with pytest.raises((TypeError, ValueError), match=words):
             check_traceable(model)
-    graph = torch.fx.symbolic_trace(nn.Sequential(nn.ReLU()).eval())
-    with torch.no_grad(), trace(graph, 4) as found:
-        graph(x)
-    assert [o.call.name for o in found.observations] == ["0:relu[0]"]
+    assert names(traced(torch.fx.symbolic_trace(nn.Sequential(nn.ReLU())), x)) == ["0:relu[0]"]
 
 
 @each("run_before", [False, True])
@@ -106,7 +103,7 @@ def test_compiled_functions_run_uncompiled(run_before):
     with torch.no_grad(), trace(nn.Identity(), 4) as found:
         y = compiled(x)
     assert torch.equal(y, x.relu() * 2)
-    assert [o.call.name for o in found.observations] == [":relu[0]"]
+    assert names(found) == [":relu[0]"]
 
 
 PADDING = torch.arange(5) >= torch.tensor([5, 4, 4, 3])[:, None]  # (n, tokens)
@@ -131,7 +128,7 @@ def test_fused_encoder_layers_are_taken_apart(activation, norm_first, masks):
         for part in model.layers:
             part.linear1.register_forward_hook(lambda *args: kept.append(args[-1]))
         model(x, **masks)
-    assert [o.call.name for o in found.observations] == [f"layers.{i}:{activation}[0]" for i in range(2)]
+    assert names(found) == [f"layers.{i}:{activation}[0]" for i in range(2)]
     for seen, full in zip(found.observations, kept, strict=True):
         torch.testing.assert_close(seen.before, full.mean(1))
         torch.testing.assert_close(seen.after, getattr(F, activation)(full).mean(1))
@@ -151,17 +148,15 @@ def test_lstms_and_fused_operators_of_other_libraries_are_listed():
 
     lstm = nn.LSTM(3, 5, batch_first=True)
     model = Made(lambda x, layer: torch.ops.affscore_test.fused_bias_gelu(layer(x)[0]), lstm)
-    with torch.no_grad(), trace(model, 4) as found:
-        model(torch.randn(4, 6, 3))
+    found = traced(model, torch.randn(4, 6, 3))
     assert not found.observations
     assert [item.reason for item in found.excluded] == ["a fused kernel hides its activations"] * 2
     assert found.excluded[1].name == ":fused_bias_gelu[0]"
 
 
 def test_recurrent_networks_without_a_fused_kernel_are_seen_step_by_step():
-    with torch.no_grad(), trace(model := nn.RNN(3, 5, batch_first=True), 4) as found:
-        model(torch.randn(4, 6, 3))
-    assert [o.call.name for o in found.observations] == [f":tanh[{i}]" for i in range(6)]
+    found = traced(nn.RNN(3, 5, batch_first=True), torch.randn(4, 6, 3))
+    assert names(found) == [f":tanh[{i}]" for i in range(6)]
     assert all(o.before.shape == (4, 5) for o in found.observations)
 
 
@@ -172,7 +167,7 @@ class Table(nn.Module):
         super().__init__()
         self.register_buffer("places", torch.arange(length).float()[:, None])
         self.bias = nn.Sequential(nn.Linear(1, 4), nn.ReLU(inplace=True))
-        self.order = nn.Parameter(torch.zeros(length), requires_grad=False)
+        self.order = torch.zeros(length)  # an attribute that is no buffer
 
     def forward(self, x):
         table = self.bias(self.places)[self.order.long()]
@@ -182,10 +177,8 @@ class Table(nn.Module):
 
 @each("length", [3, 7])
 def test_tables_are_excluded_also_when_they_are_as_long_as_the_batch(length):
-    model = Table(length)
-    with torch.no_grad(), trace(model, 7) as found:
-        model(torch.randn(7, 4))
-    assert [o.call.name for o in found.observations] == [":relu[0]", ":tanh[0]"]
+    found = traced(Table(length), torch.randn(7, 4))
+    assert names(found) == [":relu[0]", ":tanh[0]"]
     assert [item.name for item in found.excluded] == ["bias.1:relu[0]", ":sigmoid[0]"]
     assert all(f"({length}, 4) comes from parameters" in item.reason for item in found.excluded)
 
@@ -210,29 +203,38 @@ class Written(nn.Module):
 
 @each("how", ["view", "whole", "cache"])
 def test_a_buffer_that_data_was_written_into_is_no_table(how):
-    model = Written(how)
-    x = torch.randn(5, 3)
-    with torch.no_grad(), trace(model, 5) as found:
-        model(x)
-    assert [o.call.name for o in found.observations] == [":relu[0]", ":tanh[1]"]
+    found = traced(Written(how), torch.randn(5, 3))
+    assert names(found) == [":relu[0]", ":tanh[1]"]
     assert [item.name for item in found.excluded] == [":tanh[0]"] and "no batch axis" in found.excluded[0].reason
-    with torch.no_grad(), trace(nn.Identity(), 5) as made:  # what is made from nothing may hold data
+
+
+def test_what_is_made_from_nothing_may_hold_data():
+    def scattered(x):
         page = torch.zeros(5, 3)
         page[:, 0] = x[:, 0]
-        torch.relu(page)
-    assert len(made.observations) == 1
+        return torch.relu(page)
+
+    assert names(traced(Made(scattered), torch.randn(5, 3))) == [":relu[0]"]
+
+
+def test_what_vmap_runs_is_not_scored_and_what_comes_after_it_is():
+    def mapped(x, layer):
+        return torch.tanh(layer(torch.vmap(lambda row: torch.relu(row) * row.clamp(min=0))(x)))
+
+    found = traced(Made(mapped, nn.Linear(3, 3)), torch.randn(5, 3))
+    assert names(found) == [":tanh[0]"] and [type(item) for item in found.excluded] == [Undecided]
+    assert found.excluded[0].name == ":relu[0]" and "torch.vmap runs it" in found.excluded[0].reason
 
 
 def test_several_inputs_by_name_and_outputs_in_a_mapping():
     def both(image, *, text, flags=None):
         return {"joint": (torch.relu(image.mean((2, 3)) + text), flags), "text": [torch.tanh(text)]}
 
-    model = Made(both)
     image, text = torch.randn(4, 3, 5, 5), torch.randn(4, 3)
-    with torch.no_grad(), trace(model, 4) as found:
+    with torch.no_grad(), trace(model := Made(both), 4) as found:
         result = model(image, text=text, flags="kept")
     assert result["joint"][1] == "kept" and torch.equal(result["text"][0], text.tanh())
-    assert [o.call.name for o in found.observations] == [":relu[0]", ":tanh[0]"]
+    assert names(found) == [":relu[0]", ":tanh[0]"]
     torch.testing.assert_close(found.observations[1].after, text.tanh())
 
 

@@ -1,7 +1,6 @@
 """What makes the function fit the hand: chosen calls, rows, pictures, devices, errors and where warnings point."""
 
 import ast
-import importlib
 import inspect
 import math
 import re
@@ -19,7 +18,7 @@ from torch import nn
 import affscore
 import affscore.forward
 import affscore.tracing
-from affscore import AffscoreError, AffscoreWarning, Settings, Signature, SignatureError, signature
+from affscore import AffscoreError, AffscoreWarning, Settings, SignatureError, signature
 from affscore.suite.requests import RunError
 from affscore.suite.suites import SuiteError
 from affscore.torch_internals import TESTED
@@ -130,10 +129,9 @@ def test_what_is_private_in_pytorch_is_used_in_one_file_only():
     for path in sorted((ROOT / "affscore").rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         used = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
-        used += [f"{node.module}.{each.name}" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
-                 for each in node.names]  # fmt: skip
-        own = {"self._version"}
-        found = [name for name in used if private.search(name) and name not in own]
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        used += [f"{node.module}.{each.name}" for node in imports for each in node.names]
+        found = [name for name in used if private.search(name) and name != "self._version"]
         assert bool(found) == (path.name == "torch_internals.py"), (path, found)
 
 
@@ -146,8 +144,3 @@ def test_a_pytorch_that_lacks_something_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.weak", None)
     with pytest.raises(ImportError, match=rf"was tested with PyTorch {TESTED}, and .* lacks something that it needs"):
         __import__("affscore.torch_internals")
-
-
-def test_the_name_of_the_function_is_that_of_no_module():
-    assert callable(affscore.signature) and not (ROOT / "affscore" / "signature.py").exists()
-    assert importlib.import_module("affscore.signatures").Signature is Signature
