@@ -11,8 +11,7 @@ because shrinkage only adds a multiple of the identity, so no ``d x d`` matrix i
 
 References
 ----------
-Bouniot et al., "From Alexnet to Transformers: Measuring the Non-linearity of Deep Neural Networks with Affine
-Optimal Transport", CVPR 2025: Theorem 3.3 (the map).
+Bouniot et al., CVPR 2025 (:mod:`affscore.score`): Theorem 3.3 (the map).
 Ledoit and Wolf, "A well-conditioned estimator for large-dimensional covariance matrices", 2004.
 """
 

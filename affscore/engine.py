@@ -1,10 +1,9 @@
 """Run a network over batches and measure every activation call.
 
 :func:`signature` measures a whole signature. :func:`batch_results`, below it, yields the result of each batch, for
-code that stores them one by one. The caller's thread loads batches and runs the network. Worker threads
-(:mod:`affscore.scoring`) turn the pooled inputs and outputs into scores and companion measures. With a GPU they do so
-while the next batches run: at most :data:`AHEAD` batches wait for their scores, which bounds the memory. The caller's
-thread settings decide the number of workers and change no bit of the results.
+code that stores them one by one. The scores are computed in threads (:mod:`affscore.scoring`). At most :data:`AHEAD`
+batches wait for theirs, which bounds the memory. The caller's thread settings decide the number of workers and change
+no bit of the results.
 """
 
 from __future__ import annotations
@@ -249,7 +248,6 @@ def _run(
     ahead = AHEAD.get(device.type, 0)
     failure: BaseException | None = None
     index = -1
-    # Each worker uses one thread of linear algebra.
     with ThreadPoolExecutor(torch.get_num_threads(), "affscore", torch.set_num_threads, (1,)) as scorers:
         queue = ScoringQueue(Forward(model, device, settings), scorers)
         try:

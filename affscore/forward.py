@@ -25,8 +25,8 @@ __all__ = ["Forward", "Inputs", "evaluating", "inputs_of", "length", "tf32"]
 # Threads share training modes and TF32, so they take turns.
 _ONE_PASS = threading.RLock()
 
-#: A network's input: one tensor, or tensors by the names of arguments.
-Inputs = Tensor | dict[str, Tensor]
+#: A network's input: tensors by the names of arguments. The name of a single one is "".
+Inputs = dict[str, Tensor]
 
 
 def inputs_of(batch: Any, index: int) -> Inputs:
@@ -51,7 +51,7 @@ def inputs_of(batch: Any, index: int) -> Inputs:
             "should have at least 2, the same number in each tensor."
         )
     if not isinstance(batch, Mapping):
-        return batch
+        return {"": batch}
     if "decoder_attention_mask" in batch:
         raise ValueError(f"batch {index} has a decoder_attention_mask; a decoder takes samples of one length.")
     if "attention_mask" in batch:
@@ -71,7 +71,7 @@ def _check_mask(mask: Tensor, index: int) -> None:
 
 def length(inputs: Inputs) -> int:
     """Number of samples."""
-    return len(inputs) if isinstance(inputs, Tensor) else len(next(iter(inputs.values())))
+    return len(next(iter(inputs.values())))
 
 
 @contextmanager
@@ -163,8 +163,8 @@ class Forward:
             return _joined([self._run(part) for part in _parts(inputs, self.settings.micro_batch)])
 
     def _run(self, part: Inputs) -> Trace:
-        settings, given = self.settings, part if isinstance(part, dict) else {"": part}
-        given = {name: self._on_device(value) for name, value in given.items()}
+        settings = self.settings
+        given = {name: self._on_device(value) for name, value in part.items()}
         mask = given["attention_mask"].bool() if "attention_mask" in given else None
         if mask is not None and settings.pool == "trailing":
             if not bool(mask.all()):
@@ -178,10 +178,8 @@ class Forward:
             channel_axis=settings.channel_axis, calls=settings.calls, mask=mask,
             unmasked=[value for name, value in given.items() if name.startswith("decoder_")],
         ) as found:  # fmt: skip
-            if isinstance(part, Tensor):
-                self.model(given[""])
-            else:
-                self.model(**given)
+            alone = [given.pop("")] if "" in given else []
+            self.model(*alone, **given)
         return found
 
     def _on_device(self, value: Tensor) -> Tensor:
@@ -196,8 +194,6 @@ class Forward:
 def _parts(inputs: Inputs, micro_batch: int | None) -> list[Inputs]:
     """Nearly equal pieces of at most ``micro_batch`` samples."""
     count = 1 if micro_batch is None else math.ceil(length(inputs) / micro_batch)
-    if isinstance(inputs, Tensor):
-        return list(inputs.tensor_split(count))
     pieces = {name: value.tensor_split(count) for name, value in inputs.items()}
     return [{name: value[i] for name, value in pieces.items()} for i in range(count)]
 

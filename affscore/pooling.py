@@ -43,8 +43,8 @@ def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along
     the last two of 4-dimensional tensors, wherever the channels are, and flattens the rest.
 
     ``mask``, bool (n, tokens), is False for padding, which is ignored; ``"trailing"`` takes no mask. ``along`` is the
-    axis of the tokens (:func:`token_axis`); a vector has none. The result is float64 if the activations are, else
-    float32.
+    axis of the tokens (:func:`token_axis`), which a mask, ``"first"`` and ``"last"`` need; a vector has none. The
+    result is float64 if the activations are, else float32.
 
     >>> tokens = torch.arange(12.0).reshape(1, 2, 6)                 # (n, tokens, channels)
     >>> pool(tokens, "spatial", axis=2).shape, pool(tokens, "trailing", axis=2).shape
@@ -62,10 +62,6 @@ def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along
     if not dims:
         # A copy: the tensor itself may be overwritten in place by the next layer.
         return tensor.to(wide, copy=True).flatten(1)
-    if along is None and kind in ("first", "last"):
-        along, reason = token_axis(tensor.shape, axis)
-        if reason:
-            raise ValueError(f"along is None; it should be given because {reason}.")
     if along is None:
         return tensor.mean(dim=dims, dtype=wide).flatten(1)
     mask = tensor.new_ones((len(tensor), tensor.shape[along]), dtype=torch.bool) if mask is None else mask

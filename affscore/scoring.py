@@ -93,15 +93,16 @@ def _settled(observation: Observation) -> tuple[Tensor, Tensor, bool, str]:
     """Both sides without what is only rounding, whether that leaves one constant, and a warning about it or ""."""
     (x, still_x, lost_x), (y, still_y, lost_y) = map(steady, observation[1:3], observation.rounding)
     constant, name = (bool(still_x.all()), bool(still_y.all())), observation.call.name
-    lost = int(lost_x.sum()), int(lost_y.sum())
+    lost = {"input": int(lost_x.sum()), "output": int(lost_y.sum())}
     if any(constant):
         side = "input" if constant[0] else "output"
-        warns = any(lost) or not constant[1]  # otherwise the call is dead, and its score of NaN says so
+        warns = any(lost.values()) or not constant[1]  # otherwise the call is dead, and its score of NaN says so
         return x, y, True, f"{name} is not scored: its {side} varies by no more than rounding." * warns
     # A constant channel is no reason to warn: many trained networks have some.
-    parts = [(count, side) for count, side in zip(lost, ("input", "output"), strict=True) if count]
     warnings = [
-        f"{n} of {len(x.T)} channels of the {side} of {name} vary by rounding alone: left out." for n, side in parts
+        f"{count} of {len(x.T)} channels of the {side} of {name} vary by rounding alone: left out."
+        for side, count in lost.items()
+        if count
     ]
     return x, y, False, " ".join(warnings)
 

@@ -3,19 +3,9 @@
 :func:`affscore.signature` (:mod:`affscore.engine`) measures one. This module has the result, and stores, loads and
 draws it. The book's first chapter teaches it.
 
-The stored form is one JSON object, schema ``affscore.signature/1``:
-
-============  =========================================================================================
-schema        the string ``affscore.signature/1``
-pool          ``"spatial"``, ``"first"``, ``"last"``, ``"tokens"`` or ``"trailing"``
-covariance    ``"ledoit_wolf"`` or ``"empirical"``
-calls         one object per call: name, module, function, ordinal, gate, shape, channel_axis, masked
-excluded      one object per activation call that was seen and not scored: name, reason, kind
-batch_sizes   samples in each batch
-scores        a row per batch, a number per call; ``null`` where input or output does not vary (a dead call)
-companions    optional: rows like those of scores for each companion measure
-provenance    what a rerun needs: model, weights, data, seed, device, versions, time
-============  =========================================================================================
+The stored form is one JSON object: ``schema``, which is the string ``affscore.signature/1``, and under their names the
+attributes of :class:`Signature`. Of these ``companions`` is optional. Arrays are lists of rows with ``null`` for NaN,
+calls objects with the attributes of :class:`affscore.calls.Call`, and excluded calls have a name, a reason and a kind.
 
 Reference: Bouniot et al., CVPR 2025, section 3.2 and section 4 (batches of 512, pooled features, Ledoit-Wolf).
 """
@@ -62,20 +52,9 @@ class SignatureError(AffscoreError, ValueError):
 
 @dataclass(frozen=True)
 class BatchResult:
-    """The result of one batch.
+    """The result of one batch: its number ``index``, its ``size`` in samples, and its part of a :class:`Signature`.
 
-    Attributes
-    ----------
-    index
-        Number of the batch.
-    size
-        Samples in it.
-    calls, excluded
-        The activation calls in execution order, and those seen but not scored.
-    scores
-        A float for each call; NaN where its input or output does not vary.
-    companions
-        For each companion measure, a float for each call; NaN where it is undefined.
+    ``scores``, and ``companions`` of each measure, are a float for each of the ``calls``, or NaN.
     """
 
     index: int
@@ -98,7 +77,7 @@ class Signature:
         The activation calls in execution order, as :class:`affscore.calls.Call`.
     scores
         float64 array of shape (batches, calls); NaN where a call's input or output varies over the batch by no more
-        than rounding.
+        than rounding (a dead call).
     excluded
         Activation calls that were seen and not scored, each with the reason.
     pool, covariance
@@ -106,7 +85,7 @@ class Signature:
     batch_sizes
         Number of samples in each batch.
     provenance
-        Model, weights, data, seed, device, versions, time.
+        What a rerun needs: model, weights, data, seed, device, versions, time.
     companions
         For each companion measure taken (:mod:`affscore.companions`), a float64 array of shape (batches, calls); NaN
         where it is undefined.

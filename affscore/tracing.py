@@ -291,16 +291,13 @@ def check_traceable(model: nn.Module) -> None:
     if not isinstance(model, nn.Module):
         raise TypeError(f"model is a {type(model).__name__}; it should be a torch.nn.Module.")
     for path, module in model.named_modules():
-        kind = ""
-        if isinstance(module, torch.jit.ScriptModule):
-            kind = "scripted"
-        elif compiled(module):
-            kind = "compiled"
-        elif "eval" in vars(module):  # torch.export replaces this method
-            kind = "exported"
-        elif isinstance(module, nn.DataParallel) and len(module.device_ids) > 1:
-            kind = "spread over devices"
-        if kind:
+        kinds = {
+            "scripted": isinstance(module, torch.jit.ScriptModule),
+            "compiled": compiled(module),
+            "exported": "eval" in vars(module),  # torch.export replaces this method
+            "spread over devices": isinstance(module, nn.DataParallel) and len(module.device_ids) > 1,
+        }
+        for kind in (name for name, found in kinds.items() if found):
             where = f"its part {path!r}" if path else "it"
             raise ValueError(
                 f"model cannot be traced because {where} is {kind} and hides its operations; pass the original network."
