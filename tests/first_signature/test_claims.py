@@ -2,26 +2,16 @@
 
 from pathlib import Path
 
-import numpy as np
+from made_signatures import made
 
-from affscore import Signature
-from affscore.calls import Call
 from affscore_book.first_signature.claims import before_and_after, not_run
 
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 
 
-def signature(scores, batch=256):
-    calls = [Call(f"{i}:relu[0]", str(i), "relu", 0, False, (3,), 1) for i in range(len(scores))]
-    return Signature(calls, np.array([scores]), batch_sizes=[batch])
-
-
-def test_the_source_speaks_of_networks_that_are_not_here():
-    assert [row["verdict"] for row in not_run().rows()] == ["not run here"]
-
-
 def test_training_widens_the_spread_in_every_batch_and_not_the_median():
-    rows = before_and_after(STORED, signature([0.9, 0.9, 0.9]), signature([0.8, 0.9, 1.0])).rows()
+    assert [row["verdict"] for row in not_run().rows()] == ["not run here"]  # of networks that are not here
+    rows = before_and_after(STORED, *(made(scores, size=256) for scores in ([0.9, 0.9, 0.9], [0.8, 0.9, 1.0]))).rows()
     assert [row["batch"] for row in rows] == [64, 128, 256]
     assert all(row["spread after"] > row["spread before"] for row in rows)
     assert rows[2]["median before"] == rows[2]["median after"] == 0.9

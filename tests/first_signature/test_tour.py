@@ -47,14 +47,11 @@ def test_the_stored_tour_is_complete():
     assert np.isnan(SignatureTour(calls=calls, call=34).score())
 
 
-@each(
-    ("load", "name", "content"),
-    [
-        (load_twins, "twins", '{"draws": {"1": {"score": [1.0]}}}'),
-        (load_yardsticks, "yardsticks", '{"blocks": {"score": [[1, 2, 3, 4]]}}'),
-        (load_zigzag, "zigzag", '{"networks": {"a": [{"number": 1}]}}'),
-    ],
-)
+@each(("load", "name", "content"), [
+    (load_twins, "twins", '{"draws": {"1": {"score": [1.0]}}}'),
+    (load_yardsticks, "yardsticks", '{"blocks": {"score": [[1, 2, 3, 4]]}}'),
+    (load_zigzag, "zigzag", '{"networks": {"a": [{"number": 1}]}}'),
+])  # fmt: skip
 def test_a_damaged_file_is_refused(tmp_path, load, name, content):
     (tmp_path / f"{name}.json").write_text(content)
     with pytest.raises(ValueError, match=rf"is not a complete file of book/data/first_signature/{name}\.py"):

@@ -38,7 +38,7 @@ def test_a_call_that_passes_everything_is_its_own_twin():
     assert found["paired"][1] <= found["score"][1]  # the best pairing is no worse than the own one
 
 
-def test_what_the_chapter_says_of_the_stored_twins():
+def test_what_the_chapter_says_of_the_stored_twins(figures_closed):
     stored = load_twins(STORED)
     kinds = ["score", "twin", "plain", "paired"]
     assert {kind: values.shape for kind, values in stored.items()} == dict.fromkeys(kinds, (3, 33))
@@ -48,9 +48,6 @@ def test_what_the_chapter_says_of_the_stored_twins():
     assert (stored["twin"][0] > 0.95).sum() == 30
     lost = stored["score"] - stored["paired"]
     assert lost.min() > -1e-6 and lost.max() < 0.005  # the pairing changes next to nothing
-
-
-def test_twins_are_drawn_at_their_calls(figures_closed):
     _, ax = plt.subplots()
-    plot_twins(ax, np.array([0.9, 0.8]))
-    assert ax.lines[0].get_xydata().tolist() == [[1, 0.9], [2, 0.8]]
+    plot_twins(ax, stored["twin"][0])
+    assert ax.lines[0].get_xydata()[[0, -1]].tolist() == [[1, stored["twin"][0, 0]], [33, stored["twin"][0, -1]]]

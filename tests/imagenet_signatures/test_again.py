@@ -1,7 +1,5 @@
 """A sample that is computed again is compared with the stored one, and one that cannot be says why."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Right answers are accepted, wrong ones get a hint."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the architecture alone tells: against regressions and counts made another way."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

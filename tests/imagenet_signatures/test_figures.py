@@ -1,7 +1,5 @@
 """Every figure says whose weights it shows."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -30,7 +28,6 @@ def test_every_figure_says_whose_weights_it_shows(block_network):
         (figures.plot_start, ("net", nets["a"], nets["b"])),
         (figures.plot_trained, (nets, {"random weights": nets})),
         (figures.plot_shares, (pairs,)),
-        (figures.plot_skips, ({"trained": {"net": {0: blocks}}},)),
         (figures.plot_measures, (table_2(), trained, columns)),
     ):
         assert draw(*arguments) is None
@@ -45,7 +42,7 @@ def test_the_papers_history_is_drawn_by_pool_and_only_from_results():
     pools = {pool: {name: published(name, rows, "AlexNet_Weights.IMAGENET1K_V1") for name in ("vgg11", "alexnet")}
              for pool, rows in (("spatial", [0.5, 0.6]), ("trailing", [0.7, 0.9]))}  # fmt: skip
     for pool, median in (("spatial", 0.55), ("trailing", 0.8)):
-        figures.plot_paper(Results("imagenette", pools, {}, {}), pool)
+        figures.plot_paper(Results("imagenette", pools, {}, "a GPU"), pool)
         panel = plt.gcf().axes[0]
         assert [text.get_text() for text in panel.get_yticklabels()] == ["alexnet  12", "vgg11  14"]
         dots = [line.get_xdata()[0] for line in panel.lines if line.get_marker() == "o"]

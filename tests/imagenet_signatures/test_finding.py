@@ -1,7 +1,5 @@
 """The stored signatures are what their names say, and are found, stacked and missed by name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -38,18 +36,15 @@ def test_a_stored_file_is_what_its_name_says(item):
         assert bool(found.companions) is (item.images < 200 or item.network in SMALL)
 
 
-def test_find_falls_back_on_the_pool_that_is_the_same(tmp_path):
+def test_what_is_there_is_found_and_what_is_not_is_said(tmp_path):
+    with pytest.raises(FileNotFoundError, match="holds no stored signatures"):
+        stored(tmp_path)
     made([0.25, 0.5], pools_agree=True).save(tmp_path / "net.random0.photographs.128.spatial.json")
     for pool in ("spatial", "trailing"):
         assert find(tmp_path, "random", pool=pool)["net"].mean.tolist() == [0.25, 0.5]
     made([0.1, 0.2], pools_agree=False).save(tmp_path / "other.random0.photographs.128.spatial.json")
     made([0.3, 0.4], pools_agree=False).save(tmp_path / "other.random0.photographs.128.trailing.json")
     assert find(tmp_path, "random", pool="trailing")["other"].mean.tolist() == [0.3, 0.4]
-
-
-def test_seeds_are_told_apart_and_what_is_not_there_is_said(tmp_path):
-    with pytest.raises(FileNotFoundError, match="holds no stored signatures"):
-        stored(tmp_path)
     for seed, score in ((1, 0.25), (0, 0.75)):
         made([score, 0.5], pools_agree=True).save(tmp_path / f"net.calibrated{seed}.fashion-mnist.512.spatial.json")
     made([0.1, 0.2], pools_agree=True).save(tmp_path / "net.fashion-mnist0.fashion-mnist.512.spatial.json")

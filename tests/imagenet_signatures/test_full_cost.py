@@ -1,7 +1,5 @@
 """The estimate of the full run's hours: its arithmetic, from the stored seconds alone, and the page that repeats it."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 import pytest
 from torchvision.models import get_model_weights
 
-from affscore_book.imagenet_signatures.full_cost import DEVICES, WORSE, Device, hours, hours_table, read_measured
+from affscore_book.imagenet_signatures.full_cost import DEVICES, Device, hours, hours_table, read_measured
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 FOLDER = BOOK / "data" / "imagenet_signatures"
@@ -18,10 +16,6 @@ FOLDER = BOOK / "data" / "imagenet_signatures"
 @pytest.fixture(scope="module")
 def measured():
     return read_measured(FOLDER)
-
-
-def stored(name):
-    return json.loads((FOLDER / name).read_text())
 
 
 def test_the_seconds_are_those_that_are_stored(measured):
@@ -33,29 +27,23 @@ def test_the_seconds_are_those_that_are_stored(measured):
             continue
         assert kind in ("random0", "calibrated0")
         twice = 1 + path.with_name(path.name.replace("spatial", "trailing")).exists()
-        about = stored(path.name)["provenance"]
+        content = json.loads(path.read_text())
+        about = content["provenance"]
         one = about["forward_passes"]["cpu_seconds"] / about["images"]
         sets = get_model_weights(name)
-        small = sets["IMAGENET1K_SWAG_LINEAR_V1" if name == "vit_h_14" else "IMAGENET1K_V1"].meta["_ops"]
-        asked = sets["IMAGENET1K_SWAG_E2E_V1" if name == "vit_h_14" else "IMAGENET1K_V1"].meta["_ops"]
+        swag = ("IMAGENET1K_SWAG_LINEAR_V1", "IMAGENET1K_SWAG_E2E_V1")
+        small, asked = (sets[w].meta["_ops"] for w in (swag if name == "vit_h_14" else ["IMAGENET1K_V1"] * 2))
         seconds += twice * one * asked / small
-        calls += twice * len(stored(path.name)["calls"])
+        calls += twice * len(content["calls"])
         rates.append(2e-3 * small / one)
     assert len(rates) == 36 and calls == measured.calls
     assert math.isclose(seconds, measured.forward) and math.isclose(max(rates), measured.rate)
     beyond = []
     for name in ("resnet152", "resnet50", "vgg16"):
-        content = stored(f"paper/{name}.trained.photographs.0.json")
+        content = json.loads((FOLDER / "paper" / f"{name}.trained.photographs.0.json").read_text())
         spent = content["provenance"]["cpu_seconds_an_image"]
         beyond.append((spent["signature"] - spent["forward"]) / len(content["calls"]))
     assert measured.beyond == pytest.approx((min(beyond), max(beyond)))
-
-
-def test_a_core_alone_takes_what_was_measured(measured):
-    """The device that it was measured on: nothing is assumed of it but that it may be slower."""
-    least, most = hours(measured, Device("the core itself", None, 1), 3600)
-    scores = [each * measured.calls for each in measured.beyond]
-    assert (least, most) == pytest.approx((measured.forward + scores[0], WORSE * measured.forward + scores[1]))
 
 
 def test_hours_grow_as_the_images_and_fall_as_peak_and_cores(measured):

@@ -1,7 +1,5 @@
 """The interval of the greatest of several means: it is kept by chance as often as it says, and the winner's is not."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

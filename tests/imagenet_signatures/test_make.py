@@ -1,7 +1,5 @@
 """The script that writes the stored signatures measures what the public function measures."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is quoted from the paper is complete, and our means stand beside it."""
 
-from __future__ import annotations
-
 import math
 import statistics
 

@@ -1,7 +1,5 @@
 """What the trained networks say: on planted signatures, where the answer is known."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The switch between pools and the walk through blocks: numbers are the signatures', and JavaScript's are Python's."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -82,10 +80,9 @@ def test_javascript_computes_chooses_and_describes_as_python_does(widget, node):
 
 
 def test_javascript_draws_where_python_draws(widget, node):
-    assert node(widget._esm, "(m, models) => m.families(models)", widget.models) == [
-        [family, at] for family, at in module._families(widget.models)
-    ]
     assert module._families(widget.models) == [("VGG", 2.0), ("ViT", 6.0)]
+    found = node(widget._esm, "(m, models) => m.families(models)", widget.models)
+    assert found == [list(each) for each in module._families(widget.models)]
     values = [0.73, 0.4, 0.98]
     for room in (0, 2):
         low = node(widget._esm, f"(m, values) => m.floor(values, {room})", values)
@@ -109,12 +106,6 @@ def walked(walk, **changes):
     return BlockWalk(**(walk.state() | changes))
 
 
-def test_the_walk_shows_the_last_call_of_each_block(walk):
-    assert walk.blocks() == 7
-    assert [walked(walk, block=block).score() for block in range(8)] == walk.trained[::3]
-    assert [walked(walk, block=block, weights="start").score() for block in range(8)] == walk.start[::3]
-
-
 def test_blocks_that_are_highest_behind_the_addition_are_counted_up_to_the_one_shown():
     up, down = [0.5, 0.6, 0.9], [0.5, 0.95, 0.9]
     walk = BlockWalk(trained=[0.7, *up, *down, *up], start=[0.5] * 10)
@@ -130,12 +121,13 @@ def test_javascript_walks_as_python_does(walk, node):
     )  # fmt: skip
     for state, each in zip(states, found, strict=True):
         assert each == [state.score(), state.calls(), state.highest(), state._text()]
+    for weights, scores in (("trained", walk.trained), ("start", walk.start)):  # the last call of each block
+        assert [walked(walk, block=block, weights=weights).score() for block in range(8)] == scores[::3]
 
 
 def test_the_still_picture_has_every_call_and_the_block(walk):
     picture = walked(walk, block=2).fallback()
-    assert picture.count('class="input-dot"') == 7
-    assert picture.count('class="image-dot"') == 1 + 2 * 7 + 2
+    assert picture.count('class="input-dot"') == 7 and picture.count('class="image-dot"') == 1 + 2 * 7 + 2
     assert "Block 2: inside" in picture and repr(walk) == "BlockWalk(7 blocks, block=0, weights='trained')"
     assert "no network to show" in BlockWalk().fallback()
 

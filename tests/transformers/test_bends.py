@@ -1,8 +1,5 @@
 """Bends of tokens: against the map written out with matrix roots, and their mean is the paired score."""
 
-from __future__ import annotations
-
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -80,11 +77,3 @@ def test_stored_sentences_are_the_sentences():
             words = "".join(token.removeprefix("##") for token in each.tokens[1:-1])
             assert words == in_order(sentence, order).replace(" ", "")
             assert (each.bends > 0).all() and (each.bends < 3).all()
-
-
-def test_damaged_files_are_refused(tmp_path):
-    content = json.loads(FILE.read_text(encoding="utf-8"))
-    content["sentences"][SENTENCES[0]]["as written"]["tokens"].pop()
-    (tmp_path / "short.json").write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(ValueError, match="bends has shape"):
-        load_sentences(tmp_path / "short.json")

@@ -1,7 +1,5 @@
 """Each claim on MiniLM holds where the numbers are as it says, fails where they are not, and is open in between."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import permutations
 
@@ -10,39 +8,11 @@ import pytest
 from grids import each
 from scipy.stats import spearmanr
 
-from affscore_book.transformers.claims import (
-    attention_effect,
-    minilm_claims,
-    minilm_pool_claims,
-    minilm_text_claims,
-    minilm_weight_claims,
-    permutation_p,
-    vit_lens_claims,
-    vit_start_claims,
-)
+from affscore_book.transformers import claims
 from affscore_book.transformers.laws import score_from_means_and_spreads
-from affscore_book.transformers.measured import BATCHES, LENGTHS, START_SEEDS, Job, LayerInputs, MiniLMScores
+from affscore_book.transformers.measured import START_SEEDS, Job, LayerInputs, MiniLMScores
 from affscore_book.transformers.minilm import LAYERS
-from affscore_book.transformers.texts import TEXT_KINDS
 from affscore_book.transformers.vits import BLOCKS, VIT_BATCHES, VIT_POOLS, VitScores
-
-PARTS = [str(batch) for batch in range(BATCHES)]
-
-
-def every_job() -> list[Job]:
-    """At least all that the claims and figures read."""
-    changes = ["", *(f"without {layer}" for layer in range(LAYERS))]
-    found = [Job(batch=batch, change=change) for batch in PARTS for change in changes]
-    found += [Job(pool="tokens", batch=batch, change=change) for batch in PARTS for change in changes]
-    found += [Job("random", seed, batch="0", change=change) for seed in START_SEEDS for change in changes]
-    found += [Job("random", seed, kind, batch="0") for seed in START_SEEDS for kind in ("code", "random")]
-    for pool in ("spatial", "trailing", "first", "tokens"):
-        found += [Job(pool=pool, batch=batch) for batch in ("all", *PARTS)]
-        found += [Job(weights, seed, pool=pool) for weights in ("random", "rearranged") for seed in START_SEEDS]
-        found += [Job(kind=kind, length=length, pool=pool, batch=batch)
-                  for kind in TEXT_KINDS for length in LENGTHS for batch in PARTS]  # fmt: skip
-    found += [Job(length=0, batch=batch, change=change) for batch in PARTS for change in ("", "padding counted")]
-    return list(dict.fromkeys(found))
 
 
 def layer(seed: int, mean: float = -0.5) -> LayerInputs:
@@ -54,16 +24,16 @@ def layer(seed: int, mean: float = -0.5) -> LayerInputs:
 
 def planted(rule: Callable[[Job, int], float], noise: float = 0.002, mean: float = -0.5) -> MiniLMScores:
     """Scores by a rule of job and layer, with a little noise."""
-    scores = {
-        job.name: [
-            rule(job, number) + noise * np.random.default_rng([*map(ord, job.name), number]).normal()
-            for number in range(LAYERS)
-        ]
-        for job in every_job()
-    }
+
+    class Planted(MiniLMScores):
+        def of(self, **fields):
+            job = Job(**fields)
+            draws = [np.random.default_rng([*map(ord, job.name), number]).normal() for number in range(LAYERS)]
+            return np.array([rule(job, number) + noise * draw for number, draw in enumerate(draws)])
+
     layers = [layer(number, mean) for number in range(LAYERS)]
     every = {f"{weights} 0": layers for weights in ("trained", "random", "rearranged")}
-    return MiniLMScores(scores, {name: [0.95] * LAYERS for name in scores}, every, {})
+    return Planted({}, {}, every, {})
 
 
 def explained(number: int) -> float:
@@ -71,7 +41,7 @@ def explained(number: int) -> float:
     return score_from_means_and_spreads(layer(number))
 
 
-TABLES = [minilm_claims, minilm_weight_claims, minilm_pool_claims, minilm_text_claims]
+TABLES = [claims.minilm_claims, claims.minilm_weight_claims, claims.minilm_pool_claims, claims.minilm_text_claims]
 HELD, FAILED = {"agrees", "held"}, {"disagrees", "failed"}
 
 
@@ -107,7 +77,7 @@ SHIFTS = {("random", "code"): -0.05, ("trained", "code"): 0.03}
 def test_code_and_random_tokens_are_two_rows_at_random_weights():
     """Planted: at random weights code scores .05 lower than English, and random tokens as English does."""
     found = planted(lambda job, number: 0.9 + SHIFTS.get((job.weights, job.kind), 0.0), noise=0.0005)
-    every = {row.what: row for row in minilm_text_claims(found)}
+    every = {row.what: row for row in claims.minilm_text_claims(found)}
     assert every["mean score: code − English"].ours == pytest.approx(0.03, abs=2e-3)
     rows = {what: row for what, row in every.items() if "random weights" in what}
     code, tokens = (rows[f"mean score, random weights: {kind} − English"] for kind in ("code", "random tokens"))
@@ -118,7 +88,7 @@ def test_code_and_random_tokens_are_two_rows_at_random_weights():
 def test_layers_of_one_network_decide_nothing_however_they_rise():
     """Four batches through one network are not four networks: the orders of its layers give a p, and no interval."""
     rising = planted(lambda job, number: 0.5 + 0.05 * number)
-    rows = [claim for claim in minilm_weight_claims(rising) if claim.what.startswith("rank correlation")]
+    rows = [claim for claim in claims.minilm_weight_claims(rising) if claim.what.startswith("rank correlation")]
     assert [claim.verdict for claim in rows] == ["undecided", "undecided"]
     assert all(claim.ours == pytest.approx(1) and np.isnan(claim.interval).all() for claim in rows)
     assert all("p = 0.001" in claim.what for claim in rows)  # one order of 720
@@ -128,8 +98,8 @@ def test_the_p_is_the_share_of_orders_that_rise_as_much():
     values = np.array([1.0, 0.0, 3.0, 1.0, 2.0, 2.0])  # with ties
     found = spearmanr(values, range(6)).statistic
     as_much = [spearmanr(order, range(6)).statistic >= found - 1e-9 for order in permutations(values)]
-    assert permutation_p(values) == pytest.approx(np.mean(as_much))
-    assert permutation_p(np.arange(6.0)) == pytest.approx(1 / 720) and permutation_p(-np.arange(6.0)) == 1
+    assert claims.permutation_p(values) == pytest.approx(np.mean(as_much))
+    assert claims.permutation_p(np.arange(6.0)) == pytest.approx(1 / 720) and claims.permutation_p(-np.arange(6.0)) == 1
 
 
 def vits(effects: dict[str, float], start: float = 0.0) -> VitScores:
@@ -148,14 +118,14 @@ def vits(effects: dict[str, float], start: float = 0.0) -> VitScores:
 @each("pool", VIT_POOLS)
 def test_two_networks_that_differ_decide_that_the_lens_depends_on_the_network(pool):
     both, none, one = (vits({"vit_4": a, "vit_8": b}) for a, b in ((0.05, 0.05), (0, 0), (0.05, 0)))
-    assert [row.verdict for row in vit_lens_claims(both, pool)] == ["agrees", "agrees"]
-    assert [row.verdict for row in vit_lens_claims(none, pool)] == ["disagrees", "disagrees"]
-    assert [row.verdict for row in vit_lens_claims(one, pool)] == ["depends on the network"] * 2
-    assert all(row.kind == "source" and row.seen for row in vit_lens_claims(one, pool))
+    assert [row.verdict for row in claims.vit_lens_claims(both, pool)] == ["agrees", "agrees"]
+    assert [row.verdict for row in claims.vit_lens_claims(none, pool)] == ["disagrees", "disagrees"]
+    assert [row.verdict for row in claims.vit_lens_claims(one, pool)] == ["depends on the network"] * 2
+    assert all(row.kind == "source" and row.seen for row in claims.vit_lens_claims(one, pool))
 
 
 def test_a_lens_at_the_start_is_no_change_or_one():
-    still, bent = (vit_start_claims(vits(dict.fromkeys(BLOCKS, 0.0), start)) for start in (0.0, 0.05))
+    still, bent = (claims.vit_start_claims(vits(dict.fromkeys(BLOCKS, 0.0), start)) for start in (0.0, 0.05))
     assert {row.verdict for row in still} == {"held"} and {row.verdict for row in bent} == {"failed"}
 
 
@@ -172,6 +142,6 @@ def test_the_effect_of_attention_is_that_of_the_layers_own():
         return 0.5 + (0.01 * (number + 1) if job.change == f"without {number}" else 0.3 * bool(job.change))
 
     for trained, rows in ((True, 4), (False, 3)):
-        found = attention_effect(planted(own, noise=0), trained)
+        found = claims.attention_effect(planted(own, noise=0), trained)
         assert found.shape == (rows, 6)
         assert found == pytest.approx(np.tile(0.01 * np.arange(1, 7), (rows, 1)))

@@ -1,7 +1,5 @@
 """Each check takes the right answer, refuses the likely wrong ones, and says what is wrong with them."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from functools import partial
 from pathlib import Path

@@ -1,16 +1,16 @@
-"""Every figure on MiniLM draws what is stored, with names on its axes."""
-
-from __future__ import annotations
+"""Every figure on MiniLM and on the byte decoders draws what is stored, with names on its axes."""
 
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from grids import each
 
-from affscore_book.transformers import figures
+from affscore_book.transformers import figures, gpt_figures
 from affscore_book.transformers.bends import load_sentences
 from affscore_book.transformers.claims import attention_effect
+from affscore_book.transformers.gpt_results import GPT_POOLS, load_gpts
 from affscore_book.transformers.laws import score_from_means_and_spreads
 from affscore_book.transformers.measured import load_minilm_scores
 from affscore_book.transformers.vits import BLOCKS, load_vits
@@ -19,6 +19,7 @@ FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "minilm"
 SCORES = load_minilm_scores(FOLDER / "scores.json")
 VITS = load_vits(FOLDER.parent / "vits.json")
 LEVELS = load_sentences(FOLDER / "sentences.json").levels
+GPTS = load_gpts(FOLDER.parent / "gpt")
 
 
 def draw(function, *given):
@@ -28,28 +29,35 @@ def draw(function, *given):
     figure.draw_without_rendering()
     plt.close(figure)
     assert all(panel.get_xlabel() or panel.get_title(loc="left") for panel in figure.axes)
-    assert any(panel.get_ylabel() or panel.get_title(loc="left") for panel in figure.axes)
     return figure.axes
 
 
-def line(axes, label):
-    return next(each for each in axes.lines if each.get_label() == label)
+def drawn(axes) -> dict:
+    return {line.get_label(): line.get_ydata() for line in axes.lines}
 
 
-def test_pools_are_of_as_many_samples():
-    (axes,) = draw(figures.plot_pools, SCORES)
-    for pool in ("spatial", "trailing", "first"):
-        np.testing.assert_allclose(line(axes, pool).get_ydata(), SCORES.of(pool=pool))
-    np.testing.assert_allclose(line(axes, "tokens").get_ydata(), SCORES.batches(pool="tokens").mean(axis=0))
+TOKENS = SCORES.batches(pool="tokens").mean(axis=0)
 
 
-def test_starts_and_the_linear_twin_are_those_of_the_weights_and_the_pool():
-    for axes, pool in zip(draw(figures.plot_minilm_weights, SCORES), ("spatial", "trailing"), strict=True):
-        np.testing.assert_allclose(line(axes, "trained").get_ydata(), SCORES.of(pool=pool))
-        np.testing.assert_allclose(line(axes, "linear twin").get_ydata(), SCORES.line(pool=pool))
-        for weights in ("random", "rearranged"):
-            expected = SCORES.starts(weights, pool=pool).mean(axis=0)
-            np.testing.assert_allclose(line(axes, weights).get_ydata(), expected)
+@each(("function", "given", "panels"), [
+    (figures.plot_pools, (SCORES,),
+     [{pool: SCORES.of(pool=pool) for pool in ("spatial", "trailing", "first")} | {"tokens": TOKENS}]),
+    (figures.plot_minilm_weights, (SCORES,), [
+        {"trained": SCORES.of(pool=pool), "linear twin": SCORES.line(pool=pool)}
+        | {weights: SCORES.starts(weights, pool=pool).mean(axis=0) for weights in ("random", "rearranged")}
+        for pool in ("spatial", "trailing")
+    ]),
+    (figures.plot_laws, (SCORES, LEVELS), [{
+        "512 texts, averaged": SCORES.of(), "512 tokens": TOKENS, "8,192 tokens, paired": 1 - LEVELS,
+        "formula": [score_from_means_and_spreads(layer) for layer in SCORES.layers["trained 0"]],
+    }]),
+])  # fmt: skip
+def test_lines_are_those_that_the_legend_names(function, given, panels):
+    for axes, expected in zip(draw(function, *given), panels, strict=True):
+        found = drawn(axes)
+        assert found.keys() == expected.keys()
+        for label, values in expected.items():
+            np.testing.assert_allclose(found[label], values)
 
 
 def test_histograms_are_densities_of_the_named_layers():
@@ -59,15 +67,6 @@ def test_histograms_are_densities_of_the_named_layers():
             values, edges, _ = patch.get_data()
             assert (values * np.diff(edges)).sum() == pytest.approx(1, abs=1e-3)
             np.testing.assert_allclose(values * np.diff(edges), SCORES.layers[f"{weights} 0"][number - 1].shares)
-
-
-def test_laws_stand_beside_what_was_measured():
-    (axes,) = draw(figures.plot_laws, SCORES, LEVELS)
-    np.testing.assert_allclose(line(axes, "512 texts, averaged").get_ydata(), SCORES.of())
-    np.testing.assert_allclose(line(axes, "512 tokens").get_ydata(), SCORES.batches(pool="tokens").mean(axis=0))
-    np.testing.assert_allclose(line(axes, "8,192 tokens, paired").get_ydata(), 1 - LEVELS)
-    expected = [score_from_means_and_spreads(layer) for layer in SCORES.layers["trained 0"]]
-    np.testing.assert_allclose(line(axes, "formula").get_ydata(), expected)
 
 
 def test_attention_has_a_dot_for_every_batch_and_start():
@@ -88,3 +87,19 @@ def test_pools_leave_averages():
     np.testing.assert_allclose(trailing[:, 0], tokens.mean(axis=1))
     np.testing.assert_allclose(first[0], tokens[0])
     assert np.isnan(first[1:]).all()
+
+
+def test_a_course_is_that_of_every_call_by_both_pools():
+    network = GPTS["gelu"][0]
+    for panel, pool in zip(draw(gpt_figures.plot_gpt_courses, GPTS), ("spatial", "trailing"), strict=True):
+        assert panel.get_title(loc="left") == f"{pool} pool"
+        np.testing.assert_allclose([*drawn(panel).values()], [*network.scores[pool].T, network.bits / 8])
+
+
+def test_pools_stand_at_the_trained_means_and_every_seed_is_there():
+    (axes,) = draw(gpt_figures.plot_gpt_pools, GPTS)
+    filled = [line for line in axes.lines if line.get_marker() != "None" and line.get_color() != "white"]
+    expected = [[network.mean(pool) for network in seeds.values()] for seeds in GPTS.values() for pool in GPT_POOLS]
+    assert len(filled) == len(expected)
+    for line, means in zip(filled, expected, strict=True):
+        np.testing.assert_allclose(line.get_xdata(), means)

@@ -1,7 +1,5 @@
 """The byte decoder: nothing flows back in time, attention is the textbook's, and every activation is seen and named."""
 
-from __future__ import annotations
-
 import cmath
 import math
 

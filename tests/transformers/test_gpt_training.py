@@ -1,10 +1,7 @@
 """Bytes and windows, trainings that are stopped and go on with the same bits, and the script that makes the files."""
 
-from __future__ import annotations
-
 import json
 import math
-import pydoc_data.topics
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +24,6 @@ from affscore_book.transformers.gpt_training import (
     byte_parts,
     cut_windows,
     fit_gpt,
-    reference_bytes,
 )  # fmt: skip
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "gpt"
@@ -45,19 +41,10 @@ class Killed(Exception):
     pass
 
 
-def test_the_text_is_every_topic_of_the_reference():
-    text = reference_bytes().decode()
-    topics = pydoc_data.topics.topics
-    assert all(topic in text for topic in topics.values())
-    assert len(text) == sum(map(len, topics.values())) + len(topics) - 1
-
-
 def test_a_tenth_is_held_out_of_bytes_and_of_their_numbers_alike():
-    for length in (10, 101, 256):
-        one, two = byte_parts(bytes(range(length))), byte_parts(torch.arange(length))
-        assert all(map(torch.equal, one, two)) and one.train.dtype == torch.int64
-        assert torch.equal(torch.cat(one), torch.arange(length))
-        assert len(one.held_out) == pytest.approx(length / 10, abs=1)
+    one, two = byte_parts(bytes(range(256))), byte_parts(torch.arange(256))
+    assert all(map(torch.equal, one, two)) and one.train.dtype == torch.int64 and len(one.held_out) == 26
+    assert torch.equal(torch.cat(one), torch.arange(256))
 
 
 @each(("length", "count"), [(129, 1), (129, 4), (5000, 7), (300, 50)])
@@ -69,37 +56,21 @@ def test_windows_are_pieces_of_the_text_from_its_beginning_to_its_end(length, co
     assert starts[0] == 0 and (count == 1 or windows[-1, -1] == length - 1)
     gaps = starts.diff()
     assert len(gaps) == 0 or gaps.max() - gaps.min() <= 1
+    for length, count, message in ((128, 3, "text has 128 bytes; it should have at least 129"), (200, 0, "count is 0")):
+        with pytest.raises(ValueError, match=message):
+            cut_windows(torch.arange(length), count)
 
 
-def test_windows_need_text():
-    with pytest.raises(ValueError, match="text has 128 bytes; it should have at least 129"):
-        cut_windows(torch.arange(128), 3)
-    with pytest.raises(ValueError, match="count is 0"):
-        cut_windows(torch.arange(200), 0)
-
-
-def test_knowing_nothing_costs_eight_bits_and_knowing_the_byte_none():
-    class Told(nn.Module):
-        """Is told the text's rule: each byte is the one before plus one."""
-
-        def forward(self, windows: torch.Tensor) -> torch.Tensor:
-            return 1000.0 * nn.functional.one_hot((windows + 1) % 256, 256)
-
-    network = build_gpt("gelu")
-    nn.init.zeros_(network.head.weight)
-    nn.init.zeros_(network.head.bias)
-    windows = cut_windows(torch.arange(1000) % 256, 70)
-    assert bits_per_byte(network, windows) == pytest.approx(8, abs=1e-5)
-    assert bits_per_byte(Told(), windows) == pytest.approx(0, abs=1e-5)
-
-
-def test_bits_are_the_mean_over_all_bytes():
+def test_bits_are_the_mean_over_all_bytes_and_knowing_nothing_costs_eight():
     network, windows = build_gpt("relu"), cut_windows(TEXT, 65)  # one batch is of one window
     with torch.no_grad():
         chances = network(windows[:, :-1]).double().softmax(-1).numpy()
     paid = [-math.log2(chances[i, j, windows[i, j + 1]]) for i in range(65) for j in range(CONTEXT)]
     assert bits_per_byte(network, windows) == pytest.approx(np.mean(paid), rel=1e-5)
     assert network.training
+    nn.init.zeros_(network.head.weight)
+    nn.init.zeros_(network.head.bias)
+    assert bits_per_byte(network, windows) == pytest.approx(8, abs=1e-5)
 
 
 @each("stop", [40, 101])
@@ -172,11 +143,8 @@ def test_the_script_trains_what_is_missing_measures_it_and_tries_every_rate(tmp_
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == before
     capsys.readouterr()
     script.main(["list", "--out", str(tmp_path)])
-    lines = capsys.readouterr().out.splitlines()
-    assert "bits per byte" in lines[0] and lines[0].endswith("signatures") and lines[1].endswith("missing")
-    # The first seed of every network comes first.
-    assert [line.split("seed ")[1][0] for line in lines] == ["0"] * 7 + ["1"] * 7 + ["2"] * 7
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.endswith("signatures") and second.endswith("missing")
     script.main(["rates", "--out", str(tmp_path), "--smoke"])
     stored = json.loads((tmp_path / "rates.json").read_text(encoding="utf-8"))
-    assert tuple(trial["learning_rate"] for trial in stored["trials"]) == GPT_RATES
-    assert stored["settings"]["steps"] == 1
+    assert len(stored["trials"]) == len(GPT_RATES) and stored["settings"]["steps"] == 1

@@ -1,7 +1,5 @@
 """What was measured is found by its name; what was not, and a damaged file, is said."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -9,16 +7,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from grids import each
 
 from affscore_book.transformers import measured
-from affscore_book.transformers.measured import (
-    Job,
-    MiniLMScores,
-    again_minilm,
-    load_minilm_scores,
-    nearest_table,
-)
+from affscore_book.transformers.bends import SENTENCES, load_sentences
+from affscore_book.transformers.measured import Job, MiniLMScores, again_minilm, load_minilm_scores, nearest_table
 from affscore_book.transformers.minilm import LIKE_PAIRS
+from affscore_book.transformers.vits import load_vits
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"
 FILE = FOLDER / "minilm" / "scores.json"
@@ -66,17 +61,20 @@ def test_texts_and_their_lines_are_compared_with_english_on_one_batch(stored):
         stored.line(kind="code", length=96, batch="0")
 
 
-def test_damaged_files_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no"):
-        load_minilm_scores(tmp_path / "none.json")
-    content = json.loads(FILE.read_text(encoding="utf-8"))
-    content["scores"][Job().name] = [0.5]
-    (tmp_path / "short.json").write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(ValueError, match="has no 6 scores"):
-        load_minilm_scores(tmp_path / "short.json")
-    (tmp_path / "cut.json").write_text(FILE.read_text(encoding="utf-8")[:5000], encoding="utf-8")
-    with pytest.raises(ValueError, match="is not a complete file"):
-        load_minilm_scores(tmp_path / "cut.json")
+@each(("load", "name", "damage", "message"), [
+    (load_minilm_scores, "minilm/scores.json", lambda content: content["scores"].update({Job().name: [0.5]}),
+     "has no 6 scores"),
+    (load_sentences, "minilm/sentences.json",
+     lambda content: content["sentences"][SENTENCES[0]]["as written"]["tokens"].pop(), "bends has shape"),
+    (load_vits, "vits.json", lambda content: content["scores"]["vit_4|trained|spatial|0"][0].pop(),
+     "is not a complete file"),
+])  # fmt: skip
+def test_damaged_files_are_refused(tmp_path, load, name, damage, message):
+    content = json.loads((FOLDER / name).read_text(encoding="utf-8"))
+    damage(content)
+    (tmp_path / "damaged.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path / "damaged.json")
 
 
 def test_scores_that_are_measured_again_are_compared(stored, monkeypatch):

@@ -1,7 +1,5 @@
 """MiniLM: its weights are real and watching leaves every bit, tokens are as wished, pools are what loops say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The script that measured MiniLM: what it writes is what is stored, and what is there is not measured again."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -58,11 +56,3 @@ def test_every_job_is_stored(make):
     stored = load_minilm_scores(FOLDER / "minilm" / "scores.json")
     assert {job.name for job in make.jobs()} == set(stored.scores)
     assert {job.name for job in make.twin_jobs()} == set(stored.twins)
-
-
-def test_texts_are_made_of_the_running_python(make, tmp_path):
-    (tmp_path / "minilm").mkdir()
-    make.main(["texts", "--out", str(tmp_path / "minilm")])
-    for name in ("paragraphs.txt", "code.txt"):
-        lines = (tmp_path / name).read_text(encoding="utf-8").splitlines()
-        assert len(lines) == len(set(lines)) == 512

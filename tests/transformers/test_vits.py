@@ -1,8 +1,5 @@
 """Attention is taken out of the block that is measured, and out of no other; what is stored is whole."""
 
-from __future__ import annotations
-
-import json
 from pathlib import Path
 
 import pytest
@@ -46,11 +43,3 @@ def test_the_stored_scores_with_attention_are_those_of_the_chapter_on_the_decade
     for name in BLOCKS:
         expected = decade[name][0].signatures[END, "spatial"].mean
         assert vits.scores[f"{name}|trained|spatial|0"][0] == pytest.approx(expected, abs=1e-3)
-
-
-def test_a_damaged_file_is_refused(tmp_path):
-    content = json.loads(FILE.read_text(encoding="utf-8"))
-    content["scores"]["vit_4|trained|spatial|0"][0].pop()
-    (tmp_path / "vits.json").write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(ValueError, match="is not a complete file"):
-        load_vits(tmp_path / "vits.json")

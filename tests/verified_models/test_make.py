@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from grids import each
 from scripts import load_script
 
 SCRIPT = Path(__file__).resolve().parents[2] / "book" / "data" / "verified_models" / "make.py"
@@ -46,22 +45,6 @@ def test_a_run_goes_on_where_it_stopped(script, measured, tmp_path):
     assert measured[-1] == "timm/a" and len(json.loads(file.read_text())["models"]) == 4
 
 
-def test_results_of_other_versions_are_not_mixed_and_an_interruption_is_no_failure(
-    script, measured, tmp_path, monkeypatch
-):
-    script.make(tmp_path / "models.json", ["timm/a"], again=False)
-    monkeypatch.setattr(script, "version", lambda library: "0.0")
-    with pytest.raises(SystemExit, match="other settings"):
-        script.make(tmp_path / "models.json", ["timm/b"], again=False)
-
-    def interrupted(name):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(script, "network_and_batch", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        script.row_of("timm/a")
-
-
 def test_a_planted_wrong_row_is_found_and_the_times_are_not_compared(script, tmp_path, monkeypatch):
     file, name = tmp_path / "models.json", SMALL[1]
     row = script.row_of(name)
@@ -85,13 +68,3 @@ def test_the_command_measures_some_and_writes_their_page(script, tmp_path, monke
     with pytest.raises(SystemExit) as ended:
         script.main()
     assert ended.value.code == 0 and "2 networks are as stored." in capsys.readouterr().out
-
-
-@each(("arguments", "message"), [
-    (["--only", "timm/resnet10"], "Did you mean"), (["--sample", "0"], "--sample is 0; it should be between 1 and"),
-])  # fmt: skip
-def test_what_does_not_exist_is_refused_in_a_sentence(script, monkeypatch, capsys, arguments, message):
-    monkeypatch.setattr(sys, "argv", ["make.py", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        script.main()
-    assert ended.value.code == 2 and message in capsys.readouterr().err

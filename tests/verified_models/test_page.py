@@ -32,29 +32,15 @@ def test_totals_and_rows():
     assert text.index("resnet18") < text.index("other") < text.index("vit\\_<wbr>tiny")
 
 
-def test_networks_without_a_score_are_named_above_the_tables():
-    assert "**Without a signature.** None:" in page(timm__vit=ROW)
-    text = page(timm__vit=ROW, timm__all_out=ROW | {"scored": {}, "gates": 0})
-    assert "no call is scored | 1 |" in text and "Of all\\_<wbr>out every call is excluded" in text
-    assert text.index("Without a signature") < text.index("## timm")
-
-
-@each(("change", "line"), [
-    ({"scored": {"gelu": 13, "sigmoid": 1}}, "3 `sigmoid` ran, the signature has 13 `gelu` and 3 `sigmoid`."),
-    ({"identical": False}, "timm/odd: the output differs while the network is watched."),
-    ({"error": "ValueError: no batch"}, "timm/odd has no signature: ValueError: no batch"),
+@each(("change", "agree", "line"), [
+    ({"scored": {"gelu": 13, "sigmoid": 1}}, 1, "3 `sigmoid` ran, the signature has 13 `gelu` and 3 `sigmoid`."),
+    ({"identical": False}, 2, "- timm/odd_one: the output differs while the network is watched."),
+    ({"error": "ValueError: no batch"}, 1, "- timm/odd_one has no signature: ValueError: no batch"),
+    ({"scored": {"relu_squared": 12, "sigmoid": 1}}, 2, "odd\\_<wbr>one: 12 `gelu` became 12 `relu_squared`."),
+    ({"constant": {"gelu": 2, "sigmoid": 1}}, 2, "their score is NaN.\n\ntimm/odd\\_<wbr>one 3.\n\n## Calls under"),
+    ({"scored": {}, "gates": 0}, 1, "Of odd\\_<wbr>one every call is excluded"),
 ])  # fmt: skip
-def test_what_is_wrong_is_listed_and_leaves_the_totals(change, line):
-    text = page(timm__good=ROW, timm__odd=ROW | change)
-    assert line in text and "- timm/good" not in text and "1 of 2 |" in text
-
-
-def test_a_call_under_another_name_is_listed_and_counts():
-    text = page(timm__squared=ROW | {"scored": {"relu_squared": 12, "sigmoid": 1}})
-    assert "- timm/squared: 12 `gelu` became 12 `relu_squared`." in text and "agree | 1 of 1 |" in text
-
-
-def test_calls_that_do_not_vary_are_named_and_count_as_scored():
-    assert "their score is NaN.\n\nNone.\n\n" in page(timm__vit=ROW)
-    text = page(timm__vit=ROW, timm__other_one=ROW | {"constant": {"gelu": 2, "sigmoid": 1}})
-    assert "their score is NaN.\n\ntimm/other\\_<wbr>one 3.\n\n## Calls under" in text and "agree | 2 of 2 |" in text
+def test_what_is_not_as_usual_is_named_and_leaves_the_totals(change, agree, line):
+    text, usual = page(timm__good=ROW, timm__odd_one=ROW | change), page(timm__good=ROW)
+    assert line in text and "- timm/good" not in text and f"two counts agree | {agree} of 2 |" in text
+    assert "**Without a signature.** None:" in usual and "their score is NaN.\n\nNone.\n\n" in usual

@@ -25,18 +25,13 @@ def before_and_after(folder: str | Path, untrained: Signature, trained: Signatur
         [Signature.load(Path(folder) / f"efficientnet_lite0.{kind}.photographs.{size}.spatial.json")
          for kind in ("calibrated0", "imagenet")] for size in (64, 128)
     ]  # fmt: skip
-    return Table.from_rows(
-        [
-            {
-                "batch": pair[0].batch_sizes[0],
-                "median before": float(np.median(pair[0].mean)),
-                "median after": float(np.median(pair[1].mean)),
-                "spread before": float(pair[0].mean.std()),
-                "spread after": float(pair[1].mean.std()),
-            }
-            for pair in (*pairs, (untrained, trained))
-        ]
-    )
+    rows = []
+    for before, after in (*pairs, (untrained, trained)):
+        row: dict[str, float] = {"batch": before.batch_sizes[0]}
+        for what, number in (("median", np.median), ("spread", np.std)):
+            row |= {f"{what} before": float(number(before.mean)), f"{what} after": float(number(after.mean))}
+        rows.append(row)
+    return Table.from_rows(rows)
 
 
 def not_run() -> ClaimTable:

@@ -28,10 +28,6 @@ __all__ = ["channel_control", "channel_gap", "channel_medians", "channel_scores"
 
 #: The families that are compared.
 FAMILIES = ("ViT", "MNASNet")
-#: Columns of the table: what is scored, and the name of its scores in the files.
-SCORED = {"all channels": "spatial", "50 channels": "spatial50", "trailing": "trailing"}
-
-
 #: Draws of the channels that are kept, whose scores are averaged.
 CHOICES = 5
 
@@ -111,8 +107,8 @@ def channel_table(medians: Mapping[str, Mapping[str, float]]) -> Table:
     rows = []
     for name, found in medians.items():
         row: dict[str, float | str] = {"network": name}
-        for column, key in SCORED.items():
-            key = key if key in found else "spatial"
+        trailing = "trailing" if "trailing" in found else "spatial"
+        for column, key in (("all channels", "spatial"), ("50 channels", "spatial50"), ("trailing", trailing)):
             row |= {column: found[key], f"twin, {column.split()[0]}": found[f"{key}_twin"]}
         rows.append(row)
     return Table.from_rows(rows)

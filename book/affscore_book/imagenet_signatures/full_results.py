@@ -31,7 +31,7 @@ from affscore.zoo.models import DEFAULT_WEIGHTS
 from affscore_book.imagenet_signatures.finding import before_training
 from affscore_book.kit.stored import read_results, rounded, store_results
 
-__all__ = ["BATCH_SIZE", "MANIFEST", "SCHEMA", "Results", "entry", "install", "other_pool", "read_full"]
+__all__ = ["BATCH_SIZE", "MANIFEST", "SCHEMA", "Results", "install", "other_pool", "read_full"]
 
 BATCH_SIZE = 512
 DATA = ("imagenet", "imagenette")  # of which the first is shown, if it is there
@@ -45,36 +45,25 @@ SCRIPT = "make results"
 class Results(NamedTuple):
     """Signatures of pretrained networks by pool and network, one row each: the mean over the batches.
 
-    ``std`` is each network's standard deviation over the batches, mean over the calls (spatial pool).
+    ``std`` is each network's standard deviation over the batches, mean over the calls (spatial pool); ``device`` is
+    what measured them.
     """
 
     data: str
     signatures: Mapping[str, Mapping[str, Signature]]
     std: Mapping[str, float]
-    manifest: Mapping[str, Any]
+    device: str
 
     def __repr__(self) -> str:
-        networks, about = self.signatures["spatial"], self.manifest
-        batches = max(each["batches"] for each in about["files"].values())
         return (
-            f"{len(networks)} of {len(PAPER)} pretrained networks on {self.data}, {batches} batches of {BATCH_SIZE}, "
-            f"by {about['device']}"
+            f"{len(self.signatures['spatial'])} of {len(PAPER)} pretrained networks on {self.data}, "
+            f"{EXPECTED[self.data] // BATCH_SIZE} batches of {BATCH_SIZE}, by {self.device}"
         )
 
 
 def other_pool(signature: Signature) -> bool:
     """Whether the pool ``trailing`` averages over other axes than ``spatial``, somewhere in this network."""
     return any(call.channel_axis != 1 for call in signature.calls)
-
-
-def entry(data: bytes, signature: Signature) -> dict[str, Any]:
-    """What the manifest says of a file: its checksum, that of the weights, and what was measured."""
-    return {
-        "sha256": hashlib.sha256(data).hexdigest(),
-        "weights_sha256": signature.provenance["weights"]["sha256"],
-        "batches": len(signature.batch_sizes),
-        "images": sum(signature.batch_sizes),
-    }
 
 
 def install(file: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
@@ -101,9 +90,8 @@ def install(file: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Pat
         starts = {"spatial": before_training(folder), "trailing": before_training(folder, pool="trailing")}
         for name, signature in found.items():
             network, pool, _ = name.split(".")
-            is_there = entry(contents[name], signature)
-            different = [key for key, value in is_there.items() if listed[name].get(key) != value]
-            _require(not different, f"{name} has another {', '.join(different)} than the manifest says")
+            same = hashlib.sha256(contents[name]).hexdigest() == listed[name]
+            _require(same, f"{name} has another checksum than the manifest says")
             _right(name, signature, manifest["dataset"], starts[pool][network])
             both = pool == "trailing" or not other_pool(signature) or f"{network}.trailing.json" in found
             _require(both, f"{network} lacks the pool trailing")
@@ -221,5 +209,5 @@ def _results(content: Mapping[str, Any]) -> Results:
             same = replace(found, pool="trailing", calls=[replace(call, channel_axis=-1) for call in calls])
             signatures["trailing"].setdefault(network, same)
     in_order = {pool: {name: each[name] for name in PAPER if name in each} for pool, each in signatures.items()}
-    manifest = content["manifest"]
-    return Results(manifest["dataset"]["dataset"], in_order, std, manifest)
+    about = content["manifest"]
+    return Results(about["dataset"]["dataset"], in_order, std, about["device"])

@@ -11,6 +11,7 @@ commands, and ``make results`` the last one.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import signal as signals
 import sys
@@ -18,7 +19,6 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from affscore.files import replacing
 from affscore.settings import Settings
@@ -26,7 +26,7 @@ from affscore.signatures import Signature
 from affscore.suite.architectures import facts
 from affscore.suite.suites import PAPER, WEIGHTS, run_suite
 from affscore.zoo.datasets import fingerprint
-from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, MANIFEST, SCHEMA, entry, install, other_pool
+from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, MANIFEST, SCHEMA, install, other_pool
 
 __all__ = ["measure_all", "pack", "time_limit"]
 
@@ -40,8 +40,8 @@ def in_order() -> list[str]:
 def time_limit(minutes: float | None) -> Iterator[None]:
     """Interrupt what runs inside after so many minutes, as Ctrl+C does; None for no limit."""
     before = signals.signal(signals.SIGALRM, signals.default_int_handler)
-    signals.setitimer(signals.ITIMER_REAL, 60 * minutes if minutes else 0)
     try:
+        signals.setitimer(signals.ITIMER_REAL, 60 * minutes if minutes else 0)
         yield
     finally:
         signals.setitimer(signals.ITIMER_REAL, 0)
@@ -92,7 +92,6 @@ def pack(out: Path, file: Path) -> list[str]:
     Where none is finished in both pools there is nothing to pack, and no file is written.
     """
     contents: dict[str, bytes] = {}
-    files: dict[str, Any] = {}
     missing = []
     for name in in_order():
         there = [out / "spatial" / f"{name}.json"]
@@ -100,19 +99,16 @@ def pack(out: Path, file: Path) -> list[str]:
         if not all(path.exists() for path in there):
             missing.append(name)
             continue
-        for path in there:
-            found, target = Signature.load(path), f"{name}.{path.parent.name}.json"
-            contents[target] = path.read_bytes()
-            files[target] = entry(contents[target], found)
-    if not files:
+        contents |= {f"{name}.{path.parent.name}.json": path.read_bytes() for path in there}
+        about = Signature.load(there[0]).provenance
+    if not contents:
         return missing
-    about = found.provenance
     manifest = {
         "schema": SCHEMA,
         "dataset": about["request"]["dataset"],
         "device": about["device"],
         "versions": about["versions"],
-        "files": files,
+        "files": {target: hashlib.sha256(data).hexdigest() for target, data in contents.items()},
     }
     contents[MANIFEST] = json.dumps(manifest, indent=1).encode() + b"\n"
     with replacing(file) as beside, zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as archive:

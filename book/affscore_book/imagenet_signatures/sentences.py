@@ -105,10 +105,6 @@ def _told_best(results: Results) -> float:
     return float(np.mean([row["strongest"] not in ("parameters", "GFLOPS", "depth") for row in groups]))
 
 
-def _least_and_accuracy(results: Results) -> float:
-    return float(accuracy_correlations(dict(results.signatures["trailing"])).row("ViT")["min"])
-
-
 def _deeper(number: Callable[[Signature], float]) -> Callable[[Results], float]:
     """The rank correlation of depth and a number of each ResNet."""
     ordered = sorted(RESNETS, key=lambda name: facts(name).depth or 0)
@@ -143,7 +139,9 @@ def _sentences() -> list[Sentence]:
         Sentence("part of the groups where the scores tell accuracy best", paper + "Figure 6", '"often"', (0.5, 1.0),
                  _told_best),
         Sentence("ViTs: correlation of least score and accuracy", slides + "Correlation with Accuracy", -0.96,
-                 near(-0.96, 0.1), _least_and_accuracy, vits),
+                 near(-0.96, 0.1),
+                 lambda results: float(accuracy_correlations(dict(results.signatures["trailing"])).row("ViT")["min"]),
+                 vits),
         Sentence("rank correlation of depth and score after the additions, ResNets", paper + "Figure 15",
                  '"approaches 1 for deeper networks"', (0.9, math.inf), _deeper(lambda found: ends(found)[1]), RESNETS),
         Sentence("rank correlation of depth and how far that is above the score inside, ResNets", paper + "Figure 15",

@@ -54,7 +54,8 @@ rounds. On inputs as small as these it shows the fixed cost of a call; `benchmar
 With these random weights and inputs the pooled input or output of these calls does not vary by more than rounding. They
 count as scored, and their score is NaN.
 
-{constant}
+{constant}.
+
 ## Calls under another name
 
 Where a network spells an activation out in its own code, the second count sees the function inside, and the signature
@@ -97,7 +98,7 @@ def render(results: dict[str, Any]) -> str:
         unscored=_unscored(rows),
         tables="\n".join(_table(LIBRARIES[key], those) for key, those in groups.items()),
         excluded=_excluded(rows),
-        constant=_constant(rows),
+        constant=_listed({name: sum(row["constant"].values()) for name, row in rows.items() if "constant" in row}),
         renamed=_renamed(rows),
         wrong=_wrong(models),
     )
@@ -133,7 +134,6 @@ def _summary(models: dict[str, Row], rows: dict[str, Row]) -> str:
     time = statistics.median(row["time"] for row in rows.values())
     lines = [
         ("Networks", str(len(models))),
-        (":--", ":--"),
         ("Activation calls that ran", f"{ran:,}"),
         ("scored", f"{scored:,}, {gates:,} of them gates"),
         ("seen and excluded, each with a reason", f"{out:,}"),
@@ -142,7 +142,8 @@ def _summary(models: dict[str, Row], rows: dict[str, Row]) -> str:
         ("Networks whose output has the same bits", f"{same} of {len(models)}"),
         ("Time of a signature, in bare forward passes, median", f"{time:.1f}"),
     ]
-    return "\n".join(f"| {what} | {number} |" for what, number in lines).replace("| :-- | :-- |", "|:--|:--|")
+    head, *rest = (f"| {what} | {number} |" for what, number in lines)
+    return "\n".join([head, "|:--|:--|", *rest])
 
 
 def _table(title: str, rows: dict[str, Row]) -> str:
@@ -175,11 +176,6 @@ def _excluded(rows: dict[str, Row]) -> str:
     return text or "None.\n\n"
 
 
-def _constant(rows: dict[str, Row]) -> str:
-    those = {name: sum(row["constant"].values()) for name, row in rows.items() if "constant" in row}
-    return f"{_listed(those) or 'None'}.\n"
-
-
 def _renamed(rows: dict[str, Row]) -> str:
     """Networks whose counts agree, but not function by function."""
     text = ""
@@ -210,7 +206,7 @@ def _functions(counts: Mapping[str, int]) -> str:
 
 def _listed(calls: Mapping[str, int]) -> str:
     """Networks, each with a number of calls."""
-    return ", ".join(f"{_breakable(name)} {number}" for name, number in calls.items())
+    return ", ".join(f"{_breakable(name)} {number}" for name, number in calls.items()) or "None"
 
 
 def _size(parameters: int) -> str:

@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 python book/data/verified_models/make.py                        # what is missing, and the page
     python book/data/verified_models/make.py --only timm/resnet10t transformers/BERT  # these, also if they are there
-    python book/data/verified_models/make.py --sample 20 --file some.json             # some, drawn at random
-    python book/data/verified_models/make.py --check --sample 20    # again: does anything but the times differ?
-    python book/data/verified_models/make.py --page                 # the page alone
+    python book/data/verified_models/make.py --only timm/vgg11 --file some.json       # this one, into another file
+    python book/data/verified_models/make.py --check    # again: does anything but the times differ?
+    python book/data/verified_models/make.py --page     # the page alone
 
 The file is written after every network: a run that was stopped goes on, and networks that failed are tried again.
 """
@@ -12,7 +12,6 @@ The file is written after every network: a run that was stopped goes on, and net
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 import time
 from importlib.metadata import version
@@ -73,8 +72,6 @@ def check(file: Path, chosen: list[str]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these networks, again")
-    parser.add_argument("--sample", type=int, metavar="N", help="so many networks, drawn at random")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--check", action="store_true", help="compare with the file instead of writing it")
     parser.add_argument("--page", action="store_true", help="write the page alone")
     parser.add_argument("--file", type=Path, default=FILE, help="instead of models.json")
@@ -86,10 +83,6 @@ def main() -> None:
                 f"argument --only: {name!r} is no network here. {did_you_mean(name, known, 'See networks.py.')}"
             )
     chosen = options.only or known
-    if options.sample is not None:
-        if not 1 <= options.sample <= len(chosen):
-            parser.error(f"argument --sample is {options.sample}; it should be between 1 and {len(chosen)}.")
-        chosen = random.Random(options.seed).sample(chosen, options.sample)
     torch.set_num_threads(1)
     if options.check:
         found = check(options.file, chosen)
