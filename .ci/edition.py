@@ -99,9 +99,7 @@ def make_edition(kind: str, url: str, target: Path) -> str:
         if path.name != ".git":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     for folder in FOLDERS:
-        shutil.copytree(
-            ROOT / folder, target / folder, ignore=shutil.ignore_patterns(*NOT_COPIED)
-        )
+        shutil.copytree(ROOT / folder, target / folder, ignore=shutil.ignore_patterns(*NOT_COPIED))
     for file in FILES:
         shutil.copy(ROOT / file, target)
     if kind == "student":

@@ -95,30 +95,20 @@ def test_code_that_is_too_wide_wraps_and_what_is_cut_off_is_an_error(small_site)
     assert lost_code(document, pdf) == []
 
 
-@pytest.fixture(scope="module")
-def book(site: Path) -> tuple[str, bytes]:
-    """What is printed, and the PDF."""
+@pytest.mark.weekly
+@pytest.mark.browser
+def test_no_code_is_lost_and_links_contents_and_outline_lead_to_their_pages(site):
     document = joined(list(chapters(site)))
-    return document, print_pdf(site, document)
-
-
-@pytest.mark.weekly
-@pytest.mark.browser
-def test_every_line_of_code_is_printed(book):
-    document, pdf = book
+    pdf = print_pdf(site, document)
     assert document.count("<pre>") > 20 and lost_code(document, pdf) == []
-
-
-@pytest.mark.weekly
-@pytest.mark.browser
-def test_links_contents_and_outline_lead_to_their_pages(book):
-    document, pdf = book
     soup, reader = BeautifulSoup(document, "html.parser"), PdfReader(io.BytesIO(pdf))
+    root = reader.trailer["/Root"]
+    assert root["/MarkInfo"]["/Marked"] and root["/Lang"] == "en", "what its parts are is said to a screen reader"
     inside = {link["href"][1:] for link in soup.find_all("a", href=True) if link["href"].startswith("#")}
     places = {name.removeprefix("/"): place for name, place in reader.named_destinations.items()}
     assert inside <= set(places) and len(inside) > 20
     headings = [" ".join(heading.text.split()) for heading in soup.select("h1, h2, h3, h4")]
-    titles = [entry["/Title"] for entry in outline(reader.trailer["/Root"]["/Outlines"])]
+    titles = [entry["/Title"] for entry in outline(root["/Outlines"])]
     assert [title.split()[0] for title in titles] == [heading.split()[0] for heading in headings]
     contents = squeezed(reader.pages[1].extract_text())
     for link in soup.select("nav .to-page a"):
@@ -126,25 +116,6 @@ def test_links_contents_and_outline_lead_to_their_pages(book):
         assert squeezed(f"{link.text}{number + 1}") in contents
         assert squeezed(soup.find(id=link["href"][1:]).h1.text) in squeezed(reader.pages[number].extract_text())
     assert all(page.extract_text().split()[0] == str(number) for number, page in enumerate(reader.pages, start=1))
-
-
-@pytest.mark.weekly
-@pytest.mark.browser
-def test_the_pdf_says_what_its_parts_are(book):
-    """Tags, the language, a text for each picture, formulas set and spoken."""
-    document, pdf = book
-    root = PdfReader(io.BytesIO(pdf)).trailer["/Root"]
-    assert root["/MarkInfo"]["/Marked"] and root["/Lang"] == "en"
-    kinds: dict[str, int] = {}
-    todo = [root["/StructTreeRoot"]]
-    while todo:
-        element = todo.pop()
-        kinds[element.get("/S")] = kinds.get(element.get("/S"), 0) + 1
-        children = element.get("/K", [])
-        children = children if isinstance(children, list) else [children]
-        todo += [child for child in (entry.get_object() for entry in children) if isinstance(child, dict)]
-    assert {"/H1", "/H2", "/P", "/Table", "/Link"} <= set(kinds)
-    assert kinds["/H1"] == document.count("<h1")
 
 
 @pytest.mark.browser

@@ -1,11 +1,16 @@
-"""The repository's public address is kept in _config.yml, and every other mention agrees with it."""
+"""The repository's public address is kept in _config.yml, and every other mention agrees with it.
 
+A released edition opens and installs its own tag, and is refused where a version disagrees.
+"""
+
+import json
 import re
 import shutil
 import tomllib
 from pathlib import Path
 
 import pytest
+import release
 import repository
 import yaml
 from grids import each
@@ -18,11 +23,17 @@ OTHER = "some" + "one"
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy of the files that people wrote."""
-    for path in repository.files(ROOT):
-        target = tmp_path / path.relative_to(ROOT)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
+    """A copy of some of the files that people wrote."""
+    for name in (
+        "_config.yml",
+        "README.md",
+        "CITATION.cff",
+        "pyproject.toml",
+        "book/intro.md",
+        "book/few_networks.ipynb",
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / name, tmp_path / name)
     return tmp_path
 
 
@@ -85,3 +96,44 @@ def test_an_address_that_is_none_is_refused_and_nothing_changes(copy, url):
     with pytest.raises(ValueError, match="should look like"):
         repository.set_repository(url, copy)
     assert (copy / "_config.yml").read_text() == before
+
+
+# ---------------------------------------------------------------------------------------------- a release
+
+
+TAG = "v0.3.1"
+
+
+@pytest.fixture
+def released(tmp_path):
+    """What a release reads and writes, with two chapters."""
+    (tmp_path / "book").mkdir()
+    for name in ("_config.yml", "book/theory.ipynb", "book/relu_1d.ipynb"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("pyproject.toml", "book/pyproject.toml"):
+        (tmp_path / name).write_text('[project]\nversion = "0.3.1"\n')
+    (tmp_path / "CITATION.cff").write_text("cff-version: 1.2.0\nversion: 0.3.1\n")
+    (tmp_path / "CHANGELOG.md").write_text("# Changes\n\n## 0.3.1, today\n")
+    return tmp_path
+
+
+def test_the_rocket_and_the_first_cells_name_the_tag(released):
+    assert len(release.unpinned(released, TAG)) == 3
+    release.pin(released, TAG)
+    assert release.unready(released, TAG) == release.unpinned(released, TAG) == []
+    assert f"  branch: {TAG}\n" in (released / "_config.yml").read_text()
+    cells = json.loads((released / "book" / "theory.ipynb").read_text())["cells"]
+    first = next("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    assert f"git clone -q --depth 1 --branch {TAG} --filter=blob:none --sparse {{repository}}" in first
+    release.pin(released, "v0.3.2")
+    text = (released / "book" / "theory.ipynb").read_text() + (released / "_config.yml").read_text()
+    assert "v0.3.2" in text and TAG not in text and text.count("--branch") == 1
+
+
+@each("name", ["pyproject.toml", "book/pyproject.toml", "CITATION.cff", "CHANGELOG.md"])
+def test_another_version_is_refused(released, name):
+    before = (released / name).read_text()
+    (released / name).write_text(before.replace("0.3.1", "0.3.10"))
+    assert [sentence.split()[0] for sentence in release.unready(released, TAG)] == [name]
+    (released / name).write_text(before)
+    assert len(release.unready(released, "0.3")) == 1

@@ -1,9 +1,14 @@
-"""The decks of slides: figures out of the notebooks, links that lead somewhere, keys that turn the slides."""
+"""Figures out of the notebooks, in the gallery and on slides; links that lead somewhere, keys that turn the slides."""
 
+import base64
+import io
+import json
 import re
 
+import gallery
 import pytest
 from grids import each
+from PIL import Image
 from test_notebooks import ROOT, output, planted
 
 import slides
@@ -11,17 +16,50 @@ import slides
 DECKS = sorted(path.stem for path in (ROOT / "book" / "slides").glob("*.md"))
 
 
-def test_one_cell_is_found_by_its_text_and_its_outputs_become_pictures_and_text():
-    outputs = [output({"image/png": "QUJD\n", "text/plain": "<Figure>"}), output({"text/plain": "1 < 2"})]
-    cell, other = (planted(source=source, outputs=outputs)["cells"][1] for source in ("plot(x)", "plot(y)"))
-    cell["metadata"] = {"mystnb": {"image": {"alt": 'A "b"'}}}
-    assert slides.cell_with({"cells": [cell, other]}, "plot(x)") is cell
+@pytest.fixture
+def chapter(tmp_path):
+    """Writes ``part.ipynb``, whose two cells have stored a picture with this alt text and a line; returns them."""
+
+    def write(alt: str = 'A "red" square', picture: bool = True) -> list[dict]:
+        png = io.BytesIO()
+        Image.new("RGB", (6, 4), "red").save(png, "png")
+        pictures = [
+            output({"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": "<Figure>"})
+        ] * picture
+        stored = {
+            "outputs": [*pictures, output({"text/plain": "1 < 2"})], "metadata": {"mystnb": {"image": {"alt": alt}}}
+        }  # fmt: skip
+        cells = [planted(source=source, **stored)["cells"][1] for source in ("plot(x)", "plot(y)")]
+        (tmp_path / "part.ipynb").write_text(json.dumps({"cells": cells}))
+        return cells
+
+    return write
+
+
+def test_one_cell_is_found_by_its_text_and_its_outputs_become_pictures_and_text(chapter):
+    cells = chapter()
+    assert slides.cell_with({"cells": cells}, "plot(x)") is cells[0]
     for text in ("plot(", "draw("):
         with pytest.raises(ValueError, match="there should be one"):
-            slides.cell_with({"cells": [cell, other]}, text)
-    picture, text = slides.shown(cell)
-    assert 'src="data:image/png;base64,QUJD"' in picture and 'alt="A &quot;b&quot;"' in picture
+            slides.cell_with({"cells": cells}, text)
+    picture, text = slides.shown(cells[0])
+    assert 'src="data:image/png;base64,' in picture and 'alt="A &quot;red&quot; square"' in picture
     assert "1 &lt; 2" in text
+
+
+def test_a_picture_of_the_gallery_has_its_pixels_its_size_and_its_alt_text(chapter, tmp_path):
+    chapter()
+    found = gallery.stored_picture("part plot(x", tmp_path)
+    assert 'alt="A &quot;red&quot; square"' in found and 'width="6" height="4"' in found
+    data = re.search(r"base64,([^\"]+)", found)[1]
+    with Image.open(io.BytesIO(base64.b64decode(data))) as image:
+        assert image.size == (6, 4) and image.convert("RGB").getpixel((3, 2)) == (255, 0, 0)
+    for planting in ({"alt": ""}, {"picture": False}):
+        chapter(**planting)
+        with pytest.raises(ValueError, match="no stored picture, or no alt text"):
+            gallery.stored_picture("part plot(x", tmp_path)
+    with pytest.raises(ValueError, match="entry 2 has"):
+        gallery.entries("- {picture: a b, title: c, to: d, text: e}\n- {picture: a b, title: c, to: d}")
 
 
 def test_a_deck_has_slides_notes_and_formulas(tmp_path):
