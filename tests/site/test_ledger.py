@@ -148,12 +148,6 @@ def test_commands_keep_their_dashes_and_run():
     assert "".join(node.astext() for node in found) == text
 
 
-def test_a_card_on_a_phone_names_its_numbers_as_the_heading_does():
-    css = (ROOT / "book" / "_static" / "affscore_book.css").read_text(encoding="utf-8")
-    labels = re.findall(r'table\.ledger td:nth-child\((\d)\)(?::not\(\.why\))?::before \{\s*content: "([^"]*): "', css)
-    assert [(int(number), label) for number, label in labels] == list(enumerate(ledger.HEADINGS, start=1))[2:6]
-
-
 def leaning(row: dict) -> list[str]:
     """What a row says that a reader of this row alone would not understand, or take for something else."""
     ours = re.sub('["“][^"“”]*["”]', "", f"{row['what']} | {row['theirs']}")

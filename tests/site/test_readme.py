@@ -21,14 +21,11 @@ def test_the_five_lines_print_a_signature(capsys):
 
 
 @each("page", PAGES)
-def test_every_make_command_named_is_a_target(page):
+def test_every_command_and_every_path_named_is_there(page):
     targets = set(" ".join(re.findall(r"^([a-z -]+):(?!=)", (ROOT / "Makefile").read_text(), re.M)).split())
     named = set(re.findall(r"\bmake ([a-z][a-z-]+)", " ".join(re.findall(r"`+[^`]*`+", PAGES[page]))))
     assert named and named <= targets
 
-
-@each("page", PAGES)
-def test_every_path_named_exists(page):
     folders, files = r"(?:book|affscore|tests|benchmarks|\.ci|\.github)/[\w./-]*", r"[\w.-]+\.(?:yml|toml|txt|lock|cff)"
     named = [path for path in re.findall(f"`({folders}|{files})`", PAGES[page]) if "NAME" not in path]
     roots = (ROOT, ROOT / ".github" / "workflows")
