@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from affscore import affinity_score
 from affscore_book.first_signature.yardsticks import load_yardsticks, measure_yardsticks, yardsticks_table
@@ -14,21 +13,10 @@ from affscore_book.first_signature.zigzag import load_zigzag
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "first_signature"
 
 
-class Lower(nn.Module):
-    """ReLU6 on the inputs, and on the same inputs lowered by a constant."""
-
-    def __init__(self, shift):
-        super().__init__()
-        self.first, self.second, self.shift = nn.ReLU6(), nn.ReLU6(), shift
-
-    def forward(self, x):
-        return self.first(x) + self.second(x - self.shift)
-
-
-def test_each_yardstick_is_what_its_name_says():
+def test_each_yardstick_is_what_its_name_says(twice):
     noise = torch.Generator().manual_seed(0)
     images = 2 * torch.randn(200, 6, 1, 1, generator=noise) + 4 + torch.randn(200, 6, 3, 3, generator=noise)
-    found = measure_yardsticks(Lower(5.0).eval(), [(0, True, 0, 1)], images.split(50))
+    found = measure_yardsticks(twice(torch.full((6,), 5.0)), [(0, True, 0, 1)], images.split(50))
     (score,), (gap,), (plain,) = (found[name] for name in ("score", "score − twin", "score without shrinkage"))
     pooled = [[side.mean((2, 3)).double() for side in (x, x.clamp(0, 6))] for x in (images, images - 5)]
     for i, (x, y) in enumerate(pooled):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from drawn import check_figure
-from torch import nn
 
 from affscore import affinity_score
 from affscore.zoo.models import load_model
@@ -27,18 +26,6 @@ from affscore_book.first_signature.zigzag import (
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "first_signature" / "zigzag.json"
 
 
-class Twice(nn.Module):
-    """The same inputs go through two ReLU6, in the second each channel lower by a constant of its own."""
-
-    def __init__(self, shift):
-        super().__init__()
-        self.first, self.second, self.shift = nn.ReLU6(inplace=True), nn.ReLU6(), shift
-
-    def forward(self, x):
-        lower = x - self.shift[:, None, None]
-        return self.first(x.clone()) + self.second(lower)
-
-
 @pytest.fixture(scope="module")
 def images():
     """Pictures of 12 channels that differ in level as much as their pixels do."""
@@ -46,20 +33,15 @@ def images():
     return 2 * torch.randn(200, 12, 5, 5, generator=noise) + 2 * torch.randn(200, 12, 1, 1, generator=noise)
 
 
-def measured(images, shift):
-    (block,) = measure_blocks(Twice(shift).eval(), [(3, True, 0, 1)], images.split(50))
-    return block
-
-
-def test_moving_undoes_a_shift_and_the_control_does_not(images):
-    block = measured(images, torch.linspace(0.4, 6.0, 12))
+def test_moving_undoes_a_shift_and_the_control_does_not(images, twice):
+    (block,) = measure_blocks(twice(torch.linspace(0.4, 6.0, 12)), [(3, True, 0, 1)], images.split(50))
     assert block.cut[1] > block.cut[0] + 0.2 and block.step < -0.05
     assert abs(block.moved - block.score[0]) < 0.01
     assert block.shuffled < block.score[0] - 0.05
 
 
-def test_where_nothing_was_shifted_nothing_changes(images):
-    block = measured(images, torch.zeros(12))
+def test_where_nothing_was_shifted_nothing_changes(images, twice):
+    (block,) = measure_blocks(twice(torch.zeros(12)), [(3, True, 0, 1)], images.split(50))
     assert block.score[0] == block.score[1] and block.cut[0] == block.cut[1]
     assert max(abs(block.moved - block.score[0]), abs(block.shuffled - block.score[0])) < 0.01
     pooled = [side.mean((2, 3)).double() for side in (images, images.clamp(0, 6))]

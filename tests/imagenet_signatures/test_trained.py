@@ -9,7 +9,7 @@ import pytest
 from affscore.calls import Call
 from affscore.signatures import Signature
 from affscore.suite.tables import Table
-from affscore_book.imagenet_signatures import trained as module
+from affscore_book.imagenet_signatures.finding import trained_networks
 from affscore_book.imagenet_signatures.trained import (
     TRAINED,
     counted,
@@ -81,8 +81,7 @@ def test_a_measure_without_a_number_is_left_out_and_the_strongest_may_be_negativ
 
 
 def test_correlations_are_of_each_network_alone():
-    table = trained_correlations(FOLDER)
-    found = module.trained_networks(FOLDER)
+    table, found = trained_correlations(FOLDER), trained_networks(FOLDER)
     assert table["model"].tolist() == list(found)
     for row in table.rows()[::5]:
         each = found[row["model"]]

@@ -43,9 +43,7 @@ def test_scores_are_the_medians_of_the_signatures_by_the_pool_that_is_chosen(wid
             shown = again(widget, pool=pool, selected=name)
             assert shown.score() == pytest.approx(np.nanmedian(signature.mean), abs=1e-4)
             assert f"{shown.score():.3f}" in shown.fallback() and name in shown.fallback()
-
-
-def test_only_what_differs_is_stored_twice_and_moves(widget):
+    # Only what differs is stored twice, and moves.
     twice = [network["name"] for network in widget.models if network["trailing"] is not None]
     assert twice == [name for name in NAMES if "vit" in name]
     text = json.dumps(widget.state())
@@ -64,6 +62,8 @@ def test_the_text_says_what_each_pool_keeps_and_that_nothing_was_trained(signatu
         text = again(shown, pool=pool)._text()
         assert "before training" in text and f"the {pool} pool makes {kept} numbers of 50 x 3072" in text
     assert shown.selected == "vit_b_32"
+    dead = {"alexnet": published("alexnet", np.full((1, 3), math.nan))}
+    assert math.isnan(pool_switch(dead, dead).score()) and "no network to show" in PoolSwitch().fallback()
 
 
 def test_javascript_computes_chooses_and_describes_as_python_does(widget, node):
@@ -87,12 +87,6 @@ def test_javascript_draws_where_python_draws(widget, node):
     for room in (0, 2):
         low = node(widget._esm, f"(m, values) => m.floor(values, {room})", values)
         assert low == module._floor([*values, math.nan], room) == pytest.approx(0.4 - room / 10)
-
-
-def test_dead_networks_and_empty_widgets_have_no_score():
-    dead = published("alexnet", np.full((1, 3), math.nan))
-    assert math.isnan(pool_switch({"alexnet": dead}, {"alexnet": dead}).score())
-    assert math.isnan(PoolSwitch().score()) and "no network to show" in PoolSwitch().fallback()
 
 
 @pytest.fixture(scope="module")
@@ -125,14 +119,11 @@ def test_javascript_walks_as_python_does(walk, node):
         assert [walked(walk, block=block, weights=weights).score() for block in range(8)] == scores[::3]
 
 
-def test_the_still_picture_has_every_call_and_the_block(walk):
+def test_the_still_picture_has_every_call_and_the_block_and_other_blocks_are_refused(walk, block_network):
     picture = walked(walk, block=2).fallback()
     assert picture.count('class="input-dot"') == 7 and picture.count('class="image-dot"') == 1 + 2 * 7 + 2
     assert "Block 2: inside" in picture and repr(walk) == "BlockWalk(7 blocks, block=0, weights='trained')"
     assert "no network to show" in BlockWalk().fallback()
-
-
-def test_other_blocks_are_refused(block_network):
     two = block_network(np.linspace(0.5, 0.9, 7))
     with pytest.raises(ValueError, match="three in each block"):
         block_walk(two, two)

@@ -1,8 +1,9 @@
 """What is verified of one network."""
 
+import itertools
+
 import pytest
 import torch
-from grids import each
 from torch import nn
 
 from affscore_book.verified_models.measuring import verify
@@ -43,24 +44,20 @@ def test_a_call_whose_axis_cannot_be_known_is_excluded_without_a_warning():
     assert found["scored"] == {} and found["excluded"][0][0] == "relu"
 
 
-def test_an_output_that_changes_is_found():
-    class Restless(nn.Sequential):
-        runs = 0
+class Then(nn.Sequential):
+    """A linear map and a ReLU, and then a function."""
 
-        def forward(self, x):
-            self.runs += 1
-            return super().forward(x) + self.runs
+    def __init__(self, function):
+        super().__init__(nn.Linear(4, 4), nn.ReLU())
+        self.function = function
 
-    assert verify(Restless(nn.Linear(4, 4), nn.ReLU()), torch.randn(5, 4))["identical"] is False
+    def forward(self, x):
+        return self.function(super().forward(x))
 
 
-@each(("function", "message"), [
-    (lambda x: x / 0, "NaN or infinite"), (lambda x: 0 * x + 1, "nearly the same"),
-])  # fmt: skip
-def test_a_network_that_says_nothing_is_refused(function, message):
-    class Dull(nn.Sequential):
-        def forward(self, x):
-            return function(super().forward(x))
-
-    with pytest.raises(ValueError, match=message):
-        verify(Dull(nn.Linear(4, 4), nn.ReLU()), torch.randn(5, 4))
+def test_an_output_that_changes_is_found_and_one_that_says_nothing_is_refused():
+    runs = itertools.count()
+    assert verify(Then(lambda x: x + next(runs)), torch.randn(5, 4))["identical"] is False
+    for function, message in ((lambda x: x / 0, "NaN or infinite"), (lambda x: 0 * x + 1, "nearly the same")):
+        with pytest.raises(ValueError, match=message):
+            verify(Then(function), torch.randn(5, 4))

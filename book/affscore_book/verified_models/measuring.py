@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from affscore import signature
 from affscore.calls import Unknown
 from affscore.errors import AffscoreWarning
-from affscore.forward import length
 from affscore.tracing import trace
 from affscore_book.verified_models.counting import count_activations
 from affscore_book.verified_models.networks import output_of
@@ -64,7 +63,8 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
             raise ValueError("the output holds NaN or infinite values")
         if bare[0].std(dim=0).max() <= 1e-3 * bare[0].abs().max():
             raise ValueError("the output is nearly the same for all samples")
-        with trace(model, length(inputs)):
+        samples = len(inputs if isinstance(inputs, Tensor) else next(iter(inputs.values())))
+        with trace(model, samples):
             watched = list(_tensors(output_of(model, inputs)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AffscoreWarning)  # the row says it
