@@ -1,7 +1,5 @@
 """What the tests of the decade share; :mod:`planted` has the networks."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from striped import stripes

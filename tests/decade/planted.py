@@ -1,7 +1,5 @@
 """The stored decade, and one whose signatures are chosen by the test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path

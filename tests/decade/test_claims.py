@@ -3,8 +3,6 @@
 Silverman's test, on which some rest, tells two modes from one and rarely finds two where there is one.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The stored networks as they are read back, and measured again."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

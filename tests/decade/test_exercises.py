@@ -1,7 +1,5 @@
 """Right answers are accepted, wrong ones get a hint."""
 
-from __future__ import annotations
-
 import numpy as np
 from answers import accepted
 from grids import each

@@ -1,7 +1,5 @@
 """Every figure of the decade draws the stored networks, with names on its axes and marks where the numbers are."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest

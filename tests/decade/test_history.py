@@ -1,7 +1,5 @@
 """The history: a planted rise is found, and what it is made of decides whether it is still there without it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Maps, clouds, and equally many numbers a call: beside the score by hand, the trace, NumPy and what is stored."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The small networks are torchvision's: same activation calls, same initialisation, nothing else differs."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

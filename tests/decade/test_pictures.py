@@ -1,7 +1,5 @@
 """Pictures of other kinds: each is what it says, and the same for every network."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from grids import each

@@ -1,7 +1,5 @@
 """Tasks without labels: what their losses know of the images, and the last layer that is fitted afterwards."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The learning rate: rungs and claims of planted runs, the stored runs, and the script that makes them."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Rows on single signatures agree with a decade that is as the source says, and disagree with its contrary."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

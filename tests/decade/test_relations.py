@@ -1,7 +1,5 @@
 """Accuracy, other measures and families beside signatures: planted relations are found, and chance is not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

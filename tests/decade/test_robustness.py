@@ -1,7 +1,5 @@
 """Batches, seeds, pictures and tasks: planted changes are found in their rows."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The recipe, trainings that are stopped and go on, and the script that makes the weights and signatures."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, replace
 from typing import Any
@@ -20,11 +18,6 @@ from affscore_book.decade.robustness import load_further
 from affscore_book.decade.training import CANDIDATES, FLOORS, RECIPE, Recipe, fit_recipe, snapshot_steps
 from affscore_book.kit.training import Images, accuracy, load_weights
 
-
-class Killed(Exception):
-    pass
-
-
 # ------------------------------------------------------------------------------------------------ the training
 
 
@@ -36,10 +29,10 @@ def test_a_stopped_training_goes_on_with_the_same_bits_and_refuses_the_checkpoin
 
         def kill(step: int, stop: int = stop) -> None:
             if step == stop:
-                raise Killed
+                raise InterruptedError
 
         file = tmp_path / f"{stop}.checkpoint"
-        with pytest.raises(Killed):
+        with pytest.raises(InterruptedError):
             fit_recipe(build("vgg11_bn"), data, **settings, checkpoint=file, after_step=kill)
         assert file.exists() == (stop > 2)
         resumed, steps = build("vgg11_bn"), []

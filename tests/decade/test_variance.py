@@ -1,7 +1,5 @@
 """Where differences between signatures come from: planted ones are found, each in its own row."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -71,7 +69,8 @@ def test_a_further_row_is_of_those_that_have_it():
 
 def test_what_is_known_at_the_start():
     networks = planted(architecture=1, seed=0.3, training=1)
-    networks["short"] = {s: network("short", s, [0.1, 0.2]) for s in range(2)}  # of two calls nothing is said
+    networks["short"] = {s: network("short", s, [0.1, 0.2]) for s in range(2)}  # of two calls nothing is said,
+    networks["alone"] = {0: network("alone", 0, np.zeros(CALLS))}  # and of one seed
     table = known_at_start(networks)
     assert len(table.rows()) == 5
     for row in table.rows():

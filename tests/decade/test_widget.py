@@ -1,7 +1,5 @@
 """The page and Python say the same of every network, moment and statistic."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
