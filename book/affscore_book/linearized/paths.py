@@ -51,7 +51,7 @@ class PathLengths:
     ----------
     counts
         Object array (channels, longest + 1) of ints: paths of length 0, 1, ... that end in each output channel. The
-        channels are axis 1 of the output; where positions differ, the last axis; where those do too, all entries.
+        channels are axis 1 of the output; where their positions differ, all entries are.
     weights
         Object array (channels, longest + 1) of Fractions: the probability that NAPL's random walk, started in this
         output channel, is a path of length 0, 1, ...; a row sums to 1, or to 0 where no path ends.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable
-from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -47,26 +46,20 @@ class _Units:
     def labels(self) -> Tensor:
         return self.small.expand(self.shape)
 
-    def common(self, axes: Iterable[int], keepdim: bool = False) -> Tensor:
-        """The one label along these axes; units that no path reaches, such as a border of zeros, do not matter."""
-        axes = tuple(axes)
+    def channels(self) -> Tensor:
+        """Labels of the channels, axis 1: int64 (channels,). Units without a path, such as a border, do not matter."""
+        axes = (0, *range(2, len(self.shape)))
         top = self.small.amax(axes, keepdim=True)
         if not ((self.small == top) | (self.small == 0)).all():
             raise _NoRule("merges units that have different paths, for which path lengths have no rule")
-        top = top.expand([1 if axis in axes else size for axis, size in enumerate(self.shape)])
-        return top if keepdim else top.amax(axes)
-
-    def channels(self) -> Tensor:
-        """Labels of the channels, axis 1: int64 (channels,)."""
-        return self.common([0, *range(2, len(self.shape))])
+        return top.amax(axes).expand(self.shape[1:2])
 
     def flat(self) -> list[int]:
-        """Labels of the units of an output or a layer: of its channels, axis 1, else the last, else of all entries."""
-        dimensions = len(self.shape)
-        for axis in (1, max(1, dimensions - 1)):
-            with suppress(_NoRule):
-                return self.common(other for other in range(dimensions) if other != axis).reshape(-1).tolist()
-        return (self.labels[0] if dimensions > 1 else self.labels).flatten().tolist()
+        """Labels of the units of an output: of its channels or, where their positions differ, of all entries."""
+        try:
+            return self.channels().reshape(-1).tolist()
+        except _NoRule:
+            return self.labels[0].flatten().tolist()
 
 
 def _units(values: Any) -> list[_Units]:
@@ -86,7 +79,6 @@ _NONLINEAR = _names(
     "hardtanh tanhshrink hardshrink softshrink softplus softsign threshold clamp clip abs exp log sin cos erf sqrt "
     "square reciprocal"
 )
-_LINEAR = {"linear", "matmul", "mm"}
 _CONVOLUTION = _names("conv convtranspose", "123")
 _ADD = _names("add iadd sub isub subtract")
 _SCALE = _names("mul imul multiply div truediv itruediv divide neg float double to")
@@ -95,7 +87,6 @@ _SAME = _names("identity dropout alphadropout featurealphadropout stochasticdept
 _SAME |= _names("dropout", "123")
 _NORM = _names("batchnorm instancenorm", "123")
 _NORM |= _names("batchnorm instancenorm syncbatchnorm layernorm groupnorm rmsnorm localresponsenorm")
-_REDUCE = {"mean", "sum", "amax"}
 _CHANNELWISE = _names("maxpool avgpool lppool adaptivemaxpool adaptiveavgpool fractionalmaxpool", "123")
 _CHANNELWISE |= _names("zeropad constantpad reflectionpad replicationpad circularpad", "123")
 _CHANNELWISE |= _names("pad interpolate upsample upsamplingnearest2d upsamplingbilinear2d")
@@ -105,18 +96,12 @@ _MOVE = _JOIN | _names(
     "tensorsplit unbind squeeze unsqueeze expand expandas repeat clone narrow select roll flip channelshuffle "
     "pixelshuffle pixelunshuffle viewas reshapeas"
 )
-_FILL = _names("zeroslike oneslike newzeros newones")
-
-
-def _argument(args: Any, kwargs: Any, place: int, name: str, default: Any = None) -> Any:
-    return args[place] if len(args) > place else kwargs.get(name, default)
 
 
 def _class_name(module: nn.Module) -> str:
     """Torch's name for it, if it is a kind of what torch has: a PReLU with a mask, a parametrised Linear."""
-    bases = (kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn.modules."))
-    base = next(bases, nn.Module)
-    return type(module).__name__ if base is nn.Module else base.__name__
+    kinds = [k for k in type(module).__mro__ if k is not nn.Module and k.__module__.startswith("torch.nn.modules.")]
+    return (kinds or [type(module)])[0].__name__
 
 
 class PathWalk(fx.Interpreter):
@@ -190,39 +175,31 @@ class PathWalk(fx.Interpreter):
             ) from error
 
     def _apply(self, n: fx.Node, name: str, module: Any, found: list[_Units], args: Any, kwargs: Any) -> Any:
-        constant = name == "pad" and _argument(args, kwargs, 2, "mode", "constant") == "constant"
-        if name in _MOVE or name in _FILL or constant:
+        with_zeros = name == "pad" and not {"reflect", "replicate", "circular"} & {*args[2:], kwargs.get("mode")}
+        if name in _MOVE or with_zeros:
             return self._move(n, name, args, kwargs)
         if name in _ADD:
             return self._add(n)
         if len(found) > 1 and name in _PRODUCT:
             raise _NoRule("multiplies two paths, and a product of paths has no length")
         units: _Units = found[0]
-        result: Any = n.meta.get("tensor_meta")
-        one = len(found) == 1 and hasattr(result, "shape")  # one tensor of units to one
-        if one and (units is _argument(args, kwargs, 0, "input") or name in ("mul", "multiply")):
+        if len(found) == 1 and ((args and args[0] is units) or name in ("mul", "multiply")):
             if name in _NONLINEAR:
-                return self._activate(n, name, module, units, args, kwargs)
+                return self._activate(n, name, module, units)
             if name in _SAME:
                 return units
             if name in _SCALE or name in _NORM:
                 return self._expand(n, units.small)
-            if name in _LINEAR:
+            if name == "linear":
                 edges = units.small.expand(*units.small.shape[:-1], units.shape[-1]).movedim(-1, 0)
                 return self._expand(n, self.columns(edges).unsqueeze(-1))
-            if name in _CONVOLUTION:
+            if name in _CONVOLUTION and module:
                 if len(units.shape) != int(name[-2]) + 2:
                     raise _NoRule("has an input without an axis for the batch, for which path lengths have no rule")
-                groups = module.groups if module else _argument(args, kwargs, 6, "groups", 1)
-                mixed = self.columns(units.channels().view(groups, -1).T)
-                return self._expand(n, mixed.repeat_interleave(result.shape[1] // groups), axis=1)
+                mixed = self.columns(units.channels().view(module.groups, -1).T)
+                return self._expand(n, mixed.repeat_interleave(module.out_channels // module.groups), axis=1)
             if name in _CHANNELWISE:
                 return self._expand(n, units.channels(), axis=1)
-            if name in _REDUCE:
-                axes = _argument(args, kwargs, 1, "dim")
-                axes = {axis % len(units.shape) for axis in ([axes] if isinstance(axes, int) else axes)}
-                if 0 not in axes:  # the batch
-                    return self._expand(n, units.common(axes, keepdim=len(result.shape) == len(units.shape)))
         kind = f"is a {type(module).__name__}," if module else "is"
         raise _NoRule(f"{kind} an operation without a rule for path lengths")
 
@@ -234,7 +211,7 @@ class PathWalk(fx.Interpreter):
     def _move(self, n: fx.Node, name: str, args: Any, kwargs: Any) -> Any:
         """Run the operation on labels. Constants beside units carry no path, whatever their value."""
         if name == "pad":
-            args, kwargs = (args[0], _argument(args, kwargs, 1, "pad")), {}
+            args, kwargs = args[:2], {key: value for key, value in kwargs.items() if key == "pad"}
 
         def plain(x: Any) -> Any:
             if isinstance(x, _Units):
@@ -242,8 +219,6 @@ class PathWalk(fx.Interpreter):
             return torch.zeros_like(x, dtype=torch.int64) if name in _JOIN and isinstance(x, Tensor) else x
 
         result = getattr(super(), n.op)(n.target, map_aggregate(args, plain), map_aggregate(kwargs, plain))
-        if name in _FILL:
-            return result.float()
         if isinstance(result, (tuple, list)):
             return type(result)(_Units(x) if isinstance(x, Tensor) else x for x in result)
         return _Units(result) if isinstance(result, Tensor) else result
@@ -259,13 +234,12 @@ class PathWalk(fx.Interpreter):
         self.summands[n] = summands
         return self._expand(n, self.columns(torch.stack(torch.broadcast_tensors(*summands))))
 
-    def _activate(self, n: fx.Node, name: str, module: Any, units: _Units, args: Any, kwargs: Any) -> _Units:
-        slope: Any = 0.0
-        if name == "prelu":
-            slope = module.weight if module else _argument(args, kwargs, 1, "weight")
-        elif name == "leakyrelu":
-            slope = module.negative_slope if module else _argument(args, kwargs, 1, "negative_slope", 0.01)
-        slope = torch.as_tensor(slope, device=units.small.device)
+    def _activate(self, n: fx.Node, name: str, module: Any, units: _Units) -> _Units:
+        slope = torch.zeros(1, device=units.small.device)
+        if name in ("prelu", "leakyrelu"):
+            if module is None:
+                raise _NoRule("should be a module, which knows its slopes")
+            slope = torch.as_tensor(module.weight if name == "prelu" else module.negative_slope, device=slope.device)
         if not slope.isfinite().all():
             raise _NoRule("has slopes that are not finite numbers")
         if slope.numel() > 1:  # one a channel
