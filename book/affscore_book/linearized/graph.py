@@ -12,7 +12,7 @@ from torch.fx.passes.shape_prop import ShapeProp
 
 from affscore_book.kit.features import evaluating
 
-__all__ = ["enclosing_module", "function_name", "node_name", "traced_graph"]
+__all__ = ["function_name", "node_name", "traced_graph"]
 
 
 class _Tracer(fx.Tracer):
@@ -23,8 +23,7 @@ class _Tracer(fx.Tracer):
         self.inside: list[str] = []
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        named = type(m).__name__ in ("StochasticDepth", "DropPath")  # traced through, they would not follow train()
-        return named or isinstance(m, nn.PReLU) or super().is_leaf_module(m, module_qualified_name)
+        return isinstance(m, nn.PReLU) or super().is_leaf_module(m, module_qualified_name)
 
     def call_module(self, m: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
         self.inside.append(self.path_of_module(m))
@@ -46,13 +45,8 @@ def node_name(node: fx.Node) -> str:
     """Name of a node for an error: its module, or its function and where that is called."""
     if node.op == "call_module":
         return f"module {node.target}"
-    inside = enclosing_module(node)
+    inside = next((path for path, _ in reversed((node.meta.get("nn_module_stack") or {}).values())), "")
     return f"{function_name(node)} (node {node.name}{inside and f' in module {inside}'})"
-
-
-def enclosing_module(node: fx.Node) -> str:
-    """Path of the module whose forward method calls this, "" for the network itself."""
-    return next((path for path, _ in reversed((node.meta.get("nn_module_stack") or {}).values())), "")
 
 
 def function_name(node: fx.Node) -> str:

@@ -15,19 +15,18 @@ strength * sum sqrt(|1 - a|), and the tolerance of .01 are our reading; the part
 from __future__ import annotations
 
 import copy
-import itertools
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 from affscore_book.kit.draws import as_generator
 from affscore_book.kit.features import evaluating
-from affscore_book.linearized.graph import enclosing_module, traced_graph
+from affscore_book.linearized.graph import node_name, traced_graph
 from affscore_book.symmetries.action import act
 from affscore_book.symmetries.layers import hidden_layers
 from affscore_book.symmetries.norms import fold_norm
@@ -42,7 +41,6 @@ __all__ = [
     "survivors",
     "symmetry_dimension",
     "transform",
-    "with_slopes",
 ]
 
 
@@ -63,34 +61,29 @@ class ChannelPReLU(nn.PReLU):
 
 
 _RELUS: tuple[Any, ...] = (functional.relu, torch.relu, torch.relu_, "relu", "relu_")
+Network = TypeVar("Network", bound=nn.Module)
 
 
-def _is_relu(node: fx.Node, modules: dict[str, nn.Module]) -> bool:
-    if node.op == "call_module":
-        return type(modules[str(node.target)]) is nn.ReLU
-    return node.op in ("call_function", "call_method") and node.target in _RELUS
+def linearize(network: Network, inputs: Tensor) -> Network:
+    """A copy of a network in which every ReLU is a :class:`ChannelPReLU` with slopes 0, and computes the same function.
 
-
-def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
-    """A copy of a network, as a graph module, in which every call of a ReLU is a :class:`ChannelPReLU` with slopes 0.
-
-    The copy computes the same function, and all other modules keep their names. A module that is called several
-    times becomes several (``relu``, ``relu_2``); a ReLU that is not a module gets the name of the module that calls
-    it and ``relu``. A module that the trace does not reach is left out. Other activations stay as they are.
+    Other activations stay as they are.
 
     Parameters
     ----------
     network
-        Any network that :func:`affscore_book.linearized.graph.traced_graph` can trace.
+        Any network that :func:`affscore_book.linearized.graph.traced_graph` can trace, in which every ReLU is a module
+        of its own.
     inputs
         A batch for it. The copy is run on it, with noise added, and compared with the network.
 
     Raises
     ------
     ValueError
-        If the network cannot be traced or has no ReLU; if a ReLU's input is neither (n, channels) nor (n, channels,
-        H, W), so that axis 1 may not be channels; or if the copy computes something else, because the network goes on
-        with what a ReLU has written into its input. The sentence names the module.
+        If the network cannot be traced or has no ReLU; if a ReLU is no module or is called several times; if a ReLU's
+        input is neither (n, channels) nor (n, channels, H, W), so that axis 1 may not be channels; or if the copy
+        computes something else, because the network goes on with what a ReLU has written into its input. The sentence
+        names the module.
 
     Examples
     --------
@@ -99,71 +92,57 @@ def linearize(network: nn.Module, inputs: Tensor) -> nn.Module:
     >>> list(channel_prelus(network))[:3]
     ['relu', 'block1.relu1', 'block1.relu2']
     """
-    traced = traced_graph(copy.deepcopy(network), inputs)
-    before = _probe(traced, inputs)
-    modules = dict(traced.named_modules())
-    taken = {*modules, *dict(traced.named_parameters()), *dict(traced.named_buffers())}
+    modules = dict(network.named_modules())
+    result = copy.deepcopy(network)
     device = next((p.device for p in network.parameters()), None)
     seen: set[str] = set()
-    for node in [node for node in traced.graph.nodes if _is_relu(node, modules)]:
-        name = _name(node, taken, seen)
-        seen.add(name)
+    for node in traced_graph(network, inputs).graph.nodes:
+        is_module = node.op == "call_module"
+        if not (type(modules[node.target]) is nn.ReLU if is_module else node.target in _RELUS):
+            continue
+        if not is_module or node.target in seen:
+            raise ValueError(
+                f"network: {node_name(node)} should be a module of its own and called once, because every channel "
+                "gets a slope of its own."
+            )
+        seen.add(node.target)
         meta = node.meta["tensor_meta"]
         if len(meta.shape) not in (2, 4):
             raise ValueError(
-                f"network: the input of {name} has shape {tuple(meta.shape)}; it should be (n, channels) or "
+                f"network: the input of {node.target} has shape {tuple(meta.shape)}; it should be (n, channels) or "
                 "(n, channels, H, W), because every channel gets a slope of its own."
             )
-        module = ChannelPReLU(meta.shape[1]).to(device, meta.dtype)
-        traced.add_submodule(name, module)
-        with traced.graph.inserting_before(node):
-            new = traced.graph.call_module(name, tuple(node.all_input_nodes))
-        node.replace_all_uses_with(new)
-        traced.graph.erase_node(node)
+        layer = ChannelPReLU(meta.shape[1]).to(device, meta.dtype).train(network.training)
+        result.set_submodule(node.target, layer)
     if not seen:
         raise ValueError(f"network: {type(network).__name__} calls no ReLU; there is nothing to linearise.")
-    for made in set(traced.modules()) - set(modules.values()):  # what add_submodule made, containers included
-        made.training = network.training
-    traced.recompile()
     try:
-        torch.testing.assert_close(_probe(traced, inputs), before, equal_nan=True)
+        torch.testing.assert_close(_probe(result, inputs), _probe(network, inputs), equal_nan=True)
     except AssertionError as error:
         raise ValueError(
             f"network: {type(network).__name__} computes something else with PReLUs of slope 0; it may go on with what "
             f"it has written in place. {error}"
         ) from error
-    return traced
+    return result
 
 
-def _probe(traced: fx.GraphModule, inputs: Tensor) -> Any:
+def _probe(network: nn.Module, inputs: Tensor) -> Any:
     """Outputs in evaluation mode for the inputs plus noise, without touching the state of torch's generator."""
-    with torch.random.fork_rng(), torch.no_grad(), evaluating(traced):
+    with torch.random.fork_rng(), torch.no_grad(), evaluating(network):
         torch.manual_seed(0)
-        return traced(inputs + torch.randn_like(inputs) if inputs.is_floating_point() else inputs.clone())
-
-
-def _name(node: fx.Node, taken: set[str], seen: set[str]) -> str:
-    """Of the PReLU for a call of ReLU: the module's at its first call, else a new one."""
-    is_module = node.op == "call_module"
-    name = str(node.target) if is_module else ".".join(filter(None, (enclosing_module(node), "relu")))
-    if is_module and name not in seen:
-        return name
-    numbered = itertools.chain([name], (f"{name}_{count}" for count in itertools.count(2)))
-    return next(name for name in numbered if name not in seen and name not in taken)
+        return network(inputs + torch.randn_like(inputs))
 
 
 def channel_prelus(network: nn.Module) -> OrderedDict[str, ChannelPReLU]:
-    """The :class:`ChannelPReLU` of a network by name, in execution order.
+    """The :class:`ChannelPReLU` of a network by name, in the order of its modules.
 
     Raises
     ------
     ValueError
         If the network has none.
     """
-    modules = dict(network.named_modules())
-    graph: Any = getattr(network, "graph", None)
-    names = modules if graph is None else [node.target for node in graph.nodes if node.op == "call_module"]
-    found = OrderedDict((str(name), modules[name]) for name in names if isinstance(modules[name], ChannelPReLU))
+    modules = network.named_modules()
+    found = OrderedDict((name, module) for name, module in modules if isinstance(module, ChannelPReLU))
     if not found:
         raise ValueError(f"network: {type(network).__name__} has no ChannelPReLU; linearize makes them.")
     return found
@@ -186,7 +165,7 @@ def freeze(network: nn.Module) -> None:
 
 
 def survivors(network: nn.Module) -> OrderedDict[str, tuple[int, int]]:
-    """By layer, in execution order: how many channels are not linear (slope != 1), of how many.
+    """By layer: how many channels are not linear (slope != 1), of how many.
 
     >>> network = linearize(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), torch.zeros(1, 2))
     >>> channel_prelus(network)["1"].set_linear(torch.tensor([True, False, False]))
@@ -225,33 +204,6 @@ def symmetry_dimension(slopes: Tensor | Sequence[float]) -> int:
     return linear**2 + len(slopes) - linear
 
 
-def with_slopes(network: nn.Sequential, linearized: nn.Module) -> nn.Sequential:
-    """A copy of a network with the weights and the PReLUs of its linearised form, in the class of ``network``.
-
-    :mod:`affscore_book.symmetries.action` reads networks in this class, and not graph modules.
-
-    Parameters
-    ----------
-    network
-        What was given to :func:`linearize`, with every ReLU a module of its own.
-    linearized
-        What came back, trained or not.
-
-    Raises
-    ------
-    ValueError
-        If a ReLU of ``network`` is not a module of its own.
-    """
-    result = copy.deepcopy(network)
-    modules = dict(result.named_modules())
-    for name, layer in channel_prelus(linearized).items():
-        if type(modules.get(name)) is not nn.ReLU:
-            raise ValueError(f"network has no ReLU called {name}; every call should be a module of its own.")
-        result.set_submodule(name, copy.deepcopy(layer))
-    result.load_state_dict(linearized.state_dict())
-    return result.train(linearized.training)
-
-
 def transform(
     network: nn.Sequential, generator: torch.Generator | int | None = None
 ) -> tuple[nn.Sequential, dict[str, Tensor]]:
@@ -263,7 +215,7 @@ def transform(
     Parameters
     ----------
     network
-        As in :func:`affscore_book.symmetries.layers.hidden_layers`, for instance from :func:`with_slopes`.
+        As in :func:`affscore_book.symmetries.layers.hidden_layers`, for instance from :func:`linearize`.
     generator
         As in :meth:`affscore_book.symmetries.groups.Intertwiner.sample`.
 
@@ -276,14 +228,13 @@ def transform(
     TypeError, ValueError
         As :func:`affscore_book.symmetries.action.act`.
 
-    >>> network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).double()
     >>> x = torch.randn(5, 3, dtype=torch.float64)
-    >>> same = with_slopes(network, linearize(network, x))
-    >>> same[1].set_linear(torch.tensor([True, True, False, False]))
-    >>> other, matrices = transform(same, 0)
-    >>> torch.allclose(other(x), same(x)), torch.allclose(other[0].weight, same[0].weight)
+    >>> network = linearize(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).double(), x)
+    >>> network[1].set_linear(torch.tensor([True, True, False, False]))
+    >>> other, matrices = transform(network, 0)
+    >>> torch.allclose(other(x), network(x)), torch.allclose(other[0].weight, network[0].weight)
     (True, False)
-    >>> int((matrices["1"] != 0).sum()), symmetry_dimension(same[1].weight)
+    >>> int((matrices["1"] != 0).sum()), symmetry_dimension(network[1].weight)
     (6, 6)
     """
     generator = as_generator(generator)
