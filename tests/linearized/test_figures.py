@@ -65,12 +65,3 @@ def test_slopes_are_shares_of_all_channels_and_those_at_one_stand_apart():
         *learned, fixed = (bar.get_height() for bar in panel.patches)
         assert fixed == pytest.approx(100 * np.mean(slopes == 1))
         assert sum(learned) + fixed == pytest.approx(100, abs=0.5)  # a few lie outside
-
-
-def test_cores_stand_over_their_trunks():
-    wide = ((32, 6), (64, 6), (128, 6))
-    panel = draw(figures.plot_trunks).axes[0]
-    whole, means = panel.lines[0], panel.lines[4]
-    assert list(means.get_xdata()) == list(whole.get_ydata()) == [32, 64, 128]
-    expected = [np.mean([sizes[0, 0] for sizes in TRUNKS[trunk].values()]) for trunk in wide]
-    np.testing.assert_allclose(means.get_ydata(), expected)

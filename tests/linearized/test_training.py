@@ -57,9 +57,6 @@ def test_a_run_is_the_one_without_a_prior_until_the_prior_acts(data):
     none, late = record["history"], trained(data, start="late", strength=0.05)[1]["history"]
     assert none[-1]["loss"] < none[0]["loss"] and sum(none[-1]["linear"]) == 0
     assert late[:2] == none[:2] and late[2] != none[2]
-
-
-def test_a_strong_prior_linearises_everything(data):
     assert trained(data, start="late", strength=100.0)[1]["linear"] == {"relu1": 8, "relu2": 8}
 
 

@@ -67,25 +67,6 @@ def test_the_picture_says_how_long_the_paths_are_and_shows_linear_units_hollow()
     assert "ReLUs by layer: 3, 4, 0, 4" in graph
 
 
-def test_the_function_is_torchs(node):
-    widgets = list(random_widgets(20, seed=2))
-    x = inputs()
-    body = (
-        "(m, [states, x]) => states.map(s => m.forward(m.network(s.connections, s.draw), m.linearUnits(s), x).output)"
-    )
-    found = node(LinearizedNetwork._esm, body, [[w.state() for w in widgets], x.flatten().tolist()])
-    for widget, result in zip(widgets, found, strict=True):
-        points = x.clone().requires_grad_()
-        values = widget.network()(points)
-        assert values.dtype == torch.float64
-        (slopes,) = torch.autograd.grad(values.sum(), points)
-        for name, expected in (("value", values), ("slope", slopes)):
-            scale = expected.abs().max().item()
-            np.testing.assert_allclose(
-                np.array(result[name]) / scale, expected.detach().flatten() / scale, atol=1e-11, err_msg=repr(widget)
-            )
-
-
 @each("connections", CONNECTIONS)
 def test_the_network_is_what_its_connections_say(connections):
     """The function from the weights by matrix products, without SmallNetwork.forward."""
@@ -184,22 +165,17 @@ def test_limits_hold_all_values_in_both_languages(node):
 HOST = """async ([source, state]) => {
   const module = await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
   const listeners = {};
-  const model = {
-    get: (name) => state[name],
-    set: (name, value) => {
-      if (state[name] === value) return;
-      state[name] = value;
-      for (const call of listeners[`change:${name}`] ?? []) call();
-    },
-    on: (event, call) => { (listeners[event] ??= []).push(call); },
-    off: () => {},
-    save_changes: () => {},
+  const set = (name, value) => {
+    const changed = state[name] !== value;
+    state[name] = value;
+    if (changed) (listeners[`change:${name}`] ?? []).forEach((call) => call());
   };
+  const on = (event, call) => { (listeners[event] ??= []).push(call); };
+  const model = { get: (name) => state[name], set, on, off: () => {}, save_changes: () => {} };
   window.drawings = 0;
   module.default.render({ model, el: document.body });
-  const root = document.querySelector(".affscore-figure");
   new MutationObserver((changes) => { window.drawings += changes.length; })
-    .observe(root, { attributes: true, attributeFilter: ["data-redraw-ms"] });
+    .observe(document.querySelector(".affscore-figure"), { attributes: true, attributeFilter: ["data-redraw-ms"] });
 }"""
 
 
