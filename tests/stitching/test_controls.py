@@ -50,12 +50,6 @@ def test_shares_go_one_way_where_one_side_knows_less():
     assert max(explained_both_ways(x[:100], unrelated[:100], x[100:], unrelated[100:])) < 0.05
 
 
-def test_an_unknown_control_is_refused():
-    data = image_data(train=300)
-    with pytest.raises(ValueError, match="kind is 'noise'"):
-        bottom_network("noise", 0, data, width=2, images=100, epochs=1)
-
-
 def test_shuffled_labels_are_those_labels_elsewhere(monkeypatch):
     data, seen = image_data(train=300), {}
     monkeypatch.setattr("affscore_book.stitching.controls.fit", lambda network, own, **_: seen.update(own=own))
@@ -63,6 +57,8 @@ def test_shuffled_labels_are_those_labels_elsewhere(monkeypatch):
     own = seen["own"].train
     assert torch.equal(own.images, data.train.images[:200]) and not torch.equal(own.labels, data.train.labels[:200])
     assert torch.equal(own.labels.bincount(), data.train.labels[:200].bincount())
+    with pytest.raises(ValueError, match="kind is 'noise'"):
+        bottom_network("noise", 0, data, width=2, images=100, epochs=1)
 
 
 def test_the_script_runs_and_goes_on(tmp_path, monkeypatch, capsys):
