@@ -57,8 +57,7 @@ def function_name(node: fx.Node) -> str:
 def traced_graph(network: nn.Module, inputs: Tensor) -> fx.GraphModule:
     """The graph of a network in evaluation mode, every node with its shape (``node.meta["tensor_meta"].shape``).
 
-    The modules are those of ``network``, not copies. Modules for dropout go on following ``train()`` and ``eval()``;
-    what the code makes of ``self.training`` is fixed as in evaluation mode.
+    The modules are those of ``network``, not copies.
 
     Parameters
     ----------
@@ -104,6 +103,4 @@ def traced_graph(network: nn.Module, inputs: Tensor) -> fx.GraphModule:
             raise ValueError(
                 f"inputs: {node_name(shapes.node)} fails for inputs of shape {tuple(inputs.shape)}: {cause}."
             ) from error
-    for made in set(traced.modules()) - set(network.modules()):
-        made.training = network.training
     return traced
