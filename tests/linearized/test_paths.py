@@ -14,7 +14,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from affscore_book.kit.networks import BasicBlock, mlp, resnet
+from affscore_book.linearized.graph import traced_graph
 from affscore_book.linearized.paths import path_lengths
+from affscore_book.linearized.walk import PathWalk
 
 
 class Network(nn.Module):
@@ -115,6 +117,17 @@ def test_counts_and_weights_are_the_coefficients_of_generating_functions():
         assert lengths.napl == float((lengths.weights @ number).sum() / reached)
         compared += 1
     assert compared > 20
+
+
+def test_units_are_joined_and_made_longer_and_no_path_stays_none():
+    walk = PathWalk(traced_graph(nn.ReLU(), torch.zeros(1, 2)))
+    bent = walk.longer(1)
+    assert walk.states[bent] == {1: (1, 1)} and walk.longer(1) == bent
+    joined = walk.mix([1, bent, 0, bent])
+    assert walk.states[joined] == {0: (1, Fraction(1, 3)), 1: (2, Fraction(2, 3))}
+    assert walk.mix([bent, 1, bent]) == joined and walk.mix([0, bent]) == bent
+    assert walk.mix([0, 0]) == walk.longer(0) == 0
+    assert walk.outputs(torch.zeros(1, 2)) == [{1: (1, 1)}] * 2
 
 
 class Skip(nn.Module):

@@ -92,14 +92,9 @@ def test_the_stored_trunks_are_whole_and_joined_by_the_perceptron_of_the_other_r
         assert joined[64, 6][run["seed"]][0].tolist() == pytest.approx([*effective_size(left), lost])
 
 
-def test_whether_the_core_is_near_constant_depends_on_what_is_held_equal():
-    """At equal strength the stored wide trunks have the shallower cores; after equal losses, as deep and wider ones."""
+def test_what_is_held_equal_says_which_rules_were_set_after_a_look():
     cores = with_mlp(load_trunks(FOLDER), load_runs(FOLDER))
     depth, width = core_claims(cores, "depth"), core_claims(cores, "width")
     assert list(depth) == ["strength", "units", "points"] and list(width) == ["strength", "points"]
-    assert {row.verdict for rows in depth.values() for row in rows} == {"agrees", "undecided"}
-    assert [{row.verdict for row in rows} for rows in width.values()] == [{"undecided"}, {"disagrees"}]
     assert all(f"(equal {by})" in row.what for by, rows in depth.items() for row in rows)
-    assert depth["strength"][0].interval[1] < 1 < depth["points"][0].ours
-    assert width["points"][0].interval[0] > 1.5
     assert [row.seen for rows in depth.values() for row in rows] == [True, False, True, True, True, True]

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from grids import each
-from scipy import stats
 
 from affscore_book.similarity import claims
 from affscore_book.similarity.study import SimilarityStudy
@@ -158,13 +157,3 @@ def test_units_that_fall_and_units_that_stay(with_relu, without, expected):
     rows = claims.single_units(Planted({}, units={WITH: dissected(*with_relu), WITHOUT: dissected(*without)}))
     assert [row.verdict for row in rows] == expected
     assert rows[4].ours == pytest.approx(0.75)
-
-
-def test_a_difference_of_two_kinds_has_the_interval_of_welch():
-    """By hand: unequal spreads, the standard error of both means, and Satterthwaite's degrees of freedom."""
-    units = {WITH: dissected(0.5, 0.3, 0.0, 0.02), WITHOUT: dissected(0.5, 0.4, 0.0, 0.1)}
-    row = claims.single_units(Planted({}, units=units))[2]
-    errors = np.array([((spread + 1e-4) * OFFSETS).var(ddof=1) / 4 for spread in (0.02, 0.1)])
-    freedom = errors.sum() ** 2 / (errors**2 / 3).sum()
-    half = stats.t.ppf(0.975, freedom) * np.sqrt(errors.sum())
-    np.testing.assert_allclose(row.interval, (0.1 - half, 0.1 + half))

@@ -20,11 +20,6 @@ def study():
     return load_similarity(Path(__file__).parents[2] / "book" / "data" / "similarity" / "study.json")
 
 
-def test_similarities_by_layer_are_means_over_pairs(study):
-    figures.plot_procrustes(study, "myrtle", ["relu"])
-    np.testing.assert_allclose(plt.gca().lines[0].get_ydata(), study.procrustes("myrtle", "relu")[..., 0].mean(0))
-
-
 def test_maps_are_symmetric_means_in_colours_from_below_the_lowest_of_all_panels_to_1(study):
     figures.plot_maps(study, "myrtle", ["linear", "max"])
     pictures = [axes.images[0] for axes in plt.gcf().axes[:2]]
@@ -35,10 +30,11 @@ def test_maps_are_symmetric_means_in_colours_from_below_the_lowest_of_all_panels
         assert low <= lowest < low + 0.1 and high == 1
 
 
-def test_decay_is_the_diagonal_of_each_kernel(study):
+def test_similarities_by_layer_are_means_over_pairs(study):
+    figures.plot_procrustes(study, "myrtle", ["relu"])
+    np.testing.assert_allclose(plt.gca().lines[0].get_ydata(), study.procrustes("myrtle", "relu")[..., 0].mean(0))
     figures.plot_decay(study, {"myrtle": "growing", "resnet20": "ResNet20"})
-    axes = plt.gcf().axes
-    for panel, kind in zip(axes, ("myrtle", "resnet20"), strict=True):
+    for panel, kind in zip(plt.gcf().axes, ("myrtle", "resnet20"), strict=True):
         for line, kernel in zip(panel.lines, ("linear", "max"), strict=True):
             np.testing.assert_allclose(line.get_ydata(), study.diagonal(kind, kernel).mean(0))
 

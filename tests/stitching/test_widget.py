@@ -42,6 +42,10 @@ def test_singular_values_are_those_of_numpy(node):
         np.testing.assert_allclose((u.T * s) @ v, matrix, atol=1e-12)
 
 
+def test_without_networks_there_is_no_score():
+    assert np.isnan(TwoNetworks().score()) and "no networks" in TwoNetworks().fallback()
+
+
 @each("cut", CUTS)
 def test_a_low_penalty_does_not_need_a_trained_network(cut):
     """In closed form from an untrained first half; learned on the labels also into an untrained second half."""
@@ -51,12 +55,6 @@ def test_a_low_penalty_does_not_need_a_trained_network(cut):
     assert second.accuracies()[2] == second.score() == 0.5 and second.explained() > 0.8
     learned = TwoNetworks(toys=TOYS, pair="untrained_second", cut=cut, stitch="learned")
     assert learned.score() >= 0.95 and learned.explained() < 0
-
-
-def test_without_networks_there_is_no_score():
-    widget = TwoNetworks()
-    assert np.isnan(widget.score()) and "no networks" in widget.fallback()
-    assert repr(TwoNetworks(toys=TOYS)) == "TwoNetworks(5 networks, 'seed', 'second', 'full')"
 
 
 # A stand-in for the page's elements: what render() draws, by class.

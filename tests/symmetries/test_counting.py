@@ -38,13 +38,10 @@ def test_points_are_fewer_by_the_bound_of_the_chapter():
         assert rank_one_points(n, k) <= n * 3 ** (2 * n - 1) * (1 + math.log(k)) * k**n
     assert rank_one_points(2, 50) > group_size(2, 50) and rank_one_points(64, 256) < group_size(64, 256)
     assert all(rank_one_boxes(n, 4 * n) > group_size(n, 4 * n) for n in (2, 3, 8, 64, 512))
+    with pytest.raises(ValueError, match=r"^k is 3; it should be even\.$"):
+        rank_one_boxes(2, 3)
 
 
 def test_what_is_counted_decides():
     points, boxes = counting_claims()
     assert points.ours < 0 < boxes.ours and {points.verdict, boxes.verdict} == {"depends on what is counted"}
-
-
-def test_an_odd_number_of_values_has_no_middle():
-    with pytest.raises(ValueError, match=r"^k is 3; it should be even\.$"):
-        rank_one_boxes(2, 3)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
+from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore_book.kit.statistics import student_interval
 from affscore_book.linearized.paths import PathLengths
 from affscore_book.linearized.results import LinearizedRuns, linear_share
@@ -30,7 +30,7 @@ __all__ = [
     "plot_trunks",
 ]
 
-#: Colour and mark of each start, network and task.
+#: Colour and mark of each start and network.
 LOOKS = {
     "early": (VERMILION, "s"),
     "middle": (ORANGE, "^"),
@@ -38,10 +38,6 @@ LOOKS = {
     "plain": (BLUE, "o"),
     "residual": (VERMILION, "s"),
     "mlp": (GREEN, "D"),
-    "three classes": (SKY, "v"),
-    "base": (BLUE, "o"),
-    "label noise": (VERMILION, "s"),
-    "less data": (PURPLE, "D"),
 }
 PREDICTOR_LOOKS = {
     "score": (BLUE, "o", "affinity score"),

@@ -1,8 +1,6 @@
 """Find the intertwiner group of any function of one number from its values, or say why they cannot tell.
 
-Which lambda have a b with ``sigma(lambda x) = b sigma(x)`` for all x? By Theorem E.14 of Godfrey et al. 2022 this one
-channel decides the group, unless sigma is affine. One counter-example disproves a lambda for good; a lambda without one
-is a symmetry *on the domain*, so the domain has to be wide. The detector is ours.
+How, says :func:`find_intertwiner`. The detector is ours; Theorem E.14, on which it rests, is of Godfrey et al. 2022.
 """
 
 from __future__ import annotations
