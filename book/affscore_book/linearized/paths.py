@@ -16,8 +16,8 @@ What the graph does to paths:
 *   An addition joins its summands. ``a + b + c`` is one addition of three, if it alone reads ``a + b``.
 *   Concatenated channels lie side by side. In NAPL each input of a concatenation so weighs by its share of channels.
 *   Flattening turns each position of a channel into a unit, with the channel's paths.
-*   Pooling, means, normalisation, dropout, resizing, and arithmetic with constants leave the paths of a channel alone,
-    also where they are not linear, such as max pooling.
+*   Pooling, normalisation, dropout, resizing, and arithmetic with constants leave the paths of a channel alone, also
+    where they are not linear, such as max pooling.
 *   Constants, such as the zeros that pad the channels of a shortcut, carry no path. They are none of the summands
     and units that NAPL chooses from.
 *   A product of two paths (squeeze-and-excitation, attention) has no length, and is refused.

@@ -16,8 +16,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import itertools
-import json
-import platform
 import time
 from pathlib import Path
 
@@ -26,7 +24,7 @@ from torch import Tensor, nn
 
 from affscore_book.kit.draws import random_rotation
 from affscore_book.kit.networks import load_network
-from affscore_book.kit.stored import store_results
+from affscore_book.kit.stored import open_results, store_results
 from affscore_book.kit.training import ImageData, Images, accuracy, fit, image_data
 from affscore_book.symmetries.action import mix_channels
 from affscore_book.symmetries.layers import hidden_layers
@@ -122,12 +120,9 @@ def main() -> None:
         key: getattr(options, key)
         for key in ("networks", "images", "test", "epochs", "batch_size", "rate", "draws", "group_draws", "spread")
     }
-    stored = {"settings": settings, "networks": {}, "runs": {}}
-    if options.out.exists():
-        stored = json.loads(options.out.read_text(encoding="utf-8"))
-        stored["settings"] |= {key: settings[key] for key in ("networks", "draws", "group_draws")}  # these may grow
-        if stored["settings"] != settings:
-            raise SystemExit(f"{options.out} has other settings: {stored['settings']}; name another file with --out.")
+    stored = open_results(options.out, settings, networks={}, runs={})
+    if options.device != "cpu":
+        stored["made_with"]["device"] = options.device
     data = image_data("fashion-mnist", train=options.images)
     # No choice is made on these images: fit only reports the accuracy on them.
     data = dataclasses.replace(data, validation=data.test.take(slice(0, options.test)))
@@ -142,10 +137,6 @@ def main() -> None:
                 if key in stored["runs"] or draw >= count:
                     continue
                 stored["runs"][key] = run(network, layer, kind, 100 * about["seed"] + draw, data, options)
-                stored["made_with"] = {
-                    "torch": torch.__version__.split("+")[0],
-                    "device": options.device if options.device != "cpu" else f"CPU ({platform.machine()})",
-                }
                 store_results(options.out, stored, indent=1)
                 print(key, stored["runs"][key], flush=True)
 
