@@ -63,7 +63,7 @@ def test_a_run_is_the_one_without_a_prior_until_the_prior_acts(data):
 @each(
     ("options", "says"),
     [
-        ({"start": "last"}, "start is 'last'; it should be one of early, middle, late"),
+        ({"start": "last"}, "start is 'last'; it should be one of 'early', 'middle', 'late'"),
         ({"epochs": 6}, "epochs is 6; it should be a positive multiple of 4"),
         ({"start": "late", "strength": math.nan}, "strength is nan"),
     ],

@@ -43,10 +43,3 @@ def test_the_order_of_common_samples_does_not_matter():
     order = np.random.default_rng(0).permutation(40)
     for compare in (*RELU.values(), *ORTHOGONAL.values()):
         assert compare(x[order], y[order]) == pytest.approx(compare(x, y), abs=1e-10)
-
-
-def test_scales_far_from_one_neither_overflow_nor_vanish():
-    x, y = draw(0, (20, 4)), draw(1, (20, 4))
-    for compare in (*RELU.values(), *ORTHOGONAL.values()):
-        for factor in (1e-200, 1e200):
-            assert compare(factor * x, y) == pytest.approx(compare(x, y), abs=1e-10)

@@ -16,6 +16,8 @@ Folding is our addition to Mehmeti-Göpel and Disselhoff, Nonlinear Advantage, a
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -76,8 +78,8 @@ def fold(network: nn.Sequential) -> Core:
     ))
     """
     channel_prelus(network)  # or an error
-    steps = [module for module in fold_norm(network).modules() if not list(module.children())]
-    steps = [step for step in steps if not isinstance(step, nn.Flatten | nn.Dropout | nn.Identity)]
+    parts = [module for module in fold_norm(network).modules() if not list(module.children())]
+    steps: list[Any] = [part for part in parts if not isinstance(part, nn.Flatten | nn.Dropout | nn.Identity)]
     for step in steps:
         if not isinstance(step, nn.Linear | ChannelPReLU):
             raise ValueError(f"network holds a {type(step).__name__}; fold takes linear layers and ChannelPReLUs only.")
@@ -90,7 +92,7 @@ def fold(network: nn.Sequential) -> Core:
         return made
 
     # What the next step reads is weight @ (the input and all core units so far) + bias.
-    weight = torch.eye(next(iter(steps)).in_features, dtype=torch.float64, device=like.device)
+    weight = torch.eye(steps[0].in_features, dtype=torch.float64, device=like.device)
     bias = torch.zeros_like(weight[0])
     for step in steps:
         if isinstance(step, nn.Linear):

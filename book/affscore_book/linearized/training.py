@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from affscore_book.kit.checking import one_of
 from affscore_book.kit.features import evaluating, features
 from affscore_book.kit.training import ImageData, Images, accuracy, fit
 from affscore_book.linearized.slopes import channel_prelus, freeze, prior
@@ -73,8 +74,8 @@ def train(
     ValueError
         If ``start`` is unknown, ``epochs`` is no multiple of 4, or the strength is negative or not finite.
     """
-    if start is not None and start not in STARTS:
-        raise ValueError(f"start is {start!r}; it should be one of {', '.join(STARTS)}, or None.")
+    if start is not None:
+        one_of("start", start, STARTS)
     if epochs < CYCLES or epochs % CYCLES:
         raise ValueError(f"epochs is {epochs}; it should be a positive multiple of {CYCLES}, the number of cycles.")
     if not 0 <= strength < float("inf"):
@@ -141,8 +142,7 @@ def task_data(data: ImageData, task: str, *, images: int = 10_000) -> ImageData:
     validation and test; ``label noise``: base with 30 % of the training labels drawn anew, evenly over all classes;
     ``less data``: a tenth of base.
     """
-    if task not in TASKS:
-        raise ValueError(f"task is {task!r}; it should be one of {', '.join(TASKS)}.")
+    one_of("task", task, TASKS)
     parts = [data.train, data.validation, data.test]
     if task == "three classes":
         parts = [part.take(part.labels < 3) for part in parts]

@@ -226,10 +226,9 @@ class PathWalk(fx.Interpreter):
     def _add(self, n: fx.Node) -> _Units:
         """A sum that is read once, by this sum, is part of it: its summands count, not the sum."""
         summands: list[Tensor] = []
-        operands = (*n.args, *n.kwargs.values())
-        for node in operands:
+        for node in (*n.args, *n.kwargs.values()):
             if isinstance(node, fx.Node) and isinstance(self.env[node], _Units):
-                inner = node in self.summands and len(node.users) == 1 and operands.count(node) == 1
+                inner = node in self.summands and len(node.users) == 1
                 summands += self.summands[node] if inner else [self.env[node].small]
         self.summands[n] = summands
         return self._expand(n, self.columns(torch.stack(torch.broadcast_tensors(*summands))))

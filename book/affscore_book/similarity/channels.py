@@ -70,11 +70,12 @@ def _largest(x: Tensor) -> Tensor:
     return x.abs().amax(_others(x), keepdim=True)
 
 
-def _live(x: Tensor, wide: Tensor, name: str, centred: bool) -> tuple[Tensor, Tensor]:
-    """``wide``, centred if asked, and which of its channels vary (or differ from 0), bool (C,).
+def _live(x: Tensor, name: str, centred: bool) -> tuple[Tensor, Tensor]:
+    """``x`` in float64, centred if asked, and which of its channels vary (or differ from 0), bool (C,).
 
-    A channel that varies by no more than rounding in the precision of its input ``x`` counts as constant.
+    A channel that varies by no more than rounding in the precision of ``x`` counts as constant.
     """
+    wide = x.double()
     if centred:
         rounding = 4 * min(torch.finfo(x.dtype).eps, 1.2e-7) if x.is_floating_point() else 1e-15
         before = _largest(wide)
@@ -91,10 +92,7 @@ def _live(x: Tensor, wide: Tensor, name: str, centred: bool) -> tuple[Tensor, Te
 
 def unit_live_channels(x: Tensor, name: str, centred: bool = True) -> tuple[Tensor, Tensor]:
     """The live channels, each of norm 1, float64, and which channels those are, bool (C,)."""
-    wide = x.double()
-    largest = _largest(wide)
-    extreme = (largest > 1e100) | ((largest < 1e-100) & (largest > 0))  # squares would overflow or vanish
-    wide, alive = _live(x, wide / torch.where(extreme, largest, 1.0), name, centred)
+    wide, alive = _live(x, name, centred)
     wide = wide[:, alive]
     return wide / torch.linalg.vector_norm(wide, dim=_others(wide), keepdim=True), alive
 
@@ -104,10 +102,7 @@ def unit_matrix(x: Tensor, name: str, centred: bool = True) -> tuple[Tensor, Ten
 
     Channels below rounding stay in: a rotation may have spread a small one over them all.
     """
-    wide = x.double()
-    largest = float(_largest(wide).max())
-    wide, alive = _live(x, wide / (largest if largest > 0 else 1.0), name, centred)
-    wide = wide / _largest(wide).max()
+    wide, alive = _live(x, name, centred)
     return wide / torch.linalg.vector_norm(wide), alive
 
 
