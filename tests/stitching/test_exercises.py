@@ -72,11 +72,8 @@ def test_answers(check, answer, start, capsys):
 
 
 def test_the_untrained_network_is_the_same_each_time_and_draws_nothing_from_others():
-    torch.manual_seed(5)
-    drawn = torch.rand(3)
-    torch.manual_seed(5)
+    state = torch.get_rng_state()
     one, other = (exercises.untrained_network() for _ in range(2))
-    assert torch.equal(torch.rand(3), drawn)
-    images = torch.rand(2, 1, 32, 32)
+    assert torch.equal(torch.get_rng_state(), state)
     with torch.no_grad():
-        assert torch.equal(one(images), other(images)) and one(images).shape == (2, 10)
+        assert torch.equal(one(torch.ones(2, 1, 32, 32)), other(torch.ones(2, 1, 32, 32)))

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from affscore_book.kit.checking import one_of
+from affscore.arguments import check_choice
 from affscore_book.kit.features import evaluating, features
 from affscore_book.kit.training import ImageData, Images, accuracy, fit
 from affscore_book.linearized.slopes import channel_prelus, freeze, prior
@@ -75,7 +75,7 @@ def train(
         If ``start`` is unknown, ``epochs`` is no multiple of 4, or the strength is negative or not finite.
     """
     if start is not None:
-        one_of("start", start, STARTS)
+        check_choice("start", start, STARTS)
     if epochs < CYCLES or epochs % CYCLES:
         raise ValueError(f"epochs is {epochs}; it should be a positive multiple of {CYCLES}, the number of cycles.")
     if not 0 <= strength < float("inf"):
@@ -142,7 +142,7 @@ def task_data(data: ImageData, task: str, *, images: int = 10_000) -> ImageData:
     validation and test; ``label noise``: base with 30 % of the training labels drawn anew, evenly over all classes;
     ``less data``: a tenth of base.
     """
-    one_of("task", task, TASKS)
+    check_choice("task", task, TASKS)
     parts = [data.train, data.validation, data.test]
     if task == "three classes":
         parts = [part.take(part.labels < 3) for part in parts]
