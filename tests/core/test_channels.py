@@ -75,6 +75,7 @@ LAYOUTS = {
     "heads in the batch": (
         [Made(heads_in_the_batch, nn.Linear(D, D), nn.Linear(D // 2, D // 2)), nn.Linear(D, D)], 3, 2),
     "nn.MultiheadAttention": ([Made(lambda x, a: a(x, x, x)[0], nn.MultiheadAttention(D, 2, batch_first=True))], 3, 2),
+    "product with a weight for all": ([Made(lambda x: torch.baddbmm(W[:1], x, W.expand(N, D, D)))], 3, 2),
     "queries that are parameters": (
         [nn.Linear(D, D), Made(lambda x: F.scaled_dot_product_attention(W.expand(N, D, D), x, x))], 3, 2),
     # layouts

@@ -10,13 +10,11 @@ import pytest
 import torch
 from grids import each
 from small_network import Dead, images, network
-from torch import nn
 
 from affscore import Signature, signature
 from affscore.calls import Call, Excluded, Undecided, Unknown
 from affscore.companions import MEASURES
 from affscore.engine import batch_results
-from affscore.errors import AffscoreWarning
 from affscore.settings import Settings
 from affscore.signatures import SCHEMA
 
@@ -181,9 +179,3 @@ def test_a_second_curve_hides_nothing_of_the_first_and_options_go_to_the_line():
     assert ax.lines[4].get_color() == "red" and ax.lines[4].get_zorder() == 3
     np.testing.assert_array_equal(ax.lines[4].get_ydata(), high.mean)
     matplotlib.pyplot.close("all")
-
-
-def test_a_network_without_activations_has_an_empty_signature():
-    with pytest.warns(AffscoreWarning, match="made no activation call that could be seen"):
-        result = signature(nn.Linear(3, 2), [torch.randn(5, 3)])
-    assert result.scores.shape == (1, 0) and "0 activation calls, 1 batch" in repr(result)

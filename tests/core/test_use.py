@@ -104,9 +104,10 @@ def test_the_plot_draws_the_twins_that_were_measured():
 
 
 @each("progress", [False, True])
-def test_a_warning_points_at_the_line_that_asked(progress):
-    with pytest.warns(AffscoreWarning, match="made no activation call") as caught:
-        signature(nn.Linear(3, 2), [torch.randn(8, 3)], progress=progress)
+def test_a_network_without_activations_has_an_empty_signature_and_the_warning_points_at_the_line(progress):
+    with pytest.warns(AffscoreWarning, match="made no activation call that could be seen") as caught:
+        result = signature(nn.Linear(3, 2), [torch.randn(8, 3)], progress=progress)
+    assert result.scores.shape == (1, 0) and "0 activation calls, 1 batch" in repr(result)
     assert [warning.filename for warning in caught] == [__file__]
 
 
