@@ -10,16 +10,8 @@ def s(x):
     return 1 / (1 + mp.exp(-x))
 
 
-def phi(x):
-    return mp.ncdf(x)
-
-
 def clip(x, low, high):
     return min(max(x, low), high)
-
-
-def when(condition, yes, no):
-    return yes() if condition else no()
 
 
 def softplus(x):
@@ -58,17 +50,16 @@ ORACLE = {
     "nlrelu": lambda x: mp.log(1 + max(x, 0)),
     "relu_squared": lambda x: max(x, 0) ** 2,
     "plu": lambda x: max((x + 1) / 10 - 1, min((x - 1) / 10 + 1, x)),
-    "elu": lambda x: when(x > 0, lambda: x, lambda: mp.expm1(x)),
-    "selu": lambda x: mp.mpf("1.0507009873554805") * when(
-        x > 0, lambda: x, lambda: mp.mpf("1.6732632423543772") * mp.expm1(x)),
+    "elu": lambda x: x if x > 0 else mp.expm1(x),
+    "selu": lambda x: mp.mpf("1.0507009873554805") * (x if x > 0 else mp.mpf("1.6732632423543772") * mp.expm1(x)),
     "isrlu": lambda x: x / mp.sqrt(1 + min(x, 0) ** 2),
-    "reu": lambda x: when(x > 0, lambda: x, lambda: x * mp.exp(x)),
-    "elish": lambda x: when(x > 0, lambda: x / (1 + mp.exp(-x)), lambda: mp.expm1(x) / (1 + mp.exp(-x))),
-    "hard_elish": lambda x: clip((x + 1) / 2, 0, 1) * when(x > 0, lambda: x, lambda: mp.expm1(x)),
+    "reu": lambda x: x if x > 0 else x * mp.exp(x),
+    "elish": lambda x: (x if x > 0 else mp.expm1(x)) * s(x),
+    "hard_elish": lambda x: clip((x + 1) / 2, 0, 1) * (x if x > 0 else mp.expm1(x)),
     "exponential": mp.exp,
     "softplus": softplus,
     "squareplus": lambda x: (x + mp.sqrt(x * x + 4)) / 2,
-    "gelu": lambda x: x * phi(x),
+    "gelu": lambda x: x * mp.ncdf(x),
     "quick_gelu": lambda x: x * s(mp.mpf("1.702") * x),
     "gelu_tanh": lambda x: x / 2 * (1 + mp.tanh(mp.sqrt(2 / mp.pi) * (x + mp.mpf("0.044715") * x**3))),
     "silu": lambda x: x * s(x),
@@ -80,7 +71,7 @@ ORACLE = {
     "serf": lambda x: x * mp.erf(softplus(x)),
     "logish": lambda x: x * mp.log(1 + s(x)),
     "smish": lambda x: x * mp.tanh(mp.log(1 + s(x))),
-    "phish": lambda x: x * mp.tanh(x * phi(x)),
+    "phish": lambda x: x * mp.tanh(x * mp.ncdf(x)),
     "lisht": lambda x: x * mp.tanh(x),
     "gaussian": lambda x: mp.exp(-x * x),
     "ricker": lambda x: (1 - x * x) * mp.exp(-x * x / 2),

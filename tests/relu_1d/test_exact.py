@@ -60,17 +60,9 @@ def _gaussian_moments(mean, std, low, high):
     return mp.mpf(0), first, mp.mpf(1), second, within
 
 
-def arguments(activation, slope, low, high):
-    return {"relu": {}, "leaky_relu": {"slope": slope}, "hardtanh": {"low": low, "high": high}}[activation]
-
-
-def parameters(activation, slope, low, high):
-    return {"relu": (0, 0, math.inf), "leaky_relu": (slope, 0, math.inf), "hardtanh": (0, low, high)}[activation]
-
-
-def assert_exact(law, first, second, activation, slope, low, high):
-    got = INPUTS[law](first, second, activation, **arguments(activation, slope, low, high))
-    want = oracle(law, first, second, *parameters(activation, slope, low, high))
+def assert_exact(law, first, second, activation, **options):
+    got = INPUTS[law](first, second, activation, **options)
+    want = oracle(law, first, second, **{"slope": 0, "low": 0, "high": math.inf} | options)
     if law == "gaussian":  # the oracle works in units of std
         want["w2"], want["bound"] = want["w2"] * second, want["bound"] * second
     for name in FIELDS:
@@ -78,25 +70,18 @@ def assert_exact(law, first, second, activation, slope, low, high):
         assert abs(ours - theirs) <= 1e-10 * abs(theirs), f"{name}: {ours} instead of {mp.nstr(theirs, 17)}"
 
 
-def random_case(law, activation, seed):
+@each("seed", range(12))
+@each("activation", PIECEWISE_LINEAR)
+def test_equal_to_mpmath(activation, seed):
     """Parameters of every size: narrow and wide ranges, kinks anywhere, tails up to 45 standard deviations."""
     rng = np.random.default_rng(seed)
     low = rng.normal() if activation == "hardtanh" else 0.0
     high, slope = low + 10 ** rng.uniform(-6, 2), rng.uniform() ** 3
-    width = 10 ** rng.uniform(-6, 3)
-    if law == "gaussian":
-        reach = [1.0, 6.0, 45.0][seed % 3]
-        return low + width * rng.uniform(-reach, reach), width, slope, low, high
+    options = {"relu": {}, "leaky_relu": {"slope": slope}, "hardtanh": {"low": low, "high": high}}[activation]
+    width, reach = 10 ** rng.uniform(-6, 3), [1.0, 6.0, 45.0][seed % 3]
     share = [rng.uniform(), 10 ** rng.uniform(-6, 0), 1 - 10 ** rng.uniform(-6, 0)][seed % 3]
-    return low - width * share, low + width * (1 - share), slope, low, high
-
-
-@each("seed", range(12))
-@each("activation", PIECEWISE_LINEAR)
-@each("law", INPUTS)
-def test_equal_to_mpmath(law, activation, seed):
-    first, second, slope, low, high = random_case(law, activation, seed)
-    assert_exact(law, first, second, activation, slope, low, high)
+    assert_exact("gaussian", low + width * rng.uniform(-reach, reach), width, activation, **options)
+    assert_exact("uniform", low - width * share, low + width * (1 - share), activation, **options)
 
 
 @each(
@@ -108,8 +93,8 @@ def test_equal_to_mpmath(law, activation, seed):
     ],
 )  # fmt: skip
 def test_equal_to_mpmath_in_the_tails(law, first, second):
-    assert_exact(law, first, second, "relu", None, None, None)
-    assert_exact(law, first, second, "leaky_relu", 1e-3, None, None)
+    assert_exact(law, first, second, "relu")
+    assert_exact(law, first, second, "leaky_relu", slope=1e-3)
 
 
 def test_appendix_a2_symbolically():

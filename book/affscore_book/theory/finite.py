@@ -56,10 +56,6 @@ def reading(x: ArrayLike, y: ArrayLike, other: ArrayLike) -> Reading:
     return Reading(unrelated, score, linear, affinity_score(x, y, covariance="empirical").item())
 
 
-def _means(d: int) -> Array:
-    return ndtri((np.arange(d) + 0.5) / d)
-
-
 def layer_inputs(n: int, d: int, *, seed: int = 0, stretched: bool = False, centred: bool = False) -> Array:
     """Normal inputs of shape (n, d), with a variance of 1 on average.
 
@@ -71,7 +67,7 @@ def layer_inputs(n: int, d: int, *, seed: int = 0, stretched: bool = False, cent
         widths = np.sqrt(1 / np.arange(1, d + 1))
         turn = np.linalg.qr(np.random.default_rng(d).normal(size=(d, d)))[0]
         x = (x * widths) @ turn * np.sqrt(d / np.sum(widths**2))
-    return x if centred else x + _means(d)
+    return x if centred else x + ndtri((np.arange(d) + 0.5) / d)
 
 
 def relu_reading(n: int, d: int, *, stretched: bool, seed: int = 0) -> Reading:
