@@ -39,9 +39,8 @@ def test_figures(draw, panels):
 
 
 def test_tables_show_every_row_once():
-    table = ActivationTable()
-    assert len(table._repr_markdown_().splitlines()) == len(CATALOGUE) + 2
-    assert all(line.count(" | ") == 5 for line in table._repr_markdown_().splitlines())
+    lines = ActivationTable()._repr_markdown_().splitlines()
+    assert len(lines) == len(CATALOGUE) + 2 and all(line.count(" | ") == 5 for line in lines)
     summary = SummaryTable({name: summarise(name) for name in ("silu", "tanh", "relu")})
     assert summary._repr_html_().count("<tr>") == 4 and summary["name"].tolist() == ["ReLU", "tanh", "SiLU"]
 

@@ -64,11 +64,10 @@ TWO = Sweep(
 
 
 def test_a_sweep_has_a_law_that_is_undefined_where_it_is():
-    sweep = replace(TWO, scores={"relu": TWO.scores["a"]})
-    law = sweep.law()
+    law = replace(TWO, scores={"relu": TWO.scores["a"]}).law()
     assert np.isnan(law.scores["relu"]).sum() == 3 and law.settings["d"] == 1
     assert law.scores["relu"][1, 1] == pytest.approx(score_curve("relu", 1.0, 2.0).item())
-    assert repr(sweep) == "Sweep(1 activations, 3 means, 2 standard deviations, n=3, d=2, seed=0)"
+    assert repr(law) == "Sweep(1 activations, 3 means, 2 standard deviations, n=infinite, d=1, seed=0)"
 
 
 def test_activations_are_compared_where_both_have_a_score():

@@ -62,47 +62,33 @@ def test_a_stopped_run_ends_like_one_that_was_not(data, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_seed_matters_and_nothing_else(data):
-    first, second, third = (small(0) for _ in range(3))
+def test_the_seed_matters_and_nothing_else_but_frozen_parameters_and_a_penalty(data):
+    first, second, third, bound = (small(0) for _ in range(4))
     fit(first, data, epochs=1, seed=0)
     torch.manual_seed(12345)  # the caller's generator does not
     fit(second, data, epochs=1, seed=0)
     fit(third, data, epochs=1, seed=1)
     assert torch.equal(first.linear.weight, second.linear.weight)
     assert not torch.equal(first.linear.weight, third.linear.weight)
-
-
-def test_frozen_parameters_stay_and_a_penalty_counts(data):
-    network = small(0)
-    network.conv1.weight.requires_grad_(False)
-    before = network.conv1.weight.clone()
-    fit(network, data, epochs=1, seed=0, penalty=lambda progress: 100 * network.linear.weight.square().sum())
-    assert torch.equal(network.conv1.weight, before)
-    free = small(0)
-    fit(free, data, epochs=1, seed=0)
-    assert network.linear.weight.square().sum() < free.linear.weight.square().sum()
+    before = bound.conv1.weight.requires_grad_(False).clone()
+    fit(bound, data, epochs=1, seed=0, penalty=lambda progress: 100 * bound.linear.weight.square().sum())
+    assert torch.equal(bound.conv1.weight, before)
+    assert bound.linear.weight.square().sum() < first.linear.weight.square().sum()
+    with pytest.raises(ValueError, match="loss of epoch 1 is not finite"):
+        fit(bound, data, epochs=1, seed=0, penalty=lambda progress: bound.linear.weight.sum() * float("inf"))
 
 
 def test_the_schedule_scales_every_step_and_epochs_are_told(data):
-    network, told = small(0), []
+    network, told, steps = small(0), [], []
     first = network.conv1.weight.detach().clone()
-    steps: list[float] = []
-
-    def half(progress: float) -> float:
-        return float(progress < 0.5)  # the second of two epochs does not move anything
 
     def after(progress: float) -> None:
         steps.append((network.conv1.weight.detach() - first).norm().item())
 
+    half = lambda progress: float(progress < 0.5)  # noqa: E731, the second of two epochs does not move anything
     fit(network, data, epochs=2, seed=0, batch_size=64, schedule=half, after_step=after, after_epoch=told.append)
     assert told == [1, 2]
     assert 0 < steps[0] < steps[1] < steps[2] and steps[2:] == [steps[2]] * 4
-
-
-def test_a_loss_that_is_not_finite_is_an_error(data):
-    network = small(0)
-    with pytest.raises(ValueError, match="loss of epoch 1 is not finite"):
-        fit(network, data, epochs=1, seed=0, penalty=lambda progress: network.linear.weight.sum() * float("inf"))
 
 
 def test_augmentation_moves_and_flips_and_loses_nothing_else():

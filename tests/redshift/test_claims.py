@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from affscore_book.redshift import claims
+from affscore_book.redshift.networks import PANELS
 from affscore_book.redshift.study import load_draws
 
 STUDY = load_draws(Path(__file__).resolve().parents[2] / "book" / "data" / "redshift" / "study.json")
@@ -25,23 +26,11 @@ def test_score_and_complexity_part_where_relu_networks_get_deeper_and_only_there
     assert [row.verdict for row in turned] == ["agrees", "failed", "held", "held"]
 
 
-def test_a_course_has_the_stored_cells_of_one_setting():
-    maps, settings = STUDY.maps["gelu"], STUDY.settings["maps"]
-    depth, scale = STUDY.course("gelu", "depth"), STUDY.course("gelu", "scale")
-    assert depth.shape == scale.shape == (5, 10, 2)
-    at = settings["depths"].index(3), settings["scales"].index(6.0)
-    np.testing.assert_array_equal(depth[at[0]], maps["depth"][at])
-    np.testing.assert_array_equal(scale[at[1]], maps["depth"][at])
-    np.testing.assert_array_equal(STUDY.course("gelu", "shift")[2], maps["shift"][2, at[1]])
-
-
 def planted(choice, scale):
     """Images of three draws: tanh's differ from ReLU's by one factor, those of large weights from small by another."""
     return {
         (t, s, a): {"measure": np.full(3, (choice if a == "tanh" else 1.0) * (scale if s == 6 else 1.0))}
-        for t in (0.0, -0.05)
-        for s in (1.0, 6.0)
-        for a in ("relu", "tanh")
+        for t, s, a in PANELS
     }
 
 
@@ -72,9 +61,7 @@ def test_the_choice_can_weigh_at_large_weights_only():
 def test_where_a_scale_begins_decides_about_factors_and_about_nothing_else():
     """Planted: above a floor of 1, each factor is known, and counted from zero it is nearer to 1."""
     noise = np.exp(0.02 * np.random.default_rng(0).normal(size=(8, 40)))
-    above = {(0.0, 1.0, "relu"): 0.1, (0.0, 6.0, "relu"): 0.4, (0.0, 1.0, "tanh"): 0.1, (0.0, 6.0, "tanh"): 2.0,
-             (-0.05, 1.0, "relu"): 0.1, (-0.05, 6.0, "relu"): 0.9, (-0.05, 1.0, "tanh"): 0.1,
-             (-0.05, 6.0, "tanh"): 0.8}  # fmt: skip
+    above = dict(zip(PANELS, (0.1, 0.1, 0.4, 2.0, 0.1, 0.1, 0.9, 0.8), strict=True))
     found = {
         key: {"cosine": 1 + middle * spread, "excess": middle * spread}
         for (key, middle), spread in zip(above.items(), noise, strict=True)

@@ -82,9 +82,6 @@ def test_an_end_is_checked_as_it_is_proposed():
     widget.low = 2.5
     widget.high = 2.8
     assert (widget.low, widget.high) == (2.5, 2.8)
-
-
-def test_widget_says_that_a_dead_range_has_no_score():
-    widget = ReluRange(low=-3.0, high=-1.0)
+    widget = ReluRange(low=-3.0, high=-1.0)  # a dead range has no score
     assert math.isnan(widget.score())
     assert "undefined: the output is constant" in widget.fallback() and "score-dot" not in widget.fallback()

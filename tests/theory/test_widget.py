@@ -15,8 +15,7 @@ from affscore_book.theory.measures import covariance, fixed_image
 from affscore_book.theory.widget import CENTRE, WIDTHS, CloudThroughActivation, frame
 
 SOURCE = CloudThroughActivation._esm
-PLANE = bundle(Path(kit.__file__).with_name("affinity2d.js"))
-ASSIGNMENT = bundle(Path(kit.__file__).with_name("assignment.js"))
+PLANE, ASSIGNMENT = (bundle(Path(kit.__file__).with_name(f"{name}.js")) for name in ("affinity2d", "assignment"))
 
 
 def hard_pairs():
