@@ -114,6 +114,16 @@ def test_the_history_is_taken_at_each_networks_own_best_rate():
     assert own.verdict == "failed" and verdicts(others) == ["held"] * 3 + ["failed"]
 
 
+def test_the_history_has_the_networks_that_were_trained_at_every_rate():
+    more = [RateRun("resnet34", rate, 0, 0.9, np.array([0.9]), np.array([0.5]), 0.5) for rate in RATES]
+    failed = replace(more[-1], accuracy=0.1)
+    assert rates.history_networks(rising(0.0, 0.05) + more[:-1]) == list(FOLLOWED)
+    runs = [*rising(0.0, 0.05), *more[:-1], failed]
+    assert rates.history_networks(runs) == [*FOLLOWED, "resnet34"]
+    counts = [row.what.split(" networks")[0].split()[-1] for row in recipe.claims_by_rate(runs)[::2]]
+    assert counts == ["12", "12", "12", "12", "11"]  # at its own best rate it is there, at the failed one it is not
+
+
 def test_choices_of_rates_are_all_that_validation_cannot_tell_apart():
     """Two networks have two equal rates, the others one: four choices, the book's among them."""
     runs = []

@@ -37,7 +37,7 @@ from affscore_book.kit.training import VALIDATION
 
 __all__ = [
     "FEW", "FOLLOWED", "OTHERS", "RATES", "SEEDS", "RateRun", "as_good_rates", "at_accuracy", "best_rates",
-    "first_runs", "load_rates", "recipe_distances", "recipe_rung",
+    "first_runs", "history_networks", "load_rates", "recipe_distances", "recipe_rung",
 ]  # fmt: skip
 
 #: What the networks are trained at; the book's recipe has one of them.
@@ -141,6 +141,12 @@ def first_runs(runs: Sequence[RateRun], name: str) -> dict[float, RateRun]:
     """A network's runs of the first seed that did not fail, by rate, the smallest first."""
     mine = [run for run in runs if (run.name, run.seed) == (name, 0) and not run.failed]
     return {run.rate: run for run in sorted(mine, key=lambda run: run.rate)}
+
+
+def history_networks(runs: Sequence[RateRun]) -> list[str]:
+    """The networks of the history that were trained at every rate with the first seed, whether a run failed or not."""
+    trained = {(run.name, run.rate) for run in runs if run.seed == 0}
+    return [name for name in FOLLOWED + OTHERS if all((name, rate) in trained for rate in RATES)]
 
 
 def at_accuracy(run: RateRun, level: float) -> float:

@@ -26,6 +26,7 @@ from affscore_book.decade.rates import (
     at_accuracy,
     best_rates,
     first_runs,
+    history_networks,
     recipe_distances,
     recipe_rung,
 )
@@ -33,18 +34,16 @@ from affscore_book.kit.claims import FLOOR, HIGHER, Claim, side_by_side
 
 __all__ = ["choices_of_rates", "claims_by_rate", "other_rates", "power_of_rung", "rate_table", "rung_claims"]
 
-YEARS = [SETTINGS[name].year for name in FOLLOWED]
-
 
 def rate_table(runs: Sequence[RateRun]) -> Table:
-    """Mean score and accuracy of each followed network by learning rate, first seed.
+    """Mean score and accuracy of each network of the history by learning rate, first seed.
 
     Columns: network; one for each rate; best rate, that with the highest validation accuracy; lowest and highest
     accuracy on the test images over the rates; runs, of all rates and seeds that are stored; and what another rate and
     another seed change at equal validation accuracy, root mean square, NaN where no two seeds are stored.
     """
     best, apart, rows = best_rates(runs), recipe_distances(runs), []
-    for name in FOLLOWED:
+    for name in history_networks(runs):
         mine = first_runs(runs, name)
         accuracies = [run.accuracy for run in mine.values()]
         rows.append(
@@ -84,37 +83,42 @@ def _last(run: RateRun) -> float:
 
 
 def claims_by_rate(runs: Sequence[RateRun]) -> list[Claim]:
-    """Year and mean score of the followed networks: each at its own best rate, and all at one; also with few channels.
+    """Year and mean score of the history: each network at its own best rate, and all at one; also with few channels.
 
-    The best rate is that of the first seed, and so are the scores with few channels.
+    The networks are those of :func:`affscore_book.decade.rates.history_networks`. The best rate is that of the first
+    seed, and so are the scores with few channels.
     """
     best, firsts = best_rates(runs), [run for run in runs if run.seed == 0]
     chosen = {"each at its own best rate": best} | {f"all at {rate:g}": dict.fromkeys(best, rate) for rate in RATES}
     rows = []
     for what, rates in chosen.items():
+        names = [name for name in history_networks(runs) if name in best and rates[name] in first_runs(runs, name)]
         levels = {
-            "all channels": [_level(runs, name, rates[name], _last) for name in FOLLOWED],
-            f"{FEW} random channels a call": [_level(firsts, name, rates[name], lambda run: run.few)
-                                              for name in FOLLOWED],
-        }  # fmt: skip
+            "all channels": [_level(runs, name, rates[name], _last) for name in names],
+            f"{FEW} random channels a call": [_level(firsts, name, rates[name], lambda run: run.few) for name in names],
+        }
+        years, asked = _years(names), f"rank correlation of year and mean score, {len(names)} networks, {what}"
         rows += side_by_side("the channels", {
-            reading: claim_row(f"rank correlation of year and mean score, eleven networks, {what}",
-                               "ours, of Figure 5 A", "above 0", rank_correlation(YEARS, np.array(level), FOLLOWED),
+            reading: claim_row(asked, "ours, of Figure 5 A", "above 0", rank_correlation(years, np.array(level), names),
                                ABOVE, seen=what.startswith("all"))
             for reading, level in levels.items()
         })  # fmt: skip
     return rows
 
 
+def _years(names: Sequence[str]) -> list[int]:
+    return [SETTINGS[name].year for name in names]
+
+
 def choices_of_rates(runs: Sequence[RateRun]) -> np.ndarray:
-    """Rank correlation of year and mean score of the followed networks, (choices,), for every choice of good rates.
+    """Rank correlation of year and mean score of the history, (choices,), for every choice of good rates.
 
     A network may take any rate of :func:`affscore_book.decade.rates.as_good_rates`, which its validation accuracy does
     not tell from its best; scores are means over seeds, all channels, as in :func:`claims_by_rate`.
     """
-    good = as_good_rates(runs)
-    levels = [[_level(runs, name, rate, _last) for rate in good[name]] for name in FOLLOWED]
-    ranks, years = rankdata(np.array(list(itertools.product(*levels))), axis=1), rankdata(YEARS)
+    good, names = as_good_rates(runs), history_networks(runs)
+    levels = [[_level(runs, name, rate, _last) for rate in good[name]] for name in names]
+    ranks, years = rankdata(np.array(list(itertools.product(*levels))), axis=1), rankdata(_years(names))
     ranks, years = ranks - ranks.mean(axis=1, keepdims=True), years - years.mean()
     return ranks @ years / (np.linalg.norm(ranks, axis=1) * np.linalg.norm(years))
 
