@@ -25,6 +25,8 @@ __all__ = ["Batches", "UnreadableImage"]
 
 WORKERS = 16 * (os.cpu_count() or 1)  # more would slow each other down and fill the memory
 
+_Whole = tuple[Any, list[dict[str, str]]]  # a batch, and the entries of its unreadable images
+
 
 class UnreadableImage(Exception):
     """An image file that cannot be decoded: its name and the reason. The batch continues without it."""
@@ -91,7 +93,7 @@ class Batches:
     def __iter__(self) -> Iterator[Any]:
         return (batch for batch, _ in self.read(range(len(self))))
 
-    def read(self, numbers: Sequence[int]) -> Iterator[tuple[Any, list[dict[str, str]]]]:
+    def read(self, numbers: Sequence[int]) -> Iterator[_Whole]:
         """The batches with these numbers, in this order, each with the entries of its unreadable images."""
         whole = self._ahead(numbers) if self._workers else map(self._read_batch, numbers)
         return (self._listed(k, *read) for k, read in zip(numbers, whole, strict=True))
@@ -143,6 +145,3 @@ class Batches:
 
     def __repr__(self) -> str:
         return f"Batches({self._provenance['dataset']!r}, {len(self)} of {self._size} {self._unit})"
-
-
-_Whole = tuple[Any, list[dict[str, str]]]  # a batch, and the entries of its unreadable images
