@@ -75,7 +75,7 @@ def _sharing(axis: Axis, first: bool = False) -> Axis:
     """
     if first and len(axis) == 1 and axis[0][1] == "?":
         return axis
-    return tuple((length, "N" if label in "N?" else ".") for length, label in axis)
+    return tuple((length, "N" if label == "N" else ".") for length, label in axis)
 
 
 def _resized(axis: Axis, length: int) -> Axis:

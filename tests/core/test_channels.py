@@ -192,6 +192,7 @@ NO_BATCH = {
     "averaged, then a layer": lambda x, a: a(a(x).mean(0)),
     "of the batch with itself": lambda x, a: a(x[:, 0]).t() @ a(x[:, 0]),
     "positions first": lambda x, a: a(x.transpose(0, 1)),
+    "a sum of unlike tensors, positions first": lambda x, a: a(a(x) + a(x).mT).transpose(0, 1),
     "an encoder layer, positions first": lambda x, a: LAYER(a(x.transpose(0, 1))),
 }
 
