@@ -37,8 +37,8 @@ calls or more whose images have labels. *Primary:* area under accuracy from none
 score − paired R², each family with the same weight; an order is of use if both intervals lie above 0 and both means
 are at least one point. If both hold 0 the chapter says that the score is of no use here. *Power:* no spread is
 stored; with five families an interval is 1.24 standard deviations between families wide to each side, so that a
-point is found only if families differ by less than .8. *Fine-tuning* after removal (EASIER's tables) is not run: it
-needs three core-hours.
+point is found only if families differ by less than .8. *Fine-tuning* after removal came later and
+has its rules in :mod:`affscore_book.uses.finetuning`.
 
 E5, a smoke alarm
 -----------------
