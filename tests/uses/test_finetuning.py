@@ -1,0 +1,114 @@
+"""Training after a removal: lines that learn, the runs, and the rules (E2 with fine-tuning)."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from scripts import load_script
+from torch import nn
+
+from affscore_book.uses import finetuning
+from affscore_book.uses.finetuning import FINETUNED, ORDERS, SEEDS, Straightened, all_removals
+from affscore_book.uses.removal import order_of
+from affscore_book.uses.replacing import ChannelLine, calls_of, fit_lines, run_replaced
+
+BOOK = Path(__file__).parents[2] / "book"
+IMAGES = torch.randn(32, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture
+def network():
+    """Its first ReLU is called twice and works in place."""
+    torch.manual_seed(0)
+    relu = nn.ReLU(inplace=True)
+    layers = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), relu, nn.Conv2d(4, 4, 3), relu, nn.Flatten()
+    return nn.Sequential(*layers, nn.Linear(64, 5), nn.ReLU(), nn.Linear(5, 3)).eval()
+
+
+def test_before_training_it_is_the_network_with_those_calls_replaced(network):
+    lines = fit_lines(network, IMAGES, calls_of(network, IMAGES), [1, 2])
+    expected = run_replaced(network, IMAGES, lines)
+    assert not torch.allclose(expected, network(IMAGES))
+    torch.testing.assert_close(Straightened(network, lines)(IMAGES), expected)
+
+
+def test_slopes_and_offsets_learn():
+    line = ChannelLine(torch.tensor([0.5, 2.0]), torch.zeros(2), 1)
+    straight, x = Straightened(nn.Sequential(nn.ReLU()), {0: line}), torch.tensor([[-1.0, 3.0], [2.0, 4.0]])
+    straight(x).sum().backward()
+    assert straight.slopes["0"].grad.tolist() == [1.0, 7.0] and straight.offsets["0"].grad.tolist() == [2.0, 2.0]
+
+
+def test_a_line_for_a_call_that_is_not_made_is_refused(network):
+    line = ChannelLine(torch.ones(4), torch.zeros(4), 1)
+    with pytest.raises(ValueError, match=r"lines name call 3; the network makes 3 calls"):
+        Straightened(network, {3: line})(IMAGES)
+
+
+def made_up(of):
+    """Runs of both networks; ``of(order, seed)`` is the accuracy after training in percent."""
+    return {
+        name: {
+            (order, count): {seed: {"before": 0.5, "after": of(order, seed) / 100} for seed in range(SEEDS)}
+            for order, count in all_removals(name)
+        }
+        for name in FINETUNED
+    }
+
+
+def test_training_mends_only_if_it_does_in_each_network_and_an_order_leads_in_the_mean():
+    leads = {"none": 90.0, "score": 89.5, "paired R²": 89.5, "sign entropy": 88.0, "latest first": 89.0, "random": 80.0}
+    rows = finetuning.finetuned_claims(made_up(lambda order, seed: leads[order] + seed))
+    assert len(rows) == 2 * 2 * len(ORDERS)
+    assert [row.verdict for row in rows[: len(ORDERS)]] == ["held", "failed", "held", "failed", "held"]
+    rows = finetuning.finetuned_claims(made_up(lambda order, seed: leads[order] - (order == "score" and seed == 1)))
+    assert rows[0].verdict == "failed" and rows[0].ours == pytest.approx(-1.5)
+
+
+def test_a_run_that_is_missing_or_failed_leaves_its_rules_open():
+    runs = made_up(lambda order, seed: 90.0)
+    del runs["resnet18"]["latest first", 4][2]
+    runs["vgg16_bn"]["none", 0][0] = {"failed": "the loss of epoch 1 is not finite"}
+    rows = {row.what: row for row in finetuning.finetuned_claims(runs)}
+    unknown = [what for what, row in rows.items() if row.verdict == "not run here"]
+    assert unknown == [
+        "resnet18, a quarter: score − latest first, mean, points",
+        "vgg16_bn, a quarter: score − no call removed, worst, points",
+        "vgg16_bn, a half (secondary): score − no call removed, worst, points",
+    ]
+    table = finetuning.finetuned_table(runs, "vgg16_bn").rows()
+    assert table[0]["networks"] == 2 and table[0]["EASIER"] == "93.5" and table[1]["EASIER"] == "-"
+
+
+def test_the_script_takes_out_what_the_measures_say_and_starts_from_the_same_weights_again(tmp_path, monkeypatch):
+    script = load_script(BOOK / "data" / "uses" / "finetune.py")
+    monkeypatch.setattr(script, "all_removals", lambda name: all_removals(name)[:2])
+    options = f"--rules abc --out {tmp_path} --only vgg16_bn --seeds 1 --epochs 1 --smoke".split()
+    script.main(options)
+    check_runs(tmp_path, 1)
+    assert not list((tmp_path / "finetuning" / "work").glob("*.checkpoint"))
+    file = tmp_path / "finetuning" / "results" / "vgg16_bn-score-4-1.json"
+    first = json.loads(file.read_text())
+    file.unlink()
+    script.main(options)
+    again = json.loads(file.read_text())
+    assert again["history"][-1]["loss"] == first["history"][-1]["loss"] and again["after"] == first["after"]
+
+
+def check_runs(folder, seeds):
+    """Every run took out what its order says of the stored measures."""
+    runs = finetuning.load_finetuned(folder)
+    for name, removals in runs.items():
+        for (order, count), found in removals.items():
+            for seed, run in found.items():
+                calls = json.loads((folder / "finetuning" / "starts" / f"{name}-{seed}.json").read_text())["calls"]
+                named = f"random {seed}" if order == "random" else order
+                gone = [calls[at]["position"] for at in order_of(named, calls)[:count]] if count else []
+                assert len(calls) == FINETUNED[name] and run["gone"] == gone and 0 < run["after"] <= 1
+    assert all(len(found) == seeds for removals in runs.values() for found in removals.values())
+
+
+def test_a_folder_without_runs_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="has no fine-tuned networks"):
+        finetuning.load_finetuned(tmp_path)
