@@ -1,8 +1,7 @@
 """Tables of the paper: statistics of signatures, history and correlations; and densities.
 
 Every function takes signatures (:mod:`affscore.suite.comparable`); most return a :class:`affscore.suite.tables.Table`.
-Distances are in :mod:`affscore.suite.distances`. The chapter ``imagenet_signatures`` and
-:mod:`affscore.suite.report` use them.
+The chapter ``imagenet_signatures`` and :mod:`affscore.suite.report` use them.
 
 A dead call is left out of every statistic and counted in the column ``dead``. Random weights are never passed off as
 trained ones: every table of networks has a column ``weights`` (:func:`affscore.suite.architectures.weights_kind`).

@@ -16,6 +16,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,6 @@ def run(
     progress: Callable[[int], object] | None = None,
 ) -> Signature:
     """The signature of a network, with finished batches kept; resumes where an earlier run ended.
-
-    The book's chapter ``imagenet_signatures`` says what it averages over.
 
     Parameters
     ----------
@@ -246,8 +245,6 @@ def progress_of(folder: str | os.PathLike[str]) -> dict[str, tuple[int, int]]:
 def set_aside(folder: str | os.PathLike[str], name: str) -> None:
     """Rename the files of a network, so that a run starts again: ``.old1`` at the end, or the first number free."""
     paths = [path for path in _files(Path(folder), name) if path.exists()]
-    number = 1
-    while any(path.with_name(f"{path.name}.old{number}").exists() for path in paths):
-        number += 1
+    number = next(n for n in count(1) if not any(path.with_name(f"{path.name}.old{n}").exists() for path in paths))
     for path in paths:
         path.rename(path.with_name(f"{path.name}.old{number}"))
