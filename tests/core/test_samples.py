@@ -6,7 +6,7 @@ import torch
 from grids import each
 
 from affscore import affinity_score
-from affscore.samples import centre, check_samples, exponent, on_one_thread
+from affscore.samples import centre, check_samples, exponent, on_one_thread, steady
 
 
 @each("seed", range(3))
@@ -28,6 +28,16 @@ def test_a_channel_that_varies_by_rounding_alone_is_constant(dtype):
         x[0, 0] = x[0, 0] * (1 + torch.finfo(dtype).eps)
     centred = centre(x)[0]
     assert not centred[:, 0].any() and centred[:, 1].all()
+
+
+def test_if_no_channel_varies_by_more_than_the_largest_limit_all_are_constant():
+    limits = torch.tensor([0.1, 1.0], dtype=torch.float64)
+    small = torch.tensor([[-0.5, 0.5], [0.5, -0.5]], dtype=torch.float64)
+    for factors, expected in (([1.0, 1.0], [True, True]), ([4.0, 1.0], [False, True])):
+        values = small * torch.tensor(factors, dtype=torch.float64)
+        held, constant, _ = steady(values, limits)
+        assert constant.tolist() == expected
+        assert (held.std(0) == 0).tolist() == expected and torch.equal(held[:, ~constant], values[:, ~constant])
 
 
 def test_the_power_of_two_is_just_above():
