@@ -181,3 +181,19 @@ def test_stored_runs_are_read_back_and_a_folder_without_is_refused(tmp_path):
                    for seed, run in seeds.items())  # fmt: skip
     with pytest.raises(FileNotFoundError, match="has no trainings"):
         targets.load_targets(tmp_path)
+
+
+def test_the_control_keeps_its_slopes_and_its_row_asks_for_all_seeds(network):
+    fixed = slopes_for_relus(network, 0.25, learn=False)
+    fixed(IMAGES).sum().backward()
+    slopes = [parameter for parameter in fixed.parameters() if parameter.shape == (1,)]
+    assert [slope.item() for slope in slopes] == [0.25] * 2 and all(slope.grad is None for slope in slopes)
+    runs = made_up(0.0)
+    for lead, verdict in ((10.0, "held"), (-10.0, "failed")):
+        for aim, level in ((Aim(0.8, "slopes"), 40.0 + lead), (Aim(None, "leak"), 40.0)):
+            runs["vgg11"][aim] = {seed: run(0.9, aim.target, 0.8) for seed in range(TARGET_SEEDS)}
+            for seed, found in runs["vgg11"][aim].items():
+                found["straightened"]["random 0"] = level + 0.1 * seed * (aim.target is None)
+        assert targets.leak_claim(runs).verdict == verdict
+    del runs["vgg11"][Aim(None, "leak")][4]
+    assert targets.leak_claim(runs).needs == "the trainings of all five seeds"

@@ -95,6 +95,7 @@ def plot_targets(runs: Runs, network: str, outcome: str = "accuracy") -> None:
     looks = {
         "": (INK, "P", "no penalty"), "all": (BLUE, "o", "all weights feel it"),
         "slopes": (ORANGE, "^", "slopes alone feel it"), "shifts": (VERMILION, "D", "biases alone feel it"),
+        "leak": (PURPLE, "X", "fixed slope, no penalty"),
     }  # fmt: skip
     of = OUTCOMES[outcome]
     if outcome == "accuracy":
@@ -103,7 +104,7 @@ def plot_targets(runs: Runs, network: str, outcome: str = "accuracy") -> None:
             axes.axhline(edge, color=INK, linestyle=":", linewidth=1)
     named = set()
     for aim in all_aims():
-        way = "" if aim.target is None else aim.way
+        way = "" if aim == Aim(None, "all") else aim.way
         colour, mark, label = looks[way]
         for run in runs[network].get(aim, {}).values():
             if "failed" not in run:

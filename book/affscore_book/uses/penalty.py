@@ -57,8 +57,10 @@ def mean_score(pairs: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
     return torch.stack([affinity_score(pooled(x), pooled(y)) for x, y in pairs]).mean()
 
 
-def slopes_for_relus(network: nn.Module) -> nn.Module:
-    """Put a PReLU of slope 0, which is a ReLU until its slope moves, in place of every ReLU; returns the network.
+def slopes_for_relus(network: nn.Module, slope: float = 0.0, *, learn: bool = True) -> nn.Module:
+    """Put a PReLU in place of every ReLU; returns the network. One of slope 0 is a ReLU until its slope moves.
+
+    With ``learn=False`` the slopes stay as they are.
 
     >>> [type(module).__name__ for module in slopes_for_relus(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))]
     ['Linear', 'PReLU']
@@ -66,7 +68,7 @@ def slopes_for_relus(network: nn.Module) -> nn.Module:
     for parent in list(network.modules()):
         for name, module in parent.named_children():
             if isinstance(module, nn.ReLU):
-                setattr(parent, name, nn.PReLU(init=0.0))
+                setattr(parent, name, nn.PReLU(init=slope).requires_grad_(learn))
     return network
 
 

@@ -28,19 +28,19 @@ from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.uses.outcomes import measured_mean, outcomes_of
 from affscore_book.uses.penalty import TargetPenalty, slopes_for_relus, watched_pairs
-from affscore_book.uses.targets import AIMED, STRENGTH, TARGET_SEEDS, Aim, all_aims
+from affscore_book.uses.targets import AIMED, LEAK, STRENGTH, TARGET_SEEDS, Aim, all_aims
 
 FOLDER = Path(__file__).parent
 PROBE = 512
 
 
 def jobs(out: Path, networks: Sequence[str]) -> Iterator[tuple[str, Aim, RunFiles]]:
-    """Every run: the penalty of all seeds, then the other ways, a network after the other."""
+    """Every run: the penalty of all seeds, then the other ways, a network after the other; last the fixed slopes."""
     for network in networks:
-        for way in ("all", "slopes", "shifts"):
+        for way in ("all", "slopes", "shifts", "leak"):
             for seed in range(TARGET_SEEDS):
                 for aim in all_aims():
-                    if aim.way == way:
+                    if aim.way == way and (way != "leak" or network == AIMED[0]):
                         files = RunFiles(out / "targets", f"{network}-{aim.title}", seed, kept=False)
                         yield network, aim, files
 
@@ -48,13 +48,14 @@ def jobs(out: Path, networks: Sequence[str]) -> Iterator[tuple[str, Aim, RunFile
 def run(name: str, aim: Aim, files: RunFiles, data: ColourData, epochs: int, about: dict[str, Any]) -> None:
     """Train one network, or go on with it, and measure it."""
     record: dict[str, Any] = {"network": name, "target": aim.target, "way": aim.way, "seed": files.seed}
-    record |= {"strength": STRENGTH[aim.way], "data": data.name, "licence": "MIT (Zalando SE)"} | about
+    record |= {"strength": STRENGTH.get(aim.way), "data": data.name, "licence": "MIT (Zalando SE)"} | about
     network = build(name, files.seed)
-    if aim.way == "slopes":
-        slopes_for_relus(network)
+    if aim.way in ("slopes", "leak"):
+        slopes_for_relus(network, LEAK if aim.way == "leak" else 0.0, learn=aim.way == "slopes")
     start, means = time.process_time(), []
     with watched_pairs(network) as pairs:
-        penalty = TargetPenalty(network, pairs, target=aim.target, strength=STRENGTH[aim.way], way=aim.way)
+        strength, way = (0.0, "all") if aim.target is None else (STRENGTH[aim.way], aim.way)
+        penalty = TargetPenalty(network, pairs, target=aim.target, strength=strength, way=way)
         try:
             history = fit_recipe(network, data, epochs=epochs, seed=files.seed, checkpoint=files.checkpoint,
                                  backward=penalty.backward,
