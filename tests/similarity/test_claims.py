@@ -85,6 +85,48 @@ def test_a_decay_is_a_lower_end_or_a_fall_at_every_step(relu, spread, expected):
     assert rows["double width: G_ReLU-CKA, least fall of three steps"].ours == pytest.approx(ours[1], abs=1e-5)
 
 
+class InBlocks(Planted):
+    """A residual network of five activations, the second and the fourth inside a block, beside a Myrtle of four."""
+
+    def inside(self, kind):
+        return np.array([False, True, False, True, False])
+
+
+@each(
+    ("inside", "orthogonal", "expected"),
+    [
+        (-0.2, [0.6, 0.3, 0.5, 0.2, 0.4], ["agrees", "agrees", "held", "held"]),
+        (0.2, [0.2, 0.5, 0.3, 0.6, 0.4], ["disagrees", "disagrees", "held", "failed"]),
+    ],
+)
+def test_inside_blocks_and_along_depth(inside, orthogonal, expected):
+    """Of the ResNet: less or more similar inside blocks, and whether both groups order its layers alike; of the Myrtle:
+    falls to the third activation, and a rise at the last for one group only."""
+    along = np.array([0.9, 0.85, 0.8, 0.75, 0.7])
+    steps = inside * np.array([0, 1, 0, 1, 0])
+    cka = {("resnet20", "linear"): maps(0.8 + steps), ("resnet20", "max"): maps(along + steps)}
+    cka |= {("myrtle", kernel): maps([0.9, 0.8, 0.7, last]) for kernel, last in (("linear", 0.8), ("max", 0.6))}
+    names = [*HEIGHTS, *(f"{group}_uncentred" for group in HEIGHTS)]
+    heights = {("myrtle", name): above_null(HEIGHTS[name.partition("_")[0]]) for name in names}
+    heights |= {
+        ("resnet20", "relu"): above_null([0.6, 0.3, 0.5, 0.2, 0.4]),
+        ("resnet20", "orthogonal"): above_null(orthogonal),
+    }
+    rows = claims.trained_pairs(InBlocks(cka, heights))
+    found = {row.what.removesuffix(" (raw)").partition(" (not centred")[0]: row for row in rows}
+    blocks = [f"{name} CKA: outside blocks − inside" for name in ("linear", "G_ReLU")]
+    blocks += [f"{name} Procrustes: outside blocks − inside" for name in ("G_ReLU", "orthogonal")]
+    assert [found[f"ResNet20, {what}"].verdict for what in blocks] == expected
+    alike = found["ResNet20: rank correlation of G_ReLU and orthogonal Procrustes over 19 activations"]
+    assert alike.ours == pytest.approx(-np.sign(inside)) and alike.verdict == "undecided"  # equal in all networks
+    assert found[f"ResNet20: {claims.FASTER}"].ours == pytest.approx(0.2, abs=1e-5)
+    assert found[f"Myrtle: {claims.FASTER}"].ours == pytest.approx(0.2, abs=1e-5)
+    for what, ours in (("orthogonal − G_ReLU, mean of layers", 0.15), ("G_ReLU, relu1 − relu3", 0.2),
+                       ("G_ReLU, relu4 − relu3", 0.1), ("orthogonal, relu4 − relu3", -0.1)):  # fmt: skip
+        assert found[what].ours == pytest.approx(ours, abs=1e-5)
+        assert found[what].verdict == ("agrees" if ours > 0 else "disagrees")
+
+
 def test_where_the_measure_decides_the_verdict_says_so():
     """By heights G_ReLU rises at the last activation and lies below; by the paper's code it falls and lies above."""
     found = widths(coded={"relu": [0.5, 0.5, 0.4, 0.3], "orthogonal": [0.5, 0.4, 0.3, 0.4]})
