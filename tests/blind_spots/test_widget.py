@@ -34,3 +34,9 @@ def test_shuffling_moves_one_score_only_and_turning_a_skewed_cloud_the_other():
     still, mixed = (ShuffleAndTurn(angle=40.0, shuffled=share) for share in (0.0, 1.0))
     assert still.score() == pytest.approx(mixed.score(), abs=1e-12) and still.paired() > mixed.paired() + 0.3
     assert ShuffleAndTurn(angle=0.0).score() == pytest.approx(1) and ShuffleAndTurn(angle=180.0).score() < 0.5
+
+
+def test_the_picture_says_both_scores():
+    widget = ShuffleAndTurn(angle=20.0, shuffled=0.5)
+    for name, score in (("Affinity", widget.score()), ("Paired", widget.paired())):
+        assert f"{name} score {score:.3f}".replace("-", "\u2212") in widget.fallback()
