@@ -194,10 +194,14 @@ def leak_claim(runs: Runs, network: str = AIMED[0]) -> Claim:
 
 
 def outcome_table(runs: Runs, network: str) -> Table:
-    """Means over seeds, a row an aim; ``near`` says how many of the trainings ended near their target."""
-    rows = []
+    """Means over seeds, a row an aim; ``near`` says how many of the trainings ended near their target.
+
+    Seeds that lack a training with one of :data:`TARGETS`, or the one without, are left out: the rows have the same.
+    """
+    rows, of = [], runs[network]
+    seeds = set.intersection(*(set(of.get(aim, {})) for aim in all_aims()[: 1 + len(TARGETS)]))
     for aim in all_aims():
-        found = [run for run in runs[network].get(aim, {}).values() if "failed" not in run]
+        found = [run for seed, run in of.get(aim, {}).items() if seed in seeds and "failed" not in run]
         if not found:
             continue
         row: dict[str, Any] = {"target": "none" if aim.target is None else f"{aim.target:g}"}
@@ -210,14 +214,16 @@ def outcome_table(runs: Runs, network: str) -> Table:
 def change_table(runs: Runs, network: str) -> Table:
     """Each outcome at each target minus that without a penalty, and at the last minus that at the first target.
 
-    The last columns have the slopes' trainings at the larger of :data:`COMPARED_TARGETS`. With intervals; all but the
-    accuracies that :func:`target_claims` judges are exploratory.
+    The last columns have the slopes' trainings at the larger of :data:`COMPARED_TARGETS`, and the fixed slope. With
+    intervals; all but what :func:`target_claims` and :func:`leak_claim` judge are exploratory.
     """
     none, aims = Aim(None, "all"), [Aim(target, "all") for target in TARGETS]
     columns = {f"{aim.target:g} − none": (aim, none) for aim in aims}
     columns[f"{TARGETS[-1]:g} − {TARGETS[0]:g}"] = (aims[-1], aims[0])
     slopes = Aim(COMPARED_TARGETS[-1], "slopes")
     columns |= {"slopes − none": (slopes, none), "slopes − weights": (slopes, Aim(slopes.target, "all"))}
+    fixed = Aim(None, "leak")
+    columns |= {"fixed − none": (fixed, none), "slopes − fixed": (slopes, fixed)}
     rows = []
     for name in OUTCOMES:
         found = {title: paired_difference(runs[network], *pair, name) for title, pair in columns.items()}
