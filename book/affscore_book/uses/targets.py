@@ -183,11 +183,8 @@ def leak_claim(runs: Runs, network: str = AIMED[0]) -> Claim:
     """The third rule."""
     trained, fixed = Aim(COMPARED_TARGETS[-1], "slopes"), Aim(None, "leak")
     found = paired_difference(runs.get(network, {}), trained, fixed, "straightened in random order")
-    what, source, rule = (
-        f"straightened in random order, points, slopes trained − fixed, {network}",
-        "ours, E4",
-        "above 0",
-    )
+    what = f"straightened in random order, points, slopes trained − fixed, {network}"
+    source, rule = "ours, E4", "E4: above 0"
     if found is None:
         return Claim(what, source, rule, None, None, needs="the trainings of all five seeds", kind="own")
     return Claim.over(what, source, rule, found, (0, math.inf), kind="own", seen=True)
