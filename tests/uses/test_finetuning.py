@@ -112,3 +112,10 @@ def check_runs(folder, seeds):
 def test_a_folder_without_runs_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="has no fine-tuned networks"):
         finetuning.load_finetuned(tmp_path)
+
+
+def test_a_row_of_the_table_has_all_seeds():
+    runs = made_up(lambda order, seed: 90.0 + seed)
+    assert finetuning.finetuned_table(runs, "resnet18").rows()[1]["after"] == pytest.approx(91)
+    del runs["resnet18"]["score", 4][0]
+    assert finetuning.finetuned_table(runs, "resnet18").rows()[1]["first to go"] == "paired R²"

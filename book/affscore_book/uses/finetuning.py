@@ -166,14 +166,15 @@ def finetuned_claims(runs: Finetuned) -> list[Claim]:
 
 
 def finetuned_table(runs: Finetuned, name: str) -> Table:
-    """A row a removal: accuracy in percent without and with training, means over seeds; the lowest and highest after.
+    """A row a removal that has all seeds: accuracy in percent before training and after, and the range of the latter.
 
     The last column is EASIER's on CIFAR-10, after a long training, at the same number of calls removed.
     """
     rows = []
     for order, count in all_removals(name):
-        found = [run for run in runs.get(name, {}).get((order, count), {}).values() if "failed" not in run]
-        if not found:
+        stored = runs.get(name, {}).get((order, count), {})
+        found = [run for run in stored.values() if "failed" not in run]
+        if len(stored) < SEEDS or not found:
             continue
         after = [100 * run["after"] for run in found]
         row: dict[str, Any] = {"removed": f"{count} of {FINETUNED[name]}", "first to go": order, "networks": len(found)}
