@@ -91,7 +91,7 @@ def plot_targets(runs: Runs, network: str, outcome: str = "accuracy") -> None:
 
     Dotted lines lie one point above and one below the mean of the accuracies without a penalty.
     """
-    _, (axes,) = panels()
+    figure, (axes,) = panels(height=5.0)
     looks = {
         "": (INK, "P", "no penalty"), "all": (BLUE, "o", "all weights feel it"),
         "slopes": (ORANGE, "^", "slopes alone feel it"), "shifts": (VERMILION, "D", "biases alone feel it"),
@@ -112,4 +112,4 @@ def plot_targets(runs: Runs, network: str, outcome: str = "accuracy") -> None:
                 axes.plot(run["mean"], of(run), mark, label=None if way in named else label, **look)
                 named.add(way)
     axes.set(xlabel="mean score of the calls after training", ylabel=LABELS[outcome])
-    axes.legend(frameon=False)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
