@@ -154,14 +154,14 @@ def finetuned_claims(runs: Finetuned) -> list[Claim]:
             if found is None:
                 rows.append(Claim(what, source, rule, None, None, needs=needs, kind="own"))
             else:
-                rows.append(Claim(what, source, rule, min(found), (-POINT, float("inf")), kind="own"))
+                rows.append(Claim(what, source, rule, min(found), (-POINT, float("inf")), kind="own", seen=True))
             for order in ORDERS[1:]:
                 found = _behind(runs, name, ("score", count), (order, count))
                 what, rule = f"{name}, {part}: score − {order}, mean, points", "E2: at least 1 point ahead"
                 if found is None:
                     rows.append(Claim(what, source, rule, None, None, needs=needs, kind="own"))
                 else:
-                    rows.append(Claim(what, source, rule, fmean(found), (POINT, float("inf")), kind="own"))
+                    rows.append(Claim(what, source, rule, fmean(found), (POINT, float("inf")), kind="own", seen=True))
     return rows
 
 
