@@ -28,8 +28,9 @@ def signed(changes, draws):
 
 def shuffled(one, other):
     both = np.concatenate([one, other])
-    mixed = [DRAWS.permutation(both) for _ in range(1000)]
-    return np.array([a[len(one) :].mean() - a[: len(one)].mean() for a in mixed])
+    mixed = [DRAWS.permutation(both) for _ in range(500)]
+    gaps = np.array([a[len(one) :].mean() - a[: len(one)].mean() for a in mixed])
+    return np.concatenate([gaps, -gaps])  # of mean 0, whatever was drawn before: the hint is that on its spread
 
 
 RIGHT = {
