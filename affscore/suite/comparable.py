@@ -47,9 +47,9 @@ def conditions(signature: Signature) -> dict[str, Any]:
 def load_signatures(folder: str | os.PathLike[str]) -> tuple[dict[str, Signature], list[dict[str, str]]]:
     """The signatures in a folder, one JSON file each, in the order of the file names; and the files that are not one.
 
-    Each file is as :meth:`affscore.Signature.save` writes it. A signature is named by its model, if several are of that
-    model with the kind of weights, or by its file. The list has a ``{"file": ..., "reason": ...}`` for each file that
-    is not a signature.
+    Each file is as :meth:`affscore.Signature.save` writes it. The book's chapter ``imagenet_signatures`` compares some.
+    A signature is named by its model, if several are of that model with the kind of weights, or by its file. The list
+    has a ``{"file": ..., "reason": ...}`` for each file that is not a signature.
 
     Raises ValueError if the folder has no signature; FileNotFoundError if there is no such folder.
     """

@@ -64,6 +64,8 @@ def run(
 ) -> Signature:
     """The signature of a network, with finished batches kept; resumes where an earlier run ended.
 
+    The book's chapter ``imagenet_signatures`` says what it averages over.
+
     Parameters
     ----------
     model, device, provenance

@@ -76,7 +76,7 @@ def available_models() -> list[str]:
 
 
 def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed: int = 0) -> LoadedModel:
-    """Load a network by name; the book's chapter ``first_signature`` measures one.
+    """Load a network by name. The book's chapter ``first_signature`` measures one.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from scripts import load_script
 from torch import nn
 
 from affscore_book.uses import finetuning
-from affscore_book.uses.finetuning import FINETUNED, ORDERS, SEEDS, Straightened, all_removals
+from affscore_book.uses.finetuning import FINETUNED, TRAINED_ORDERS, TRAINED_SEEDS, Straightened, all_removals
 from affscore_book.uses.removal import order_of
 from affscore_book.uses.replacing import ChannelLine, calls_of, fit_lines, run_replaced
 
@@ -50,7 +50,7 @@ def made_up(of):
     """Runs of both networks; ``of(order, seed)`` is the accuracy after training in percent."""
     return {
         name: {
-            (order, count): {seed: {"before": 0.5, "after": of(order, seed) / 100} for seed in range(SEEDS)}
+            (order, count): {seed: {"before": 0.5, "after": of(order, seed) / 100} for seed in range(TRAINED_SEEDS)}
             for order, count in all_removals(name)
         }
         for name in FINETUNED
@@ -60,8 +60,8 @@ def made_up(of):
 def test_training_mends_only_if_it_does_in_each_network_and_an_order_leads_in_the_mean():
     leads = {"none": 90.0, "score": 89.5, "paired R²": 89.5, "sign entropy": 88.0, "latest first": 89.0, "random": 80.0}
     rows = finetuning.finetuned_claims(made_up(lambda order, seed: leads[order] + seed))
-    assert len(rows) == 2 * 2 * len(ORDERS)
-    assert [row.verdict for row in rows[: len(ORDERS)]] == ["held", "failed", "held", "failed", "held"]
+    assert len(rows) == 2 * 2 * len(TRAINED_ORDERS)
+    assert [row.verdict for row in rows[: len(TRAINED_ORDERS)]] == ["held", "failed", "held", "failed", "held"]
     rows = finetuning.finetuned_claims(made_up(lambda order, seed: leads[order] - (order == "score" and seed == 1)))
     assert rows[0].verdict == "failed" and rows[0].ours == pytest.approx(-1.5)
 

@@ -3,11 +3,12 @@
 The rules below were committed before the first run. ``book/data/uses/finetune.py`` makes the runs.
 
 *Networks*: the decade's ResNet18 and VGG16 with norm, of the two kinds whose rows EASIER prints for CIFAR-10, as the
-decade trains them, from :data:`SEEDS` seeds each. *Removal*: a quarter of the calls, and a half, become lines at once,
-fitted one after another as in :mod:`affscore_book.uses.removal`, without training; the measures that order them are
-taken once, on the network before. The random order is another one for each seed. *Training*: two epochs with the
-decade's recipe at a quarter of its learning rate; all weights learn, and the slopes and offsets of the lines. The same
-with no call removed is the control. *Outcome*: accuracy on the 9,500 test images that no measure has seen, in points.
+decade trains them, from :data:`TRAINED_SEEDS` seeds each. *Removal*: a quarter of the calls, and a half, become lines
+at once, fitted one after another as in :mod:`affscore_book.uses.removal`, without training; the measures that order
+them are taken once, on the network before. The random order is another one for each seed. *Training*: two epochs with
+the decade's recipe at a quarter of its learning rate; all weights learn, and the slopes and offsets of the lines. The
+same with no call removed is the control. *Outcome*: accuracy on the 9,500 test images that no measure has seen, in
+points.
 
 *Unit*: a trained network. Three of a kind give means and points, no interval; both rules are judged for each kind.
 
@@ -43,14 +44,14 @@ from affscore_book.uses.removal import removed_at
 from affscore_book.uses.replacing import ChannelLine
 
 __all__ = [
-    "EASIER", "EPOCHS", "FINETUNED", "ORDERS", "RATE_SHARE", "SEEDS", "Finetuned", "Straightened", "all_removals",
-    "finetuned_claims", "finetuned_table", "load_finetuned",
+    "EASIER", "EPOCHS", "FINETUNED", "RATE_SHARE", "TRAINED_ORDERS", "TRAINED_SEEDS", "Finetuned", "Straightened",
+    "all_removals", "finetuned_claims", "finetuned_table", "load_finetuned",
 ]  # fmt: skip
 
 #: By name, the activation calls of the network.
 FINETUNED = {"resnet18": 17, "vgg16_bn": 15}
-ORDERS = ("score", "paired R²", "sign entropy", "latest first", "random")
-SEEDS, EPOCHS = 3, 2
+TRAINED_ORDERS = ("score", "paired R²", "sign entropy", "latest first", "random")
+TRAINED_SEEDS, EPOCHS = 3, 2
 #: Of the decade's learning rate.
 RATE_SHARE = 0.25
 #: Percentage points that would matter.
@@ -117,7 +118,7 @@ def all_removals(name: str) -> list[tuple[str, int]]:
     [('none', 0), ('score', 4), ('paired R²', 4)]
     """
     _, quarter, half = removed_at(FINETUNED[name])
-    return [("none", 0), *((order, count) for count in (quarter, half) for order in ORDERS)]
+    return [("none", 0), *((order, count) for count in (quarter, half) for order in TRAINED_ORDERS)]
 
 
 def load_finetuned(folder: str | Path) -> Finetuned:
@@ -137,7 +138,7 @@ def load_finetuned(folder: str | Path) -> Finetuned:
 
 def _behind(runs: Finetuned, name: str, one: tuple[str, int], other: tuple[str, int]) -> list[float] | None:
     """Accuracy after training of one removal minus that of another, in points, by seed; None where runs are missing."""
-    pairs = [[runs.get(name, {}).get(each, {}).get(seed) for each in (one, other)] for seed in range(SEEDS)]
+    pairs = [[runs.get(name, {}).get(each, {}).get(seed) for each in (one, other)] for seed in range(TRAINED_SEEDS)]
     if any(run is None or "failed" in run for pair in pairs for run in pair):
         return None
     return [100 * (a["after"] - b["after"]) for a, b in pairs]  # type: ignore[index]
@@ -155,7 +156,7 @@ def finetuned_claims(runs: Finetuned) -> list[Claim]:
                 rows.append(Claim(what, source, rule, None, None, needs=needs, kind="own"))
             else:
                 rows.append(Claim(what, source, rule, min(found), (-POINT, float("inf")), kind="own", seen=True))
-            for order in ORDERS[1:]:
+            for order in TRAINED_ORDERS[1:]:
                 found = _behind(runs, name, ("score", count), (order, count))
                 what, rule = f"{name}, {part}: score − {order}, mean, points", "E2: at least 1 point ahead"
                 if found is None:
@@ -174,7 +175,7 @@ def finetuned_table(runs: Finetuned, name: str) -> Table:
     for order, count in all_removals(name):
         stored = runs.get(name, {}).get((order, count), {})
         found = [run for run in stored.values() if "failed" not in run]
-        if len(stored) < SEEDS or not found:
+        if len(stored) < TRAINED_SEEDS or not found:
             continue
         after = [100 * run["after"] for run in found]
         row: dict[str, Any] = {"removed": f"{count} of {FINETUNED[name]}", "first to go": order, "networks": len(found)}

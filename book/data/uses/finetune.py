@@ -31,7 +31,7 @@ from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import accuracy, load_weights, save_weights
 from affscore_book.uses.costs import measure_costs
-from affscore_book.uses.finetuning import EPOCHS, FINETUNED, RATE_SHARE, SEEDS, Straightened, all_removals
+from affscore_book.uses.finetuning import EPOCHS, FINETUNED, RATE_SHARE, TRAINED_SEEDS, Straightened, all_removals
 from affscore_book.uses.networks import FITTED, HELD_OUT
 from affscore_book.uses.removal import order_of
 from affscore_book.uses.replacing import calls_of, fit_lines
@@ -113,7 +113,9 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--rules", help="commit of the rules, before the first run")
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
     parser.add_argument("--only", choices=FINETUNED, nargs="+", metavar="NAME", help="these networks")
-    parser.add_argument("--seeds", type=int, nargs="+", default=range(SEEDS), metavar="SEED", help="these seeds")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=range(TRAINED_SEEDS), metavar="SEED", help="these seeds"
+    )
     parser.add_argument("--root", type=Path, help="folder of the data set")
     parser.add_argument("--epochs", type=int, default=8, help="of the training before the removal")
     parser.add_argument("--list", action="store_true", help="how many runs are there")
