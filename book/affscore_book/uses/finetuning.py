@@ -30,6 +30,7 @@ Reference: Quétu, Liao and Tartaglione, ECML PKDD 2024, arXiv 2404.18949; Table
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
@@ -144,25 +145,25 @@ def _behind(runs: Finetuned, name: str, one: tuple[str, int], other: tuple[str, 
     return [100 * (a["after"] - b["after"]) for a, b in pairs]  # type: ignore[index]
 
 
+def _judged(what: str, theirs: str, found: float | None, least: float) -> Claim:
+    if found is None:
+        return Claim(what, "ours, E2", theirs, None, None, needs="the trainings of all seeds", kind="own")
+    return Claim(what, "ours, E2", theirs, found, (least, math.inf), kind="own", seen=True)
+
+
 def finetuned_claims(runs: Finetuned) -> list[Claim]:
     """Both rules for each network, at a quarter and, as secondary ones, at a half."""
-    rows, source, needs = [], "ours, E2", "the trainings of all seeds"
+    rows = []
     for place, part in ((1, "a quarter"), (2, "a half (secondary)")):
         for name, calls in FINETUNED.items():
             count = removed_at(calls)[place]
-            found = _behind(runs, name, ("score", count), ("none", 0))
-            what, rule = f"{name}, {part}: score − no call removed, worst, points", "E2: at most 1 point below"
-            if found is None:
-                rows.append(Claim(what, source, rule, None, None, needs=needs, kind="own"))
-            else:
-                rows.append(Claim(what, source, rule, min(found), (-POINT, float("inf")), kind="own", seen=True))
+            first, control = f"{name}, {part}: score − ", _behind(runs, name, ("score", count), ("none", 0))
+            worst, rule = min(control) if control else None, "E2: at most 1 point below"
+            rows.append(_judged(f"{first}no call removed, worst, points", rule, worst, -POINT))
             for order in TRAINED_ORDERS[1:]:
-                found = _behind(runs, name, ("score", count), (order, count))
-                what, rule = f"{name}, {part}: score − {order}, mean, points", "E2: at least 1 point ahead"
-                if found is None:
-                    rows.append(Claim(what, source, rule, None, None, needs=needs, kind="own"))
-                else:
-                    rows.append(Claim(what, source, rule, fmean(found), (POINT, float("inf")), kind="own", seen=True))
+                gaps = _behind(runs, name, ("score", count), (order, count))
+                lead, rule = fmean(gaps) if gaps else None, "E2: at least 1 point ahead"
+                rows.append(_judged(f"{first}{order}, mean, points", rule, lead, POINT))
     return rows
 
 
