@@ -14,6 +14,11 @@ families left out one at a time: with all channels, and with :data:`FEW` random 
 
 A run that ends below the floor of its kind, or whose loss is not finite, has failed. It is counted, left out, and not
 repeated.
+
+*Part one on a GPU*, a rule that was added when 56 of its 132 runs had been made on a processor, and before the first on
+a GPU: all 132 are made there, each rate of each seed on the same device, and part one is decided by them. A run that is
+missing there is taken from the processor's. What was made on both says what the device alone is worth: how far apart
+the mean scores of equal rate and seed are (root mean squared), beside those of two rates and of two seeds.
 """
 
 from __future__ import annotations

@@ -71,6 +71,10 @@ class ImageData:
         mean, std = (value.to(images.device)[:, None, None] for value in (self.mean, self.std))
         return (images.float() / 255 - mean) / std
 
+    def to(self, device: str | torch.device) -> Self:
+        """The same data on another device."""
+        return replace(self, **{part: getattr(self, part).to(device) for part in ("train", "validation", "test")})
+
     def first(self, count: int) -> Self:
         """The same data with the first ``count`` images of each set, for a script's trial run."""
         train, validation, test = (part.take(slice(count)) for part in (self.train, self.validation, self.test))

@@ -1,12 +1,13 @@
 """Train networks of the decade at other learning rates and measure them: one file a run in ``rates/results``.
 
     OMP_NUM_THREADS=1 python book/data/decade/rates.py            # every run that is missing
+    python book/data/decade/rates.py --device cuda                # part one on a GPU, into ``rates/gpu/results``
     python book/data/decade/rates.py --list                       # how many are there
 
 Rules and units stand in ``affscore_book.decade.rates``. A run that was stopped goes on after its last epoch and ends
 with the same bits; the processes of torchrun share the runs. Snapshots and weights go once they are scored. Everything
-but the rate is as in ``make.py``. One thread of a processor, about 13 hours in all. Fashion-MNIST: Zalando SE, MIT
-licence.
+but the rate is as in ``make.py``. One thread of a processor, about 13 hours in all; on a GPU, where the processes of
+torchrun share it, float32 stays float32 (no TF32). Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -40,13 +41,18 @@ PROBE = 512
 class Files(RunFiles):
     """Where everything of one run lies."""
 
-    def __init__(self, out: Path, name: str, rate: float, seed: int) -> None:
-        super().__init__(out / "rates", f"{name}-{1000 * rate:g}e-3", seed, kept=False)
+    def __init__(self, out: Path, name: str, rate: float, seed: int, device: str = "cpu") -> None:
+        folder = out / "rates" if device == "cpu" else out / "rates" / "gpu"
+        super().__init__(folder, f"{name}-{1000 * rate:g}e-3", seed, kept=False)
         self.network, self.rate = name, rate
 
 
-def jobs(out: Path) -> Iterator[Files]:
-    """Every run: part one's first seed, then part two, then the other seeds of part one."""
+def jobs(out: Path, device: str = "cpu") -> Iterator[Files]:
+    """Every run: part one's first seed, then part two, then the other seeds of part one; on a GPU all of part one."""
+    if device != "cpu":
+        for seed, rate, name in itertools.product((1, 2, 0), RATES, FOLLOWED):
+            yield Files(out, name, rate, seed, device)
+        return
     for seed in range(SEEDS):
         for rate, name in itertools.product(RATES, FOLLOWED):
             if rate != RECIPE.learning_rate or name not in COURSES:
@@ -58,8 +64,10 @@ def jobs(out: Path) -> Iterator[Files]:
 
 
 def run(files: Files, data: ColourData, epochs: int) -> None:
-    """Train one network, or go on with it; measure its snapshots and its end."""
-    network = build(files.network, files.seed)
+    """Train one network where the data are, or go on with it; measure its snapshots and its end."""
+    device = data.train.images.device
+    made_with = versions() | ({"device": torch.cuda.get_device_name(device)} if device.type == "cuda" else {})
+    network = build(files.network, files.seed).to(device)
     setting, recipe = SETTINGS[files.network], replace(RECIPE, learning_rate=files.rate)
     record: dict[str, Any] = {"network": files.network, "learning_rate": files.rate, "seed": files.seed}
     record |= {"data": data.name, "licence": "MIT (Zalando SE)", "year": setting.year, "family": setting.family}
@@ -76,7 +84,7 @@ def run(files: Files, data: ColourData, epochs: int) -> None:
     except ValueError as error:
         if "not finite" not in str(error):
             raise
-        store_results(files.result, record | {"failed": str(error), "made_with": versions()})
+        store_results(files.result, record | {"failed": str(error), "made_with": made_with})
         return
     record |= {"accuracy": accuracy(network, data, data.test), "history": history}
     images = data.standardise(data.validation.images[:PROBE])
@@ -100,7 +108,7 @@ def run(files: Files, data: ColourData, epochs: int) -> None:
     network.load_state_dict(end)
     take(steps[-1])
     minutes = sum(epoch["seconds"] for epoch in history) / 60
-    store_results(files.result, rounded(record | {"moments": moments, "minutes": minutes}) | {"made_with": versions()})
+    store_results(files.result, rounded(record | {"moments": moments, "minutes": minutes}) | {"made_with": made_with})
     for step in followed:
         files.snapshot(step).unlink()
     files.checkpoint.unlink(missing_ok=True)
@@ -111,6 +119,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the decade's results")
     parser.add_argument("--only", choices=FOLLOWED + OTHERS, nargs="+", metavar="NAME", help="these networks")
     parser.add_argument("--rates", choices=RATES, type=float, nargs="+", metavar="RATE", help="these learning rates")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="part one has a folder for the GPU's")
     parser.add_argument("--root", type=Path, help="folder of the data set")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--list", action="store_true", help="how many runs are there")
@@ -118,11 +127,12 @@ def main(given: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     names, rates = arguments.only or FOLLOWED + OTHERS, arguments.rates or RATES
-    todo = [files for files in jobs(arguments.out) if files.network in names and files.rate in rates]
+    todo = [file for file in jobs(arguments.out, arguments.device) if file.network in names and file.rate in rates]
     if arguments.list:
         print(f"{sum(files.result.exists() for files in todo)} of {len(todo)} runs are there")
         return
-    data = colour_data(root=arguments.root)
+    torch.backends.cudnn.allow_tf32 = False
+    data = colour_data(root=arguments.root).to(arguments.device)
     if arguments.smoke:
         data = data.first(300)
     for files in share(todo):

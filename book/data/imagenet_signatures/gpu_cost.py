@@ -1,0 +1,75 @@
+"""Time one batch of the full run on a GPU, a network at a time: random weights, noise in place of pictures.
+
+    python book/data/imagenet_signatures/gpu_cost.py            # every network that is missing in gpu_cost.json
+
+Of each network the seconds of the forward pass alone and of the whole signature, as a full run takes it: 512 images, 32
+at a time, with all companion measures by the pool ``spatial``; by ``trailing`` too, without them, where that averages
+over other axes. The clock starts after a first pass, with the weights on the GPU and the images beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from affscore import signature
+from affscore.engine import versions
+from affscore.zoo.models import load_model
+from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, other_pool
+from affscore_book.imagenet_signatures.full_run import in_order
+from affscore_book.kit.stored import rounded, store_results
+
+MICRO = 32
+
+
+def seconds_of(network: nn.Module, images: torch.Tensor) -> dict[str, Any]:
+    """Wall-clock seconds of one network."""
+    network = network.cuda().eval()
+    with torch.no_grad():
+        network(images[:MICRO].cuda())
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for part in images.split(MICRO):
+            network(part.cuda())
+        torch.cuda.synchronize()
+    found: dict[str, Any] = {"forward": time.perf_counter() - start}
+    for pool in ("spatial", "trailing"):
+        start = time.perf_counter()
+        result = signature(network, [images], device="cuda", micro_batch=MICRO, pool=pool, companions=pool == "spatial")
+        found[pool] = time.perf_counter() - start
+        found["calls"] = len(result.calls)
+        if pool == "spatial" and not other_pool(result):
+            break
+    return found
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
+    parser.add_argument("--images", type=int, default=BATCH_SIZE, help="in the batch")
+    arguments = parser.parse_args(given)
+    torch.backends.cudnn.allow_tf32 = False
+    record: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {"networks": {}}
+    record |= {"device": torch.cuda.get_device_name(), "cores": os.cpu_count(), "images": arguments.images}
+    names = [name for name in in_order() if name not in record["networks"]]
+    with ThreadPoolExecutor() as pool:
+        networks = dict(zip(names, pool.map(lambda name: load_model(name, weights="random"), names), strict=True))
+    for name in names:
+        side = networks[name].image_size
+        images = torch.randn(arguments.images, 3, side, side)
+        record["networks"][name] = rounded(seconds_of(networks.pop(name).model, images)) | {"side": side}
+        store_results(arguments.out, record | {"made_with": versions()})
+        print(name, record["networks"][name], flush=True)
+
+
+if __name__ == "__main__":
+    main()
