@@ -157,6 +157,22 @@ def test_the_script_has_each_run_once_of_all_networks_of_the_history_and_the_dec
         assert len({getattr(files, own) for files in script.jobs(tmp_path)}) == len(runs)
 
 
+def test_on_a_gpu_the_script_has_all_of_part_one_in_files_of_its_own(script, tmp_path):
+    files = {job.result for job in script.jobs(tmp_path, "cuda")}
+    assert len(files) == len(FOLLOWED) * len(RATES) * SEEDS
+    assert not files & {job.result for job in script.jobs(tmp_path)}
+
+
+def test_a_run_of_both_devices_is_the_gpus_unless_the_processors_are_asked_for():
+    with_gpu, without = (load_rates(FOLDER, stored(), {}, gpu=gpu) for gpu in (True, False))
+    keys = [(run.name, run.rate, run.seed) for run in with_gpu]
+    assert len(keys) == len(set(keys)) and len({run.device for run in with_gpu}) == 2
+    assert {run.device for run in without} == {"cpu"} and {(run.name, run.rate, run.seed) for run in without} < {*keys}
+    count, apart = rates.device_distance(with_gpu, without)
+    assert count == sum(run.device != "cpu" for run in with_gpu) - (len(with_gpu) - len(without)) and 0 < apart < 0.02
+    assert rates.device_distance(without, without)[0] == 0
+
+
 def test_a_run_is_stored_and_not_made_again(script, tmp_path, monkeypatch):
     given = ["--smoke", "--epochs", "1", "--out", str(tmp_path), "--only", "alexnet"]
     monkeypatch.setattr(script, "RATES", (0.001,))

@@ -28,6 +28,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ from affscore_book.kit.training import VALIDATION
 
 __all__ = [
     "FEW", "FOLLOWED", "OTHERS", "RATES", "SEEDS", "RateRun", "as_good_rates", "at_accuracy", "best_rates",
-    "first_runs", "history_networks", "load_rates", "recipe_distances", "recipe_rung",
+    "device_distance", "first_runs", "history_networks", "load_rates", "recipe_distances", "recipe_rung",
 ]  # fmt: skip
 
 #: What the networks are trained at; the book's recipe has one of them.
@@ -78,6 +79,8 @@ class RateRun:
         Mean score at the end with :data:`FEW` random channels a call, over the draws; NaN where it was not taken.
     end
         Scores of the calls at the end, (calls,).
+    device
+        On which it was trained and measured: ``"cpu"`` or the name of a GPU.
     """
 
     name: str
@@ -88,6 +91,7 @@ class RateRun:
     scores: np.ndarray
     few: float
     end: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    device: str = "cpu"
 
     @property
     def failed(self) -> bool:
@@ -101,16 +105,19 @@ def _means(rows: Iterable[Any]) -> np.ndarray:
 
 def _read(content: Mapping[str, Any]) -> RateRun:
     name, rate, seed = (content[key] for key in ("network", "learning_rate", "seed"))
+    device = content["made_with"].get("device", "cpu")
     if "failed" in content:
-        return RateRun(name, rate, seed, math.nan, np.zeros(0), np.zeros(0), math.nan)
+        return RateRun(name, rate, seed, math.nan, np.zeros(0), np.zeros(0), math.nan, device=device)
     moments = content["moments"]
     validation, scores = np.array([each["validation"] for each in moments]), _means(each["scores"] for each in moments)
     few = float(_means(content["few_channels"]).mean())
     end = np.array(moments[-1]["scores"], dtype=np.float64)
-    return RateRun(name, rate, seed, content["accuracy"], validation, scores, few, end)
+    return RateRun(name, rate, seed, content["accuracy"], validation, scores, few, end, device)
 
 
-def load_rates(folder: str | os.PathLike[str], decade: Decade, equal: Mapping[str, Equal]) -> list[RateRun]:
+def load_rates(
+    folder: str | os.PathLike[str], decade: Decade, equal: Mapping[str, Equal], *, gpu: bool = True
+) -> list[RateRun]:
     """The stored runs, and those of the decade at its own rate where they have the snapshots that are asked for.
 
     Parameters
@@ -121,6 +128,8 @@ def load_rates(folder: str | os.PathLike[str], decade: Decade, equal: Mapping[st
         Of :func:`affscore_book.decade.collection.load_decade`.
     equal
         Of :func:`affscore_book.decade.equal.load_equal`: scores of the decade's first seeds with :data:`FEW` channels.
+    gpu
+        Whether a run that was made on a GPU, too, is that one; else all are those of the processor.
 
     Raises
     ------
@@ -130,8 +139,11 @@ def load_rates(folder: str | os.PathLike[str], decade: Decade, equal: Mapping[st
         If a file is damaged.
     """
     files = stored_files(folder, "rates/results", "runs at other rates", SCRIPT)
-    runs = [read_results(file, _read, SCRIPT) for file in files]
-    stored, own = {(run.name, run.rate, run.seed) for run in runs}, RECIPE.learning_rate
+    if gpu:
+        files += sorted(Path(folder, "rates/gpu/results").glob("*.json"))
+    read = (read_results(file, _read, SCRIPT) for file in files)
+    stored, own = {(run.name, run.rate, run.seed): run for run in read}, RECIPE.learning_rate
+    runs = list(stored.values())
     for name in (name for name in decade if name in FOLLOWED + OTHERS):
         for seed, network in decade[name].items():
             moments = course(network)
@@ -212,6 +224,24 @@ def recipe_rung(runs: Sequence[RateRun], *, equal_accuracy: bool = True) -> Inte
         raise ValueError("runs has no network with two rates and two seeds; it should have one.")
     more = np.array([rate - seed for rate, seed in found.values()])
     return by_family(lambda kept: float(more[kept].mean()), list(found))
+
+
+def device_distance(runs: Sequence[RateRun], others: Sequence[RateRun]) -> tuple[int, float]:
+    """How many runs of the same network, rate and seed two lists have from different devices, and how far apart they
+    are: the root mean squared difference of the mean score at the end. The lists are those of :func:`load_rates`, with
+    and without a GPU's.
+
+    >>> ends = {"cpu": 0.70, "a GPU": 0.71}
+    >>> runs = [RateRun("vgg11", 0.004, 0, 0.9, np.ones(1), np.array([end]), 0.5, device=device)
+    ...         for device, end in ends.items()]
+    >>> count, apart = device_distance(runs[:1], runs[1:])
+    >>> count, round(apart, 3)
+    (1, 0.01)
+    """
+    theirs = {(run.name, run.rate, run.seed): run for run in others if not run.failed}
+    pairs = [(run, theirs.get((run.name, run.rate, run.seed))) for run in runs if not run.failed]
+    gaps = [run.scores[-1] - other.scores[-1] for run, other in pairs if other and run.device != other.device]
+    return len(gaps), math.sqrt(float(np.mean(np.square(gaps)))) if gaps else math.nan
 
 
 def best_rates(runs: Sequence[RateRun]) -> dict[str, float]:

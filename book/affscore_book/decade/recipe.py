@@ -39,19 +39,21 @@ def rate_table(runs: Sequence[RateRun]) -> Table:
     """Mean score and accuracy of each network of the history by learning rate, first seed.
 
     Columns: network; one for each rate; best rate, that with the highest validation accuracy; lowest and highest
-    accuracy on the test images over the rates; runs, of all rates and seeds that are stored; and what another rate and
-    another seed change at equal validation accuracy, root mean square, NaN where no two seeds are stored.
+    accuracy on the test images over the rates; runs, of all rates and seeds that are stored; what another rate and
+    another seed change at equal validation accuracy, root mean square, and the ratio of the two, NaN where no two seeds
+    are stored.
     """
     best, apart, rows = best_rates(runs), recipe_distances(runs), []
     for name in history_networks(runs):
         mine = first_runs(runs, name)
         accuracies = [run.accuracy for run in mine.values()]
+        rate, seed = apart.get(name, (math.nan, math.nan))
         rows.append(
             {"network": name}
             | {f"{rate:g}": float(mine[rate].scores[-1]) if rate in mine else math.nan for rate in RATES}
             | {"best rate": f"{best[name]:g}", "accuracy from": min(accuracies), "to": max(accuracies)}
             | {"runs": sum(run.name == name for run in runs)}
-            | dict(zip(("another rate", "another seed"), apart.get(name, (math.nan, math.nan)), strict=True))
+            | {"another rate": rate, "another seed": seed, "rate / seed": rate / seed}
         )
     return Table.from_rows(rows, digits=2)
 
