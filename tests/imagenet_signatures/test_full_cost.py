@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from torchvision.models import get_model_weights
 
-from affscore_book.imagenet_signatures.full_cost import DEVICES, Device, hours, hours_table, read_measured
+from affscore_book.imagenet_signatures.full_cost import DEVICES, Device, hours, hours_table, read_measured, read_timed
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 FOLDER = BOOK / "data" / "imagenet_signatures"
@@ -63,4 +63,16 @@ def test_the_page_on_full_scale_runs_repeats_the_table(measured):
     lines += [f"| {' | '.join(row)} |" for row in zip(*table.columns.values(), strict=True)]
     page = (BOOK / "full_scale.md").read_text(encoding="utf-8")
     assert "\n".join(lines) in page
-    assert "never run on a GPU" in page and "80 s for one image" in repr(measured._replace(forward=80.0))
+    assert "never been made on a GPU" in page and "80 s for one image" in repr(measured._replace(forward=80.0))
+
+
+def test_the_seconds_on_a_gpu_lie_within_the_estimate_for_the_networks_that_were_timed(measured):
+    content = json.loads((FOLDER / "gpu" / "cost.json").read_text())
+    found = read_timed(FOLDER)
+    least, most = found.estimate
+    assert least < found.seconds < most and 0 < found.forward < found.seconds
+    assert f"{found.seconds:.0f} s" in repr(found)
+    assert found.seconds == pytest.approx(sum(each["spatial"] for each in content["networks"].values()))
+    some = read_measured(FOLDER, content["networks"])
+    assert some.calls == sum(each["calls"] for each in content["networks"].values()) < measured.calls
+    assert some.forward < measured.forward and some[1::2] == measured[1::2]  # the best rate, and seconds of a call

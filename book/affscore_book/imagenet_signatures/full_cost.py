@@ -1,4 +1,4 @@
-"""An estimate of the hours of a full run on devices that it has never run on, from seconds that were measured here.
+"""An estimate of the hours of a full run on devices that it has never run on, and a check of it on one GPU.
 
 Measured on one core of a processor, and stored: what one image costs each of the 36 networks (``forward_passes`` of the
 signatures before training), and what a signature of 512 crops costs three of them beyond that, with all companion
@@ -8,11 +8,15 @@ Assumed: the peaks of :data:`DEVICES`; that a device reaches the same share of i
 whose peak is the best rate that any of the networks reached, or a third of that share (:data:`WORSE`); that scores are
 divided evenly among the cores beside it; that a network costs as its published operations where its images are larger.
 Reading the images and downloading the weights are not counted.
+
+The check: one batch of noise through those networks that ``book/data/imagenet_signatures/gpu_cost.py`` timed on a GPU.
 """
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +28,7 @@ from affscore_book.imagenet_signatures.finding import before_training
 from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, EXPECTED, other_pool
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS
 
-__all__ = ["DEVICES", "WORSE", "Device", "Measured", "hours", "hours_table", "read_measured"]
+__all__ = ["DEVICES", "WORSE", "Device", "Measured", "Timed", "hours", "hours_table", "read_measured", "read_timed"]
 
 
 class Device(NamedTuple):
@@ -36,7 +40,14 @@ class Device(NamedTuple):
 
 
 #: Peaks of float32 without TF32, as NVIDIA's data sheets give them, and the cores that such machines usually have.
-DEVICES = (Device("T4, 2 cores (Colab)", 8.1, 2), Device("A100, 12 cores", 19.5, 12), Device("16 cores", None, 16))
+DEVICES = (
+    Device("T4, 2 cores (Colab)", 8.1, 2),
+    Device("A100, 12 cores", 19.5, 12),
+    Device("H100, 16 cores", 67.0, 16),
+    Device("16 cores", None, 16),
+)
+#: On which :func:`read_timed` reads seconds.
+TIMED = DEVICES[2]
 #: How many times smaller the share of its peak that a device reaches may be.
 WORSE = 3
 
@@ -70,16 +81,49 @@ class Measured(NamedTuple):
         )
 
 
-def read_measured(folder: str | os.PathLike[str]) -> Measured:
-    """What the stored signatures of ``book/data/imagenet_signatures`` say of their cost."""
+class Timed(NamedTuple):
+    """Wall-clock seconds of one batch on a GPU, with the scores and of the forward passes alone, and the estimate."""
+
+    device: str
+    networks: int
+    images: int
+    seconds: float
+    forward: float
+    estimate: tuple[float, float]
+
+    def __repr__(self) -> str:
+        least, most = self.estimate
+        return (
+            f"{self.networks} networks, a batch of {self.images} images each, on one {self.device}:\n"
+            f"{self.seconds:.0f} s, the forward passes alone {self.forward:.0f} s; the estimate for them is "
+            f"{least:.0f} to {most:.0f} s."
+        )
+
+
+def read_timed(folder: str | os.PathLike[str]) -> Timed:
+    """What ``gpu_cost.py`` stored, and the estimate for the same networks on :data:`TIMED`."""
+    found = json.loads(Path(folder, "gpu", "cost.json").read_text(encoding="utf-8"))
+    networks, images = found["networks"], found["images"]
+    seconds = sum(spent["spatial"] + spent.get("trailing", 0.0) for spent in networks.values())
+    forward = sum(spent["forward"] * (2 if "trailing" in spent else 1) for spent in networks.values())
+    least, most = (3600 * each for each in hours(read_measured(folder, networks), TIMED, images))
+    return Timed(found["device"], len(networks), images, seconds, forward, (least, most))
+
+
+def read_measured(folder: str | os.PathLike[str], names: Collection[str] | None = None) -> Measured:
+    """What the stored signatures of ``book/data/imagenet_signatures`` say of their cost; ``names`` for some alone.
+
+    The best rate is that of all networks.
+    """
     forward, rates, calls = 0.0, [], 0
     for name, found in before_training(folder).items():
         seconds = found.provenance["forward_passes"]["cpu_seconds"] / found.provenance["images"]
         operations, asked = (2e-3 * (facts(name, weights).gflops or 0.0) for weights in (None, WEIGHTS.get(name)))
-        passes = 1 + other_pool(found)
-        forward += passes * seconds * asked / operations
-        calls += passes * len(found.calls)
         rates.append(operations / seconds)
+        if names is None or name in names:
+            passes = 1 + other_pool(found)
+            forward += passes * seconds * asked / operations
+            calls += passes * len(found.calls)
     beyond = []
     for name in PAPER_NETWORKS:
         found = Signature.load(Path(folder, "paper", f"{name}.trained.photographs.0.json"))

@@ -1,6 +1,6 @@
 """Time one batch of the full run on a GPU, a network at a time: random weights, noise in place of pictures.
 
-    python book/data/imagenet_signatures/gpu_cost.py            # every network that is missing in gpu_cost.json
+    python book/data/imagenet_signatures/gpu_cost.py            # every network that is missing in gpu/cost.json
 
 Of each network the seconds of the forward pass alone and of the whole signature, as a full run takes it: 512 images, 32
 at a time, with all companion measures by the pool ``spatial``; by ``trailing`` too, without them, where that averages
@@ -54,7 +54,7 @@ def seconds_of(network: nn.Module, images: torch.Tensor) -> dict[str, Any]:
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("gpu") / "cost.json")
     parser.add_argument("--images", type=int, default=BATCH_SIZE, help="in the batch")
     arguments = parser.parse_args(given)
     torch.backends.cudnn.allow_tf32 = False
