@@ -114,6 +114,13 @@ def test_the_history_is_taken_at_each_networks_own_best_rate():
     assert own.verdict == "failed" and verdicts(others) == ["held"] * 3 + ["failed"]
 
 
+def test_the_rise_of_a_year_is_what_was_planted_at_each_rate():
+    found = recipe.rise_by_rate(rising(0.05, 0.03))
+    assert list(found) == list(RATES) and list(found.values()) == pytest.approx([0.03] * len(RATES), abs=0.002)
+    gentle = [replace(run, scores=run.scores * 0) if run.rate == RATES[0] else run for run in rising(0.0, 0.03)]
+    assert recipe.rise_by_rate(gentle)[RATES[0]] == 0
+
+
 def test_the_history_has_the_networks_that_were_trained_at_every_rate():
     more = [RateRun("resnet34", rate, 0, 0.9, np.array([0.9]), np.array([0.5]), 0.5) for rate in RATES]
     failed = replace(more[-1], accuracy=0.1)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.stats import rankdata
+from scipy.stats import linregress, rankdata
 
 from affscore.suite.tables import Table
 from affscore_book.decade.claims import ABOVE, by_family, claim_row, kin, rank_correlation
@@ -32,7 +32,9 @@ from affscore_book.decade.rates import (
 )
 from affscore_book.kit.claims import FLOOR, HIGHER, Claim, side_by_side
 
-__all__ = ["choices_of_rates", "claims_by_rate", "other_rates", "power_of_rung", "rate_table", "rung_claims"]
+__all__ = [
+    "choices_of_rates", "claims_by_rate", "other_rates", "power_of_rung", "rate_table", "rise_by_rate", "rung_claims",
+]  # fmt: skip
 
 
 def rate_table(runs: Sequence[RateRun]) -> Table:
@@ -110,6 +112,19 @@ def claims_by_rate(runs: Sequence[RateRun]) -> list[Claim]:
 
 def _years(names: Sequence[str]) -> list[int]:
     return [SETTINGS[name].year for name in names]
+
+
+def rise_by_rate(runs: Sequence[RateRun]) -> dict[float, float]:
+    """By learning rate, by how much the mean score rises in a year: least squares over the networks of the history.
+
+    Networks that failed at a rate are left out there; scores are means over seeds, all channels.
+    """
+    found = {}
+    for rate in RATES:
+        names = [name for name in history_networks(runs) if rate in first_runs(runs, name)]
+        levels = [_level(runs, name, rate, _last) for name in names]
+        found[rate] = float(linregress(_years(names), levels).slope)
+    return found
 
 
 def choices_of_rates(runs: Sequence[RateRun]) -> np.ndarray:
