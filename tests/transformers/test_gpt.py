@@ -10,7 +10,8 @@ from grids import each
 from torch import nn
 
 from affscore import affinity_score, signature
-from affscore_book.kit.features import evaluating, features
+from affscore.forward import evaluating
+from affscore_book.kit.features import features
 from affscore_book.transformers.gpt import CONTEXT, GPTS, MLPS, Attention, ByteGPT, build_gpt
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from affscore.forward import evaluating
 
-__all__ = ["Feature", "evaluating", "features", "layer_outputs"]
+__all__ = ["Feature", "features", "layer_outputs"]
 
 
 class Feature(NamedTuple):

@@ -25,9 +25,9 @@ from tqdm.auto import tqdm
 
 from affscore.arguments import check_choice
 from affscore.files import replacing
+from affscore.forward import evaluating
 from affscore.zoo.datasets import cifar, fashion_mnist_file, read_idx
 from affscore.zoo.models import read_state_dict
-from affscore_book.kit.features import evaluating
 from affscore_book.kit.run_files import read_checkpoint, write_checkpoint
 
 __all__ = [

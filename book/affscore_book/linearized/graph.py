@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.fx.passes.shape_prop import ShapeProp
 
-from affscore_book.kit.features import evaluating
+from affscore.forward import evaluating
 
 __all__ = ["function_name", "node_name", "traced_graph"]
 

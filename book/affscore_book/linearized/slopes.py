@@ -24,8 +24,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from affscore.forward import evaluating
 from affscore_book.kit.draws import as_generator
-from affscore_book.kit.features import evaluating
 from affscore_book.linearized.graph import node_name, traced_graph
 from affscore_book.symmetries.action import act
 from affscore_book.symmetries.layers import hidden_layers

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from affscore.arguments import check_choice
-from affscore_book.kit.features import evaluating, features
+from affscore.forward import evaluating
+from affscore_book.kit.features import features
 from affscore_book.kit.training import ImageData, Images, accuracy, fit
 from affscore_book.linearized.slopes import channel_prelus, freeze, prior
 from affscore_book.relu_1d.exact import monotone_score

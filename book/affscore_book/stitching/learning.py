@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from affscore.forward import evaluating
 from affscore_book.kit.batch_norm import set_batch_norm
-from affscore_book.kit.features import evaluating
 from affscore_book.stitching.stitched import State, Stitched
 
 __all__ = ["accuracy_of", "learn", "penalty", "reestimate"]

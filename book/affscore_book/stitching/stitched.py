@@ -23,7 +23,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from affscore_book.kit.features import evaluating, features
+from affscore.forward import evaluating
+from affscore_book.kit.features import features
 from affscore_book.kit.networks import BasicBlock, activation_layers
 from affscore_book.stitching.maps import Stitch
 from affscore_book.stitching.moments import Moments

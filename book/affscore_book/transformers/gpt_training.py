@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from affscore.arguments import whole_number
-from affscore_book.kit.features import evaluating
+from affscore.forward import evaluating
 from affscore_book.kit.run_files import read_checkpoint, write_checkpoint
 from affscore_book.transformers.gpt import CONTEXT
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from affscore import signature
-from affscore_book.kit.features import evaluating
+from affscore.forward import evaluating
 from affscore_book.kit.stored import read_results
 from affscore_book.transformers.measured import START_SEEDS
 
