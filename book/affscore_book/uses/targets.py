@@ -211,8 +211,8 @@ def outcome_table(runs: Runs, network: str) -> Table:
 def change_table(runs: Runs, network: str) -> Table:
     """Each outcome at each target minus that without a penalty, and at the last minus that at the first target.
 
-    The last columns have the slopes' trainings at the larger of :data:`COMPARED_TARGETS`, and the fixed slope. With
-    intervals; all but what :func:`target_claims` and :func:`leak_claim` judge are exploratory.
+    The last columns have the slopes' trainings at the larger of :data:`COMPARED_TARGETS`, and the fixed slope, where
+    all seeds have them. With intervals; all but what :func:`target_claims` and :func:`leak_claim` judge are exploratory.
     """
     none, aims = Aim(None, "all"), [Aim(target, "all") for target in TARGETS]
     columns = {f"{aim.target:g} − none": (aim, none) for aim in aims}
@@ -224,7 +224,7 @@ def change_table(runs: Runs, network: str) -> Table:
     rows = []
     for name in OUTCOMES:
         found = {title: paired_difference(runs[network], *pair, name) for title, pair in columns.items()}
-        rows.append({"outcome": name} | {t: "-" if each is None else shown(each, 1) for t, each in found.items()})
+        rows.append({"outcome": name} | {title: shown(each, 1) for title, each in found.items() if each is not None})
     return Table.from_rows(rows, digits=1)
 
 
