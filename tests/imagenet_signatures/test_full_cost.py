@@ -5,8 +5,11 @@ import math
 from pathlib import Path
 
 import pytest
+from scripts import load_script
+from torch import nn
 from torchvision.models import get_model_weights
 
+from affscore.zoo.models import LoadedModel
 from affscore_book.imagenet_signatures.full_cost import DEVICES, Device, hours, hours_table, read_measured, read_timed
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
@@ -44,6 +47,26 @@ def test_the_seconds_are_those_that_are_stored(measured):
         spent = content["provenance"]["cpu_seconds_an_image"]
         beyond.append((spent["signature"] - spent["forward"]) / len(content["calls"]))
     assert measured.beyond == pytest.approx((min(beyond), max(beyond)))
+
+
+def test_the_script_times_each_network_once(tmp_path, monkeypatch, capsys):
+    script, out = load_script(FOLDER / "gpu_cost.py"), tmp_path / "cost.json"
+    monkeypatch.setattr(script, "in_order", lambda: ["mnasnet0_5", "vit_b_32"])
+    monkeypatch.setattr(script, "load_model", lambda name, weights: tiny(name))
+    for _ in range(2):
+        script.main(["--device", "cpu", "--images", "4", "--out", str(out)])
+    assert len(capsys.readouterr().out.splitlines()) == 2  # the second call has nothing to do
+    found = json.loads(out.read_text())
+    assert found["device"] == "cpu" and found["images"] == 4
+    one, two = (found["networks"][name] for name in ("mnasnet0_5", "vit_b_32"))
+    assert one["calls"] == 1 and one["side"] == 8 and 0 < one["forward"] < one["spatial"]
+    assert "trailing" not in one and two["trailing"] > 0  # a linear layer has its channels last
+
+
+def tiny(name: str) -> LoadedModel:
+    """A network of one activation call whose channels come first or, under a transformer's name, last."""
+    layer = nn.Linear(8, 6) if name == "vit_b_32" else nn.Conv2d(3, 6, 3)
+    return LoadedModel(nn.Sequential(layer, nn.ReLU()).eval(), None, name, "random", {}, 8)
 
 
 def test_hours_grow_as_the_images_and_fall_as_peak_and_cores(measured):

@@ -212,7 +212,7 @@ def change_table(runs: Runs, network: str) -> Table:
     """Each outcome at each target minus that without a penalty, and at the last minus that at the first target.
 
     The last columns have the slopes' trainings at the larger of :data:`COMPARED_TARGETS`, and the fixed slope, where
-    all seeds have them. With intervals; all but what :func:`target_claims` and :func:`leak_claim` judge are exploratory.
+    all seeds have them. With intervals; all but what :func:`target_claims` and :func:`leak_claim` judge is exploratory.
     """
     none, aims = Aim(None, "all"), [Aim(target, "all") for target in TARGETS]
     columns = {f"{aim.target:g} − none": (aim, none) for aim in aims}

@@ -31,20 +31,19 @@ from affscore_book.kit.stored import rounded, store_results
 MICRO = 32
 
 
-def seconds_of(network: nn.Module, images: torch.Tensor) -> dict[str, Any]:
+def seconds_of(network: nn.Module, images: torch.Tensor, device: torch.device) -> dict[str, Any]:
     """Wall-clock seconds of one network."""
-    network = network.cuda().eval()
+    network = network.to(device).eval()
     with torch.no_grad():
-        network(images[:MICRO].cuda())
-        torch.cuda.synchronize()
+        network(images[:MICRO].to(device)).cpu()
         start = time.perf_counter()
         for part in images.split(MICRO):
-            network(part.cuda())
-        torch.cuda.synchronize()
+            outputs = network(part.to(device))
+        outputs.cpu()  # waits for the GPU
     found: dict[str, Any] = {"forward": time.perf_counter() - start}
     for pool in ("spatial", "trailing"):
         start = time.perf_counter()
-        result = signature(network, [images], device="cuda", micro_batch=MICRO, pool=pool, companions=pool == "spatial")
+        result = signature(network, [images], device=device, micro_batch=MICRO, pool=pool, companions=pool == "spatial")
         found[pool] = time.perf_counter() - start
         found["calls"] = len(result.calls)
         if pool == "spatial" and not other_pool(result):
@@ -56,17 +55,21 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("gpu") / "cost.json")
     parser.add_argument("--images", type=int, default=BATCH_SIZE, help="in the batch")
+    parser.add_argument("--device", type=torch.device, default="cuda")
     arguments = parser.parse_args(given)
+    on_gpu = arguments.device.type == "cuda"
     torch.backends.cudnn.allow_tf32 = False
     record: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {"networks": {}}
-    record |= {"device": torch.cuda.get_device_name(), "cores": os.cpu_count(), "images": arguments.images}
+    name = torch.cuda.get_device_name(arguments.device) if on_gpu else arguments.device.type
+    record |= {"device": name, "cores": os.cpu_count(), "images": arguments.images}
     names = [name for name in in_order() if name not in record["networks"]]
     with ThreadPoolExecutor() as pool:
         networks = dict(zip(names, pool.map(lambda name: load_model(name, weights="random"), names), strict=True))
     for name in names:
         side = networks[name].image_size
         images = torch.randn(arguments.images, 3, side, side)
-        record["networks"][name] = rounded(seconds_of(networks.pop(name).model, images)) | {"side": side}
+        record["networks"][name] = rounded(seconds_of(networks.pop(name).model, images, arguments.device))
+        record["networks"][name] |= {"side": side}
         store_results(arguments.out, record | {"made_with": versions()})
         print(name, record["networks"][name], flush=True)
 
