@@ -61,8 +61,7 @@ def measure_all(
 
     Batches of 512 with all companion measures by the pool ``spatial``; by ``trailing`` too, without them, where that
     averages over other axes. ``restart`` begins networks anew that are not finished. A piece that is over, or
-    interrupted, is no failure: what it finished is kept. The data ``random`` are one batch of noise through random
-    weights, without any download: what a device takes.
+    interrupted, is no failure: what it finished is kept.
     """
     fingerprint(data, root)  # the pictures are downloaded outside the limit
     failures = []
@@ -76,8 +75,7 @@ def measure_all(
                     settings = Settings(companions=pool == "spatial", pool=pool, micro_batch=32)
                     failures += run_suite(
                         [name], file.parent, dataset=data, root=root, batch_size=BATCH_SIZE, device="auto",
-                        weights="random" if data == "random" else None, settings=settings, workers=workers,
-                        restart=restart and not file.exists(),
+                        settings=settings, workers=workers, restart=restart and not file.exists(),
                     )  # fmt: skip
     except KeyboardInterrupt as end:
         print(f"The time of this piece is over: {end}", file=sys.stderr)
@@ -124,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True, dest="command")
     run = commands.add_parser("measure")
-    run.add_argument("data", choices=("imagenette", "imagenet", "random"))
+    run.add_argument("data", choices=("imagenette", "imagenet"))
     run.add_argument("out", type=Path)
     run.add_argument("--minutes", type=float, help="of this piece (default: until all is done)")
     run.add_argument("--root", help="folder of the pictures; Imagenette is downloaded")
