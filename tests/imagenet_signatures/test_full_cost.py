@@ -56,6 +56,8 @@ def test_the_script_times_each_network_once(tmp_path, monkeypatch, capsys):
     for _ in range(2):
         script.main(["--device", "cpu", "--images", "4", "--out", str(out)])
     assert len(capsys.readouterr().out.splitlines()) == 2  # the second call has nothing to do
+    with pytest.raises(SystemExit, match=r"timed with \{'images': 4\}"):
+        script.main(["--device", "cpu", "--images", "5", "--out", str(out)])
     found = json.loads(out.read_text())
     assert found["device"] == "cpu" and found["images"] == 4
     one, two = (found["networks"][name] for name in ("mnasnet0_5", "vit_b_32"))

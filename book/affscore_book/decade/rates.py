@@ -18,7 +18,8 @@ repeated.
 *Part one on a GPU*, a rule that was added when 56 of its 132 runs had been made on a processor, and before the first on
 a GPU: all 132 are made there, each rate of each seed on the same device, and part one is decided by them. A run that is
 missing there is taken from the processor's. What was made on both says what the device alone is worth: how far apart
-the mean scores of equal rate and seed are (root mean squared), beside those of two rates and of two seeds.
+the mean scores of equal rate and seed are (root mean squared), beside those of two rates and of two seeds. (The time on
+the GPU was over after the second and the third seed and one run of the first.)
 """
 
 from __future__ import annotations

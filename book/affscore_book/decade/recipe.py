@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from scipy.stats import linregress, rankdata
@@ -96,7 +96,7 @@ def claims_by_rate(runs: Sequence[RateRun]) -> list[Claim]:
     chosen = {"each at its own best rate": best} | {f"all at {rate:g}": dict.fromkeys(best, rate) for rate in RATES}
     rows = []
     for what, rates in chosen.items():
-        names = [name for name in history_networks(runs) if name in best and rates[name] in first_runs(runs, name)]
+        names = _trained_at(runs, rates)
         levels = {
             "all channels": [_level(runs, name, rates[name], _last) for name in names],
             f"{FEW} random channels a call": [_level(firsts, name, rates[name], lambda run: run.few) for name in names],
@@ -114,6 +114,11 @@ def _years(names: Sequence[str]) -> list[int]:
     return [SETTINGS[name].year for name in names]
 
 
+def _trained_at(runs: Sequence[RateRun], rates: Mapping[str, float]) -> list[str]:
+    """The networks of the history whose first seed did not fail at the rate that is theirs."""
+    return [name for name in history_networks(runs) if rates.get(name) in first_runs(runs, name)]
+
+
 def rise_by_rate(runs: Sequence[RateRun]) -> dict[float, float]:
     """By learning rate, by how much the mean score rises in a year: least squares over the networks of the history.
 
@@ -121,7 +126,7 @@ def rise_by_rate(runs: Sequence[RateRun]) -> dict[float, float]:
     """
     found = {}
     for rate in RATES:
-        names = [name for name in history_networks(runs) if rate in first_runs(runs, name)]
+        names = _trained_at(runs, dict.fromkeys(history_networks(runs), rate))
         levels = [_level(runs, name, rate, _last) for name in names]
         found[rate] = float(linregress(_years(names), levels).slope)
     return found

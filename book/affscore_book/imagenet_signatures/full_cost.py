@@ -9,12 +9,11 @@ whose peak is the best rate that any of the networks reached, or a third of that
 divided evenly among the cores beside it; that a network costs as its published operations where its images are larger.
 Reading the images and downloading the weights are not counted.
 
-The check: one batch of noise through those networks that ``book/data/imagenet_signatures/gpu_cost.py`` timed on a GPU.
+The check: one batch of noise through those networks that :data:`SCRIPT` timed on a GPU.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -27,6 +26,7 @@ from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.finding import before_training
 from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, EXPECTED, other_pool
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS
+from affscore_book.kit.stored import read_results
 
 __all__ = ["DEVICES", "WORSE", "Device", "Measured", "Timed", "hours", "hours_table", "read_measured", "read_timed"]
 
@@ -39,15 +39,16 @@ class Device(NamedTuple):
     cores: int
 
 
+#: On which :func:`read_timed` reads seconds.
+TIMED = Device("H100, 16 cores", 67.0, 16)
 #: Peaks of float32 without TF32, as NVIDIA's data sheets give them, and the cores that such machines usually have.
 DEVICES = (
     Device("T4, 2 cores (Colab)", 8.1, 2),
     Device("A100, 12 cores", 19.5, 12),
-    Device("H100, 16 cores", 67.0, 16),
+    TIMED,
     Device("16 cores", None, 16),
 )
-#: On which :func:`read_timed` reads seconds.
-TIMED = DEVICES[2]
+SCRIPT = "book/data/imagenet_signatures/gpu_cost.py"
 #: How many times smaller the share of its peak that a device reaches may be.
 WORSE = 3
 
@@ -101,8 +102,11 @@ class Timed(NamedTuple):
 
 
 def read_timed(folder: str | os.PathLike[str]) -> Timed:
-    """What ``gpu_cost.py`` stored, and the estimate for the same networks on :data:`TIMED`."""
-    found = json.loads(Path(folder, "gpu", "cost.json").read_text(encoding="utf-8"))
+    """What ``gpu_cost.py`` stored, and the estimate for the same networks on :data:`TIMED`.
+
+    Raises FileNotFoundError if it stored nothing, ValueError if its file is damaged.
+    """
+    found = read_results(Path(folder, "gpu", "cost.json"), dict, SCRIPT)
     networks, images = found["networks"], found["images"]
     seconds = sum(spent["spatial"] + spent.get("trailing", 0.0) for spent in networks.values())
     forward = sum(spent["forward"] * (2 if "trailing" in spent else 1) for spent in networks.values())

@@ -23,6 +23,7 @@ import torch
 
 from affscore import signature
 from affscore.engine import versions
+from affscore.forward import tf32
 from affscore.suite.processes import share
 from affscore_book.decade.equal import few_channels
 from affscore_book.decade.networks import SETTINGS, build
@@ -131,13 +132,13 @@ def main(given: Sequence[str] | None = None) -> None:
     if arguments.list:
         print(f"{sum(files.result.exists() for files in todo)} of {len(todo)} runs are there")
         return
-    torch.backends.cudnn.allow_tf32 = False
     data = colour_data(root=arguments.root).to(arguments.device)
     if arguments.smoke:
         data = data.first(300)
     for files in share(todo):
         if not files.result.exists():
-            run(files, data, arguments.epochs)
+            with tf32(False):
+                run(files, data, arguments.epochs)
             print(files.name, files.seed, flush=True)
 
 

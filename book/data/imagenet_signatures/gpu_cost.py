@@ -10,7 +10,6 @@ over other axes. The clock starts after a first pass, with the weights on the GP
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -23,10 +22,11 @@ from torch import nn
 
 from affscore import signature
 from affscore.engine import versions
+from affscore.forward import tf32
 from affscore.zoo.models import load_model
 from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, other_pool
 from affscore_book.imagenet_signatures.full_run import in_order
-from affscore_book.kit.stored import rounded, store_results
+from affscore_book.kit.stored import read_results, rounded, store_results
 
 MICRO = 32
 
@@ -34,7 +34,7 @@ MICRO = 32
 def seconds_of(network: nn.Module, images: torch.Tensor, device: torch.device) -> dict[str, Any]:
     """Wall-clock seconds of one network."""
     network = network.to(device).eval()
-    with torch.no_grad():
+    with torch.no_grad(), tf32(False):
         network(images[:MICRO].to(device)).cpu()
         start = time.perf_counter()
         for part in images.split(MICRO):
@@ -58,18 +58,19 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", type=torch.device, default="cuda")
     arguments = parser.parse_args(given)
     on_gpu = arguments.device.type == "cuda"
-    torch.backends.cudnn.allow_tf32 = False
-    record: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {"networks": {}}
-    name = torch.cuda.get_device_name(arguments.device) if on_gpu else arguments.device.type
-    record |= {"device": name, "cores": os.cpu_count(), "images": arguments.images}
+    device = torch.cuda.get_device_name(arguments.device) if on_gpu else arguments.device.type
+    asked = {"device": device, "cores": os.cpu_count(), "images": arguments.images}
+    record = read_results(arguments.out, dict, __file__) if arguments.out.exists() else asked | {"networks": {}}
+    if other := {key: record[key] for key in asked if record[key] != asked[key]}:
+        raise SystemExit(f"--out is {arguments.out}, which was timed with {other}; it should be a file of its own.")
     names = [name for name in in_order() if name not in record["networks"]]
     with ThreadPoolExecutor() as pool:
         networks = dict(zip(names, pool.map(lambda name: load_model(name, weights="random"), names), strict=True))
     for name in names:
         side = networks[name].image_size
         images = torch.randn(arguments.images, 3, side, side)
-        record["networks"][name] = rounded(seconds_of(networks.pop(name).model, images, arguments.device))
-        record["networks"][name] |= {"side": side}
+        spent = seconds_of(networks.pop(name).model, images, arguments.device)
+        record["networks"][name] = rounded(spent) | {"side": side}
         store_results(arguments.out, record | {"made_with": versions()})
         print(name, record["networks"][name], flush=True)
 
