@@ -187,7 +187,7 @@ class Observation(NamedTuple):
     ``sparsity``, if requested, holds the fractions of entries with ``|x| <= 1e-3`` of the input and of the output
     before pooling: two tensors of shape (), float64, on the device. ``weight`` is the number of samples that these
     fractions cover, or of tokens if padding was left out. ``rounding`` holds, for each channel of the input and of the
-    output, how far rounding alone may spread it (:func:`affscore.pooling.rounding`).
+    output, how far rounding moves a value (:func:`affscore.pooling.rounding`).
     """
 
     call: Call

@@ -99,7 +99,8 @@ def signature(
     -----
     AffscoreWarning
         (a UserWarning) Once for each call that is not scored because something is ambiguous, such as the axis of its
-        channels, or that varies only by rounding, in some channels or in all; and if the network made no call.
+        channels, or because it varies so little that rounding can move its score by more than 0.005; for each call of
+        which some channels vary by rounding alone; and if the network made no call.
 
     Examples
     --------

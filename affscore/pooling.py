@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -43,14 +44,15 @@ def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along
     the last two of 4-dimensional tensors, wherever the channels are, and flattens the rest.
 
     ``mask``, bool (n, tokens), is False for padding, which is ignored; ``"trailing"`` takes no mask. ``along`` is the
-    axis of the tokens (:func:`token_axis`), which a mask, ``"first"`` and ``"last"`` need; a vector has none. The
-    result is float64 if the activations are, else float32.
+    axis of the tokens (:func:`token_axis`), which a mask, ``"first"`` and ``"last"`` need; a vector has none. Averages
+    are taken in float64 (in float32 on a device that has no float64), so that they are as exact as the activations;
+    entries that are not averaged stay float64 or become float32.
 
     >>> tokens = torch.arange(12.0).reshape(1, 2, 6)                 # (n, tokens, channels)
     >>> pool(tokens, "spatial", axis=2).shape, pool(tokens, "trailing", axis=2).shape
     (torch.Size([1, 6]), torch.Size([1, 2]))
     >>> pool(tokens, "spatial", axis=2, mask=torch.tensor([[True, False]]), along=1)
-    tensor([[0., 1., 2., 3., 4., 5.]])
+    tensor([[0., 1., 2., 3., 4., 5.]], dtype=torch.float64)
     """
     wide = tensor.dtype if tensor.dtype in (torch.float32, torch.float64) else torch.float32
     if kind == "tokens":
@@ -63,13 +65,24 @@ def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along
         # A copy: the tensor itself may be overwritten in place by the next layer.
         return tensor.to(wide, copy=True).flatten(1)
     if along is None:
-        return tensor.mean(dim=dims, dtype=wide).flatten(1)
+        return _mean(tensor, dims)
     mask = tensor.new_ones((len(tensor), tensor.shape[along]), dtype=torch.bool) if mask is None else mask
     if kind != "spatial":
         count = mask.cumsum(1)
         mask = mask & (count == (1 if kind == "first" else count[:, -1:]))
-    number = mask.sum(1, keepdim=True) * math.prod(tensor.shape[d] for d in dims if d != along)
-    return _kept(tensor, mask, along).sum(dim=dims, dtype=wide) / number
+    mean = _mean(_kept(tensor, mask, along), dims)
+    return mean * (mask.shape[1] / mask.sum(1, keepdim=True).to(mean.dtype))
+
+
+def _mean(tensor: Tensor, dims: Sequence[int]) -> Tensor:
+    """The mean over some axes in float64, flattened to (n, channels)."""
+    if tensor.device.type != "cpu":
+        double = torch.float32 if tensor.device.type == "mps" else torch.float64
+        return tensor.mean(dim=list(dims), dtype=double).flatten(1)
+    single = tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.to(torch.float32)
+    # NumPy widens while it adds, five times as fast as PyTorch, which copies first.
+    mean = single.detach().resolve_neg().numpy().mean(axis=tuple(dims), dtype=np.float64)
+    return torch.from_numpy(mean).flatten(1)
 
 
 def _kept(tensor: Tensor, mask: Tensor, along: int) -> Tensor:
@@ -85,31 +98,27 @@ def _averaged(tensor: Tensor, kind: str, axis: int) -> list[int]:
 def rounding(
     tensor: Tensor, pooled: Tensor, kind: str, axis: int, mask: Tensor | None = None, along: int | None = None
 ) -> Tensor:
-    """How far rounding alone can spread each channel of ``pooled``, which :func:`pool` made of ``tensor``.
+    """How far rounding moves a value of each channel of ``pooled``, which :func:`pool` made of ``tensor``.
 
-    It is four units in the last place of the channel's largest entry before averaging, in the dtype of ``tensor``,
-    divided by the root of k for a mean of k entries (of the sample with most padding, which does not count), but not
-    below the precision of the sum. If single entries are kept, their largest counts. Shape (channels,).
+    It is half a unit in the last place, in the dtype of ``tensor``, of the root mean square of the channel's entries,
+    divided by the root of k for a mean of k entries (of the sample with most padding, which does not count). If single
+    entries are kept, only these count. Shape (channels,), in the dtype of ``pooled``.
 
-    >>> x = torch.tensor([[[3.0, -3.0]], [[2.0, -2.0]]])                            # (n, channels, positions)
-    >>> rounding(x, pool(x, "spatial", axis=1), "spatial", axis=1) / torch.finfo(torch.float32).eps
-    tensor([12.])
+    >>> x = torch.tensor([[[3.0, -3.0]], [[3.0, -3.0]]])                            # (n, channels, positions)
+    >>> rounding(x, pool(x, "spatial", axis=1), "spatial", axis=1) * 2**24 * 2**0.5
+    tensor([3.], dtype=torch.float64)
     """
     averaged = kind in ("spatial", "trailing")
     count = tensor[0].numel() / pooled.shape[1] if averaged else 1
     if averaged and mask is not None and along is not None:
-        tensor, count = _kept(tensor, mask, along), count * mask.sum(1).min().item() / mask.shape[1]
-    entries, dims = (tensor, [0, *_averaged(tensor, kind, axis)]) if averaged else (pooled, [0])
-    unit = 4 * max(torch.finfo(pooled.dtype).eps, torch.finfo(tensor.dtype).eps / math.sqrt(count))
-
-    def limit(x: Tensor) -> Tensor:
-        return unit * torch.maximum(x.amax(dims), -x.amin(dims)).flatten().to(pooled.dtype)
-
-    if averaged and tensor.device.type == "cpu":  # reading all entries takes as long as their mean; few calls need it
-        sampled, spread = limit(tensor[:: max(1, len(tensor) // 4)]), pooled.amax(0) - pooled.amin(0)
-        if not (((spread > 0) & (spread <= 16 * sampled)).any() or spread.max() <= 16 * sampled.max()):
-            return sampled
-    return limit(entries)
+        tensor, share = _kept(tensor, mask, along), mask.sum(1).min().item() / mask.shape[1]
+        count = count * share
+    half = torch.finfo(tensor.dtype).eps / 2 / math.sqrt(count)
+    if not averaged:
+        return half * pooled.square().mean(0).sqrt()
+    # A fixed number of samples is enough for a size, and takes less time than the mean of all.
+    some = tensor[:: max(1, len(tensor) // 8)].to(pooled.dtype)
+    return half * _mean(some.square(), _averaged(tensor, kind, axis)).mean(0).sqrt()
 
 
 def sparsity(tensor: Tensor, mask: Tensor | None = None, along: int | None = None) -> Tensor:

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 __all__ = [
-    "centre", "check_pair", "check_samples", "exponent", "largest_magnitude", "on_one_thread", "power_of_two", "steady",
+    "centre", "check_pair", "check_samples", "constant", "exponent", "largest_magnitude", "on_one_thread",
+    "power_of_two", "rounding_of",
 ]  # fmt: skip
 
 _DTYPES = (
@@ -108,32 +109,38 @@ def power_of_two(power: Tensor) -> Tensor:
     return torch.ldexp(torch.ones((), dtype=torch.float64, device=power.device), power)
 
 
-def _relative_tolerance(value: Tensor) -> float:
-    """The relative spread below which a channel counts as constant."""
-    return 4 * min(torch.finfo(value.dtype).eps, 1.2e-7) if value.is_floating_point() else 4 * 2.0**-52
+def rounding_of(value: Tensor) -> Tensor:
+    """Half a unit in the last place of the root mean square of each column: how far rounding moves its entries.
 
+    It is that of the dtype of ``value``; whole numbers count as float64. Shape (d,), float64.
 
-def steady(value: Tensor, rounding: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The samples with channels that vary by no more than ``rounding`` (d,) made constant; two masks, bool (d,).
-
-    The first mask marks the channels made constant: all of them if none varies by more than the largest limit. The
-    second marks those that :func:`centre` would have taken for a signal, because their pooled values are small too.
+    >>> rounding_of(torch.tensor([[1.0, 8.0], [1.0, 8.0]])) * 2**24
+    tensor([1., 8.], dtype=torch.float64)
     """
-    spread = largest_magnitude(value - value.mean(dim=0))
-    constant = (spread <= rounding) | (spread.max() <= rounding.max())
-    signal = constant & (spread > _relative_tolerance(value) * largest_magnitude(value))
-    return torch.where(constant, value[0], value), constant, signal
+    eps = torch.finfo(value.dtype if value.is_floating_point() else torch.float64).eps
+    wide = value.detach().to(torch.float64)
+    largest = largest_magnitude(wide)
+    scale = torch.where(largest > 0, largest, 1.0)  # whose square may overflow
+    return eps / 2 * scale * (wide / scale).square().mean(dim=0).sqrt()
 
 
-def centre(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def constant(spread: Tensor, rounding: Tensor) -> Tensor:
+    """Which channels count as constant: those whose samples leave the mean by at most eight times the rounding.
+
+    This is the one rule, for arrays and for activations; ``rounding`` is that of :func:`rounding_of` or of
+    :func:`affscore.pooling.rounding`. :mod:`affscore.score` estimates how far rounding moves the score of the others.
+    """
+    return spread <= 8 * rounding
+
+
+def centre(value: Tensor, rounding: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """Centred float64 samples of magnitude about 1, their mean, and the exponent of the power they were divided by.
 
-    Channels that vary only by rounding, in the precision of the input, become exactly 0.
+    Channels that vary only by ``rounding``, by default that of the dtype, become exactly 0 (:func:`constant`).
     """
-    rounding = _relative_tolerance(value)
+    limits = rounding_of(value) if rounding is None else rounding
     wide = value.to(torch.float64)
-    largest = largest_magnitude(wide)
-    outer = exponent(largest)
+    outer = exponent(largest_magnitude(wide))
     centred = wide * power_of_two(-outer)
     mean = centred.mean(dim=0)
     centred -= mean
@@ -141,8 +148,8 @@ def centre(value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     rest = centred.mean(dim=0)
     centred -= rest
     spread = largest_magnitude(centred)
-    constant = spread <= rounding * power_of_two(-outer) * largest
-    if bool(constant.any()):
-        centred = centred.masked_fill(constant, 0.0)
+    still = constant(spread, limits * power_of_two(-outer))
+    if bool(still.any()):
+        centred = centred.masked_fill(still, 0.0)
     inner = exponent(spread)
     return centred * power_of_two(-inner), (mean + rest) * power_of_two(outer), outer + inner

@@ -24,9 +24,21 @@ from torch.autograd.function import once_differentiable
 from affscore.affine import COVARIANCES, Cloud, coordinates, map_factor, normal
 from affscore.arguments import check_choice
 from affscore.coupling import partners
-from affscore.samples import centre, check_pair, exponent, largest_magnitude, on_one_thread
+from affscore.errors import warn
+from affscore.samples import (
+    centre,
+    check_pair,
+    exponent,
+    largest_magnitude,
+    on_one_thread,
+    power_of_two,
+    rounding_of,
+)
 
-__all__ = ["affinity_score", "paired_affinity_score", "wasserstein2"]
+__all__ = ["SHIFT", "affinity_score", "paired_affinity_score", "score_and_shift", "wasserstein2"]
+
+#: A score that rounding can move by more than this is no measurement: a signature leaves it out, a function warns.
+SHIFT = 0.005
 
 
 class _Image(torch.autograd.Function):
@@ -59,28 +71,72 @@ class _Image(torch.autograd.Function):
         return grad_x, u @ vg + grad_y, None, None
 
 
-def _image(x: Cloud, y: Cloud) -> Tensor:
-    """The images of the samples of x under the affine map."""
-    with torch.no_grad():
-        z, sigma = map_factor(x, y)
+def _image(x: Cloud, y: Cloud, z: Tensor, sigma: Tensor) -> Tensor:
+    """The images of the samples of x under the affine map ``A = Z Z^T``."""
     if not (x.samples.requires_grad or y.samples.requires_grad):
         return (x.samples @ z) @ z.T
     return _Image.apply(x.root(), y.root(), z, sigma)[: len(x.samples)] / x.weight.sqrt()
 
 
-def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
-    check_choice("covariance", covariance, COVARIANCES)
-    x, y = check_pair(x, y)
-    d = x.shape[1]
-    x, y = centre(x)[0], centre(y)[0]
+def score_and_shift(
+    x: Tensor, y: Tensor, covariance: str, rounding: tuple[Tensor, Tensor], paired: bool = False
+) -> tuple[Tensor, float]:
+    """The score of checked samples, and how far their rounding can have moved it.
+
+    ``rounding`` says how far rounding moves a value of each channel of x and of y, both of shape (d,), as
+    :func:`affscore.samples.rounding_of`; channels that vary by no more are left out. If the true score is 1, the square
+    of the distance that is measured is the sum over the channels of the variance of y's rounding, and of x's, as the
+    affine map stretches it. A larger distance is moved less, since squares add up.
+    """
+    d, limits = x.shape[1], []
+    (x, _, power_x), (y, _, power_y) = centre(x, rounding[0]), centre(y, rounding[1])
+    for limit, power in zip(rounding, (power_x, power_y), strict=True):
+        limits.append(limit.detach().to(torch.float64) * power_of_two(-power))
     spread = y.square().sum() / len(y)
     if not bool(spread > 0):
         # Undefined: 0 / 0. The sums keep the result attached to the graph, with zero gradients.
-        return (x.sum() + y.sum()) * 0 + float("nan")
+        return (x.sum() + y.sum()) * 0 + float("nan"), 0.0
     x, y, _ = coordinates(x, y)
-    image = _image(normal(x, d, covariance), normal(y, d, covariance))
+    cloud_x, cloud_y = normal(x, d, covariance), normal(y, d, covariance)
+    with torch.no_grad():
+        z, sigma = map_factor(cloud_x, cloud_y)
+    image = _image(cloud_x, cloud_y, z, sigma)
     residual = image - (y if paired else y[partners(image, y)])
-    return 1 - _root(residual.square().sum() / (2 * len(residual) * spread))
+    distance = _root(residual.square().sum() / (2 * len(residual) * spread))
+    with torch.no_grad():
+        shift = _shift(distance, spread, z, *limits)
+    return 1 - distance, shift
+
+
+def _shift(distance: Tensor, spread: Tensor, z: Tensor, limit_x: Tensor, limit_y: Tensor) -> float:
+    """By how much rounding can have raised the distance, when the map is ``A = Z Z^T`` and tr S_Y is ``spread``."""
+    own, squares = limit_y.square().sum(), limit_x.square()
+    # The trace of A bounds how far A stretches anything, and is at hand.
+    shift = _part(distance, (own + squares.sum() * z.square().sum().square()) / spread)
+    if shift > SHIFT:
+        stretched = (z @ (z.T @ z) * z).sum(dim=1)  # the diagonal of A^2
+        # In coordinates of the joint span channels have no axis of their own, and the mean over all stands for each.
+        through = squares @ stretched if len(z) == len(squares) else squares.mean() * stretched.sum()
+        shift = _part(distance, (own + through) / spread)
+    return shift
+
+
+def _part(distance: Tensor, square: Tensor) -> float:
+    """The part of a distance that is due to rounding, whose own distance has this square."""
+    return float(distance - (distance.square() - square).clamp_min(0).sqrt())
+
+
+def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
+    check_choice("covariance", covariance, COVARIANCES)
+    x, y = check_pair(x, y)
+    score, shift = score_and_shift(x, y, covariance, (rounding_of(x), rounding_of(y)), paired)
+    if shift > SHIFT:
+        kinds = " and ".join(sorted({str(value.dtype).removeprefix("torch.") for value in (x, y)}))
+        warn(
+            f"x and y vary so little beside their size that rounding in {kinds} can have moved the score by "
+            f"{shift:.2g}; compute them in float64."
+        )
+    return score
 
 
 def _root(value: Tensor) -> Tensor:
@@ -117,6 +173,12 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor
         If a shape is wrong, n < 2, a value is NaN or infinite, or ``covariance`` is unknown.
     TypeError
         If ``x`` or ``y`` does not hold real numbers.
+
+    Warns
+    -----
+    AffscoreWarning
+        (a UserWarning) If rounding in the dtype of the samples can have moved the score by more than 0.005, because
+        they vary so little beside their size.
 
     Notes
     -----

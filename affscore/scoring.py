@@ -19,14 +19,16 @@ from affscore.calls import Observation, Undecided
 from affscore.companions import UNPOOLED, measure
 from affscore.errors import warn
 from affscore.forward import Forward, Inputs, length
-from affscore.samples import steady
-from affscore.score import affinity_score
+from affscore.samples import constant, largest_magnitude
+from affscore.score import SHIFT, score_and_shift
 from affscore.settings import Settings
 from affscore.signatures import BatchResult, SignatureError
 from affscore.torch_internals import tree_map
 
 __all__ = ["ScoringQueue", "sentence"]
 
+#: The relative spread from which a channel looks as if it varied.
+_VISIBLE = 5e-7
 #: Score and companions of a call, and a warning about rounding or "".
 Scored = tuple[float, dict[str, float], str]
 #: A batch without its scores, and the future score of each call.
@@ -89,35 +91,52 @@ class ScoringQueue:
         self.warned.add(call)
 
 
-def _settled(observation: Observation) -> tuple[Tensor, Tensor, bool, str]:
-    """Both sides without what is only rounding, whether that leaves one constant, and a warning about it or ""."""
-    (x, still_x, lost_x), (y, still_y, lost_y) = map(steady, observation[1:3], observation.rounding)
-    constant, name = (bool(still_x.all()), bool(still_y.all())), observation.call.name
-    lost = {"input": int(lost_x.sum()), "output": int(lost_y.sum())}
-    if any(constant):
-        side = "input" if constant[0] else "output"
-        warns = any(lost.values()) or not constant[1]  # otherwise the call is dead, and its score of NaN says so
-        return x, y, True, f"{name} is not scored: its {side} varies by no more than rounding." * warns
-    # A constant channel is no reason to warn: many trained networks have some.
-    warnings = [
-        f"{count} of {len(x.T)} channels of the {side} of {name} vary by rounding alone: left out."
-        for side, count in lost.items()
-        if count
-    ]
-    return x, y, False, " ".join(warnings)
-
-
 def _measured(observation: Observation, settings: Settings) -> Scored:
     """Score and companions of one call."""
-    for side, value in (("input", observation.before), ("output", observation.after)):
+    sides = {"input": observation.before, "output": observation.after}
+    for side, value in sides.items():
         if not bool(torch.isfinite(value).all()):
             raise ValueError(f"the {side} of {observation.call.name} holds NaN or infinite values.")
-    before, after, constant, warning = _settled(observation)
-    score = nan if constant else affinity_score(before, after, covariance=settings.covariance).item()
+    masks = [constant(_spread(each), limit) for each, limit in zip(sides.values(), observation.rounding, strict=True)]
+    before, after = (torch.where(mask, each[0], each) for mask, each in zip(masks, sides.values(), strict=True))
+    score, warning = _scored(observation, before, after, masks, settings.covariance)
     measures = measure(before, after, settings.measures, covariance=settings.covariance) if settings.measures else {}
     if observation.sparsity is not None:
         measures |= dict(zip(UNPOOLED, (zeros.item() for zeros in observation.sparsity), strict=True))
     return score, measures, warning
+
+
+def _scored(
+    observation: Observation, before: Tensor, after: Tensor, masks: list[Tensor], covariance: str
+) -> tuple[float, str]:
+    """The score, NaN where rounding decides it, and a warning or ""; ``masks`` are the channels made constant."""
+    name = observation.call.name
+    lost = [
+        int((mask & (_spread(each) > _VISIBLE * largest_magnitude(each))).sum())
+        for mask, each in zip(masks, (observation.before, observation.after), strict=True)
+    ]
+    for side, mask in zip(("input", "output"), masks, strict=True):
+        if bool(mask.all()):
+            # If nothing seems to vary, or only the output does not, the call is dead, and its score of NaN says so.
+            warns = any(lost) or (side == "input" and not bool(masks[1].all()))
+            return nan, f"{name} is not scored: its {side} varies by no more than rounding." * warns
+    score, shift = score_and_shift(before, after, covariance, observation.rounding)
+    if shift > SHIFT:
+        return nan, (
+            f"{name} is not scored: it varies so little beside its size that rounding can have moved its score by "
+            f"{shift:.2g}; measure the network in float64 (model.double(), and float64 batches)."
+        )
+    # A constant channel is no reason to warn: many trained networks have some.
+    return score.item(), " ".join(
+        f"{count} of {len(mask)} channels of the {side} of {name} vary by rounding alone: left out."
+        for side, count, mask in zip(("input", "output"), lost, masks, strict=True)
+        if count
+    )
+
+
+def _spread(value: Tensor) -> Tensor:
+    """The largest distance from the mean in each channel."""
+    return largest_magnitude(value - value.mean(dim=0))
 
 
 def sentence(error: BaseException, index: int) -> str:

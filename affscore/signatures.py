@@ -76,8 +76,8 @@ class Signature:
     calls
         The activation calls in execution order, as :class:`affscore.calls.Call`.
     scores
-        float64 array of shape (batches, calls); NaN where a call's input or output varies over the batch by no more
-        than rounding (a dead call).
+        float64 array of shape (batches, calls); NaN where a call's input or output varies over the batch so little
+        that rounding decides the score (a dead call).
     excluded
         Activation calls that were seen and not scored, each with the reason.
     pool, covariance
@@ -156,7 +156,7 @@ class Signature:
 
     @property
     def dead(self) -> np.ndarray:
-        """Where the score is undefined because input or output does not vary over the batch; bool, (batches, calls)."""
+        """Where a score is undefined: input or output varies by little more than rounding; bool, (batches, calls)."""
         return np.isnan(self.scores)
 
     def _over_batches(self, statistic: Any, values: np.ndarray) -> np.ndarray:

@@ -73,7 +73,7 @@ aten = torch.ops.aten
 
 
 class _Pooled(NamedTuple):
-    """A pooled tensor, the limits of its rounding, its fraction of zeros, and whether padding was left out."""
+    """A pooled tensor, the rounding of its channels, its fraction of zeros, and whether padding was left out."""
 
     values: Tensor
     rounding: Tensor

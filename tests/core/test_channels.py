@@ -119,7 +119,7 @@ def test_channels_are_on_the_axis_written_by_hand(layout, mode):
     observation = traced(model, torch.randn(N, *[D] * (ndim - 1)), mode=mode).observations[-1]
     assert observation.call.channel_axis == axis
     for seen, full in zip((observation.before, observation.after), kept, strict=True):
-        torch.testing.assert_close(seen, torch.from_numpy(by_hand(full, axis)), atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(seen, torch.from_numpy(by_hand(full, axis)).to(seen.dtype), atol=1e-6, rtol=1e-5)
 
 
 LOST = {
@@ -147,7 +147,7 @@ def test_what_cannot_be_known_is_excluded_until_the_caller_says_it(layout):
         pooled = by_hand(before(x).detach(), axis)
         (seen,) = found.observations
         assert seen.call.channel_axis == axis and not found.excluded
-        torch.testing.assert_close(seen.before, torch.from_numpy(pooled), atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(seen.before, torch.from_numpy(pooled).to(seen.before.dtype), atol=1e-6, rtol=1e-5)
 
 
 def scattered(x, layer):

@@ -63,8 +63,8 @@ def test_inputs_are_pooled_before_an_in_place_call_overwrites_them(shape, dims, 
     x = torch.randn(shape)
     model = Made(lambda x: torch.relu_(x).add_(100))
     (seen,) = traced(model, x.clone(), mode=mode, channel_axis={":relu[0]": 1}).observations
-    torch.testing.assert_close(seen.before, x.mean(dims) if dims else x)
-    torch.testing.assert_close(seen.after, x.relu().mean(dims) if dims else x.relu())
+    torch.testing.assert_close(seen.before, x.double().mean(dims) if dims else x)
+    torch.testing.assert_close(seen.after, x.relu().double().mean(dims) if dims else x.relu())
 
 
 def test_hooks_and_modes_are_gone_after_an_error():
@@ -130,8 +130,8 @@ def test_fused_encoder_layers_are_taken_apart(activation, norm_first, masks):
         model(x, **masks)
     assert names(found) == [f"layers.{i}:{activation}[0]" for i in range(2)]
     for seen, full in zip(found.observations, kept, strict=True):
-        torch.testing.assert_close(seen.before, full.mean(1))
-        torch.testing.assert_close(seen.after, getattr(F, activation)(full).mean(1))
+        torch.testing.assert_close(seen.before, full.double().mean(1))
+        torch.testing.assert_close(seen.after, getattr(F, activation)(full).double().mean(1))
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
