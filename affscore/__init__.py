@@ -7,7 +7,6 @@ from affscore.affine import AffineMap, affine_map
 from affscore.engine import signature
 from affscore.errors import AffscoreError, AffscoreWarning
 from affscore.score import affinity_score, paired_affinity_score, wasserstein2
-from affscore.settings import Settings
 from affscore.signatures import Signature, SignatureError
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ __all__ = [
     "AffineMap",
     "AffscoreError",
     "AffscoreWarning",
-    "Settings",
     "Signature",
     "SignatureError",
     "affine_map",
@@ -43,4 +41,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -1,15 +1,16 @@
 """What counts as an activation, and what is recorded about each call of one.
 
-Element-wise operators in the registry :data:`ACTIVATIONS` count, and so does element-wise arithmetic that equals one
-of the functions :data:`affscore.chains.KNOWN` up to a positive factor and a constant: ``x.clamp(min=0)`` is a ReLU,
-``x * torch.sigmoid(x)`` a SiLU. Sigmoids and hard sigmoids count and are marked as gates, because networks use them to
-scale other activations. Other non-affine arithmetic (``sin``, ``exp``, ``x * x.sign()``) is listed as excluded, unless
-it belongs to a statistic: only its sums, means and the like are used, or it is computed from one of these. Softmax,
-normalisation, pooling and gated linear units are not element-wise and do not count.
+Element-wise operators in the registry :data:`ACTIVATIONS` count, and so does any other element-wise arithmetic that is
+fixed and not affine. If it equals one of the functions :data:`affscore.chains.KNOWN` up to a positive factor and a
+constant, it has that name: ``x.clamp(min=0)`` is a ReLU, ``x * torch.sigmoid(x)`` a SiLU; otherwise it has the names of
+its operators, such as ``sin``. Sigmoids and hard sigmoids are marked as gates, because networks use them to scale other
+activations. Arithmetic that belongs to a statistic does not count (:mod:`affscore.chains`), and neither do softmax,
+normalisation, pooling and gated linear units, which are not element-wise.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,11 +22,20 @@ from torch import Tensor
 from affscore.torch_internals import schema
 
 __all__ = [
-    "ACTIVATIONS", "FUSED", "Activation", "Call", "Excluded", "Observation", "Operator", "Trace", "Undecided",
-    "tensors_in",
+    "ACTIVATIONS", "FUSED", "Activation", "Call", "Constant", "Excluded", "Observation", "Operator", "Trace",
+    "Undecided", "name_pattern", "tensors_in",
 ]  # fmt: skip
 
 aten = torch.ops.aten
+
+
+def name_pattern(pattern: str) -> re.Pattern[str]:
+    """A pattern of names of calls: ``*`` stands for anything, ``?`` for one character, and brackets for themselves.
+
+    >>> bool(name_pattern("layer3.*").match("layer3.0:relu[0]")), bool(name_pattern("*:relu[1]").match("a:relu[0]"))
+    (True, False)
+    """
+    return re.compile(fnmatch.translate(pattern.replace("[", "[[]")))
 
 
 def tensors_in(args: Iterable[Any]) -> Iterator[Tensor]:
@@ -173,8 +183,8 @@ class Excluded:
     reason: str
 
 
-class Unknown(Excluded):
-    """Non-affine element-wise arithmetic that is not a known activation."""
+class Constant(Excluded):
+    """An activation call on parameters and buffers alone: the same for every batch, and so no call of the data."""
 
 
 class Undecided(Excluded):

@@ -14,8 +14,9 @@ used elsewhere. A skip connection is the exception: a sum with the start of the 
 known function: in ``x + relu(x)`` the call is that of the ReLU.
 
 A chain is named after the known function that it equals on a grid, or else after its operators: ``elementwise[relu,
-pow]``. A chain without an operator of the registry counts only if it equals a known function:
-``x / 2 * (1 + erf(x / sqrt(2)))`` is GELU, ``x ** 2`` is not an activation.
+pow]``, ``sin``. ``x / 2 * (1 + erf(x / sqrt(2)))`` is GELU. Arithmetic without an operator of the registry is no
+activation where it belongs to a statistic or a comparison: only its sums, means and the like are used (``x ** 2`` in a
+variance), perhaps beside it (``exp`` in a softmax), or it is computed from one of these.
 """
 
 from __future__ import annotations
@@ -98,6 +99,7 @@ class Link:
     escapes: bool = False  # it is used outside the chain
     used: bool = False  # outside the chain, by more than a statistic
     statistic: bool = False  # a root that is a statistic
+    of: tuple[Link, ...] = ()  # the links whose statistic it is
     activated: bool = False  # an activation of the registry uses it
 
     def __post_init__(self) -> None:
@@ -125,13 +127,13 @@ class Link:
 
 
 class Span(NamedTuple):
-    """A non-affine part of a chain: its start and end, its name, whether it is a gate, whether it is an activation."""
+    """A non-affine part of a chain: its start and end, its name, whether it is a gate, whether its name is known."""
 
     start: Link
     end: Link
     function: str
     gate: bool
-    counts: bool
+    known: bool
 
 
 class Step(NamedTuple):
@@ -207,9 +209,12 @@ class Chains:
         real = all(t.is_floating_point() or t.dtype == torch.bool for t in step.operands)
         if not (goes_on and real and isinstance(out, Tensor) and out.shape == step.operands[0].shape):
             statistic = step.operator.name in _STATISTICS
-            self.escape(links, used=not statistic)
+            # What is only combined with its own statistic is a step of a normalisation, such as the exp of a softmax.
+            measured = {each for link in links for each in link.root.of}
+            for link in links:
+                self.escape([link], used=not statistic and link.base not in measured)
             for each in tensors_in([out]) if statistic else ():
-                self._set(each, Link(tensor=TensorWeakRef(each), statistic=True))
+                self._set(each, Link(tensor=TensorWeakRef(each), statistic=True, of=tuple(x.base for x in links)))
             return
         if step.activation:
             links[0].base.activated = True
@@ -241,28 +246,27 @@ class Chains:
             link.base.escapes, link.base.used = True, link.base.used or used
 
     def spans(self) -> Iterable[Span]:
-        """The activations of the pass, and its other non-affine parts."""
+        """The activations of the pass."""
         for link in reversed(self._nonaffine):
             if not link.taken:
                 self.escape([link])
             if link.escapes and not link.real:  # a chain does not end in a comparison, but may end in its operands
-                self.escape(_inputs_of(link))
+                self.escape(_inputs_of(link), used=False)
         plain = {x for x in self._nonaffine if x.root.seen and x.used and not x.active and not x.root.statistic}
         ends = [x for x in self._nonaffine if x.escapes and x.real and (x.active or x in plain)]
         spans: dict[Link, Span] = {}
         while ends:
             end = ends.pop()
             starts = [x for x in end.dominators if x.affine or (x.active and (x.base.escapes or x.base.activated))]
-            seen = [x for x in starts if end.shape in x.seen] or starts[:1]
+            seen = [x for x in starts if end.shape in x.seen] or [x for x in starts if x.seen] or starts[:1]
             # 1 / (1 + exp(-x)) is a known function of x, but not of -x.
-            for start in seen if seen[0].affine else seen[:1]:
-                span = Span(start, end, *_named(start, end))
-                if span.counts:
-                    break
+            spans_of = [Span(start, end, *_named(start, end)) for start in (seen if seen[0].affine else seen[:1])]
+            span = next((each for each in spans_of if each.known), spans_of[0])
             if inside := _beside(span):
                 ends += [link for link in inside if link not in spans]
                 continue
-            if span.function:
+            # Arithmetic without an operator of the registry counts if more than a statistic or a comparison uses it.
+            if span.function and (end.used or any(link.activation for link in _between(span.start, end))):
                 spans[end] = span
             if not span.start.affine and span.start.base not in spans:
                 ends.append(span.start.base)
@@ -345,18 +349,27 @@ def _beside(span: Span) -> list[Link]:
 
 
 def _named(start: Link, end: Link) -> tuple[str, bool, bool]:
-    """The name (empty if the part is affine after all), whether it is a gate, and whether it is an activation."""
+    """The name (empty if the part is affine after all), whether it is a gate, and whether the name is known."""
     bends = _between(start, end)
     if len(bends) == 1 and end.activation:
         return *end.activation, True
     values = _computed(end, start)
     if values is not None and _affinely_equal(values, _GRID):
         return "", False, False
-    for name, function in KNOWN:
+    for name, function in (*KNOWN, *_leaky(values)):
         if values is not None and _affinely_equal(values, function(_GRID)):
             return name, name in _GATES, True
     name = f"elementwise[{', '.join(link.name for link in bends)}]" if len(bends) > 1 else end.name
     return name, False, any(link.activation for link in bends)
+
+
+def _leaky(values: Tensor | None) -> list[tuple[str, Callable[[Tensor], Tensor]]]:
+    """The leaky ReLU that has the slopes of these values, below 0 and above."""
+    if values is None:
+        return []
+    low, middle, high = values[0], values[450], values[900]  # at -9, 0 and 9
+    slope = ((middle - low) / (high - middle)).item()
+    return [("leaky_relu", lambda x: F.leaky_relu(x, slope))] if 0 < slope < 1 else []
 
 
 def _computed(end: Link, start: Link) -> Tensor | None:

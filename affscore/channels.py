@@ -9,7 +9,9 @@ axes ``((8, "C"),)`` and ``((3, "C"),)`` until they are merged again.
 Layers decide where channels go: convolutions put them on axis 1, linear layers on the last. In a matrix product the
 axis of a learned weight becomes the channels; a matrix that is not learned, such as that of a graph, changes no label.
 Operators that keep, move, merge or split axes are tracked by the shapes. After any other operator, and after a sum of
-two tensors that disagree, the layout is unknown until the next layer.
+two tensors that disagree, the layout is unknown until the next layer. Operators that pick or join rows do the same to
+the numbers of the samples: the rows are the samples (``N``) while each is there once, in whatever order, and otherwise
+they are a selection, whose label (``#0``, ``#1``, ...) stands for its samples.
 """
 
 from __future__ import annotations
@@ -19,9 +21,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from affscore.calls import Operator, tensors_in
+from affscore.calls import ACTIVATIONS, Operator, tensors_in
 from affscore.torch_internals import WeakTensorKeyDictionary
 
 __all__ = ["VIEWS", "Channels"]
@@ -50,6 +53,10 @@ VIEWS = {
 _UNKNOWN = {"as_strided", "diagonal", "take", "new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided"}
 # Operators whose outputs all have the same layout.
 _MANY = {"split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_chunk", "max", "min"}
+# Operators that pick or join whole rows if they work along the first axis.
+_ROWS = {"cat", "index", "index_select", "slice", "narrow", "repeat", "split", "split_with_sizes", "chunk"}
+# Operators that give each column rows of its own if they work along the first axis.
+_SORTS = {"sort", "topk", "gather", "scatter", "scatter_add", "scatter_reduce"}
 # Operators on several tensors, of which the first determines the layout.
 _BY_INDEX = {
     "gather", "index_select", "index", "index_add", "index_copy", "scatter", "scatter_add", "scatter_reduce",
@@ -75,12 +82,13 @@ def _sharing(axis: Axis, first: bool = False) -> Axis:
     """
     if first and len(axis) == 1 and axis[0][1] == "?":
         return axis
-    return tuple((length, "N" if label == "N" else ".") for length, label in axis)
+    return tuple((length, label if label[0] in "N#" else ".") for length, label in axis)
 
 
 def _resized(axis: Axis, length: int) -> Axis:
-    """An axis after slicing, padding or concatenation."""
-    return axis if math.prod(n for n, _ in axis) == length else _axis(length, _label(axis) or ".")
+    """An axis after slicing, padding or concatenation; of samples, some may be gone, or there more than once."""
+    label = _label(axis) or "."
+    return axis if math.prod(n for n, _ in axis) == length else _axis(length, "?" if label[0] in "N#" else label)
 
 
 def _reshaped(layout: Layout, shape: Sequence[int]) -> Layout | None:
@@ -142,6 +150,9 @@ def _layer_output(source: Layout | None, shape: Sequence[int], axis: int) -> Lay
     """The layout of a layer's output: its channels on ``axis``, and the other axes as in its input."""
     if source is None or len(source) != len(shape):
         source = _unlabelled(shape)
+    if shape[axis] == 1 and any("C" in str(each) for d, each in enumerate(source) if d not in (0, axis)):
+        # One output for each of the channels before, as in the gates of ECA: these stay the channels.
+        return tuple(() if d == axis else _resized(each, shape[d]) for d, each in enumerate(source))
     rest = [_resized(_sharing(each, not d), shape[d]) for d, each in enumerate(source)]
     return (*rest[:axis], _axis(shape[axis], "C"), *rest[axis + 1 :])
 
@@ -159,6 +170,7 @@ class Channels:
     ) -> None:
         self.fixed, self.learned, self.tokens = fixed, learned, tokens
         self._layouts = WeakTensorKeyDictionary()
+        self._selections: list[tuple[Tensor, int]] = []  # the samples of each row, -1 for none, and how many there are
 
     def layout(self, tensor: Tensor) -> Layout | None:
         """The layout of a tensor; None if it is unknown or not tracked."""
@@ -191,22 +203,91 @@ class Channels:
         """The labels along the first axis: none if it is unknown, and not just ``N`` if it holds more than samples."""
         return {label for axis in (self.layout(tensor) or ())[:1] for _, label in axis}
 
+    def samples_first(self, tensor: Tensor, batch: int) -> Tensor:
+        """The tensor with its samples alone on axis 0, if that axis holds them with more; a vector with one channel."""
+        layout = self.layout(tensor)
+        labels = [label for _, label in layout[0]] if layout else []
+        if layout and len(labels) > 1 and labels.count("N") == 1 and (batch, "N") in layout[0]:
+            axes = [*((factor,) for factor in layout[0]), *layout[1:]]
+            place = labels.index("N")
+            tensor = tensor.reshape([math.prod(n for n, _ in axis) for axis in axes]).movedim(place, 0)
+            layout = (axes.pop(place), *axes)
+            self._layouts[tensor] = layout
+        if tensor.ndim == 1 and tensor.shape[0] == batch:
+            tensor = tensor[:, None]
+            self._layouts[tensor] = layout and (*layout, ())
+        return tensor
+
     def forget(self, out: Any) -> None:
         """Mark the outputs of an operator as unknown."""
         self._layouts.update(dict.fromkeys(tensors_in([out])))
 
     def follow(self, operator: Operator, out: Any) -> None:
         """Record the layouts of an operator's outputs."""
+        rows = self._picked(operator)
         for place, result in enumerate(tensors_in([out])):
             followed = not place or operator.name in _MANY
-            self._layouts[result] = self._of(operator, tuple(result.shape)) if followed else None
+            layout = self._of(operator, tuple(result.shape)) if followed else None
+            if rows and place < len(rows[0]) and layout and len(rows[0][place]) == len(result):
+                layout = (self._selection(rows[0][place], rows[1]), *layout[1:])
+            elif layout and operator.name in _SORTS and operator.argument("dim") % result.ndim == 0:
+                layout = (_axis(len(result), "?"), *layout[1:])
+            self._layouts[result] = layout
+
+    def _rows(self, tensor: Tensor) -> tuple[Tensor, int] | None:
+        """The number of the sample in each row, -1 for none, and how many samples there are; None if unknown."""
+        axis = (self.layout(tensor) or ((),))[0]
+        if len(axis) != 1:
+            return None
+        length, label = axis[0]
+        if label == "N":
+            return torch.arange(length, device=tensor.device), length
+        return self._selections[int(label[1:])] if label[0] == "#" else None
+
+    def _picked(self, operator: Operator) -> tuple[Sequence[Tensor], int] | None:
+        """The samples of the rows of each output, for an operator that picks, repeats or joins rows."""
+        name, first = operator.name, operator.inputs[0] if operator.inputs else None
+        if name not in _ROWS or first is None or not first.ndim:
+            return None
+        if name == "cat":
+            known = [self._rows(each) if not self.fixed(each) else None for each in operator.inputs]
+            many = next((each[1] for each in known if each), 0)
+            if operator.argument("dim") % first.ndim or not many:
+                return None
+            none = [torch.full((len(each),), -1, device=first.device) for each in operator.inputs]
+            return [torch.cat([k[0] if k else n for k, n in zip(known, none, strict=True)])], many
+        if (rows := self._rows(first)) is None:
+            return None
+        args = list(operator.args[1:])
+        if name == "index":
+            if len(args[0]) != 1 or args[0][0] is None or args[0][0].ndim != 1:
+                return None
+        elif name == "repeat":
+            if len(args[0]) != first.ndim:
+                return None
+            args = [args[0][:1]]
+        elif (operator.argument("dim") or 0) % first.ndim:
+            return None
+        out = operator.func(rows[0], *args, **operator.kwargs)
+        return ([out] if isinstance(out, Tensor) else out), rows[1]
+
+    def _selection(self, rows: Tensor, many: int) -> Axis:
+        """An axis of rows with these samples: all samples, if each is there once."""
+        if len(rows) == many and torch.equal(rows.sort().values, torch.arange(many, device=rows.device)):
+            return _axis(many, "N")
+        self._selections.append((rows, many))
+        return _axis(len(rows), f"#{len(self._selections) - 1}")
 
     def _of(self, operator: Operator, shape: tuple[int, ...]) -> Layout | None:
         """The layout of an operator's output."""
         name, args, operands = operator.name, operator.args, operator.inputs
+        if not operands and torch.Tag.nondeterministic_seeded in operator.func.tags and shape:
+            return (_axis(shape[0], "?"), *(_axis(length, ".") for length in shape[1:]))  # noise, in rows of its own
         if not operands or name in _UNKNOWN or operator.func.namespace not in _LIBRARIES:
             return None
         old = self.layout(operands[0])
+        if operator.func.overloadpacket in ACTIVATIONS:
+            return old
         if name in _CONVOLUTIONS:
             return _layer_output(old, shape, 1)
         if name in _CHANNEL_NORMS:

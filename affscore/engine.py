@@ -58,7 +58,14 @@ def signature(
 ) -> Signature:
     """The non-linearity signature of a network: the affinity score of every activation call, batch by batch.
 
-    The book's chapter ``first_signature`` explains it, ``imagenet_signatures`` what it averages over.
+    The book's chapter ``first_signature`` explains it, ``imagenet_signatures`` what it averages over. Read
+    a score beside that of the call's linear twin (``companions=["twin"]``): with few samples, a linear layer scores
+    below 1, too.
+
+    Every element-wise operator that is fixed and not affine is a call. Softmax and normalisations are none. Not seen
+    are activations inside another library's fused kernels whose names do not reveal them, and activations that are
+    added up before anything else uses them are one call, ``elementwise[...]``. What is seen and not scored, and why, is
+    in ``excluded`` of the result: :mod:`affscore.tracing` has the kinds.
 
     Parameters
     ----------
@@ -66,9 +73,9 @@ def signature(
         Any ``torch.nn.Module``. It runs in evaluation mode and without gradients. Then each module has its mode again,
         but stays on ``device``. A network that changes its weights when it runs is refused; its buffers may change.
     batches
-        An iterable of batches. A batch is one statistical sample: a tensor of shape (n, ...) with n >= 2, a pair
-        (inputs, targets) as data loaders give, or a mapping from argument names to tensors. Tokens for which an
-        ``attention_mask`` (n, tokens) is 0 are padding and are ignored.
+        An iterable of batches, or a single batch that is a tensor or a mapping. A batch is one statistical sample: a
+        tensor of shape (n, ...) with n >= 2, a pair (inputs, targets) as data loaders give, or a mapping from argument
+        names to tensors. Tokens for which an ``attention_mask`` (n, tokens) is 0 are padding and are ignored.
     pool, covariance, companions, micro_batch, precision, channels_last, calls, channel_axis
         How it is measured: see :class:`affscore.settings.Settings`.
     device
@@ -98,9 +105,9 @@ def signature(
     Warns
     -----
     AffscoreWarning
-        (a UserWarning) Once for each call that is not scored because something is ambiguous, such as the axis of its
-        channels, or because it varies so little that rounding can move its score by more than 0.005; for each call of
-        which some channels vary by rounding alone; and if the network made no call.
+        (a UserWarning) Once for all calls in ``excluded``, except those that depend on parameters alone; once for each
+        call that varies so little that rounding can move its score by more than 0.005, or of which some channels vary
+        by rounding alone; and if the network made no call.
 
     Examples
     --------
@@ -195,10 +202,12 @@ def batch_results(
     1 32 ['1:relu[0]'] ['cka']
     """
     settings = settings or Settings()
-    if isinstance(batches, Tensor | Mapping | str) or not isinstance(batches, Iterable):
+    if isinstance(batches, Tensor | Mapping):
+        batches = [batches]
+    if isinstance(batches, str) or not isinstance(batches, Iterable):
         raise TypeError(
             f"batches is a {type(batches).__name__}; it should be an iterable of batches, such as a data loader or a "
-            "list of tensors."
+            "list of tensors, or one batch, a tensor."
         )
     check_traceable(model)
     target = resolve_device(model, device)

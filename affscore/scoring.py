@@ -6,7 +6,8 @@ Each worker uses one thread of linear algebra. With a GPU they work while the ne
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from math import nan
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 
 from affscore.arguments import line_of
-from affscore.calls import Observation, Undecided
+from affscore.calls import Constant, Excluded, Observation, Undecided
 from affscore.companions import UNPOOLED, measure
 from affscore.errors import warn
 from affscore.forward import Forward, Inputs, length
@@ -55,11 +56,10 @@ class ScoringQueue:
         names = [call.name for call in calls]
         if self.reference is None:
             self.reference = index, names
-            for call in trace.excluded:
-                if isinstance(call, Undecided) or not calls:
-                    self.warn(call.name, f"{call.name} is not scored: {call.reason}.")
-            if not calls and not trace.excluded:
-                self.warn("", "the network made no activation call that could be seen; its signature is empty.")
+            if left := [call for call in trace.excluded if not (calls and isinstance(call, Constant))]:
+                warn(_left_out(left))
+            elif not calls:
+                warn("the network made no activation call that could be seen; its signature is empty.")
         if names != self.reference[1]:
             raise ValueError(f"the activation calls of batch {index} differ from those of batch {self.reference[0]}.")
         observations = tree_map(lambda x: x.cpu() if isinstance(x, Tensor) else x, trace.observations)
@@ -89,6 +89,19 @@ class ScoringQueue:
         if call not in self.warned:
             warn(text)
         self.warned.add(call)
+
+
+def _left_out(calls: Sequence[Excluded]) -> str:
+    """One sentence on all calls that are not scored."""
+    first = max(calls, key=lambda call: isinstance(call, Undecided))  # the first that a setting may help
+    if len(calls) == 1:
+        return f"{first.name} is not scored: {first.reason}."
+    kinds = Counter(call.name.partition(":")[2].rpartition("[")[0] for call in calls)
+    named = ", ".join(f"{many} {kind}" for kind, many in kinds.most_common())
+    return (
+        f"{len(calls)} activation calls are not scored ({named}); the signature lists them as excluded, with the "
+        f"reasons, for instance {first.name}: {first.reason}."
+    )
 
 
 def _measured(observation: Observation, settings: Settings) -> Scored:

@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ import numpy as np
 
 from affscore.affine import COVARIANCES
 from affscore.arguments import check_choice, line_of
-from affscore.calls import Call, Excluded, Undecided, Unknown
+from affscore.calls import Call, Constant, Excluded, Undecided, name_pattern
 from affscore.companions import check_names
 from affscore.errors import AffscoreError
 from affscore.files import destination, replacing
@@ -179,6 +179,44 @@ class Signature:
         """Number of calls."""
         return len(self.calls)
 
+    def __iter__(self) -> Iterator[Call]:
+        """The calls, in execution order."""
+        return iter(self.calls)
+
+    def __getitem__(self, pattern: str) -> Signature:
+        """The part of the signature whose calls' names match a pattern, as in :class:`affscore.settings.Settings`.
+
+        Raises
+        ------
+        KeyError
+            If no call matches.
+        TypeError
+            If the pattern is not a string.
+
+        Examples
+        --------
+        >>> made = [Call(f"layer{i}:relu[0]", f"layer{i}", "relu", 0, False, (8,), 1) for i in (1, 2)]
+        >>> whole = Signature(made, [[0.5, 0.7]], batch_sizes=[64])
+        >>> [call.name for call in whole], whole["layer2*"].mean
+        (['layer1:relu[0]', 'layer2:relu[0]'], array([0.7]))
+        """
+        if not isinstance(pattern, str):
+            raise TypeError(f"the index is {pattern!r}; it should be a pattern of names, such as 'layer3.*'.")
+        matches = name_pattern(pattern).match
+        chosen = [i for i, call in enumerate(self.calls) if matches(call.name)]
+        if not chosen:
+            raise KeyError(f"{pattern!r} matches the name of no call; among them are {', '.join(self._some_names())}.")
+        return replace(
+            self,
+            calls=[self.calls[i] for i in chosen],
+            scores=self.scores[:, chosen],
+            excluded=[item for item in self.excluded if matches(item.name)],
+            companions={name: value[:, chosen] for name, value in self.companions.items()},
+        )
+
+    def _some_names(self) -> list[str]:
+        return [call.name for call in self.calls[:3]]
+
     def rows(self) -> list[dict[str, Any]]:
         """A dictionary for each call: its attributes, the mean ``score`` and the ``std`` over the batches.
 
@@ -213,22 +251,33 @@ class Signature:
         mean = self.mean[~np.isnan(self.mean)]
         if len(mean):
             head += f", scores {mean.min():.2f} to {mean.max():.2f}, median {np.median(mean):.2f}"
+        if len(twins := self._twins()[~np.isnan(self._twins())]):
+            head += f", linear twins {twins.min():.2f} to {twins.max():.2f}"
         if dead := int(self.dead.any(axis=0).sum()):
             head += f", {dead} dead in some batch"
         if self.excluded:
             head += f", {len(self.excluded)} excluded"
         return head
 
+    def _twins(self) -> np.ndarray:
+        """The mean scores of the linear twins, shape (calls,); NaN where they were not measured."""
+        return self._over_batches(np.nanmean, self.companions.get("twin", np.full(self.scores.shape, np.nan)))
+
     def table(self, digits: int = 2) -> str:
-        """The signature as text: mean score (and std over batches), name and input shape of each call."""
+        """The signature as text: mean score (and std over batches), name and input shape of each call.
+
+        Where the linear twins were measured, their mean scores stand beside.
+        """
         width = max([len(call.name) for call in self.calls] + [4])
-        many = len(self.scores) > 1
-        lines = [f"{'#':>3}  {'score':>6}" + f"  {'std':>6}" * many + f"  {'call':<{width}}  {'shape':>14}"]
-        for i, (call, mean, std) in enumerate(zip(self.calls, self.mean, self.std, strict=True), start=1):
+        many, twins = len(self.scores) > 1, "twin" in self.companions
+        head = f"{'#':>3}  {'score':>6}" + f"  {'std':>6}" * many + f"  {'twin':>6}" * twins
+        lines = [f"{head}  {'call':<{width}}  {'shape':>14}"]
+        numbers = zip(self.calls, self.mean, self.std, self._twins(), strict=True)
+        for i, (call, mean, std, twin) in enumerate(numbers, start=1):
             value = "dead" if math.isnan(mean) else f"{mean:.{digits}f}"
-            spread = "" if math.isnan(std) else f"{std:.{digits}f}"
-            line = f"{i:>3}  {value:>6}" + f"  {spread:>6}" * many
-            lines.append(f"{line}  {call.name:<{width}}  {'x'.join(map(str, call.shape)):>14}" + "  gate" * call.gate)
+            spread, line = ("" if math.isnan(each) else f"{each:.{digits}f}" for each in (std, twin))
+            row = f"{i:>3}  {value:>6}" + f"  {spread:>6}" * many + f"  {line:>6}" * twins
+            lines.append(f"{row}  {call.name:<{width}}  {'x'.join(map(str, call.shape)):>14}" + "  gate" * call.gate)
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None, *, twin: bool = False, **options: Any) -> Axes:
@@ -297,7 +346,7 @@ class Signature:
             raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {line_of(error)}.") from error
 
 
-_KINDS = {kind.__name__: kind for kind in (Excluded, Undecided, Unknown)}
+_KINDS = {kind.__name__: kind for kind in (Constant, Excluded, Undecided)}
 _KEYS = {"pool", "covariance", "calls", "excluded", "batch_sizes", "scores", "provenance"}
 
 
@@ -309,7 +358,7 @@ def validated(content: dict[str, Any]) -> dict[str, Any]:
     calls = [Call(**{**call, "shape": tuple(call["shape"])}) for call in fields["calls"]]
     scores = _with_nans(fields["scores"], len(calls), "scores")
     companions = {name: _with_nans(rows, len(calls), name) for name, rows in content.get("companions", {}).items()}
-    excluded = [_KINDS[item.get("kind", "Excluded")](item["name"], item["reason"]) for item in fields["excluded"]]
+    excluded = [_KINDS.get(item.get("kind"), Excluded)(item["name"], item["reason"]) for item in fields["excluded"]]
     return fields | {"calls": calls, "scores": scores, "excluded": excluded, "companions": companions}
 
 

@@ -9,13 +9,14 @@ fused attention kernels and so change the outputs of vision transformers.
 :mod:`affscore.calls` says what counts as an activation.
 
 Some calls are seen but not scored, and are listed as excluded with the reason: those whose input depends only on
-parameters and buffers (Swin v2's tables of position biases), those on tensors whose first axis is not the batch (a
-batch folded into patches, time steps first), and fused kernels whose name reveals an activation (LSTMs).
+parameters and buffers (Swin v2's tables of position biases), those on tensors whose first axis does not hold the batch
+(time steps first), and fused kernels whose name reveals an activation (LSTMs). Where the first axis holds the positions
+of all samples (tokens that were flattened, a batch folded into patches), it is unfolded.
 
-Others are undecided, and a warning names them too: their channels cannot be distinguished from positions
-(:mod:`affscore.channels`) and ``channel_axis`` does not name the axis; their padding cannot be distinguished from
-tokens; their first axis may have the length of the batch by chance (experts, selections); ``torch.vmap`` runs them;
-or they are chains of arithmetic whose start was overwritten (:mod:`affscore.chains`).
+Others are undecided: their channels cannot be distinguished from positions (:mod:`affscore.channels`) and
+``channel_axis`` does not name the axis; their padding cannot be distinguished from tokens; their rows are a selection
+of the samples or made from nothing, although there may be as many (experts, edges of a graph, noise); ``torch.vmap``
+runs them; or they are chains of arithmetic whose start was overwritten (:mod:`affscore.chains`).
 
 Nothing shows an activation inside another library's kernel whose name does not reveal it, or calls on other threads
 and in other processes. While they are watched, a function compiled with ``torch.compile`` runs uncompiled, and
@@ -25,7 +26,6 @@ scripted and exported modules are refused.
 
 from __future__ import annotations
 
-import fnmatch
 import re
 import threading
 from collections import Counter
@@ -36,18 +36,20 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.nn.parameter import is_lazy
 
 from affscore.arguments import check_choice
 from affscore.calls import (
     ACTIVATIONS,
     FUSED,
     Call,
+    Constant,
     Excluded,
     Observation,
     Operator,
     Trace,
     Undecided,
-    Unknown,
+    name_pattern,
     tensors_in,
 )
 from affscore.chains import Chains, Span
@@ -68,7 +70,10 @@ from affscore.torch_internals import (
 __all__ = ["CHANGED", "check_traceable", "trace"]
 
 #: The error when a network changes during the pass.
-CHANGED = "the network was trained or changed while it ran; measure a copy of it."
+CHANGED = (
+    "the network's weights or training modes changed while it ran. If it prepares its weights in its first pass, as "
+    "sharded networks do, run it on one batch in evaluation mode first; a network that learns while it runs has none."
+)
 aten = torch.ops.aten
 
 
@@ -150,8 +155,7 @@ class _Watcher(TorchDispatchMode):
         super().__init__()
         self.path, self.fixed, self.batch = path, fixed, batch
         self.kind, self.sparsity, self.axes = kind, sparsity, axes
-        # Brackets are literal: every name of a call has them.
-        self.pattern, self.chosen = chosen, chosen and re.compile(fnmatch.translate(chosen.replace("[", "[[]")))
+        self.pattern, self.chosen = chosen, name_pattern(chosen) if chosen else None
         self.inside = re.split(r"[*?:]", chosen or "")[0]  # the paths of their modules begin with this
         self.mask, self.unmasked = mask, WeakTensorKeyDictionary(dict.fromkeys(unmasked, True))
         self.tokens = int(mask.sum()) if mask is not None and sparsity else 0
@@ -181,7 +185,7 @@ class _Watcher(TorchDispatchMode):
                 self.hide(name, f"{what} is nested or sparse, or does not hold real numbers")
                 known = None
             elif self.fixed(args[0]):
-                self.hide(name, f"{what} comes from parameters and buffers alone, not from the batch")
+                self.hide(name, f"{what} comes from parameters and buffers alone, not from the batch", Constant)
         out = self.run(operator, known) if plain else func(*args, **kwargs)
         if packet not in ACTIVATIONS and FUSED.fullmatch(packet.__name__):
             self.hide(packet.__name__, "a fused kernel hides its activations")
@@ -210,28 +214,31 @@ class _Watcher(TorchDispatchMode):
 
     def look(self, x: Tensor) -> _Candidate:
         """What a call will need of a tensor at which an activation may start or end."""
-        shape, reason, doubt = tuple(x.shape), "", False
+        shape, reason = tuple(x.shape), ""
         if not self.path[-1].startswith(self.inside):
             return _Candidate(shape, None, None, "it starts in a module that the pattern in calls excludes", True)
-        first = self.channels.first(x)
-        if shape[:1] != (self.batch,) or (first and not first & {"N", "?"}):
+        masked, x = x not in self.unmasked, self.channels.samples_first(x, self.batch)
+        first, doubt = self.channels.first(x), False
+        if x.shape[:1] != (self.batch,) or (first and not any(label[0] in "N?#" for label in first)):
             reason = f"its input of shape {shape} has no batch axis of length {self.batch} in front"
-        elif x.ndim < 2:
-            reason = f"its input of shape {shape} has no axis of channels"
         elif not x.numel():
             reason = f"its input of shape {shape} is empty"
         elif doubt := bool(first - {"N"}):
             reason = f"the rows of its input of shape {shape} may not be the samples, although there are as many"
+        shape = tuple(x.shape)
         if reason:
             return _Candidate(shape, None, None, reason, doubt)
         axis, reason = (-1, "") if self.kind == "trailing" else self.channels.find(x)
         # Calls get their names at the end, so it is still unknown which call ``channel_axis`` means.
         kept = range(1, x.ndim) if self.axes and axis != -1 else [] if axis is None else [axis]
-        return _Candidate(shape, axis, {each: self.pooled(x, each) for each in kept}, reason)
+        return _Candidate(shape, axis, {each: self.pooled(x, each, masked) for each in kept}, reason)
 
-    def pooled(self, x: Tensor, axis: int) -> _Pooled | str:
-        """The pooled tensor, with its channels along ``axis``, or the reason why it cannot be pooled."""
-        mask, along, reason = None if x in self.unmasked else self.mask, None, ""
+    def pooled(self, x: Tensor, axis: int, masked: bool) -> _Pooled | str:
+        """The pooled tensor, with its channels along ``axis``, or the reason why it cannot be pooled.
+
+        ``masked`` says whether the mask of the batch applies to it.
+        """
+        mask, along, reason = self.mask if masked else None, None, ""
         if mask is not None or self.kind in ("first", "last"):
             along, reason = token_axis(x.shape, axis, None if mask is None else mask.shape[1])
         if reason:
@@ -244,8 +251,7 @@ class _Watcher(TorchDispatchMode):
     def result(self, found: Trace) -> None:
         """Name the calls in execution order and fill ``found``."""
         spans = {span.end.place: span for span in self.chains.spans()}
-        unknown = "it is element-wise and not affine, but not a known activation"
-        calls = [(p, s.end.module, s.function, "" if s.counts else unknown, Unknown) for p, s in spans.items()]
+        calls = [(place, span.end.module, span.function, "", Excluded) for place, span in spans.items()]
         seen, names = Counter[tuple[str, str]](), set()
         for place, module, function, reason, kind in sorted([*calls, *self.hidden], key=lambda one: one[:3]):
             ordinal = seen[module, function]
@@ -266,7 +272,9 @@ class _Watcher(TorchDispatchMode):
 
     def settle(self, name: str, ordinal: int, span: Span) -> Observation | Excluded:
         """A call as an observation, or as excluded with the reason."""
-        start, end = (link.seen.get(span.end.shape) for link in (span.start, span.end))
+        end = span.end.seen.get(span.end.shape)
+        # A view inside the chain may have changed the shape, but not which entries belong to which sample and channel.
+        start = span.start.seen.get(span.end.shape) or next(iter(span.start.seen.values()), None)
         if start is None or end is None:
             return Undecided(name, "its input was overwritten or freed before the activation was recognised")
         if start.pooled is None or end.pooled is None:
@@ -277,9 +285,13 @@ class _Watcher(TorchDispatchMode):
         if axis not in start.pooled:
             axes = f"1 to {len(start.shape) - 1}"
             raise ValueError(f"channel_axis of {name} is {axis!r}; it should be one of the axes {axes} of its input.")
-        before, after = start.pooled[axis], end.pooled[axis]
+        before, after = start.pooled[axis], end.pooled.get(axis if start.shape == end.shape else end.axis or 0)
+        if after is None:
+            return Undecided(name, end.reason or "the axis of the channels in its output is unknown; pass channel_axis")
         if isinstance(before, str) or isinstance(after, str):
-            return Undecided(name, str(before))
+            return Undecided(name, before if isinstance(before, str) else str(after))
+        if before.values.shape != after.values.shape:
+            return Undecided(name, "a reshape inside it moved its channels")
         call = Call(name, span.end.module, span.function, ordinal, span.gate, start.shape[1:], axis, before.masked)
         zeros = None if before.zeros is None else (before.zeros, after.zeros)
         weight = self.tokens if before.masked else self.batch
@@ -301,6 +313,12 @@ def check_traceable(model: nn.Module) -> None:
             where = f"its part {path!r}" if path else "it"
             raise ValueError(
                 f"model cannot be traced because {where} is {kind} and hides its operations; pass the original network."
+            )
+    for name, parameter in model.named_parameters():
+        if is_lazy(parameter):
+            raise ValueError(
+                f"model has parameters without a shape, such as {name!r}, which its first pass makes; run it on one "
+                "batch first."
             )
 
 

@@ -11,9 +11,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from affscore import affinity_score, signature
-from affscore.calls import Undecided, Unknown
+from affscore.calls import Undecided
 from affscore.chains import KNOWN
-from affscore.errors import AffscoreWarning
 from affscore.tracing import trace
 
 N, D = 64, 5
@@ -118,7 +117,9 @@ def test_a_chain_is_one_call_with_its_values_and_its_name(name):
         (lambda x: F.relu(2 * x.tanh()), [":tanh[0]", ":relu[0]"]),
         (lambda x: F.relu(x + 3) / 6, [":relu[0]"]),
         (lambda x: (lambda s: x * s + s.flip(1))(torch.sigmoid(x)), [":sigmoid[0]", ":silu[0]"]),  # both are used
-        (lambda x: x**2 + x.exp() + x.sin() + x.clamp(0, 1) + x.clamp(min=0), []),  # plain mathematics
+        (lambda x: (lambda e: e / e.sum(1, keepdim=True))(torch.exp(x - x.amax(1, keepdim=True))), []),  # softmax
+        (lambda x: (x - x.mean(1, keepdim=True)) / (x.var(1, keepdim=True) + 1e-5).sqrt(), []),  # a normalisation
+        (lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6), []),
         (lambda x: 0.5 * (x.tanh() * 3 + x) + 1, [":tanh[0]"]),
         (lambda x: x + x * torch.sigmoid(x), [":silu[0]"]),
         (lambda x: F.gelu(x - x.relu()), [":relu[0]", ":gelu[0]"]),
@@ -186,7 +187,6 @@ def test_a_backward_pass_inside_the_forward_one_is_not_followed():
     ("x", "words"),
     [
         (torch.randn(N, 0), "is empty"),
-        (torch.randn(N), r"of shape \(\d+,\) has no axis of channels"),
         (torch.randn(N, D, dtype=torch.complex64), "does not hold real numbers"),
         (torch.arange(N * D).view(N, D), "does not hold real numbers"),
     ],
@@ -203,13 +203,43 @@ def test_what_is_empty_or_not_real_is_listed(x, words):
         (lambda x: x.sin(), "sin"),
         (lambda x: x * x.sign(), "elementwise[sign, mul]"),
         (lambda x: x.clamp(-1, 2), "clamp"),
+        (lambda x: torch.maximum(x, 0.1 * x), "leaky_relu"),
+        (lambda x: torch.where(x > 0, x, 0.2 * x), "leaky_relu"),
+        (lambda x: (x + torch.sqrt(x**2 + 4)) / 2, "elementwise[pow, sqrt, add]"),  # squareplus
+        (lambda x: (x * (x + 2).clamp(0, 2)) / 2, "elementwise[clamp, mul]"),  # hard mish
+        (lambda x: ((x**2 + 1).sqrt() - 1) / 2 + x, "elementwise[pow, sqrt, add]"),  # bent identity
         (lambda x: torch.where(x > 0, x, torch.linspace(0.1, 0.3, D) * x), "elementwise[gt, where]"),
+        (lambda x: x**2 + x.exp() + x.sin(), "elementwise[pow, exp, add, sin, add]"),
     ],
 )
-def test_mathematics_that_bends_and_is_not_known_is_excluded_with_a_reason(function, name):
-    with pytest.warns(AffscoreWarning, match="is not scored: it is element-wise and not affine, but not a known"):
-        result = signature(Spelled(function), [torch.randn(N, D)])
-    assert [(item.name, type(item)) for item in result.excluded] == [(f":{name}[0]", Unknown)] and not result.calls
+def test_what_is_element_wise_and_bends_is_an_activation_whatever_its_name(function, name):
+    model, x = Spelled(function), torch.randn(N, D)
+    result = signature(model, [x])
+    assert [call.name for call in result.calls] == [f":{name}[0]"] and not result.excluded
+    with torch.no_grad():
+        before = model.layer(x)
+    assert result.scores[0, 0] == pytest.approx(affinity_score(before, function(before)).item(), abs=1e-6)
+
+
+@each(
+    "view",
+    [lambda x: x.squeeze(-1), lambda x: x.view(-1), lambda x: x.flatten()[None].reshape(-1), lambda x: x[..., None]],
+)
+@each("width", [1, 3])
+def test_a_view_inside_a_chain_changes_no_score(view, width):
+    model, x = nn.Linear(D, width), torch.randn(N, D)
+    with torch.no_grad():
+        before = model(x)
+    expected = affinity_score(before, torch.sigmoid(before).clamp(0.4, 0.7)).item()
+    found = signature(Made(lambda x, layer: view(torch.sigmoid(layer(x))).clamp(0.4, 0.7), model), [x])
+    assert len(found.calls) == 1 and not found.excluded
+    assert found.scores[0, 0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_number_for_each_sample_is_one_channel():
+    x = torch.randn(N)
+    found = signature(Made(torch.tanh), [x])
+    assert found.calls[0].shape == (1,) and found.scores[0, 0] == pytest.approx(affinity_score(x, x.tanh()).item())
 
 
 @each(

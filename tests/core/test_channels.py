@@ -234,16 +234,62 @@ def test_wrong_axes_are_named(axes, words):
 
 
 def test_channels_are_followed_through_a_batch_folded_into_frames():
-    """Frames of a film as one long batch: the call among them is excluded, the one after unfolding is not."""
+    """Frames of a film as one long batch, in either order: it is unfolded, and positions in all frames are averaged."""
+    layer, x = nn.Conv2d(2, 5, 3), torch.randn(4, 3, 2, 6, 6)  # n, frames, colours, height, width
+    with torch.no_grad():
+        expected = layer(x.flatten(0, 1)).view(4, 3, 5, 4, 4).double()
+    for swap in (False, True):
 
-    def folded(x, layer):
-        frames = torch.relu(layer(x.flatten(0, 1)))
-        return torch.relu(frames.view(4, 3, 5, 4, 4))
+        def folded(x, layer, swap=swap):
+            frames = torch.relu(layer((x.transpose(0, 1) if swap else x).flatten(0, 1)))
+            frames = frames.unflatten(0, (3, 4) if swap else (4, 3))
+            return torch.relu(frames.transpose(0, 1) if swap else frames)
 
-    found = traced(Made(folded, nn.Conv2d(2, 5, 3)), torch.randn(4, 3, 2, 6, 6))  # n, frames, colours, height, width
-    assert [item.name for item in found.excluded] == [":relu[0]"]
+        found = traced(Made(folded, layer), x)
+        assert [o.call.name for o in found.observations] == [":relu[0]", ":relu[1]"]
+        for seen in found.observations:
+            assert (seen.call.shape, seen.call.channel_axis) == ((3, 5, 4, 4), 2)
+        before, after = found.observations[0][1:3]
+        torch.testing.assert_close(before, expected.mean((1, 3, 4)), atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(after, expected.relu().mean((1, 3, 4)), atol=1e-6, rtol=1e-5)
+
+
+#: What rows do to samples: whether each sample is still there once, so that rows are samples.
+ROWS = {
+    "an index with repeats": (lambda x: x[torch.arange(N) // 2], False),
+    "a permutation": (lambda x: x[torch.arange(N).flip(0)], True),
+    "index_select": (lambda x: x.index_select(0, torch.zeros(N, dtype=torch.long)), False),
+    "gather": (lambda x: x.gather(0, torch.zeros(N, D, dtype=torch.long)), False),
+    "some repeated": (lambda x: x[: N // 2].repeat(2, 1), False),
+    "half, twice": (lambda x: torch.cat([x[: N // 2]] * 2), False),
+    "both halves": (lambda x: torch.cat([x[N // 2 :], x[: N // 2]]), True),
+    "chunks joined": (lambda x: torch.cat(x.chunk(2)), True),
+    "all, twice, of which the second": (lambda x: torch.cat([x, x]).chunk(2)[1], True),
+    "a queue": (lambda x: torch.cat([torch.ones(N // 2, D), x[: N // 2]]), False),
+    "noise": (lambda x: torch.randn(N, D), False),
+    "beside noise": (lambda x: x + torch.randn(N, D), True),
+    "sorted in each column": (lambda x: x.sort(0).values, False),
+}
+
+
+@each("name", ROWS)
+def test_rows_are_samples_only_if_each_sample_is_there_once(name):
+    pick, samples = ROWS[name]
+    found = traced(Made(lambda x, a: torch.relu(a(pick(x))), nn.Linear(D, D)), torch.randn(N, D))
+    assert bool(found.observations) is samples
+    for item in found.excluded:
+        assert isinstance(item, Undecided) and "may not be the samples" in item.reason
+
+
+def test_gates_of_single_channels_keep_their_channels():
+    """ECA: a convolution along the channels, with one output for each."""
+
+    def attend(x, features, mix):
+        return torch.sigmoid(mix(features(x).mean((2, 3))[:, None]))
+
+    found = traced(Made(attend, nn.Conv2d(2, 7, 3), nn.Conv1d(1, 1, 3, padding=1)), torch.randn(N, 2, 6, 6))
     (seen,) = found.observations
-    assert (seen.call.name, seen.call.channel_axis) == (":relu[1]", 2)
+    assert (seen.call.shape, seen.call.channel_axis, seen.before.shape) == ((1, 7), 2, (N, 7))
 
 
 def test_a_tensor_that_was_given_other_data_has_no_layout_any_more():

@@ -171,6 +171,14 @@ def test_no_bit_depends_on_threads_or_on_what_overlaps(monkeypatch, ahead):
         torch.set_num_threads(before)
 
 
+@each("wrapped", [lambda x: x, lambda x: {"input": x}])
+def test_a_tensor_or_a_mapping_is_one_batch(wrapped):
+    """Going over a tensor would take every image for a batch, and its channels for samples."""
+    x = torch.randn(20, 7)
+    one, listed = (signature(nn.Tanh(), each) for each in (wrapped(x), [wrapped(x)]))
+    assert one.batch_sizes == [20] and np.array_equal(one.scores, listed.scores)
+
+
 @each(
     ("options", "words"),
     [
@@ -181,8 +189,7 @@ def test_no_bit_depends_on_threads_or_on_what_overlaps(monkeypatch, ahead):
           for x in ("device", "versions", "calls", "seconds", "precision")),
         ({"pool": "max"}, "pool is 'max'; it should be one of 'spatial', 'trailing'"),
         ({"model": nn.Linear(3, 3, device="meta")}, "on the meta device and has no weights"),
-        # Going over a tensor would take every image for a batch, and its channels for samples.
-        *(({"batches": x}, r"batches is a \w+; it should be an iterable of batches") for x in (X, {"x": X}, 7)),
+        *(({"batches": x}, r"batches is a \w+; it should be an iterable of batches") for x in ("images", 7)),
         ({"batches": []}, "batches is empty"),
     ],
 )  # fmt: skip

@@ -223,7 +223,7 @@ class Trained(nn.Sequential):
 def test_a_network_that_changes_while_it_runs_is_refused_and_no_weight_is_written(change):
     model = Trained(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU())
     model.change, before = functools.partial(change, model), model[0].weight.clone()
-    with pytest.raises(SignatureError, match="the network was trained or changed while it ran; measure a copy of it"):
+    with pytest.raises(SignatureError, match="the network's weights or training modes changed while it ran"):
         signature(model, [torch.randn(9, 4)])
     assert torch.equal(model[0].weight, before)
 

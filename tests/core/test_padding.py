@@ -122,7 +122,7 @@ def test_whatever_stands_in_the_padding_tokens_keep_their_scores_and_limits_of_r
     (lambda x: x[:, 1:], "has no unique axis for the 5 tokens"),
     (lambda x: x.unsqueeze(2).expand(-1, -1, 5, -1), "has no unique axis for the 5 tokens"),
     (lambda x: x.mean(2), "axis 1 of its input of shape (6, 5) may hold channels or tokens"),
-    (lambda x: x.unflatten(2, (2, 2)).transpose(1, 2).flatten(0, 1), "no batch axis of length 6 in front"),
+    (lambda x: x.unflatten(2, (2, 2)).transpose(1, 2).flatten(0, 1), "shape (6, 2, 5, 2) on axes 1, 3"),
 ])  # fmt: skip
 @pytest.mark.filterwarnings("ignore::UserWarning")  # that a call is not scored
 def test_where_the_tokens_cannot_be_known_nothing_is_guessed(shape, reason):

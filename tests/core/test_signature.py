@@ -12,7 +12,7 @@ from grids import each
 from small_network import Dead, images, network
 
 from affscore import Signature, signature
-from affscore.calls import Call, Excluded, Undecided, Unknown
+from affscore.calls import Call, Constant, Excluded, Undecided
 from affscore.companions import MEASURES
 from affscore.engine import batch_results
 from affscore.settings import Settings
@@ -148,7 +148,7 @@ def test_what_loading_refuses_cannot_be_made(change, words):
 
 
 def test_why_a_call_is_not_scored_and_which_left_padding_out_are_stored_which_older_files_lack(tmp_path):
-    kinds, path = (Excluded, Unknown, Undecided), tmp_path / "a.json"
+    kinds, path = (Excluded, Constant, Undecided), tmp_path / "a.json"
     calls, excluded = (
         [Call(":relu[0]", "", "relu", 0, False, (3,), 1, True)],
         [kind(":tanh[0]", "why") for kind in kinds],
@@ -179,3 +179,30 @@ def test_a_second_curve_hides_nothing_of_the_first_and_options_go_to_the_line():
     assert ax.lines[4].get_color() == "red" and ax.lines[4].get_zorder() == 3
     np.testing.assert_array_equal(ax.lines[4].get_ydata(), high.mean)
     matplotlib.pyplot.close("all")
+
+
+def made(**companions):
+    calls = [Call(f"layer{i}:relu[0]", f"layer{i}", "relu", 0, False, (8,), 1) for i in range(3)]
+    left = [Excluded("layer1:tanh[0]", "x"), Excluded("head:tanh[0]", "x")]
+    options = {"batch_sizes": [4, 5], "companions": companions, "excluded": left}
+    return Signature(calls, [[0.1, 0.2, 0.3], [0.3, 0.4, math.nan]], **options)
+
+
+def test_a_part_is_chosen_by_names_and_keeps_what_belongs_to_it():
+    whole = made(cka=[[1, 2, 3], [4, 5, 6]])
+    part = whole["layer1*"]
+    assert [call.name for call in part] == ["layer1:relu[0]"] and part.batch_sizes == whole.batch_sizes
+    np.testing.assert_array_equal(part.scores, whole.scores[:, 1:2])
+    np.testing.assert_array_equal(part.companions["cka"], [[2], [5]])
+    assert [item.name for item in part.excluded] == ["layer1:tanh[0]"]
+    assert [call.name for call in whole] == [call.name for call in whole["*"]]
+    with pytest.raises(KeyError, match=r"'relu' matches the name of no call; among them are layer0:relu\[0\]"):
+        whole["relu"]
+    with pytest.raises(TypeError, match="the index is 0; it should be a pattern"):
+        whole[0]
+
+
+def test_the_twin_stands_beside_the_score_where_it_was_measured():
+    twin = made(twin=[[0.9, 0.8, 0.7], [0.7, 0.6, 0.5]])
+    assert [line.split()[3] for line in twin.table().splitlines()] == ["twin", "0.80", "0.70", "0.60"]
+    assert "linear twins 0.60 to 0.80" in repr(twin) and "twin" not in repr(made()) + made().table()

@@ -123,7 +123,8 @@ def test_fused_encoder_layers_are_taken_apart(activation, norm_first, masks):
     with torch.no_grad():
         bare = model(x, **masks)
         with trace(model, 4) as found:
-            torch.testing.assert_close(model(x, **masks), bare)
+            watched = model(x, **masks)
+        torch.testing.assert_close(watched, bare)
         assert torch.backends.mha.get_fastpath_enabled()
         for part in model.layers:
             part.linear1.register_forward_hook(lambda *args: kept.append(args[-1]))
@@ -254,8 +255,9 @@ def test_nothing_waits_for_the_garbage_collector(fails):
     gc.collect()
     gc.disable()
     try:
+        x = torch.randn(5, 4)
         with suppress(RuntimeError), torch.no_grad(), trace(model, batch=5) as found:
-            model(torch.randn(5, 4))
+            model(x)
         observed = [weakref.ref(each.before) for each in found.observations]
         # Nothing unpooled is kept alive beside them.
         assert all(x.untyped_storage().nbytes() == x.nbytes for each in found.observations for x in each[1:3])

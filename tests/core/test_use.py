@@ -18,7 +18,8 @@ from torch import nn
 import affscore
 import affscore.forward
 import affscore.tracing
-from affscore import AffscoreError, AffscoreWarning, Settings, SignatureError, signature
+from affscore import AffscoreError, AffscoreWarning, SignatureError, signature
+from affscore.settings import Settings
 from affscore.suite.requests import RunError
 from affscore.suite.suites import SuiteError
 from affscore.torch_internals import TESTED

@@ -113,7 +113,7 @@ def test_the_chapters_without_the_library_name_the_command(wheels, tmp_path):
 SCRIPT = """
 import torch
 from torch import nn
-from affscore import Settings, Signature, affinity_score, load_dataset, load_model, signature
+from affscore import Signature, affinity_score, load_dataset, load_model, signature
 
 x = torch.randn(50, 8)
 found: Signature = signature(nn.ReLU(), [x, x], calls="*", companions=True, **vars(Settings(covariance="empirical")))

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from affscore import signature
-from affscore.calls import Unknown
 from affscore.errors import AffscoreWarning
 from affscore.tracing import trace
 from affscore_book.verified_models.counting import count_activations
@@ -69,7 +68,7 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AffscoreWarning)  # the row says it
         result = signature(model, [inputs])
-    excluded = [item for item in result.excluded if not isinstance(item, Unknown)]  # which are no activations
+    excluded = result.excluded
     # "gelu" of "blocks.0.mlp:gelu[0]", and the reason without the shape of that call.
     reasons = Counter(
         (item.name.rpartition(":")[2].partition("[")[0], re.sub(r" of shape \([^)]*\)", "", item.reason))
