@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from affscore.engine import circumstances, versions
 from affscore.errors import AffscoreError
 from affscore.settings import Settings
 from affscore.signatures import Signature
+from affscore.suite.checksums import checksum, network_checksum
 from affscore.zoo.batches import Batches
 
 __all__ = ["TOTAL", "RunError", "check_same", "differences", "request", "request_of"]
@@ -25,38 +25,6 @@ TOTAL = "unfinished_of"  # in the provenance of an unfinished file: the total nu
 
 class RunError(AffscoreError, ValueError):
     """A run could not continue, or a file belongs to another run. Finished batches are kept."""
-
-
-def checksum(values: Any) -> str:
-    """The SHA-256 of all tensors in nested mappings and lists: their names or places, dtypes, shapes and values."""
-    digest = hashlib.sha256()
-    _feed(digest, "", values)
-    return digest.hexdigest()
-
-
-def _feed(digest: Any, name: str, value: Any) -> None:
-    if isinstance(value, torch.Tensor):
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
-        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-    elif isinstance(value, Mapping | list | tuple):
-        for key, item in sorted(value.items()) if isinstance(value, Mapping) else enumerate(value):
-            _feed(digest, f"{name}.{key}", item)
-
-
-def network_checksum(model: nn.Module) -> str:
-    """The SHA-256 of a network's modules without their weights.
-
-    It covers the kind of each module, its description (``extra_repr``), its configuration, and its attributes that are
-    numbers or text: slopes, eps, the names of activations. It does not cover the code of ``forward``.
-    """
-    digest = hashlib.sha256()
-    for name, module in model.named_modules():
-        plain = {key: value for key, value in vars(module).items() if isinstance(value, int | float | str)}
-        plain.pop("training", None)
-        kind, config = type(module), str(getattr(module, "config", ""))
-        facts = [name, kind.__module__, kind.__qualname__, module.extra_repr(), sorted(plain.items()), config]
-        digest.update(f"{facts}\n".encode())
-    return digest.hexdigest()
 
 
 def _data(batches: Any) -> dict[str, Any]:
