@@ -27,16 +27,17 @@ from affscore.affine import COVARIANCES
 from affscore.arguments import check_choice, line_of
 from affscore.calls import Call, Constant, Excluded, Undecided, name_pattern
 from affscore.companions import check_names
-from affscore.errors import AffscoreError
+from affscore.errors import AffscoreError, warn
 from affscore.files import destination, replacing
 from affscore.pooling import POOLS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BatchResult", "Signature", "SignatureError", "check_provenance"]
+__all__ = ["TOTAL", "BatchResult", "Signature", "SignatureError", "check_provenance"]
 
 SCHEMA = "affscore.signature/1"
+TOTAL = "unfinished_of"  # in the provenance of an unfinished signature: the total number of batches
 
 
 class SignatureError(AffscoreError, ValueError):
@@ -316,7 +317,7 @@ class Signature:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Signature:
-        """Read a signature that :meth:`save` wrote.
+        """Read a signature that :meth:`save` wrote. A warning says that one is unfinished.
 
         Raises
         ------
@@ -341,9 +342,12 @@ class Signature:
         if schema != SCHEMA:
             raise ValueError(f"{path} has schema {schema!r}; it should be {SCHEMA!r}.")
         try:
-            return cls(**validated(content))
+            found = cls(**validated(content))
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {line_of(error)}.") from error
+        if TOTAL in found.provenance:
+            warn(f"{path} is unfinished: it has {len(found.batch_sizes)} of {found.provenance[TOTAL]} batches.")
+        return found
 
 
 _KINDS = {kind.__name__: kind for kind in (Constant, Excluded, Undecided)}

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from affscore.signatures import Signature
 from affscore.suite.architectures import model_name, printable, weights_kind
+from affscore.suite.requests import is_finished, read_stored, request_of
 
 __all__ = ["Floats", "Signatures", "collect", "conditions", "load_signatures", "names_of", "sequence"]
 
@@ -49,7 +50,7 @@ def load_signatures(folder: str | os.PathLike[str]) -> tuple[dict[str, Signature
 
     Each file is as :meth:`affscore.Signature.save` writes it. The book's chapter ``imagenet_signatures`` compares some.
     A signature is named by its model, if several are of that model with the kind of weights, or by its file. The list
-    has a ``{"file": ..., "reason": ...}`` for each file that is not a signature.
+    has a ``{"file": ..., "reason": ...}`` for each file that is not a signature, or an unfinished one.
 
     Raises ValueError if the folder has no signature; FileNotFoundError if there is no such folder.
     """
@@ -61,7 +62,11 @@ def load_signatures(folder: str | os.PathLike[str]) -> tuple[dict[str, Signature
     paths = sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
     for path in paths:
         try:
-            found[path.stem] = Signature.load(path)
+            signature = read_stored(path)
+            if not is_finished(signature):
+                done, total = len(signature.batch_sizes), request_of(signature)["batches"]
+                raise ValueError(f"it is unfinished: {done} of {total} batches; run its suite again to finish it.")
+            found[path.stem] = signature
         except (ValueError, OSError, MemoryError) as error:
             unreadable.append({"file": printable(path.name), "reason": printable(str(error))})
     if not found:

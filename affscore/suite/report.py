@@ -44,7 +44,7 @@ class Report:
 
     In the folder ``out``, ``index.html`` has everything; the ``figures``, and the ``tables`` as ``.csv``, are next to
     it. ``signatures`` is the number read; ``left_out`` has a sentence for each missing part, and ``unreadable`` a
-    ``{"file": ..., "reason": ...}`` for each file that is not a signature.
+    ``{"file": ..., "reason": ...}`` for each file that is not a signature, or an unfinished one.
     """
 
     out: Path
@@ -60,7 +60,7 @@ class Report:
             f"{printable(str(self.out / 'index.html'))}: {len(self.figures)} figures, {len(self.tables)} tables."
         ]
         lines += [f"Left out: {sentence}" for sentence in self.left_out]
-        lines += [f"Not a signature: {item['file']} ({item['reason']})" for item in self.unreadable]
+        lines += [f"Not a finished signature: {item['file']} ({item['reason']})" for item in self.unreadable]
         return "\n".join(lines)
 
 

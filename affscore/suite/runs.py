@@ -25,8 +25,16 @@ from torch import nn
 
 from affscore.engine import batch_results, resolve_device
 from affscore.settings import Settings
-from affscore.signatures import BatchResult, Signature
-from affscore.suite.requests import TOTAL, RunError, check_same, differences, request, request_of
+from affscore.signatures import TOTAL, BatchResult, Signature
+from affscore.suite.requests import (
+    RunError,
+    check_same,
+    differences,
+    is_finished,
+    read_stored,
+    request,
+    request_of,
+)
 from affscore.zoo.batches import Batches
 
 __all__ = ["PAUSE", "file_name", "progress_of", "run", "set_aside"]
@@ -157,8 +165,12 @@ class _Kept:
         self.skipped: list[dict[str, str]] = []
         self.finished: Signature | None = None
         self._stamp = _stamp(self.partial)
-        if found := self._load(self.path) or self._load(self.partial):
-            self.finished = found if self.path.exists() else None
+        found = self._load(self.path)
+        if found and is_finished(found):
+            self.finished = found
+        elif begun := self._load(self.partial):
+            found = begun if found is None else max(found, begun, key=lambda each: len(each.batch_sizes))
+        if found:
             self.skipped = list(found.provenance["data"].get("skipped", []))
             companions = found.companions.items()
             for k, size in enumerate(found.batch_sizes):
@@ -170,7 +182,7 @@ class _Kept:
         if not path.exists():
             return None
         try:
-            found = Signature.load(path)
+            found = read_stored(path)
         except ValueError as error:
             raise RunError(f"{str(error).rstrip('.')}. Put it back from a copy, or remove it.") from error
         check_same(path, differences(request_of(found), self.asked))
@@ -239,7 +251,7 @@ def progress_of(folder: str | os.PathLike[str]) -> dict[str, tuple[int, int]]:
     """For each network in the folder of a run, the number of finished batches and of all batches."""
     found = {}
     for path in sorted(Path(folder).glob("*.json.partial")) + sorted(Path(folder).glob("*.json")):
-        signature, name = Signature.load(path), path.name.removesuffix(".partial").removesuffix(".json")
+        signature, name = read_stored(path), path.name.removesuffix(".partial").removesuffix(".json")
         found[name] = len(signature.batch_sizes), request_of(signature)["batches"]
     return dict(sorted(found.items()))
 

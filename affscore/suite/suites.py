@@ -22,8 +22,7 @@ import torch
 
 from affscore.errors import AffscoreError
 from affscore.settings import Settings
-from affscore.signatures import Signature
-from affscore.suite.requests import RunError, check_same, differences
+from affscore.suite.requests import RunError, check_same, differences, is_finished, read_stored
 from affscore.suite.runs import file_name, run, set_aside
 from affscore.zoo.datasets import fingerprint, load_dataset
 from affscore.zoo.hub import HUBS
@@ -161,7 +160,10 @@ def _finished(path: Path, model: str, request: dict[str, Any], weights: str | os
     """Whether there is a finished signature; RunError if it is not what is asked for."""
     if not path.exists():
         return False
-    stored = Signature.load(path).provenance
+    found = read_stored(path)
+    if not is_finished(found):
+        return False
+    stored = found.provenance
     asked = stored.get("request") or {}
     if not isinstance(asked.get("dataset"), dict):
         raise RunError(

@@ -15,6 +15,7 @@ from affscore import Signature, signature
 from affscore.calls import Call, Constant, Excluded, Undecided
 from affscore.companions import MEASURES
 from affscore.engine import batch_results
+from affscore.errors import AffscoreWarning
 from affscore.settings import Settings
 from affscore.signatures import SCHEMA
 
@@ -167,6 +168,14 @@ def test_why_a_call_is_not_scored_and_which_left_padding_out_are_stored_which_ol
 def test_a_file_that_is_not_there_is_a_sentence(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"^path: there is no file .*nothing\.json\.$"):
         Signature.load(tmp_path / "nothing.json")
+
+
+def test_loading_an_unfinished_signature_warns_with_its_number_of_batches(tmp_path):
+    path = tmp_path / "a.json"
+    calls = [Call(":relu[0]", "", "relu", 0, False, (3,), 1)]
+    Signature(calls, [[0.5]], batch_sizes=[9], provenance={"unfinished_of": 40}).save(path)
+    with pytest.warns(AffscoreWarning, match=r"a\.json is unfinished: it has 1 of 40 batches\."):
+        assert Signature.load(path).scores.tolist() == [[0.5]]
 
 
 def test_a_second_curve_hides_nothing_of_the_first_and_options_go_to_the_line():

@@ -4,6 +4,7 @@ import hashlib
 import shutil
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from PIL import Image
 from torchvision.models import get_model, get_model_weights
 
+from affscore import Signature
 from affscore.zoo import datasets
 from affscore_book.imagenet_signatures import full_results, full_run
 from affscore_book.imagenet_signatures.full_results import read_full
@@ -78,6 +80,16 @@ def test_a_run_in_pieces_is_measured_packed_and_installed(world, tmp_path, capsy
     results = read_full(place)
     assert results is not None and list(results.signatures["trailing"]) == list(NETWORKS)
     assert repr(results).startswith("2 of 2 pretrained networks on imagenette, 2 batches of 4, by cpu")
+
+
+def test_an_unfinished_file_under_the_name_of_a_finished_one_is_not_packed(tmp_path):
+    for name, about in (("mnasnet0_5", {"unfinished_of": 7}), ("mnasnet0_75", {})):
+        start = Signature.load(FOLDER / f"{name}.calibrated0.photographs.64.spatial.json")
+        asked = {"request": {"dataset": {}}, "device": "cpu", "versions": {}}
+        (tmp_path / "spatial").mkdir(exist_ok=True)
+        replace(start, provenance=asked | about).save(tmp_path / "spatial" / f"{name}.json")
+    missing = full_run.pack(tmp_path, tmp_path / "x.zip")
+    assert "mnasnet0_5" in missing and "mnasnet0_75" not in missing
 
 
 def test_the_time_limit_interrupts_and_leaves_no_alarm():

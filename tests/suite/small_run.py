@@ -8,9 +8,8 @@ import torch
 from torch import nn
 
 from affscore.settings import Settings
-from affscore.signatures import Signature
+from affscore.signatures import TOTAL, Signature
 from affscore.suite import runs
-from affscore.suite.requests import TOTAL
 
 BATCHES = 10
 SETTINGS = Settings(companions=True)

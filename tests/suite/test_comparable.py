@@ -54,6 +54,14 @@ def test_folders_are_read_and_their_bad_files_named(tmp_path):
     assert [item["file"] for item in unreadable] == ["3.json"] and "not complete JSON" in unreadable[0]["reason"]
 
 
+def test_an_unfinished_file_under_the_name_of_a_finished_one_is_left_out(tmp_path):
+    made(random_scores(0, 2, 5), unfinished_of=40).save(tmp_path / "a.json")
+    made(random_scores(0, 2, 5)).save(tmp_path / "b.json")
+    found, unreadable = load_signatures(tmp_path)
+    reason = "it is unfinished: 2 of 40 batches; run its suite again to finish it."
+    assert len(found) == 1 and unreadable == [{"file": "a.json", "reason": reason}]
+
+
 @each(("files", "names"), [
     ({"1": "alexnet", "2": "alexnet random", "3": "vgg11"}, ["alexnet pretrained", "alexnet random", "vgg11"]),
     ({"1": "vgg13", "2": "vgg13", "3": "vgg11"}, ["1", "2", "vgg11"]),

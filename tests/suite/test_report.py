@@ -101,7 +101,7 @@ def test_one_network_gives_what_one_can_and_bad_files_are_listed(tmp_path, monke
     plt.close(figure)
     assert result.tables == ["statistics", "history"] and result.signatures == 2
     assert [item["file"] for item in result.unreadable] == ["cut.json", "link.json", "other.json"]
-    assert "not complete JSON" in pages[0] and "Not a signature: cut.json" in repr(result)
+    assert "not complete JSON" in pages[0] and "Not a finished signature: cut.json" in repr(result)
     reasons = dict(note.split(", because ") for note in result.left_out)
     assert reasons == {
         "deadnet": "the signature of deadnet has 3 activation calls, all dead; there is nothing to compare.",

@@ -99,6 +99,24 @@ def test_what_is_done_is_skipped_and_what_is_begun_goes_on(loaded, tmp_path, mon
     assert run_suite(NAMES, tmp_path, **OPTIONS) == [] and capsys.readouterr().err == ""
 
 
+def test_an_unfinished_file_under_the_name_of_a_finished_one_is_finished(loaded, tmp_path):
+    """However much of it lies beside it under its own name."""
+    run_suite(NAMES[:2], tmp_path, **OPTIONS)
+    before = {path: path.read_bytes() for path in tmp_path.glob("*.json")}
+    partials = [path.with_name(f"{path.name}.partial") for path in before]
+    for path, partial in zip(before, partials, strict=True):
+        unfinished(tmp_path, 2, path.stem)
+        partial.rename(path)
+    loaded.clear()
+    path, (partial, _) = next(iter(before)), partials
+    shutil.copy(path, partial)
+    content = json.loads(partial.read_text())
+    partial.write_text(json.dumps(content | {key: content[key][:1] for key in ("scores", "batch_sizes")}))
+    assert run_suite(NAMES[:2], tmp_path, **OPTIONS) == []
+    assert {path: path.read_bytes() for path in tmp_path.glob("*.json*")} == before
+    assert loaded == [(name, "random") for name in NAMES[:2]]
+
+
 @pytest.fixture
 def folders(tmp_path):
     """Two folders of images with the same base name, the same files' names and the same sizes."""
