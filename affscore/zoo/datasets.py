@@ -17,6 +17,7 @@ import torch
 
 from affscore.arguments import did_you_mean, expanded, line_of
 from affscore.errors import warn
+from affscore.files import destination
 from affscore.zoo.batches import Batches, UnreadableImage
 from affscore.zoo.text import Tokens, read_texts, text_files
 from affscore.zoo.weights import require
@@ -29,6 +30,8 @@ __all__ = [
 NAMES = ("photographs", "fashion-mnist", "cifar10", "cifar100", "imagenet", "imagenette", "random")
 EXPECTED = {"imagenet": 50_000, "imagenette": 3_925}
 DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
+# Of the files that are looked for. Of the other formats Pillow hands one, PostScript, to another program.
+FORMATS = ("BMP", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 SAMPLE = 4096  # bytes of each sample of an image file for its checksum
 CROP_AREA = (0.2, 1.0)  # as a fraction of the photograph
 CROP_RATIO = (3 / 4, 4 / 3)  # width / height
@@ -259,6 +262,7 @@ def _sampled(path: Path) -> bytes:
     """
     digest = hashlib.sha256()
     try:
+        destination(path)  # a pipe would be waited for
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             digest.update(b"%d " % size)
@@ -274,7 +278,8 @@ def _decode(path: Path, name: str) -> Any:
     """The RGB PIL image in a file, fully decoded; ``name`` is the name of the file in an error."""
     pillow = require("PIL.Image")
     try:
-        with pillow.open(path) as image:
+        destination(path)
+        with pillow.open(path, formats=FORMATS) as image:
             if image.mode.startswith(("I", "F")):
                 raise ValueError(f"it holds values of more than 8 bits (mode {image.mode}); convert it to 8 bits")
             # Pillow needs a palette's transparency as a channel before dropping it.

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import json
 import operator
+import os
 import zipfile
 from pathlib import Path
 
@@ -184,3 +185,11 @@ def test_what_is_no_sound_zip_ends_in_a_sentence(sound, place, tmp_path):
     refused(file, place, "is not installed: File is not a zip file")
     with pytest.raises(FileNotFoundError):
         install(tmp_path / "nowhere.zip", place)
+
+
+@each("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), os.mkdir])
+def test_what_is_no_regular_file_is_refused_and_never_read(place, tmp_path, make):
+    file = tmp_path / f"{len(list(tmp_path.iterdir()))}.zip"
+    make(file)
+    with pytest.raises(OSError, match=r"is a device or a pipe|is a folder"):
+        install(file, place)

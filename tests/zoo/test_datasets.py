@@ -225,6 +225,64 @@ def test_palette_with_transparency_is_read_without_a_warning(tmp_path):
     assert batch[0, :, 0, 0].tolist() == [200, 10, 20]
 
 
+def odd_link(path):
+    path.symlink_to("/dev/zero")
+
+
+def circle(path):
+    path.symlink_to(path)
+
+
+@each(("make", "reason"), [
+    (os.mkfifo, "x.png is a device or a pipe"),
+    (odd_link, "x.png is a device or a pipe"),
+    (circle, "Too many levels of symbolic links"),
+])  # fmt: skip
+def test_what_is_no_regular_file_is_skipped_and_never_waited_for(tmp_path, make, reason):
+    for name in "ab":
+        picture(tmp_path / f"{name}.png")
+    (tmp_path / "x.png").unlink(missing_ok=True)
+    make(tmp_path / "x.png")
+    data = load_dataset(tmp_path, preprocess=pixels, batch_size=3)
+    with pytest.warns(UserWarning, match=r"1 of 3 images cannot be read"):
+        assert len(data[0]) == 2
+    assert [image["file"] for image in data.skipped] == ["x.png"] and reason in data.skipped[0]["reason"]
+
+
+def test_a_link_to_an_image_is_an_image(tmp_path):
+    for name in "ab":
+        picture(tmp_path / "elsewhere" / f"{name}.png", 7)
+        (tmp_path / "images").mkdir(exist_ok=True)
+        (tmp_path / "images" / f"{name}.png").symlink_to(tmp_path / "elsewhere" / f"{name}.png")
+    assert len(load_dataset(tmp_path / "images", preprocess=pixels, batch_size=2)[0]) == 2
+
+
+def test_a_file_of_another_format_is_skipped_and_starts_no_program(tmp_path, monkeypatch):
+    """Pillow knows PostScript by its first bytes and hands it to Ghostscript, for which a script stands in."""
+    gs = tmp_path / "bin" / "gs"
+    gs.parent.mkdir()
+    gs.write_text(f"#!/bin/sh\ntouch {tmp_path / 'started'}\nexit 1\n")
+    gs.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{gs.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)
+    images = tmp_path / "images"
+    for name in "ab":
+        picture(images / f"{name}.png")
+    (images / "x.png").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\nshowpage\n")
+    data = load_dataset(images, preprocess=pixels, batch_size=3)
+    with pytest.warns(UserWarning, match=r"1 of 3 images cannot be read"):
+        assert len(data[0]) == 2
+    assert not (tmp_path / "started").exists() and data.skipped[0]["file"] == "x.png"
+
+
+def test_every_format_that_is_looked_for_is_read(tmp_path):
+    suffixes = torchvision.datasets.folder.IMG_EXTENSIONS
+    for suffix in suffixes:
+        picture(tmp_path / f"a{suffix}", 5 if suffix == ".pgm" else (5, 5, 5), mode="L" if suffix == ".pgm" else "RGB")
+    data = load_dataset(tmp_path, preprocess=pixels, batch_size=len(suffixes))
+    assert len(data[0]) == len(suffixes) and data.skipped == []
+
+
 @each(("kind", "reason"), [
     ("empty.png", ""), ("text.png", ""), ("truncated.jpg", ""), ("directory of a png only.png", ""),
     ("I;16.png", "values of more than 8 bits"), ("F.tif", "values of more than 8 bits"), ("link.png", "No such file"),

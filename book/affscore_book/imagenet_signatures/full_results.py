@@ -24,6 +24,7 @@ from torchvision.models import get_model_weights
 
 from affscore.calls import Call
 from affscore.companions import MEASURES
+from affscore.files import destination
 from affscore.signatures import Signature
 from affscore.suite.suites import PAPER, WEIGHTS
 from affscore.zoo.datasets import EXPECTED
@@ -76,7 +77,7 @@ def install(file: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Pat
     ValueError
         If anything is not as the full run writes it, naming the first thing.
     OSError
-        If there is no such file.
+        If there is no such file, or it is a folder, a device or a pipe.
     """
     try:
         contents = _contents(file)
@@ -112,6 +113,7 @@ def _contents(file: str | os.PathLike[str]) -> dict[str, bytes]:
 
     An encrypted file, or one packed in a way that is not known, is a RuntimeError of zipfile.
     """
+    destination(file)  # a pipe would be waited for, and a device read without end
     with zipfile.ZipFile(file) as archive:
         for each in archive.infolist():
             _require(each.filename in (*NAMES, MANIFEST), f"{each.filename!r} does not belong there")
