@@ -86,6 +86,17 @@ my_share = 0.3034703884"""
     assert not Path("~", "left-behind").expanduser().exists()
 
 
+def test_without_a_name_that_can_be_read_an_exercise_of_the_students_own_numbers_is_not_judged(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(command, "run_apart", lambda plan: asked.append(plan) or {(0, "relu-1d-step"): ("right", "")})
+    own, book = ({label: f"# mine\n{label}" for label in labels} for labels in (["relu-1d-half"], ["relu-1d-step"]))
+    path = handed_in(tmp_path / "a.ipynb", own | book, name='" + input() + "')
+    found = {row.exercise: (row.verdict, row.detail) for row in grade([path], CHAPTERS)}
+    assert found["relu-1d-step"] == ("right", "") and found["relu-1d-half"][0] == "error"
+    assert found["relu-1d-half"][1].startswith("no name was found: ")
+    assert [[list(answers) for _, answers in plan["students"]] for plan in asked] == [[["relu-1d-step"]]]
+
+
 def test_unchanged_starters_and_broken_files_are_not_run(tmp_path, monkeypatch, capsys):
     """And a table has a line for each notebook, in which no name is a formula."""
     monkeypatch.setattr(command, "run_apart", None)

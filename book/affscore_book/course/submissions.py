@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from affscore_book.course.names import name_given
+
 __all__ = ["Cell", "Chapter", "Starter", "answers", "chapter_of", "name_of", "read_cells", "starter"]
 
 COLAB = "google.colab"
 TITLE = re.compile(r"### Exercise: ([^\n]+)")
-NAME = re.compile(r"""^\s*student\(\s*(["'])(.*?)\1\s*\)""", re.MULTILINE)
 
 
 class Cell(NamedTuple):
@@ -134,13 +135,13 @@ def chapter_of(cells: list[Cell], chapters: Iterable[Chapter]) -> Chapter:
     return best
 
 
-def name_of(cells: list[Cell]) -> str:
-    """The name that a notebook gives to ``student(...)``, the last one, or "".
+def name_of(cells: list[Cell]) -> str | None:
+    """The name that a notebook gives to ``student(...)``, the last one; "" for none, None for one that is computed.
 
     >>> name_of([Cell("code", 'student("Ada")  # your name')])
     'Ada'
     """
-    return next((match[2] for cell in reversed(cells) if (match := NAME.search(cell.source))), "")
+    return name_given(cell.source for cell in cells if cell.kind == "code")
 
 
 def answers(cells: list[Cell], chapter: Chapter) -> dict[str, list[str]]:

@@ -29,6 +29,10 @@ __all__ = ["Row", "by_student", "grade", "run_apart"]
 
 BOOK = Path(__file__).resolve().parents[2]
 CHAPTER_SECONDS = 900
+NO_NAME = (
+    "no name was found: student(...) gets something that only running the notebook would tell, so the numbers of this "
+    "exercise are not known. Give the name there as plain text."
+)
 
 Answers = dict[str, list[str]]
 Verdict = tuple[str, str]
@@ -65,24 +69,31 @@ def grade(paths: Iterable[Path], chapters: Sequence[Chapter], seconds: float = 6
         for number, (file, _) in enumerate(notebooks):
             for label in chapter.labels:
                 verdict, detail = verdicts[number, label]
-                yield Row(file, given[number][0], chapter.name, label, verdict, " ".join(detail.split())[:300])
+                yield Row(file, given[number][0] or "", chapter.name, label, verdict, " ".join(detail.split())[:300])
 
 
-def judged(chapter: Chapter, given: Sequence[tuple[str, Answers]], seconds: float) -> dict[tuple[int, str], Verdict]:
-    """The verdicts on the answers (name, code by label) to one chapter, by number and label."""
+def judged(
+    chapter: Chapter, given: Sequence[tuple[str | None, Answers]], seconds: float
+) -> dict[tuple[int, str], Verdict]:
+    """The verdicts on the answers (name, code by label) to one chapter, by number and label.
+
+    Where the name is None, an exercise with numbers of the student's own is not judged.
+    """
     verdicts: dict[tuple[int, str], Verdict] = {}
-    for number, (_, found) in enumerate(given):
+    for number, (name, found) in enumerate(given):
         for label, code in chapter.steps:
             if label and not found.get(label):
                 verdicts[number, label] = "missing", ""
             elif label and "\n".join(found[label]).split() == code.split():
                 verdicts[number, label] = "unchanged", ""
+            elif label and name is None and "variant(" in code:
+                verdicts[number, label] = "error", NO_NAME
     steps = [
         {"label": label, "setup": code} | (starter(code)._asdict() if label else {}) for label, code in chapter.steps
     ]
     # An answer may end the whole run, or break its folder. What comes after it is run again, without it.
     while left := [(n, label) for label in chapter.labels for n in range(len(given)) if (n, label) not in verdicts]:
-        students = [(name, {label: found[label] for label in found if (number, label) in left})
+        students = [(name or "", {label: found[label] for label in found if (number, label) in left})
                     for number, (name, found) in enumerate(given)]  # fmt: skip
         new = run_apart({"seconds": seconds, "steps": steps, "students": students})
         if failed := new.pop((-1, ""), None):
