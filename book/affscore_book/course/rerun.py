@@ -1,8 +1,9 @@
 """The program that runs a chapter and students' answers to its exercises; ``verify`` starts it.
 
-It reads from standard input what to run and writes a line of JSON for each answer: whose it is, the exercise's label,
-a verdict, a detail. The chapter's own code runs here, once. Each answer runs in a process forked from here, in a folder
-of its own, and is killed when its time is over, so that no answer meets what another one broke.
+Each line of standard input asks for one thing, the chapter's own code or one answer. The reply is a line of JSON: the
+mark of the request, a verdict, a detail. The chapter's own code runs here, once. Each answer runs in a process forked
+from here, in a folder of its own, and is killed when its time is over, so that no answer meets what another one broke
+or said.
 
 What is judged is what the answer gave to the check when it called it last, under whatever name; where it never did, the
 names that begin with ``my_``. The check, and all that it is given beside the answer, come from the book's notebook.
@@ -18,19 +19,18 @@ import io
 import json
 import multiprocessing
 import os
-import pickle
 import shutil
 import sys
 import tempfile
-from collections import defaultdict
+import time
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
-from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
+from affscore_book.course.lines import read_lines
 from affscore_book.course.variants import student
 from affscore_book.kit import checks
 
@@ -45,27 +45,28 @@ class _Shell(InteractiveShell):
 
 
 def main() -> None:
-    """Run what standard input says."""
-    plan = json.load(sys.stdin)
-    # What is run prints to nowhere; the results have the real standard output.
-    results = os.fdopen(os.dup(1), "w")
-    os.register_at_fork(after_in_child=results.close)  # nothing waits in it: each line is flushed
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    """Do what standard input says, and reply to each line."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    for pipe in (requests, replies):  # no answer has them
+        os.register_at_fork(after_in_child=pipe.close)  # nothing waits in it: each reply is flushed
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
     shell = _Shell.instance(config=Config({"HistoryManager": {"enabled": False}}))
     checks.hint_after(0)
-    finished: dict[int, list[str]] = defaultdict(list)
-    for step in plan["steps"]:
-        if error := _error(shell, step["setup"]):
-            print(json.dumps((-1, "", "error", f"the chapter's own code fails: {error}")), file=results, flush=True)
-            return
-        for number, (name, answers) in enumerate(plan["students"]):
-            if answer := answers.get(step["label"]):
-                judge = partial(_judge, shell, step, name, answer)
-                verdict, detail = _in_a_fork(judge, plan["seconds"])
-                if verdict == "error" and finished[number]:  # perhaps it needs what an earlier answer made
-                    verdict, detail = _in_a_fork(partial(judge, finished[number]), plan["seconds"])
-                print(json.dumps((number, step["label"], verdict, detail)), file=results, flush=True)
-                finished[number] += answer if verdict in ("right", "wrong") else []
+    for line in requests:
+        request = json.loads(line)
+        verdict = ("", _error(shell, request["setup"])) if "setup" in request else _verdict(shell, request)
+        replies.write(json.dumps((request["mark"], *verdict)).encode() + b"\n")
+        replies.flush()
+
+
+def _verdict(shell: InteractiveShell, request: dict[str, Any]) -> Verdict:
+    judge = partial(_judge, shell, request["step"], request["name"], request["answer"])
+    found = _in_a_fork(judge, request["seconds"])
+    if found[0] == "error" and request["before"]:  # perhaps it needs what an earlier answer made
+        found = _in_a_fork(partial(judge, request["before"]), request["seconds"])
+    return found
 
 
 def _error(shell: InteractiveShell, code: str) -> str:
@@ -76,33 +77,37 @@ def _error(shell: InteractiveShell, code: str) -> str:
 
 
 def _in_a_fork(work: Callable[[], Verdict], seconds: float) -> Verdict:
-    """What ``work`` returns, done in another process with a copy of this folder."""
+    """What ``work`` returns, done in another process with a copy of this folder.
+
+    It comes as a line of JSON: to read a pickle would be to run what the answer has put into it.
+    """
     context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
+    ours, theirs = os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         copy = shutil.copytree(".", os.path.join(folder, "book"))
         process = context.Process(target=_work, args=(work, copy, theirs))
+        began = time.monotonic()
         process.start()
-        theirs.close()
+        os.close(theirs)
         try:
-            # For the process too: one that the answer has started may hold the other end open.
-            if not wait([ours, process.sentinel], seconds):
+            for line in read_lines(ours, seconds, lambda: not process.is_alive()):
+                with contextlib.suppress(ValueError, TypeError, RecursionError):
+                    verdict, detail = json.loads(line)
+                    return str(verdict), str(detail)[:DETAIL]
+            if process.is_alive() and time.monotonic() - began >= seconds:
                 return "stopped", f"it ran longer than {seconds:g} seconds."
-            with contextlib.suppress(EOFError, OSError, pickle.UnpicklingError, ValueError):
-                if ours.poll():
-                    verdict, detail = ours.recv()
-                    return str(verdict), str(detail)
-            process.join()
+            process.join(seconds)
             return "error", f"its process ended with status {process.exitcode}."
-        finally:  # what it has left running goes with it
+        finally:
             process.kill()
             process.join()
+            os.close(ours)
 
 
-def _work(work: Callable[[], Verdict], folder: str, answer: Connection) -> None:
+def _work(work: Callable[[], Verdict], folder: str, reply: int) -> None:
     os.chdir(folder)
     verdict, detail = work()
-    answer.send((verdict, detail[:DETAIL]))
+    os.write(reply, json.dumps((verdict, detail[:DETAIL])).encode() + b"\n")
 
 
 def _judge(

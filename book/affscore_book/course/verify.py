@@ -2,40 +2,31 @@
 
 It says which answers are right, and is no protection against cheating: the checks, whose source every student has,
 compute the answers. A notebook is also somebody else's program: a copy of the book, a home folder of its own and a time
-limit keep its accidents away from your files, not its malice.
+limit keep its accidents away from your files, not its malice. No answer is given what another one says or was told.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
-import json
 import math
-import os
 import re
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from affscore_book.course.judge import BOOK, Verdict, run_apart
 from affscore_book.course.submissions import Cell, Chapter, answers, chapter_of, name_of, read_cells, starter
 
-__all__ = ["Row", "by_student", "grade", "run_apart"]
+__all__ = ["Row", "by_student", "grade"]
 
-BOOK = Path(__file__).resolve().parents[2]
-CHAPTER_SECONDS = 900
 NO_NAME = (
     "no name was found: student(...) gets something that only running the notebook would tell, so the numbers of this "
     "exercise are not known. Give the name there as plain text."
 )
 
 Answers = dict[str, list[str]]
-Verdict = tuple[str, str]
 
 
 class Row(NamedTuple):
@@ -91,63 +82,12 @@ def judged(
     steps = [
         {"label": label, "setup": code} | (starter(code)._asdict() if label else {}) for label, code in chapter.steps
     ]
-    # An answer may end the whole run, or break its folder. What comes after it is run again, without it.
-    while left := [(n, label) for label in chapter.labels for n in range(len(given)) if (n, label) not in verdicts]:
-        students = [(name or "", {label: found[label] for label in found if (number, label) in left})
-                    for number, (name, found) in enumerate(given)]  # fmt: skip
-        new = run_apart({"seconds": seconds, "steps": steps, "students": students})
-        if failed := new.pop((-1, ""), None):
-            new = dict.fromkeys(left, failed) | new
-        # An answer may have written into the results: rows that nobody asked for are none.
-        verdicts |= {each: new[each] for each in left if each in new} or {left[0]: ("error", "the run ended with it.")}
-    return verdicts
-
-
-def run_apart(plan: dict[str, Any]) -> dict[tuple[int, str], Verdict]:
-    """Verdicts by number and label, from a process in a temporary copy of the book that is not left running."""
-    ignored = shutil.ignore_patterns("__pycache__", "*.ipynb", "_static", ".*")
-    limit = CHAPTER_SECONDS + 2 * plan["seconds"] * sum(len(given) for _, given in plan["students"])
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        for source in (BOOK.parent / "affscore", BOOK):
-            shutil.copytree(source, Path(folder, source.name), ignore=ignored)
-        home = Path(folder, "home")
-        home.mkdir()
-        own = {"PYTHONPATH": f"{folder}:{folder}/book", "HOME": str(home), "TMPDIR": str(home)}
-        # Files, not pipes, which what an answer leaves behind could hold open.
-        with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+b") as results:
-            json.dump(plan, given)
-            given.seek(0)
-            process = subprocess.Popen(
-                [sys.executable, "-m", "affscore_book.course.rerun"],
-                cwd=Path(folder, "book"),
-                env=os.environ | own | {"MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"},
-                stdin=given,
-                stdout=results,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-            try:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(limit)
-            finally:
-                _end(process.pid)
-                process.wait()
-            results.seek(0)
-            return dict(_rows(results))
-
-
-def _rows(lines: Iterable[bytes]) -> Iterator[tuple[tuple[int, str], Verdict]]:
-    """The results that can be read, each under its number and label, the first of each."""
-    for line in reversed(list(lines)):
-        with contextlib.suppress(ValueError, TypeError):
-            number, label, verdict, detail = json.loads(line)
-            yield (int(number), str(label)), (str(verdict), str(detail))
-
-
-def _end(group: int) -> None:
-    """End what an answer may have left running."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
+    left = [(n, label) for label in chapter.labels for n in range(len(given)) if (n, label) not in verdicts]
+    if not left:
+        return verdicts
+    students = [(name or "", {label: found[label] for label in found if (number, label) in left})
+                for number, (name, found) in enumerate(given)]  # fmt: skip
+    return verdicts | run_apart({"seconds": seconds, "steps": steps, "students": students})
 
 
 def _notebooks(paths: Sequence[Path]) -> Iterator[Path]:
