@@ -42,6 +42,13 @@ ANSWERS = {
     "the last call counts": (["exercises.check_half(0.3034703884)\nexercises.check_half(0.5)"], "wrong"),
     "a check that cannot be called": ([f"{RIGHT}\nexercises.check_half()"], "right"),
     "a long message": (["raise ValueError('x' * 300000)"], "error"),
+    "another kind of number": (["from fractions import Fraction\nmy_share = Fraction('0.3034703884')"], "right"),
+    "after a reload": (
+        ["import importlib\nimportlib.reload(exercises)\nexercises.check_half(0.3034703884)"], "right"
+    ),
+    "the check by its own name": (
+        ["from affscore_book.relu_1d.exercises import check_half\ncheck_half(0.3034703884)"], "right"
+    ),
     "a thread goes on": (
         [f"{RIGHT}\nimport threading, time\nthreading.Thread(target=time.sleep, args=(99,)).start()"], "right"
     ),

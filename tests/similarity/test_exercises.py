@@ -52,7 +52,8 @@ def test_the_jackknife_leaves_out_networks(capsys):
     cases = (
         ((values.mean() - half, values.mean() + half), "Right"),
         (naive[1:], "takes six pairs for six results"),
-        (naive, "give two numbers"),
+        (naive, "takes six pairs for six results"),
+        (list(naive), "it should be two, the lower end and the upper end"),
         ((0.0, 1.0), "Put the four v_i into the formula"),
         ((values.mean() - half / 2, values.mean() + half / 2), "Put the four"),
     )

@@ -54,7 +54,7 @@ def test_any_layer_in_question_lacks_what_its_twin_lacks(seed):
         ("check_copies", (10, PLACES), "Right"),
         ("check_copies", (9, PLACES), "Not yet: with 9 at each place s is 0.105"),
         ("check_copies", (11, PLACES), "Not yet: s is 0.086, but with one less"),
-        ("check_copies", (2.5, PLACES), "Not yet: 2.5 is not a number of samples"),
+        ("check_copies", (2.5, PLACES), "Not yet: your answer is 2.5; it should be a whole number"),
         ("check_copies", (0, PLACES), "Not yet: 0 is not a number of samples"),
         ("check_share", ((1 - TWIN) / (1 - SCORE), X, Y), "Right"),
         ("check_share", (0.9, X, Y), "Right"),

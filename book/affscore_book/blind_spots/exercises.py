@@ -9,14 +9,18 @@ from typing import Any
 import numpy as np
 
 from affscore.score import affinity_score, paired_affinity_score
-from affscore_book.kit.checks import report
+from affscore_book.kit.answers import function, mapping, numbers, one_number
+from affscore_book.kit.checks import case, exercise, report
 from affscore_book.theory.measures import fixed_image
 
 TOLERANCE = 0.006  # two digits suffice
 
 
+@exercise("blind-spots-shuffle", x=numbers, y=numbers)
 def check_blind_spot(x: Any, y: Any) -> None:
     """Is the affinity score of (x, y) above 0.99 while the paired score is below -0.1, lower than chance makes it?"""
+    if x.shape != y.shape:
+        return report("blind-spots-shuffle", False, "", f"the outputs have shape {y.shape}; it should be {x.shape}.")
     score = affinity_score(x, y, covariance="empirical").item()
     paired = paired_affinity_score(x, y, covariance="empirical").item()
     if not score > 0.99:
@@ -26,14 +30,16 @@ def check_blind_spot(x: Any, y: Any) -> None:
     report("blind-spots-shuffle", True, "the clouds agree, the pairs do not.", "")
 
 
+@exercise("blind-spots-build", paired=function)
 def check_build(paired: Callable[[Any, Any], float]) -> None:
     """Does ``paired(x, y)`` give the paired score of samples of shape (n, d), without shrinkage?"""
     x = np.random.default_rng(0).normal(size=(60, 3))
     for name, y in (("tanh(x)", np.tanh(x)), ("-x", -x), ("a shuffled x", x[::-1].copy()), ("2 x + 1", 2 * x + 1)):
-        exact, mine = paired_affinity_score(x, y, covariance="empirical").item(), float(paired(x, y))
-        if not abs(mine - exact) < 1e-7:
-            hint = f"the paired score of {name} is {exact:.4f} on this sample, and yours is {mine:.4f}."
-            return report("blind-spots-build", False, "", hint)
+        with case(name):
+            exact, mine = paired_affinity_score(x, y, covariance="empirical").item(), one_number(paired(x, y))
+            if not abs(mine - exact) < 1e-7:
+                hint = f"the paired score of {name} is {exact:.4f} on this sample, and yours is {mine:.4f}."
+                return report("blind-spots-build", False, "", hint)
     report("blind-spots-build", True, "a map, and two means: no coupling has to be found.", "")
 
 
@@ -43,21 +49,25 @@ def call_and_strangers(seed: int = 0) -> tuple[Any, Any, list[Any]]:
     return batches[0], np.maximum(batches[0], 0), list(np.maximum(batches[1:], 0))
 
 
+@exercise("blind-spots-null", null=one_number)
 def check_null(null: float, x: Any, y: Any, others: Any) -> None:
     """Is ``null`` the mean score of ``x`` with each of ``others``, with shrinkage or without?"""
     score = affinity_score(x, y).item()
-    means = [
-        np.mean([affinity_score(x, other, covariance=kind).item() for other in others])
-        for kind in ("ledoit_wolf", "empirical")
+    each = [
+        [affinity_score(x, other, covariance=kind).item() for other in others] for kind in ("ledoit_wolf", "empirical")
     ]
+    means = [float(np.mean(scores)) for scores in each]
+    single = any(abs(null - one) < 1e-6 for scores in each for one in scores)
     hint = f"{null:.3f} is no mean of the ten scores affinity_score(x, others[0]), affinity_score(x, others[1]), ..."
     if abs(null - score) < TOLERANCE:
         hint = "that is the score itself: shuffled outputs are the same cloud. What is another cloud of the same law?"
+    elif single:
+        hint = "that is the score with one of the ten; take the mean over all of them."
     praise = (
         f"strangers score {means[0]:.2f}, the call {score:.2f}. That it is higher shows that outputs follow inputs; "
         "how much higher is no scale."
     )
-    report("blind-spots-null", bool(min(abs(null - mean) for mean in means) < TOLERANCE), praise, hint)
+    report("blind-spots-null", not single and min(abs(null - mean) for mean in means) < TOLERANCE, praise, hint)
 
 
 _KINDS = list(permutations(("shuffled", "non-linear", "dead", "turn", "PSD-affine")))
@@ -78,6 +88,7 @@ def layers_in_the_dark(number: int = 0) -> dict[str, tuple[Any, Any]]:
     return {name: (x, outputs[kind]) for name, kind in zip("abcde", _KINDS[number], strict=True)}
 
 
+@exercise("blind-spots-dark", answer=mapping(str))
 def check_dark(answer: Any, number: int = 0) -> None:
     """Does ``answer`` name the kind of each of :func:`layers_in_the_dark`?"""
     wrong = [name for name, kind in zip("abcde", _KINDS[number], strict=True) if answer.get(name) != kind]

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -123,8 +123,7 @@ def _judge(
         shell.run_cell(code, silent=True)
     for wanted in step["names"]:
         shell.user_ns.pop(wanted, None)
-    calls: list[inspect.BoundArguments] = []
-    places = _record(given, step, calls)
+    checks.asked.clear()
     errors = [error for code in answer if (error := _error(shell, code))]
 
     # Whatever the answer did to the book's modules is undone before they check it.
@@ -134,8 +133,9 @@ def _judge(
         own.clear()
         own.update(names)
     found = {name: shell.user_ns[name] for name in step["names"] if name in shell.user_ns}
-    if calls:
-        found |= {name: calls[-1].arguments[place] for name, place in places.items() if place in calls[-1].arguments}
+    called, places = _answers_of(step, given)
+    if given_to := [arguments.arguments for check, arguments in checks.asked if check == called]:
+        found |= {name: given_to[-1][place] for name, place in places.items() if place in given_to[-1]}
     missing = [wanted for wanted in step["names"] if wanted not in found]
     if missing:
         return "error", (errors or [f"there is no {missing[0]}, and the check was not called."])[0]
@@ -146,31 +146,23 @@ def _judge(
             exec(step["check"], given | found)
     except Exception as error:
         return "error", f"{type(error).__name__}: {error}"
-    right = bool(checks.verdicts) and all(checks.verdicts.values())
-    return ("right" if right else "wrong"), said.getvalue()
+    if not checks.verdicts:  # the answer has another form
+        return "error", said.getvalue()
+    return ("right" if all(checks.verdicts.values()) else "wrong"), said.getvalue()
 
 
-def _record(given: dict[str, Any], step: dict[str, Any], calls: list[inspect.BoundArguments]) -> dict[str, str]:
-    """Let the check of the exercise note what it is called with; by name of the answer, the parameter that takes it."""
+def _answers_of(step: dict[str, Any], given: dict[str, Any]) -> tuple[str, dict[str, str]]:
+    """The check of the exercise, and by name of the answer the parameter that takes it."""
     call = ast.parse(step["check"]).body[0]
     if not (isinstance(call, ast.Expr) and isinstance(call.value, ast.Call)):
-        return {}
+        return "", {}
     function = call.value.func
     if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)):
-        return {}
-    module = given[function.value.id]
-    check = getattr(module, function.attr)
-    parameters = inspect.signature(check)
-
-    @wraps(check)
-    def noted(*args: Any, **kwargs: Any) -> Any:
-        with contextlib.suppress(TypeError):
-            calls.append(parameters.bind(*args, **kwargs))
-        return check(*args, **kwargs)
-
-    setattr(module, function.attr, noted)
-    order = zip(call.value.args, parameters.parameters, strict=False)
-    return {each.id: place for each, place in order if isinstance(each, ast.Name) and each.id in step["names"]}
+        return "", {}
+    parameters = inspect.signature(getattr(given[function.value.id], function.attr)).parameters
+    order = zip(call.value.args, parameters, strict=False)
+    places = {each.id: place for each, place in order if isinstance(each, ast.Name) and each.id in step["names"]}
+    return function.attr, places
 
 
 if __name__ == "__main__":

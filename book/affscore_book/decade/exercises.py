@@ -10,22 +10,26 @@ from scipy import stats
 
 from affscore_book.decade.collection import Course
 from affscore_book.decade.variance import profile
-from affscore_book.kit.checks import report
+from affscore_book.kit.answers import function, one_number, wholes
+from affscore_book.kit.checks import case, exercise, report
 
 
+@exercise("decade-build", distance=function)
 def check_build(distance: Callable[[np.ndarray, np.ndarray], float]) -> None:
     """Does ``distance`` give the root mean squared difference of two signatures at 20 even places?"""
     generator = np.random.default_rng(0)
     for lengths in ((12, 12), (7, 33), (33, 7)):
         one, other = (generator.uniform(0.5, 1, length) for length in lengths)
         truth = float(np.sqrt(np.mean((profile(one) - profile(other)) ** 2)))
-        mine = float(distance(one, other))
-        if not abs(mine - truth) < 1e-6:
-            hint = f"for {lengths[0]} and {lengths[1]} calls the distance is {truth:.3f} here, and yours is {mine:.3f}."
-            return report("decade-build", False, "", hint)
+        with case(f"{lengths[0]} and {lengths[1]} calls"):
+            mine = one_number(distance(one, other))
+            if not abs(mine - truth) < 1e-6:
+                found = f"the distance is {truth:.3f} here, and yours is {mine:.3f}."
+                return report("decade-build", False, "", f"for {lengths[0]} and {lengths[1]} calls {found}")
     report("decade-build", True, "it compares signatures of any two networks.", "")
 
 
+@exercise("decade-trend", rank=one_number)
 def check_trend(rank: float, years: Sequence[int], means: Sequence[float], normed: Sequence[bool]) -> None:
     """Is this the rank correlation of year and mean score over the networks with batch norm?"""
     kept = np.array(normed, dtype=bool)
@@ -38,18 +42,20 @@ def check_trend(rank: float, years: Sequence[int], means: Sequence[float], norme
     report("decade-trend", abs(rank - truth) < 0.01, praise, hint)
 
 
+@exercise("decade-split", part=one_number)
 def check_split(part: float, normed: Sequence[float], plain: Sequence[float]) -> None:
     """Is this the part of all ways to name three of six networks "with norm" that part the means as far or farther?"""
     every, own = [*normed, *plain], sum(normed)
     sums = [sum(chosen) for chosen in combinations(every, len(normed))]
     truth = float(np.mean([total >= own - 1e-12 for total in sums]))
     hint = "there are 20 ways; count those whose three have at least the sum of the three with norm, our own one too."
-    if abs(part - (truth - 1 / len(sums))) < 1e-9:
+    if abs(part - (truth - 1 / len(sums))) < 1e-6:
         hint = "our own naming is one of the 20 ways; count it."
     praise = f"with {len(normed)} against {len(plain)} no result can be rarer than 1 in {len(sums)}."
-    report("decade-split", abs(part - truth) < 1e-9, praise, hint)
+    report("decade-split", abs(part - truth) < 1e-6, praise, hint)
 
 
+@exercise("decade-half-way", steps=wholes)
 def check_half_way(steps: Sequence[int], course: Course) -> None:
     """Is this, for each call, the first measured step at which it has gone half of its way to its end, or more?
 
@@ -58,7 +64,7 @@ def check_half_way(steps: Sequence[int], course: Course) -> None:
     gone = (course.scores - course.scores[0]).T
     moments = [int(np.argmax(row / row[-1] >= 0.5)) for row in gone]
     truth = course.steps[moments].tolist()
-    given = list(np.asarray(steps).ravel())
+    given = list(steps)
     hint = "for each call: the first row of (scores - scores[0]) / (scores[-1] - scores[0]) that is at least 1/2."
     if len(given) != len(truth):
         hint = f"there are {len(truth)} calls, so there are as many steps."

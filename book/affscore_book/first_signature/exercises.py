@@ -12,9 +12,11 @@ from torch import Tensor, nn
 
 from affscore import Signature, signature
 from affscore.score import affinity_score
-from affscore_book.kit.checks import report
+from affscore_book.kit.answers import function, numbers, one_number
+from affscore_book.kit.checks import case, exercise, report
 
 
+@exercise("first-dead", centre=one_number)
 def check_dead_centre(centre: float, width: float = 4) -> None:
     """Is ``centre`` the largest centre of an interval of this width on which ReLU is constant?"""
 
@@ -29,13 +31,21 @@ def check_dead_centre(centre: float, width: float = 4) -> None:
     report("first-dead", True, "a little further right, the first inputs become positive.", "")
 
 
+@exercise("first-affine", x=numbers, y=numbers)
 def check_score_one(x: Any, y: Any) -> None:
     """Do ``x`` and ``y``, of shape (n, d), have score 1 although each channel of ``y`` mixes channels of ``x``?"""
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if x.shape != y.shape or y.ndim != 2:
+        return report("first-affine", False, "", f"the outputs have shape {y.shape}; it should be {x.shape}.")
     score = affinity_score(x, y, covariance="empirical").item()
     if not (1 - score) ** 2 < 1e-10:
         return report("first-affine", False, "", f"the score is {score:.3f}, not 1.")
-    matrix = np.linalg.lstsq(x - x.mean(axis=0), y - y.mean(axis=0), rcond=None)[0]
+    centred = y - y.mean(axis=0)
+    matrix = np.linalg.lstsq(x - x.mean(axis=0), centred, rcond=None)[0]
+    if not np.allclose((x - x.mean(axis=0)) @ matrix, centred, rtol=0, atol=1e-4 * np.abs(centred).max()):
+        hint = (
+            "the score is 1, but no row of y follows from the same row of x: another order of rows mixes no channels."
+        )
+        return report("first-affine", False, "", hint)
     mixed = (np.abs(matrix) > 1e-6 * np.abs(matrix).max()).sum(axis=0)
     if not (mixed >= 2).all():
         hint = f"the score is 1, but {(mixed < 2).sum()} channels depend on no more than one channel of x."
@@ -60,11 +70,12 @@ class Twice(nn.Module):
         return x
 
 
+@exercise("first-hook", scores=function)
 def check_hooks(scores: Callable[[nn.Module, Tensor], Sequence[float]]) -> None:
     """Does ``scores(model, batch)`` give the score of every call of a ReLU module, and leave no hook behind?"""
     model, x = Twice(), torch.randn(64, 3, 8, 8, generator=torch.Generator().manual_seed(1))
-    with torch.no_grad():
-        exact, mine = signature(model, [x]).mean, list(scores(model, x))
+    with torch.no_grad(), case("a network that calls one ReLU in place twice"):
+        exact, mine = signature(model, [x]).mean, numbers(scores(model, x)).ravel()
     if len(mine) != len(exact):
         hint = f"this network calls its one ReLU {len(exact)} times, and you return {len(mine)} scores."
         return report("first-hook", False, "", hint)
@@ -78,6 +89,7 @@ def check_hooks(scores: Callable[[nn.Module, Tensor], Sequence[float]]) -> None:
     report("first-hook", True, "both calls of the one ReLU, although it overwrites its inputs.", "")
 
 
+@exercise("first-without", factor=one_number)
 def check_without_first(factor: float, trained: Signature, untrained: Signature) -> None:
     """Is ``factor`` the ratio of the scores' standard deviations, the first call left out, to 1 %?"""
     exact = trained.mean[1:].std() / untrained.mean[1:].std()

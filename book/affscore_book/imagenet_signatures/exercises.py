@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from affscore.signatures import Signature
-from affscore_book.kit.checks import report
+from affscore_book.kit.answers import Unfit, function, one_number, whole
+from affscore_book.kit.checks import case, exercise, report
 
 
+@exercise("imagenet-calls", lists=whole, mixed=whole)
 def check_lists(lists: int, mixed: int, signature: Signature) -> None:
     """Would hooks that keep one list a module keep ``lists``, of which ``mixed`` hold more than one call?"""
     calls = Counter(call.module for call in signature.calls)
@@ -24,6 +27,7 @@ def check_lists(lists: int, mixed: int, signature: Signature) -> None:
     report("imagenet-calls", (lists, mixed) == truth, "only the first ReLU of the network has a list of its own.", hint)
 
 
+@exercise("imagenet-shape", spatial=whole, trailing=whole)
 def check_lengths(spatial: int, trailing: int, vit: Signature, side: int, patch: int) -> None:
     """Have the vectors of both pools these lengths, in the first call of ``vit`` on images of ``side`` pixels?
 
@@ -39,6 +43,7 @@ def check_lengths(spatial: int, trailing: int, vit: Signature, side: int, patch:
     report("imagenet-shape", (spatial, trailing) == (channels, tokens), praise, hint)
 
 
+@exercise("imagenet-drop", share=one_number)
 def check_dropped(share: float, trained: np.ndarray, starts: np.ndarray, inside: np.ndarray) -> None:
     """Is ``share`` the mean squared correlation over some of the calls, between trained seeds and other seeds' starts?
 
@@ -60,6 +65,19 @@ def check_dropped(share: float, trained: np.ndarray, starts: np.ndarray, inside:
     report("imagenet-drop", abs(share - truth) < 0.01, praise, hint)
 
 
+def _watched(found: Any) -> tuple[Tensor, Sequence[tuple[Tensor, Tensor]]]:
+    """What ``watch`` returned, if it is an output and pairs."""
+    try:
+        output, seen = found
+        pairs = [(one, other) for one, other in seen]
+    except (TypeError, ValueError) as error:
+        raise Unfit("your function should return the output and a list of pairs (input, output).") from error
+    if not all(isinstance(each, Tensor) for each in (output, *(part for pair in pairs for part in pair))):
+        raise Unfit("the output, and both parts of each pair, should be tensors.")
+    return output, pairs
+
+
+@exercise("imagenet-hook", watch=function)
 def check_watch(watch: Callable[[nn.Module, Tensor], tuple[Tensor, Sequence[tuple[Tensor, Tensor]]]]) -> None:
     """Does ``watch(network, x)`` give the output, and the input and output of each call, and change nothing?
 
@@ -78,17 +96,19 @@ def check_watch(watch: Callable[[nn.Module, Tensor], tuple[Tensor, Sequence[tupl
             before = [linear[0](x)]
             before += [linear[1](nn.functional.silu(before[0]))] * (calls - 1)
             pairs = [(each, type(activation)()(each)) for each in before]
-        output, seen = watch(network, x)
+        with case(name):
+            output, seen = _watched(watch(network, x))
         wrong = ""
-        if not torch.allclose(output, truth):
+        if output.shape != truth.shape or not torch.allclose(output, truth):
             wrong = f"with {name} the network's output changes while it is watched."
         elif len(seen) != calls:
             wrong = f"with {name} there should be {calls} pairs, and yours has {len(seen)}."
-        elif not all(torch.allclose(a, b) for ours, own in zip(seen, pairs, strict=True)
+        elif not all(a.shape == b.shape and torch.allclose(a, b) for ours, own in zip(seen, pairs, strict=True)
                      for a, b in zip(ours, own, strict=True)):  # fmt: skip
             wrong = f"with {name} a pair is not the input and the output of the call; who overwrites what, and when?"
         elif network[1]._forward_hooks or network[1]._forward_pre_hooks:
             wrong = "hooks are left behind on the network."
         if wrong:
-            return report("imagenet-hook", False, "", wrong)
+            with case(name):
+                return report("imagenet-hook", False, "", wrong)
     report("imagenet-hook", True, "nothing runs twice, and each value is copied before it can be overwritten.", "")

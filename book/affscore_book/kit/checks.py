@@ -1,14 +1,27 @@
 """Checks of the exercises: one module a chapter. They print whether an answer is right, and later why not."""
 
+from __future__ import annotations
+
+import inspect
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec
 
 from affscore.arguments import whole_number
+from affscore_book.kit.answers import Unfit
+
+P = ParamSpec("P")
 
 #: The last verdict on each exercise, by its label.
 verdicts: dict[str, bool] = {}
+#: What the checks were called with: the name of the check, and its arguments as they were given.
+asked: list[tuple[str, inspect.BoundArguments]] = []
 _failures: Counter[str] = Counter()
 # "Run all" fails each exercise once, on the cell as it stands; two tries of the reader's own follow.
 _allowed = 2
+_case = ""
 
 
 def hint_after(failures: int) -> None:
@@ -19,16 +32,62 @@ def hint_after(failures: int) -> None:
     _failures.clear()
 
 
+def exercise(label: str, **forms: Callable[[Any], Any]) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Make a check of the exercise with this label: the named arguments are answers, and have these forms.
+
+    An answer of another form (:mod:`affscore_book.kit.answers`) gets a sentence at once and no verdict.
+    """
+
+    def decorate(check: Callable[P, None]) -> Callable[P, None]:
+        parameters = inspect.signature(check)
+
+        @wraps(check)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> None:
+            given = parameters.bind(*args, **kwargs)
+            asked.append((check.__name__, parameters.bind(*args, **kwargs)))
+            try:
+                for name, form in forms.items():
+                    given.arguments[name] = form(given.arguments[name])
+                check(*given.args, **given.kwargs)
+            except Unfit as error:
+                verdicts.pop(label, None)
+                print(f"Not yet: {error}")
+
+        vars(checked)["label"], vars(checked)["forms"] = label, forms
+        return checked
+
+    return decorate
+
+
+@contextmanager
+def case(name: str) -> Iterator[None]:
+    """Name the case in which the reader's function is called, whatever comes of it: a failure or an error."""
+    global _case
+    before, _case = _case, name
+    try:
+        yield
+    except Unfit as error:
+        raise Unfit(f"with {name}: {error}") from error
+    except Exception as error:
+        error.add_note(f"The check called your function with {name}.")
+        raise
+    finally:
+        _case = before
+
+
 def report(exercise: str, right: bool, praise: str, hint: str) -> None:
     """Print the verdict on an answer to the exercise with this label; the hint comes with the third failure.
+
+    The first failure is that of the cell as it stands; from the second one on, the case that failed is named.
 
     >>> hint_after(2)
     >>> report("more", 2 > 1, "two is more.", "try counting.")
     Right: two is more.
     >>> for _ in range(3):
-    ...     report("more", 1 > 2, "one is more.", "try counting.")
+    ...     with case("one"):
+    ...         report("more", 1 > 2, "one is more.", "try counting.")
     Not yet.
-    Not yet.
+    Not yet, with one.
     Not yet: try counting.
     """
     verdicts[exercise] = bool(right)
@@ -36,4 +95,5 @@ def report(exercise: str, right: bool, praise: str, hint: str) -> None:
         print(f"Right: {praise}")
         return
     _failures[exercise] += 1
-    print(f"Not yet: {hint}" if _failures[exercise] > _allowed else "Not yet.")
+    where = f", with {_case}" if _case and _failures[exercise] > 1 else ""
+    print(f"Not yet: {hint}" if _failures[exercise] > _allowed else f"Not yet{where}.")

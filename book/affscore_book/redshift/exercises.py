@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from affscore_book.kit.checks import report
+from affscore_book.kit.answers import function, instance, numbers, one_number
+from affscore_book.kit.checks import case, exercise, report
 from affscore_book.redshift.complexity import dct_frequency, fourier_frequency, unexplained_variance
 from affscore_book.redshift.networks import Network, grid_points, image_of, random_network
 
 
+@exercise("redshift-build", frequency=function)
 def check_build(frequency: Callable[[np.ndarray], float]) -> None:
     """Does ``frequency(image)`` give the mean frequency by cosine transform of images of shape (rows, columns)?"""
     images = {
@@ -21,15 +23,17 @@ def check_build(frequency: Callable[[np.ndarray], float]) -> None:
         "noise of 8 x 12 pixels": np.random.default_rng(0).normal(1, 1, size=(8, 12)),
     }
     for name, image in images.items():
-        right, mine = dct_frequency(image), float(frequency(image))
-        if not abs(mine - right) < 1e-6:
-            hint = f"the mean frequency of {name} is {right:.3f}, yours {mine:.3f}."
-            if abs(mine - fourier_frequency(image)) < 1e-6:
-                hint = "that is Fourier's frequency; take the cosine transform."
-            return report("redshift-build", False, "", hint)
+        with case(name):
+            right, mine = dct_frequency(image), one_number(frequency(image))
+            if not abs(mine - right) < 1e-6:
+                hint = f"the mean frequency of {name} is {right:.3f}, yours {mine:.3f}."
+                if abs(mine - fourier_frequency(image)) < 1e-6:
+                    hint = "that is Fourier's frequency; take the cosine transform."
+                return report("redshift-build", False, "", hint)
     report("redshift-build", True, "a transform and a weighted mean measure a picture.", "")
 
 
+@exercise("redshift-symmetry", before=instance(Network), after=instance(Network))
 def check_symmetry(before: Network, after: Network) -> None:
     """Is ``after``, with ReLU, another network whose function is a positive multiple of that of ``before``?"""
     if [w.shape for w in before.weights] != [w.shape for w in after.weights]:
@@ -46,8 +50,11 @@ def check_symmetry(before: Network, after: Network) -> None:
     report("redshift-symmetry", True, "the image is the same up to one factor.", "")
 
 
+@exercise("redshift-slow", image=numbers)
 def check_slow(image: Any) -> None:
     """Is ``image`` near the floor of the cosine transform, below 1.5, and more than 0.9 of it unexplained?"""
+    if image.ndim != 2:
+        return report("redshift-slow", False, "", f"it has shape {image.shape}, not (32, 32).")
     frequency, left = dct_frequency(image), unexplained_variance(image)
     hint = f"unexplained is {left:.2f}. A plane explains a slope; which slow image has none in any direction?"
     if not frequency < 1.5:
@@ -56,9 +63,10 @@ def check_slow(image: Any) -> None:
     report("redshift-slow", bool(frequency < 1.5 and left > 0.9), praise, hint)
 
 
+@exercise("redshift-null", null=numbers)
 def check_null(null: Any, one: Any, other: Any) -> None:
     """Is ``null`` made of means of ``other - one``, both (draws,), in which every difference has a random sign?"""
-    null, change = np.asarray(null, dtype=float), np.asarray(other) - np.asarray(one)
+    change = np.asarray(other) - np.asarray(one)
     spread = np.sqrt((change**2).sum()) / len(change)
     apart = np.sqrt(np.concatenate([one, other]).var() * 2 / len(change))
     if null.ndim != 1 or len(null) < 1000:

@@ -8,23 +8,29 @@ from collections.abc import Callable
 import numpy as np
 
 from affscore import affinity_score
-from affscore_book.kit.checks import report
+from affscore_book.kit.answers import function, one_number
+from affscore_book.kit.checks import case, exercise, report
 from affscore_book.relu_1d.exact import gaussian_input, uniform_input
 
 
+@exercise("relu-1d-build", score=function)
 def check_build(score: Callable[[np.ndarray, np.ndarray], float]) -> None:
     """Does ``score(x, y)`` give the affinity score of samples of shape (n,), and NaN for a constant output?"""
     x = np.random.default_rng(0).normal(size=50)
     for name, y in (("ReLU", np.maximum(x, 0)), ("a sine", np.sin(3 * x)), ("the identity", x)):
-        exact, mine = affinity_score(x, y, covariance="empirical").item(), float(score(x, y))
-        if not abs(mine - exact) < 1e-7:
-            hint = f"the score of {name} is {exact:.4f} on this sample,\nand yours is {mine:.4f}."
+        with case(name):
+            exact, mine = affinity_score(x, y, covariance="empirical").item(), one_number(score(x, y))
+            if not abs(mine - exact) < 1e-7:
+                hint = f"the score of {name} is {exact:.4f} on this sample,\nand yours is {mine:.4f}."
+                return report("relu-1d-build", False, "", hint)
+    with case("a constant output"):
+        if not math.isnan(one_number(score(x, np.zeros(50)))):
+            hint = "the scores are right, but a constant output has none:\nreturn NaN."
             return report("relu-1d-build", False, "", hint)
-    if not math.isnan(float(score(x, np.zeros(50)))):
-        return report("relu-1d-build", False, "", "the scores are right, but a constant output has none:\nreturn NaN.")
     report("relu-1d-build", True, "two sorts and a correlation are the whole score.", "")
 
 
+@exercise("relu-1d-half", share=one_number)
 def check_half(share: float, wanted: float = 0.5) -> None:
     """Is ``share`` the share of positive inputs for which ReLU has the score ``wanted`` on a uniform input?"""
     if not 0 < share <= 1:
@@ -37,6 +43,7 @@ def check_half(share: float, wanted: float = 0.5) -> None:
     report("relu-1d-half", True, "whatever the width of the range: only the share counts.", "")
 
 
+@exercise("relu-1d-step", score=one_number)
 def check_step(score: float) -> None:
     """Is ``score`` the score of the sign function for a standard normal input?"""
     exact = gaussian_input(0.0, 1.0, "hardtanh", low=-1e-12, high=1e-12).score.item()
@@ -47,6 +54,7 @@ def check_step(score: float) -> None:
     report("relu-1d-step", True, "hardtanh on a tiny interval is the sign\nfunction, up to scale, and it agrees.", "")
 
 
+@exercise("relu-1d-digits", distance=one_number)
 def check_digits(distance: float, exponent: int = 20) -> None:
     """Is ``distance`` 1 minus the score of LeakyReLU with slope 1 - 10^-exponent for a normal input, to 1 %?"""
     # The distance is proportional to 1 - slope; at slope 1 - 1e-3 it can be computed.

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from affscore_book.kit.checks import report
+from affscore_book.kit.answers import function, mapping, numbers, one_number, two_ends, whole
+from affscore_book.kit.checks import case, exercise, report
 from affscore_book.kit.statistics import over_pairs, student_interval
 from affscore_book.similarity.concepts import Concepts
 from affscore_book.similarity.dissection import Dissection
@@ -23,9 +24,10 @@ def two_tables(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     return first[:12].mean((2, 3)), second[100:112].mean((2, 3))
 
 
+@exercise("similarity-null", null=numbers)
 def check_null(x: Tensor, y: Tensor, null: Any) -> None:
     """Does ``null`` hold at least 50 values of orthogonal Procrustes for rows in random order?"""
-    null = np.asarray(null, dtype=np.float64).ravel()
+    null = null.ravel()
     ours = {group: procrustes(x, y, group, null=200) for group in ("orthogonal", "relu")}
     value = ours["orthogonal"].value
     hint = ""
@@ -46,22 +48,22 @@ def _alike(null: np.ndarray, ours: np.ndarray) -> bool:
     return bool(abs(null.mean() - ours.mean()) < 5 * error and 0.5 < null.std() / spread < 2)
 
 
+@exercise("similarity-jackknife", interval=two_ends)
 def check_jackknife(values: Any, interval: Any) -> None:
     """Is ``interval`` (low, high) that of the jackknife over the four networks of six pairs?"""
     table = np.full((4, 4), np.nan)
     for (i, j), value in zip(itertools.combinations(range(4), 2), values, strict=True):
         table[i, j] = table[j, i] = value
-    ours, ends = over_pairs(table)[1:], np.asarray(interval, dtype=np.float64).ravel()
+    ours = over_pairs(table)[1:]
     hint = ""
-    if len(ends) != 2:
-        hint = "give two numbers, the lower end and the upper end."
-    elif np.allclose(ends, student_interval(values)[1:], atol=2e-3):
+    if np.allclose(interval, student_interval(values)[1:], atol=2e-3):
         hint = "this takes six pairs for six results. Leave out one network at a time, with all its pairs."
-    elif not np.allclose(ends, ours, atol=2e-3):
+    elif not np.allclose(interval, ours, atol=2e-3):
         hint = "with network i left out, the mean v_i of three pairs remains. Put the four v_i into the formula."
     report("similarity-jackknife", not hint, f"{ours[0]:.2f} to {ours[1]:.2f}.", hint)
 
 
+@exercise("similarity-build", cka_of=function, null_of=function)
 def check_build(cka_of: Callable[[Any, Any], float], null_of: Callable[[Any, Any], Any]) -> None:
     """Is ``cka_of(x, y)`` linear CKA of arrays (n, d) and (n, e), and ``null_of(x, y)`` at least 20 values of its null?
 
@@ -70,7 +72,8 @@ def check_build(cka_of: Callable[[Any, Any], float], null_of: Callable[[Any, Any
     random = np.random.default_rng(0)
     common = random.normal(size=(12, 3))
     x, y = (common @ random.normal(size=(3, width)) + random.normal(size=(12, width)) + 2 for width in (5, 8))
-    value, ours = float(cka_of(x, y)), cka(x, y, null=400)
+    with case("arrays (12, 5) and (12, 8)"):
+        value, ours = one_number(cka_of(x, y)), cka(x, y, null=400)
     tables = [rows @ rows.T for rows in (x, y)]
     margins = [k - k.mean(0) - k.mean(1)[:, None] + k.mean() for k in tables]
     hint = ""
@@ -81,7 +84,8 @@ def check_build(cka_of: Callable[[Any, Any], float], null_of: Callable[[Any, Any
         elif abs(value - _cosine(*margins)) < 1e-6:
             hint = "the diagonal is still in: each image is like itself, so that the null of this one is above 0."
         return report("similarity-build", False, "", hint)
-    null = np.asarray(null_of(x, y), dtype=np.float64).ravel()
+    with case("arrays (12, 5) and (12, 8)"):
+        null = numbers(null_of(x, y)).ravel()
     if len(null) < 20:
         hint = f"CKA is right; my_null gives {len(null)} values and should give at least 20."
     elif not _alike(null, np.asarray(ours.null)):
@@ -93,6 +97,7 @@ def _cosine(k: NDArray[np.float64], m: NDArray[np.float64]) -> float:
     return float((k * m).sum() / np.sqrt((k * k).sum() * (m * m).sum()))
 
 
+@exercise("similarity-left-out", counts=mapping(whole))
 def check_left_out(found: Dissection, concepts: Concepts, counts: dict[str, int]) -> None:
     """Does ``counts`` say how many units are interpretable without each category of concepts?"""
     categories = np.array(concepts.categories)

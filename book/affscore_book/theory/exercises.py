@@ -11,13 +11,15 @@ import numpy as np
 from affscore.affine import affine_map, shrinkage
 from affscore.companions import linear_twin
 from affscore.score import affinity_score, paired_affinity_score
-from affscore_book.kit.checks import report
+from affscore_book.kit.answers import function, one_number, whole
+from affscore_book.kit.checks import case, exercise, report
 from affscore_book.theory.finite import layer_inputs
 from affscore_book.theory.measures import random_psd
 
 TOLERANCE = 0.006  # two digits suffice
 
 
+@exercise("theory-hand", score=one_number)
 def check_by_hand(score: float, x: Any, y: Any) -> None:
     """Is ``score`` the affinity score of the inputs ``x`` and the outputs ``y``, each of shape (n,)?"""
     right = affinity_score(x, y, covariance="empirical").item()
@@ -34,6 +36,7 @@ def check_by_hand(score: float, x: Any, y: Any) -> None:
     report("theory-hand", abs(score - right) < TOLERANCE, praise, hint)
 
 
+@exercise("theory-build", score=function)
 def check_build(score: Callable[[np.ndarray, np.ndarray], float]) -> None:
     """Does ``score(x, y)`` give the affinity score without shrinkage of samples of shape (n, d), n above d?"""
     rng = np.random.default_rng(0)
@@ -45,19 +48,21 @@ def check_build(score: Callable[[np.ndarray, np.ndarray], float]) -> None:
         "a quarter turn": x @ np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]),
     }
     for name, y in images.items():
-        right, paired = (f(x, y, covariance="empirical").item() for f in (affinity_score, paired_affinity_score))
-        mine = float(score(x, y))
-        if not abs(mine - right) < 1e-6:
-            hint = f"{name} scores {right:.3f} on the sample of this check, and yours gives {mine:.3f}."
-            if abs(mine - paired) < 1e-6:
-                hint = f"{name}: you kept the pairs; the score couples image and outputs as cheaply as possible."
-            return report("theory-build", False, "", hint)
+        with case(name):
+            right, paired = (f(x, y, covariance="empirical").item() for f in (affinity_score, paired_affinity_score))
+            mine = one_number(score(x, y))
+            if not abs(mine - right) < 1e-6:
+                hint = f"{name} scores {right:.3f} on the sample of this check, and yours gives {mine:.3f}."
+                if abs(mine - paired) < 1e-6:
+                    hint = f"{name}: you kept the pairs; the score couples image and outputs as cheaply as possible."
+                return report("theory-build", False, "", hint)
     report("theory-build", True, "a matrix, a coupling and a trace are the whole score.", "")
 
 
+@exercise("theory-copies", number=whole)
 def check_copies(number: int, places: Any) -> None:
     """Is ``number`` the least number of samples at each of the ``places`` (k, d) whose shrinkage is below 0.1?"""
-    if number < 1 or number != int(number):
+    if number < 1:
         return report("theory-copies", False, "", f"{number} is not a number of samples; it should be 1, 2, 3, ...")
     here, before = (shrinkage(np.tile(places, (int(k), 1))).item() for k in (number, max(number - 1, 1)))
     once = shrinkage(places).item()
@@ -74,6 +79,7 @@ def layer_in_question(seed: int = 7) -> tuple[Any, Any]:
     return x, np.maximum(x, 0) * np.linspace(0.1, 2, 256)
 
 
+@exercise("theory-twin", share=one_number)
 def check_share(share: float, x: Any, y: Any) -> None:
     """Is ``share`` the part of 1 - score, with shrinkage, that the linear twin of ``y`` lacks too?"""
     plain, twin = affinity_score(x, y).item(), affinity_score(x, linear_twin(x, y)).item()

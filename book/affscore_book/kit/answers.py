@@ -1,0 +1,148 @@
+"""A reader's answer in the form that a check takes: one way for each form, and a sentence for what has another one.
+
+Numbers may be Python's, NumPy's, PyTorch's, exact ones (``Fraction``, SymPy's), of many digits (``Decimal``, mpmath's),
+or a result with a named field that is the number. :func:`affscore_book.kit.checks.exercise` applies these functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+__all__ = ["Unfit", "function", "instance", "mapping", "numbers", "one_number", "two_ends", "whole", "wholes"]
+
+#: Fields of a result that are the number, such as those of ``scipy.stats.spearmanr`` and ``root_scalar``.
+FIELDS = ("statistic", "root", "x", "mean")
+
+
+class Unfit(ValueError):
+    """An answer of another form; the text is a sentence for the reader."""
+
+
+def _shown(answer: Any) -> str:
+    kind = type(answer).__name__
+    return f"your answer is the text {answer!r:.60}" if isinstance(answer, str) else f"your answer is of type {kind}"
+
+
+def _plain(answer: Any) -> Any:
+    """Tensors as arrays, and results by their number."""
+    if isinstance(answer, Tensor) and not answer.is_complex():
+        return answer.detach().cpu().double().numpy()
+    if isinstance(answer, np.ndarray | np.generic):
+        return answer
+    named = (getattr(answer, name, None) for name in FIELDS)
+    return next((_plain(value) for value in named if value is not None and not callable(value)), answer)
+
+
+def _floats(answer: Any) -> np.ndarray:
+    """The answer as an array of float64; TypeError, ValueError or OverflowError if it holds anything but numbers."""
+    plain = _plain(answer)
+    if isinstance(plain, str | bytes | Mapping) or plain is None:
+        raise TypeError
+    if isinstance(plain, list | tuple | range):
+        return np.array([_floats(each) for each in plain], dtype=np.float64)
+    found = np.asarray(plain)
+    if found.dtype.kind in "USV" or np.iscomplexobj(found):
+        raise TypeError
+    if found.dtype.hasobject and found.ndim == 0:
+        return np.array(float(found.item()))  # a Fraction, a Decimal, a number of mpmath or SymPy
+    if found.dtype.hasobject:
+        return np.array([_floats(each) for each in found.tolist()], dtype=np.float64)
+    return found.astype(np.float64)
+
+
+def numbers(answer: Any) -> np.ndarray:
+    """Numbers in any array, list or tensor, as an array of float64.
+
+    >>> numbers([1, np.float32(0.5)]).tolist()
+    [1.0, 0.5]
+    """
+    try:
+        return _floats(answer)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise Unfit(f"{_shown(answer)}; it should be numbers, such as an array or a list.") from error
+
+
+def one_number(answer: Any) -> float:
+    """One number, also as the only entry of an array, a list or a tensor.
+
+    >>> from fractions import Fraction
+    >>> one_number(Fraction(1, 4)), one_number([0.25]), one_number(np.float64(0.25))
+    (0.25, 0.25, 0.25)
+    >>> one_number("a third")
+    Traceback (most recent call last):
+    ...
+    affscore_book.kit.answers.Unfit: your answer is the text 'a third'; it should be a number.
+    """
+    try:
+        found = _floats(answer)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise Unfit(f"{_shown(answer)}; it should be a number.") from error
+    if found.size != 1:
+        raise Unfit(f"your answer has {found.size} numbers; it should be one number.")
+    return float(found.reshape(()))
+
+
+def whole(answer: Any) -> int:
+    """A whole number, also as a float.
+
+    >>> whole(25.0)
+    25
+    """
+    found = one_number(answer)
+    if not found.is_integer():
+        raise Unfit(f"your answer is {found:g}; it should be a whole number.")
+    return int(found)
+
+
+def wholes(answer: Any) -> tuple[int, ...]:
+    """Whole numbers in any array, list or tensor."""
+    return tuple(whole(each) for each in numbers(answer).ravel())
+
+
+def two_ends(answer: Any) -> np.ndarray:
+    """The two ends of an interval: two numbers, or a result that names them ``low`` and ``high``."""
+    if hasattr(answer, "low") and hasattr(answer, "high"):
+        answer = answer.low, answer.high
+    found = numbers(answer).ravel()
+    if len(found) != 2:
+        raise Unfit(f"your answer has {len(found)} numbers; it should be two, the lower end and the upper end.")
+    return found
+
+
+def function(answer: Any) -> Callable[..., Any]:
+    """A function, or a network."""
+    if not callable(answer):
+        raise Unfit(f"{_shown(answer)}; it should be a function.")
+    return answer
+
+
+def instance(kind: type) -> Callable[[Any], Any]:
+    """The form of an object of this type."""
+
+    def form(answer: Any) -> Any:
+        if not isinstance(answer, kind):
+            raise Unfit(f"{_shown(answer)}; it should be of type {kind.__name__}.")
+        return answer
+
+    return form
+
+
+def mapping(form: Callable[[Any], Any]) -> Callable[[Any], dict[Any, Any]]:
+    """The form of a dictionary whose values have this form."""
+
+    def forms(answer: Any) -> dict[Any, Any]:
+        if not isinstance(answer, Mapping):
+            raise Unfit(f"{_shown(answer)}; it should be a dictionary.")
+        found = {}
+        for key, value in answer.items():
+            try:
+                found[key] = form(value)
+            except Unfit as error:
+                raise Unfit(f"for {key!r} {error}") from error
+        return found
+
+    return forms
