@@ -1,9 +1,17 @@
 """Notebooks run as on Colab, through their own first cell; .ci/colab.py weekly runs all of them."""
 
+import functools
+import http.server
 import re
+import subprocess
+import sys
+import threading
 
 import colab
+import colab_versions
 import pytest
+import yaml
+from grids import each
 from test_notebooks import nbformat, planted, printing
 
 FREEZE = "\n".join(
@@ -48,3 +56,64 @@ def test_other_text_is_found_but_in_the_cell_that_installs():
     run = nbformat.from_dict(stored)
     run.cells[0].outputs = nbformat.from_dict(printing("installed\n")["outputs"])
     assert colab.differences(stored, run) == []
+
+
+SYSTEM = """# Do not modify this file directly; it is generated via
+#  $ (lsb_release -ds;python --version;) > os-info-gpu.txt
+Ubuntu 24.04.3 LTS
+Python 3.13.7
+R version 4.5.3 (2026-03-11) -- "Reassured Reassurer"
+"""
+
+
+@pytest.fixture
+def published(tmp_path):
+    """The address of a server that has the files that Colab publishes, and their folder."""
+    folder = tmp_path / "published"
+    folder.mkdir()
+    (folder / colab_versions.PACKAGES).write_text(FREEZE)
+    (folder / colab_versions.SYSTEM).write_text(SYSTEM)
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", folder
+        server.shutdown()
+        thread.join()
+
+
+def fetch(tmp_path, source):
+    command = [sys.executable, colab_versions.__file__, str(tmp_path / "freeze.txt"), "--source", source]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_versions_that_colab_publishes_are_fetched(published, tmp_path):
+    """Python's as the workflow takes it, the packages' as the stand-in for Colab takes them."""
+    done = fetch(tmp_path, published[0])
+    assert (done.returncode, done.stdout) == (0, "python=3.13\n")
+    assert "torch==2.11.0" in colab.chosen((tmp_path / "freeze.txt").read_text())
+
+
+@each(("name", "content", "says"), [
+    (colab_versions.PACKAGES, None, "cannot be fetched (HTTP Error 404"),
+    (colab_versions.SYSTEM, None, "cannot be fetched (HTTP Error 404"),
+    (colab_versions.SYSTEM, "Ubuntu 24.04.3 LTS", "has no line such as 'Python 3.13.7'"),
+])  # fmt: skip
+def test_what_colab_no_longer_publishes_is_a_sentence_and_nothing_is_written(published, tmp_path, name, content, says):
+    source, folder = published
+    (folder / colab_versions.PACKAGES).write_text(FREEZE)
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_text(content)
+    done = fetch(tmp_path, source)
+    assert done.returncode == 1 and name in done.stderr and says in done.stderr and done.stderr.count("\n") == 1
+    assert done.stdout == "" and not (tmp_path / "freeze.txt").exists()
+
+
+def test_the_weekly_run_takes_colabs_python_from_what_colab_publishes():
+    steps = yaml.safe_load((colab.ROOT / ".github/workflows/weekly.yml").read_text())["jobs"]["colab"]["steps"]
+    (setup,) = (step["with"] for step in steps if "setup-python" in step.get("uses", ""))
+    (fetching,) = (step for step in steps if "colab_versions.py freeze.txt" in step.get("run", ""))
+    assert setup["python-version"] == f"${{{{ steps.{fetching['id']}.outputs.python }}}}"
+    assert steps.index(fetching) < [step.get("with") for step in steps].index(setup)
