@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["destination", "replacing"]
+__all__ = ["check_folder", "destination", "replacing"]
 
 
 def destination(path: str | os.PathLike[str]) -> Path:
@@ -25,6 +26,18 @@ def destination(path: str | os.PathLike[str]) -> Path:
     if path.exists() and not path.is_file():
         raise OSError(f"{path} is a device or a pipe; give the name of a file.")
     return Path(os.path.realpath(path))
+
+
+def check_folder(name: str, folder: Path) -> None:
+    """Raise OSError, before any work, if nothing can be written in a folder, or if it is missing and cannot be made."""
+    if folder.is_symlink() and not folder.exists():
+        raise NotADirectoryError(f"{name}: {folder} is a link that leads nowhere; it should be a folder.")
+    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise OSError(f"{name}: cannot write to the folder {there} ({error.strerror or error}).") from error
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 
-from affscore.files import replacing
+from affscore.files import check_folder, replacing
 from affscore.signatures import Signature
 from affscore.suite import compare, distances, figures
 from affscore.suite.architectures import model_name, printable
@@ -90,6 +90,7 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Repor
         raise ValueError(f"folder: no signature in {folder} has a live activation call.")
     if out.exists() and not out.is_dir():
         raise NotADirectoryError(f"out: {out} is a file; it should be a folder.")
+    check_folder("out", out)
     out.mkdir(parents=True, exist_ok=True)
 
     title = f"Signatures in {printable(Path(folder).resolve().name)}"

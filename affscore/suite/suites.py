@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import torch
 
 from affscore.errors import AffscoreError
+from affscore.files import check_folder
 from affscore.settings import Settings
 from affscore.suite.requests import RunError, check_same, differences, is_finished, read_stored
 from affscore.suite.runs import file_name, run, set_aside
@@ -129,6 +130,10 @@ def run_suite(
             if progress:
                 print(f"{title}: finished before, with the same weights, data and settings.", file=sys.stderr)
             return
+        try:
+            check_folder("out", folder)  # before hours of work
+        except OSError as error:
+            raise SuiteError(str(error)) from error
         net = load_model(model, weights=chosen, seed=seed)
         try:
             data = load_dataset(dataset, preprocess=net.preprocess, root=root, workers=workers, **options)

@@ -99,6 +99,12 @@ def test_a_file_that_is_no_notebook_is_refused(content, tmp_path):
         read_cells(path)
 
 
+def test_a_mark_of_the_byte_order_is_passed_over(tmp_path):
+    path = written(tmp_path / "a.ipynb", [code("1")])
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_cells(path) == [code("1")]
+
+
 def test_half_a_character_is_replaced(tmp_path):
     path = tmp_path / "a.ipynb"
     written(path, [code('student("\ud83d")')])

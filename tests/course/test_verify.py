@@ -155,6 +155,21 @@ def test_what_cannot_be_done_is_a_sentence(tmp_path, monkeypatch, capsys):
     assert "cannot be written" in capsys.readouterr().err
 
 
+def test_names_are_printed_for_any_terminal(tmp_path):
+    """Escapes of a terminal are escaped, and what it cannot show is written by its number."""
+    handed_in(tmp_path / "zoë.ipynb", {}, name=r"Zo\u00eb \x1b]0;owned\x07")
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from affscore_book.course.verify import main; sys.exit(main())",
+         "verify", str(tmp_path), "--out", str(tmp_path / "out.csv")],
+        env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.decode("ascii").splitlines()
+    assert r"Zo\xeb \x1b]0;owned\x07" in lines[0] and r"zo\xeb.ipynb" in lines[0]
+    assert all(line.isprintable() for line in lines) and "0 of 4 answers in 1 notebooks are right" in lines[-1]
+    assert "Zoë" in (tmp_path / "out-by-student.csv").read_text(encoding="utf-8")
+
+
 def test_importing_it_imports_no_torch():
     program = (
         "import sys, affscore_book.course.verify, affscore_book.course.variants; assert 'torch' not in sys.modules"

@@ -156,6 +156,13 @@ def test_mixed_settings_get_sections_and_are_compared_where_they_can_be(tmp_path
     assert all(": " in note for note in result.left_out)  # which section
 
 
+def test_a_link_that_leads_nowhere_is_refused(tmp_path):
+    made([0.5]).save(tmp_path / "a.json")
+    (tmp_path / "out").symlink_to("nowhere")
+    with pytest.raises(NotADirectoryError, match=r"out: .* is a link that leads nowhere; it should be a folder"):
+        report(tmp_path, tmp_path / "out")
+
+
 def test_nothing_to_report_on_is_an_error_in_a_sentence(tmp_path):
     folder, file = folder_of(tmp_path / "runs", []), tmp_path / "file"
     with pytest.raises(ValueError, match="runs holds no signature"):

@@ -275,3 +275,31 @@ def test_networks_of_text_side_by_side(tmp_path):
     assert "weights.sha256" in run_suite(names[1:], out, **options)[0].reason
     (tmp_path / "lines.txt").write_text(SENTENCES.replace("cat", "dog"))
     assert "dataset.sha256" in run_suite(names[:1], out, **options)[0].reason
+
+
+def dangling(path):
+    path.symlink_to("nowhere")
+
+
+def circular(path):
+    path.symlink_to(path)
+
+
+@each(("make", "says"), [
+    (dangling, "is a link that leads nowhere; it should be a folder."),
+    (circular, "is a link that leads nowhere; it should be a folder."),
+    (lambda path: path.symlink_to("/sys"), "cannot write to the folder"),
+    (lambda path: path.symlink_to("/proc/self"), "cannot write to the folder"),
+])  # fmt: skip
+def test_a_folder_that_cannot_be_written_is_refused_before_any_network_is_loaded(loaded, tmp_path, make, says):
+    out = tmp_path / str(len(list(tmp_path.iterdir())))
+    make(out)
+    with pytest.raises(SuiteError, match=rf"^out: .*{re.escape(says)}"):
+        run_suite(NAMES, out, **OPTIONS)
+    assert loaded == []
+
+
+def test_a_finished_suite_needs_no_folder_that_can_be_written(loaded, tmp_path, monkeypatch):
+    run_suite(NAMES[:1], tmp_path, **OPTIONS)
+    monkeypatch.setattr(suite, "check_folder", None)
+    assert run_suite(NAMES[:1], tmp_path, **OPTIONS) == []

@@ -38,7 +38,7 @@ def read_cells(path: Path) -> list[Cell]:
     if not path.is_file():  # a named pipe would be waited for
         raise ValueError(f"{path.name} is not a notebook (no regular file).")
     try:
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        cells = json.loads(path.read_text(encoding="utf-8-sig"))["cells"]  # an editor may have put a mark first
         return [
             Cell(
                 cell["cell_type"],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import math
 import re
 import sys
@@ -100,6 +101,11 @@ def _cell(text: str) -> str:
     return f"'{text}" if re.match(r"\s*[=+@-].", text) else text
 
 
+def _shown(text: str) -> str:
+    """A text for a terminal, for which a name may hold commands: control characters are escaped."""
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
 def by_student(rows: Sequence[Row]) -> list[list[str]]:
     """A line for each notebook: its file, the student, how many answers are right, and the verdict on each exercise."""
     labels = list(dict.fromkeys(row.exercise for row in rows if row.exercise))
@@ -130,6 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     one.add_argument("--out", type=Path, default=Path("verdicts.csv"), help=text)
     one.add_argument("--seconds", type=float, default=60, help="what each answer may take (60)")
     options = top.parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal may not have all characters of a name
     if not 0 < options.seconds < math.inf:
         top.error(f"--seconds is {options.seconds:g}; it should be a finite number greater than 0.")
     for path in options.notebooks:
@@ -146,9 +155,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for row in grade(_notebooks(options.notebooks), chapters, options.seconds):
         rows.append(row)
         _write(options.out, [Row._fields, *rows])
-        print(*row[:5], sep="  ")
+        print(*map(_shown, row[:5]), sep="  ")
     if not rows:
-        print(f"no notebook in {', '.join(map(str, options.notebooks))}", file=sys.stderr)
+        print(f"no notebook in {', '.join(_shown(str(path)) for path in options.notebooks)}", file=sys.stderr)
         return 1
     table = options.out.with_name(f"{options.out.stem}-by-student{options.out.suffix}")
     _write(table, by_student(rows))
