@@ -26,7 +26,8 @@ from affscore.arguments import line_of
 from affscore.forward import Forward, inputs_of
 from affscore.scoring import ScoringQueue, sentence
 from affscore.settings import Settings
-from affscore.signatures import BatchResult, Signature, SignatureError, check_provenance
+from affscore.signatures import BatchResult, Signature, SignatureError
+from affscore.stored import check_provenance
 from affscore.tracing import check_traceable
 
 __all__ = ["batch_results", "circumstances", "resolve_device", "signature", "versions"]

@@ -25,16 +25,17 @@ import numpy as np
 
 from affscore.affine import COVARIANCES
 from affscore.arguments import check_choice, line_of
-from affscore.calls import Call, Constant, Excluded, Undecided, name_pattern
+from affscore.calls import Call, Excluded, name_pattern
 from affscore.companions import check_names
 from affscore.errors import AffscoreError, warn
 from affscore.files import destination, replacing
 from affscore.pooling import POOLS
+from affscore.stored import check_calls, check_provenance, check_that, no_constant, validated, with_nulls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["TOTAL", "BatchResult", "Signature", "SignatureError", "check_provenance"]
+__all__ = ["TOTAL", "BatchResult", "Signature", "SignatureError"]
 
 SCHEMA = "affscore.signature/1"
 TOTAL = "unfinished_of"  # in the provenance of an unfinished signature: the total number of batches
@@ -109,19 +110,19 @@ class Signature:
         check_names(list(self.companions))
         for name, value in self.companions.items():
             expected = f"it should be that of scores, {self.scores.shape}"
-            _require(value.shape == self.scores.shape, f"the companion {name!r} has shape {value.shape}; {expected}")
-            _require(not np.isinf(value).any(), f"the companion {name!r} is infinite")
+            check_that(value.shape == self.scores.shape, f"the companion {name!r} has shape {value.shape}; {expected}")
+            check_that(not np.isinf(value).any(), f"the companion {name!r} is infinite")
         for name, known in (("pool", POOLS), ("covariance", COVARIANCES)):
             check_choice(name, getattr(self, name), known)
-        _check_calls(self.calls, [-1] if self.pool == "trailing" else None)
+        check_calls(self.calls, [-1] if self.pool == "trailing" else None)
         sizes, many = self.batch_sizes, len(self.scores)
-        _require(len(sizes) == many, f"batch_sizes has {len(sizes)} numbers for {many} batches")
-        _require(all(type(size) is int and size >= 2 for size in sizes), "batch_sizes should hold whole numbers from 2")
+        check_that(len(sizes) == many, f"batch_sizes has {len(sizes)} numbers for {many} batches")
+        check_that(all(type(size) is int and size >= 2 for size in sizes), "batch_sizes should hold whole numbers from 2")
         check_provenance(self.provenance)
-        _require(not np.isinf(self.scores).any(), "a score is infinite")
-        _require(not (self.scores > 1).any(), "a score is above 1")
+        check_that(not np.isinf(self.scores).any(), "a score is infinite")
+        check_that(not (self.scores > 1).any(), "a score is above 1")
         unshrunk = self.covariance == "empirical"
-        _require(not unshrunk or not (self.scores < -1e-9).any(), "a score without shrinkage is below 0")
+        check_that(not unshrunk or not (self.scores < -1e-9).any(), "a score without shrinkage is below 0")
 
     @classmethod
     def from_results(
@@ -307,11 +308,11 @@ class Signature:
             "calls": [asdict(call) for call in self.calls],
             "excluded": [asdict(item) | {"kind": type(item).__name__} for item in self.excluded],
             "batch_sizes": self.batch_sizes,
-            "scores": _with_nulls(self.scores),
+            "scores": with_nulls(self.scores),
             "provenance": self.provenance,
         }
         if self.companions:
-            content["companions"] = {name: _with_nulls(value) for name, value in self.companions.items()}
+            content["companions"] = {name: with_nulls(value) for name, value in self.companions.items()}
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
@@ -331,7 +332,7 @@ class Signature:
         except FileNotFoundError as error:
             raise FileNotFoundError(f"path: there is no file {path}.") from error
         try:
-            content = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+            content = json.loads(data.decode("utf-8"), parse_constant=no_constant)
         except json.JSONDecodeError as error:
             raise ValueError(
                 f"{path} is not complete JSON (line {error.lineno}: {error.msg}); was it cut off while being written?"
@@ -348,66 +349,3 @@ class Signature:
         if TOTAL in found.provenance:
             warn(f"{path} is unfinished: it has {len(found.batch_sizes)} of {found.provenance[TOTAL]} batches.")
         return found
-
-
-_KINDS = {kind.__name__: kind for kind in (Constant, Excluded, Undecided)}
-_KEYS = {"pool", "covariance", "calls", "excluded", "batch_sizes", "scores", "provenance"}
-
-
-def validated(content: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a signature from its stored form, with the checks that the constructor cannot make."""
-    unknown = sorted(content.keys() - _KEYS - {"schema", "companions"})
-    _require(not unknown, f"it has the unknown keys {unknown}")
-    fields = {name: content[name] for name in _KEYS}
-    calls = [Call(**{**call, "shape": tuple(call["shape"])}) for call in fields["calls"]]
-    scores = _with_nans(fields["scores"], len(calls), "scores")
-    companions = {name: _with_nans(rows, len(calls), name) for name, rows in content.get("companions", {}).items()}
-    excluded = [_KINDS.get(item.get("kind"), Excluded)(item["name"], item["reason"]) for item in fields["excluded"]]
-    return fields | {"calls": calls, "scores": scores, "excluded": excluded, "companions": companions}
-
-
-def check_provenance(provenance: Any) -> None:
-    """Raise ValueError unless it is a dictionary that JSON can hold."""
-    _require(isinstance(provenance, dict), f"provenance is {provenance!r:.80}; it should be a mapping")
-    try:
-        json.dumps(provenance, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"provenance cannot be stored as JSON: {line_of(error)}.") from error
-
-
-def _check_calls(calls: list[Call], axes: list[int] | None) -> None:
-    """Raise ValueError if a call contradicts itself; ``axes`` are the axes allowed for channels, by default any."""
-    for call in calls:
-        numbers = (call.ordinal, call.channel_axis, *call.shape)
-        sound = all(type(value) is int for value in numbers) and type(call.gate) is type(call.masked) is bool
-        sound &= all(isinstance(value, str) for value in (call.name, call.module, call.function))
-        _require(sound, f"the call {call.name!r} has a value of a wrong type")
-        _require(all(length >= 1 for length in call.shape), f"the call {call.name!r} has the shape {call.shape}")
-        known = call.channel_axis in (axes or range(1, len(call.shape) + 1))
-        _require(known, f"the channel_axis of {call.name!r} is {call.channel_axis}")
-        named = f"{call.module}:{call.function}[{call.ordinal}]"
-        _require(call.ordinal >= 0 and call.name == named, f"the call {call.name!r} should be named {named!r}")
-    _require(len({call.name for call in calls}) == len(calls), "two calls have the same name")
-
-
-def _require(condition: bool, sentence: str) -> None:
-    if not condition:
-        raise ValueError(f"{sentence}.")
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"it holds {name}, which is not JSON.")
-
-
-def _with_nulls(values: np.ndarray) -> list[list[float | None]]:
-    return [[None if math.isnan(value) else value for value in row] for row in values.tolist()]
-
-
-def _with_nans(rows: Any, calls: int, name: str) -> np.ndarray:
-    """Stored rows as an array (rows, calls), with null as NaN; ValueError for any other value that is not finite."""
-    for row in rows:
-        _require(len(row) == calls, f"{name} has a row of {len(row)} numbers for {calls} calls")
-        for value in row:
-            sound = value is None or (type(value) in (int, float) and math.isfinite(value))
-            _require(sound, f"{name} holds {value!r}, which is not a finite number")
-    return np.array(rows, dtype=np.float64).reshape(len(rows), calls)

@@ -54,6 +54,7 @@ from affscore.calls import (
 )
 from affscore.chains import Chains, Span
 from affscore.channels import Channels
+from affscore.fixed import Fixed, all_dense
 from affscore.pooling import POOLS, pool, rounding, sparsity, token_axis
 from affscore.torch_internals import (
     TorchDispatchMode,
@@ -96,60 +97,11 @@ class _Candidate(NamedTuple):
     doubt: bool = False
 
 
-class _Fixed:
-    """The tensors computed only from a network's parameters, buffers and other attributes, not from the batch.
-
-    An operator's output is fixed if it has tensors among its inputs and these are all fixed. A tensor made from nothing
-    (``arange``, ``zeros``) is constant as well, until data is written into it.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        attributes = [tensor for module in model.modules() for tensor in tensors_in(vars(module).values())]
-        self.weights = {storage_key(p) for p in model.parameters() if _plain([p])}
-        self.learned = WeakTensorKeyDictionary(dict.fromkeys([*attributes, *model.buffers()], False))
-        self.learned.update(dict.fromkeys(model.parameters(), True))  # and whatever is computed with them
-        self.made = WeakTensorKeyDictionary()
-        self.written: dict[int, Any] = {}  # storages that data was written into, kept alive
-
-    def __call__(self, tensor: Tensor) -> bool:
-        return tensor in self.learned and not self._overwritten(tensor)
-
-    def constant(self, tensor: Tensor) -> bool:
-        """Whether a tensor is fixed or made from nothing."""
-        return (tensor in self.learned or tensor in self.made) and not self._overwritten(tensor)
-
-    def _overwritten(self, tensor: Tensor) -> bool:
-        return bool(self.written) and storage_key(tensor) in self.written
-
-    def follow(self, operator: Operator, out: Any, fixed: bool) -> None:
-        """Record an operator's outputs; ``fixed`` says that all its inputs are fixed."""
-        if fixed:
-            for result in tensors_in([out]):
-                self.learned[result] = any(self.learned[each] for each in operator.inputs)
-        elif self._from_nothing(operator):
-            for result in tensors_in([out]):
-                self.made[result] = True
-        elif operator.writes:
-            # From now on every tensor on this storage depends on the batch: one of them may be a view.
-            for result in filter(self.constant, tensors_in([out])):
-                self.written[storage_key(result)] = result.untyped_storage()
-
-    def _from_nothing(self, operator: Operator) -> bool:
-        name = operator.name
-        blank = name.endswith("_like") or name.startswith("new_") or all(map(self.constant, operator.inputs))
-        return blank and torch.Tag.nondeterministic_seeded not in operator.func.tags
-
-
-def _plain(args: Iterable[Any]) -> bool:
-    """Whether all tensors among the arguments are dense: neither sparse nor nested."""
-    return all(x.layout is torch.strided and not x.is_nested for x in tensors_in(args))
-
-
 class _Watcher(TorchDispatchMode):
     """Follows every operator; at the end :meth:`result` names the calls."""
 
     def __init__(
-        self, path: list[str], fixed: _Fixed, batch: int, kind: str, sparsity: bool, axes: Mapping[str, int],
+        self, path: list[str], fixed: Fixed, batch: int, kind: str, sparsity: bool, axes: Mapping[str, int],
         chosen: str | None, mask: Tensor | None, unmasked: Iterable[Tensor],
     ) -> None:  # fmt: skip
         super().__init__()
@@ -169,8 +121,8 @@ class _Watcher(TorchDispatchMode):
         if in_backward():
             return func(*args, **kwargs)
         operator = Operator(func, args, kwargs)
-        plain = _plain(operator.inputs)
-        whole = not plain or packet in ACTIVATIONS or packet is aten.linear  # do not split it
+        dense = all_dense(operator.inputs)
+        whole = not dense or packet in ACTIVATIONS or packet is aten.linear  # do not split it
         if not whole and made_of_parts(func):
             with self:
                 return in_parts(func, args, kwargs)
@@ -178,15 +130,15 @@ class _Watcher(TorchDispatchMode):
         if activation := ACTIVATIONS.get(packet):
             name = activation.name if isinstance(activation.name, str) else activation.name(operator)
             known = name, activation.gate
-            what = f"its input of shape {tuple(args[0].shape)}" if plain else "its input"
+            what = f"its input of shape {tuple(args[0].shape)}" if dense else "its input"
             if self.mapped:
                 self.hide(name, "torch.vmap runs it and hides the axes of its tensors", Undecided)
-            elif not plain or not args[0].is_floating_point():
+            elif not dense or not args[0].is_floating_point():
                 self.hide(name, f"{what} is nested or sparse, or does not hold real numbers")
                 known = None
             elif self.fixed(args[0]):
                 self.hide(name, f"{what} comes from parameters and buffers alone, not from the batch", Constant)
-        out = self.run(operator, known) if plain else func(*args, **kwargs)
+        out = self.run(operator, known) if dense else func(*args, **kwargs)
         if packet not in ACTIVATIONS and FUSED.fullmatch(packet.__name__):
             self.hide(packet.__name__, "a fused kernel hides its activations")
         return out
@@ -202,7 +154,7 @@ class _Watcher(TorchDispatchMode):
         self.fixed.follow(operator, out, fixed)
         if self.unmasked and any(each in self.unmasked for each in inputs):
             self.unmasked.update(dict.fromkeys(tensors_in([out]), True))
-        if step is not None and _plain([out]):
+        if step is not None and all_dense([out]):
             self.channels.follow(operator, out)
             self.chains.after(step, out, self.path[-1], self.place)
         elif self.mapped:
@@ -384,7 +336,7 @@ def trace(
     check_traceable(model)
     names = {id(module): name for name, module in reversed(list(model.named_modules(remove_duplicate=False)))}
     path, result, thread = [""], Trace(), threading.get_ident()
-    watcher = _Watcher(path, _Fixed(model), batch, pool, sparsity, channel_axis or {}, calls, mask, unmasked)
+    watcher = _Watcher(path, Fixed(model), batch, pool, sparsity, channel_axis or {}, calls, mask, unmasked)
 
     # Global hooks: a hook on a module would switch off its fused kernels. They also see the modules of other threads.
     def enter(module: nn.Module, _: Any) -> None:
@@ -395,7 +347,7 @@ def trace(
         if threading.get_ident() == thread:
             path.pop()
             if len(path) == 1:  # the network's output
-                watcher.chains.escape(x for x in tree_leaves(out) if isinstance(x, Tensor) and _plain([x]))
+                watcher.chains.escape(x for x in tree_leaves(out) if isinstance(x, Tensor) and all_dense([x]))
 
     def count(by: int) -> None:
         watcher.mapped += by * (threading.get_ident() == thread)
