@@ -194,6 +194,15 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Tensor
     1.0
     >>> bool(affinity_score(x, torch.relu(x)) < affinity_score(x, torch.relu(x + 2)))
     True
+
+    With shrinkage even an exactly affine map scores below 1, when samples are few. So read a score beside that of the
+    linear twin, straight lines with the same means and variances:
+
+    >>> from affscore.companions import linear_twin
+    >>> x = torch.randn(60, 40, generator=torch.Generator().manual_seed(0))     # (60, 40)
+    >>> y = x * torch.linspace(0.05, 2, 40)                                     # affine
+    >>> round(affinity_score(x, y).item(), 2), round(affinity_score(x, linear_twin(x, y)).item(), 2)
+    (0.76, 0.76)
     """
     return _score(x, y, covariance, paired=False)
 

@@ -17,6 +17,7 @@ import affscore.engine
 from affscore import SignatureError, signature
 from affscore.companions import MEASURES, UNPOOLED, measure
 from affscore.engine import batch_results
+from affscore.errors import AffscoreWarning
 from affscore.scoring import sentence
 from affscore.settings import Settings
 
@@ -226,3 +227,49 @@ def test_the_gpu_agrees_with_the_cpu():
     cpu = signature(model, batches)
     gpu = signature(model, batches, device="cuda", companions=True)
     np.testing.assert_allclose(gpu.scores, cpu.scores, atol=1e-4)
+
+
+def mixed(x, linear):
+    """Two calls that are not scored, for different reasons, beside one that is."""
+    torch.tanh(linear(x[:9]))
+    torch.sigmoid(linear(x)[None].expand(3, -1, -1))
+    torch.nn.functional.gelu(linear.weight)
+    return torch.relu(linear(x))
+
+
+def test_one_warning_says_what_is_left_out_and_what_depends_on_parameters_alone_is_not_named():
+    with pytest.warns(AffscoreWarning) as caught:
+        result = signature(Made(mixed, nn.Linear(3, 4)), [torch.randn(20, 3)] * 2)
+    assert [call.name for call in result] == [":relu[0]"] and len(result.excluded) == 3
+    (told,) = (str(each.message) for each in caught)
+    assert told.startswith("2 activation calls are not scored (1 tanh, 1 sigmoid); the signature lists them as")
+    assert ":gelu" not in told and "has no batch axis of length 20 in front" in told
+
+
+def test_a_network_whose_parameters_have_no_shape_yet_is_named():
+    model = nn.Sequential(nn.LazyConv2d(4, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(3))
+    x = torch.randn(6, 3, 8, 8)
+    with pytest.raises(ValueError, match=r"parameters without a shape, such as '0.weight'.*run it on one batch first"):
+        signature(model, [x])
+    model(x)
+    assert [call.name for call in signature(model, [x])] == ["1:relu[0]"]
+
+
+class Prepared(nn.Linear):
+    """Scales its weights in its first pass, as RWKV does."""
+
+    ready = False
+
+    def forward(self, x):
+        if not self.ready:
+            self.weight.data.mul_(0.5)
+            self.ready = True
+        return torch.relu(super().forward(x))
+
+
+def test_the_advice_for_networks_that_prepare_their_weights_helps():
+    model, x = Prepared(3, 4), torch.randn(6, 3)
+    with pytest.raises(SignatureError, match="run it on one batch in evaluation mode first"):
+        signature(model, [x])
+    model.eval()(x)
+    assert len(signature(model, [x])) == 1
