@@ -265,7 +265,7 @@ ROWS = {
     "both halves": (lambda x: torch.cat([x[N // 2 :], x[: N // 2]]), True),
     "chunks joined": (lambda x: torch.cat(x.chunk(2)), True),
     "all, twice, of which the second": (lambda x: torch.cat([x, x]).chunk(2)[1], True),
-    "a queue": (lambda x: torch.cat([torch.ones(N // 2, D), x[: N // 2]]), False),
+    "a queue": (lambda x: torch.cat([torch.ones(N // 2, D), x[N // 2 :]]), False),
     "noise": (lambda x: torch.randn(N, D), False),
     "beside noise": (lambda x: x + torch.randn(N, D), True),
     "sorted in each column": (lambda x: x.sort(0).values, False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from affscore.errors import AffscoreWarning
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.activations.catalogue import CATALOGUE, AnyActivation, lookup
 from affscore_book.activations.laws import Summary, score_curve
@@ -133,7 +135,9 @@ def plot_rounding(name: str, std: float) -> None:
         def in_format(x: torch.Tensor, kind: torch.dtype = kind) -> torch.Tensor:
             return row.function(x.to(kind)).double()
 
-        rounded = [sample_score(in_format, mean, std, 1000, 1) for mean in means.tolist()]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AffscoreWarning)  # of the rounding that the picture shows
+            rounded = [sample_score(in_format, mean, std, 1000, 1) for mean in means.tolist()]
         label = str(kind).removeprefix("torch.")
         axes.plot(means, rounded, mark, color=colour, markersize=5, alpha=0.8, label=label)
         dead = [mean for mean, score in zip(means.tolist(), rounded, strict=True) if math.isnan(score)]
