@@ -15,10 +15,12 @@ import torch
 from torch import Tensor
 
 __all__ = [
-    "centre", "check_pair", "check_samples", "constant", "exponent", "largest_magnitude", "on_one_thread",
+    "STILL", "centre", "check_pair", "check_samples", "constant", "exponent", "largest_magnitude", "on_one_thread",
     "power_of_two", "rounding_of",
 ]  # fmt: skip
 
+#: In units of rounding, the variation up to which a channel, or a direction, is constant.
+STILL = 8
 _DTYPES = (
     torch.float64, torch.float32, torch.float16, torch.bfloat16,
     torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
@@ -125,12 +127,12 @@ def rounding_of(value: Tensor) -> Tensor:
 
 
 def constant(spread: Tensor, rounding: Tensor) -> Tensor:
-    """Which channels count as constant: those whose samples leave the mean by at most eight times the rounding.
+    """Which channels count as constant: those whose samples leave the mean by at most :data:`STILL` times the rounding.
 
     This is the one rule, for arrays and for activations; ``rounding`` is that of :func:`rounding_of` or of
     :func:`affscore.pooling.rounding`. :mod:`affscore.score` estimates how far rounding moves the score of the others.
     """
-    return spread <= 8 * rounding
+    return spread <= STILL * rounding
 
 
 def centre(value: Tensor, rounding: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:

@@ -26,6 +26,7 @@ from affscore.arguments import check_choice
 from affscore.coupling import partners
 from affscore.errors import warn
 from affscore.samples import (
+    STILL,
     centre,
     check_pair,
     exponent,
@@ -84,11 +85,12 @@ def score_and_shift(
     """The score of checked samples, and how far their rounding can have moved it.
 
     ``rounding`` says how far rounding moves a value of each channel of x and of y, both of shape (d,), as
-    :func:`affscore.samples.rounding_of`; channels that vary by no more are left out. If the true score is 1, the square
+    :func:`affscore.samples.rounding_of`; channels that vary by no more are left out, and so are, if it matters and
+    nothing is shrunk, directions in which x varies by no more. If the true score is 1, the square
     of the distance that is measured is the sum over the channels of the variance of y's rounding, and of x's, as the
     affine map stretches it. A larger distance is moved less, since squares add up.
     """
-    d, limits = x.shape[1], []
+    limits = []
     (x, _, power_x), (y, _, power_y) = centre(x, rounding[0]), centre(y, rounding[1])
     for limit, power in zip(rounding, (power_x, power_y), strict=True):
         limits.append(limit.detach().to(torch.float64) * power_of_two(-power))
@@ -96,6 +98,18 @@ def score_and_shift(
     if not bool(spread > 0):
         # Undefined: 0 / 0. The sums keep the result attached to the graph, with zero gradients.
         return (x.sum() + y.sum()) * 0 + float("nan"), 0.0
+    distance, shift = _distance(x, y, spread, covariance, limits, paired)
+    if shift > SHIFT and covariance == "empirical":
+        # Without shrinkage the map stretches directions in which x is only rounding to the spread of y.
+        distance, shift = _distance(_without_rounding(x, limits[0]), y, spread, covariance, limits, paired)
+    return 1 - distance, shift
+
+
+def _distance(
+    x: Tensor, y: Tensor, spread: Tensor, covariance: str, limits: list[Tensor], paired: bool
+) -> tuple[Tensor, float]:
+    """The distance of centred samples from the best affine image, and by how much rounding can have raised it."""
+    d = x.shape[1]
     x, y, _ = coordinates(x, y)
     cloud_x, cloud_y = normal(x, d, covariance), normal(y, d, covariance)
     with torch.no_grad():
@@ -104,8 +118,20 @@ def score_and_shift(
     residual = image - (y if paired else y[partners(image, y)])
     distance = _root(residual.square().sum() / (2 * len(residual) * spread))
     with torch.no_grad():
-        shift = _shift(distance, spread, z, *limits)
-    return 1 - distance, shift
+        return distance, _shift(distance, spread, z, *limits)
+
+
+def _without_rounding(x: Tensor, limit: Tensor) -> Tensor:
+    """Centred samples without the directions in which they vary by no more than rounding, as channels are left out.
+
+    Such directions are many where a layer has more channels than inputs. They are found with each channel in units of
+    its rounding.
+    """
+    unit = torch.where(limit > 0, limit, 1.0)
+    scaled = x.detach() / unit
+    _, sizes, directions = torch.linalg.svd(scaled, full_matrices=False)
+    kept = directions[sizes > STILL * len(x) ** 0.5].T
+    return ((x / unit) @ kept) @ kept.T * unit
 
 
 def _shift(distance: Tensor, spread: Tensor, z: Tensor, limit_x: Tensor, limit_y: Tensor) -> float:
