@@ -133,6 +133,16 @@ def test_too_few_quarters_are_not_judged(there):
     runs["vgg16"]["quarters"] = runs["vgg16"]["quarters"][:there]
     assert {row.verdict for row in mending.mending_claims(runs)} == {"not run here"}
     assert mending.mending_verdict(runs) == "not run yet"
+    with pytest.raises(ValueError, match=f"runs has {there} quarters of each network"):
+        mending_tables.predictor_table(runs)
+
+
+def test_losses_need_two_controls():
+    runs = made_up(follows(0))
+    for network in runs.values():
+        network["control"] = network["control"][:1]
+    with pytest.raises(ValueError, match="runs has no network with two controls"):
+        mending_tables.loss_table(runs)
 
 
 def test_quarters_that_one_network_lacks_are_left_out_of_all():

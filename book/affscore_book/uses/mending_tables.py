@@ -12,6 +12,7 @@ import numpy as np
 from affscore.suite.tables import Table
 from affscore_book.uses.claims import shown
 from affscore_book.uses.mending import (
+    FEWEST,
     LEAST_KNOWN,
     MENDED,
     PREDICTORS,
@@ -38,8 +39,12 @@ def predictor_table(runs: Mended) -> Table:
     """Rank correlation of each predictor with the loss, by network and over families.
 
     All but the first rule's number is exploratory. From the quarters that all networks have.
+
+    Raises ValueError if these are too few to be judged.
     """
     first = shared_quarters(runs)
+    if first < FEWEST:
+        raise ValueError(f"runs has {first} quarters of each network; it should have {FEWEST} or more.")
     rows = []
     known = {name: known_losses(runs, of, first) for name, of in PREDICTORS.items()}
     for network, kind in MENDED.items():
@@ -56,6 +61,8 @@ def loss_table(runs: Mended) -> Table:
 
     ``by order`` is the standard deviation of the control's accuracy over orders of the images: chance in one training.
     ``SD`` is that of the loss over the quarters. Failed trainings are counted and left out.
+
+    Raises ValueError if no network has two controls and two quarters.
     """
     rows = []
     for name in MENDED:
@@ -68,6 +75,8 @@ def loss_table(runs: Mended) -> Table:
         row |= {"control": fmean(control), "by order": float(np.std(control, ddof=1))}
         row |= {"lost before": fmean(control) - fmean(100 * run["before"] for run in ended)}
         rows.append(row | {"lost after": fmean(losses), "SD": float(np.std(losses, ddof=1))})
+    if not rows:
+        raise ValueError("runs has no network with two controls and two quarters; it should have some.")
     return Table.from_rows(rows, digits=2)
 
 
