@@ -45,8 +45,8 @@ from affscore_book.uses.removal import removed_at
 from affscore_book.uses.replacing import ChannelLine
 
 __all__ = [
-    "EASIER", "EPOCHS", "FINETUNED", "RATE_SHARE", "TRAINED_ORDERS", "TRAINED_SEEDS", "Finetuned", "Straightened",
-    "all_removals", "finetuned_claims", "finetuned_table", "load_finetuned",
+    "EASIER", "EPOCHS", "FINETUNED", "HOOKED", "RATE_SHARE", "TRAINED_ORDERS", "TRAINED_SEEDS", "Finetuned",
+    "Straightened", "all_removals", "finetuned_claims", "finetuned_table", "load_finetuned",
 ]  # fmt: skip
 
 #: By name, the activation calls of the network.
@@ -59,6 +59,8 @@ RATE_SHARE = 0.25
 POINT = 1.0
 #: EASIER's accuracy in percent by the number of calls removed, of 17 and of 15, on CIFAR-10.
 EASIER = {"resnet18": {0: 92.47, 4: 92.47, 9: 90.35}, "vgg16_bn": {0: 93.50, 4: 93.51, 8: 93.61}}
+#: Modules whose calls are numbered, as the tracer numbers them: gates too, which are never lines.
+HOOKED = (nn.ReLU, nn.ReLU6, nn.GELU, nn.SiLU, nn.Hardswish, nn.Sigmoid, nn.Hardsigmoid)
 SCRIPT = "book/data/uses/finetune.py"
 
 #: By the network's name, then the order and how many calls went (``("none", 0)`` for the control): runs by seed.
@@ -66,12 +68,13 @@ Finetuned = dict[str, dict[tuple[str, int], dict[int, dict[str, Any]]]]
 
 
 class Straightened(nn.Module):
-    """A network in which some calls of ReLU modules are lines, whose slopes and offsets are parameters.
+    """A network in which some calls of its activation modules are lines, whose slopes and offsets are parameters.
 
     Parameters
     ----------
     network
-        All its activations are ``nn.ReLU``; they work out of place from here on.
+        Its activations are modules of :data:`HOOKED`, but for functions after the last of them; they work out of place
+        from here on.
     lines
         By the number of the call, in the order of execution from 0: :func:`affscore_book.uses.replacing.fit_lines`.
 
@@ -94,8 +97,9 @@ class Straightened(nn.Module):
         self.slopes = nn.ParameterDict({str(at): line.slope.clone() for at, line in lines.items()})
         self.offsets = nn.ParameterDict({str(at): line.offset.clone() for at, line in lines.items()})
         for module in network.modules():
-            if isinstance(module, nn.ReLU):
-                module.inplace = False
+            if isinstance(module, HOOKED):
+                if hasattr(module, "inplace"):
+                    module.inplace = False
                 module.register_forward_hook(self._line)
 
     def _line(self, module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
@@ -108,7 +112,7 @@ class Straightened(nn.Module):
         self.at = 0
         out: Tensor = self.network(x)
         if self.lines and max(self.lines) >= self.at:
-            raise ValueError(f"lines name call {max(self.lines)}; the network makes {self.at} calls of nn.ReLU.")
+            raise ValueError(f"lines name call {max(self.lines)}; the network makes {self.at} calls of modules.")
         return out
 
 

@@ -1,11 +1,11 @@
-"""How often a rule on a mean over families would find what is there."""
+"""How often a rule on a mean would find what is there."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy import stats
 
-__all__ = ["power_of_mean", "spread_of_interval"]
+__all__ = ["power_of_mean", "power_of_pairs", "spread_of_interval"]
 
 
 def spread_of_interval(low: float, high: float, families: int) -> float:
@@ -29,3 +29,13 @@ def power_of_mean(truth: float, spread: float, families: int, at_least: float) -
     means, errors = values.mean(axis=1), values.std(axis=1, ddof=1) / families**0.5
     low = means - float(stats.t.ppf(0.975, families - 1)) * errors
     return float(((low > 0) & (means >= at_least)).mean())
+
+
+def power_of_pairs(difference: float, spread: float, pairs: int, alpha: float) -> float:
+    """How often a two-sided t-test at level ``alpha`` finds a mean difference of normal pairs.
+
+    >>> round(power_of_pairs(0.0, 1.0, 8, 0.05), 6)
+    0.05
+    """
+    bar, moved = float(stats.t.ppf(1 - alpha / 2, pairs - 1)), difference / spread * pairs**0.5
+    return float(stats.nct.sf(bar, pairs - 1, moved) + stats.nct.cdf(-bar, pairs - 1, moved))

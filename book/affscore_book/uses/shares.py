@@ -1,0 +1,125 @@
+"""The share of negative inputs of each call, and shifts that hold it where it is wanted (control of experiment P1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from affscore.forward import evaluating
+from affscore_book.kit.training import ImageData
+from affscore_book.uses.penalty import Pairs, watched_pairs
+
+__all__ = ["ShareHolder", "measured_shares", "shifts_before_calls"]
+
+#: Of the way from where a call's inputs are to where they should be, at each step.
+RATE = 0.2
+#: Entries of a call's input that its quantile is taken from.
+ENTRIES = 4096
+IMAGES, BATCH = 512, 128
+
+
+@torch.no_grad()
+def measured_shares(network: nn.Module, data: ImageData) -> list[float]:
+    """Share of negative entries among the inputs of each ReLU, on 512 validation images, in evaluation mode.
+
+    All channels and positions count alike; in the order of execution.
+    """
+    found: list[Tensor] = []
+    batches = data.standardise(data.validation.images[:IMAGES]).split(BATCH)
+    with evaluating(network), watched_pairs(network) as pairs:
+        for batch in batches:
+            network(batch)
+            found.append(torch.stack([(x < 0).double().sum() for x, _ in pairs]))
+        sizes = [x[0].numel() for x, _ in pairs]
+    counts = torch.stack(found).sum(0) / sum(len(batch) for batch in batches)
+    return [float(count) / size for count, size in zip(counts, sizes, strict=True)]
+
+
+@torch.no_grad()
+def shifts_before_calls(network: nn.Module, images: Tensor) -> list[nn.Parameter]:
+    """The bias or norm shift that ran last before each ReLU, in the order of execution.
+
+    Parameters
+    ----------
+    network
+        Its activations are ``nn.ReLU``.
+    images
+        A few, as the network gets them.
+
+    Raises
+    ------
+    ValueError
+        If a call has no shift of its own before it.
+
+    >>> network = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    >>> shifts_before_calls(network, torch.zeros(1, 2))[0] is network[0].bias
+    True
+    """
+    latest: list[nn.Parameter] = []
+    found: list[nn.Parameter] = []
+
+    def keep(module: nn.Module, inputs: object, output: object) -> None:
+        if isinstance(bias := getattr(module, "bias", None), nn.Parameter):
+            latest.append(bias)
+
+    def take(module: nn.Module, inputs: object) -> None:
+        found.extend(latest[-1:])
+        latest.clear()
+        calls.append(module)
+
+    calls: list[nn.Module] = []
+    hooks = []
+    for module in network.modules():
+        hooked = module.register_forward_pre_hook(take) if isinstance(module, nn.ReLU) else None
+        hooks.append(hooked or module.register_forward_hook(keep))
+    try:
+        with evaluating(network):
+            network(images)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if len(found) != len(calls):
+        raise ValueError(f"network has {len(calls)} calls and {len(found)} shifts before them; each should have one.")
+    return found
+
+
+class ShareHolder:
+    """Moves each call's shift after a step towards the place where the wanted share of its inputs is negative.
+
+    Parameters
+    ----------
+    pairs
+        Of :func:`affscore_book.uses.penalty.watched_pairs` of the network that is trained.
+    shifts
+        Of :func:`shifts_before_calls`.
+    shares
+        One for each call, between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many shares as shifts.
+
+    Examples
+    --------
+    >>> shift = nn.Parameter(torch.zeros(1))
+    >>> x = torch.tensor([[-1.0], [0.0], [1.0], [2.0], [3.0]])
+    >>> ShareHolder([(x, x)], [shift], [0.75]).after_step(1)                       # the quantile is 2
+    >>> round(shift.item(), 3)
+    -0.4
+    """
+
+    def __init__(self, pairs: Pairs, shifts: Sequence[nn.Parameter], shares: Sequence[float]) -> None:
+        if len(shifts) != len(shares):
+            raise ValueError(f"shares has {len(shares)} values; the network has {len(shifts)} calls.")
+        self.pairs, self.shifts, self.shares = pairs, list(shifts), list(shares)
+
+    @torch.no_grad()
+    def after_step(self, step: int) -> None:
+        """Move the shifts; inputs are those of the latest pass. All channels of a call are moved alike."""
+        for (x, _), shift, share in zip(self.pairs, self.shifts, self.shares, strict=True):
+            entries = x.flatten()
+            stride = max(1, len(entries) // ENTRIES) | 1  # odd, so that it meets every place of a map
+            shift.sub_(RATE * torch.quantile(entries[::stride], share))
