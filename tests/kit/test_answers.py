@@ -66,7 +66,7 @@ NOT_NUMBERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("answer", NOT_NUMBERS, ids=repr)
+@pytest.mark.parametrize("answer", NOT_NUMBERS, ids=[str(place) for place in range(len(NOT_NUMBERS))])
 def test_what_is_no_number_gets_a_sentence(answer):
     with pytest.raises(Unfit, match=r"^your answer .*; it should be (a|one) number\.$"):
         one_number(answer)

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from affscore import signature
+from affscore.calls import ACTIVATIONS
+from affscore.chains import KNOWN
 from affscore.errors import AffscoreWarning
 from affscore.tracing import trace
 from affscore_book.verified_models.counting import count_activations
@@ -38,7 +40,8 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
     -------
     dict of plain values
         ``parameters``; ``counted``, the calls that the independent counter saw, by function; ``scored``, those that
-        the signature scores, by function; ``gates``, how many of these are gates; ``excluded``, those it does not
+        the signature scores, by function; ``arithmetic``, where there is some, calls of functions that the counter
+        cannot know, such as ``exp``; ``gates``, how many of these are gates; ``excluded``, those it does not
         score, as [function, reason, calls]; ``constant``, where there are some, those among the scored whose score is
         NaN because their input or their output does not vary, by function; ``identical``, whether the output is the
         same bit for bit while the network is watched; ``time``, processor time of a signature over that of the bare
@@ -74,17 +77,28 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
         (item.name.rpartition(":")[2].partition("[")[0], re.sub(r" of shape \([^)]*\)", "", item.reason))
         for item in excluded
     )
+    arithmetic = Counter(call.function for call in result.calls if not _known(call.function))
     constant = Counter(call.function for call, none in zip(result.calls, result.dead[0], strict=True) if none)
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "counted": dict(Counter(count_activations(model, inputs))),
-        "scored": dict(Counter(call.function for call in result.calls)),
+        "scored": dict(Counter(call.function for call in result.calls if _known(call.function))),
+        **({"arithmetic": dict(arithmetic)} if arithmetic else {}),
         "gates": sum(call.gate for call in result.calls),
         "excluded": [[function, reason, calls] for (function, reason), calls in sorted(reasons.items())],
         **({"constant": dict(constant)} if constant else {}),
         "identical": len(bare) == len(watched) and all(map(torch.equal, bare, watched)),
         "time": _time(model, inputs, rounds) if rounds else None,
     }
+
+
+#: The names of activation functions, as the signature gives them.
+_NAMES = {entry.name for entry in ACTIVATIONS.values()} | {name for name, _ in KNOWN} | {"hardtanh", "celu"}
+
+
+def _known(function: str) -> bool:
+    """Whether a call is that of an activation function, or of arithmetic that has one in it."""
+    return not _NAMES.isdisjoint(re.findall(r"\w+", function))
 
 
 def _tensors(output: Any) -> Iterator[Tensor]:

@@ -29,7 +29,8 @@ depth, those of Hugging Face are small ones of each architecture.
 **A second count.** PyTorch's profiler records every operator that runs, with the one that called it. The outermost
 ones whose names are activation functions are counted, and each module of a known class that spells an activation out in
 arithmetic counts as one call. None of `affscore`'s code is involved. This count has a limit: it goes by names. It
-misses arithmetic that acts as an activation in a class that it does not know.
+misses arithmetic that acts as an activation in a class that it does not know. The signature has such arithmetic under
+the names of its operators{arithmetic}.
 
 **Your own network** goes through the same checks in three lines:
 
@@ -98,6 +99,7 @@ def render(results: dict[str, Any]) -> str:
         unscored=_unscored(rows),
         tables="\n".join(_table(LIBRARIES[key], those) for key, those in groups.items()),
         excluded=_excluded(rows),
+        arithmetic=f" (here {arithmetic})" if (arithmetic := _arithmetic(rows)) else "",
         constant=_listed({name: sum(row["constant"].values()) for name, row in rows.items() if "constant" in row}),
         renamed=_renamed(rows),
         wrong=_wrong(models),
@@ -121,6 +123,12 @@ def _found(row: Row) -> Counter[str]:
     for function, _, calls in row["excluded"]:
         found[function] += calls
     return found
+
+
+def _arithmetic(rows: dict[str, Row]) -> str:
+    """The networks with arithmetic beside the counted functions, with how many calls of it."""
+    many = {name: sum(row["arithmetic"].values()) for name, row in rows.items() if "arithmetic" in row}
+    return ", ".join(f"{calls} calls in {_short(name)}" for name, calls in many.items())
 
 
 def _without_score(rows: dict[str, Row]) -> list[str]:
