@@ -158,9 +158,10 @@ def _score(x: Any, y: Any, covariance: str, paired: bool) -> Tensor:
     score, shift = score_and_shift(x, y, covariance, (rounding_of(x), rounding_of(y)), paired)
     if shift > SHIFT:
         kinds = " and ".join(sorted({str(value.dtype).removeprefix("torch.") for value in (x, y)}))
+        advice = "subtract their means where they are made" if kinds == "float64" else "compute them in float64"
         warn(
             f"x and y vary so little beside their size that rounding in {kinds} can have moved the score by "
-            f"{shift:.2g}; compute them in float64."
+            f"{shift:.2g}; {advice}."
         )
     return score
 
