@@ -182,6 +182,15 @@ class Excluded:
     name: str
     reason: str
 
+    @property
+    def function(self) -> str:
+        """The function in its name.
+
+        >>> Excluded("blocks.0.mlp:elementwise[relu, pow][1]", "").function
+        'elementwise[relu, pow]'
+        """
+        return self.name.rpartition(":")[2].rpartition("[")[0]
+
 
 class Constant(Excluded):
     """An activation call on parameters and buffers alone: the same for every batch, and so no call of the data."""

@@ -98,8 +98,7 @@ class Link:
     taken: bool = False  # an operator uses it
     escapes: bool = False  # it is used outside the chain
     used: bool = False  # outside the chain, by more than a statistic
-    statistic: bool = False  # a root that is a statistic
-    of: tuple[Link, ...] = ()  # the links whose statistic it is
+    of: tuple[Link, ...] = ()  # the links whose statistic it is, if it is one
     activated: bool = False  # an activation of the registry uses it
 
     def __post_init__(self) -> None:
@@ -214,7 +213,7 @@ class Chains:
             for link in links:
                 self.escape([link], used=not statistic and link.base not in measured)
             for each in tensors_in([out]) if statistic else ():
-                self._set(each, Link(tensor=TensorWeakRef(each), statistic=True, of=tuple(x.base for x in links)))
+                self._set(each, Link(tensor=TensorWeakRef(each), of=tuple(x.base for x in links)))
             return
         if step.activation:
             links[0].base.activated = True
@@ -252,7 +251,7 @@ class Chains:
                 self.escape([link])
             if link.escapes and not link.real:  # a chain does not end in a comparison, but may end in its operands
                 self.escape(_inputs_of(link), used=False)
-        plain = {x for x in self._nonaffine if x.root.seen and x.used and not x.active and not x.root.statistic}
+        plain = {x for x in self._nonaffine if x.root.seen and x.used and not x.active and not x.root.of}
         ends = [x for x in self._nonaffine if x.escapes and x.real and (x.active or x in plain)]
         spans: dict[Link, Span] = {}
         while ends:

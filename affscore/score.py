@@ -90,10 +90,9 @@ def score_and_shift(
     of the distance that is measured is the sum over the channels of the variance of y's rounding, and of x's, as the
     affine map stretches it. A larger distance is moved less, since squares add up.
     """
-    limits = []
     (x, _, power_x), (y, _, power_y) = centre(x, rounding[0]), centre(y, rounding[1])
-    for limit, power in zip(rounding, (power_x, power_y), strict=True):
-        limits.append(limit.detach().to(torch.float64) * power_of_two(-power))
+    powers = zip(rounding, (power_x, power_y), strict=True)
+    limits = [limit.detach().to(torch.float64) * power_of_two(-power) for limit, power in powers]
     spread = y.square().sum() / len(y)
     if not bool(spread > 0):
         # Undefined: 0 / 0. The sums keep the result attached to the graph, with zero gradients.
@@ -128,10 +127,10 @@ def _without_rounding(x: Tensor, limit: Tensor) -> Tensor:
     its rounding.
     """
     unit = torch.where(limit > 0, limit, 1.0)
-    scaled = x.detach() / unit
-    _, sizes, directions = torch.linalg.svd(scaled, full_matrices=False)
+    scaled = x / unit
+    _, sizes, directions = torch.linalg.svd(scaled.detach(), full_matrices=False)
     kept = directions[sizes > STILL * len(x) ** 0.5].T
-    return ((x / unit) @ kept) @ kept.T * unit
+    return (scaled @ kept) @ kept.T * unit
 
 
 def _shift(distance: Tensor, spread: Tensor, z: Tensor, limit_x: Tensor, limit_y: Tensor) -> float:

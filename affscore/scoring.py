@@ -30,6 +30,7 @@ __all__ = ["ScoringQueue", "sentence"]
 
 #: The relative spread from which a channel looks as if it varied.
 _VISIBLE = 5e-7
+_SIDES = "input", "output"
 #: Score and companions of a call, and a warning about rounding or "".
 Scored = tuple[float, dict[str, float], str]
 #: A batch without its scores, and the future score of each call.
@@ -96,7 +97,7 @@ def _left_out(calls: Sequence[Excluded]) -> str:
     first = max(calls, key=lambda call: isinstance(call, Undecided))  # the first that a setting may help
     if len(calls) == 1:
         return f"{first.name} is not scored: {first.reason}."
-    kinds = Counter(call.name.partition(":")[2].rpartition("[")[0] for call in calls)
+    kinds = Counter(call.function for call in calls)
     named = ", ".join(f"{many} {kind}" for kind, many in kinds.most_common())
     return (
         f"{len(calls)} activation calls are not scored ({named}); the signature lists them as excluded, with the "
@@ -106,13 +107,17 @@ def _left_out(calls: Sequence[Excluded]) -> str:
 
 def _measured(observation: Observation, settings: Settings) -> Scored:
     """Score and companions of one call."""
-    sides = {"input": observation.before, "output": observation.after}
-    for side, value in sides.items():
+    held, masks, lost = [], [], []
+    for side, value, limit in zip(_SIDES, observation[1:3], observation.rounding, strict=True):
         if not bool(torch.isfinite(value).all()):
             raise ValueError(f"the {side} of {observation.call.name} holds NaN or infinite values.")
-    masks = [constant(_spread(each), limit) for each, limit in zip(sides.values(), observation.rounding, strict=True)]
-    before, after = (torch.where(mask, each[0], each) for mask, each in zip(masks, sides.values(), strict=True))
-    score, warning = _scored(observation, before, after, masks, settings.covariance)
+        spread = largest_magnitude(value - value.mean(dim=0))
+        mask = constant(spread, limit)
+        masks.append(mask)
+        held.append(torch.where(mask, value[0], value))
+        lost.append(int((mask & (spread > _VISIBLE * largest_magnitude(value))).sum()))
+    before, after = held
+    score, warning = _scored(observation, before, after, masks, lost, settings.covariance)
     measures = measure(before, after, settings.measures, covariance=settings.covariance) if settings.measures else {}
     if observation.sparsity is not None:
         measures |= dict(zip(UNPOOLED, (zeros.item() for zeros in observation.sparsity), strict=True))
@@ -120,15 +125,14 @@ def _measured(observation: Observation, settings: Settings) -> Scored:
 
 
 def _scored(
-    observation: Observation, before: Tensor, after: Tensor, masks: list[Tensor], covariance: str
+    observation: Observation, before: Tensor, after: Tensor, masks: list[Tensor], lost: list[int], covariance: str
 ) -> tuple[float, str]:
-    """The score, NaN where rounding decides it, and a warning or ""; ``masks`` are the channels made constant."""
+    """The score, NaN where rounding decides it, and a warning or "".
+
+    ``masks`` are the channels made constant on both sides, ``lost`` how many of these look as if they varied.
+    """
     name = observation.call.name
-    lost = [
-        int((mask & (_spread(each) > _VISIBLE * largest_magnitude(each))).sum())
-        for mask, each in zip(masks, (observation.before, observation.after), strict=True)
-    ]
-    for side, mask in zip(("input", "output"), masks, strict=True):
+    for side, mask in zip(_SIDES, masks, strict=True):
         if bool(mask.all()):
             # If nothing seems to vary, or only the output does not, the call is dead, and its score of NaN says so.
             warns = any(lost) or (side == "input" and not bool(masks[1].all()))
@@ -142,14 +146,9 @@ def _scored(
     # A constant channel is no reason to warn: many trained networks have some.
     return score.item(), " ".join(
         f"{count} of {len(mask)} channels of the {side} of {name} vary by rounding alone: left out."
-        for side, count, mask in zip(("input", "output"), lost, masks, strict=True)
+        for side, count, mask in zip(_SIDES, lost, masks, strict=True)
         if count
     )
-
-
-def _spread(value: Tensor) -> Tensor:
-    """The largest distance from the mean in each channel."""
-    return largest_magnitude(value - value.mean(dim=0))
 
 
 def sentence(error: BaseException, index: int) -> str:

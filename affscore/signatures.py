@@ -208,7 +208,8 @@ class Signature:
         matches = name_pattern(pattern).match
         chosen = [i for i, call in enumerate(self.calls) if matches(call.name)]
         if not chosen:
-            raise KeyError(f"{pattern!r} matches the name of no call; among them are {', '.join(self._some_names())}.")
+            some = ", ".join(call.name for call in self.calls[:3])
+            raise KeyError(f"{pattern!r} matches the name of no call; among them are {some}.")
         return replace(
             self,
             calls=[self.calls[i] for i in chosen],
@@ -216,9 +217,6 @@ class Signature:
             excluded=[item for item in self.excluded if matches(item.name)],
             companions={name: value[:, chosen] for name, value in self.companions.items()},
         )
-
-    def _some_names(self) -> list[str]:
-        return [call.name for call in self.calls[:3]]
 
     def rows(self) -> list[dict[str, Any]]:
         """A dictionary for each call: its attributes, the mean ``score`` and the ``std`` over the batches.
@@ -254,7 +252,8 @@ class Signature:
         mean = self.mean[~np.isnan(self.mean)]
         if len(mean):
             head += f", scores {mean.min():.2f} to {mean.max():.2f}, median {np.median(mean):.2f}"
-        if len(twins := self._twins()[~np.isnan(self._twins())]):
+        twins = self._twins()
+        if len(twins := twins[~np.isnan(twins)]):
             head += f", linear twins {twins.min():.2f} to {twins.max():.2f}"
         if dead := int(self.dead.any(axis=0).sum()):
             head += f", {dead} dead in some batch"

@@ -73,7 +73,8 @@ __all__ = ["CHANGED", "check_traceable", "trace"]
 #: The error when a network changes during the pass.
 CHANGED = (
     "the network's weights or training modes changed while it ran. If it prepares its weights in its first pass, as "
-    "sharded networks do, run it on one batch in evaluation mode first; a network that learns while it runs has none."
+    "sharded networks do, run it on one batch in evaluation mode first. A network that learns while it runs has no "
+    "signature."
 )
 aten = torch.ops.aten
 

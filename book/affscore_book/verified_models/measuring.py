@@ -71,12 +71,8 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AffscoreWarning)  # the row says it
         result = signature(model, [inputs])
-    excluded = result.excluded
-    # "gelu" of "blocks.0.mlp:gelu[0]", and the reason without the shape of that call.
-    reasons = Counter(
-        (item.name.rpartition(":")[2].partition("[")[0], re.sub(r" of shape \([^)]*\)", "", item.reason))
-        for item in excluded
-    )
+    # The reason without the shape of that call.
+    reasons = Counter((item.function, re.sub(r" of shape \([^)]*\)", "", item.reason)) for item in result.excluded)
     arithmetic = Counter(call.function for call in result.calls if not _known(call.function))
     constant = Counter(call.function for call, none in zip(result.calls, result.dead[0], strict=True) if none)
     return {
