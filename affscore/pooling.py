@@ -77,12 +77,16 @@ def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along
 def _mean(tensor: Tensor, dims: Sequence[int]) -> Tensor:
     """The mean over some axes in float64, flattened to (n, channels)."""
     if tensor.device.type != "cpu":
-        double = torch.float32 if tensor.device.type == "mps" else torch.float64
-        return tensor.mean(dim=list(dims), dtype=double).flatten(1)
+        return tensor.mean(dim=list(dims), dtype=_double(tensor)).flatten(1)
     single = tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.to(torch.float32)
     # NumPy widens while it adds, five times as fast as PyTorch, which copies first.
     mean = single.detach().resolve_neg().numpy().mean(axis=tuple(dims), dtype=np.float64)
     return torch.from_numpy(mean).flatten(1)
+
+
+def _double(tensor: Tensor) -> torch.dtype:
+    """float64, or float32 on a device without it."""
+    return torch.float32 if tensor.device.type == "mps" else torch.float64
 
 
 def _kept(tensor: Tensor, mask: Tensor, along: int) -> Tensor:
@@ -102,7 +106,7 @@ def rounding(
 
     It is half a unit in the last place, in the dtype of ``tensor``, of the root mean square of the channel's entries,
     divided by the root of k for a mean of k entries (of the sample with most padding, which does not count). If single
-    entries are kept, only these count. Shape (channels,), in the dtype of ``pooled``.
+    entries are kept, only these count. Shape (channels,), float64 where the device has it.
 
     >>> x = torch.tensor([[[3.0, -3.0]], [[3.0, -3.0]]])                            # (n, channels, positions)
     >>> rounding(x, pool(x, "spatial", axis=1), "spatial", axis=1) * 2**24 * 2**0.5
@@ -114,12 +118,10 @@ def rounding(
         tensor, share = _kept(tensor, mask, along), mask.sum(1).min().item() / mask.shape[1]
         count = count * share
     half = torch.finfo(tensor.dtype).eps / 2 / math.sqrt(count)
-    if not averaged:
-        return half * pooled.square().mean(0).sqrt()
-    # Four samples are enough for a size, and take less time than all.
-    some, dims = tensor[:: math.ceil(len(tensor) / 4)], [0, *_averaged(tensor, kind, axis)]
-    norm = torch.linalg.vector_norm(some, dim=dims, dtype=pooled.dtype).flatten()
-    return half * norm / math.sqrt(some.numel() / len(norm))
+    # Four samples are enough for the size of averages, and take less time than all.
+    entries, dims = (tensor[:: math.ceil(len(tensor) / 4)], _averaged(tensor, kind, axis)) if averaged else (pooled, [])
+    norm = torch.linalg.vector_norm(entries, dim=[0, *dims], dtype=_double(tensor)).flatten()
+    return half * norm / math.sqrt(entries.numel() / len(norm))
 
 
 def sparsity(tensor: Tensor, mask: Tensor | None = None, along: int | None = None) -> Tensor:

@@ -181,6 +181,14 @@ def test_an_average_is_as_exact_as_the_activations(dtype):
     torch.testing.assert_close(pool(x, "spatial", 1, mask, 2), kept, rtol=1e-14, atol=0)
 
 
+@each("shape", [(N, 6), (N, 6, 5)])
+def test_the_size_of_activations_changes_nothing(shape):
+    """The square of 1e25 is too large for float32."""
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    small, large = (signature(nn.ReLU(), size * x, channel_axis={":relu[0]": 1}).scores for size in (1.0, 1e25))
+    np.testing.assert_allclose(large, small, atol=1e-6)
+
+
 @each(("kind", "kept"), [("first", 0), ("last", -1)])
 def test_tokens_that_a_pool_leaves_out_are_no_measure_of_those_it_keeps(kind, kept, recwarn):
     """A class token whose channel is small beside that of the words varies, however large the words are."""
