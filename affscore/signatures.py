@@ -35,7 +35,7 @@ from affscore.stored import check_calls, check_provenance, check_that, no_consta
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["TOTAL", "BatchResult", "Signature", "SignatureError"]
+__all__ = ["TOTAL", "BatchResult", "Signature", "SignatureError", "read_signature"]
 
 SCHEMA = "affscore.signature/1"
 TOTAL = "unfinished_of"  # in the provenance of an unfinished signature: the total number of batches
@@ -327,25 +327,30 @@ class Signature:
         OSError
             If there is no file at the path, or it is a folder, a device or a pipe.
         """
-        try:
-            data = destination(path).read_bytes()
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"path: there is no file {path}.") from error
-        try:
-            content = json.loads(data.decode("utf-8"), parse_constant=no_constant)
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{path} is not complete JSON (line {error.lineno}: {error.msg}); was it cut off while being written?"
-            ) from error
-        except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, lists in lists
-            raise ValueError(f"{path} is not a valid signature: {str(error).rstrip('.')}.") from error
-        schema = content.get("schema") if isinstance(content, dict) else None
-        if schema != SCHEMA:
-            raise ValueError(f"{path} has schema {schema!r}; it should be {SCHEMA!r}.")
-        try:
-            found = cls(**validated(content))
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {line_of(error)}.") from error
+        found = read_signature(path)
         if TOTAL in found.provenance:
             warn(f"{path} is unfinished: it has {len(found.batch_sizes)} of {found.provenance[TOTAL]} batches.")
         return found
+
+
+def read_signature(path: str | os.PathLike[str]) -> Signature:
+    """The signature in a file, finished or not, without a warning; errors are those of :meth:`Signature.load`."""
+    try:
+        data = destination(path).read_bytes()
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"path: there is no file {path}.") from error
+    try:
+        content = json.loads(data.decode("utf-8"), parse_constant=no_constant)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{path} is not complete JSON (line {error.lineno}: {error.msg}); was it cut off while being written?"
+        ) from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, lists in lists
+        raise ValueError(f"{path} is not a valid signature: {str(error).rstrip('.')}.") from error
+    schema = content.get("schema") if isinstance(content, dict) else None
+    if schema != SCHEMA:
+        raise ValueError(f"{path} has schema {schema!r}; it should be {SCHEMA!r}.")
+    try:
+        return Signature(**validated(content))
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a valid signature: {type(error).__name__}: {line_of(error)}.") from error

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from affscore.signatures import Signature
+from affscore.signatures import Signature, read_signature
 from affscore.suite.architectures import model_name, printable, weights_kind
-from affscore.suite.requests import is_finished, read_stored, request_of
+from affscore.suite.requests import is_finished, request_of
 
 __all__ = ["Floats", "Signatures", "collect", "conditions", "load_signatures", "names_of", "sequence"]
 
@@ -62,7 +62,7 @@ def load_signatures(folder: str | os.PathLike[str]) -> tuple[dict[str, Signature
     paths = sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
     for path in paths:
         try:
-            signature = read_stored(path)
+            signature = read_signature(path)
             if not is_finished(signature):
                 done, total = len(signature.batch_sizes), request_of(signature)["batches"]
                 raise ValueError(f"it is unfinished: {done} of {total} batches; run its suite again to finish it.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,13 @@ import torch
 from torch import nn
 
 from affscore.engine import circumstances, versions
-from affscore.errors import AffscoreError, AffscoreWarning
+from affscore.errors import AffscoreError
 from affscore.settings import Settings
 from affscore.signatures import TOTAL, Signature
 from affscore.suite.checksums import checksum, network_checksum
 from affscore.zoo.batches import Batches
 
-__all__ = ["RunError", "check_same", "differences", "is_finished", "read_stored", "request", "request_of"]
+__all__ = ["RunError", "check_same", "differences", "is_finished", "request", "request_of"]
 
 
 class RunError(AffscoreError, ValueError):
@@ -70,13 +69,6 @@ def request_of(signature: Signature) -> dict[str, Any]:
 def is_finished(signature: Signature) -> bool:
     """Whether a signature has all its batches, whatever its file is called: a file can be renamed."""
     return TOTAL not in signature.provenance
-
-
-def read_stored(path: Path) -> Signature:
-    """The signature in a file, by :meth:`affscore.Signature.load`; no warning says that it is unfinished."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* is unfinished: ", AffscoreWarning)
-        return Signature.load(path)
 
 
 def differences(old: Any, new: Any, name: str = "") -> list[str]:

@@ -25,13 +25,12 @@ from torch import nn
 
 from affscore.engine import batch_results, resolve_device
 from affscore.settings import Settings
-from affscore.signatures import TOTAL, BatchResult, Signature
+from affscore.signatures import TOTAL, BatchResult, Signature, read_signature
 from affscore.suite.requests import (
     RunError,
     check_same,
     differences,
     is_finished,
-    read_stored,
     request,
     request_of,
 )
@@ -182,7 +181,7 @@ class _Kept:
         if not path.exists():
             return None
         try:
-            found = read_stored(path)
+            found = read_signature(path)
         except ValueError as error:
             raise RunError(f"{str(error).rstrip('.')}. Put it back from a copy, or remove it.") from error
         check_same(path, differences(request_of(found), self.asked))
@@ -251,7 +250,7 @@ def progress_of(folder: str | os.PathLike[str]) -> dict[str, tuple[int, int]]:
     """For each network in the folder of a run, the number of finished batches and of all batches."""
     found = {}
     for path in sorted(Path(folder).glob("*.json.partial")) + sorted(Path(folder).glob("*.json")):
-        signature, name = read_stored(path), path.name.removesuffix(".partial").removesuffix(".json")
+        signature, name = read_signature(path), path.name.removesuffix(".partial").removesuffix(".json")
         found[name] = len(signature.batch_sizes), request_of(signature)["batches"]
     return dict(sorted(found.items()))
 

@@ -23,7 +23,8 @@ import torch
 from affscore.errors import AffscoreError
 from affscore.files import check_folder
 from affscore.settings import Settings
-from affscore.suite.requests import RunError, check_same, differences, is_finished, read_stored
+from affscore.signatures import read_signature
+from affscore.suite.requests import RunError, check_same, differences, is_finished
 from affscore.suite.runs import file_name, run, set_aside
 from affscore.zoo.datasets import fingerprint, load_dataset
 from affscore.zoo.hub import HUBS
@@ -165,7 +166,7 @@ def _finished(path: Path, model: str, request: dict[str, Any], weights: str | os
     """Whether there is a finished signature; RunError if it is not what is asked for."""
     if not path.exists():
         return False
-    found = read_stored(path)
+    found = read_signature(path)
     if not is_finished(found):
         return False
     stored = found.provenance

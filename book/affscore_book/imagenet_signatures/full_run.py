@@ -22,8 +22,9 @@ from pathlib import Path
 
 from affscore.files import replacing
 from affscore.settings import Settings
+from affscore.signatures import read_signature
 from affscore.suite.architectures import facts
-from affscore.suite.requests import is_finished, read_stored
+from affscore.suite.requests import is_finished
 from affscore.suite.suites import PAPER, WEIGHTS, run_suite
 from affscore.zoo.datasets import fingerprint
 from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, MANIFEST, SCHEMA, install, other_pool
@@ -83,7 +84,7 @@ def measure_all(
 
 
 def _differs(spatial: Path) -> bool:
-    return spatial.exists() and other_pool(read_stored(spatial))
+    return spatial.exists() and other_pool(read_signature(spatial))
 
 
 def pack(out: Path, file: Path) -> list[str]:
@@ -96,11 +97,11 @@ def pack(out: Path, file: Path) -> list[str]:
     for name in in_order():
         there = [out / "spatial" / f"{name}.json"]
         there += [out / "trailing" / f"{name}.json"] if _differs(there[0]) else []
-        if not all(path.exists() and is_finished(read_stored(path)) for path in there):
+        if not all(path.exists() and is_finished(read_signature(path)) for path in there):
             missing.append(name)
             continue
         contents |= {f"{name}.{path.parent.name}.json": path.read_bytes() for path in there}
-        about = read_stored(there[0]).provenance
+        about = read_signature(there[0]).provenance
     if not contents:
         return missing
     manifest = {
