@@ -14,6 +14,7 @@ from affscore_book.decade.collection import END
 from affscore_book.decade.equal import load_equal
 from affscore_book.decade.networks import SETTINGS
 from affscore_book.decade.rates import FOLLOWED, OTHERS, RATES, SEEDS, RateRun, load_rates
+from affscore_book.decade.training import colour_data
 from affscore_book.kit.claims import FLOOR
 
 
@@ -199,7 +200,7 @@ def test_a_loss_that_is_not_finite_is_a_failed_run_and_the_decades_own_runs_join
 
     monkeypatch.setattr(script, "fit_recipe", diverged)
     files = next(iter(script.jobs(tmp_path)))
-    script.run(files, script.colour_data(train=300), 1)
+    script.run(files, colour_data(train=300), 1)
     assert "not finite" in json.loads(files.result.read_text())["failed"]
     equal = load_equal(FOLDER)
     made, *runs = load_rates(tmp_path, stored(), equal)

@@ -38,13 +38,13 @@ from affscore_book.decade.collection import END, START, course, load_decade
 from affscore_book.decade.equal import CHANNELS, DRAWS, few_channels, one_position
 from affscore_book.decade.maps import SHOWN, clouds_of_call, map_scores
 from affscore_book.decade.networks import SETTINGS, build, wide_vgg16
+from affscore_book.decade.options import asked_data
 from affscore_book.decade.pictures import PICTURES, other_pictures
 from affscore_book.decade.pretext import PRETEXTS, probe
 from affscore_book.decade.training import (
     CANDIDATES,
     RECIPE,
     ColourData,
-    colour_data,
     fit_recipe,
     measure_norm,
     snapshot_steps,
@@ -281,9 +281,7 @@ def main(given: Sequence[str] | None = None) -> None:
         todo = jobs(arguments)
         print(f"{sum(files.result.exists() for files in todo)} of {len(todo)} trainings are there")
         return
-    data = colour_data(root=arguments.root)
-    if arguments.smoke:
-        data = data.first(300)
+    data = asked_data(arguments, 300)
     stages = {"recipe": try_recipes, "further": measure_further, "clouds": measure_clouds, "equal": measure_equal}
     if arguments.stage in stages:
         stages[arguments.stage](data, arguments)

@@ -12,7 +12,6 @@ torchrun share it, float32 stays float32 (no TF32). Fashion-MNIST: Zalando SE, M
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,8 +26,9 @@ from affscore.forward import tf32
 from affscore.suite.processes import share
 from affscore_book.decade.equal import few_channels
 from affscore_book.decade.networks import SETTINGS, build
+from affscore_book.decade.options import asked_data, training_options
 from affscore_book.decade.rates import FEW, FOLLOWED, OTHERS, RATES, SEEDS
-from affscore_book.decade.training import RECIPE, ColourData, colour_data, fit_recipe, measure_norm, snapshot_steps
+from affscore_book.decade.training import RECIPE, ColourData, fit_recipe, measure_norm, snapshot_steps
 from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import accuracy, load_weights, save_weights
@@ -116,15 +116,10 @@ def run(files: Files, data: ColourData, epochs: int) -> None:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the decade's results")
-    parser.add_argument("--only", choices=FOLLOWED + OTHERS, nargs="+", metavar="NAME", help="these networks")
+    parser = training_options(__doc__, FOLDER, FOLLOWED + OTHERS)
     parser.add_argument("--rates", choices=RATES, type=float, nargs="+", metavar="RATE", help="these learning rates")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="part one has a folder for the GPU's")
-    parser.add_argument("--root", type=Path, help="folder of the data set")
     parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--list", action="store_true", help="how many runs are there")
-    parser.add_argument("--smoke", action="store_true", help="few images")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     names, rates = arguments.only or FOLLOWED + OTHERS, arguments.rates or RATES
@@ -132,9 +127,7 @@ def main(given: Sequence[str] | None = None) -> None:
     if arguments.list:
         print(f"{sum(files.result.exists() for files in todo)} of {len(todo)} runs are there")
         return
-    data = colour_data(root=arguments.root).to(arguments.device)
-    if arguments.smoke:
-        data = data.first(300)
+    data = asked_data(arguments, 300).to(arguments.device)
     for files in share(todo):
         if not files.result.exists():
             with tf32(False):

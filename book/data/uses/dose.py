@@ -11,7 +11,6 @@ about ten hours. Fashion-MNIST: Zalando SE, MIT licence.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,8 @@ from torchvision.transforms.functional import gaussian_blur
 from affscore import signature
 from affscore.engine import versions
 from affscore_book.decade.networks import build
-from affscore_book.decade.training import ColourData, colour_data, fit_recipe, measure_norm
+from affscore_book.decade.options import asked_data, training_options
+from affscore_book.decade.training import ColourData, fit_recipe, measure_norm
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import Images, accuracy
 from affscore_book.uses.dose import (
@@ -143,16 +143,11 @@ def aim(arm: str, network: str, arms: dict[str, Any], out: Path) -> tuple[float 
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = training_options(__doc__, FOLDER, DOSED)
     parser.add_argument("--pilots", action="store_true", help="only VGG11's pilots")
     parser.add_argument("--rules", help="commit of the rules, before the first run")
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
-    parser.add_argument("--only", choices=DOSED, nargs="+", metavar="NAME", help="these networks")
     parser.add_argument("--seeds", type=int, nargs="+", default=DOSE_SEEDS, metavar="SEED", help="these seeds")
-    parser.add_argument("--root", type=Path, help="folder of the data set")
     parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--list", action="store_true", help="how many runs are there")
-    parser.add_argument("--smoke", action="store_true", help="few images")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     out = arguments.out
@@ -163,9 +158,7 @@ def main(given: Sequence[str] | None = None) -> None:
         return
     if not arguments.rules:
         raise SystemExit("--rules is missing; it should be the commit of the rules.")
-    data = colour_data(root=arguments.root)
-    if arguments.smoke:
-        data = data.first(600)
+    data = asked_data(arguments, 600)
     if arguments.pilots:
         file = out / "dose" / "pilots" / f"vgg11-{PILOT_SEED}.json"
         todo = [(file, "vgg11", PILOT_SEED, str(target)) for target in PILOTS]

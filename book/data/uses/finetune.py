@@ -12,7 +12,6 @@ licence.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Sequence
@@ -26,7 +25,8 @@ from torch import nn
 from affscore.engine import versions
 from affscore_book.decade.again import stored_network
 from affscore_book.decade.networks import build
-from affscore_book.decade.training import RECIPE, ColourData, colour_data, fit_recipe, measure_norm
+from affscore_book.decade.options import asked_data, training_options
+from affscore_book.decade.training import RECIPE, ColourData, fit_recipe, measure_norm
 from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import accuracy, load_weights, save_weights
@@ -109,17 +109,12 @@ def run(
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = training_options(__doc__, FOLDER, FINETUNED)
     parser.add_argument("--rules", help="commit of the rules, before the first run")
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
-    parser.add_argument("--only", choices=FINETUNED, nargs="+", metavar="NAME", help="these networks")
     parser.add_argument(
         "--seeds", type=int, nargs="+", default=range(TRAINED_SEEDS), metavar="SEED", help="these seeds"
     )
-    parser.add_argument("--root", type=Path, help="folder of the data set")
     parser.add_argument("--epochs", type=int, default=8, help="of the training before the removal")
-    parser.add_argument("--list", action="store_true", help="how many runs are there")
-    parser.add_argument("--smoke", action="store_true", help="few images")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     out, todo = arguments.out, []
@@ -135,9 +130,7 @@ def main(given: Sequence[str] | None = None) -> None:
         return
     if not arguments.rules:
         raise SystemExit("--rules is missing; it should be the commit of the rules.")
-    data = colour_data(root=arguments.root)
-    if arguments.smoke:
-        data = data.first(600)
+    data = asked_data(arguments, 600)
     for name, order, count, files in todo:
         if not files.result.exists():
             run(name, order, count, files, out, data, {"rules": arguments.rules}, arguments.epochs)

@@ -12,7 +12,6 @@ to nine hours. Fashion-MNIST: Zalando SE, MIT licence.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -27,7 +26,8 @@ from torch.nn import functional
 from affscore.engine import versions
 from affscore.forward import evaluating
 from affscore_book.decade.again import stored_network
-from affscore_book.decade.training import RECIPE, ColourData, colour_data, fit_recipe, measure_norm
+from affscore_book.decade.options import asked_data, training_options
+from affscore_book.decade.training import RECIPE, ColourData, fit_recipe, measure_norm
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import Images
 from affscore_book.uses.costs import measure_costs
@@ -130,16 +130,11 @@ def take_turn(turn: Turn, out: Path, data: ColourData, about: dict[str, Any]) ->
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = training_options(__doc__, FOLDER, MENDED)
     parser.add_argument("--measure", action="store_true", help="only the predictors, before the runs")
     parser.add_argument("--rules", help="commit of the rules, before the first run")
     parser.add_argument("--instrument", help="commit of the code that measures")
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
-    parser.add_argument("--only", choices=MENDED, nargs="+", metavar="NAME", help="these networks")
     parser.add_argument("--most", type=int, help="stop after so many runs")
-    parser.add_argument("--root", type=Path, help="folder of the data set")
-    parser.add_argument("--list", action="store_true", help="how many runs are there")
-    parser.add_argument("--smoke", action="store_true", help="few images")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     out, names = arguments.out, arguments.only or list(MENDED)
@@ -150,9 +145,7 @@ def main(given: Sequence[str] | None = None) -> None:
         return
     if not arguments.instrument or not (arguments.rules or arguments.measure):
         raise SystemExit("--rules or --instrument is missing; they should be commits.")
-    data = colour_data(root=arguments.root)
-    if arguments.smoke:
-        data = data.first(600)
+    data = asked_data(arguments, 600)
     if arguments.measure:
         for name in names:
             measure(name, out, data, {"instrument": arguments.instrument})

@@ -11,7 +11,6 @@ of an hour one of ResNet18. Fashion-MNIST: Zalando SE, MIT licence.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,7 +22,8 @@ from torch import nn
 from affscore import signature
 from affscore.engine import versions
 from affscore_book.decade.networks import build
-from affscore_book.decade.training import ColourData, colour_data, fit_recipe, measure_norm
+from affscore_book.decade.options import asked_data, training_options
+from affscore_book.decade.training import ColourData, fit_recipe, measure_norm
 from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.uses.outcomes import measured_mean, outcomes_of
@@ -75,15 +75,10 @@ def run(name: str, aim: Aim, files: RunFiles, data: ColourData, epochs: int, abo
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = training_options(__doc__, FOLDER, AIMED)
     parser.add_argument("--rules", help="commit of the rules, before the first run")
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
-    parser.add_argument("--only", choices=AIMED, nargs="+", metavar="NAME", help="these networks")
     parser.add_argument("--seeds", type=int, nargs="+", default=range(TARGET_SEEDS), metavar="SEED", help="these seeds")
-    parser.add_argument("--root", type=Path, help="folder of the data set")
     parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--list", action="store_true", help="how many runs are there")
-    parser.add_argument("--smoke", action="store_true", help="few images")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)
     todo = [job for job in jobs(arguments.out, arguments.only or AIMED) if job[2].seed in arguments.seeds]
@@ -92,9 +87,7 @@ def main(given: Sequence[str] | None = None) -> None:
         return
     if not arguments.rules:
         raise SystemExit("--rules is missing; it should be the commit of the rules.")
-    data = colour_data(root=arguments.root)
-    if arguments.smoke:
-        data = data.first(600)
+    data = asked_data(arguments, 600)
     for network, aim, files in todo:
         if not files.result.exists():
             run(network, aim, files, data, arguments.epochs, {"rules": arguments.rules})
