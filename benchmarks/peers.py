@@ -11,14 +11,14 @@ innermost module. Networks that were measured are kept, one line each, in the fi
 goes on there. A network that cannot be built or fed, that takes too long or that is refused is a result as well.
 
 Printed is a row a suite: networks tried, and how many ran; operators that the recorder saw; calls scored and excluded;
-networks whose output, or whose state (weights, buffers, training modes, hooks, random numbers), is not the same bit
-by bit as without the library; and operators that no call covers (``missing``), or only a call of a module that is not
+networks whose output, or whose state (weights, buffers, training modes, numbers of hooks, random numbers), does not
+equal that without the library; and operators that no call covers (``missing``), or only a call of a module that is not
 around them (``unclear``). An activation that is spelled out in several operators is one call, which covers them all.
 Below the table are the networks behind these numbers, the refusals, what failed without the library, and the functions
 of scored calls that are no operator of the registry, each with an example.
 
 timm, torchvision and transformers are the project's own requirements. captum, diffusers, EfficientNet-PyTorch,
-segmentation-models-pytorch, vit-pytorch and x-transformers come from the index. The test networks of torchlens and of
+segmentation-models-pytorch and vit-pytorch come from the index. The test networks of torchlens and of
 torchinfo, and those of fvcore, are not in their source distributions, so these are left out.
 """
 
@@ -50,42 +50,13 @@ from torch.utils._pytree import tree_leaves
 
 import affscore
 
-PACKAGES = [
-    "captum",
-    "diffusers",
-    "efficientnet-pytorch",
-    "segmentation-models-pytorch",
-    "vit-pytorch",
-    "x-transformers",
-    "einops",
-    "einx",
-    "loguru",
-    "frozendict",
-]
+PACKAGES = ["captum", "diffusers", "efficientnet-pytorch", "segmentation-models-pytorch", "vit-pytorch", "einops"]
 #: Operators of PyTorch that count, without the suffix of their in-place and low-level variants.
 OPERATORS = [
-    "relu",
-    "relu6",
-    "hardtanh",
-    "leaky_relu",
-    "elu",
-    "selu",
-    "celu",
-    "gelu",
-    "silu",
-    "mish",
-    "hardswish",
-    "hardsigmoid",
-    "sigmoid",
-    "tanh",
-    "softplus",
-    "log_sigmoid",
-    "prelu",
-    "rrelu",
-    "threshold",
-    "hardshrink",
+    "relu", "relu6", "hardtanh", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "hardswish",
+    "hardsigmoid", "sigmoid", "tanh", "softplus", "log_sigmoid", "prelu", "rrelu", "threshold", "hardshrink",
     "softshrink",
-]
+]  # fmt: skip
 VARIANTS = {"_prelu_kernel": "prelu", "log_sigmoid_forward": "log_sigmoid", "rrelu_with_noise": "rrelu"}
 #: The operators in which networks write a function; a function of another name covers the operator of its own name.
 WRITTEN_IN = {
@@ -111,27 +82,9 @@ def timm_suite() -> Suite:
     import timm
 
     small = [
-        "atto",
-        "femto",
-        "pico",
-        "test",
-        "nano",
-        "zepto",
-        "xxs",
-        "xxt",
-        "050",
-        "tiny",
-        "_t0",
-        "_n0",
-        "_b0",
-        "lite0",
-        "_s0",
-        "xs",
-        "18",
-        "_s",
-        "small",
-        "mini",
-    ]
+        "atto", "femto", "pico", "test", "nano", "zepto", "xxs", "xxt", "050", "tiny", "_t0", "_n0", "_b0", "lite0",
+        "_s0", "xs", "18", "_s", "small", "mini",
+    ]  # fmt: skip
     for module in timm.list_modules():
         names = timm.list_models(module=module)
 
@@ -150,48 +103,22 @@ def torchvision_suite() -> Suite:
     import torchvision
 
     names = [
-        "alexnet",
-        "convnext_tiny",
-        "densenet121",
-        "efficientnet_b0",
-        "efficientnet_v2_s",
-        "googlenet",
-        "inception_v3",
-        "maxvit_t",
-        "mnasnet0_5",
-        "mobilenet_v2",
-        "mobilenet_v3_small",
-        "regnet_x_400mf",
-        "regnet_y_400mf",
-        "resnet18",
-        "resnext50_32x4d",
-        "shufflenet_v2_x0_5",
-        "squeezenet1_0",
-        "swin_t",
-        "swin_v2_t",
-        "vgg11_bn",
-        "vit_b_16",
-        "wide_resnet50_2",
-        "lraspp_mobilenet_v3_large",
-        "deeplabv3_mobilenet_v3_large",
-        "fcn_resnet50",
-        "r3d_18",
-        "mc3_18",
-        "s3d",
-        "mvit_v1_b",
-        "swin3d_t",
-        "ssdlite320_mobilenet_v3_large",
-        "fasterrcnn_mobilenet_v3_large_320_fpn",
-        "retinanet_resnet50_fpn",
-    ]
+        "alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "efficientnet_v2_s", "googlenet",
+        "inception_v3", "maxvit_t", "mnasnet0_5", "mobilenet_v2", "mobilenet_v3_small", "regnet_x_400mf",
+        "regnet_y_400mf", "resnet18", "resnext50_32x4d", "shufflenet_v2_x0_5", "squeezenet1_0", "swin_t", "swin_v2_t",
+        "vgg11_bn", "vit_b_16", "wide_resnet50_2", "lraspp_mobilenet_v3_large", "deeplabv3_mobilenet_v3_large",
+        "fcn_resnet50", "r3d_18", "mc3_18", "s3d", "mvit_v1_b", "swin3d_t", "ssdlite320_mobilenet_v3_large",
+        "fasterrcnn_mobilenet_v3_large_320_fpn", "retinanet_resnet50_fpn",
+    ]  # fmt: skip
     sizes = {"inception_v3": 128, "maxvit_t": 224, "vit_b_16": 224, "mvit_v1_b": 224, "s3d": 128}
     for name in names:
 
         def build(name: str = name) -> Network:
-            options = {"weights": None} | ({"weights_backbone": None} if "_fpn" in name or "_v3_large" in name else {})
+            builder = torchvision.models.get_model_builder(name)
+            weights = [each for each in inspect.signature(builder).parameters if each.startswith("weights")]
             x = image(sizes.get(name, 64), 6)
             video = name in ("r3d_18", "mc3_18", "s3d", "mvit_v1_b", "swin3d_t")
-            model = torchvision.models.get_model(name, **options)
+            model = builder(**dict.fromkeys(weights))
             return model, x[:4, :, None].repeat(1, 1, 16, 1, 1) if video else x
 
         yield name, build
@@ -202,73 +129,14 @@ def transformers_suite() -> Suite:
     import transformers
 
     text = [
-        "albert",
-        "bert",
-        "bloom",
-        "codegen",
-        "convbert",
-        "ctrl",
-        "dbrx",
-        "deberta",
-        "deberta-v2",
-        "deepseek_v2",
-        "deepseek_v3",
-        "distilbert",
-        "electra",
-        "ernie4_5_moe",
-        "esm",
-        "falcon",
-        "fnet",
-        "funnel",
-        "gemma",
-        "gemma2",
-        "gemma3_text",
-        "glm4_moe",
-        "gpt2",
-        "gpt_bigcode",
-        "gpt_neo",
-        "gpt_neox",
-        "gpt_oss",
-        "gptj",
-        "granitemoe",
-        "ibert",
-        "jetmoe",
-        "llama",
-        "llama4_text",
-        "longformer",
-        "mamba",
-        "mamba2",
-        "mistral",
-        "mixtral",
-        "mobilebert",
-        "modernbert",
-        "mpt",
-        "nystromformer",
-        "olmo2",
-        "olmoe",
-        "openai-gpt",
-        "opt",
-        "persimmon",
-        "phi",
-        "phi3",
-        "phimoe",
-        "qwen2",
-        "qwen2_moe",
-        "qwen3_moe",
-        "recurrent_gemma",
-        "rembert",
-        "roberta",
-        "roformer",
-        "rwkv",
-        "squeezebert",
-        "stablelm",
-        "starcoder2",
-        "xglm",
-        "xlm",
-        "xlnet",
-        "xlstm",
-        "zamba2",
-    ]
+        "albert", "bert", "bloom", "codegen", "convbert", "ctrl", "dbrx", "deberta", "deberta-v2", "deepseek_v2",
+        "deepseek_v3", "distilbert", "electra", "ernie4_5_moe", "esm", "falcon", "fnet", "funnel", "gemma", "gemma2",
+        "gemma3_text", "glm4_moe", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gpt_oss", "gptj", "granitemoe",
+        "ibert", "jetmoe", "llama", "llama4_text", "longformer", "mamba", "mamba2", "mistral", "mixtral",
+        "mobilebert", "modernbert", "mpt", "nystromformer", "olmo2", "olmoe", "openai-gpt", "opt", "persimmon", "phi",
+        "phi3", "phimoe", "qwen2", "qwen2_moe", "qwen3_moe", "recurrent_gemma", "rembert", "roberta", "roformer",
+        "rwkv", "squeezebert", "stablelm", "starcoder2", "xglm", "xlm", "xlnet", "xlstm", "zamba2",
+    ]  # fmt: skip
     seq2seq = [
         "bart",
         "blenderbot",
@@ -283,40 +151,13 @@ def transformers_suite() -> Suite:
         "switch_transformers",
         "t5",
         "umt5",
-    ]
+    ]  # fmt: skip
     vision = [
-        "beit",
-        "bit",
-        "convnextv2",
-        "cvt",
-        "deit",
-        "dinov2",
-        "dinov3_vit",
-        "efficientnet",
-        "focalnet",
-        "hiera",
-        "ijepa",
-        "levit",
-        "mobilenet_v1",
-        "mobilenet_v2",
-        "mobilevit",
-        "mobilevitv2",
-        "poolformer",
-        "pvt",
-        "pvt_v2",
-        "regnet",
-        "resnet",
-        "segformer",
-        "siglip_vision_model",
-        "swiftformer",
-        "swin",
-        "swinv2",
-        "clip_vision_model",
-        "vit",
-        "vit_mae",
-        "vit_msn",
-        "yolos",
-    ]
+        "beit", "bit", "convnextv2", "cvt", "deit", "dinov2", "dinov3_vit", "efficientnet", "focalnet", "hiera",
+        "ijepa", "levit", "mobilenet_v1", "mobilenet_v2", "mobilevit", "mobilevitv2", "poolformer", "pvt", "pvt_v2",
+        "regnet", "resnet", "segformer", "siglip_vision_model", "swiftformer", "swin", "swinv2", "clip_vision_model",
+        "vit", "vit_mae", "vit_msn", "yolos",
+    ]  # fmt: skip
     audio = ["data2vec-audio", "hubert", "sew", "unispeech", "wav2vec2", "wavlm"]
     tiny: dict[str, Any] = dict.fromkeys(
         ["num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", "encoder_layers"], 2
@@ -408,65 +249,12 @@ def vit_pytorch_suite() -> Suite:
         yield module.name, build
 
 
-def x_transformers_suite() -> Suite:
-    options = [
-        "ff_glu",
-        "ff_swish",
-        "ff_relu_squared",
-        "ff_no_bias",
-        "use_rmsnorm",
-        "use_scalenorm",
-        "use_simple_rmsnorm",
-        "rel_pos_bias",
-        "rotary_pos_emb",
-        "alibi_pos_bias",
-        "attn_talking_heads",
-        "attn_gate_values",
-        "attn_qk_norm",
-        "attn_on_attn",
-        "sandwich_norm",
-        "residual_attn",
-        "gate_residual",
-        "macaron",
-        "dynamic_pos_bias",
-        "shift_tokens",
-        "attn_sparse_topk",
-        "use_dynamic_tanh",
-        "attn_softclamp_logits",
-        "attn_sigmoid",
-        "attn_head_scale",
-        "scale_residual",
-        "attn_value_rmsnorm",
-    ]
-    for option in ["", *options]:
-
-        def build(option: str = option) -> Network:
-            import x_transformers
-
-            value = 4 if option in ("attn_sparse_topk", "shift_tokens") else True
-            layers = x_transformers.Decoder(dim=64, depth=2, heads=4, **({option: value} if option else {}))
-            model = x_transformers.TransformerWrapper(num_tokens=99, max_seq_len=32, attn_layers=layers)
-            return model, torch.randint(0, 99, (8, 12))
-
-        yield option or "plain", build
-
-
 def other_suite() -> Suite:
     """segmentation-models-pytorch, EfficientNet-PyTorch and diffusers."""
     for name in [
-        "unet",
-        "unetplusplus",
-        "manet",
-        "linknet",
-        "fpn",
-        "pspnet",
-        "deeplabv3",
-        "deeplabv3plus",
-        "pan",
-        "upernet",
-        "segformer",
-        "dpt",
-    ]:
+        "unet", "unetplusplus", "manet", "linknet", "fpn", "pspnet", "deeplabv3", "deeplabv3plus", "pan", "upernet",
+        "segformer", "dpt",
+    ]:  # fmt: skip
 
         def segment(name: str = name) -> Network:
             smp = importlib.import_module("segmentation_models_pytorch")
@@ -514,7 +302,7 @@ def other_suite() -> Suite:
 
 SUITES: dict[str, Callable[[], Suite]] = {
     "timm": timm_suite, "torchvision": torchvision_suite, "transformers": transformers_suite, "captum": captum_suite,
-    "vit-pytorch": vit_pytorch_suite, "x-transformers": x_transformers_suite, "others": other_suite,
+    "vit-pytorch": vit_pytorch_suite, "others": other_suite,
 }  # fmt: skip
 
 
@@ -557,7 +345,7 @@ class Recorder(TorchDispatchMode):
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two lists of tensors are equal bit by bit, NaN included."""
+    """Whether two lists of tensors are equal, NaN included."""
     return len(one) == len(other) and all(
         a.dtype == b.dtype and a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
         for a, b in zip(one, other, strict=True)
@@ -600,7 +388,8 @@ def measure(build: Callable[[], Network]) -> dict[str, Any]:
         with watched(model, outputs):
             result = affscore.signature(model, [inputs])
     except Exception as error:
-        return found | {"refused": f"{type(error).__name__}: {str(error)[:400]}"}
+        kind = "failed" if isinstance(error.__cause__, TimeoutError) else "refused"
+        return found | {kind: f"{type(error).__name__}: {str(error)[:400]}"}
     hooks, tensors = state(model)
     found["output_changed"] = not equal(*outputs)
     found["state_changed"] = [
@@ -612,7 +401,7 @@ def measure(build: Callable[[], Network]) -> dict[str, Any]:
             "training modes": flags == [module.training for module in model.modules()],
         }.items()
         if not same
-    ]
+    ]  # fmt: skip
     scores = [round(float(score), 4) for score in result.scores[0]]
     shapes = [list(call.shape) for call in result.calls]
     found["scored"] = [[call.name, s, shape] for call, s, shape in zip(result.calls, scores, shapes, strict=True)]
@@ -641,7 +430,7 @@ def uncovered(row: dict[str, Any]) -> dict[str, list[str]]:
         lambda module, caller: module == caller,
         lambda module, caller: not caller or module.startswith(caller + "."),
         lambda module, caller: True,
-    ]
+    ]  # fmt: skip
     left = [waiting]
     for fits in tests:
         still = []
@@ -661,18 +450,8 @@ def uncovered(row: dict[str, Any]) -> dict[str, list[str]]:
 
 def print_table(rows: list[dict[str, Any]]) -> None:
     columns = [
-        "tried",
-        "ran",
-        "seen",
-        "scored",
-        "excluded",
-        "output",
-        "state",
-        "missing",
-        "unclear",
-        "refused",
-        "failed",
-    ]
+        "tried", "ran", "seen", "scored", "excluded", "output", "state", "missing", "unclear", "refused", "failed",
+    ]  # fmt: skip
     print(f"{'':<15}" + "".join(f"{column:>9}" for column in columns))
     notes: dict[str, list[str]] = defaultdict(list)
     refusals: dict[str, list[str]] = defaultdict(list)
