@@ -9,9 +9,8 @@ ends at the first tensor used outside the chain. Affine operators at either end 
 ``relu(x + 3) / 6`` is the relu of ``x + 3``. An activation of another one's output is a call of its own, unless both
 outputs are combined later, as in Mish, ``x * tanh(softplus(x))``.
 
-So a chain includes each element-wise operator after an activation, such as a clamp or a power, up to the first tensor
-used elsewhere. A skip connection is the exception: a sum with the start of the chain is left out, unless it is a
-known function: in ``x + relu(x)`` the call is that of the ReLU.
+So a clamp or a power of an activation's output belongs to its chain. A skip connection is the exception: a sum with the
+start of the chain is left out, unless it is a known function: in ``x + relu(x)`` the call is that of the ReLU.
 
 A chain is named after the known function that it equals on a grid, or else after its operators: ``elementwise[relu,
 pow]``, ``sin``. ``x / 2 * (1 + erf(x / sqrt(2)))`` is GELU. Arithmetic without an operator of the registry is no
@@ -124,6 +123,11 @@ class Link:
             yield link
             link = link.dominator
 
+    @property
+    def started(self) -> bool:
+        """Whether an activation that ends here can start: at a tensor that was looked at."""
+        return any(link.seen for link in self.dominators)
+
 
 class Span(NamedTuple):
     """A non-affine part of a chain: its start and end, its name, whether it is a gate, whether its name is known."""
@@ -234,7 +238,7 @@ class Chains:
         )
         if not link.affine:
             self._nonaffine.append(link)
-            if not link.affine_of and link.real and (step.activation or link.root.seen):
+            if not link.affine_of and link.real and (step.activation or link.started):
                 link.seen[out.shape] = self.look(out)
         self._set(out, link)
 
@@ -251,7 +255,7 @@ class Chains:
                 self.escape([link])
             if link.escapes and not link.real:  # a chain does not end in a comparison, but may end in its operands
                 self.escape(_inputs_of(link), used=False)
-        plain = {x for x in self._nonaffine if x.root.seen and x.used and not x.active and not x.root.of}
+        plain = {x for x in self._nonaffine if x.started and x.used and not x.active and not x.root.of}
         ends = [x for x in self._nonaffine if x.escapes and x.real and (x.active or x in plain)]
         spans: dict[Link, Span] = {}
         while ends:
@@ -353,19 +357,18 @@ def _named(start: Link, end: Link) -> tuple[str, bool, bool]:
     if len(bends) == 1 and end.activation:
         return *end.activation, True
     values = _computed(end, start)
-    if values is not None and _affinely_equal(values, _GRID):
-        return "", False, False
-    for name, function in (*KNOWN, *_leaky(values)):
-        if values is not None and _affinely_equal(values, function(_GRID)):
-            return name, name in _GATES, True
+    if values is not None:
+        if _affinely_equal(values, _GRID):
+            return "", False, False
+        for name, function in (*KNOWN, *_leaky(values)):
+            if _affinely_equal(values, function(_GRID)):
+                return name, name in _GATES, True
     name = f"elementwise[{', '.join(link.name for link in bends)}]" if len(bends) > 1 else end.name
     return name, False, any(link.activation for link in bends)
 
 
-def _leaky(values: Tensor | None) -> list[tuple[str, Callable[[Tensor], Tensor]]]:
+def _leaky(values: Tensor) -> list[tuple[str, Callable[[Tensor], Tensor]]]:
     """The leaky ReLU that has the slopes of these values, below 0 and above."""
-    if values is None:
-        return []
     low, middle, high = values[0], values[450], values[900]  # at -9, 0 and 9
     slope = ((middle - low) / (high - middle)).item()
     return [("leaky_relu", lambda x: F.leaky_relu(x, slope))] if 0 < slope < 1 else []

@@ -222,6 +222,25 @@ def test_what_is_element_wise_and_bends_is_an_activation_whatever_its_name(funct
 
 
 @each(
+    "function",
+    [
+        lambda x: x.sigmoid().clamp(min=1e-9).log(),
+        lambda x: F.relu(x) ** 2,
+        lambda x: torch.sin(x),  # a sinusoidal network multiplies by its frequency first
+        lambda x: x * torch.sigmoid(x + 1),
+    ],
+)
+def test_an_activation_of_a_scaled_tensor_needs_not_the_tensor_before_it_was_scaled(function):
+    """The output of a layer that is multiplied at once is freed."""
+    layer, x = nn.Linear(D, D), torch.randn(N, D)
+    found = signature(Made(lambda x, layer: function(layer(x) * 3), layer), [x])
+    assert len(found.calls) == 1 and not found.excluded
+    with torch.no_grad():
+        before = 3 * layer(x)
+    assert found.scores[0, 0] == pytest.approx(affinity_score(before, function(before)).item(), abs=1e-6)
+
+
+@each(
     "view",
     [lambda x: x.squeeze(-1), lambda x: x.view(-1), lambda x: x.flatten()[None].reshape(-1), lambda x: x[..., None]],
 )
