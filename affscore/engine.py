@@ -96,8 +96,9 @@ def signature(
     ------
     SignatureError
         (a ValueError) If a batch cannot be scored: it could not be read, it has a wrong type or fewer than 2 samples,
-        the network failed on it, an activation holds NaN or infinite values (the error names the call), or its calls
-        differ from those of earlier batches. Its attribute ``finished`` holds the signature of the batches so far.
+        the network failed on it, the output of an activation holds NaN or infinite values (the error names the call),
+        or its calls differ from those of earlier batches. Its attribute ``finished`` holds the signature of the
+        batches so far.
     KeyboardInterrupt
         With the same attribute, if the keyboard interrupts the run.
     ValueError, TypeError
@@ -108,7 +109,7 @@ def signature(
     AffscoreWarning
         (a UserWarning) Once for all calls in ``excluded``, except those that depend on parameters alone; once for each
         call that varies so little that rounding can move its score by more than 0.005, or of which some channels vary
-        by rounding alone; and if the network made no call.
+        by rounding alone, or of which only the input holds infinite values; and if the network made no call.
 
     Examples
     --------

@@ -108,9 +108,17 @@ def _left_out(calls: Sequence[Excluded]) -> str:
 def _measured(observation: Observation, settings: Settings) -> Scored:
     """Score and companions of one call."""
     held, masks, lost = [], [], []
-    for side, value, limit in zip(_SIDES, observation[1:3], observation.rounding, strict=True):
-        if not bool(torch.isfinite(value).all()):
-            raise ValueError(f"the {side} of {observation.call.name} holds NaN or infinite values.")
+    name, unpooled = observation.call.name, {}
+    if observation.sparsity is not None:
+        unpooled = dict(zip(UNPOOLED, (zeros.item() for zeros in observation.sparsity), strict=True))
+    finite = [bool(torch.isfinite(value).all()) for value in observation[1:3]]
+    if not finite[1]:
+        raise ValueError(f"the {_SIDES[finite[0]]} of {name} holds NaN or infinite values.")
+    if not finite[0]:
+        # Minus infinity in front of a sigmoid switches an entry off; a NaN would have reached the output.
+        warning = f"{name} is not scored: its input holds NaN or infinite values, and its output none."
+        return nan, dict.fromkeys(settings.measures, nan) | unpooled, warning
+    for value, limit in zip(observation[1:3], observation.rounding, strict=True):
         spread = largest_magnitude(value - value.mean(dim=0))
         mask = constant(spread, limit)
         masks.append(mask)
@@ -119,9 +127,7 @@ def _measured(observation: Observation, settings: Settings) -> Scored:
     before, after = held
     score, warning = _scored(observation, before, after, masks, lost, settings.covariance)
     measures = measure(before, after, settings.measures, covariance=settings.covariance) if settings.measures else {}
-    if observation.sparsity is not None:
-        measures |= dict(zip(UNPOOLED, (zeros.item() for zeros in observation.sparsity), strict=True))
-    return score, measures, warning
+    return score, measures | unpooled, warning
 
 
 def _scored(

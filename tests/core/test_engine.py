@@ -87,6 +87,23 @@ def test_a_bad_batch_is_named_and_loses_nothing(monkeypatch, batch, words, ahead
     np.testing.assert_array_equal(caught.value.finished.scores, signature(network(), [good]).scores)
 
 
+def test_entries_that_a_network_switches_off_by_infinity_cost_one_call():
+    """A router gives all experts but the best minus infinity before its sigmoid, whose outputs are finite."""
+    x = torch.randn(32, 6)
+
+    def route(x):
+        value, best = x.max(1, keepdim=True)
+        return torch.relu(torch.full_like(x, -math.inf).scatter(1, best, value).sigmoid() * torch.tanh(x))
+
+    model = Made(route)
+    with pytest.warns(AffscoreWarning, match=r"^:sigmoid\[0\] is not scored: its input holds NaN or infinite values"):
+        found = signature(model, [x], companions=["twin", "sparsity_after"])
+    assert [(call.function, bool(dead)) for call, dead in zip(found.calls, found.dead[0], strict=True)] == [
+        ("sigmoid", True), ("tanh", False), ("relu", False),
+    ]  # fmt: skip
+    assert found.companions["sparsity_after"][0, 0] == pytest.approx(5 / 6)
+
+
 def test_calls_that_change_from_batch_to_batch_are_an_error():
     x = torch.rand(10, 3)
     with pytest.raises(SignatureError, match="the activation calls of batch 1 differ from those of batch 0"):
