@@ -95,7 +95,7 @@ def test_our_own_hypotheses_can_fail(monkeypatch, block_network):
         before = {i: block_network(lower + 1e-3 * rng.normal(size=len(start))) for i in range(4)}
         ends = [0.0, *[0.0, wider] * 3][: len(start)]
         after = {i: block_network(lower + ends + 1e-3 * rng.normal(size=len(start))) for i in range(4)}
-        return verdicts(own_claims(FOLDER, networks, {"ResNet20": (before, after)}))
+        return verdicts(own_claims(FOLDER, networks, {"ResNet20": {"batch norm set": (before, after)}}))
 
     assert said(0.1) == ["held", "held", "held", "held"]
     assert said(0.01)[2] == "failed", "less than .02 is no difference"

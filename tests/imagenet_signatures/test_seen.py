@@ -8,7 +8,7 @@ import pytest
 from affscore import Signature
 from affscore.suite.compare import companion_correlations
 from affscore_book.imagenet_signatures import seen as module
-from affscore_book.imagenet_signatures.paper_networks import CROP_DRAWS, Pair, paper_networks
+from affscore_book.imagenet_signatures.paper_networks import CROP_DRAWS, Pair, paper_networks, varied_networks
 from affscore_book.imagenet_signatures.trained import places
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
@@ -26,10 +26,11 @@ def flat(signature, inside, last):
     return Signature(signature.calls, scores[None], companions=signature.companions, batch_sizes=[64])
 
 
-def seen(here, *draws):
-    """Whether what is measured is seen in the draws, and its number in the first."""
+def seen(here, *draws, varied=None):
+    """Whether what is measured is seen in the draws and on other photographs, and its number in the first draw."""
     (each,) = [each for each in module._sentences() if each.here == here]
-    row = module._over_draws([each.number(pairs) for pairs in draws], each.accept)
+    numbers = [each.number(module.by_name(pairs)) for pairs in draws]
+    row = module._over_draws(numbers, each.number(varied or {}), each.accept)
     return row["seen"], row["number"]
 
 
@@ -40,11 +41,16 @@ def test_a_separation_can_be_missing_and_draws_can_disagree(pairs):
     gap, level = "ResNet-152: after the additions − inside", "ResNet-152: after the additions"
     clear, hardly, none = made(0.8, 0.98), made(0.8, 0.9), made(0.8, 0.8)
     assert seen(gap, hardly) == ("seen", pytest.approx(0.1)) and seen(gap, none)[0] == "not seen"
-    assert seen(gap, hardly, none)[0] == "in some draws" and seen(gap, none, hardly)[0] == "in some draws"
+    assert seen(gap, hardly, none)[0] == "on some crops" and seen(gap, none, hardly)[0] == "on some crops"
+    elsewhere = {name: {"resnet152": pair["resnet152"].trained} for name, pair in {"gap": hardly, "none": none}.items()}
+    assert seen(gap, hardly, varied=elsewhere["none"])[0] == "on some crops"
+    assert seen(gap, hardly, varied=elsewhere["gap"])[0] == "seen"
     assert [seen(level, draw)[0] for draw in (clear, hardly)] == ["seen", "not seen"]
-    found = [module.appendix_d_claims(draws) for draws in ([clear] * 2, [hardly] * 2, [none] * 2, [hardly, none])]
+    cases = ([clear] * 3, [hardly] * 3, [none] * 3, [hardly, none, none], [hardly, hardly, none])
+    found = [module.appendix_d_claims(draws, module.by_name(other)) for *draws, other in cases]
     assert [[claim.verdict for claim in claims] for claims in found] == [
-        ["agrees", "agrees"], ["disagrees", "agrees"], ["disagrees", "disagrees"], ["disagrees", "undecided"],
+        ["agrees", "agrees"], ["disagrees", "agrees"], ["disagrees", "disagrees"],
+        ["disagrees", "undecided"], ["disagrees", "undecided"],
     ]  # fmt: skip
     assert found[0][0].interval is None, "draws of crops are no networks"
     deeper = made(0.5, 0.8) | {"resnet50": made(0.5, 0.9, "resnet50")["resnet50"]}
@@ -79,16 +85,17 @@ def test_correlations_are_judged_by_the_printed_ones(pairs, monkeypatch):
     far = tuple(value + 0.02 for value in near)
     for printed, verdict in ((near, "seen"), (far, "not seen")):
         monkeypatch.setitem(module.TABLE_2, "vgg16", printed)
-        rows = [row for row in module.table_2_seen([pairs]).rows() if row["network"] == "VGG-16"]
+        rows = [row for row in module.table_2_seen([pairs], module.by_name(pairs)).rows() if row["network"] == "VGG-16"]
         assert {row["seen"] for row in rows} == {verdict} and len(rows) == 5
 
 
 def test_the_lesson_shows_some_of_the_rows_of_the_audit_and_no_rule_takes_everything(monkeypatch):
     monkeypatch.setattr(module, "one_mode", lambda scores: 0.5)  # takes a second
-    draws = [paper_networks(FOLDER, draw) for draw in range(CROP_DRAWS)]
-    every, main = (module.seen_in(draws, every=each).rows() for each in (True, False))
+    draws, varied = [paper_networks(FOLDER, draw) for draw in range(CROP_DRAWS)], varied_networks(FOLDER)
+    every, main = (module.seen_in(draws, varied, every=each).rows() for each in (True, False))
     assert 5 <= len(main) <= 10 < len(every)
-    assert all(any(row.items() <= each.items() for each in every) for row in main)
+    known = [{key: row[key] for key in row if row[key] == row[key]} for row in main]  # no number on other photographs
+    assert all(any(row.items() <= each.items() for each in every) for row in known)
     for low, high in (each.accept for each in module._sentences()):
         assert low < high and not (np.isinf(low) and np.isinf(high))
 

@@ -53,9 +53,9 @@ def test_a_planted_widening_is_found_and_a_network_that_keeps_its_gap_has_none(b
     start = {i: block_network([0.1, 0.5, 0.7 + 0.02 * i]) for i in range(3)}
     wider = {i: block_network([0.1, 0.4, 0.7 + 0.03 * i]) for i in range(3)}
     assert widening(start, wider) == pytest.approx(student_interval([0.1, 0.11, 0.12]))
-    row, same = widening_table({"wide": (start, wider), "same": (start, start | {})}).rows()
-    assert (row["seeds"], row["network"]) == (3, "wide")
-    assert [row[key] for key in ("before", "after", "wider by")] == pytest.approx([0.22, 0.33, 0.11])
+    row, same = widening_table({"net": {"wide": (start, wider), "same": (start, start | {})}}).rows()
+    assert (row["seeds"], row["network"], row["before training"]) == (3, "net", "wide")
+    assert [row[key] for key in ("there", "trained", "wider by")] == pytest.approx([0.22, 0.33, 0.11])
     assert same["wider by"] == 0 and math.isnan(same["low"])  # equal values have no interval
 
 

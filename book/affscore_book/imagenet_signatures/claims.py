@@ -22,7 +22,7 @@ from affscore_book.imagenet_signatures.channels import channel_gap
 from affscore_book.imagenet_signatures.explained import family_gap, scores, shares
 from affscore_book.imagenet_signatures.finding import seeds
 from affscore_book.imagenet_signatures.paper import MEASURES
-from affscore_book.imagenet_signatures.trained import TRAINED, climb, skip_gap, strongest_measure, widening
+from affscore_book.imagenet_signatures.trained import TRAINED, Pairs, climb, skip_gap, strongest_measure, widening
 from affscore_book.kit.claims import HIGHER, LOWER, Claim, side_by_side
 from affscore_book.kit.statistics import Interval, over_pairs, student_interval
 
@@ -114,7 +114,7 @@ def start_claims(draws: Sequence[Mapping[str, np.ndarray]]) -> list[Claim]:
 def own_claims(
     folder: str | os.PathLike[str],
     networks: Mapping[str, Signature],
-    pairs: Mapping[str, tuple[Mapping[int, Signature], Mapping[int, Signature]]],
+    pairs: Pairs,
 ) -> list[Claim]:
     """Our own hypotheses: skips zigzag before training, training widens that, and the start tells more with skips.
 
@@ -126,15 +126,18 @@ def own_claims(
         told[name] = shares(*(scores(seeds(folder, name, weights)) for weights in ("fashion-mnist", "calibrated")))
         np.fill_diagonal(told[name], np.nan)
     source, gap = "ours, the reason given here", "score after the addition − inside the block"
+    normed = {name: by_start["batch norm set"] for name, by_start in pairs.items()}
     return [
         *(_seen(f"{gap}, {name} before training, by seeds", source, "above 0", skip_gap(start), HIGHER, kind="own")
-          for name, (start, _) in pairs.items()),
+          for name, (start, _) in normed.items()),
         _seen(f"{gap}, ResNet18 to ResNet152 of torchvision before training", source, "above 0",
                    skip_gap({name: each for name, each in networks.items() if name.startswith("resnet")}), HIGHER,
                    kind="own"),
-        *(_seen(f"{gap}, {name}: trained − before training, by seeds", source, "above 0",
-                     widening(start, trained), HIGHER, kind="own")
-          for name, (start, trained) in pairs.items()),
+        *(claim for name, by_start in pairs.items() for claim in side_by_side("the start", {
+            state: _seen(f"{gap}, {name}: trained − before training, by seeds", source, "above 0",
+                         widening(start, trained), HIGHER, kind="own")
+            for state, (start, trained) in by_start.items()
+        })),
         _seen("share of the start, ResNet20 − plain20", source, "above 0",
                    over_pairs(told["resnet20"] - told["plain20"]), (0, math.inf), kind="own"),
     ]  # fmt: skip

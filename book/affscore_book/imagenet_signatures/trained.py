@@ -23,7 +23,7 @@ from affscore_book.imagenet_signatures.greatest import greatest, turned
 from affscore_book.kit.statistics import Interval, student_interval
 
 __all__ = [
-    "TRAINED", "climb", "counted", "ends", "gap", "places", "skip_gap", "skip_table", "strongest_measure",
+    "TRAINED", "Pairs", "climb", "counted", "ends", "gap", "places", "skip_gap", "skip_table", "strongest_measure",
     "trained_correlations", "widening", "widening_table", "zeros_of",
 ]  # fmt: skip
 
@@ -94,16 +94,19 @@ def widening(starts: Mapping[Any, Signature], trained: Mapping[Any, Signature]) 
     return student_interval([gap(trained[seed]) - gap(starts[seed]) for seed in trained])
 
 
-def widening_table(networks: Mapping[str, tuple[Mapping[Any, Signature], Mapping[Any, Signature]]]) -> Table:
-    """A row a network: the mean gap before and after training, and how much that widens it, with the interval.
+#: Of each network, by what is set at its start: the seeds' starts, and the trained seeds.
+Pairs = Mapping[str, Mapping[str, tuple[Mapping[Any, Signature], Mapping[Any, Signature]]]]
 
-    ``networks`` holds the seeds' starts and the trained seeds, as :func:`widening` takes them.
-    """
+
+def widening_table(networks: Pairs) -> Table:
+    """A row a start: the mean gap before and after training, and how much that widens it, with the interval."""
     rows = []
-    for name, (starts, trained) in networks.items():
-        more = widening(starts, trained)
-        row = {"network": name, "seeds": len(trained), "before": skip_gap(starts).mean, "after": skip_gap(trained).mean}
-        rows.append(row | {"wider by": more.mean, "low": more.low, "high": more.high})
+    for name, by_start in networks.items():
+        for state, (starts, trained) in by_start.items():
+            more = widening(starts, trained)
+            row = {"network": name, "seeds": len(trained), "before training": state}
+            row |= {"there": skip_gap(starts).mean, "trained": skip_gap(trained).mean}
+            rows.append(row | {"wider by": more.mean, "low": more.low, "high": more.high})
     return Table.from_rows(rows)
 
 
