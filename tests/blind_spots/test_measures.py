@@ -33,6 +33,47 @@ def test_independent_scores_tend_to_1_on_the_line_and_fall_in_many_dimensions_bu
     assert (shrunk < plain).all()
 
 
+def stranger_gaps(score):
+    """How far the scores of ReLU with own outputs lie above those with strangers' outputs, for few and many samples."""
+    gaps = []
+    for n, draws in ((16, 40), (1024, 4)):
+        pairs = np.random.default_rng(n).normal(size=(draws, 2, n, 1))
+        relu = np.maximum(pairs, 0)
+        each = [
+            (score(x, y, covariance="empirical") - score(x, others, covariance="empirical")).item()
+            for (x, _), (y, others) in zip(pairs, relu, strict=True)
+        ]
+        gaps.append(float(np.mean(each)))
+    return gaps
+
+
+def test_outputs_of_other_inputs_tend_to_the_same_score_as_ones_own():
+    few, many = stranger_gaps(affinity_score)
+    assert few > 0.05 and abs(many) < 0.03
+    assert min(stranger_gaps(paired_affinity_score)) > 0.5  # a score that sees pairs keeps them apart
+
+
+def test_few_samples_do_not_make_two_clouds_more_alike_than_their_distributions_are():
+    """Without a fitted map: the mean squared distance falls towards that of the distributions, 0.25 in each channel."""
+    means = []
+    for n in (8, 64, 512):
+        pairs = np.random.default_rng(n).normal(size=(10, 2, n, 2)) + np.array([[[0.0]], [[0.5]]])
+        means.append(np.mean([wasserstein2(x, y).item() ** 2 for x, y in pairs]))
+    assert means == sorted(means, reverse=True) and means[-1] > 0.45
+
+
+@each("d", [1, 2, 5])
+def test_the_score_of_independent_rising_channels_follows_from_their_correlations(d):
+    """Sampled so that the channels are exactly uncorrelated, before and after."""
+    axis = np.linspace(-1, 2, 4)
+    x = np.stack(np.meshgrid(*d * [axis]), axis=-1).reshape(-1, d) * np.arange(1, d + 1)
+    y = np.maximum(x, 0)
+    r = np.array([np.corrcoef(before, after)[0, 1] for before, after in zip(x.T, y.T, strict=True)])
+    expected = 1 - np.sqrt(np.average(1 - r, weights=y.var(axis=0)))
+    for score in (affinity_score, paired_affinity_score):
+        assert score(x, y, covariance="empirical").item() == pytest.approx(expected, abs=1e-7)
+
+
 def test_turned_scores_start_at_1_and_a_square_recovers_at_a_quarter_turn():
     square = np.stack(np.meshgrid(*2 * [np.linspace(-1, 1, 9)]), axis=-1).reshape(-1, 2)
     zero, tilted, quarter = measures.turned_scores(square, [0, 45, 90])

@@ -29,18 +29,22 @@ class Scaled(nn.Module):
 def test_a_call_that_passes_everything_is_its_own_twin():
     noise = torch.Generator().manual_seed(0)
     images = 3 * torch.randn(60, 8, 1, 1, generator=noise) + 0.1 * torch.randn(60, 8, 4, 4, generator=noise)
-    found = {kind: np.array(values) for kind, values in measure_twins(Scaled().eval(), images).items()}
+    others = images.flip(1)  # the same clouds, in which no channel meets its own
+    found = {kind: np.array(values) for kind, values in measure_twins(Scaled().eval(), images, others).items()}
     assert found["score"][0] == pytest.approx(found["twin"][0]) == pytest.approx(1)
     assert found["score"][1] < found["twin"][1] - 0.05
     pooled = images.mean((2, 3)), images.clamp(0, 6).mean((2, 3))
     assert found["plain"][1] == pytest.approx(affinity_score(*pooled, covariance="empirical").item(), abs=1e-5)
     assert found["paired"][1] == pytest.approx(paired_affinity_score(*pooled).item(), abs=1e-5)
     assert found["paired"][1] <= found["score"][1]  # the best pairing is no worse than the own one
+    assert found["own"][0] == 1 and found["own"][1] > 0.9
+    strangers = affinity_score(pooled[0], pooled[1].flip(1)).item()
+    assert found["strangers"][1] == pytest.approx(strangers, abs=1e-5) and strangers < found["score"][1]
 
 
 def test_what_the_chapter_says_of_the_stored_twins(figures_closed):
     stored = load_twins(STORED)
-    kinds = ["score", "twin", "plain", "paired"]
+    kinds = ["score", "twin", "plain", "paired", "own", "strangers"]
     assert {kind: values.shape for kind, values in stored.items()} == dict.fromkeys(kinds, (3, 33))
     gap = stored["twin"] - stored["score"]
     assert gap.min() > 0 and np.ptp(gap, axis=0).max() < gap.min()  # every call is below its twin, beyond the scatter
@@ -48,6 +52,7 @@ def test_what_the_chapter_says_of_the_stored_twins(figures_closed):
     assert (stored["twin"][0] > 0.95).sum() == 30
     lost = stored["score"] - stored["paired"]
     assert lost.min() > -1e-6 and lost.max() < 0.005  # the pairing changes next to nothing
+    assert stored["own"].mean() > 0.95 and np.median(stored["strangers"]) < np.median(stored["score"])
     _, ax = plt.subplots()
     plot_twins(ax, stored["twin"][0])
     assert ax.lines[0].get_xydata()[[0, -1]].tolist() == [[1, stored["twin"][0, 0]], [33, stored["twin"][0, -1]]]

@@ -9,7 +9,7 @@ from affscore_book.theory import figures
 from affscore_book.theory.finite import Reading
 
 X = cloud(n=12)
-ROWS = [Reading(0.1, 0.6, 1.0, 0.6), Reading(0.0, 0.5, 0.9, 0.7)]
+ROWS = [Reading(0.6, 1.0, 0.6), Reading(0.5, 0.9, 0.7)]
 
 
 @each(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from affscore.affine import COVARIANCES
 from affscore.score import affinity_score, paired_affinity_score
 from affscore_book.kit.answers import function, mapping, numbers, one_number
 from affscore_book.kit.checks import case, exercise, report
@@ -43,31 +44,36 @@ def check_build(paired: Callable[[Any, Any], float]) -> None:
     report("blind-spots-build", True, "a map, and two means: no coupling has to be found.", "")
 
 
-def call_and_strangers(seed: int = 0) -> tuple[Any, Any, list[Any]]:
-    """Inputs and outputs of ReLU, each (256, 8), and its outputs for ten other batches of the same law."""
-    batches = np.random.default_rng(seed).normal(size=(11, 256, 8))
-    return batches[0], np.maximum(batches[0], 0), list(np.maximum(batches[1:], 0))
+def rising_call(seed: int = 0) -> tuple[Any, Any]:
+    """Inputs of eight independent channels of unequal means and widths, and their outputs under ReLU, both (64, 8)."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(64, 8)) * np.linspace(0.7, 2, 8) + rng.permutation(np.linspace(-1, 1, 8))
+    return x, np.maximum(x, 0)
 
 
-@exercise("blind-spots-null", null=one_number)
-def check_null(null: float, x: Any, y: Any, others: Any) -> None:
-    """Is ``null`` the mean score of ``x`` with each of ``others``, with shrinkage or without?"""
-    score = affinity_score(x, y).item()
-    each = [
-        [affinity_score(x, other, covariance=kind).item() for other in others] for kind in ("ledoit_wolf", "empirical")
-    ]
-    means = [float(np.mean(scores)) for scores in each]
-    single = any(abs(null - one) < 1e-6 for scores in each for one in scores)
-    hint = f"{null:.3f} is no mean of the ten scores affinity_score(x, others[0]), affinity_score(x, others[1]), ..."
-    if abs(null - score) < TOLERANCE:
-        hint = "that is the score itself: shuffled outputs are the same cloud. What is another cloud of the same law?"
-    elif single:
-        hint = "that is the score with one of the ten; take the mean over all of them."
-    praise = (
-        f"strangers score {means[0]:.2f}, the call {score:.2f}. That it is higher shows that outputs follow inputs; "
-        "how much higher is no scale."
-    )
-    report("blind-spots-null", not single and min(abs(null - mean) for mean in means) < TOLERANCE, praise, hint)
+@exercise("blind-spots-formula", score=function)
+def check_formula(score: Callable[[Any, Any], float]) -> None:
+    """Is ``score(x, y)`` that of independent channels, from variances and correlations alone?"""
+    for seed in range(3):
+        x, y = rising_call(seed)
+        v = y.var(axis=0)
+        r = np.array([np.corrcoef(before, after)[0, 1] for before, after in zip(x.T, y.T, strict=True)])
+        exact = 1 - np.sqrt(np.average(1 - r, weights=v))
+        with case(f"ReLU on a sample of shape {x.shape}"):
+            mine = one_number(score(x, y))
+        if abs(mine - exact) < 1e-7:
+            continue
+        hint = f"for ReLU on a sample of shape {x.shape} it is {exact:.4f} by the formula, and yours is {mine:.4f}."
+        if abs(mine - (1 - np.sqrt(1 - r)).mean()) < 1e-7:
+            hint = "that is the mean of the channels' scores; channels of larger variance count more."
+        elif abs(mine - (1 - np.sqrt(1 - np.average(r**2, weights=v)))) < 1e-7:
+            hint = "the formula has the correlations, not their squares."
+        elif any(abs(mine - affinity_score(x, y, covariance=kind).item()) < 1e-7 for kind in COVARIANCES):
+            hint = "that is the affinity score, for which partners are sought; the theorem needs none."
+        return report("blind-spots-formula", False, "", hint)
+    score_of_last = affinity_score(x, y, covariance="empirical").item()
+    praise = f"{exact:.2f} without a partner. The affinity score is {score_of_last:.2f}: its map may mix the channels."
+    report("blind-spots-formula", True, praise, "")
 
 
 _KINDS = list(permutations(("shuffled", "non-linear", "dead", "turn", "PSD-affine")))

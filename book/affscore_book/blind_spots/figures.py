@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 
-__all__ = ["plot_lines", "plot_r2"]
+__all__ = ["plot_lines", "plot_partners", "plot_r2", "plot_resolution"]
 
 COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, INK)
 MARKS = ("o", "s", "^", "D", "v", "P")
@@ -59,3 +59,38 @@ def plot_r2(points: Mapping[str, tuple[float, float]]) -> None:
         axes.plot([across], [up], mark, color=colour, markersize=10, label=name)
     axes.set(xlabel=r"$R^2$ of linear regression", ylabel="affinity score", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
     axes.legend(loc="lower right", frameon=True, borderpad=0.3)
+
+
+@styled
+def plot_resolution(sizes: Sequence[int], scores: Mapping[int, ArrayLike], law: float) -> None:
+    """A panel for each dimension: own, paired and strangers' scores, of shape (sizes, 3), and the law's as a line."""
+    figure, axes = panels(2, 2, height=6.4, sharex=True, sharey=True)
+    looks = (
+        ("own outputs", BLUE, "o-"),
+        ("own outputs, paired", GREEN, "D:"),
+        ("strangers' outputs", VERMILION, "s--"),
+    )
+    for panel, (d, values) in zip(axes, scores.items(), strict=True):
+        panel.axhline(law, color=INK, linewidth=1.2, label="the distributions")
+        for (label, colour, look), column in zip(looks, np.asarray(values, dtype=float).T, strict=True):
+            panel.plot(sizes, column, look, color=colour, label=label, markersize=6)
+        panel.set(xscale="log", ylim=(0, 1), title=f"d = {d}")
+        panel.set_xticks(sizes, [f"{size:g}" for size in sizes])
+        panel.minorticks_off()
+    for panel in axes[2:]:
+        panel.set_xlabel("samples n")
+    for panel in axes[::2]:
+        panel.set_ylabel("affinity score")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+
+
+@styled
+def plot_partners(own: ArrayLike, paired: ArrayLike, strangers: ArrayLike) -> None:
+    """Scores of a network's calls, of shape (calls,): with their own outputs, paired, and with strangers' outputs."""
+    figure, (panel,) = panels(height=4.4)
+    place = np.arange(1, len(np.asarray(own)) + 1)
+    panel.plot(place, own, "o-", color=BLUE, linewidth=1.5, markersize=8, label="own outputs")
+    panel.plot(place, paired, "D", color=GREEN, markersize=3.5, label="paired")
+    panel.plot(place, strangers, "s--", color=VERMILION, linewidth=1.5, markersize=5, label="strangers' outputs")
+    panel.set(xlabel="activation call, in order of execution", ylabel="affinity score", ylim=(0.3, 1))
+    figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)

@@ -92,11 +92,11 @@ def plot_ellipses(s_x: Array, s_y: Array) -> None:
 
 @styled
 def plot_readings(sizes: Sequence[int], readings: Mapping[str, Sequence[Reading]]) -> None:
-    """A panel for each kind of inputs: scores of ReLU and of its nulls against the number of samples."""
+    """A panel for each kind of inputs: scores of ReLU and of its twin against the number of samples."""
     axes = panels(1, len(readings), height=4.6, sharey=True)[1]
     looks = {
         "linear": ("linear twin", VERMILION, "s--"), "score": ("ReLU", BLUE, "o-"),
-        "plain": ("ReLU, no shrinkage", GREEN, "D:"), "unrelated": ("unrelated outputs", PURPLE, "^-."),
+        "plain": ("ReLU, no shrinkage", GREEN, "D:"),
     }  # fmt: skip
     for panel, (name, rows) in zip(axes, readings.items(), strict=True):
         for field, (label, colour, look) in looks.items():

@@ -1,7 +1,7 @@
-"""What a score can be at all with n samples in d dimensions: two nulls to read it between.
+"""What a score can be at all with n samples in d dimensions: the linear twin to read it by.
 
-Few samples and shrinkage move the score, also where nothing is non-linear or nothing is related. So a score is put
-beside that of the linear twin on the same inputs, and beside that of outputs that came from other inputs.
+Few samples and shrinkage move the score, also where nothing is non-linear. So a score is put beside that of the linear
+twin on the same inputs.
 """
 
 from __future__ import annotations
@@ -22,12 +22,10 @@ Array = NDArray[np.float64]
 
 
 class Reading(NamedTuple):
-    """A score between its nulls.
+    """A score and what it is read by.
 
     Attributes
     ----------
-    unrelated
-        The score of the inputs with the outputs of *other* inputs of the same distribution.
     score
         The score of the inputs with their own outputs.
     linear
@@ -36,24 +34,20 @@ class Reading(NamedTuple):
         The score of the inputs with their own outputs without shrinkage; there the linear twin scores 1.
     """
 
-    unrelated: float
     score: float
     linear: float
     plain: float
 
 
-def reading(x: ArrayLike, y: ArrayLike, other: ArrayLike) -> Reading:
-    """The score of ``x`` and ``y`` between its two nulls; ``other`` are outputs of another batch; all of shape (n, d).
-
-    A score below ``linear`` means that the layer bends. Where it does not lie above ``unrelated``, it says nothing of
-    which input gave which output.
+def reading(x: ArrayLike, y: ArrayLike) -> Reading:
+    """The score of ``x`` and ``y``, both of shape (n, d), beside its linear twin's; below that, the layer bends.
 
     >>> x = layer_inputs(64, 8)
-    >>> round(reading(x, 3 * x + 1, 3 * layer_inputs(64, 8, seed=1) + 1).linear, 6)  # lines of one slope
+    >>> round(reading(x, 3 * x + 1).linear, 6)  # lines of one slope
     1.0
     """
-    unrelated, score, linear = (affinity_score(x, z).item() for z in (other, y, linear_twin(x, y)))
-    return Reading(unrelated, score, linear, affinity_score(x, y, covariance="empirical").item())
+    score, linear = (affinity_score(x, z).item() for z in (y, linear_twin(x, y)))
+    return Reading(score, linear, affinity_score(x, y, covariance="empirical").item())
 
 
 def layer_inputs(n: int, d: int, *, seed: int = 0, stretched: bool = False, centred: bool = False) -> Array:
@@ -72,8 +66,8 @@ def layer_inputs(n: int, d: int, *, seed: int = 0, stretched: bool = False, cent
 
 def relu_reading(n: int, d: int, *, stretched: bool, seed: int = 0) -> Reading:
     """The reading of ReLU on :func:`layer_inputs`."""
-    x, others = (layer_inputs(n, d, seed=2 * seed + k, stretched=stretched) for k in (0, 1))
-    return reading(x, np.maximum(x, 0), np.maximum(others, 0))
+    x = layer_inputs(n, d, seed=2 * seed, stretched=stretched)
+    return reading(x, np.maximum(x, 0))
 
 
 def relu_scores(n: int, dimensions: Sequence[int], *, centred: bool) -> list[float]:
