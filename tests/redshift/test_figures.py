@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 from drawn import check_figure
 from grids import each
 
@@ -23,6 +24,7 @@ STORED = load_draws(Path(__file__).resolve().parents[2] / "book" / "data" / "red
         (lambda: figures.plot_heat_maps(STORED, "depth", "score"), 9),
         (lambda: figures.plot_heat_maps(STORED, "shift", "complexity", ["tanh", "relu"]), 3),
         (lambda: figures.plot_score_and_frequency(STORED), 2),
+        (lambda: figures.plot_single_draws([1, 2], np.array([[1.0, 2.0], [1.5, 1.2]])), 1),
         (lambda: figures.plot_precision([0.5] * 24, [-3.0] * 24), 1),
         (lambda: figures.plot_rescaling(c=2.0), 6),
     ],

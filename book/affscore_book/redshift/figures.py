@@ -186,6 +186,17 @@ def plot_score_and_frequency(study: StoredDraws) -> None:
 
 
 @styled
+def plot_single_draws(depths: Sequence[int], frequencies: np.ndarray) -> None:
+    """The mean frequency of each draw (draws, depths) against the number of hidden layers, and the median."""
+    _, (panel,) = panels(height=4.4)
+    panel.plot(depths, frequencies.T, color=BLUE, linewidth=0.8, alpha=0.35)
+    panel.plot(depths, np.median(frequencies, axis=0), "o-", color=VERMILION, linewidth=3, markersize=8, label="median")
+    panel.axhline(1, color=INK, linestyle=":", linewidth=1.5, label="floor of the measure")
+    panel.set(xlabel="hidden layers", ylabel="mean frequency (half periods)", xticks=depths)
+    panel.legend(loc="upper left")
+
+
+@styled
 def plot_precision(double: Sequence[float], single: Sequence[float]) -> None:
     """1 - score of every layer of every panel by the same formula in two precisions; both have shape (24,)."""
     _, (axes,) = panels(height=4.6)
