@@ -92,5 +92,5 @@ def plot_partners(own: ArrayLike, paired: ArrayLike, strangers: ArrayLike) -> No
     panel.plot(place, own, "o-", color=BLUE, linewidth=1.5, markersize=8, label="own outputs")
     panel.plot(place, paired, "D", color=GREEN, markersize=3.5, label="paired")
     panel.plot(place, strangers, "s--", color=VERMILION, linewidth=1.5, markersize=5, label="strangers' outputs")
-    panel.set(xlabel="activation call, in order of execution", ylabel="affinity score", ylim=(0.3, 1))
+    panel.set(xlabel="activation call, in order of execution", ylabel="affinity score", ylim=(0.6, 1))
     figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
