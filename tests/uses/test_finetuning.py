@@ -8,6 +8,7 @@ import torch
 from scripts import load_script
 from torch import nn
 
+from affscore_book.decade.networks import build
 from affscore_book.uses import finetuning
 from affscore_book.uses.finetuning import FINETUNED, TRAINED_ORDERS, TRAINED_SEEDS, Straightened, all_removals
 from affscore_book.uses.removal import order_of
@@ -81,8 +82,17 @@ def test_a_run_that_is_missing_or_failed_leaves_its_rules_open():
     assert table[0]["networks"] == 2 and table[0]["EASIER"] == "93.5" and table[1]["EASIER"] == "-"
 
 
-def test_the_script_takes_out_what_the_measures_say_and_starts_from_the_same_weights_again(tmp_path, monkeypatch):
+# What goes out follows from the measures; that measuring and training come out alike takes long, and is weekly.
+@pytest.mark.parametrize("trains", [False, pytest.param(True, marks=pytest.mark.weekly)])
+def test_the_script_takes_out_what_the_measures_say_and_starts_from_the_same_weights_again(
+    tmp_path, monkeypatch, trains
+):
     script = load_script(BOOK / "data" / "uses" / "finetune.py")
+    if not trains:
+        starts = BOOK / "data" / "uses" / "finetuning" / "starts" / "vgg16_bn-1.json"
+        monkeypatch.setattr(script, "measure_costs", lambda *_: {"calls": json.loads(starts.read_text())["calls"]})
+        monkeypatch.setattr(script, "trained", lambda name, seed, *_: build(name, seed).eval())
+        monkeypatch.setattr(script, "fit_recipe", lambda *_, **__: [{"loss": 0.0}])
     monkeypatch.setattr(script, "all_removals", lambda name: [("none", 0), ("score", 15), ("random", 15)])
     options = f"--rules abc --out {tmp_path} --only vgg16_bn --seeds 1 --epochs 1 --smoke".split()
     script.main(options)
