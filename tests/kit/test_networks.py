@@ -127,6 +127,7 @@ def test_a_committed_network_is_what_its_file_says(path):
     assert about["data"] == "fashion-mnist" and about["licence"] and about["device"] and about["torch"]
 
 
+@pytest.mark.weekly  # all test images; the notebooks measure others again, and tests/uses some images
 def test_a_committed_accuracy_is_measured_again():
     """On all test images: what the network's file says, and what the stitching chapter has."""
     stored = json.loads((NETWORKS.parent / "stitching" / "study.json").read_text(encoding="utf-8"))

@@ -113,6 +113,7 @@ def test_tasks_are_made_as_they_say():
         task_data(source, "base", images=5000)
 
 
+@pytest.mark.weekly  # what it calls is tested above, and the decade's script trains every time
 def test_the_script_trains_stores_and_does_nothing_twice(tmp_path, capsys):
     script = load_script(SCRIPT)
 

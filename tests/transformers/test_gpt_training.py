@@ -120,6 +120,7 @@ def test_the_rate_is_what_the_rule_says_of_the_stored_trials():
     assert stored["settings"]["network"] == "gelu" and stored["settings"]["steps"] == GPT_STEPS // 4
 
 
+@pytest.mark.weekly  # what it calls is tested above, and the decade's script trains every time
 def test_the_script_trains_what_is_missing_measures_it_and_tries_every_rate(tmp_path, capsys, monkeypatch):
     script = load_script(FOLDER / "make.py")
     monkeypatch.setattr(script, "SMOKE_STEPS", 4)  # a quarter of them with each rate
