@@ -69,6 +69,7 @@ def test_skipped_images_are_reported_and_stored_also_if_their_names_cannot_be_pr
     assert result.batch_sizes == [9]
 
 
+@pytest.mark.weekly  # test_the_file_that_standard_output_goes_to_is_not_replaced starts it as a module
 def test_the_installed_command_starts():
     command = os.path.join(os.path.dirname(sys.executable), "affscore")
     run = subprocess.run([command, "signature", "resnet0"], capture_output=True, text=True)

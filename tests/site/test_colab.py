@@ -1,4 +1,4 @@
-"""Notebooks run as on Colab, through their own first cell; .ci/colab.py weekly runs all of them."""
+"""Notebooks run as on Colab, through their own first cell: weekly, when .ci/colab.py runs all of them too."""
 
 import functools
 import http.server
@@ -19,6 +19,7 @@ FREEZE = "\n".join(
 )
 
 
+@pytest.mark.weekly  # that all first cells are alike, and that the wheels are complete, is tested every time
 def test_a_chapter_installs_itself_and_prints_what_is_stored(tmp_path):
     assert colab.run_as_colab(["few_networks"], tmp_path, twice=False) == []
 

@@ -60,7 +60,7 @@ def code_cells(notebook) -> list[tuple[int, dict]]:
     ]
 
 
-#: The cell that installs a chapter on Colab, which all have alike; CI runs one as Colab would (test_colab.py).
+#: The cell that installs a chapter on Colab, which all have alike; weekly one runs as on Colab (test_colab.py).
 COLAB = OWN.sub('""', code_cells(nbformat.read(ROOT / f"{NOTEBOOKS[0]}.ipynb", as_version=4))[0][1]["source"])
 
 

@@ -146,9 +146,13 @@ def test_a_type_checker_reads_the_wheel(wheels, tmp_path):
     ], done.stdout
 
 
+def test_affscore_asks_for_numpy_scipy_and_torch_alone():
+    assert sorted(Requirement(line).name for line in LIBRARY["dependencies"]) == ["numpy", "scipy", "torch"]
+
+
+@pytest.mark.weekly  # that importing it imports no more is tested every time, in test_house.py
 def test_affscore_alone_needs_numpy_scipy_and_torch(wheels, tmp_path):
     """And says in a sentence what a figure, a progress bar, a network by name or the command line needs beside them."""
-    assert sorted(Requirement(line).name for line in LIBRARY["dependencies"]) == ["numpy", "scipy", "torch"]
     python = environment(tmp_path, LIBRARY["dependencies"])
     run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", wheels["affscore"])
     program = """
