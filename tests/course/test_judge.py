@@ -21,6 +21,7 @@ def every_file(flags):
             pass
 """
 SLOW = "stops the process above"
+ENDS = "ends the process above"  # as Bob does in test_verify.py, every time
 ATTACKS = {
     "rewrites the files of the process above": EVERY_FILE
     + """
@@ -40,13 +41,14 @@ for fd in every_file(os.O_WRONLY):
     except OSError:
         pass
 """,
-    "ends the process above": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)",
+    ENDS: "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)",
     SLOW: "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)",
     "removes the folder of the process above": "import os, shutil\nshutil.rmtree(f'/proc/{os.getppid()}/cwd/')",
 }
+OFTEN, WEEKLY = sorted(ATTACKS.keys() - {SLOW, ENDS}), [SLOW, ENDS]
 
 
-@pytest.mark.parametrize("attack", [*sorted(ATTACKS.keys() - {SLOW}), pytest.param(SLOW, marks=pytest.mark.weekly)])
+@pytest.mark.parametrize("attack", [*OFTEN, *(pytest.param(name, marks=pytest.mark.weekly) for name in WEEKLY)])
 def test_the_verdicts_on_the_others_stay_right(attack, monkeypatch):
     monkeypatch.setattr(judge, "MORE_SECONDS", 5)
     students = [("Ada", {"a": [RIGHT], "b": [RIGHT]}), ("Eve", {"a": [ATTACKS[attack]]}), ("Zoe", {"b": [RIGHT]})]
