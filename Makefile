@@ -15,6 +15,8 @@ PYTEST_FLAGS ?= -n 3 --dist loadscope
 
 # One thread each, so that test processes do not fight over the cores.
 export OMP_NUM_THREADS ?= 1
+# Dozens of processes import the same modules: kept compiled, they are compiled once, whatever the caller's shell says.
+unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
