@@ -6,6 +6,7 @@ The score of a state is compared with affscore's own, which is tested against in
 import itertools
 import json
 import math
+import os
 import re
 import sys
 import types
@@ -46,13 +47,20 @@ def values(trait, default, count):
 
 
 def states(widget):
-    """Widgets over the grid of their traits: as fine as has at most 80 states, but with the ends and the middle."""
+    """Widgets over the grid of their traits: as fine as has at most 80 states, but with the ends and the middle.
+
+    Of a grid that has more with these alone a third is enough, in which every value of every trait occurs; weekly all.
+    """
     default = widget().state()
     for count in (9, 5, 3):
         grid = [values(widget.class_traits()[name], value, count) for name, value in default.items()]
         if math.prod(map(len, grid)) <= 80:
             break
-    for choice in itertools.product(*grid):
+    some = math.prod(map(len, grid)) > 80 and not os.environ.get("AFFSCORE_WEEKLY")
+    for places in itertools.product(*(range(len(column)) for column in grid)):
+        if some and sum(places) % 3:
+            continue
+        choice = [column[at] for column, at in zip(grid, places, strict=True)]
         try:
             yield widget(**dict(zip(default, choice, strict=True)))
         except traitlets.TraitError:
