@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -290,7 +291,7 @@ def test_a_training_that_diverges_is_stored_as_failed_and_not_repeated(script, t
 
     about = f"--smoke --rules abc --instrument def --only vgg11 --most 1 --out {tmp_path}".split()
     monkeypatch.setattr(script, "fit_recipe", diverges)
-    script.main([*about, "--measure"])
+    shutil.copytree(USES / "mending" / "measures", tmp_path / "mending" / "measures")
     script.main(about)
     found = json.loads((tmp_path / "mending" / "results" / "vgg11.json").read_text())
     assert found["control"][0]["failed"].startswith("the loss of epoch 1") and "after" not in found["control"][0]
