@@ -30,6 +30,7 @@ import json
 import os
 import pkgutil
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -50,6 +51,8 @@ from torch.utils._pytree import tree_leaves
 
 import affscore
 
+#: Bytes that a network may take.
+MEMORY = 12 * 2**30
 PACKAGES = ["captum", "diffusers", "efficientnet-pytorch", "segmentation-models-pytorch", "vit-pytorch", "einops"]
 #: Operators of PyTorch that count, without the suffix of their in-place and low-level variants.
 OPERATORS = [
@@ -518,6 +521,7 @@ def main() -> None:
         raise TimeoutError(f"it took more than {options.seconds} s")
 
     signal.signal(signal.SIGALRM, stop)
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))  # a network that is too large fails alone
     for suite in [] if options.table else options.suites:
         for name, build in SUITES[suite]():
             if (suite, name) in done:
