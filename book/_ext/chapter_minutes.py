@@ -1,7 +1,7 @@
 """Sphinx extension: how long a chapter takes, counted while the book is built.
 
 In a notebook the line on its run time points to the page. There it says how long reading, what is folded,
-the exercises and a run take: 100 words a minute, a minute a figure or table outside solutions and folded cells, the
+the exercises and a run take: 100 words a minute, a minute a figure or table outside solutions, the
 minutes that the exercises state, and the seconds that ``.ci/execute.py`` measured last.
 """
 
@@ -38,6 +38,11 @@ def is_folded(cell: dict) -> bool:
     return kind_and_label(cell)[0] == "folded" or "folded" in cell["metadata"].get("tags", [])
 
 
+def hidden(cell: dict) -> bool:
+    """Whether a code cell is folded with its outputs."""
+    return "hide-cell" in cell["metadata"].get("tags", [])
+
+
 def minutes(cells: list[dict]) -> tuple[int, int, int]:
     """Minutes to read a notebook without its solutions, to read what is folded, and to solve its exercises."""
     shown = [cell for cell in cells if kind_and_label(cell)[0] != "solution"]
@@ -45,15 +50,16 @@ def minutes(cells: list[dict]) -> tuple[int, int, int]:
         ["".join(cell["source"]) for cell in shown if cell["cell_type"] == "markdown" and is_folded(cell) == folded]
         for folded in (False, True)
     )
-    looks = sum(
-        to_look_at(output)
-        for cell in shown
-        if "hide-cell" not in cell["metadata"].get("tags", [])
-        for output in cell.get("outputs", [])
-    )
+    looks = [
+        sum(to_look_at(output) for cell in shown if hidden(cell) == folded for output in cell.get("outputs", []))
+        for folded in (False, True)
+    ]
     exercises = sum(int(number) for text in texts for number in re.findall(r"\*.*?of 5, (\d+) minutes\.\*", text))
-    reading, folded = (sum(map(words, part)) / WORDS_A_MINUTE for part in (texts, boxes))
-    return round(reading + MINUTES_TO_LOOK * looks), round(folded), exercises
+    reading, folded = (
+        round(sum(map(words, part)) / WORDS_A_MINUTE + MINUTES_TO_LOOK * look)
+        for part, look in zip((texts, boxes), looks, strict=True)
+    )
+    return reading, folded, exercises
 
 
 def seconds(folder: Path) -> dict[str, str]:
