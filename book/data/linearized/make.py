@@ -1,10 +1,11 @@
 """Train the networks of the chapter on linearised networks: writes linearized/*.json and *.safetensors.
 
-    OMP_NUM_THREADS=1 python book/data/linearized/make.py --network plain  # also residual, mlp, trunks
+    OMP_NUM_THREADS=1 python book/data/linearized/make.py --network plain  # also residual, mlp, between, trunks
     python book/data/linearized/make.py --smoke --out FOLDER   # seconds: one tiny run of each kind
 
 A run is stored as soon as it is finished; a script that was stopped goes on with the next one. A run's seed is that of
-its initial weights and of its training. The runs of ``trunks`` are late ones of perceptrons of other widths and depths,
+its initial weights and of its training. Those of ``between`` are late runs of ``mlp`` at two more strengths, which end
+where its own leave a gap; only channels and accuracy are stored. The runs of ``trunks`` are late ones of perceptrons of other widths and depths,
 and one of each without a prior; only survivors and accuracy are stored. Fashion-MNIST: Zalando SE, MIT licence.
 """
 
@@ -32,7 +33,10 @@ from affscore_book.linearized.training import STARTS, TASKS, task_data, train
 
 FOLDER = Path(__file__).parent
 CONVOLUTIONAL, PERCEPTRON = (0.003, 0.006, 0.012, 0.024, 0.048), (0.002, 0.005, 0.01, 0.02, 0.04)
-STRENGTHS = {"plain": CONVOLUTIONAL, "residual": CONVOLUTIONAL, "mlp": PERCEPTRON, "trunks": PERCEPTRON[1:4]}
+STRENGTHS = {
+    "plain": CONVOLUTIONAL, "residual": CONVOLUTIONAL, "mlp": PERCEPTRON, "between": (0.003, 0.004),
+    "trunks": PERCEPTRON[1:4],
+}  # fmt: skip
 #: Width and depth of other perceptrons than ``mlp``, which has 64 and 6.
 TRUNKS = ((32, 6), (128, 6), (64, 3), (64, 12))
 
@@ -40,7 +44,7 @@ TRUNKS = ((32, 6), (128, 6), (64, 3), (64, 12))
 def build(name: str, seed: int, smoke: bool, width: int = 64, depth: int = 6) -> nn.Module:
     """A network with a ChannelPReLU after every layer, its weights drawn from the seed."""
     torch.manual_seed(seed)
-    if name in ("mlp", "trunks"):
+    if name in ("mlp", "between", "trunks"):
         network: nn.Module = mlp(width // 4 if smoke else width, depth)
     else:
         width, residual = 2 if smoke else 8, name == "residual"
@@ -66,6 +70,9 @@ def jobs(name: str) -> list[dict[str, Any]]:
         pulled = [{**late, "width": w, "depth": d, "strength": s, "seed": seed} for seed, (w, d), s in wide]
         whole = itertools.product(range(5), TRUNKS)
         return pulled + [{"task": "base", "width": w, "depth": d, "kept": d, "seed": seed} for seed, (w, d) in whole]
+    if name == "between":
+        late = {"task": "base", "start": "late"}
+        return [{**late, "strength": s, "seed": seed} for seed, s in itertools.product(range(8), STRENGTHS[name])]
     # The perceptron is cheap, and an interval from three seeds is wide. A baseline keeps so many of the activations.
     seeds, tasks, kept = (8, TASKS, (6, 4, 3, 2, 1, 0)) if name == "mlp" else (3, TASKS[:1], (13, 7, 4, 2, 1, 0))
     wanted: list[dict[str, Any]] = []
@@ -92,6 +99,9 @@ def run(name: str, job: dict[str, Any], data: ImageData, arguments: argparse.Nam
     if size:
         left = [count for count, _ in survivors_of(network).values()]
         record = {"accuracy": record["accuracy"], "survivors": left}
+        return job | rounded(record) | {"seconds": round(time.perf_counter() - start, 1)}
+    if name == "between":
+        record = {key: record[key] for key in ("accuracy", "linear", "slopes")}
         return job | rounded(record) | {"seconds": round(time.perf_counter() - start, 1)}
     lengths = path_lengths(network, torch.zeros(1, 1, 32, 32))
     record |= {"napl": float(lengths.napl), "apl": float(lengths.apl)}
