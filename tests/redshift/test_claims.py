@@ -79,4 +79,5 @@ def test_where_a_scale_begins_decides_about_factors_and_about_nothing_else():
         assert {by_row[f"{what} ({reading})"].verdict for reading in ("from zero", "above")} == {verdict}
     assert [row.seen for row in rows] == [False, True] * 5
     alone = claims.picture_claims(found, {"excess": "excess"})
-    assert [row.verdict for row in alone if row.what.startswith("ReLU,")] == ["failed"]
+    assert [row.verdict for row in alone if row.what.startswith("ReLU,")] == ["disagrees"]
+    assert {row.kind for row in rows if row.what.startswith("ReLU,")} == {"source"}

@@ -38,7 +38,9 @@ def picture_claims(found: _Measured, readings: Mapping[str, str]) -> list[Claim]
         by_reading.append([
             share_of_draws("ReLU changes less than tanh", source, '"when compared, for instance, to tanh"',
                            relu < tanh, often, **rule),
-            middle_draw("ReLU, 1x to 6x", source, '"unaffected"', relu, unaffected, **rule),
+            # The word by itself, whatever happens to tanh: the source's own, beside the gentler reading.
+            middle_draw("ReLU, 1x to 6x", "CVPR 2025, section 3.2", '"unaffected"', relu, unaffected,
+                        **rule | {"kind": "source"}),
             middle_draw("tanh, 1x to 6x", source, "-", tanh, more, **rule),
             middle_draw("ReLU 6x, raw to shifted", source, '"much more complex"', shifted / values[0, 6, "relu"], more,
                         **rule),
