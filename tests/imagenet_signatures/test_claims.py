@@ -114,7 +114,7 @@ def test_deeper_networks_can_be_more_or_less_linear_than_one_with_norm_and_the_u
             for place, name in enumerate(names)
         })  # fmt: skip
 
-    for step, said in ((0.2, "held"), (0.01, "failed"), (-0.2, "failed")):
+    for step, said in ((0.2, "agrees"), (0.01, "disagrees"), (-0.2, "disagrees")):
         assert claim(dict.fromkeys(module.DEEPER, 0.6 + step)).verdict == said
     parted = claim({"densenet40": 0.7, "efficientnet": 0.8})
     assert parted.ours == pytest.approx(0.1, abs=0.01) and parted.verdict == "undecided"

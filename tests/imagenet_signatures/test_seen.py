@@ -34,7 +34,22 @@ def seen(here, *draws, varied=None):
     return row["seen"], row["number"]
 
 
-def test_a_separation_can_be_missing_and_draws_can_disagree(pairs):
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(module, "one_mode", lambda scores: 0.5)  # takes a second
+    module._one_mode.cache_clear()
+    yield
+    module._one_mode.cache_clear()
+
+
+def rows(draws, varied=None, width=0.99):
+    """The audit's rows, with one score of every call at equal width."""
+    equal = np.full(len(draws[0]["resnet152"].trained.calls), width)
+    claims = module.network_claims(draws if draws[1:] else draws * 2, varied or module.by_name(draws[0]), equal)
+    return {claim.what: claim for claim in claims}
+
+
+def test_a_separation_can_be_missing_and_draws_can_disagree(pairs, quick):
     def made(inside, last, name="resnet152"):
         return pairs | {name: Pair(flat(pairs[name].trained, inside, last), pairs[name].start)}
 
@@ -46,15 +61,34 @@ def test_a_separation_can_be_missing_and_draws_can_disagree(pairs):
     assert seen(gap, hardly, varied=elsewhere["none"])[0] == "on some crops"
     assert seen(gap, hardly, varied=elsewhere["gap"])[0] == "seen"
     assert [seen(level, draw)[0] for draw in (clear, hardly)] == ["seen", "not seen"]
-    cases = ([clear] * 3, [hardly] * 3, [none] * 3, [hardly, none, none], [hardly, hardly, none])
-    found = [module.appendix_d_claims(draws, module.by_name(other)) for *draws, other in cases]
-    assert [[claim.verdict for claim in claims] for claims in found] == [
-        ["agrees", "agrees"], ["disagrees", "agrees"], ["disagrees", "disagrees"],
-        ["disagrees", "undecided"], ["disagrees", "undecided"],
-    ]  # fmt: skip
-    assert found[0][0].interval is None, "draws of crops are no networks"
+    found = [rows(draws, module.by_name(other))[f"{gap} (one network)"] for draws, other in (
+        ([clear], clear), ([none], none), ([hardly, none], none), ([hardly, hardly], none))]  # fmt: skip
+    assert [claim.verdict for claim in found] == ["agrees", "disagrees", *["depends on the pictures"] * 2]
+    assert {claim.interval for claim in found} == {None}, "draws of crops are no networks"
     deeper = made(0.5, 0.8) | {"resnet50": made(0.5, 0.9, "resnet50")["resnet50"]}
     assert seen("after the additions, ResNet-152 − ResNet-50", deeper) == ("not seen", pytest.approx(-0.1))
+
+
+def test_what_one_network_or_one_width_shows_decides_only_if_the_others_say_the_same(pairs, quick):
+    def said(last, less, width):
+        levels = {"resnet152": last, "resnet50": less}
+        made = {name: Pair(flat(pairs[name].trained, 0.8, level), pairs[name].start) for name, level in levels.items()}
+        every = rows([pairs | made], width=width).values()
+        found = [claim.verdict for claim in every if claim.theirs == '"close to 1" after the skip']
+        assert len(found) == 3
+        return set(found)
+
+    assert said(0.98, 0.98, 0.98) == {"agrees"} and said(0.9, 0.9, 0.9) == {"disagrees"}
+    on = {"depends on the network and the number of channels"}
+    assert said(0.98, 0.98, 0.9) == said(0.98, 0.9, 0.98) == on
+
+
+def test_every_row_says_that_one_network_decides_and_which_were_trained_on(pairs, quick):
+    every = [*rows([pairs]).values(), *module.table_2_claims([pairs], module.by_name(pairs))]
+    assert all(module.ONE in claim.what and claim.seen for claim in every)
+    for what in (claim.what for claim in every):
+        on = ("ResNet-50" in what or "VGG-16" in what) and "VGG-16 before (" not in what
+        assert ("trained on" in what) == on, what
 
 
 def test_training_can_make_a_network_more_linear(pairs):
@@ -83,19 +117,25 @@ def test_correlations_are_judged_by_the_printed_ones(pairs, monkeypatch):
     own = companion_correlations({"vgg16": pairs["vgg16"].trained}).row("vgg16")
     near = tuple(own[measure] + 0.09 for measure in module.HEADINGS)
     far = tuple(value + 0.02 for value in near)
-    for printed, verdict in ((near, "seen"), (far, "not seen")):
+    for printed, verdict in ((near, "agrees"), (far, "disagrees")):
         monkeypatch.setitem(module.TABLE_2, "vgg16", printed)
-        rows = [row for row in module.table_2_seen([pairs], module.by_name(pairs)).rows() if row["network"] == "VGG-16"]
-        assert {row["seen"] for row in rows} == {verdict} and len(rows) == 5
+        found = module.table_2_claims([pairs], module.by_name(pairs))
+        assert [claim.verdict for claim in found if claim.what.startswith("VGG-16")] == [verdict] * 5
 
 
-def test_the_lesson_shows_some_of_the_rows_of_the_audit_and_no_rule_takes_everything(monkeypatch):
-    monkeypatch.setattr(module, "one_mode", lambda scores: 0.5)  # takes a second
+def test_the_lesson_shows_some_of_the_rows_of_the_audit_and_no_rule_takes_everything(quick):
     draws, varied = [paper_networks(FOLDER, draw) for draw in range(CROP_DRAWS)], varied_networks(FOLDER)
     every, main = (module.seen_in(draws, varied, every=each).rows() for each in (True, False))
     assert 5 <= len(main) <= 10 < len(every)
     known = [{key: row[key] for key in row if row[key] == row[key]} for row in main]  # no number on other photographs
     assert all(any(row.items() <= each.items() for each in every) for row in known)
+    claims = rows(draws, varied)
+    for row in (row for row in every if not row["here"].startswith("standard deviation")):
+        (claim,) = [claim for what, claim in claims.items() if what.startswith(f"{row['here']} (")]
+        assert claim.ours == row["number"]
+        if claim.depends_on in ("", "the pictures"):
+            said = {"agrees": "seen", "held": "seen", "disagrees": "not seen", "failed": "not seen"}
+            assert said.get(claim.verdict, "on some crops") == row["seen"]
     for low, high in (each.accept for each in module._sentences()):
         assert low < high and not (np.isinf(low) and np.isinf(high))
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.greatest import least
-from affscore_book.kit.claims import Claim
+from affscore_book.kit.claims import Claim, near, side_by_side
 from affscore_book.kit.statistics import Interval, student_interval
 
 __all__ = [
     "AVERAGES", "BEGINNINGS", "DEVIATIONS", "FAMILY_MEASURES", "HEADINGS", "SLIDE_STDS", "TABLE_2",
-    "strongest_of", "table_1_claims", "table_2", "the_paper_against_itself",
+    "printed_claims", "strongest_of", "table_1_claims", "table_2", "the_paper_against_itself",
 ]  # fmt: skip
 
 #: Columns of the paper's Table 2, as :func:`affscore.suite.compare.companion_correlations` calls them.
@@ -87,6 +87,8 @@ BEGINNINGS = {
 }  # fmt: skip
 #: How many networks the paper says it measured.
 CLAIMED = {"section 4": 36, "Appendix F": 33}
+#: By how much a printed average may differ from that of printed rows: each of the two is rounded to .005.
+ROUNDED = 0.01 + 1e-9
 #: Slides: standard deviation of the scores over batches of 512, mean over the calls of a pretrained network.
 SLIDE_STDS = {
     "alexnet": 0.005,
@@ -166,24 +168,74 @@ def _interval(values: np.ndarray, level: float) -> Interval:
     return student_interval(values, level)
 
 
+def _family_mean(family: str) -> float:
+    """The mean over the rows of Table 2 of the measure that Table 1 names for a family; NaN if there are none."""
+    column = HEADINGS.index(FAMILY_MEASURES[family][0])
+    found = [row[column] for name, row in TABLE_2.items() if name.startswith(BEGINNINGS[family])]
+    return float(np.mean(found)) if found else math.nan
+
+
+def _copies() -> list[tuple[str, ...]]:
+    """Networks whose rows in Table 2 are the same in all columns."""
+    by_row: dict[tuple[float, ...], list[str]] = {}
+    for name, row in TABLE_2.items():
+        by_row.setdefault(row, []).append(name)
+    return [tuple(names) for names in by_row.values() if len(names) > 1]
+
+
+def _strongest_in() -> dict[str, int]:
+    """In how many rows of Table 2 each measure has the largest correlation, whatever its sign."""
+    first = [HEADINGS[int(np.argmax(np.abs(row)))] for row in TABLE_2.values()]
+    return {measure: first.count(measure) for measure in HEADINGS}
+
+
+def _with_mnasnets(count: int) -> float:
+    """The average of CKA over Table 2's rows and so many MNASNets, each with the correlation that Table 1 prints."""
+    rows = [row[0] for row in TABLE_2.values()] + [FAMILY_MEASURES["MNASNets"][1]] * count
+    return float(np.mean(rows))
+
+
 def the_paper_against_itself() -> Table:
     """Where the paper's tables can be checked against each other: what it prints, and what its own rows give."""
     rows = [{"what": "models", "printed": f"{CLAIMED['section 4']} (section 4), {CLAIMED['Appendix F']} (Appendix F)",
              "own rows": f"{len(TABLE_2)} in Table 2"}]  # fmt: skip
+    for names in _copies():
+        row = {"what": f"{' and '.join(names)}, five numbers each", "printed": "two networks"}
+        rows.append(row | {"own rows": "the same in all five"})
     for column, (measure, (mean, _)) in enumerate(AVERAGES.items()):
         text = f"{np.mean([row[column] for row in TABLE_2.values()]):.3f}"
         rows.append({"what": f"average of {measure}", "printed": f"{mean:.2f}", "own rows": text})
+    for count in (CLAIMED["Appendix F"] - len(TABLE_2), CLAIMED["section 4"] - len(TABLE_2)):
+        what = f"average of CKA, with {count} MNASNet{'s' * (count > 1)} as in Table 1"
+        rows.append({"what": what, "printed": f"{AVERAGES['CKA'][0]:.2f}", "own rows": f"{_with_mnasnets(count):.3f}"})
     for family, (measure, value) in FAMILY_MEASURES.items():
-        column = HEADINGS.index(measure)
-        found = [row[column] for name, row in TABLE_2.items() if name.startswith(BEGINNINGS[family])]
-        text = f"{np.mean(found):.3f}" if found else "no rows"
+        found = _family_mean(family)
+        text = f"{found:.3f}" if math.isfinite(found) else "no rows"
         rows.append({"what": f"{family}, {measure}", "printed": f"{value:.2f}", "own rows": text})
-    missing = CLAIMED["section 4"] * AVERAGES["CKA"][0] - sum(row[0] for row in TABLE_2.values())
-    needed = missing / (CLAIMED["section 4"] - len(TABLE_2))
-    rows.append(
-        {"what": "CKA of MNASNets, if in the average", "printed": "0.67 (Table 1)", "own rows": f"{needed:.3f}"}
-    )
+    for measure, count in _strongest_in().items():
+        rows.append({"what": f"rows in which {measure} is the strongest", "printed": "-", "own rows": str(count)})
     return Table.from_rows(rows)
+
+
+def printed_claims() -> list[Claim]:
+    """The first paper against itself: averages, copies, families and the strongest measure, from its printed rows."""
+    place, mean = "CVPR 2025, Table 2", AVERAGES["CKA"][0]
+    counts = {"the 32 of the table": 0, "33, with one MNASNet": 1, "36, with four MNASNets": 4}
+    averages = {
+        name: Claim("average of CKA over the printed rows", place, mean, _with_mnasnets(count), near(mean, ROUNDED),
+                    seen=True) for name, count in counts.items()
+    }  # fmt: skip
+    most = max(_strongest_in().values()) / len(TABLE_2)
+    return [
+        Claim("pairs of networks whose printed rows are the same", place, "32 networks", float(len(_copies())),
+              (0, 0), seen=True),
+        *side_by_side("how many networks are averaged", averages),
+        Claim("largest part of the printed rows in which one measure is the strongest", place,
+              'no metric has "a strong consistent correlation"', most, (0, 0.5), seen=True),
+        *(Claim(f"{family}: mean correlation with {measure} over the printed rows of Table 2",
+                f"CVPR 2025, Table 1, {family}", value, _family_mean(family), near(value, ROUNDED), seen=True)
+          for family, (measure, value) in FAMILY_MEASURES.items() if math.isfinite(_family_mean(family))),
+    ]  # fmt: skip
 
 
 def table_2() -> Table:

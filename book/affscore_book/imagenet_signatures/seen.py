@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +24,9 @@ from affscore_book.decade.modes import one_mode
 from affscore_book.imagenet_signatures.paper import FAMILY_MEASURES, HEADINGS, MEASURES, SLIDE_STDS, TABLE_2
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, Pair
 from affscore_book.imagenet_signatures.trained import climb, ends, gap, places
-from affscore_book.kit.claims import HIGHER, LOWER, Claim, near
+from affscore_book.kit.claims import HIGHER, LOWER, Claim, near, side_by_side
 
-__all__ = ["appendix_d_claims", "seen_in", "table_2_seen"]
+__all__ = ["ONE", "by_name", "network_claims", "seen_in", "table_2_claims", "table_2_seen"]
 
 Draw = Mapping[str, Pair]
 Measure = Callable[[Signature], float]
@@ -33,14 +34,18 @@ CLOSE = (0.95, math.inf)  # a score that is close to 1
 RISING = 0.8  # a rank correlation of call and score that is called increasing
 NEAR, STEADY = 0.1, 0.005  # how far a correlation may be from the printed one, a standard deviation from the slides'
 TWO_MODES = 0.0495  # a p-value of one mode below .05, which comes in steps of .0005
+#: What marks a row that one network decides.
+ONE = "one network"
 DEEP, LESS, PLAIN = PAPER_NETWORKS
+PAPER = "CVPR 2025, "
 
 
 class Looked(NamedTuple):
     """A sentence of a source, what is measured for it, and in which range it is seen.
 
     ``measure`` is taken of the network ``of``, and if there is one, that of ``minus`` is subtracted; "vgg16, start" is
-    the network before training. ``main``: whether the chapter's lesson shows it; the audit shows all.
+    the network before training. ``main``: whether the chapter's lesson shows it; the audit shows all. Sentences with
+    the same ``reading`` answer one question: where they do not all answer alike, it depends on that.
     """
 
     source: str
@@ -51,6 +56,7 @@ class Looked(NamedTuple):
     of: str
     minus: str = ""
     main: bool = False
+    reading: str = ""
 
     def number(self, networks: Mapping[str, Signature]) -> float:
         """The number on one set of crops, of networks by name; NaN if one that it needs was not measured there."""
@@ -86,6 +92,11 @@ def _scores(number: Callable[[np.ndarray], Any]) -> Measure:
     return lambda signature: float(number(signature.mean))
 
 
+@cache
+def _one_mode(scores: tuple[float, ...]) -> float:
+    return one_mode(np.array(scores))
+
+
 def _after(signature: Signature) -> float:
     return ends(signature)[1]
 
@@ -95,60 +106,63 @@ def _median_after(signature: Signature) -> float:
 
 
 def _sentences() -> list[Looked]:
-    app, slides = "Appendix D", "slides, "
+    app, slides = PAPER + "Appendix D", "slides, "
     inside, training = '"much lower" inside the blocks', '"enhances the non-linearity"'
     close = '"close to 1" after the skip'
-    modes, spread = '"bi-modal", "bimodal"', '"a very low spread" of VGGs'
+    modes, spread = '"bimodal"', '"a very low spread" of VGGs'
     tiny = '"tiny, yet observable, variations" of VGGs'
     mean, median, maximum, width = (_scores(number) for number in (np.mean, np.median, np.max, np.ptp))
     steps = _scores(lambda scores: np.abs(np.diff(scores)).mean())
-    one, rise, last = _scores(one_mode), _scores(climb), _scores(lambda scores: scores[-3:].mean())
-    start = f"{PLAIN}, start"
+    one = _scores(lambda scores: _one_mode(tuple(map(float, scores))))
+    rise, last = _scores(climb), _scores(lambda scores: scores[-3:].mean())
+    start, network = f"{PLAIN}, start", "the network"
     resnets = [(name, PAPER_NETWORKS[name]) for name in (DEEP, LESS)]
     return [
-        *(Looked(app, close, f"{shown}: after the additions", CLOSE, _after, name, main=name == DEEP)
-          for name, shown in resnets),
+        *(Looked(app, close, f"{shown}: after the additions", CLOSE, _after, name, main=name == DEEP,
+                 reading="the network and the number of channels") for name, shown in resnets),
         *(Looked(app, inside, f"{shown}: after the additions − inside", HIGHER, gap, name, main=name == DEEP)
           for name, shown in resnets),
         *(Looked(app, inside, f"{shown}: part of the blocks with the highest score after the addition", (0.9, 1.0),
-                 highest, name) for name, shown in resnets),
-        Looked("Figure 15", '"approaches 1 for deeper networks"', "after the additions, ResNet-152 − ResNet-50",
+                 highest, name, reading=network) for name, shown in resnets),
+        Looked(PAPER + "Figure 15", '"approaches 1 for deeper networks"', "after the additions, ResNet-152 − ResNet-50",
                HIGHER, _after, DEEP, LESS, main=True),
-        Looked("Figure 15", 'the separation "becomes more distinct"', "that difference, ResNet-152 − ResNet-50",
-               HIGHER, gap, DEEP, LESS),
-        *(Looked("Figures 5 C, 7", modes, f"{shown}: p-value of one mode (Silverman)", (0.0, TWO_MODES), one, name,
-                 main=True) for name, shown in resnets),
-        *(Looked("Figure 7", 'one mode "centered around highly linear"', f"{shown}: median score after the additions",
-                 CLOSE, _median_after, name) for name, shown in resnets),
-        Looked("section 4", '"only ResNets" are bimodal', "VGG-16: p-value of one mode (Silverman)", (0.05, 1.0),
-               one, PLAIN),
-        *(Looked("section 1", 'skips increase the linearity "of the network"', f"mean score, {shown} − VGG-16", HIGHER,
-                 mean, name, PLAIN) for name, shown in resnets),
+        Looked(PAPER + "Figure 15", 'the separation "becomes more distinct"',
+               "after the additions − inside, ResNet-152 − ResNet-50", HIGHER, gap, DEEP, LESS),
+        *(Looked(PAPER + "Figure 7", modes, f"{shown}: p-value of one mode (Silverman)", (0.0, TWO_MODES), one, name,
+                 main=True, reading=network) for name, shown in resnets),
+        *(Looked(PAPER + "Figure 7", 'one mode "centered around highly linear"',
+                 f"{shown}: median score after the additions", CLOSE, _median_after, name, reading=network)
+          for name, shown in resnets),
+        Looked(PAPER + "section 4", '"only ResNets" are bimodal', "VGG-16: p-value of one mode (Silverman)",
+               (0.05, 1.0), one, PLAIN),
+        *(Looked(PAPER + "section 1", 'skips increase the linearity "of the network"', f"mean score, {shown} − VGG-16",
+                 HIGHER, mean, name, PLAIN) for name, shown in resnets),
         Looked(slides + "Deeper Networks", '"increasing linearity (higher scores)"',
                "median score, ResNet-152 − VGG-16", HIGHER, median, DEEP, PLAIN, main=True),
-        Looked(slides + "before ViTs", '"max and median values are increasing"', "highest score, ResNet-152 − VGG-16",
-               HIGHER, maximum, DEEP, PLAIN),
-        Looked(slides + "before ViTs", '"also gap between min and max"', "highest − lowest score, ResNet-152 − VGG-16",
-               HIGHER, width, DEEP, PLAIN),
-        *(Looked("section 4", spread, f"highest − lowest score, VGG-16 − {shown}", LOWER, width, PLAIN, name)
+        Looked(slides + "Neural architectures, before ViTs", '"max and median values are increasing"',
+               "highest score, ResNet-152 − VGG-16", HIGHER, maximum, DEEP, PLAIN),
+        Looked(slides + "Neural architectures, before ViTs", '"also gap between min and max"',
+               "highest − lowest score, ResNet-152 − VGG-16", HIGHER, width, DEEP, PLAIN),
+        *(Looked(PAPER + "section 4", spread, f"highest − lowest score, VGG-16 − {shown}", LOWER, width, PLAIN, name)
           for name, shown in resnets),
-        *(Looked(app + ", slides", tiny, f"mean change from a call to the next, VGG-16 − {shown}", LOWER, steps, PLAIN,
+        *(Looked(app + ", VGG", tiny, f"mean change from a call to the next, VGG-16 − {shown}", LOWER, steps, PLAIN,
                  name) for name, shown in resnets),
-        Looked("Figure 11", '"increasing" before training', "rank correlation of call and score, VGG-16 before",
+        Looked(PAPER + "Figure 11", '"increasing" before training', "rank correlation of call and score, VGG-16 before",
                (RISING, 1.0), rise, start, main=True),
-        Looked("Figure 11", '"almost a perfectly linear pattern in the last layers"',
+        Looked(PAPER + "Figure 11", '"almost a perfectly linear pattern in the last layers"',
                "mean score of the last three calls, VGG-16 before", CLOSE, last, start),
-        Looked("Figure 11", training, "mean score, VGG-16, trained − before", LOWER, mean, PLAIN, start, main=True),
-        Looked("Figure 11", '"in a non-monotone way"', "rank correlation of call and score, VGG-16 trained",
-               (-RISING, RISING), rise, PLAIN),
-        *(Looked("Table 1", f"{measure} is the strongest measure of {family}",
+        Looked(PAPER + "Appendix C, training", training, "mean score, VGG-16, trained − before", LOWER, mean, PLAIN,
+               start, main=True),
+        Looked(PAPER + "Appendix C, training", '"in a non-monotone way"',
+               "rank correlation of call and score, VGG-16 trained", (-RISING, RISING), rise, PLAIN),
+        *(Looked(f"{PAPER}Table 1, {family}", f"{measure} is the strongest measure of {family}",
                  f"{PAPER_NETWORKS[name]}: correlation with {measure} − the strongest other", (0.0, math.inf),
                  partial(lead, family=family), name)
           for family, measure, name in (("ResNets", "sparsity", DEEP), ("ResNets", "sparsity", LESS),
                                         ("VGGs", "entropy", PLAIN))),
-        *(Looked("not in the paper", "training adds the separation",
-                 f"{shown}: that difference, trained − before, batch norm set", HIGHER, gap, name, f"{name}, start")
-          for name, shown in resnets),
+        *(Looked("ours, the reason given here", "training adds the separation",
+                 f"{shown}: after the additions − inside, trained − before, batch norm set", HIGHER, gap, name,
+                 f"{name}, start") for name, shown in resnets),
     ]  # fmt: skip
 
 
@@ -163,7 +177,7 @@ def seen_in(draws: Sequence[Draw], varied: Mapping[str, Signature], every: bool 
     rows = []
     for each in _sentences():
         if every or each.main:
-            row = {"source": each.source, "says": each.says, "here": each.here}
+            row = {"source": each.source.removeprefix(PAPER), "says": each.says, "here": each.here}
             rows.append(row | _over_draws([each.number(of) for of in states], each.number(varied), each.accept))
     for name in (DEEP, PLAIN) if every else ():
         std = float(np.std([pairs[name].trained.mean for pairs in draws], axis=0, ddof=1).mean())
@@ -203,20 +217,84 @@ def table_2_seen(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> Tabl
     return Table.from_rows(rows)
 
 
-def appendix_d_claims(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> list[Claim]:
-    """What Appendix D says of ResNet-152: the numbers of the first draw of crops.
+def _claim(
+    what: str, source: str, theirs: str | float, numbers: Sequence[float], accept: tuple[float, float]
+) -> Claim:
+    """The number of the first draw of crops, which are no networks: so it has no interval.
 
-    One network has no interval. Where the draws of crops and the other photographs do not all decide alike, nothing is
-    decided.
+    Where draws of crops and other photographs do not all decide alike, the pictures decide.
     """
+    known = [number for number in numbers if math.isfinite(number)]
+    alike = len({accept[0] <= number <= accept[1] for number in known}) == 1
+    kind = "own" if source.startswith("ours") else "source"
+    on = "" if alike else "the pictures"
+    return Claim(what, source, theirs, numbers[0], accept, kind=kind, seen=True, depends_on=on)
 
-    rows = []
-    for named, theirs, what, accept in (
-        ("score after the additions", '"close to 1" after the skip', _after, CLOSE),
-        ("score after the additions − inside the blocks", '"much lower" inside', gap, HIGHER),
-    ):
-        found = [what(each) for each in (*(pairs[DEEP].trained for pairs in draws), varied[DEEP])]
-        alike = len({accept[0] <= each <= accept[1] for each in found}) == 1
-        rows.append(Claim(f"{named}, trained ResNet-152, one network", "CVPR 2025, Appendix D", theirs, found[0],
-                          accept, interval=None if alike else (math.nan, math.nan), seen=True))  # fmt: skip
+
+def _which(*names: str) -> str:
+    """Which networks a row is about, in brackets: that each is one, and which were trained on for another task."""
+    kinds = dict.fromkeys(name.partition(",")[0] for name in names if name)
+    on = [PAPER_NETWORKS[name] for name in kinds if name != DEEP and name in names]
+    count = f"{ONE} of each" if len(kinds) > 1 else ONE
+    if not on:
+        return f"({count})"
+    after = f"; {' and '.join(on)}" if len(kinds) > 1 else ","
+    return f"({count}{after} trained on for another task)"
+
+
+def network_claims(
+    draws: Sequence[Draw], varied: Mapping[str, Signature], equal_width: np.ndarray
+) -> list[Claim]:
+    """Every sentence on ResNets, VGGs, depth, blocks and training, asked of one network of each kind.
+
+    ``varied`` has the networks on other photographs, and ``equal_width`` the scores of the trained ResNet-152 with 64
+    channels of each call, (calls,).
+    """
+    states = [*map(by_name, draws), varied]
+    rows: list[Claim] = []
+    readings: dict[tuple[str, str], dict[str, Claim]] = {}
+    for each in _sentences():
+        numbers = [each.number(networks) for networks in states]
+        claim = _claim(f"{each.here} {_which(each.of, each.minus)}", each.source, each.says, numbers, each.accept)
+        if each.reading:
+            readings.setdefault((each.says, each.reading), {})[each.here] = claim
+        else:
+            rows.append(claim)
+    inside, after = (float(equal_width[at].mean()) for at in places(draws[0][DEEP].trained).values())
+    app, fewer = PAPER + "Appendix D", f"64 channels of each call ({ONE})"
+    close = '"close to 1" after the skip'
+    level = f"ResNet-152: after the additions, {fewer}"
+    readings[close, "the network and the number of channels"][level] = (
+        _claim(level, app, close, [after], CLOSE)
+    )  # fmt: skip
+    rows.append(_claim(f"ResNet-152: after the additions − inside, {fewer}", app, '"much lower" inside the blocks',
+                            [after - inside], HIGHER))  # fmt: skip
+    for (_, on), some in readings.items():
+        rows += _depending(on, list(some.values()))
+    for name in (DEEP, PLAIN):
+        std = float(np.std([pairs[name].trained.mean for pairs in draws], axis=0, ddof=1).mean())
+        what = f"{PAPER_NETWORKS[name]}: standard deviation over {len(draws)} draws of crops, mean over the calls"
+        rows.append(_claim(f"{what} {_which(name)}", "slides, titles of the histograms (Figure 12)",
+                                SLIDE_STDS[name], [std], near(SLIDE_STDS[name], STEADY)))  # fmt: skip
     return rows
+
+
+def _depending(on: str, claims: Sequence[Claim]) -> list[Claim]:
+    """:func:`affscore_book.kit.claims.side_by_side`, for rows that name their reading themselves."""
+    found = side_by_side(on, {str(number): claim for number, claim in enumerate(claims)})
+    return [replace(row, what=claim.what) for row, claim in zip(found, claims, strict=True)]
+
+
+def table_2_claims(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> list[Claim]:
+    """Correlations of other measures with the score over the calls of each network, beside those of Table 2.
+
+    In-sample R2 is 1 where a call has more channels than there are crops.
+    """
+    trained = [{name: pair.trained for name, pair in pairs.items()} for pairs in draws]
+    found = [companion_correlations(each) for each in (*trained, dict(varied))]
+    return [
+        _claim(f"{shown}: correlation of the score with {measure} {_which(name)}", PAPER + "Table 2", theirs,
+                    [each.row(name)[measure] for each in found], near(theirs, NEAR))
+        for name, shown in PAPER_NETWORKS.items()
+        for measure, theirs in zip(HEADINGS, TABLE_2[name], strict=True)
+    ]  # fmt: skip

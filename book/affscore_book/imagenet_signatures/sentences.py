@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -37,7 +36,7 @@ from affscore_book.imagenet_signatures.trained import climb, ends, gap, stronges
 from affscore_book.kit.claims import FLOOR, LOWER, Claim, near
 from affscore_book.kit.statistics import Interval
 
-__all__ = ["in_one_row", "paper_claims", "rank_interval"]
+__all__ = ["paper_claims", "rank_interval"]
 
 BELOW, ABOVE = (-math.inf, 0.0), (0.0, math.inf)
 RUN = "pretrained: the notebook full_run, then make results"
@@ -195,25 +194,3 @@ def paper_claims(results: Results | None) -> list[Claim]:
            f"36 trained networks: affscore suite paper --dataset {name}") for name, (mean, std) in DEVIATIONS.items()),
     ]  # fmt: skip
     return claims + [Claim(what, source, theirs, None, None, needs) for what, source, theirs, needs in never]
-
-
-def in_one_row(claims: Sequence[Claim]) -> list[Claim]:
-    """The claims with a number or with needs of their own, and one row that lists those that wait for the full run.
-
-    >>> places = {"CVPR 2025, Figure 12": "ab", "slides, titles": "c"}
-    >>> found = [(what, place) for place in places for what in places[place]]
-    >>> rows = [Claim(*each, "yes", None, None, f"2 networks, {RUN}") for each in found]
-    >>> [row.what for row in in_one_row(rows)]
-    ['3 sentences. Figure 12: a; b. Slides, titles: c']
-    """
-    waiting = [claim for claim in claims if claim.ours is None and claim.needs.endswith(RUN)]
-    if len(waiting) < 2:
-        return list(claims)
-    by_place: dict[str, list[str]] = {}
-    for claim in waiting:
-        place = claim.source.removeprefix("CVPR 2025, ")
-        by_place.setdefault(place[:1].upper() + place[1:], []).append(claim.what)
-    listed = ". ".join(f"{place}: {'; '.join(found)}" for place, found in by_place.items())
-    row = replace(waiting[0], what=f"{len(waiting)} sentences. {listed}", theirs="see there",
-                  needs=f"all of the {len(PAPER)} networks, {RUN}")  # fmt: skip
-    return [row, *(claim for claim in claims if claim not in waiting)]
