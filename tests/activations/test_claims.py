@@ -81,6 +81,8 @@ def test_on_the_input_of_the_released_notebook_relu_is_the_most_non_linear(told,
 
 def test_numbers_of_the_slides_are_met_within_rounding_or_not(told, monkeypatch):
     row = "x^k, largest distance"
-    assert told[row] == "agrees" and told["8 pooled scores, largest distance"] == "failed"
+    assert told[row] == "agrees"
+    printed = [verdict for what, verdict in told.items() if "printed scores" in what]
+    assert len(printed) == 3 and set(printed) <= {"reproduced with settings that we recovered", "undecided"}
     monkeypatch.setitem(claims.SLIDES_POLYNOMIALS, 3, 0.72)
     assert verdicts(claims.others(SWEEP, seeds=1))[row] == "disagrees"

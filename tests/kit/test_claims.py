@@ -21,6 +21,7 @@ def test_a_range_holds_its_ends_and_no_nan_and_each_kind_of_claim_has_its_words(
         ("source", ("disagrees", "agrees")),
         ("untrained", ("not there before training", "there before training")),
         ("own", ("failed", "held")),
+        ("recovered", tuple(f"{word}reproduced with settings that we recovered" for word in ("not ", ""))),
     ):
         assert Claim(**GAP | {"ours": ours, "accept": (0.55, 0.65), "kind": kind}).verdict == words[holds]
         assert Claim(**GAP | {"interval": (-1, 2), "kind": kind}).verdict == "undecided"
@@ -40,7 +41,7 @@ def test_a_table_shows_verdicts_and_what_a_measurement_needs_and_keeps_its_rows_
     rows = [
         ("a < b", "> 0", "0.71", "held", "0.00 to 1.00", "paper", "own", False),
         ("std", "0.013", "-", "not run here", "needs weights of vit_h_14", "slides", "source", False),
-        ("share", "all", "1.00 [not estimable]", "undecided", "0.50 to 1.00", "paper", "source", True),
+        ("share", "all", "1.00 [not estimable]", "not shown", "0.50 to 1.00", "paper", "source", True),
     ]
     assert table._repr_mimebundle_() == {CLAIMS_MIME: [dict(zip(names, row, strict=True)) for row in rows]}
     shown = [tuple(cell.strip() for cell in line.split("|")) for line in repr(table).splitlines()]

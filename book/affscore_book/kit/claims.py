@@ -31,7 +31,10 @@ _WORDS = {
     "source": ("agrees", "disagrees"),
     "untrained": ("there before training", "not there before training"),
     "own": ("held", "failed"),
-}
+    "recovered": (
+        "reproduced with settings that we recovered", "not reproduced with settings that we recovered",
+    ),
+}  # fmt: skip
 
 
 def near(theirs: float, tolerance: float) -> tuple[float, float]:
@@ -64,12 +67,15 @@ class Claim:
         What a measurement needs, where there is none: data, weights, the command, what the source does not say.
     interval
         Where repetitions, such as seeds, put ``ours``: ``(low, high)``. The claim then agrees if the whole interval
-        is accepted, disagrees if nothing of it is, and is ``"undecided"`` otherwise. Ends may be infinite. Two NaN
-        mean that the repetitions cannot tell how sure the number is, so that nothing is decided.
+        is accepted, disagrees if nothing of it is, and is ``"undecided"`` otherwise: then an end of the range lies
+        in it. Ends may be infinite. Two NaN mean that the repetitions cannot tell how sure the number is: there is
+        one only, or all give one value, or the test would hardly ever find what it looks for. Then the claim is
+        ``"not shown"``, whatever the number.
     kind
         ``"source"``: the source's claim in the source's setting or a smaller one. ``"untrained"``: a claim about
         trained networks asked of random weights, where it can only be there before training or not.
-        ``"own"``: a hypothesis of this book, which can be held or fail.
+        ``"own"``: a hypothesis of this book, which can be held or fail. ``"recovered"``: a number that the source
+        prints without its settings, computed with settings that we found to fit.
     seen
         Whether the rule was set after a first look at the numbers; the table then says so.
     depends_on
@@ -100,7 +106,7 @@ class Claim:
         """A claim on a mean over repetitions, with its interval; ``more`` are other attributes.
 
         >>> Claim.over("gap", "paper", "> 0", Interval(0.9, math.nan, math.nan), (0, 1)).verdict
-        'undecided'
+        'not shown'
         """
         return cls(what, source, theirs, found.mean, accept, interval=found[1:], **more)
 
@@ -122,7 +128,7 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """One of the two words of the kind, ``"undecided"``, ``"depends on ..."`` or ``"not run here"``."""
+        """One of the words of the kind, "undecided", "not shown", "depends on ..." or "not run here"."""
         if self.ours is None or self.accept is None:
             return "not run here"
         if self.depends_on:
@@ -130,7 +136,9 @@ class Claim:
         least, most = self.accept
         if self.interval is not None:
             low, high = self.interval
-            if math.isnan(low) or low < least <= high or low <= most < high:
+            if math.isnan(low):
+                return "not shown"
+            if low < least <= high or low <= most < high:
                 return "undecided"
         yes, no = _WORDS[self.kind]
         return yes if least <= self.ours <= most else no
@@ -163,13 +171,13 @@ def side_by_side(convention: str, readings: Mapping[str, Claim]) -> list[Claim]:
     Returns
     -------
     The rows. Where one reading is accepted and another one is not, the verdict of each of those is "depends on
-    ``convention``"; a reading that is undecided stays so, and says nothing against another.
+    ``convention``"; a reading that is undecided or not shown stays so, and says nothing against another.
 
     >>> raw, centred = (Claim("rise", "paper", "> 0", ours, (0, math.inf)) for ours in (0.5, -0.3))
     >>> [(row.what, row.verdict) for row in side_by_side("the start", {"raw": raw, "norm set": centred})]
     [('rise (raw)', 'depends on the start'), ('rise (norm set)', 'depends on the start')]
     """
-    open_ = {"undecided", "not run here"}
+    open_ = {"undecided", "not shown", "not run here"}
     differ = len({claim.verdict for claim in readings.values()} - open_) > 1
     return [
         replace(
