@@ -95,6 +95,6 @@ def test_the_stored_trunks_are_whole_and_joined_by_the_perceptron_of_the_other_r
 def test_what_is_held_equal_says_which_rules_were_set_after_a_look():
     cores = with_mlp(load_trunks(FOLDER), load_runs(FOLDER))
     depth, width = core_claims(cores, "depth"), core_claims(cores, "width")
-    assert list(depth) == ["strength", "units", "points"] and list(width) == ["strength", "points"]
+    assert list(depth) == list(width) == ["strength", "units", "points"]
     assert all(f"(equal {by})" in row.what for by, rows in depth.items() for row in rows)
     assert [row.seen for rows in depth.values() for row in rows] == [True, False, True, True, True, True]

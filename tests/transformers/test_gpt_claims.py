@@ -46,7 +46,8 @@ def judged(table: Callable, gpts) -> list:
 def test_networks_as_the_rules_say_hold_them_all_and_their_contrary_fails_them_all(table):
     found = judged(table, every())
     assert {claim.what: claim.verdict for claim in found} == {claim.what: "held" for claim in found}
-    assert all(claim.kind == "own" and claim.seen == ("score" in claim.what) for claim in found)
+    assert all(claim.kind == "own" for claim in found)
+    assert all(claim.seen == ("score" in claim.what or "lowest" in claim.what) for claim in found)
     contrary = {name: 1 - level for name, level in LEVELS.items()} | {"relu without norm": 0.9}
     upside_down = {pool: -each for pool, each in LOWER.items()}
     gpts = every() if table is claims.gpt_bits_claims else every(
@@ -61,14 +62,20 @@ def test_networks_as_the_rules_say_hold_them_all_and_their_contrary_fails_them_a
     assert {claim.what: claim.verdict for claim in found} == {claim.what: "failed" for claim in found}
 
 
-def test_ranks_that_three_seeds_share_decide_nothing_and_ranks_that_differ_have_an_interval():
+def test_the_lowest_rank_of_the_seeds_decides_so_that_the_rule_can_be_held_and_can_fail():
+    """Ranks of five take few values: .9 in every seed, or .9 among 1s, is what the rule allows."""
+
+    def last(gpts):
+        return next(row for row in claims.gpt_pool_claims(gpts) if "spatial and last" in row.what)
+
     same = claims.gpt_pool_claims(every())[:3]
-    assert all(row.ours == pytest.approx(1) and np.isnan(row.interval).all() for row in same)
-    assert {row.verdict for row in same} == {"undecided"}
+    assert all(row.ours == pytest.approx(1) and row.interval is None and row.verdict == "held" for row in same)
     gpts = every()
     gpts["silu"][0].scores["last"][:] += 0.04  # above relu in one seed
-    row = next(row for row in claims.gpt_pool_claims(gpts) if "spatial and last" in row.what)
-    assert row.interval == (pytest.approx(0.823, abs=0.001), 1.0) and row.verdict == "undecided"
+    assert last(gpts).ours == pytest.approx(0.9) and last(gpts).verdict == "held"
+    for name in claims.MLPS:
+        gpts[name][0].scores["last"][:] *= -1  # the other way round in one seed
+    assert last(gpts).ours < 0.9 and last(gpts).verdict == "failed"
 
 
 @each("table", TABLES)

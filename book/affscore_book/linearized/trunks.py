@@ -102,13 +102,11 @@ def size_ratio(cores: Cores, large: Size, small: Size, which: str, by: str) -> d
 def core_claims(cores: Cores, which: str) -> dict[str, list[Claim]]:
     """Is the core's ``"width"`` or ``"depth"`` near constant from narrow to wide trunks, from shallow to deep ones?
 
-    By what is held equal: ``"strength"``, ``"points"`` lost and, for the depth, ``"units"`` (of equally many the width
-    is their number by the depth). Where the verdict hangs on that, it says so.
+    By what is held equal: ``"strength"``, ``"units"``, ``"points"`` lost. Where the verdict hangs on that, it says so.
     """
     found: dict[str, list[Claim]] = {}
     for name, large, small in (("width 128 / 32", (128, 6), (32, 6)), ("depth 12 / 3", (64, 12), (64, 3))):
-        held = ("strength", "units", "points") if which == "depth" else ("strength", "points")
-        ratios = {by: size_ratio(cores, large, small, which, by) for by in held}
+        ratios = {by: size_ratio(cores, large, small, which, by) for by in ("strength", "units", "points")}
         rows = {
             f"equal {by}": over_seeds(f"core's {which}, trunks of {name}", SUMMARY, '"near constant"', ratio, NEAR,
                                       seen=by != "strength" or which not in name)

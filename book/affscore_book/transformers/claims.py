@@ -141,11 +141,14 @@ def minilm_text_claims(scores: MiniLMScores) -> list[Claim]:
 
 
 def vit_lens_claims(vits: VitScores, pool: str = "spatial") -> list[Claim]:
-    """The lens, where the source has it: in two vision transformers, one training of each, over four batches."""
+    """The lens, where the source has it: in two vision transformers.
+
+    There is one training of each. Batches of pictures are no trainings, so that no row has an interval.
+    """
     samples = {"spatial": "spatial pool", "tokens": "every token a sample"}[pool]
     rows = {
-        network: _row(f"ViT in one training of each, {ATTENTION}, {samples}", LENS, '"act as a focusing lens"',
-                      vits.effect(network, pool).mean(axis=1), HIGHER, seen=True)
+        network: Claim.over(f"ViT in one training of each, {ATTENTION}, {samples}", LENS, '"act as a focusing lens"',
+                            Interval(float(vits.effect(network, pool).mean()), math.nan, math.nan), HIGHER, seen=True)
         for network in BLOCKS
     }  # fmt: skip
     return side_by_side("the network", rows)

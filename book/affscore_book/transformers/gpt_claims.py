@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from scipy import stats
@@ -26,7 +27,8 @@ __all__ = [
 
 #: Of correlations and bits; differences of scores have the book's floor.
 BELOW, ABOVE = (-math.inf, 0.0), (0.0, math.inf)
-#: Two rankings of five networks agree if at most two neighbours have changed places.
+#: Two rankings of five networks agree if at most two neighbours have changed places. That is asked of every seed: ranks
+#: of five take few values, so that no interval over three seeds would lie in here unless all are 1.
 SAME_ORDER = (0.9, 1.0)
 OURS = "ours, after CVPR 2025, "
 
@@ -52,6 +54,18 @@ def _row(
     if not math.isnan(low):
         low, high = max(low, -ends), min(high, ends)
     return Claim(what, after, theirs, mean, accept, interval=(low, high), kind="own", seen=accept in (HIGHER, LOWER))
+
+
+def _in_every_seed(
+    what: str, theirs: str, gpts: Gpts, names: Sequence[str], number: Number, accept: tuple[float, float]
+) -> Claim:
+    """The lowest number of the seeds, which has no interval; a rule that was set when the numbers were known."""
+    row = _row(what, "ours", theirs, gpts, names, number, accept, ends=1.0)
+    seeds = sorted(set.intersection(*(set(gpts.get(name, {})) for name in names)))
+    if len(seeds) < 2:
+        return row
+    lowest = min(number({name: gpts[name][seed] for name in names}) for seed in seeds)
+    return replace(row, what=f"{what}: the lowest of {len(seeds)} seeds", ours=lowest, interval=None, seen=True)
 
 
 def _mean(name: str, pool: str = "spatial", moment: int = -1) -> Number:
@@ -103,8 +117,8 @@ def gpt_pool_claims(gpts: Gpts) -> list[Claim]:
     """Does the pool change which activation is the most affine, and the level of one of them?"""
     pools = GPT_POOLS[1:]
     return [
-        *(_row(f"rank correlation of five activations, spatial and {pool} pool", "ours", "at least .9", gpts,
-               list(MLPS), _rank(_mean, partial(_mean, pool=pool)), SAME_ORDER, ends=1.0) for pool in pools),
+        *(_in_every_seed(f"rank correlation of five activations, spatial and {pool} pool", "at least .9", gpts,
+                         list(MLPS), _rank(_mean, partial(_mean, pool=pool)), SAME_ORDER) for pool in pools),
         *(_row(f"gelu: mean score, {pool} − spatial pool", OURS + "section 1" if pool == "trailing" else "ours",
                "below 0", gpts, ["gelu"], _minus(_mean("gelu", pool), _mean("gelu")), LOWER) for pool in pools),
     ]  # fmt: skip
