@@ -6,6 +6,7 @@ and says one of these of a place that no chapter's claim is about:
 
 ===============  =====================================================================================
 ``needs``        what a test of it needs
+``read``         where reading the released code shows it; the code was not run here
 ``proved``       where its proof is, ``"PAGE#LABEL"`` of a statement or ``"PAGE#HEADING"`` of a section
 ``shown``        the section that shows it by running code, ``"PAGE#HEADING"``
 ``cited``        the page that states it and says whose it is, without a proof
@@ -30,7 +31,7 @@ from sphinx.errors import ExtensionError
 
 CLAIMS = "application/vnd.affscore.claims+json"
 HEADINGS = ("Source", "Claim", "Theirs", "Ours", "Holds if", "Verdict", "Where")
-OWN, OPEN = "ours", "not run here"
+OWN, OPEN, READ = "ours", "not run here", "read, not run"
 #: The verdicts of a measurement that is not undecided.
 DECIDED = ("agrees", "disagrees", "there before training", "not there before training", "held", "failed")
 #: The groups that are counted, by the kind of a source in sources.json, where none is a paper's.
@@ -45,7 +46,6 @@ MISSING = {
     "torchvision's trained weights, and pictures": "trained weights|of torchvision|, pretrained|trained networks:",
     "CIFAR-10, and networks trained on it": "CIFAR-10|published width|compact convolutional",
     "Broden, and ResNet-50s trained on ImageNet": "Broden|88 epochs",
-    "a run of the released code": "released code",
 }
 #: A command of affscore, or an option alone.
 COMMAND = re.compile(
@@ -104,6 +104,8 @@ def other_rows(sources: dict, tested: list[dict], titles: dict[str, str]) -> Ite
             row |= {"holds if": "", "kind": "source", "chapter": "", "address": ""}
             if needs := entry.get("needs"):
                 yield row | {"holds if": f"needs {needs}", "verdict": OPEN}
+            elif read := entry.get("read"):
+                yield row | {"holds if": f"read: {read}", "verdict": READ}
             elif verdict := next((word for word in ("proved", "shown", "cited") if word in entry), ""):
                 page, hash_, anchor = entry[verdict].partition("#")
                 yield row | {"verdict": verdict, "chapter": titles[page], "address": f"{page}.html{hash_}{anchor}"}

@@ -2,8 +2,10 @@
 
 ``data/claims/matter.json`` has a sentence in plain words for each, ``here`` what it was asked of, and which rows of the
 ledger measure it: those of a place of a source, or with ``only`` those among them whose claim fits this pattern.
-Verdict and numbers are the rows' own; a number is shown where all rows say the same. The measurements are folded, each
-with a link to the cell that decides it.
+Verdict and numbers are the rows' own; a number is shown where all rows say the same, and the bar where a claim is
+undecided. ``against`` names the strongest evidence against the claim, a row of the ledger wherever it stands: its
+``source``, or the beginning of it, and a pattern that its claim fits. Where nothing measured speaks against a claim,
+``against`` is null, and the page says so. The measurements are folded, each with a link to the cell that decides it.
 """
 
 import json
@@ -15,7 +17,7 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
-from ledger import every_row, shared, spans
+from ledger import OPEN, every_row, shared, spans
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
@@ -38,22 +40,61 @@ def claims_that_matter(folder: Path, rows: list[dict]) -> Iterator[tuple[dict, l
         yield claim, found
 
 
+def evidence_against(claim: dict, rows: list[dict]) -> dict | None:
+    """The row of the ledger that speaks most against a claim; None where matter.json says that none does."""
+    if claim["against"] is None:
+        return None
+    source, pattern = claim["against"]["source"], claim["against"]["row"]
+    found = [row for row in rows if row["source"].startswith(source) and re.search(pattern, row["what"])]
+    if len(found) != 1:
+        raise ExtensionError(f"matter.json: {len(found)} rows of {source!r} fit {pattern!r}; it should be one.")
+    return found[0]
+
+
 def verdict(rows: list[dict]) -> str:
     """What the rows say: one verdict where they agree on it, else how often each, the most common first.
 
+    What is not run says nothing, where something is.
+
     >>> verdict([{"verdict": "agrees"}, {"verdict": "undecided"}, {"verdict": "depends on n"}])
     'mixed: agrees once, undecided once, depends on a setting once'
+    >>> verdict([{"verdict": "agrees"}, {"verdict": "not run here"}])
+    'agrees'
     """
-    if (one := shared(row["verdict"] for row in rows)) != "mixed":
+    run = [row["verdict"] for row in rows if row["verdict"] != OPEN] or [OPEN]
+    if (one := shared(run)) != "mixed":
         return one
-    short = ("depends on a setting" if row["verdict"].startswith("depends on") else row["verdict"] for row in rows)
+    short = ("depends on a setting" if text.startswith("depends on") else text for text in run)
     often = {1: "once", 2: "twice"}
     counts = [f"{name} {often.get(count, f'{count} times')}" for name, count in Counter(short).most_common()]
     return f"mixed: {', '.join(counts)}"
 
 
-def item(claim: dict, rows: list[dict]) -> nodes.list_item:
-    """The sentence, its verdict, what it was asked of, and the folded measurements."""
+def bars(rows: list[dict]) -> str:
+    """Where a claim is undecided, the bar whose both sides the interval holds.
+
+    >>> bars([{"verdict": "undecided", "holds if": "at least 0.02 (set after a look)"}])
+    'undecided: the interval holds both sides of the bar, at least 0.02'
+    """
+    found = dict.fromkeys(row["holds if"].partition(" (set")[0] for row in rows if row["verdict"] == "undecided")
+    if not found:
+        return ""
+    word = "bar" if len(found) == 1 else "bars"
+    return f"undecided: the interval holds both sides of the {word}, {' or '.join(found)}"
+
+
+def measured(row: dict) -> list[nodes.Node]:
+    """A row in a line, with its bar where it is undecided, and a link to the cell that decides it."""
+    ours = f": {row['ours']}" if row["ours"] not in NONE else ""
+    bar = f" (the bar: {row['holds if'].partition(' (set')[0]})" if row["verdict"] == "undecided" else ""
+    line = spans(f"{row['what']}{ours}, {row['verdict']}{bar}")
+    if row["address"]:
+        line += [nodes.Text(". "), nodes.reference("", row["chapter"], internal=True, refuri=row["address"])]
+    return line
+
+
+def item(claim: dict, rows: list[dict], against: dict | None = None) -> nodes.list_item:
+    """The sentence, its verdict, what it was asked of, what speaks most against it, and the folded measurements."""
     said = verdict(rows)
     same = not said.startswith(("mixed", "depends on"))
     first = next((row for row in rows if same and row["ours"] not in NONE), None)
@@ -61,15 +102,15 @@ def item(claim: dict, rows: list[dict]) -> nodes.list_item:
     here = f", {claim['here']}" if "here" in claim else ""
     text = nodes.paragraph("", "", nodes.strong("", claim["says"]), nodes.Text(" "))
     text += [nodes.emphasis("", said[0].upper() + said[1:]), *spans(here + number), nodes.Text(".")]
-    measured = nodes.bullet_list()
-    for row in rows:
-        ours = f": {row['ours']}" if row["ours"] not in NONE else ""
-        line = nodes.paragraph("", "", *spans(f"{row['what']}{ours}, {row['verdict']}"))
-        if row["address"]:
-            line += [nodes.Text(". "), nodes.reference("", row["chapter"], internal=True, refuri=row["address"])]
-        measured += nodes.list_item("", line)
+    if bar := bars(rows):
+        text += [nodes.Text(f" ({bar[0].upper() + bar[1:]}.)")]
+    contrary = nodes.paragraph("", "", nodes.strong("", "Most against it: "))
+    contrary += measured(against) if against else [nodes.Text("nothing that we measured")]
+    contrary += [] if against and against["address"] else [nodes.Text(".")]
+    found = nodes.bullet_list()
+    found += [nodes.list_item("", nodes.paragraph("", "", *measured(row))) for row in rows]
     title = nodes.title("", "One measurement" if len(rows) == 1 else f"{len(rows)} measurements")
-    return nodes.list_item("", text, nodes.admonition("", title, measured, classes=["dropdown", "admonition"]))
+    return nodes.list_item("", text, contrary, nodes.admonition("", title, found, classes=["dropdown", "admonition"]))
 
 
 class Matter(Directive):
@@ -80,11 +121,12 @@ class Matter(Directive):
         folder = Path(env.srcdir) / "book"
         env.note_dependency(str(folder / "data" / "claims" / "matter.json"))
         out: list[nodes.Node] = []
-        numbered = enumerate(claims_that_matter(folder, every_row(folder)), start=1)
+        every = every_row(folder)
+        numbered = enumerate(claims_that_matter(folder, every), start=1)
         for source, claims in groupby(numbered, key=lambda each: each[1][0]["source"]):
             some = list(claims)
             entries = nodes.enumerated_list(enumtype="arabic", prefix="", suffix=".", start=some[0][0])
-            entries += [item(claim, rows) for _, (claim, rows) in some]
+            entries += [item(claim, rows, evidence_against(claim, every)) for _, (claim, rows) in some]
             out += [nodes.rubric("", PAPERS[source]), entries]
         return out
 

@@ -22,7 +22,8 @@ from affscore.cli.main import parser
 SOURCES = ledger.sources_of(ROOT / "book")
 ROWS = ledger.every_row(ROOT / "book")
 VERDICTS = {
-    *ledger.DECIDED, "undecided", "not run here", "proved", "shown", "cited", "no claim", "depends on a convention",
+    *ledger.DECIDED, "undecided", "not shown", "not run here", "proved", "shown", "cited", "no claim", ledger.READ,
+    "depends on a convention", "reproduced with settings that we recovered",
 }  # fmt: skip
 ROW = {
     "source": "CVPR 2025, Figure 9", "what": "gap", "theirs": "> 0", "ours": "0.71", "holds if": "at least 0",
@@ -70,6 +71,7 @@ def test_a_claim_stands_under_its_place_and_links_to_its_cell():
     ("entry", "verdict", "address"),
     [
         ({"needs": "a GPU"}, "not run here", ""),
+        ({"read": "in a file, the default"}, "read, not run", ""),
         ({"proved": "theory#map"}, "proved", "theory.html#map"),
         ({"cited": "theory"}, "cited", "theory.html"),
         ({"illustrates": True}, "no claim", ""),
@@ -259,6 +261,34 @@ def test_rows_are_those_of_the_place_with_the_words_and_none_of_ours(tmp_path):
     assert list(matter.claims_that_matter(tmp_path, [ROW, *others])) == [(claim, [ROW])]
     with pytest.raises(ExtensionError, match="no row of the ledger is about 'CVPR 2025, Figure 9'"):
         list(matter.claims_that_matter(tmp_path, others))
+
+
+def test_what_speaks_most_against_a_claim_is_a_row_that_does_not_agree_and_stands_on_the_page():
+    for claim, rows in matter.claims_that_matter(ROOT / "book", ROWS):
+        row = matter.evidence_against(claim, ROWS)
+        if row is None:  # nothing measured speaks against it
+            assert {each["verdict"] for each in rows} <= {"agrees", "proved", "not run here"}, claim["says"]
+            assert "Most against it: nothing that we measured." in matter.item(claim, rows).astext()
+        else:
+            assert row["verdict"] not in ("agrees", "held", "proved", "not run here"), claim["says"]
+            assert row["what"] in matter.item(claim, rows, row).astext()
+    claim = {"against": {"source": "CVPR 2025", "row": "gap"}}
+    assert matter.evidence_against(claim, [ROW]) == ROW
+    for rows in ([], [ROW, ROW | {"what": "other gap"}]):
+        with pytest.raises(ExtensionError, match=f"{len(rows)} rows of 'CVPR 2025' fit 'gap'"):
+            matter.evidence_against(claim, rows)
+
+
+def test_undecided_says_between_what_and_a_row_that_is_not_run_says_nothing():
+    claim = {"says": "It rises."}
+    undecided = ROW | {"verdict": "undecided", "holds if": "at least 0.02 (set after a look)"}
+    text = matter.item(claim, [undecided, ROW | {"verdict": "not run here", "ours": "-"}]).astext()
+    assert "Undecided (gap: 0.71). (Undecided: the interval holds both sides of the bar, at least 0.02.)" in text
+    assert "gap: 0.71, undecided (the bar: at least 0.02)" in text
+    assert matter.verdict([ROW | {"verdict": "not run here"}]) == "not run here"
+    # Undecided means one thing: without an interval, or with one that shows nothing, no row is undecided.
+    for row in (row for row in ROWS if row["verdict"] == "undecided"):
+        assert row["interval"] and "not estimable" not in row["ours"] and not row["holds if"].startswith("needs"), row
 
 
 def test_verdict_and_number_are_the_rows_own():
