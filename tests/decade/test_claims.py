@@ -47,22 +47,24 @@ def test_a_gap_that_is_there_without_skips_is_not_theirs():
     def same(name: str, seed: int) -> np.ndarray:
         return as_they_say("resnet18" if name == "resnet18_no_skips" else name, seed)
 
-    theirs, gap, deeper = claims.residual_claims(decade(same))
-    assert theirs.ours == pytest.approx(0, abs=1e-12) and "without" in theirs.what and theirs.verdict != "agrees"
-    assert gap.verdict == "agrees"
+    (gap, deeper), (means, gained) = (of(decade(same)) for of in (claims.residual_claims, claims.own_residual_claims))
+    assert means.ours == pytest.approx(0, abs=1e-12) and "without" in means.what and means.verdict != "held"
+    assert gap.verdict == "agrees" and "trained − before" in gained.what and gained.kind == means.kind == "own"
     assert "ResNet18" in deeper.what  # as wide as ResNet34; ResNet10 is wider
 
 
 def test_depth_rows():
     steep = np.insert(np.zeros(CALLS - 1), CALLS - 1, 0.3)
-    changes = {"vgg11": 0.1, "vgg16": 0.1, "resnet34": 0.2, "vit_8": steep}
+    changes = {"vgg11": 0.1, "vgg16": 0.1, "resnet34": 0.2, "resnet18": 0.2, "vit_8": steep}
 
     def scores(name: str, seed: int) -> np.ndarray:
         return 0.5 + changes.get(name, 0.0) + noise(name, seed, 0.002)
 
     for told in ("agrees", "disagrees"):
-        assert verdicts(claims.depth_claims(decade(scores))) == [told] * 3 + ["not run here"] + [told] * 2
-        changes.update({"vgg11": -0.1, "resnet34": -0.2, "vit_8": np.linspace(-0.1, 0.1, CALLS)})
+        assert verdicts(claims.depth_claims(decade(scores))) == [told] * 4 + ["not run here"] + [told] * 2
+        changes.update({"vgg11": -0.1, "resnet34": -0.2, "resnet18": -0.2, "vit_8": np.linspace(-0.1, 0.1, CALLS)})
+    changes.update({"resnet18": 0.2})
+    assert verdicts(claims.depth_claims(decade(scores)))[1:3] == ["depends on the depth"] * 2
 
 
 @pytest.mark.parametrize("n", [12, 33])
@@ -105,7 +107,7 @@ def test_modes_count_where_the_test_is_strong_enough_to_find_them(monkeypatch):
 
     monkeypatch.setattr(claims, "modes_power", power)
     monkeypatch.setattr(claims, "one_mode", lambda values: 0.01 if values[0] == 0.9 else 0.3)
-    for strength, verdict in ((0.9, "disagrees"), (0.7, "undecided")):
+    for strength, verdict in ((0.9, "disagrees"), (0.7, "not shown")):
         residual, others = claims.modes_claims(decade(scores, seeds=2))
         assert residual.ours == pytest.approx(2 / 3) and 0.2 < others.ours < 0.8
         assert others.verdict == verdict and f"{strength}" in others.what
@@ -150,3 +152,25 @@ def test_a_distance_that_sums_over_calls_grows_with_them_and_the_other_does_not(
     )
     summed, even = claims.DISTANCES.values()
     assert summed(*long) == pytest.approx(2 * summed(*short)) and even(*long) == pytest.approx(even(*short))
+
+
+def test_two_hills_are_asked_for_where_the_skips_are_and_not_where_they_are_not(monkeypatch):
+    """Two means that are far apart with skips are not enough: the test of modes has to find them, and to be able to."""
+    strength, two = 0.9, {"resnet18"}
+
+    def scores(name: str, seed: int) -> np.ndarray:
+        return np.full(CALLS, 0.9 if name in two else 0.5) + 1e-3 * seed
+
+    def said() -> str:
+        return claims.skip_modes_claim(decade(scores)).verdict
+
+    monkeypatch.setattr(claims, "modes_power", lambda n, apart, samples: strength)
+    monkeypatch.setattr(claims, "one_mode", lambda values: 0.01 if values[0] > 0.8 else 0.3)
+    assert said() == "not shown", "all seeds give one value"
+    monkeypatch.setattr(claims, "one_mode", lambda values: 0.01 if 0.8 < values[0] < 0.9015 else 0.3)
+    assert said() == "undecided"
+    two.clear()
+    two.add("resnet18_no_skips")
+    assert claims.skip_modes_claim(decade(scores)).ours < 0
+    strength = 0.5
+    assert said() == "not shown", "the test is too weak"
