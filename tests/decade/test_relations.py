@@ -23,7 +23,7 @@ def size(name: str) -> int:
     return int(np.random.default_rng([9, *map(ord, name)]).integers(100, 1000))
 
 
-@pytest.mark.parametrize(("accuracy", "told"), [(level, ["agrees", "held"]), (size, ["disagrees", "undecided"])])
+@pytest.mark.parametrize(("accuracy", "told"), [(level, ["agrees", "held"]), (size, ["disagrees", "not shown"])])
 def test_an_accuracy_that_follows_the_mean_score_is_told_and_one_that_follows_the_size_is_not(accuracy, told):
     """That shuffles do as well shows nothing."""
     networks = {name: {s: replace(each, accuracy=accuracy(name), parameters=size(name)) for s, each in seeds.items()}

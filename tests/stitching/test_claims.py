@@ -82,7 +82,7 @@ def test_the_worst_layer_is_found_anew_when_a_network_is_left_out():
     full = claims.networks(Planted(lambda _, layer, *__: 1.0 + 8 * (np.arange(4) == MYRTLE.index(layer)), hair=0))[0]
     assert full.ours == pytest.approx(3)  # one pair of four has 9 points, the others 1
     # Without any one of them the worst layer has (1 + 9) / 2, so that they do not tell how sure the mean is.
-    assert np.isnan(full.interval).all() and full.verdict == "undecided"
+    assert np.isnan(full.interval).all() and full.verdict == "not shown"
 
 
 def ranks(*, four=12.0, one=20.0, later=30.0, wide=40.0, narrow=12.0, third=9.0):
@@ -263,7 +263,7 @@ def leaky(accuracy, points):
 
 
 def test_slopes_are_judged_by_two_accuracies_each_and_over_the_slopes():
-    """One pair a slope has no interval: what is asked of one slope alone stays undecided, however clear it looks."""
+    """One pair a slope has no interval: what is asked of one slope alone is not shown, however clear it looks."""
 
     def steady(slope, layer):  # exchanged neighbours, as no perfect order has an interval
         rank = sorted(map(float, claims.SLOPES), key=lambda one: {0.01: 1e-3, 1e-3: 0.01}.get(one, one)).index(slope)
@@ -272,7 +272,7 @@ def test_slopes_are_judged_by_two_accuracies_each_and_over_the_slopes():
     for points, sign in ((steady, "agrees"), (lambda slope, layer: 60 - steady(slope, layer), "disagrees")):
         rows = leaky(lambda slope: 0.9 - 0.2 * slope**3, points)
         assert [by_what(rows, f"accuracy: slope {slope}").verdict for slope in ("0.0001", "0.1 ")] == ["agrees"] * 2
-        assert by_what(rows, "slopes below 1").verdict == "undecided"
+        assert by_what(rows, "slopes below 1").verdict == "not shown"
         assert by_what(rows, "rank correlation of slope and penalty").verdict == sign
     risen = leaky(lambda slope: 0.7 + 0.2 * slope, steady)
     assert [by_what(risen, f"accuracy: slope {slope}").verdict for slope in ("0.0001", "0.1 ")] == ["disagrees"] * 2
