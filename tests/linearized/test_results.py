@@ -102,6 +102,16 @@ def test_linear_at_loss_interpolates_to_one_point(accuracies, share):
     assert study.linear_at_loss("plain") == {0: pytest.approx(share)}
 
 
+def test_runs_between_the_strengths_move_the_place_where_a_point_is_lost(known):
+    """At 50 % nothing is lost, so the point is lost half way from there to 100 %, where two are."""
+    wide = sweep("late", [0.9, 0.9, 0.88], linear=((0, 0), (1, 1), (4, 4)))
+    study = study_of(record((0, 0), 0.9, kept=2), *wide)
+    assert study.linear_at_loss("plain") == {0: pytest.approx(0.25 + 0.75 / 2)}
+    study.between["plain"] = [record((2, 2), 0.9, start="late", strength=0.3)]
+    assert study.linear_at_loss("plain") == {0: pytest.approx(0.75)}
+    assert study.gap("plain") == study_of(*study.runs["plain"]).gap("plain")  # nothing else moves
+
+
 def test_collapse_is_zero_for_a_straight_line_and_not_for_a_cliff(known):
     assert known.collapse("plain") == {0: pytest.approx((88 - 58) - (90 - 88))}
     straight = study_of(record((0, 0), 0.9, kept=2), *sweep("late", [0.8, 0.7, 0.5]))

@@ -159,8 +159,9 @@ def plot_collapse(study: LinearizedRuns) -> None:
         colour, mark = LOOKS[network]
         whole = study.error(network)
         means = []
-        for strength in study.strengths(network):
-            runs = study.select(network, start="late", strength=strength)
+        late = study.select(network, start="late") + study.between.get(network, [])
+        for strength in sorted({run["strength"] for run in late}):
+            runs = [run for run in late if run["strength"] == strength]
             lost = [100 * (1 - run["accuracy"]) - whole[run["seed"]] for run in runs]
             shares = [100 * linear_share(run) for run in runs]
             axes.plot(shares, lost, mark, color=colour, markersize=5, alpha=0.5)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +88,14 @@ class LinearizedRuns:
     runs
         By network, the records of :func:`affscore_book.linearized.training.train` with their ``task`` and ``seed``,
         and ``start`` and ``strength``, or ``kept`` for a baseline that has only so many activations from the start.
+    between
+        By network, late runs at further strengths, which were made later: they count where the share of channels is
+        asked for that goes for a point.
     """
 
     settings: dict[str, dict[str, Any]]
     runs: dict[str, list[dict[str, Any]]]
+    between: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return "\n".join(
@@ -163,11 +167,20 @@ class LinearizedRuns:
             for seed in self.seeds(network, task)
         }
 
+    def shares_and_accuracy(self, network: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Share of linear channels, rising, and accuracy in per cent, of all late runs and the one without a prior."""
+        between = [record for record in self.between.get(network, []) if record["seed"] == seed]
+        share, accuracy = self.curve(network, seed, by="linear")
+        share = np.concatenate([share, [linear_share(record) for record in between]])
+        accuracy = np.concatenate([accuracy, [100 * record["accuracy"] for record in between]])
+        order = np.argsort(share)
+        return share[order], accuracy[order]
+
     def linear_at_loss(self, network: str) -> dict[int, float]:
         """By seed: the largest share of linear channels up to which no more than one point is lost."""
         found = {}
         for seed in self.seeds(network):
-            share, accuracy = self.curve(network, seed, by="linear")
+            share, accuracy = self.shares_and_accuracy(network, seed)
             floor = accuracy[0] - 1
             below = np.flatnonzero(accuracy < floor)
             around = [below[0], below[0] - 1] if len(below) else [-1]
@@ -293,6 +306,8 @@ def load_runs(folder: str | os.PathLike[str]) -> LinearizedRuns:
     for name in ("plain", "residual", "mlp"):
         if (file := Path(folder) / f"{name}.json").exists():
             found.settings[name], found.runs[name] = read_results(file, _settings_and_runs, SCRIPT)
+    if (file := Path(folder) / "between.json").exists():
+        _, found.between["mlp"] = read_results(file, _settings_and_runs, f"{SCRIPT} --network between")
     if not found.runs:
         raise ValueError(f"folder: {folder} holds no results; python {SCRIPT} writes them.")
     return found

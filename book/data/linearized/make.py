@@ -5,8 +5,8 @@
 
 A run is stored as soon as it is finished; a script that was stopped goes on with the next one. A run's seed is that of
 its initial weights and of its training. Those of ``between`` are late runs of ``mlp`` at two more strengths, which end
-where its own leave a gap; only channels and accuracy are stored. The runs of ``trunks`` are late ones of perceptrons of other widths and depths,
-and one of each without a prior; only survivors and accuracy are stored. Fashion-MNIST: Zalando SE, MIT licence.
+where its own leave a gap, and those of ``trunks`` late ones of perceptrons of other widths and depths, and one of each
+without a prior; of both little but channels and accuracy is stored. Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -100,11 +100,11 @@ def run(name: str, job: dict[str, Any], data: ImageData, arguments: argparse.Nam
         left = [count for count, _ in survivors_of(network).values()]
         record = {"accuracy": record["accuracy"], "survivors": left}
         return job | rounded(record) | {"seconds": round(time.perf_counter() - start, 1)}
-    if name == "between":
-        record = {key: record[key] for key in ("accuracy", "linear", "slopes")}
-        return job | rounded(record) | {"seconds": round(time.perf_counter() - start, 1)}
     lengths = path_lengths(network, torch.zeros(1, 1, 32, 32))
     record |= {"napl": float(lengths.napl), "apl": float(lengths.apl)}
+    if name == "between":
+        record = {key: record[key] for key in ("accuracy", "linear", "slopes", "napl", "apl")}
+        return job | rounded(record) | {"seconds": round(time.perf_counter() - start, 1)}
     if job["task"] == "base" and job.get("start") == "late" and job["seed"] == 0:
         path = arguments.out / f"{name}_late_{job['strength']:g}.safetensors"
         save_weights(network, path, {"network": name, **job, "data": data.name, "licence": "MIT (Zalando SE)"})
