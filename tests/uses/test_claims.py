@@ -59,7 +59,7 @@ def lacking(monitor, alarms):
 
 def test_a_score_that_knows_the_cost_is_of_use_and_not_where_paired_r2_knows_it_all(tmp_path):
     costs = stored_costs(tmp_path, "score")
-    assert [row.verdict for row in claims.cost_claims(costs)] == ["held"] * 2
+    assert [row.verdict for row in claims.cost_claims(costs)] == ["held"] * 3
     assert list(claims.cost_table(costs)["measure"]) == list(claims.RIVALS)
     rows = claims.cost_claims(stored_costs(tmp_path, "r2"))
     assert rows[0].verdict != "held" and rows[1].verdict == "not run here"
@@ -166,3 +166,24 @@ def test_figures_draw_what_is_stored(tmp_path):
         draw()
         assert len(plt.gca().lines) == marks and plt.gca().get_xlabel()
         plt.close()
+
+
+def test_networks_that_were_trained_to_lines_can_be_left_out(tmp_path):
+    """The score knows the cost of these alone, and leads in them alone."""
+    costs = stored_costs(tmp_path, "r2")
+    for name, calls, record in zip(costs.names, costs.calls, costs.records, strict=True):
+        if "_late_" in name:
+            for call in calls:
+                call["kl"] = 10 ** (-3 * call["score"])
+        else:
+            record["removal"]["score"] = record["removal"]["latest first"]
+    rows = {row["networks"]: row for row in claims.population_table(costs).rows()}
+    assert [row["how many"] for row in rows.values()] == [4, 3, 4, 3]
+    mean = {name: float(row["score"].split()[0]) for name, row in rows.items()}
+    assert mean["all"] > mean["not trained to lines"] + 0.1
+    assert (
+        len(claims.cost_claims(costs)) == 3
+        and "without networks trained to lines" in claims.cost_claims(costs)[-1].what
+    )
+    leads = claims.lead_populations(*costs.removed()).rows()
+    assert [row["ahead"] for row in leads] == ["1 of 4", "0 of 4", "0 of 3", "0 of 3"]

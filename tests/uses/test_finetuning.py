@@ -51,7 +51,10 @@ def made_up(of):
     """Runs of both networks; ``of(order, seed)`` is the accuracy after training in percent."""
     return {
         name: {
-            (order, count): {seed: {"before": 0.5, "after": of(order, seed) / 100} for seed in range(TRAINED_SEEDS)}
+            (order, count): {
+                seed: {"before": 0.5, "after": of(order, seed) / 100, "gone": [order, count]}
+                for seed in range(TRAINED_SEEDS)
+            }
             for order, count in all_removals(name)
         }
         for name in FINETUNED
@@ -65,6 +68,19 @@ def test_training_mends_only_if_it_does_in_each_network_and_an_order_leads_in_th
     assert [row.verdict for row in rows[: len(TRAINED_ORDERS)]] == ["held", "failed", "held", "failed", "held"]
     rows = finetuning.finetuned_claims(made_up(lambda order, seed: leads[order] - (order == "score" and seed == 1)))
     assert rows[0].verdict == "failed" and rows[0].ours == pytest.approx(-1.5)
+
+
+def test_orders_that_take_the_same_calls_are_no_comparison():
+    leads = {"none": 90.0, "score": 89.0, "paired R²": 89.0, "sign entropy": 88.0, "latest first": 87.0, "random": 80.0}
+    runs = made_up(lambda order, seed: leads[order] + seed * (order != "latest first"))
+    for run in runs["resnet18"]["paired R²", 4].values():
+        run["gone"] = ["score", 4]
+    rows = {row.what: row.verdict for row in finetuning.finetuned_claims(runs)}
+    assert rows["resnet18, a quarter: score − paired R², the same calls in both, points"] == "not shown"
+    gaps = {(row["network"], row["removed"], row["first to go"]): row for row in finetuning.finetuned_gaps(runs).rows()}
+    assert gaps["resnet18", "4 of 17", "paired R²"]["score − this order"] == "same calls"
+    assert gaps["resnet18", "4 of 17", "latest first"]["score − this order"] == "3.00 [0.52, 5.48]"
+    assert gaps["resnet18", "4 of 17", "latest first"]["− no call removed"] == "-4.00 [-6.48, -1.52]"
 
 
 def test_a_run_that_is_missing_or_failed_leaves_its_rules_open():

@@ -1,6 +1,7 @@
 """Trainings towards a mean score: the penalty's gradients, the outcomes, and the rules (E4)."""
 
 import math
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -201,3 +202,30 @@ def test_the_control_keeps_its_slopes_and_its_row_asks_for_all_seeds(network):
         assert targets.leak_claim(runs).verdict == verdict
     del runs["vgg11"][Aim(None, "leak")][4]
     assert targets.leak_claim(runs).needs == "the trainings of all five seeds"
+
+
+def test_a_planted_slope_over_targets_is_found_and_a_flat_outcome_has_none():
+    """Runs in which noise costs 3 points for each tenth of the score, and accuracy only scatters."""
+
+    def run(target, seed):
+        extra = seed * target  # so that no two seeds have one slope
+        noise = {"0.1": 0.9 - 0.3 * target + 0.004 * extra, "0.2": 0.5 + 0.01 * extra, "0.3": 0.4 - 0.02 * extra}
+        accuracy = 0.9 + 0.001 * ((7 * seed + round(10 * target)) % 3 - 1)
+        straightened = {"random 0": 50.0 + extra, "latest first": 40.0 - extra}
+        return {"target": target, "mean": target, "way": "all", "accuracy": accuracy, "noise": noise,
+                "calibration": 0.1 + 0.01 * extra, "straightened": straightened}  # fmt: skip
+
+    aims = {
+        targets.Aim(target, "all"): {seed: run(target, seed) for seed in range(targets.TARGET_SEEDS)}
+        for target in targets.TARGETS
+    }
+    rows = {row["outcome"]: row for row in targets.slope_over_targets({"vgg11": aims}).rows()}
+    assert rows["with noise of .1"]["points per +.1"].startswith("-2.9 [-3.0, -2.8]")
+    assert rows["with noise of .1"]["by Holm"] < 0.001 < 0.05 < rows["accuracy"]["by Holm"]
+    assert all(row["by Holm"] >= row["p"] for row in rows.values() if row["p"] == row["p"])
+
+
+def test_the_spread_of_accuracy_is_that_of_networks_taught_by_labels():
+    found = targets.accuracy_spread(Path(__file__).resolve().parents[2] / "book" / "data" / "decade")
+    over, within = (float(number) for number in re.findall(r"(\d\.\d\d)", found))
+    assert 0.5 < over < 2 and within < 0.5  # networks taught without labels are 8 points lower

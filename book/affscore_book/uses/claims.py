@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.uses.alarm import FAULTS, MONITORS, ranked_above, sensitivity
 from affscore_book.uses.foreknowledge import CONTROLS, RIVALS, UNEXPLAINED, Measure, correlation, in_each_family
 from affscore_book.uses.removal import REMOVAL_ORDERS, area_of, lead, mean_over_families, same_calls
-from affscore_book.uses.results import StoredCosts
+from affscore_book.uses.results import POPULATIONS, StoredCosts, trained_to_lines
 
 __all__ = [
     "CHEAPER", "alarm_claims", "alarm_lead_table", "alarm_table", "cost_claims", "cost_table", "family_table", "gains",
-    "known", "lead_table", "leads_over_families", "removal_claims", "removal_table", "shown", "two_halves", "wins",
+    "known", "lead_populations", "lead_table", "leads_over_families", "population_table", "removal_claims",
+    "removal_table", "shown", "two_halves", "wins",
 ]  # fmt: skip
 
 #: Monitors that need no score.
@@ -78,10 +80,32 @@ def cost_claims(costs: StoredCosts) -> list[Claim]:
     """H1, and H2, which is asked only where H1 holds."""
     first, what = known(costs, "1 − score", CONTROLS), "score and cost, given position, size, share"
     row, too = two_halves(what, first, H1, "H1"), f"{what} and paired R²"
+    rows = [row]
     if first.low > 0 and first.mean >= H1:
-        return [row, two_halves(too, known(costs, "1 − score", CONTROLS | UNEXPLAINED), H2, "H2")]
-    needs = "H1 to hold; it is not asked otherwise"
-    return [row, Claim(too, "ours, E1 to E5", "H2", None, None, needs=needs, kind="own")]
+        rows.append(two_halves(too, known(costs, "1 − score", CONTROLS | UNEXPLAINED), H2, "H2"))
+    else:
+        needs = "H1 to hold; it is not asked otherwise"
+        rows.append(Claim(too, "ours, E1 to E5", "H2", None, None, needs=needs, kind="own"))
+    some = costs.where(POPULATIONS["not trained to lines"])
+    if len(set(some.families)) > 1 and len(some.names) < len(costs.names):
+        again = two_halves(f"{what}, without networks trained to lines", known(some, "1 − score", CONTROLS), H1, "H1")
+        rows.append(replace(again, seen=True))
+    return rows
+
+
+def population_table(costs: StoredCosts) -> Table:
+    """H1 and H2 for other choices of the networks (exploratory: the rules are for all).
+
+    Columns: which networks; how many of them, in how many families; the score's correlation with the cost, given
+    position, size and share; the same given paired R2 too.
+    """
+    rows = []
+    for words, keep in POPULATIONS.items():
+        some = costs.where(keep)
+        row: dict[str, Any] = {"networks": words, "how many": len(some.names), "families": len(set(some.families))}
+        row |= {"score": shown(known(some, "1 − score", CONTROLS))}
+        rows.append(row | {"score, given R² too": shown(known(some, "1 − score", CONTROLS | UNEXPLAINED))})
+    return Table.from_rows(rows)
 
 
 def removal_table(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> Table:
@@ -117,6 +141,26 @@ def leads_over_families(networks: Sequence[Mapping[str, Any]], families: Sequenc
            sum(same_calls(each, one, other) for each in networks)}
         for one, other in LEADS
     ], digits=1)  # fmt: skip
+
+
+def lead_populations(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> Table:
+    """Leads over *latest first* in points, by families and by networks, with and without networks trained to lines.
+
+    Exploratory: the rule asks by families, for all networks. *Ahead* counts the networks that lead by more than half a
+    point.
+    """
+    rows = []
+    for words, dropped in (("all", False), ("not trained to lines", True)):
+        pairs = [(each, kind) for each, kind in zip(networks, families, strict=True)
+                 if not (dropped and trained_to_lines(each["network"], kind))]  # fmt: skip
+        some, kinds = [each for each, _ in pairs], [kind for _, kind in pairs]
+        for order in ("score", "paired R²"):
+            leads = [area_of(each, order) - area_of(each, "latest first") for each in some]
+            row: dict[str, Any] = {"networks": words, "area": f"{order} − latest first"}
+            row |= {"by families": shown(lead(some, kinds, order, "latest first"), 1)}
+            row |= {"by networks": shown(student_interval(leads), 1)}
+            rows.append(row | {"ahead": f"{sum(value > POINT / 2 for value in leads)} of {len(leads)}"})
+    return Table.from_rows(rows)
 
 
 def removal_claims(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> list[Claim]:

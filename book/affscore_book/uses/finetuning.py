@@ -40,13 +40,15 @@ from torch import Tensor, nn
 
 from affscore.suite.tables import Table
 from affscore_book.kit.claims import Claim
+from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.stored import read_results
+from affscore_book.uses.claims import shown
 from affscore_book.uses.removal import removed_at
 from affscore_book.uses.replacing import ChannelLine
 
 __all__ = [
     "EASIER", "EPOCHS", "FINETUNED", "HOOKED", "RATE_SHARE", "TRAINED_ORDERS", "TRAINED_SEEDS", "Finetuned",
-    "Straightened", "all_removals", "finetuned_claims", "finetuned_table", "load_finetuned",
+    "Straightened", "all_removals", "finetuned_claims", "finetuned_gaps", "finetuned_table", "load_finetuned",
 ]  # fmt: skip
 
 #: By name, the activation calls of the network.
@@ -149,6 +151,14 @@ def _behind(runs: Finetuned, name: str, one: tuple[str, int], other: tuple[str, 
     return [100 * (a["after"] - b["after"]) for a, b in pairs]  # type: ignore[index]
 
 
+def _same(runs: Finetuned, name: str, one: tuple[str, int], other: tuple[str, int]) -> bool:
+    """Whether two removals took the same calls in every network: a comparison of them compares a run with itself."""
+    first, second = (runs.get(name, {}).get(each, {}) for each in (one, other))
+    return bool(first) and all(
+        seed in second and set(run["gone"]) == set(second[seed]["gone"]) for seed, run in first.items()
+    )
+
+
 def _judged(what: str, theirs: str, found: float | None, least: float) -> Claim:
     if found is None:
         return Claim(what, "ours, E2", theirs, None, None, needs="the trainings of all seeds", kind="own")
@@ -165,10 +175,36 @@ def finetuned_claims(runs: Finetuned) -> list[Claim]:
             worst, rule = min(control) if control else None, "E2: at most 1 point below"
             rows.append(_judged(f"{first}no call removed, worst, points", rule, worst, -POINT))
             for order in TRAINED_ORDERS[1:]:
+                if _same(runs, name, ("score", count), (order, count)):
+                    what, rule = f"{first}{order}, the same calls in both, points", "E2: at least 1 point ahead"
+                    nothing = (math.nan, math.nan)  # a run compared with itself can neither hold the rule nor fail it
+                    rows.append(Claim(what, "ours, E2", rule, 0.0, (POINT, math.inf), interval=nothing, kind="own"))
+                    continue
                 gaps = _behind(runs, name, ("score", count), (order, count))
                 lead, rule = fmean(gaps) if gaps else None, "E2: at least 1 point ahead"
                 rows.append(_judged(f"{first}{order}, mean, points", rule, lead, POINT))
     return rows
+
+
+def finetuned_gaps(runs: Finetuned) -> Table:
+    """Accuracy after training, in points, each order against the control and the score's order against each other.
+
+    Exploratory, with Student's interval over the networks of a kind; "same calls" where both orders took the same.
+    """
+    rows = []
+    for name, calls in FINETUNED.items():
+        for count in removed_at(calls)[1:]:
+            for order in TRAINED_ORDERS:
+                lost, lead = (_behind(runs, name, *pair) for pair in (
+                    ((order, count), ("none", 0)), (("score", count), (order, count))))  # fmt: skip
+                if lost is None or lead is None:
+                    continue
+                same = order != "score" and _same(runs, name, ("score", count), (order, count))
+                row: dict[str, Any] = {"network": name, "removed": f"{count} of {calls}", "first to go": order}
+                row |= {"− no call removed": shown(student_interval(lost))}
+                ahead = "-" if order == "score" else "same calls" if same else shown(student_interval(lead))
+                rows.append(row | {"score − this order": ahead})
+    return Table.from_rows(rows)
 
 
 def finetuned_table(runs: Finetuned, name: str) -> Table:

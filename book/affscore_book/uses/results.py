@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +11,9 @@ from affscore_book.kit.stored import read_results
 from affscore_book.uses.alarm import MONITORS
 from affscore_book.uses.networks import ALARMED, NETWORKS
 
-__all__ = ["StoredCosts", "load_alarms", "load_costs", "load_path", "rules_of"]
+__all__ = [
+    "LARGE", "POPULATIONS", "StoredCosts", "load_alarms", "load_costs", "load_path", "rules_of", "trained_to_lines",
+]  # fmt: skip
 
 SCRIPT = "book/data/uses/make.py"
 #: What every call needs to take part.
@@ -31,6 +33,37 @@ class StoredCosts(NamedTuple):
         """E2's networks and their families."""
         some = [i for i, record in enumerate(self.records) if "removal" in record]
         return [self.records[i] for i in some], [self.families[i] for i in some]
+
+    def where(self, keep: Callable[[str, str], bool]) -> StoredCosts:
+        """The networks for which ``keep(name, family)`` is true."""
+        some = [i for i, pair in enumerate(zip(self.names, self.families, strict=True)) if keep(*pair)]
+        names, families = [self.names[i] for i in some], [self.families[i] for i in some]
+        calls, records = [self.calls[i] for i in some], [self.records[i] for i in some]
+        return StoredCosts(names, families, calls, self.left_out, records)
+
+
+#: Families of networks that do not classify small images.
+LARGE = ("efficientnet", "gpt")
+
+
+def trained_to_lines(name: str, family: str) -> bool:
+    """Whether another chapter had already trained some channels of the network to be lines.
+
+    >>> trained_to_lines("mlp_late_0.01", "perceptron"), trained_to_lines("plain20_0", "plain")
+    (True, False)
+    """
+    return "_late_" in name
+
+
+#: Which networks of E1 and E2 count, in words.
+POPULATIONS: dict[str, Callable[[str, str], bool]] = {
+    "all": lambda name, family: True,
+    "not trained to lines": lambda name, family: not trained_to_lines(name, family),
+    "of small images": lambda name, family: family not in LARGE,
+    "of small images, not trained to lines": lambda name, family: (
+        family not in LARGE and not trained_to_lines(name, family)
+    ),
+}
 
 
 def load_costs(folder: str | Path) -> StoredCosts:

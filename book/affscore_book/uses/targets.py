@@ -46,7 +46,12 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
+import numpy as np
+from scipy.stats import ttest_1samp
+
 from affscore.suite.tables import Table
+from affscore_book.decade.collection import load_decade
+from affscore_book.decade.networks import SETTINGS
 from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.kit.stored import read_results
@@ -54,8 +59,8 @@ from affscore_book.uses.claims import shown
 
 __all__ = [
     "AIMED", "COMPARED_TARGETS", "LEAK", "LIMIT", "OUTCOMES", "POINT", "STRENGTH", "TARGETS", "TARGET_SEEDS", "Aim",
-    "Runs", "all_aims", "change_table", "counts", "leak_claim", "load_targets", "outcome_table", "paired_difference",
-    "slowdown", "target_claims",
+    "Runs", "accuracy_spread", "all_aims", "change_table", "counts", "leak_claim", "load_targets", "outcome_table",
+    "paired_difference", "slope_over_targets", "slowdown", "target_claims",
 ]  # fmt: skip
 
 #: Of the decade: a plain stack of convolutions, and a residual network with norm.
@@ -188,6 +193,52 @@ def leak_claim(runs: Runs, network: str = AIMED[0]) -> Claim:
     if found is None:
         return Claim(what, source, rule, None, None, needs="the trainings of all five seeds", kind="own")
     return Claim.over(what, source, rule, found, (0, math.inf), kind="own", seen=True)
+
+
+def accuracy_spread(folder: str | Path, last: int = 2019) -> str:
+    """How much the test accuracy of the decade's networks differs, in words, to hold :data:`POINT` against.
+
+    ``folder`` is ``book/data/decade``; architectures up to the year ``last`` count, taught by labels.
+    """
+    decade = load_decade(folder)
+    found = [
+        [100 * each.accuracy for each in seeds.values()]
+        for name, seeds in decade.items()
+        if name in SETTINGS and next(iter(seeds.values())).year <= last
+    ]  # fmt: skip
+    over = np.std([np.mean(values) for values in found], ddof=1)
+    within = np.sqrt(np.mean([np.var(values, ddof=1) for values in found if len(values) > 1]))
+    return (
+        f"standard deviation of the test accuracy: {over:.2f} points over {len(found)} architectures to {last}, "
+        f"{within:.2f} over the seeds of one"
+    )
+
+
+def slope_over_targets(runs: Runs) -> Table:
+    """Exploratory: points of each outcome per +.1 of the mean score, over the four targets, within a seed.
+
+    All four trainings of a seed carry the same penalty, so it is no cause of the slope. With Student's 95 % intervals
+    over seeds, and the p-values of all rows and networks together as Holm corrects them.
+    """
+    rows: list[tuple[str, str, list[float]]] = []
+    for network, of in runs.items():
+        arms = [of.get(Aim(target, "all"), {}) for target in TARGETS]
+        seeds = [s for s in range(TARGET_SEEDS) if all(s in arm and "failed" not in arm[s] for arm in arms)]
+        for outcome, value in OUTCOMES.items():
+            slopes = [
+                float(np.polyfit([arm[s]["mean"] for arm in arms], [value(arm[s]) for arm in arms], 1)[0]) / 10
+                for s in seeds
+            ]
+            rows.append((network, outcome, slopes))
+    p = [float(ttest_1samp(slopes, 0.0).pvalue) for *_, slopes in rows]
+    order = np.argsort(p)
+    steps = np.maximum.accumulate([(len(p) - rank) * p[at] for rank, at in enumerate(order)])
+    holm = dict(zip(order.tolist(), np.minimum(steps, 1.0), strict=True))
+    return Table.from_rows([
+        {"network": network, "outcome": outcome, "points per +.1": shown(student_interval(slopes), 1), "p": p[at],
+         "by Holm": float(holm[at])}
+        for at, (network, outcome, slopes) in enumerate(rows)
+    ], digits=3)  # fmt: skip
 
 
 def outcome_table(runs: Runs, network: str) -> Table:
