@@ -206,7 +206,8 @@ class Observation(NamedTuple):
     ``sparsity``, if requested, holds the fractions of entries with ``|x| <= 1e-3`` of the input and of the output
     before pooling: two tensors of shape (), float64, on the device. ``weight`` is the number of samples that these
     fractions cover, or of tokens if padding was left out. ``rounding`` holds, for each channel of the input and of the
-    output, how far rounding moves a value (:func:`affscore.pooling.rounding`).
+    output, how far rounding moves a value (:func:`affscore.pooling.rounding`), and ``entries`` of how many entries each
+    value is the mean.
     """
 
     call: Call
@@ -215,6 +216,7 @@ class Observation(NamedTuple):
     rounding: tuple[Tensor, Tensor]
     sparsity: tuple[Tensor, Tensor] | None = None
     weight: int = 1
+    entries: float = 1.0
 
 
 @dataclass

@@ -222,6 +222,7 @@ def _joined(pieces: list[Trace]) -> Trace:
             torch.cat([o.after for o in parts]),
             (largest(parts, 0), largest(parts, 1)),
             (mean(parts, 0), mean(parts, 1)) if parts[0].sparsity else None,
+            entries=max(o.entries for o in parts),
         )
         for parts in zip(*kept, strict=True)
     ]

@@ -99,6 +99,21 @@ def _averaged(tensor: Tensor, kind: str, axis: int) -> list[int]:
     return [d for d in range(1, tensor.ndim) if (d in trailing if kind == "trailing" else d != axis)]
 
 
+def entries_of(
+    tensor: Tensor, pooled: Tensor, kind: str, mask: Tensor | None = None, along: int | None = None
+) -> float:
+    """How many entries a value of ``pooled`` is the mean of, in the sample with most padding, which does not count.
+
+    >>> x = torch.zeros(2, 3, 8, 8)
+    >>> entries_of(x, pool(x, "spatial", axis=1), "spatial")
+    64.0
+    """
+    if kind not in ("spatial", "trailing"):
+        return 1.0
+    share = 1.0 if mask is None or along is None else mask.sum(1).min().item() / mask.shape[1]
+    return tensor[0].numel() / pooled.shape[1] * share
+
+
 def rounding(
     tensor: Tensor, pooled: Tensor, kind: str, axis: int, mask: Tensor | None = None, along: int | None = None
 ) -> Tensor:
@@ -113,11 +128,9 @@ def rounding(
     tensor([3.], dtype=torch.float64)
     """
     averaged = kind in ("spatial", "trailing")
-    count = tensor[0].numel() / pooled.shape[1] if averaged else 1
     if averaged and mask is not None and along is not None:
-        tensor, share = _kept(tensor, mask, along), mask.sum(1).min().item() / mask.shape[1]
-        count = count * share
-    half = torch.finfo(tensor.dtype).eps / 2 / math.sqrt(count)
+        tensor = _kept(tensor, mask, along)
+    half = torch.finfo(tensor.dtype).eps / 2 / math.sqrt(entries_of(tensor, pooled, kind, mask, along))
     # Four samples are enough for the size of averages, and take less time than all.
     entries, dims = (tensor[:: math.ceil(len(tensor) / 4)], _averaged(tensor, kind, axis)) if averaged else (pooled, [])
     norm = torch.linalg.vector_norm(entries, dim=[0, *dims], dtype=_double(tensor)).flatten()

@@ -80,7 +80,12 @@ def _image(x: Cloud, y: Cloud, z: Tensor, sigma: Tensor) -> Tensor:
 
 
 def score_and_shift(
-    x: Tensor, y: Tensor, covariance: str, rounding: tuple[Tensor, Tensor], paired: bool = False
+    x: Tensor,
+    y: Tensor,
+    covariance: str,
+    rounding: tuple[Tensor, Tensor],
+    paired: bool = False,
+    entries: float = 1.0,
 ) -> tuple[Tensor, float]:
     """The score of checked samples, and how far their rounding can have moved it.
 
@@ -89,6 +94,11 @@ def score_and_shift(
     nothing is shrunk, directions in which x varies by no more. If the true score is 1, the square
     of the distance that is measured is the sum over the channels of the variance of y's rounding, and of x's, as the
     affine map stretches it. A larger distance is moved less, since squares add up.
+
+    ``entries`` is the number of entries of which a value of x is the mean. The rounding of many entries mostly cancels,
+    which ``rounding`` counts on; that of equal entries, such as a picture's background, does not. So where nothing is
+    shrunk, that of a single entry counts. Between the two a direction is left out or not, and what this changes counts
+    as moved by rounding.
     """
     (x, _, power_x), (y, _, power_y) = centre(x, rounding[0]), centre(y, rounding[1])
     powers = zip(rounding, (power_x, power_y), strict=True)
@@ -97,10 +107,14 @@ def score_and_shift(
     if not bool(spread > 0):
         # Undefined: 0 / 0. The sums keep the result attached to the graph, with zero gradients.
         return (x.sum() + y.sum()) * 0 + float("nan"), 0.0
+    mean, limits[0] = limits[0], limits[0] * (entries**0.5 if covariance == "empirical" else 1.0)
     distance, shift = _distance(x, y, spread, covariance, limits, paired)
     if shift > SHIFT and covariance == "empirical":
         # Without shrinkage the map stretches directions in which x is only rounding to the spread of y.
         distance, shift = _distance(_without_rounding(x, limits[0]), y, spread, covariance, limits, paired)
+        if entries > 1:
+            other, _ = _distance(_without_rounding(x, mean), y, spread, covariance, limits, paired)
+            shift = max(shift, abs(float(other - distance)))
     return 1 - distance, shift
 
 

@@ -143,7 +143,7 @@ def _scored(
             # If nothing seems to vary, or only the output does not, the call is dead, and its score of NaN says so.
             warns = any(lost) or (side == "input" and not bool(masks[1].all()))
             return nan, f"{name} is not scored: its {side} varies by no more than rounding." * warns
-    score, shift = score_and_shift(before, after, covariance, observation.rounding)
+    score, shift = score_and_shift(before, after, covariance, observation.rounding, entries=observation.entries)
     if shift > SHIFT:
         return nan, (
             f"{name} is not scored: it varies so little beside its size that rounding can have moved its score by "

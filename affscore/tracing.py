@@ -55,7 +55,7 @@ from affscore.calls import (
 from affscore.chains import Chains, Span
 from affscore.channels import Channels
 from affscore.fixed import Fixed, all_dense
-from affscore.pooling import POOLS, pool, rounding, sparsity, token_axis
+from affscore.pooling import POOLS, entries_of, pool, rounding, sparsity, token_axis
 from affscore.torch_internals import (
     TorchDispatchMode,
     WeakTensorKeyDictionary,
@@ -80,12 +80,14 @@ aten = torch.ops.aten
 
 
 class _Pooled(NamedTuple):
-    """A pooled tensor, the rounding of its channels, its fraction of zeros, and whether padding was left out."""
+    """A pooled tensor, the rounding of its channels, its fraction of zeros, whether padding was left out, and of how
+    many entries each value is the mean."""
 
     values: Tensor
     rounding: Tensor
     zeros: Tensor | None
     masked: bool
+    entries: float
 
 
 class _Candidate(NamedTuple):
@@ -199,7 +201,8 @@ class _Watcher(TorchDispatchMode):
         zeros = sparsity(x, mask, along) if self.sparsity else None
         values = pool(x, self.kind, axis, mask, along)
         limits = rounding(x, values, self.kind, axis, mask, along)
-        return _Pooled(values, limits, zeros, mask is not None and along is not None)
+        masked = mask is not None and along is not None
+        return _Pooled(values, limits, zeros, masked, entries_of(x, values, self.kind, mask, along))
 
     def result(self, found: Trace) -> None:
         """Name the calls in execution order and fill ``found``."""
@@ -248,7 +251,8 @@ class _Watcher(TorchDispatchMode):
         call = Call(name, span.end.module, span.function, ordinal, span.gate, start.shape[1:], axis, before.masked)
         zeros = None if before.zeros is None else (before.zeros, after.zeros)
         weight = self.tokens if before.masked else self.batch
-        return Observation(call, before.values, after.values, (before.rounding, after.rounding), zeros, weight)
+        limits = before.rounding, after.rounding
+        return Observation(call, before.values, after.values, limits, zeros, weight, before.entries)
 
 
 def check_traceable(model: nn.Module) -> None:

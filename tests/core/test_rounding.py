@@ -14,6 +14,7 @@ from affscore import affinity_score, signature
 from affscore.errors import AffscoreWarning
 from affscore.pooling import pool, rounding
 from affscore.samples import constant
+from affscore.score import SHIFT, score_and_shift
 
 N = 48
 
@@ -200,3 +201,30 @@ def test_tokens_that_a_pool_leaves_out_are_no_measure_of_those_it_keeps(kind, ke
     found = signature(model, [x], pool=kind).scores
     assert not recwarn
     np.testing.assert_allclose(found, affinity_score(x[:, kept], x[:, kept].relu()).item(), rtol=1e-6)
+
+
+@each("seed", range(6))
+def test_rounding_that_a_background_shares_is_no_score(seed):
+    """Means over 1024 entries, mostly of equal ones, whose rounding does not cancel; one direction is true."""
+    generator = torch.Generator().manual_seed(seed)
+    size, background = torch.randn(200, 1, generator=generator).double(), torch.rand(200, 1, generator=generator)
+    exact = size * torch.linspace(-2, 2, 6, dtype=torch.float64)
+    y = torch.relu(exact + torch.linspace(-1, 1, 6))
+    grain = 2**-24 * exact.square().mean(0).sqrt()
+    x = exact + background * grain * torch.tensor([1, -1, 1, 1, -1, 1])
+    truth = affinity_score(exact, y, covariance="empirical").item()
+    score, shift = score_and_shift(x, y, "empirical", (grain / 32, grain / 32), entries=1024)
+    assert shift > SHIFT or score.item() == pytest.approx(truth, abs=SHIFT)
+    alone, unnoticed = score_and_shift(x, y, "empirical", (grain / 32, grain / 32))
+    assert unnoticed <= SHIFT < abs(alone.item() - truth)  # as if the rounding of all entries cancelled
+
+
+def test_an_average_over_equal_entries_is_no_more_exact_than_one_of_them():
+    """Each picture is of one colour, so the rounding of its pixels is one and the same."""
+    x = 1 + 1e-6 * torch.randn(200, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    pictures = x[:, :, None, None].expand(-1, -1, 16, 16)
+    options = {"covariance": "empirical", "channel_axis": {":tanh[0]": 1}}
+    exact = signature(nn.Tanh(), [pictures], **options).scores[0, 0]
+    with pytest.warns(AffscoreWarning, match=r":tanh\[0\] is not scored: it varies so little"):
+        single = signature(nn.Tanh(), [pictures.float()], **options).scores[0, 0]
+    assert np.isnan(single) and exact == pytest.approx(1, abs=1e-4)
