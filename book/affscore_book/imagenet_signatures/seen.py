@@ -217,9 +217,7 @@ def table_2_seen(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> Tabl
     return Table.from_rows(rows)
 
 
-def _claim(
-    what: str, source: str, theirs: str | float, numbers: Sequence[float], accept: tuple[float, float]
-) -> Claim:
+def _claim(what: str, source: str, theirs: str | float, numbers: Sequence[float], accept: tuple[float, float]) -> Claim:
     """The number of the first draw of crops, which are no networks: so it has no interval.
 
     Where draws of crops and other photographs do not all decide alike, the pictures decide.
@@ -242,9 +240,7 @@ def _which(*names: str) -> str:
     return f"({count}{after} trained on for another task)"
 
 
-def network_claims(
-    draws: Sequence[Draw], varied: Mapping[str, Signature], equal_width: np.ndarray
-) -> list[Claim]:
+def network_claims(draws: Sequence[Draw], varied: Mapping[str, Signature], equal_width: np.ndarray) -> list[Claim]:
     """Every sentence on ResNets, VGGs, depth, blocks and training, asked of one network of each kind.
 
     ``varied`` has the networks on other photographs, and ``equal_width`` the scores of the trained ResNet-152 with 64
