@@ -146,7 +146,7 @@ def threshold(clean: np.ndarray) -> float:
     return float(np.sort(clean)[-(len(clean) // 100)])
 
 
-def in_distances(record: Mapping[str, Any]) -> dict[str, Any]:
+def in_distances(record: Mapping[str, Any], monitors: Sequence[str] = MONITORS) -> dict[str, Any]:
     """A record of :func:`readings` with, in their place, each batch's distance from the reference, which goes.
 
     NaN stands where a network has nothing that the monitor reads. The readings of one network are up to 7 MB, its
@@ -159,9 +159,9 @@ def in_distances(record: Mapping[str, Any]) -> dict[str, Any]:
     """
     found = {key: value for key, value in record.items() if key != "reference"}
     for part in ("clean", "faulty"):
-        by_monitor = {name: alarm_distances(record[part], record["reference"], name) for name in MONITORS}
+        by_monitor = {name: alarm_distances(record[part], record["reference"], name) for name in monitors}
         found[part] = [
-            {key: value for key, value in batch.items() if key not in MONITORS}
+            {key: value for key, value in batch.items() if key not in monitors}
             | {name: float(distances[at]) for name, distances in by_monitor.items()}
             for at, batch in enumerate(record[part])
         ]

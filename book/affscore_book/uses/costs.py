@@ -50,12 +50,12 @@ def variance_share(y: Tensor, axis: int) -> float:
     return float(means.var(0, unbiased=False).sum()) / total if total > 0 else math.nan
 
 
-def tokens(x: Tensor, axis: int, seed: int) -> Tensor:
-    """At most 2,048 random positions of images as samples, float64 (n, channels); the same places for the same seed."""
+def tokens(x: Tensor, axis: int, seed: int, count: int = TOKENS) -> Tensor:
+    """At most so many random positions of images as samples, float64 (n, channels); the same for the same seed."""
     rows = x.movedim(axis, -1)
     generator = np.random.default_rng(seed)
     total = math.prod(rows.shape[:-1])
-    places = generator.permutation(total)[:TOKENS]
+    places = generator.permutation(total)[:count]
     return rows[tuple(torch.from_numpy(each) for each in np.unravel_index(places, rows.shape[:-1]))].double()
 
 

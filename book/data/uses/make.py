@@ -2,11 +2,13 @@
 
     OMP_NUM_THREADS=1 python book/data/uses/make.py costs --rules COMMIT     # what it costs to make calls affine
     OMP_NUM_THREADS=1 python book/data/uses/make.py alarms --rules COMMIT    # wrong input
+    OMP_NUM_THREADS=1 python book/data/uses/make.py token_alarms --rules COMMIT    # the same by single positions
     OMP_NUM_THREADS=1 python book/data/uses/make.py path --rules COMMIT      # one network, call by call
 
-The rules stand in ``affscore_book.uses`` and were committed before the first run; each file names that commit. A file
-is complete or not there, so a stopped script goes on. ``weights`` holds alexnet and vgg11 of the decade, seed 1, as
-``book/data/decade/make.py train --seeds 1`` trains them. Fashion-MNIST: Zalando SE, MIT licence.
+The rules stand in ``affscore_book.uses``, those of token_alarms in its module ``token_alarm``, were committed before
+the first run; each file names that commit. A file is complete or not there, so a stopped script goes on. ``weights``
+holds alexnet and vgg11 of the decade, seed 1, as ``book/data/decade/make.py train --seeds 1`` trains them.
+Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from affscore_book.uses.alarm import FAULTS, TOUCHED, faulty, in_distances, read
 from affscore_book.uses.costs import measure_costs
 from affscore_book.uses.networks import ALARMED, NETWORKS, data_of, load_case
 from affscore_book.uses.removal import order_of, remove
+from affscore_book.uses.replacing import calls_of
+from affscore_book.uses.token_alarm import TOKEN_MONITORS, token_readings
 
 FOLDER = Path(__file__).parent
 BATCH, KNOWN, CLEAN, WRONG = 64, 20, 100, 4
@@ -74,6 +78,25 @@ def alarms(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
     return in_distances(record)
 
 
+def token_alarms(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
+    """The batches of E5 again, with the monitors that read single positions."""
+    start, data = time.process_time(), data_of(True)
+    network = stored_network(FOLDER.parent / "decade", name)
+    images = torch.cat([data.validation.images, data.test.images])[: BATCH * (KNOWN + CLEAN + WRONG)].split(BATCH)
+    calls = calls_of(network, data.standardise(images[0][:4]))
+    record: dict[str, Any] = {"network": name} | about | {"reference": [], "clean": [], "faulty": []}
+    for at, batch in enumerate(images[: KNOWN + CLEAN]):
+        found = token_readings(network, data.standardise(batch), calls)
+        record["reference" if at < KNOWN else "clean"].append(found)
+    for batch in images[KNOWN + CLEAN :]:
+        for fault in FAULTS:
+            for share in TOUCHED:
+                found = token_readings(network, faulty(fault, share, batch, data.standardise), calls)
+                record["faulty"].append({"fault": fault, "share": share} | found)
+    record["seconds"] = round(time.process_time() - start, 1)
+    return in_distances(record, TOKEN_MONITORS)
+
+
 def path(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
     """One network with its calls taken out one by one, in several orders; costs come first."""
     case = load_case(FOLDER.parent, name)
@@ -86,7 +109,8 @@ def path(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
     return {"network": name} | about | {"calls": [call["name"] for call in calls], "paths": paths}
 
 
-STAGES = {"costs": (costs, tuple(NETWORKS)), "alarms": (alarms, ALARMED), "path": (path, FOLLOWED)}
+STAGES = {"costs": (costs, tuple(NETWORKS)), "alarms": (alarms, ALARMED), "token_alarms": (token_alarms, ALARMED),
+          "path": (path, FOLLOWED)}  # fmt: skip
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -104,7 +128,9 @@ def main(given: Sequence[str] | None = None) -> None:
         file = folder / f"{name}.json"
         if not file.exists():
             found = rounded(stage(name, arguments.out, {"rules": arguments.rules}))
-            store_results(file, found | {"made_with": versions()}, indent=None if stage is alarms else 1)
+            store_results(
+                file, found | {"made_with": versions()}, indent=None if stage in (alarms, token_alarms) else 1
+            )
             print(name, arguments.stage, flush=True)
 
 

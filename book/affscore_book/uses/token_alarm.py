@@ -1,0 +1,121 @@
+"""E5 again, with monitors that read single positions: was the score handicapped? (exploratory)
+
+E5 (:mod:`affscore_book.uses.alarm`) gave the score a handicap: it scored averages over positions, while the cost of a
+call was predicted by the score of single positions; paired R2, which predicts that cost as well, was no monitor; and
+the deviations of calls' inputs were those of averages. What follows was written after E5's results had been seen and
+decides none of its rules. It was committed before its own first run, ``book/data/uses/make.py token_alarms``.
+
+*Same as there*: the five networks, all batches, the ten faults and their strengths, the distance, the bar, and what is
+counted. *Other monitors*, each with its readings of every call that is no gate:
+
+-   *token score*: the affinity score of :data:`POSITIONS` random positions of the batch's images, at the same places in
+    every batch;
+-   *token R²*: the share of the output's variance at these very positions that the least-squares line of each channel
+    explains, fitted to them;
+-   *raw means of calls*: the mean and the deviation of all entries of the input, none averaged before.
+
+Reported: the sensitivity of each, and the differences token score − raw means, token R² − raw means, and token score −
+score, with Student's intervals over the five networks. All networks get the same four batches of wrong images, so each
+interval is conditional on these images: it says what other networks would do with them, not what other images would.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from affscore import affinity_score
+from affscore.calls import Call
+from affscore.suite.tables import Table
+from affscore_book.kit.statistics import student_interval
+from affscore_book.uses.alarm import ranked_above, sensitivity
+from affscore_book.uses.claims import shown
+from affscore_book.uses.costs import tokens
+from affscore_book.uses.replacing import channel_line, run_watched
+
+__all__ = ["POSITIONS", "TOKEN_MONITORS", "joined_alarms", "token_alarm_table", "token_lead_table", "token_readings"]
+
+#: Positions of a batch that the token score and R2 take as samples.
+POSITIONS = 512
+TOKEN_MONITORS = ("token score", "token R²", "raw means of calls")
+#: The differences that are reported.
+TOKEN_LEADS = (("token score", "raw means of calls"), ("token R²", "raw means of calls"), ("token score", "score"))
+
+
+def _explained(x: Tensor, y: Tensor) -> float:
+    """Share of the variance of (n, channels) that the lines explain, summed over channels; NaN where nothing varies."""
+    spread = float(y.var(0, unbiased=False).mean())
+    return 1 - float((channel_line(x, y, 1)(x) - y).square().mean()) / spread if spread > 0 else math.nan
+
+
+def token_readings(network: nn.Module, inputs: Tensor, calls: Sequence[Call]) -> dict[str, list[float]]:
+    """What the monitors of :data:`TOKEN_MONITORS` read of one batch.
+
+    Parameters
+    ----------
+    network
+        Runs in evaluation mode.
+    inputs
+        (n, channels, H, W), as the network gets them.
+    calls
+        Of :func:`affscore_book.uses.replacing.calls_of`.
+    """
+    found: dict[str, list[float]] = {monitor: [] for monitor in TOKEN_MONITORS}
+
+    def read(at: int, x: Tensor, y: Tensor) -> None:
+        if calls[at].gate:
+            return
+        before, after = (tokens(value, calls[at].channel_axis, at, POSITIONS) for value in (x, y))
+        found["token score"].append(affinity_score(before, after).item())
+        found["token R²"].append(_explained(before, after))
+        found["raw means of calls"] += [float(x.double().mean()), float(x.double().std())]
+
+    run_watched(network, inputs, read)
+    return found
+
+
+def joined_alarms(
+    alarms: Mapping[str, Mapping[str, Any]], again: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """The distances of E5 with those of the other monitors beside them, of the networks that have both.
+
+    Raises ValueError if a network has other faults, in another order, in one than in the other.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name, new in again.items():
+        old = alarms[name]
+        kinds = [[(each["fault"], each["share"]) for each in record["faulty"]] for record in (old, new)]
+        if kinds[0] != kinds[1] or len(old["clean"]) != len(new["clean"]):
+            raise ValueError(f"{name}: the batches of both records differ; book/data/uses/make.py makes the same.")
+        found[name] = {part: [a | b for a, b in zip(old[part], new[part], strict=True)] for part in ("clean", "faulty")}
+    return found
+
+
+def token_alarm_table(joined: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Sensitivity in percent by monitor, a column a network, with means; last, the pairs ranked rightly.
+
+    ``joined`` is that of :func:`joined_alarms`.
+    """
+    rows = []
+    for monitor in ("score", "token score", "token R²", "means of calls", "raw means of calls"):
+        found = {name: 100 * sensitivity(each, monitor) for name, each in joined.items()}
+        row: dict[str, Any] = {"monitor": monitor} | {name: round(value) for name, value in found.items()}
+        row["mean"] = round(float(np.mean(list(found.values()))))
+        ranked = float(np.mean([ranked_above(each, monitor) for each in joined.values()]))
+        rows.append(row | {"pairs ranked rightly": round(100 * ranked)})
+    return Table.from_rows(rows, digits=0)
+
+
+def token_lead_table(joined: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Differences of :data:`TOKEN_LEADS` in sensitivity, with Student's interval over networks (three or more)."""
+    rows = []
+    for one, other in TOKEN_LEADS:
+        gaps = [sensitivity(each, one) - sensitivity(each, other) for each in joined.values()]
+        rows.append({"sensitivity": f"{one} − {other}", "networks": len(gaps)}
+                    | {"difference": shown(student_interval(gaps))}
+                    | {"above 0 in": sum(gap > 0 for gap in gaps)})  # fmt: skip
+    return Table.from_rows(rows, digits=2)
