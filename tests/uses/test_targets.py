@@ -32,6 +32,8 @@ DATA = Path(__file__).parents[2] / "book" / "data"
 IMAGES = torch.randn(64, 6, generator=torch.Generator().manual_seed(1))
 LABELS = torch.arange(64) % 3
 
+DECADE = Path(__file__).resolve().parents[2] / "book" / "data" / "decade"
+
 
 def gradients(network, way, step, target=0.5):
     """By parameter: of the loss alone, of the penalty alone, and what the penalised step leaves."""
@@ -225,7 +227,16 @@ def test_a_planted_slope_over_targets_is_found_and_a_flat_outcome_has_none():
     assert all(row["by Holm"] >= row["p"] for row in rows.values() if row["p"] == row["p"])
 
 
-def test_the_spread_of_accuracy_is_that_of_networks_taught_by_labels():
-    found = targets.accuracy_spread(Path(__file__).resolve().parents[2] / "book" / "data" / "decade")
+def test_the_spread_of_accuracy_is_that_of_architectures_taught_by_labels():
+    found = targets.accuracy_spread(DECADE)
     over, within = (float(number) for number in re.findall(r"(\d\.\d\d)", found))
     assert 0.5 < over < 2 and within < 0.5  # networks taught without labels are 8 points lower
+    assert "18 architectures" in found  # those that the decade lists to 2019, without the twin that has no skips
+
+
+def test_scores_of_calls_are_means_over_seeds_beside_those_of_a_gentler_rate():
+    runs = {"vgg11": {targets.Aim(t, "all"): {s: {"scores": [t or 0.1, s / 10] * 5} for s in range(3)}
+                      for t in (None, *targets.TARGETS)}}  # fmt: skip
+    rows = {row["target"]: row for row in targets.call_table(runs, "vgg11", DECADE).rows()}
+    assert (rows["0.7"]["call 1"], rows["0.7"]["call 2"]) == pytest.approx((0.7, 0.1))
+    assert rows["none"]["call 1"] == pytest.approx(0.1) and rows["none, gentler rate"]["call 10"] > 0

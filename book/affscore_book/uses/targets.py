@@ -50,8 +50,8 @@ import numpy as np
 from scipy.stats import ttest_1samp
 
 from affscore.suite.tables import Table
+from affscore_book.decade.claims import architectures
 from affscore_book.decade.collection import load_decade
-from affscore_book.decade.networks import SETTINGS
 from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.kit.stored import read_results
@@ -59,8 +59,8 @@ from affscore_book.uses.claims import shown
 
 __all__ = [
     "AIMED", "COMPARED_TARGETS", "LEAK", "LIMIT", "OUTCOMES", "POINT", "STRENGTH", "TARGETS", "TARGET_SEEDS", "Aim",
-    "Runs", "accuracy_spread", "all_aims", "change_table", "counts", "leak_claim", "load_targets", "outcome_table",
-    "paired_difference", "slope_over_targets", "slowdown", "target_claims",
+    "Runs", "accuracy_spread", "all_aims", "call_table", "change_table", "counts", "leak_claim", "load_targets",
+    "outcome_table", "paired_difference", "slope_over_targets", "slowdown", "target_claims",
 ]  # fmt: skip
 
 #: Of the decade: a plain stack of convolutions, and a residual network with norm.
@@ -76,7 +76,7 @@ LIMIT = 0.02
 #: Percentage points of accuracy that would matter.
 POINT = 1.0
 LEVEL = 1 - 0.05 / len(TARGETS)
-SCRIPT = "book/data/uses/targets.py"
+SCRIPT, RATES = "book/data/uses/targets.py", "book/data/decade/rates.py"
 
 
 class Aim(NamedTuple):
@@ -198,14 +198,13 @@ def leak_claim(runs: Runs, network: str = AIMED[0]) -> Claim:
 def accuracy_spread(folder: str | Path, last: int = 2019) -> str:
     """How much the test accuracy of the decade's networks differs, in words, to hold :data:`POINT` against.
 
-    ``folder`` is ``book/data/decade``; architectures up to the year ``last`` count, taught by labels.
+    ``folder`` is ``book/data/decade``; architectures of its history up to the year ``last`` count.
     """
-    decade = load_decade(folder)
     found = [
         [100 * each.accuracy for each in seeds.values()]
-        for name, seeds in decade.items()
-        if name in SETTINGS and next(iter(seeds.values())).year <= last
-    ]  # fmt: skip
+        for seeds in architectures(load_decade(folder)).values()
+        if next(iter(seeds.values())).year <= last
+    ]
     over = np.std([np.mean(values) for values in found], ddof=1)
     within = np.sqrt(np.mean([np.var(values, ddof=1) for values in found if len(values) > 1]))
     return (
@@ -239,6 +238,23 @@ def slope_over_targets(runs: Runs) -> Table:
          "by Holm": float(holm[at])}
         for at, (network, outcome, slopes) in enumerate(rows)
     ], digits=3)  # fmt: skip
+
+
+def call_table(runs: Runs, network: str, folder: str | Path, rate: str = "1e-3") -> Table:
+    """Scores of the calls, mean over seeds, by target; and those of the decade's training at a gentler rate, one seed.
+
+    ``folder`` is ``book/data/decade``.
+    """
+    gentle = read_results(Path(folder) / "rates" / "results" / f"{network}-{rate}-0.json", dict, RATES)
+    found = {
+        "none" if aim.target is None else f"{aim.target:g}": np.mean([run["scores"] for run in of.values()], axis=0)
+        for aim in all_aims()[: 1 + len(TARGETS)] if (of := runs[network].get(aim))
+    }  # fmt: skip
+    found["none, gentler rate"] = np.array(gentle["moments"][-1]["scores"], dtype=np.float64)
+    return Table.from_rows([
+        {"target": title} | {f"call {at}": float(score) for at, score in enumerate(scores, start=1)}
+        for title, scores in found.items()
+    ], digits=2)  # fmt: skip
 
 
 def outcome_table(runs: Runs, network: str) -> Table:
