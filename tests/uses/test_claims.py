@@ -94,7 +94,7 @@ def test_the_order_that_keeps_the_accuracy_leads(tmp_path):
 
 
 def test_results_of_two_rules_and_empty_folders_are_refused(tmp_path):
-    for load in (results.load_costs, results.load_alarms, results.load_path):
+    for load in (results.load_costs, results.load_alarms, results.load_token_alarms, results.load_path):
         with pytest.raises(FileNotFoundError, match=r"make\.py"):
             load(tmp_path)
     records = stored_costs(tmp_path, "score").records
@@ -185,5 +185,13 @@ def test_networks_that_were_trained_to_lines_can_be_left_out(tmp_path):
         len(claims.cost_claims(costs)) == 3
         and "without networks trained to lines" in claims.cost_claims(costs)[-1].what
     )
+    by_family = {row["family"]: row["trained to lines"] for row in claims.family_table(costs, ["1 − score"]).rows()}
+    assert by_family == {"resnet": 0, "plain": 0, "alexnet": 0, "perceptron": 14}
+    alone = {row["network"]: row for row in claims.by_network_table(costs).rows()}
+    assert alone["mlp_late_0.002"]["trained to lines"] == "yes" and alone["mlp_late_0.002"]["1 − score"] > 0.9
+    assert alone["plain20_0"]["trained to lines"] == "-" and abs(alone["plain20_0"]["1 − score"]) < 0.7
+    areas = {row["first to go"]: row for row in claims.removal_table(*costs.removed()).rows()}
+    assert areas["score"]["area"] > areas["latest first"]["area"]
+    assert areas["score"]["not trained to lines"] == areas["latest first"]["not trained to lines"]
     leads = claims.lead_populations(*costs.removed()).rows()
     assert [row["ahead"] for row in leads] == ["1 of 4", "0 of 4", "0 of 3", "0 of 3"]

@@ -20,9 +20,9 @@ from affscore_book.uses.removal import REMOVAL_ORDERS, area_of, lead, mean_over_
 from affscore_book.uses.results import POPULATIONS, StoredCosts, trained_to_lines
 
 __all__ = [
-    "CHEAPER", "alarm_claims", "alarm_lead_table", "alarm_table", "cost_claims", "cost_table", "family_table", "gains",
-    "known", "lead_populations", "lead_table", "leads_over_families", "population_table", "removal_claims",
-    "removal_table", "shown", "two_halves", "wins",
+    "CHEAPER", "alarm_claims", "alarm_lead_table", "alarm_table", "by_network_table", "cost_claims", "cost_table",
+    "family_table", "gains", "known", "lead_populations", "lead_table", "leads_over_families", "not_lined",
+    "population_table", "removal_claims", "removal_table", "shown", "two_halves", "wins",
 ]  # fmt: skip
 
 #: Monitors that need no score.
@@ -49,15 +49,28 @@ def family_table(
 ) -> Table:
     """Rank correlation with the cost in each family by itself: an interval over families hides these.
 
-    NaN where a family has too few calls for what is given (:func:`affscore_book.uses.foreknowledge.in_each_family`).
+    The third column counts the calls of networks that :func:`affscore_book.uses.results.trained_to_lines`. NaN where a
+    family has too few calls for what is given (:func:`affscore_book.uses.foreknowledge.in_each_family`).
     """
     found = {name: in_each_family(costs.calls, costs.families, RIVALS[name], given) for name in measures}
     counts = Counter(kind for kind, calls in zip(costs.families, costs.calls, strict=True) for _ in calls)
+    lines = costs.where(trained_to_lines)
+    lined = Counter(kind for kind, calls in zip(lines.families, lines.calls, strict=True) for _ in calls)
     rows = [
-        {"family": kind, "calls": counts[kind]} | {name: of[kind] for name, of in found.items()}
+        {"family": kind, "calls": counts[kind], "trained to lines": lined[kind]}
+        | {name: of[kind] for name, of in found.items()}
         for kind in sorted(counts)
     ]
     return Table.from_rows(rows, digits=2)
+
+
+def by_network_table(costs: StoredCosts, measures: Sequence[str] = ("1 − score", "1 − paired R²")) -> Table:
+    """Rank correlation with the cost in each network by itself: a family's mean hides exceptions."""
+    return Table.from_rows([
+        {"network": name, "calls": len(calls), "trained to lines": "yes" if trained_to_lines(name, kind) else "-"}
+        | {measure: correlation([calls], [kind], RIVALS[measure]).mean for measure in measures}
+        for name, kind, calls in zip(costs.names, costs.families, costs.calls, strict=True)
+    ], digits=2)  # fmt: skip
 
 
 def shown(found: Interval, digits: int = 2) -> str:
@@ -109,12 +122,23 @@ def population_table(costs: StoredCosts) -> Table:
 
 
 def removal_table(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> Table:
-    """Area under accuracy by order, in points, every family with the same weight."""
+    """Area under accuracy by order, in points, every family with the same weight: of all networks, and without those
+    that had been trained to lines."""
+    others = not_lined(networks, families)
     return Table.from_rows([
         {"first to go": order}
-        | {"area": float(mean_over_families([area_of(network, order) for network in networks], families))}
+        | {title: float(mean_over_families([area_of(each, order) for each in some], kinds))
+           for title, (some, kinds) in (("area", (networks, families)), ("not trained to lines", others))}
         for order in (*REMOVAL_ORDERS, "random")
     ], digits=1)  # fmt: skip
+
+
+def not_lined(
+    networks: Sequence[Mapping[str, Any]], families: Sequence[str]
+) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """E2's networks, and their families, without those that had been trained to lines."""
+    kept = [at for at, each in enumerate(networks) if not trained_to_lines(each["network"], families[at])]
+    return [networks[at] for at in kept], [families[at] for at in kept]
 
 
 def lead_table(networks: Sequence[Mapping[str, Any]]) -> Table:
@@ -150,10 +174,9 @@ def lead_populations(networks: Sequence[Mapping[str, Any]], families: Sequence[s
     point.
     """
     rows = []
-    for words, dropped in (("all", False), ("not trained to lines", True)):
-        pairs = [(each, kind) for each, kind in zip(networks, families, strict=True)
-                 if not (dropped and trained_to_lines(each["network"], kind))]  # fmt: skip
-        some, kinds = [each for each, _ in pairs], [kind for _, kind in pairs]
+    for words, (some, kinds) in {
+        "all": (networks, families), "not trained to lines": not_lined(networks, families),
+    }.items():  # fmt: skip
         for order in ("score", "paired R²"):
             leads = [area_of(each, order) - area_of(each, "latest first") for each in some]
             row: dict[str, Any] = {"networks": words, "area": f"{order} − latest first"}

@@ -12,7 +12,8 @@ from affscore_book.uses.alarm import MONITORS
 from affscore_book.uses.networks import ALARMED, NETWORKS
 
 __all__ = [
-    "LARGE", "POPULATIONS", "StoredCosts", "load_alarms", "load_costs", "load_path", "rules_of", "trained_to_lines",
+    "LARGE", "POPULATIONS", "StoredCosts", "load_alarms", "load_costs", "load_path", "load_token_alarms", "rules_of",
+    "trained_to_lines",
 ]  # fmt: skip
 
 SCRIPT = "book/data/uses/make.py"
@@ -101,6 +102,15 @@ def _with_nan(content: dict[str, Any]) -> dict[str, Any]:
     for batch in [*content["clean"], *content["faulty"]]:
         batch |= {monitor: math.nan for monitor in MONITORS if batch[monitor] is None}
     return content
+
+
+def load_token_alarms(folder: str | Path) -> dict[str, dict[str, Any]]:
+    """Every stored network of E5 with the monitors of single positions. Raises as :func:`load_costs` does."""
+    files = {name: Path(folder) / "token_alarms" / f"{name}.json" for name in ALARMED}
+    found = {name: read_results(file, dict, SCRIPT) for name, file in files.items() if file.exists()}
+    if not found:
+        raise FileNotFoundError(f"folder: {folder} has no token_alarms; {SCRIPT} writes them.")
+    return found
 
 
 def load_path(folder: str | Path) -> dict[str, Any]:
