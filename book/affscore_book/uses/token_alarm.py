@@ -2,8 +2,9 @@
 
 E5 (:mod:`affscore_book.uses.alarm`) gave the score a handicap: it scored averages over positions, while the cost of a
 call was predicted by the score of single positions; paired R2, which predicts that cost as well, was no monitor; and
-the deviations of calls' inputs were those of averages. What follows was written after E5's results had been seen and
-decides none of its rules. It was committed before its own first run, ``book/data/uses/make.py token_alarms``.
+the deviations of calls' inputs were those of averages. What follows was written after E5's results had been seen, and a
+reviewer's first numbers for such monitors. It decides none of E5's rules, and was committed before its own first run,
+``book/data/uses/make.py token_alarms``.
 
 *Same as there*: the five networks, all batches, the ten faults and their strengths, the distance, the bar, and what is
 counted. *Other monitors*, each with its readings of every call that is no gate:

@@ -5,10 +5,10 @@
     OMP_NUM_THREADS=1 python book/data/uses/make.py token_alarms --rules COMMIT    # the same by single positions
     OMP_NUM_THREADS=1 python book/data/uses/make.py path --rules COMMIT      # one network, call by call
 
-The rules stand in ``affscore_book.uses``, those of token_alarms in its module ``token_alarm``, were committed before
-the first run; each file names that commit. A file is complete or not there, so a stopped script goes on. ``weights``
-holds alexnet and vgg11 of the decade, seed 1, as ``book/data/decade/make.py train --seeds 1`` trains them.
-Fashion-MNIST: Zalando SE, MIT licence.
+The rules stand in ``affscore_book.uses`` (of token_alarms in its module ``token_alarm``) and were committed before the
+first run; each file names that commit. A file is complete or not there, so a stopped script goes on. ``weights`` holds
+alexnet and vgg11 of the decade, seed 1, as ``book/data/decade/make.py train --seeds 1`` trains them. Fashion-MNIST:
+Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
