@@ -103,9 +103,9 @@ def token_alarm_table(joined: Mapping[str, Mapping[str, Any]]) -> Table:
     """
     rows = []
     for monitor in ("score", "token score", "token R²", "means of calls", "raw means of calls"):
-        found = {name: 100 * sensitivity(each, monitor) for name, each in joined.items()}
-        row: dict[str, Any] = {"monitor": monitor} | {name: round(value) for name, value in found.items()}
-        row["mean"] = round(float(np.mean(list(found.values()))))
+        found = {name: sensitivity(each, monitor) for name, each in joined.items()}
+        row: dict[str, Any] = {"monitor": monitor} | {name: round(100 * value) for name, value in found.items()}
+        row["mean"] = round(100 * float(np.mean(list(found.values()))))
         ranked = float(np.mean([ranked_above(each, monitor) for each in joined.values()]))
         rows.append(row | {"pairs ranked rightly": round(100 * ranked)})
     return Table.from_rows(rows, digits=0)
