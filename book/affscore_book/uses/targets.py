@@ -216,8 +216,8 @@ def accuracy_spread(folder: str | Path, last: int = 2019) -> str:
 def slope_over_targets(runs: Runs) -> Table:
     """Exploratory: points of each outcome per +.1 of the mean score, over the four targets, within a seed.
 
-    All four trainings of a seed carry the same penalty, so it is no cause of the slope. With Student's 95 % intervals
-    over seeds, and the p-values of all rows and networks together as Holm corrects them.
+    All four trainings of a seed carry a penalty of one strength; it pulls the harder, the farther its target lies. With
+    Student's 95 % intervals over seeds, and the p-values of all rows and networks together as Holm corrects them.
     """
     rows: list[tuple[str, str, list[float]]] = []
     for network, of in runs.items():
