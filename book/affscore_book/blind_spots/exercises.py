@@ -14,8 +14,6 @@ from affscore_book.kit.answers import function, mapping, numbers, one_number
 from affscore_book.kit.checks import case, exercise, report
 from affscore_book.theory.measures import fixed_image
 
-TOLERANCE = 0.006  # two digits suffice
-
 
 @exercise("blind-spots-shuffle", x=numbers, y=numbers)
 def check_blind_spot(x: Any, y: Any) -> None:

@@ -90,10 +90,21 @@ def load_costs(folder: str | Path) -> StoredCosts:
 
 def load_alarms(folder: str | Path) -> dict[str, dict[str, Any]]:
     """Every stored network of E5 by name. Raises as :func:`load_costs` does."""
-    files = {name: Path(folder) / "alarms" / f"{name}.json" for name in ALARMED}
-    found = {name: read_results(file, _with_nan, SCRIPT) for name, file in files.items() if file.exists()}
+    return _by_network(folder, "alarms", _with_nan)
+
+
+def load_token_alarms(folder: str | Path) -> dict[str, dict[str, Any]]:
+    """Every stored network of E5 with the monitors of single positions. Raises as :func:`load_costs` does."""
+    return _by_network(folder, "token_alarms", dict)
+
+
+def _by_network(
+    folder: str | Path, kind: str, build: Callable[[dict[str, Any]], dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    files = {name: Path(folder) / kind / f"{name}.json" for name in ALARMED}
+    found = {name: read_results(file, build, SCRIPT) for name, file in files.items() if file.exists()}
     if not found:
-        raise FileNotFoundError(f"folder: {folder} has no alarms; {SCRIPT} writes them.")
+        raise FileNotFoundError(f"folder: {folder} has no {kind}; {SCRIPT} writes them.")
     return found
 
 
@@ -102,15 +113,6 @@ def _with_nan(content: dict[str, Any]) -> dict[str, Any]:
     for batch in [*content["clean"], *content["faulty"]]:
         batch |= {monitor: math.nan for monitor in MONITORS if batch[monitor] is None}
     return content
-
-
-def load_token_alarms(folder: str | Path) -> dict[str, dict[str, Any]]:
-    """Every stored network of E5 with the monitors of single positions. Raises as :func:`load_costs` does."""
-    files = {name: Path(folder) / "token_alarms" / f"{name}.json" for name in ALARMED}
-    found = {name: read_results(file, dict, SCRIPT) for name, file in files.items() if file.exists()}
-    if not found:
-        raise FileNotFoundError(f"folder: {folder} has no token_alarms; {SCRIPT} writes them.")
-    return found
 
 
 def load_path(folder: str | Path) -> dict[str, Any]:
