@@ -10,7 +10,7 @@ were known. What needs other networks is in :mod:`affscore_book.imagenet_signatu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -206,15 +206,20 @@ def table_2_seen(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> Tabl
 
     Seen: within .1 of the printed one. In-sample R2 is 1 where a call has more channels than there are crops.
     """
+    return Table.from_rows([
+        {"network": PAPER_NETWORKS[name], "measure": measure, "Table 2": theirs}
+        | _over_draws(numbers[:-1], numbers[-1], near(theirs, NEAR))
+        for name, measure, theirs, numbers in _table_2(draws, varied)
+    ])  # fmt: skip
+
+
+def _table_2(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> Iterator[tuple[str, str, float, list[float]]]:
+    """Network, measure, the printed correlation, and ours in each draw of crops and on the other photographs."""
     trained = [{name: pair.trained for name, pair in pairs.items()} for pairs in draws]
     found = [companion_correlations(each) for each in (*trained, dict(varied))]
-    rows = []
-    for name, shown in PAPER_NETWORKS.items():
+    for name in PAPER_NETWORKS:
         for measure, theirs in zip(HEADINGS, TABLE_2[name], strict=True):
-            *numbers, other = (each.row(name)[measure] for each in found)
-            row = {"network": shown, "measure": measure, "Table 2": theirs}
-            rows.append(row | _over_draws(numbers, other, near(theirs, NEAR)))
-    return Table.from_rows(rows)
+            yield name, measure, theirs, [each.row(name)[measure] for each in found]
 
 
 def _claim(what: str, source: str, theirs: str | float, numbers: Sequence[float], accept: tuple[float, float]) -> Claim:
@@ -286,11 +291,8 @@ def table_2_claims(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> li
 
     In-sample R2 is 1 where a call has more channels than there are crops.
     """
-    trained = [{name: pair.trained for name, pair in pairs.items()} for pairs in draws]
-    found = [companion_correlations(each) for each in (*trained, dict(varied))]
     return [
-        _claim(f"{shown}: correlation of the score with {measure} {_which(name)}", PAPER + "Table 2", theirs,
-                    [each.row(name)[measure] for each in found], near(theirs, NEAR))
-        for name, shown in PAPER_NETWORKS.items()
-        for measure, theirs in zip(HEADINGS, TABLE_2[name], strict=True)
+        _claim(f"{PAPER_NETWORKS[name]}: correlation of the score with {measure} {_which(name)}", PAPER + "Table 2",
+               theirs, numbers, near(theirs, NEAR))
+        for name, measure, theirs, numbers in _table_2(draws, varied)
     ]  # fmt: skip
