@@ -199,11 +199,13 @@ def counted(rows: list[dict], sources: dict) -> Iterator[str]:
             yield f"{heading}, by place ({len(here)}): {in_words(here)}."
         if some:
             yield f"{heading}, by row ({len(some)}): {in_words(some)}."
-    decided = [row for row in rows if row["verdict"] in DECIDED and row.get("interval")]
+    levels = Counter(row["bracket"] for row in rows if row["verdict"] in DECIDED and row.get("bracket", "")[-1:] == "%")
     looked = [row for row in rows if row["holds if"].endswith("(set after a look)")]
+    by_chance = sum(count * (1 - float(level.removesuffix("%")) / 100) for level, count in levels.items())
     yield (
-        f"Decided by a 95 % interval: {len(decided)} rows. Chance alone would get at most about one in twenty of them "
-        f"wrong, {len(decided) / 20:.0f} rows."
+        f"Decided by a confidence interval: {sum(levels.values())} rows ("
+        + ", ".join(f"{count} at {level}" for level, count in levels.most_common())
+        + f"). If each interval kept what its level promises, about {by_chance:.0f} of these verdicts would be wrong."
     )
     verdicts = in_words(row["verdict"] for row in looked)
     yield f"With a rule that was set after a look at the numbers: {len(looked)} rows ({verdicts})."

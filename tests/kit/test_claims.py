@@ -34,19 +34,22 @@ def test_a_table_shows_verdicts_and_what_a_measurement_needs_and_keeps_its_rows_
             Claim("a < b", "paper", "> 0", 0.71234, (0, 1), kind="own"),
             Claim("std", "slides", 0.013, None, near(0.013, 0.01), needs="weights of vit_h_14"),
             Claim("share", "paper", "all", 1.0, (0.5, 1.0), interval=(math.nan, math.nan)),
+            Claim("low", "paper", "0", 0.1, (0.0, 0.2), interval=(0.0, 0.3), bracket="range over widths"),
         ],
         digits=2,
     )
-    names = ("what", "theirs", "ours", "verdict", "holds if", "source", "kind", "interval")
+    names = ("what", "theirs", "ours", "verdict", "holds if", "source", "kind", "bracket")
     rows = [
-        ("a < b", "> 0", "0.71", "held", "0.00 to 1.00", "paper", "own", False),
-        ("std", "0.013", "-", "not run here", "needs weights of vit_h_14", "slides", "source", False),
-        ("share", "all", "1.00 [not estimable]", "not shown", "0.50 to 1.00", "paper", "source", True),
-    ]
+        ("a < b", "> 0", "0.71", "held", "0.00 to 1.00", "paper", "own", ""),
+        ("std", "0.013", "-", "not run here", "needs weights of vit_h_14", "slides", "source", ""),
+        ("share", "all", "1.00 [not estimable]", "not shown", "0.50 to 1.00", "paper", "source", "95 %"),
+        ("low", "0", "0.10 [0.00, 0.30] (range over widths)", "undecided", "0.00 to 0.20", "paper", "source",
+         "range over widths"),
+    ]  # fmt: skip
     assert table._repr_mimebundle_() == {CLAIMS_MIME: [dict(zip(names, row, strict=True)) for row in rows]}
     shown = [tuple(cell.strip() for cell in line.split("|")) for line in repr(table).splitlines()]
     assert shown == [names[:6], *(row[:6] for row in rows)]
-    assert "<td>a &lt; b</td>" in table._repr_html_() and table._repr_html_().count("<tr>") == 4
+    assert "<td>a &lt; b</td>" in table._repr_html_() and table._repr_html_().count("<tr>") == 5
 
 
 @each(

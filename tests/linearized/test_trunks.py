@@ -94,7 +94,25 @@ def test_the_stored_trunks_are_whole_and_joined_by_the_perceptron_of_the_other_r
 
 def test_what_is_held_equal_says_which_rules_were_set_after_a_look():
     cores = with_mlp(load_trunks(FOLDER), load_runs(FOLDER))
-    depth, width = core_claims(cores, "depth"), core_claims(cores, "width")
+    depth, width = (core_claims(cores, which, (0.1, 0.2, 0.3)) for which in ("depth", "width"))
     assert list(depth) == list(width) == ["strength", "units", "points"]
     assert all(f"(equal {by})" in row.what for by, rows in depth.items() for row in rows)
     assert [row.seen for rows in depth.values() for row in rows] == [True, False, True, True, True, True]
+
+
+def test_strengths_that_are_decided_for_opposite_sides_have_rows_of_their_own():
+    """Cores that are three times as wide at the first strength and a third as wide at the last: 1 in the mean."""
+    narrow = {s: np.array([[9.0, 2.0, 1.0], [3.0, 2.0, 2.0], [1.0, 2.0, 3.0 + s]]) for s in range(3)}
+
+    def rows(*factors):
+        wide = {s: sizes * np.array([[f * (1 + 0.01 * s), 1, 1] for f in factors]) for s, sizes in narrow.items()}
+        cores = {(128, 6): wide, (32, 6): narrow, (64, 12): narrow, (64, 3): narrow}
+        return [row for row in core_claims(cores, "width", (0.1, 0.2, 0.3))["strength"] if "128" in row.what]
+
+    found = rows(3, 1, 1 / 3)
+    assert [row.what.partition("(")[2] for row in found] == [
+        "equal strength)", "strength 0.1)", "strength 0.2)", "strength 0.3)"
+    ]  # fmt: skip
+    assert {row.verdict for row in found} == {"depends on the strength"}
+    assert [row.verdict for row in rows(1, 1.05, 0.95)] == ["agrees"]  # decided alike: the mean is enough
+    assert [row.verdict for row in rows(3, 3.1, 3.2)] == ["disagrees"]

@@ -188,15 +188,21 @@ def dissected(start, end, rise, spread):
 @each(
     ("with_relu", "without", "expected"),
     [
-        ((0.5, 0.3, 0.1, 0.0), (0.3, 0.3, 0.1, 0.0),
-         ["agrees", "agrees", "held", "agrees", "agrees", "held", "agrees", "agrees"]),
+        (
+            (0.5, 0.3, 0.1, 0.0),
+            (0.3, 0.3, 0.1, 0.0),
+            ["agrees", "agrees", "held", "agrees", "agrees", "held", "agrees", "agrees"],
+        ),
         (
             (0.5, 0.5, -0.1, 0.0),
             (0.5, 0.3, -0.1, 0.0),
             ["disagrees", "disagrees", "failed", "disagrees", "agrees", "held", *["disagrees"] * 2],
         ),
-        ((0.5, 0.4, 0.1, 0.2), (0.5, 0.5, 0.1, 0.2),
-         [*["undecided"] * 3, "disagrees", "agrees", "held", "undecided", "undecided"]),
+        (
+            (0.5, 0.4, 0.1, 0.2),
+            (0.5, 0.5, 0.1, 0.2),
+            [*["undecided"] * 3, "disagrees", "agrees", "held", "undecided", "undecided"],
+        ),
     ],
 )
 def test_units_that_fall_and_units_that_stay(with_relu, without, expected):

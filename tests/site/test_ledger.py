@@ -112,11 +112,12 @@ def test_every_row_is_counted_in_one_group_and_what_no_person_wrote_is_not_among
 
 
 def test_what_an_interval_decided_and_what_was_set_after_a_look_is_counted():
-    decided = ROW | {"interval": True}
-    others = [ROW, ROW | {"interval": False}, decided | {"verdict": "undecided"}, decided | {"verdict": "depends on n"}]
+    decided, range_ = ROW | {"bracket": "95 %"}, ROW | {"bracket": "range over widths"}
+    others = [range_, ROW | {"bracket": ""}, decided | {"verdict": "undecided"}, decided | {"verdict": "depends on n"}]
+    others += [ROW | {"bracket": "98.75 %"}] * 80
     seen = ROW | {"holds if": "at least 0 (set after a look)"}
     *_, chance, look = ledger.counted([decided] * 40 + others + [seen], SOURCES)
-    assert "40 rows" in chance and "2 rows" in chance and "1 rows (1 agrees)" in look
+    assert "120 rows (80 at 98.75 %, 40 at 95 %)" in chance and "about 3 of" in chance and "1 rows (1 agrees)" in look
 
 
 def test_one_missing_download_counts_once_with_the_rows_that_wait_for_it():
@@ -288,7 +289,7 @@ def test_undecided_says_between_what_and_a_row_that_is_not_run_says_nothing():
     assert matter.verdict([ROW | {"verdict": "not run here"}]) == "not run here"
     # Undecided means one thing: without an interval, or with one that shows nothing, no row is undecided.
     for row in (row for row in ROWS if row["verdict"] == "undecided"):
-        assert row["interval"] and "not estimable" not in row["ours"] and not row["holds if"].startswith("needs"), row
+        assert row["bracket"] and "not estimable" not in row["ours"] and not row["holds if"].startswith("needs"), row
 
 
 def test_verdict_and_number_are_the_rows_own():

@@ -218,9 +218,9 @@ def test_the_bridge_holds_where_score_and_penalty_rise_together_in_every_stage(s
 @each(
     ("lost", "backwards", "expected"),
     [
-        ({"noise": 80}, {"another seed": 0.5}, ["held"] * 9),
-        ({"clustered noise": 9, "noise": 9, "other task": 9, "shuffled labels": 9, "untrained": 9},
-         {"another seed": -0.5}, ["failed"] * 9),
+        ({}, {"another seed": 0.5}, ["held"] * 8),
+        ({"clustered noise": 9, "other task": 9, "shuffled labels": 9, "untrained": 9},
+         {"another seed": -0.5}, ["failed"] * 8),
     ],
 )  # fmt: skip
 def test_controls_are_judged_by_what_they_lose(lost, backwards, expected):

@@ -9,12 +9,6 @@ from affscore import paired_affinity_score
 from affscore_book.theory import smooth
 
 
-def test_automatic_derivatives_are_numerical_ones(monkeypatch):
-    assert smooth.gradient_error(1) < 1e-6
-    monkeypatch.setattr(smooth, "_score", lambda x, y: float(np.sum(y)))
-    assert smooth.gradient_error(1) > 0.9, "a wrong score is seen"
-
-
 def test_the_slope_jumps_at_a_peak_and_at_a_tie_only():
     corners = smooth.corners()
     assert abs(corners["random samples"]) < 1e-3

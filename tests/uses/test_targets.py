@@ -225,6 +225,8 @@ def test_a_planted_slope_over_targets_is_found_and_a_flat_outcome_has_none():
     assert rows["with noise of .1"]["points per +.1"].startswith("-2.9 [-3.0, -2.8]")
     assert rows["with noise of .1"]["by Holm"] < 0.001 < 0.05 < rows["accuracy"]["by Holm"]
     assert all(row["by Holm"] >= row["p"] for row in rows.values() if row["p"] == row["p"])
+    shown = {row["points per +.1"]: row["vgg11"] for row in targets.main_slopes({"vgg11": aims}).rows()}
+    assert len(shown) == 5 and shown["with noise of .1"].endswith("]*") and shown["accuracy"].endswith("]")
 
 
 def test_the_spread_of_accuracy_is_that_of_architectures_taught_by_labels():

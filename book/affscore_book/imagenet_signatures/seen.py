@@ -24,7 +24,7 @@ from affscore_book.decade.modes import one_mode
 from affscore_book.imagenet_signatures.paper import FAMILY_MEASURES, HEADINGS, MEASURES, SLIDE_STDS, TABLE_2
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, Pair
 from affscore_book.imagenet_signatures.trained import climb, ends, gap, places
-from affscore_book.kit.claims import HIGHER, LOWER, Claim, near, side_by_side
+from affscore_book.kit.claims import FLOOR, HIGHER, LOWER, Claim, near, side_by_side
 
 __all__ = ["ONE", "by_name", "network_claims", "seen_in", "table_2_claims", "table_2_seen"]
 
@@ -115,7 +115,7 @@ def _sentences() -> list[Looked]:
     steps = _scores(lambda scores: np.abs(np.diff(scores)).mean())
     one = _scores(lambda scores: _one_mode(tuple(map(float, scores))))
     rise, last = _scores(climb), _scores(lambda scores: scores[-3:].mean())
-    start, network = f"{PLAIN}, start", "the network"
+    start, network, beside = f"{PLAIN}, start", "the network", "the change that it is held against"
     resnets = [(name, PAPER_NETWORKS[name]) for name in (DEEP, LESS)]
     return [
         *(Looked(app, close, f"{shown}: after the additions", CLOSE, _after, name, main=name == DEEP,
@@ -145,8 +145,10 @@ def _sentences() -> list[Looked]:
                "highest − lowest score, ResNet-152 − VGG-16", HIGHER, width, DEEP, PLAIN),
         *(Looked(PAPER + "section 4", spread, f"highest − lowest score, VGG-16 − {shown}", LOWER, width, PLAIN, name)
           for name, shown in resnets),
+        Looked(app + ", VGG", tiny, "mean change from a call to the next, VGG-16", (0.0, FLOOR), steps, PLAIN,
+               reading=beside),
         *(Looked(app + ", VGG", tiny, f"mean change from a call to the next, VGG-16 − {shown}", LOWER, steps, PLAIN,
-                 name) for name, shown in resnets),
+                 name, reading=beside) for name, shown in resnets),
         Looked(PAPER + "Figure 11", '"increasing" before training', "rank correlation of call and score, VGG-16 before",
                (RISING, 1.0), rise, start, main=True),
         Looked(PAPER + "Figure 11", '"almost a perfectly linear pattern in the last layers"',

@@ -71,6 +71,9 @@ class Claim:
         in it. Ends may be infinite. Two NaN mean that the repetitions cannot tell how sure the number is: there is
         one only, or all give one value, or the test would hardly ever find what it looks for. Then the claim is
         ``"not shown"``, whatever the number.
+    bracket
+        What the interval is: the level of a confidence interval over networks, families, seeds or draws, ``"95 %"``
+        or another; or the choices over which it is a range, ``"range over widths"``, which says nothing on chance.
     kind
         ``"source"``: the source's claim in the source's setting or a smaller one. ``"untrained"``: a claim about
         trained networks asked of random weights, where it can only be there before training or not.
@@ -95,6 +98,7 @@ class Claim:
     accept: tuple[float, float] | None
     needs: str = ""
     interval: tuple[float, float] | None = None
+    bracket: str = "95 %"
     kind: str = "source"
     seen: bool = False
     depends_on: str = ""
@@ -196,7 +200,7 @@ class ClaimTable(Table):
     score of x^3 | 0.71   | 0.711 | agrees  | 0.705 to 0.715 | slides
 
     Where there is no number, the column of rules says what one needs. An interval stands behind its number, or the
-    words "not estimable" where the repetitions give none.
+    words "not estimable" where the repetitions give none, and then the bracket where it is no 95 % interval.
     """
 
     def __init__(self, claims: Iterable[Claim], digits: int = 3) -> None:
@@ -208,10 +212,13 @@ class ClaimTable(Table):
                 ours += " [not estimable]"
             elif claim.interval is not None:
                 ours += " [{:.{digits}f}, {:.{digits}f}]".format(*claim.interval, digits=digits)
+                ours += "" if claim.bracket == "95 %" else f" ({claim.bracket})"
             rows.append((claim.what, str(claim.theirs), ours, claim.verdict, claim.rule(digits), claim.source))
         super().__init__(dict(zip(headings, zip(*rows, strict=True), strict=True)), align=False)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """The rows as the table shows them, for the ledger with the kind of each, and whether an interval decides."""
-        more = ({"kind": claim.kind, "interval": claim.interval is not None} for claim in self.claims)
+        """The rows as the table shows them, for the ledger with the kind of each and its bracket, "" without one."""
+        more = (
+            {"kind": claim.kind, "bracket": "" if claim.interval is None else claim.bracket} for claim in self.claims
+        )
         return {CLAIMS_MIME: [row | each for row, each in zip(self.rows(), more, strict=True)]}

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ __all__ = ["Size", "core_claims", "load_trunks", "size_ratio", "with_mlp"]
 
 #: Of a core from a trunk to another that is four times as wide, or as deep: no more than this is "near constant".
 NEAR = (1 / 1.5, 1.5)
+STRENGTH = "the strength"
 SUMMARY = "Nonlinear Advantage summary, Main Contributions"
 #: Width and depth of a trunk.
 Size = tuple[int, int]
@@ -99,10 +102,30 @@ def size_ratio(cores: Cores, large: Size, small: Size, which: str, by: str) -> d
     return found
 
 
-def core_claims(cores: Cores, which: str) -> dict[str, list[Claim]]:
+def _by_strength(
+    what: str, cores: Cores, large: Size, small: Size, which: str, strengths: Sequence[float]
+) -> list[Claim]:
+    """A row for each strength if the ratio is decided to lie on different sides of the range, or in it; else none."""
+    column = {trunk: {seed: sizes[:, None] for seed, sizes in cores[trunk].items()} for trunk in (large, small)}
+    rows, sides = [], set()
+    for at, strength in enumerate(strengths):
+        here: Cores = {trunk: {seed: sizes[at] for seed, sizes in seeds.items()} for trunk, seeds in column.items()}
+        ratio = size_ratio(here, large, small, which, "strength")
+        row = over_seeds(f"{what} (strength {strength:g})", SUMMARY, '"near constant"', ratio, NEAR, seen=True)
+        decided = row.verdict in ("agrees", "disagrees")
+        if row.ours is not None and decided:
+            sides.add(int(np.searchsorted(NEAR, row.ours)))
+        rows.append(replace(row, depends_on=STRENGTH if decided else ""))
+    return rows if len(sides) > 1 else []
+
+
+def core_claims(cores: Cores, which: str, strengths: Sequence[float]) -> dict[str, list[Claim]]:
     """Is the core's ``"width"`` or ``"depth"`` near constant from narrow to wide trunks, from shallow to deep ones?
 
-    By what is held equal: ``"strength"``, ``"units"``, ``"points"`` lost. Where the verdict hangs on that, it says so.
+    By what is held equal: ``"strength"``, ``"units"``, ``"points"`` lost. A verdict that depends on that says so. The
+    rule on equal strengths is about their mean; if it is near constant at one strength and not at another, or grows at
+    one and falls at another, each strength has a row as well, and the verdict "depends on the strength". ``strengths``
+    has the three of the runs, in rising order.
     """
     found: dict[str, list[Claim]] = {}
     for name, large, small in (("width 128 / 32", (128, 6), (32, 6)), ("depth 12 / 3", (64, 12), (64, 3))):
@@ -113,5 +136,9 @@ def core_claims(cores: Cores, which: str) -> dict[str, list[Claim]]:
             for by, ratio in ratios.items()
         }  # fmt: skip
         for by, claim in zip(ratios, side_by_side("what is held equal", rows), strict=True):
-            found.setdefault(by, []).append(claim)
+            single = _by_strength(claim.what.partition(" (")[0], cores, large, small, which, strengths)
+            if by == "strength" and single:
+                found.setdefault(by, []).extend([replace(claim, depends_on=STRENGTH), *single])
+            else:
+                found.setdefault(by, []).append(claim)
     return found

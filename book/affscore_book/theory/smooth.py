@@ -1,15 +1,14 @@
-"""Has the score a derivative? Automatic against numerical differentiation, and the slopes on both sides of a point."""
+"""Has the score a derivative? Its slopes on both sides of a point."""
 
 from __future__ import annotations
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from affscore.score import affinity_score
 from affscore_book.theory.measures import fixed_image
 
-__all__ = ["corners", "gradient_error", "slope_jump"]
+__all__ = ["corners", "slope_jump"]
 
 Array = NDArray[np.float64]
 _STEP = 1e-5
@@ -22,22 +21,6 @@ def _score(x: Array, y: Array) -> float:
 def _pair(seed: int) -> tuple[Array, Array]:
     x, noise = np.random.default_rng(seed).normal(size=(2, 30, 2))
     return x, np.tanh(2 * x) + 0.3 * noise
-
-
-def gradient_error(seeds: int) -> float:
-    """The largest distance of an automatic from a central numerical derivative, over all entries of random outputs."""
-    worst = 0.0
-    for seed in range(seeds):
-        x, y = _pair(seed)
-        outputs = torch.from_numpy(y).requires_grad_()
-        affinity_score(torch.from_numpy(x), outputs, covariance="empirical").backward()
-        assert outputs.grad is not None
-        for place, automatic in np.ndenumerate(outputs.grad.numpy()):
-            move = np.zeros_like(y)
-            move[place] = _STEP
-            numerical = (_score(x, y + move) - _score(x, y - move)) / (2 * _STEP)
-            worst = max(worst, abs(automatic - numerical))
-    return worst
 
 
 def slope_jump(x: Array, y: Array, direction: Array) -> float:

@@ -180,8 +180,8 @@ def _gaps(runs: Doses, network: str, outcome: str, one: str, other: str) -> list
     return [of(a) - of(b) for a, b in _both(runs, network, one, other)]
 
 
-def _judged(runs: Doses) -> dict[str, Interval]:
-    """By network that is judged, the primary difference with its interval at the level of Holm's correction."""
+def _judged(runs: Doses) -> dict[str, tuple[Interval, float]]:
+    """By network that is judged, the primary difference its interval, and the level that Holm's correction asks."""
     found: dict[str, list[float]] = {}
     for network, (outcome, one, other) in PRIMARY.items():
         ended = all(set(arms_of(seed)) <= set(runs.get(network, {}).get(seed, {})) for seed in DOSE_SEEDS)
@@ -193,7 +193,8 @@ def _judged(runs: Doses) -> dict[str, Interval]:
     for network, gaps in found.items():
         # The smaller of two p-values is asked at .025, the other at .05 if that one passed; one alone as the smaller.
         last = any(p[other] < p[network] and p[other] <= 0.025 for other in p)
-        intervals[network] = student_interval(gaps, 0.95 if last else 0.975)
+        level = 0.95 if last else 0.975
+        intervals[network] = student_interval(gaps, level), level
     return intervals
 
 
@@ -204,7 +205,9 @@ def dose_claims(runs: Doses) -> list[Claim]:
         what = f"{network}, {outcome}, {one} − {other}, points"
         for theirs, accept in (("P1: not 0", (0.0, math.inf)), (f"P1: within {MATTERS:g}", (-MATTERS, MATTERS))):
             if network in judged:
-                rows.append(Claim.over(what, "ours, P1", theirs, judged[network], accept, kind="own"))
+                found, level = judged[network]
+                bracket = f"{100 * level:g} %"
+                rows.append(Claim.over(what, "ours, P1", theirs, found, accept, bracket=bracket, kind="own"))
                 continue
             pairs = _both(runs, network, one, other)
             missed = sum(not (aim_met(a) and aim_met(b)) for a, b in pairs)
@@ -215,9 +218,10 @@ def dose_claims(runs: Doses) -> list[Claim]:
 
 def dose_verdict(runs: Doses, network: str) -> str:
     """The verdict on a network in words."""
-    found = _judged(runs).get(network)
-    if found is None:
+    judged = _judged(runs)
+    if network not in judged:
         return "not judged"
+    found, _ = judged[network]
     if found.low > 0 or found.high < 0:
         return "a handle on robustness" + (", the other way round" if found.high < 0 else "")
     within = found.low > -MATTERS and found.high < MATTERS

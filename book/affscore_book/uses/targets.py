@@ -41,7 +41,7 @@ decade). The interval of a mean of five paired differences then reaches .5 point
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
@@ -60,7 +60,7 @@ from affscore_book.uses.claims import shown
 __all__ = [
     "AIMED", "COMPARED_TARGETS", "LEAK", "LIMIT", "OUTCOMES", "POINT", "STRENGTH", "TARGETS", "TARGET_SEEDS", "Aim",
     "Runs", "accuracy_spread", "all_aims", "call_table", "change_table", "counts", "leak_claim", "load_targets",
-    "outcome_table", "paired_difference", "slope_over_targets", "slowdown", "target_claims",
+    "main_slopes", "outcome_table", "paired_difference", "slope_over_targets", "slowdown", "target_claims",
 ]  # fmt: skip
 
 #: Of the decade: a plain stack of convolutions, and a residual network with norm.
@@ -175,7 +175,8 @@ def target_claims(runs: Runs) -> list[Claim]:
             what = f"accuracy in points, target {one.target:g} − {against}, {network}"
             found, theirs = paired_difference(of, one, other, "accuracy"), f"E4: within {POINT:g} point"
             if found is not None:
-                rows.append(Claim.over(what, "ours, E4", theirs, found, (-POINT, POINT), kind="own"))
+                accept, bracket = (-POINT, POINT), f"{100 * LEVEL:g} %"
+                rows.append(Claim.over(what, "ours, E4", theirs, found, accept, bracket=bracket, kind="own"))
                 continue
             missed = sum(not counts(run) for aim in (one, other) for run in of.get(aim, {}).values())
             near = f"runs that end near the target: {missed} trainings did not"
@@ -238,6 +239,19 @@ def slope_over_targets(runs: Runs) -> Table:
          "by Holm": float(holm[at])}
         for at, (network, outcome, slopes) in enumerate(rows)
     ], digits=3)  # fmt: skip
+
+
+def main_slopes(runs: Runs, outcomes: Sequence[str] = (*list(OUTCOMES)[:4], "straightened in random order")) -> Table:
+    """The slopes of :func:`slope_over_targets`, a row an outcome, a column a network.
+
+    A star stands behind those whose p-value is below .05 as Holm corrects it for all outcomes and networks.
+    """
+    by_outcome: dict[str, dict[str, str]] = {outcome: {} for outcome in outcomes}
+    for row in slope_over_targets(runs).rows():
+        if row["outcome"] in by_outcome:
+            star = "*" if float(row["by Holm"]) < 0.05 else ""
+            by_outcome[row["outcome"]][row["network"]] = row["points per +.1"] + star
+    return Table.from_rows([{"points per +.1": outcome} | found for outcome, found in by_outcome.items()])
 
 
 def call_table(runs: Runs, network: str, folder: str | Path, rate: str = "1e-3") -> Table:
