@@ -4,12 +4,12 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
 from affscore.affine import AffineMap, affine_map
-from affscore.engine import signature
 from affscore.errors import AffscoreError, AffscoreWarning
 from affscore.score import affinity_score, paired_affinity_score, wasserstein2
-from affscore.signatures import Signature, SignatureError
 
 if TYPE_CHECKING:
+    from affscore.engine import signature
+    from affscore.signatures import Signature, SignatureError
     from affscore.zoo.datasets import load_dataset
     from affscore.zoo.models import load_model
 
@@ -30,11 +30,17 @@ __all__ = [
     "wasserstein2",
 ]
 
-_LATER = {"load_dataset": "affscore.zoo.datasets", "load_model": "affscore.zoo.models"}
+_LATER = {
+    "Signature": "affscore.signatures",
+    "SignatureError": "affscore.signatures",
+    "load_dataset": "affscore.zoo.datasets",
+    "load_model": "affscore.zoo.models",
+    "signature": "affscore.engine",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """What needs more than numpy, scipy and torch is imported when it is asked for."""
+    """What needs torch, or more, is imported when it is asked for."""
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,10 +4,11 @@ For samples ``X`` and ``Y`` with means ``m`` and covariances ``S`` it is ``T(x) 
 ``A = S_Y^1/2 (S_Y^1/2 S_X S_Y^1/2)^-1/2 S_Y^1/2``. The inverse root is restricted to the range of its argument, which
 is the limit of a vanishing relative ridge. The book's chapter ``theory`` derives it.
 
-It is computed as follows. With square roots ``S = R^T R`` and the singular value decomposition
-``R_Y R_X^T = U diag(sigma) V^T`` the map is ``A = Z Z^T`` with ``Z = R_Y^T U diag(sigma)^-1/2``: covariances are
-never squared or inverted. Everything happens in the span of the centred samples, of dimension at most ``2 n``,
-because shrinkage only adds a multiple of the identity, so no ``d x d`` matrix is formed when ``d`` is large.
+It is computed as follows. With square roots ``S = R^T R`` and the eigenvalues ``R_Y S_X R_Y^T = U diag(sigma)^2 U^T``
+the map is ``A = Z Z^T`` with ``Z = R_Y^T U diag(sigma)^-1/2``. Where squares would lose digits, sigma and U are those
+of the singular value decomposition ``R_Y R_X^T = U diag(sigma) V^T``: then covariances are never squared. Everything
+happens in the span of the centred samples, of dimension at most ``2 n``, because shrinkage only adds a multiple of the
+identity, so no ``d x d`` matrix is formed when ``d`` is large; and there the outputs have n coordinates.
 
 References
 ----------
@@ -17,45 +18,48 @@ Ledoit and Wolf, "A well-conditioned estimator for large-dimensional covariance 
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from affscore.arguments import check_choice
-from affscore.samples import centre, check_pair, check_samples, on_one_thread, power_of_two
+from affscore.arrays import constant_of, identity, is_tensor, namespace, needs_gradient, of_kind, on_one_thread
+from affscore.samples import centre, check_pair, check_samples, power_of_two
 
 __all__ = ["COVARIANCES", "AffineMap", "affine_map", "shrinkage"]
 
 COVARIANCES = ("ledoit_wolf", "empirical")
 
-_EPS = torch.finfo(torch.float64).eps
-# Eigenvalues of R R^T below this fraction of the largest would lose too many digits to the square: use the SVD.
-_SAFE_TO_SQUARE = 1e-9
+_EPS = float(np.finfo(np.float64).eps)
+#: Eigenvalues of R R^T below this fraction of the largest lose too many digits to the square: use the SVD.
+SAFE_TO_SQUARE = 1e-12
 
 
-def shrinkage_from(norms: Tensor, product: Tensor, d: int) -> Tensor:
+def shrinkage_from(norms: Any, product: Any, d: int) -> Any:
     """The Ledoit-Wolf coefficient, in [0, 1], of n centred samples in d dimensions.
 
     It takes their squared norms (n,) and, of their coordinates X (n, k), the product X X^T or X^T X: both have the same
     Frobenius norm (Ledoit and Wolf 2004, section 3.2).
     """
-    n = len(norms)
+    n, xp = len(norms), namespace(norms)
     if d == 1:
-        return norms.new_zeros(())
-    frobenius = product.square().sum() / n**2
+        return 0 * norms.sum()
+    frobenius = xp.square(product).sum() / n**2
     mu = norms.sum() / (n * d)
-    delta = (frobenius - d * mu.square()).clamp_min(0)
-    beta = ((norms.square().sum() / n - frobenius) / n).clamp_min(0)
-    safe = torch.where(delta > 0, delta, 1.0)
-    return torch.where(delta > 0, torch.minimum(beta, delta) / safe, 0.0)
+    delta = xp.clip(frobenius - d * mu * mu, 0, None)
+    beta = xp.clip((xp.square(norms).sum() / n - frobenius) / n, 0, None)
+    safe = xp.where(delta > 0, delta, 1.0)
+    return xp.where(delta > 0, xp.minimum(beta, delta) / safe, 0.0)
 
 
 @on_one_thread
-def shrinkage(x: Any) -> Tensor:
+def shrinkage(x: Any) -> Any:
     """The Ledoit-Wolf shrinkage coefficient of samples ``x``, shape (n, d) or (n,); a float64 number in [0, 1].
 
-    The shrunk covariance is ``(1 - s) S + s tr(S)/d I``. Errors are those of :func:`affinity_score`.
+    The shrunk covariance is ``(1 - s) S + s tr(S)/d I``. The result is a tensor for a tensor, otherwise a number of
+    NumPy; errors are those of :func:`affinity_score`.
 
     >>> round(shrinkage([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).item(), 3)
     0.944
@@ -63,78 +67,127 @@ def shrinkage(x: Any) -> Tensor:
     centred = centre(check_samples(x, "x"))[0]
     n, d = centred.shape
     product = centred @ centred.T if n < d else centred.T @ centred
-    return shrinkage_from(centred.square().sum(dim=1), product, d)
+    return shrinkage_from(namespace(centred).square(centred).sum(axis=1), product, d)[()]
 
 
-def coordinates(x: Tensor, y: Tensor, basis: bool = False) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Both clouds in an orthonormal basis (d, 2 n) of their joint span if 2 n <= d, and the basis if ``basis`` is True.
+def coordinates(x: Any, y: Any, basis: bool = False, precise: bool = True) -> tuple[Any, Any, Any]:
+    """Both clouds in an orthonormal basis of their joint span if 2 n <= d, and the basis if ``basis`` is True.
 
-    A derivative may treat the basis as constant: by reflection symmetry, moving a sample out of the span does not
-    change the score to first order.
+    Without the basis those of y are the first n only, since its others are 0. A derivative may treat the basis as
+    constant: by reflection symmetry, moving a sample out of the span does not change the score to first order. Unless
+    ``precise``, coordinates come from products of samples, which are as exact as rounding leaves the products.
     """
     n, d = x.shape
     if d < 2 * n:
         return x, y, None
-    joint = torch.cat([y, x])
-    if basis or joint.requires_grad:
-        q = torch.linalg.qr(joint.detach().T).Q
+    xp = namespace(x)
+    if not (precise or basis or needs_gradient(x, y)):
+        # The samples are centred, so that the last follows from the others, which have full rank as a rule.
+        others = xp.concatenate([y[:-1], x[:-1]])
+        with suppress(np.linalg.LinAlgError, RuntimeError):
+            inside = xp.linalg.cholesky(others @ others.T)
+            found = [xp.concatenate([part, -part.sum(axis=0)[None]]) for part in (inside[n - 1 :], inside[: n - 1])]
+            return found[0], found[1][:, : n - 1], None
+    joint = xp.concatenate([y, x])
+    if basis or needs_gradient(joint):
+        q = xp.linalg.qr(constant_of(joint).T)[0]
         inside = joint @ q
-    else:
-        q, inside = None, torch.linalg.qr(joint.T, mode="r").R.T
-    return inside[n:], inside[:n], q
+        return inside[n:], inside[:n], q
+    inside = _triangle(joint.T).T
+    return inside[n:], inside[:n, :n], None
+
+
+def _triangle(matrix: Any) -> Any:
+    """R of the QR decomposition."""
+    found = namespace(matrix).linalg.qr(matrix, mode="r")
+    return found[1] if is_tensor(matrix) else found
 
 
 class Cloud(NamedTuple):
-    """Centred samples (n, k) with covariance ``weight * samples^T samples + ridge * I``."""
+    """Centred samples (n, k) with covariance ``weight * samples^T samples + ridge * I``.
 
-    samples: Tensor
-    weight: Tensor
-    ridge: Tensor
+    ``product`` is samples^T samples where it has been formed. The samples may lack their last coordinates, if these
+    are 0; in these the covariance is ``ridge * I``.
+    """
 
-    def root(self) -> Tensor:
+    samples: Any
+    weight: Any
+    ridge: Any
+    product: Any = None
+
+    def root(self) -> Any:
         """R with R^T R = S, differentiable: the scaled samples and, if there is a ridge, a multiple of the identity."""
-        rows = self.weight.sqrt() * self.samples
+        xp = namespace(self.samples)
+        rows = xp.sqrt(self.weight) * self.samples
         if not self.ridge > 0:
             return rows
-        return torch.cat([rows, self.ridge.sqrt() * torch.eye(rows.shape[1], dtype=rows.dtype, device=rows.device)])
+        return xp.concatenate([rows, xp.sqrt(self.ridge) * identity(rows.shape[1], rows)])
+
+    def covariance(self) -> Any:
+        """S, (k, k)."""
+        product = self.samples.T @ self.samples if self.product is None else self.product
+        return self.weight * product + self.ridge * identity(len(product), product)
 
 
-def normal(samples: Tensor, d: int, covariance: str) -> Cloud:
+def normal(samples: Any, d: int, covariance: str) -> Cloud:
     """Centred samples (n, k), in k of d coordinates, with their covariance in d dimensions; the others are 0."""
     n, k = samples.shape
+    xp = namespace(samples)
     if covariance == "empirical":
-        return Cloud(samples, samples.new_full((), 1 / n), samples.new_zeros(()))
-    norms = samples.square().sum(dim=1)
-    s = shrinkage_from(norms, samples @ samples.T if n < k else samples.T @ samples, d)
+        one = of_kind(1.0, samples)
+        return Cloud(samples, one / n, 0 * one)
+    norms = xp.square(samples).sum(axis=1)
+    product = samples @ samples.T if n < k else samples.T @ samples
+    s = shrinkage_from(norms, product, d)
     # Where all is shrunk the root of a weight of 0 would have no derivative.
-    return Cloud(samples, (1 - s).clamp_min(1e-14) / n, s * norms.sum() / (n * d))
+    weight, ridge = xp.clip(1 - s, 1e-14, None) / n, s * norms.sum() / (n * d)
+    return Cloud(samples, weight, ridge, None if n < k else product)
 
 
-def _short_root(cloud: Cloud) -> Tensor:
+def _short_root(cloud: Cloud) -> Any:
     """R with R^T R = S and at most k rows."""
-    samples, weight, ridge = cloud
+    samples, ridge = cloud.samples, cloud.ridge
     if ridge > 0:
-        covariance = weight * (samples.T @ samples)
-        if ridge > _SAFE_TO_SQUARE * covariance.diagonal().sum():
-            covariance.diagonal().add_(ridge)
-            return torch.linalg.cholesky(covariance, upper=True)
+        covariance = cloud.covariance()
+        if ridge > SAFE_TO_SQUARE * covariance.trace():
+            return namespace(samples).linalg.cholesky(covariance).T
     rows = cloud.root()
-    return torch.linalg.qr(rows, mode="r").R if rows.shape[0] > rows.shape[1] else rows
+    return _triangle(rows) if rows.shape[0] > rows.shape[1] else rows
 
 
-def map_factor(x: Cloud, y: Cloud) -> tuple[Tensor, Tensor]:
-    """Z (k, r) and sigma (r,) with A = Z Z^T and Z^T S_X Z = diag(sigma); r is the numerical rank."""
-    root = _short_root(y)
-    half = root @ x.samples.T  # R_Y S_X R_Y^T needs no root of S_X
-    squares, left = torch.linalg.eigh(x.weight * half @ half.T + x.ridge * root @ root.T)
-    if squares[0] > _SAFE_TO_SQUARE * squares[-1]:
-        sigma = squares.sqrt()
-    else:
-        cross = root @ _short_root(x).T
-        left, sigma, _ = torch.linalg.svd(cross, full_matrices=False)
-        keep = sigma > max(cross.shape) * _EPS * sigma[0]
-        left, sigma = left[:, keep], sigma[keep]
-    return root.T @ (left / sigma.sqrt()), sigma
+def _through(root: Any, tail: Any, matrix: Any) -> Any:
+    """``R matrix``, where R has ``root`` in its upper left corner and, beside it, ``tail`` times the identity."""
+    first = root.shape[1]
+    if first == len(matrix):
+        return root @ matrix
+    return namespace(matrix).concatenate([root @ matrix[:first], tail * matrix[first:]])
+
+
+def map_factor(x: Cloud, y: Cloud, precise: bool = False) -> tuple[Any, Any]:
+    """Z (k, r) and sigma (r,) with A = Z Z^T and Z^T S_X Z = diag(sigma); r is the numerical rank.
+
+    Z has no more rows than y has coordinates where its others are 0, which they are if y has no ridge. With ``precise`` squares are taken only where they cost no digit that counts for a score near 1.
+    """
+    xp = namespace(x.samples)
+    (n, k), root, tail = x.samples.shape, _short_root(y), xp.sqrt(y.ridge)
+    if (x.ridge > 0 and y.ridge > 0) or k < n:  # otherwise the matrix is singular
+        if k < n:
+            square = root @ x.covariance() @ root.T
+        else:
+            half = _through(root, tail, x.samples.T)
+            square, rest = x.weight * half @ half.T, xp.arange(len(root), len(half))
+            square[: len(root), : len(root)] += x.ridge * root @ root.T
+            square[rest, rest] += x.ridge * y.ridge
+        values, left = xp.linalg.eigh(square)
+        if values[0] > (1e-9 if precise else SAFE_TO_SQUARE) * values[-1]:
+            sigma = xp.sqrt(values)
+            return _through(root.T, tail, left / xp.sqrt(sigma)), sigma
+    other = _short_root(x).T
+    cross = _through(root, tail, other) if y.ridge > 0 else root @ other[: root.shape[1]]
+    left, sigma, _ = xp.linalg.svd(cross, full_matrices=False)
+    keep = sigma > max(cross.shape) * _EPS * sigma[0]
+    left, sigma = left[:, keep], sigma[keep]
+    return _through(root.T, tail, left / xp.sqrt(sigma)), sigma
 
 
 class AffineMap:
@@ -147,12 +200,12 @@ class AffineMap:
     Attributes
     ----------
     mean_x, mean_y
-        Means of the two samples, float64, shape (d,).
+        Means of the two samples, float64, shape (d,); arrays, or tensors if it was fitted to tensors.
     offset
         ``mean_y - A mean_x``, float64, shape (d,): ``T(v) = A v + offset``.
     """
 
-    def __init__(self, mean_x: Tensor, mean_y: Tensor, factor: Tensor, basis: Tensor | None, outside: Tensor):
+    def __init__(self, mean_x: Any, mean_y: Any, factor: Any, basis: Any, outside: Any):
         self.mean_x, self.mean_y = mean_x, mean_y
         self._factor, self._basis, self._outside = factor, basis, outside
         self.offset = mean_y - self.matvec(mean_x)
@@ -162,33 +215,38 @@ class AffineMap:
         outside = d - basis.shape[1] if basis is not None and self._outside > 0 else 0
         return f"AffineMap(d={d}, rank={self._factor.shape[1] + outside})"
 
-    def matvec(self, v: Any) -> Tensor:
-        """``A v`` for vectors of shape (d,) or (m, d); float64 of the same shape."""
+    def matvec(self, v: Any) -> Any:
+        """``A v`` for vectors of shape (d,) or (m, d); float64 of the same shape, a tensor if v is one or the map's."""
         v = self._points(v)
+        factor = of_kind(self._factor, v)
         if self._basis is None:
-            return (v @ self._factor) @ self._factor.T
-        inside = v @ self._basis
-        change = (inside @ self._factor) @ self._factor.T - self._outside * inside
-        return self._outside * v + change @ self._basis.T
+            return (v @ factor) @ factor.T
+        basis, outside = of_kind(self._basis, v), of_kind(self._outside, v)
+        inside = v @ basis
+        change = (inside @ factor) @ factor.T - outside * inside
+        return outside * v + change @ basis.T
 
-    def __call__(self, v: Any) -> Tensor:
-        """``T(v)`` for points of shape (d,) or (m, d); float64 of the same shape."""
-        return self.matvec(self._points(v) - self.mean_x) + self.mean_y
+    def __call__(self, v: Any) -> Any:
+        """``T(v)`` for points of shape (d,) or (m, d); float64 of the same shape, a tensor if v is one or the map's."""
+        v = self._points(v)
+        return self.matvec(v - of_kind(self.mean_x, v)) + of_kind(self.mean_y, v)
 
-    def _points(self, v: Any) -> Tensor:
-        v = torch.as_tensor(v).to(self._factor)
+    def _points(self, v: Any) -> Any:
+        if is_tensor(v) and not is_tensor(self.mean_x):
+            v = v.to(sys.modules["torch"].float64)
+        else:
+            v = of_kind(v, self.mean_x)
         d = len(self.mean_x)
         if v.ndim not in (1, 2) or v.shape[-1] != d:
             raise ValueError(f"v has shape {tuple(v.shape)}; it should be ({d},) or (m, {d}).")
         return v
 
-    def matrix(self) -> Tensor:
+    def matrix(self) -> Any:
         """``A`` as a dense float64 matrix of shape (d, d). Needs memory d^2."""
-        return self.matvec(torch.eye(len(self.mean_x), dtype=torch.float64, device=self.mean_x.device))
+        return self.matvec(identity(len(self.mean_x), self.mean_x))
 
 
 @on_one_thread
-@torch.no_grad()
 def affine_map(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> AffineMap:
     """The affine optimal transport map between the normal approximations of ``x`` and ``y`` (Theorem 3.3).
 
@@ -196,9 +254,8 @@ def affine_map(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> AffineMap:
     does not vary in some direction and nothing is shrunk, the map is the limit for a vanishing ridge on its covariance,
     restricted to the rank of ``x``: ``T(x)`` then has only as much of the spread of ``y`` as ``x`` can reach.
 
-    >>> import torch
-    >>> x = torch.randn(100, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))     # (100, 2)
-    >>> a = torch.tensor([[2.0, 1.0], [1.0, 3.0]], dtype=torch.float64)
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))                      # (100, 2)
+    >>> a = np.array([[2.0, 1.0], [1.0, 3.0]])
     >>> fitted = affine_map(x, x @ a + 5, covariance="empirical")
     >>> [[round(v, 6) for v in row] for row in fitted.matrix().tolist()]
     [[2.0, 1.0], [1.0, 3.0]]
@@ -206,17 +263,17 @@ def affine_map(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> AffineMap:
     [5.0, 5.0]
     """
     check_choice("covariance", covariance, COVARIANCES)
-    x, y = check_pair(x, y)
-    d = x.shape[1]
+    x, y = map(constant_of, check_pair(x, y))
+    d, xp = x.shape[1], namespace(x)
     x, mean_x, exponent_x = centre(x)
     y, mean_y, exponent_y = centre(y)
     inside_x, inside_y, basis = coordinates(x, y, basis=True)
     cloud_x, cloud_y = normal(inside_x, d, covariance), normal(inside_y, d, covariance)
     ridge_x, ridge_y = cloud_x.ridge, cloud_y.ridge
-    outside = torch.where(ridge_x > 0, (ridge_y / torch.where(ridge_x > 0, ridge_x, 1.0)).sqrt(), 0.0)
+    outside = xp.where(ridge_x > 0, xp.sqrt(ridge_y / xp.where(ridge_x > 0, ridge_x, 1.0)), 0.0)
     if bool(x.any()) and bool(y.any()):
-        factor, _ = map_factor(cloud_x, cloud_y)
+        factor, _ = map_factor(cloud_x, cloud_y, precise=True)
     else:
-        factor = x.new_zeros((inside_x.shape[1], 0))
+        factor = inside_x[:0].T
     scale = power_of_two(exponent_y - exponent_x)
-    return AffineMap(mean_x, mean_y, factor * scale.sqrt(), basis, outside * scale)
+    return AffineMap(mean_x, mean_y, factor * xp.sqrt(scale), basis, outside * scale)

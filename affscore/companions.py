@@ -39,11 +39,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from affscore.arguments import whole_number
-from affscore.samples import centre, check_pair, exponent, largest_magnitude, on_one_thread
+from affscore.arrays import constant_of, double, is_tensor, namespace, on_one_thread, to_numpy
+from affscore.samples import centre, check_pair, exponent, largest_magnitude
 from affscore.score import affinity_score
 
 __all__ = ["MEASURES", "UNPOOLED", "check_names", "linear_twin", "measure", "sign_entropy"]
@@ -80,7 +80,6 @@ def check_names(names: bool | Sequence[str], argument: str = "companions") -> tu
 
 
 @on_one_thread
-@torch.no_grad()
 def measure(
     before: Any, after: Any, names: bool | Sequence[str] = True, *, covariance: str = "ledoit_wolf"
 ) -> dict[str, float]:
@@ -107,15 +106,15 @@ def measure(
 
     Examples
     --------
-    >>> x = torch.randn(200, 8, generator=torch.Generator().manual_seed(0))        # (200, 8)
-    >>> found = measure(x, torch.relu(x), ["cka", "r2", "r2_held_out"])
+    >>> x = np.random.default_rng(0).normal(size=(200, 8))                         # (200, 8)
+    >>> found = measure(x, np.maximum(x, 0), ["cka", "r2", "r2_held_out"])
     >>> {name: round(value, 2) for name, value in found.items()}
     {'cka': 0.76, 'r2': 0.75, 'r2_held_out': 0.72}
     >>> round(measure(x, 3 * x + 1)["r2_held_out"], 6)
     1.0
     """
     chosen = [name for name in check_names(names, "names") if name not in UNPOOLED]
-    x, y = check_pair(before, after, ("before", "after"))
+    x, y = map(constant_of, check_pair(before, after, ("before", "after")))
     found: dict[str, float] = {}
     centred = [centre(value)[0] for value in (x, y)]
     if "cka" in chosen:
@@ -132,27 +131,27 @@ def measure(
     return {name: found[name] for name in chosen}
 
 
-def linear_twin(before: Any, after: Any) -> Tensor:
+def linear_twin(before: Any, after: Any) -> Any:
     """The inputs with each channel shifted and scaled to the mean and the variance of that channel of the outputs.
 
     A layer whose channels were straight lines, rising or flat, would have these outputs. With few samples and shrinkage
     they score below 1, so a call is non-linear if it scores below its twin by more than chance. The
     book's chapter ``theory`` says how to read it. Arguments and errors are those of :func:`affscore.affinity_score`;
-    the result is a float64 tensor of shape (n, d).
+    the result is float64 of shape (n, d), a tensor for tensors.
 
-    >>> x = torch.tensor([[0.0, -1.0], [2.0, 1.0]])
-    >>> linear_twin(x, torch.relu(x))
-    tensor([[0., 0.],
-            [2., 1.]], dtype=torch.float64)
+    >>> x = np.array([[0.0, -1.0], [2.0, 1.0]])
+    >>> linear_twin(x, np.maximum(x, 0))
+    array([[0., 0.],
+           [2., 1.]])
     """
     x, y = check_pair(before, after, ("before", "after"))
     (x, _, _), (y, mean, power) = centre(x), centre(y)
-    spread = x.square().mean(dim=0).sqrt()
-    slopes = y.square().mean(dim=0).sqrt() / torch.where(spread > 0, spread, 1.0)
-    return torch.ldexp(x * slopes, power) + mean
+    xp = namespace(x)
+    spread = xp.sqrt(xp.mean(xp.square(x), axis=0))
+    slopes = xp.sqrt(xp.mean(xp.square(y), axis=0)) / xp.where(spread > 0, spread, 1.0)
+    return xp.ldexp(x * slopes, power) + mean
 
 
-@torch.no_grad()
 def sign_entropy(before: Any, axis: int = 1) -> float:
     """Entropy of the sign of an activation's input, the mean over its channels, in bits between 0 and 1.
 
@@ -178,71 +177,81 @@ def sign_entropy(before: Any, axis: int = 1) -> float:
     >>> sign_entropy([[1.0, 1.0], [-1.0, 1.0]])
     0.5
     """
-    x = torch.as_tensor(before)
-    if x.ndim < 2 or not x.numel():
+    x = constant_of(before) if is_tensor(before) else np.asarray(before)
+    if x.ndim < 2 or 0 in x.shape:
         raise ValueError(f"before has shape {tuple(x.shape)}; it should have two axes or more, and entries.")
-    if not bool(x.isfinite().all()):
+    if not bool(namespace(x).isfinite(x).all()):
         raise ValueError("before holds values that are not finite; it should hold numbers.")
     axis = whole_number("axis", axis, -x.ndim, x.ndim - 1) % x.ndim
-    others = [i for i in range(x.ndim) if i != axis]
-    p = (x > 0).to(torch.float64).mean(others)
-    return float(-(torch.special.xlogy(p, p) + torch.special.xlogy(1 - p, 1 - p)).mean()) / math.log(2)
+    others = tuple(i for i in range(x.ndim) if i != axis)
+    p = double(x > 0).mean(others)
+    return -float((_x_log_x(p) + _x_log_x(1 - p)).mean()) / math.log(2)
 
 
-def _cka(x: Tensor, y: Tensor) -> float:
+def _x_log_x(x: Any) -> Any:
+    """``x log x``, which is 0 at 0."""
+    xp = namespace(x)
+    return x * xp.log(xp.where(x > 0, x, 1.0))
+
+
+def _squares(x: Any, axis: int | None = None) -> Any:
+    """The sum of the squares."""
+    return namespace(x).square(x).sum(axis=axis)
+
+
+def _cka(x: Any, y: Any) -> float:
     """|Y^T X|^2 / (|X^T X| |Y^T Y|) in Frobenius norms, for centred samples, by the smaller of the products."""
     if not bool(x.any()) or not bool(y.any()):
         return math.nan
     n, d = x.shape
     if d <= n:
-        cross, product_x, product_y = (y.T @ x).square().sum(), x.T @ x, y.T @ y
+        cross, product_x, product_y = _squares(y.T @ x), x.T @ x, y.T @ y
     else:
         product_x, product_y = x @ x.T, y @ y.T
         cross = (product_x * product_y).sum()
-    return (cross / (product_x.square().sum() * product_y.square().sum()).sqrt()).item()
+    return float(cross / (_squares(product_x) * _squares(product_y)) ** 0.5)
 
 
-def _entropy(value: Tensor) -> float:
+def _entropy(value: Any) -> float:
     """Mean over the rows of H + log d. If all values of a row are equal they share one bin, and H = 0."""
     n, d = value.shape
     if d == 1:
         return math.nan
-    value = value.to(torch.float64)
-    low, high = value.aminmax(dim=1, keepdim=True)
+    value = to_numpy(double(value))
+    low, high = value.min(axis=1, keepdims=True), value.max(axis=1, keepdims=True)
     # Halved first, because the difference of two large values may overflow.
     width = high / 2 - low / 2
-    position = (value / 2 - low / 2) / torch.where(width > 0, width, 1.0)
-    bins = (position * d).long().clamp_(max=d - 1)
-    bins += torch.arange(n, device=value.device)[:, None] * d
-    counts = torch.bincount(bins.flatten(), minlength=n * d).double()
-    h = math.log(d) - torch.special.xlogy(counts, counts).sum().item() / (n * d)
+    position = (value / 2 - low / 2) / np.where(width > 0, width, 1.0)
+    bins = np.minimum((position * d).astype(np.int64), d - 1) + np.arange(n)[:, None] * d
+    counts = np.bincount(bins.ravel(), minlength=n * d).astype(np.float64)
+    h = math.log(d) - float(_x_log_x(counts).sum()) / (n * d)
     return h + math.log(d)
 
 
-def _norm(x: Tensor, y: Tensor) -> tuple[float, float]:
-    x, y = x.to(torch.float64), y.to(torch.float64)
-    scale = torch.maximum(exponent(largest_magnitude(x)), exponent(largest_magnitude(y)))
-    norm = torch.linalg.vector_norm(torch.ldexp(x, -scale) - torch.ldexp(y, -scale))
-    return torch.ldexp(norm, scale).item(), torch.ldexp(norm / x.shape[0] ** 0.5, scale).item()
+def _norm(x: Any, y: Any) -> tuple[float, float]:
+    x, y = double(x), double(y)
+    scale = max(int(exponent(largest_magnitude(value))) for value in (x, y))
+    norm = float(_squares(x * 2.0**-scale - y * 2.0**-scale)) ** 0.5
+    return math.ldexp(norm, scale), math.ldexp(norm / x.shape[0] ** 0.5, scale)
 
 
-def _r2(x: Tensor, y: Tensor) -> tuple[float, float]:
+def _r2(x: Any, y: Any) -> tuple[float, float]:
     """In-sample and leave-one-out R2 for centred samples, averaged over the channels of y that vary.
 
     The regression of y on x with an intercept leaves residuals ``B y``; the regression fitted without sample i misses
     it by ``(B y)_i / B_ii``, so no second fit is needed.
     """
-    x, y = x[:, x.any(dim=0)], y[:, y.any(dim=0)]
+    x, y = x[:, x.any(axis=0)], y[:, y.any(axis=0)]
     if not y.shape[1]:
         return math.nan, math.nan
     residual, diagonal = _residuals(x, y)
-    total = y.square().sum(dim=0)
-    inside = 1 - residual.square().sum(dim=0) / total
-    outside = 1 - (residual / diagonal[:, None]).square().sum(dim=0) / total
-    return inside.mean().item(), outside.mean().item()
+    total = _squares(y, 0)
+    inside = 1 - _squares(residual, 0) / total
+    outside = 1 - _squares(residual / diagonal[:, None], 0) / total
+    return float(inside.mean()), float(outside.mean())
 
 
-def _residuals(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def _residuals(x: Any, y: Any) -> tuple[Any, Any]:
     """``B y`` and the diagonal of B, shape (n,).
 
     If x has full rank and fewer channels than n - 1, ``B = 1 - 1/n - Q Q^T`` with an orthonormal basis Q of the
@@ -250,25 +259,25 @@ def _residuals(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     ridge ``r``, ``B = U diag(r / (e + r)) U^T`` without the constant eigenvector. Directions that vary by less than
     1e-6 of the largest are ignored. This is least squares, with the solution of least norm if there are several.
     """
-    n, d = x.shape
+    (n, d), xp = x.shape, namespace(x)
     if not d:
-        return y, y.new_full((n,), 1 - 1 / n)
+        return y, xp.full_like(y[:, 0], 1 - 1 / n)
     if d < n - 1:
         # The scales of the channels do not change this fit, only its rounding.
-        x = x / x.square().sum(dim=0).sqrt()
-        q, r = torch.linalg.qr(x)
-        lengths = torch.linalg.svdvals(r)
-        diagonal = 1 - 1 / n - q.square().sum(dim=1)
+        x = x / _squares(x, 0) ** 0.5
+        q, r = xp.linalg.qr(x)
+        lengths = xp.linalg.svd(r, full_matrices=False)[1]
+        diagonal = 1 - 1 / n - _squares(q, 1)
         # A sample that alone determines a direction has the diagonal entry 0 here; the ridge below resolves that.
         if lengths[-1] > _LEAST * lengths[0] and diagonal.min() > 1e-8:
             return y - q @ (q.T @ y), diagonal
     gram = x @ x.T
     # The constant vector has eigenvalue 0. Shifted to the largest, it comes last and is dropped.
-    values, vectors = torch.linalg.eigh(gram + 2 * gram.norm() / n)
+    values, vectors = xp.linalg.eigh(gram + 2 * _squares(gram) ** 0.5 / n)
     values, vectors = values[:-1], vectors[:, :-1]
     cut = _LEAST**2 * values[-1]
     absent = values <= cut
     # If no direction is absent the common factor r cancels, and the smaller it is the better.
     ridge = cut * (0.1 if bool(absent.any()) else 1e-8)
-    shrunk = ridge / (torch.where(absent, 0.0, values) + ridge)
-    return vectors @ (shrunk[:, None] * (vectors.T @ y)), vectors.square() @ shrunk
+    shrunk = ridge / (xp.where(absent, 0.0, values) + ridge)
+    return vectors @ (shrunk[:, None] * (vectors.T @ y)), xp.square(vectors) @ shrunk

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-import torch
-from scipy.optimize import linear_sum_assignment
-from torch import Tensor
+
+from affscore.arrays import constant_of, is_tensor, namespace, to_numpy
 
 __all__ = ["partners"]
 
 
-def partners(source: Tensor, target: Tensor) -> Tensor:
-    """The optimal assignment: target[result[i]] is the partner of source[i]."""
-    with torch.no_grad():
-        if source.shape[1] == 1:
-            partner = torch.empty(source.shape[0], dtype=torch.long, device=source.device)
-            partner[source[:, 0].argsort()] = target[:, 0].argsort()
-            return partner
-        return torch.from_numpy(optimal_partners(squared_distances(source, target).cpu().numpy())).to(source.device)
+def partners(source: Any, target: Any) -> Any:
+    """The optimal assignment: target[result[i]] is the partner of source[i].
+
+    ``target`` may have fewer coordinates than ``source``: the others are 0. Shape (n,), of the kind of ``source``.
+    """
+    source, target = constant_of(source), constant_of(target)
+    xp = namespace(source)
+    if source.shape[1] == 1:
+        partner = xp.empty_like(source[:, 0], dtype=xp.int64)
+        partner[xp.argsort(source[:, 0])] = xp.argsort(target[:, 0])
+        return partner
+    found = optimal_partners(to_numpy(squared_distances(source, target)))
+    return xp.from_numpy(found).to(source.device) if is_tensor(source) else found
 
 
-def squared_distances(source: Tensor, target: Tensor) -> Tensor:
+def squared_distances(source: Any, target: Any) -> Any:
     """All pairwise squared distances, (n, n); rounding can make one slightly negative."""
-    return source.square().sum(1)[:, None] + target.square().sum(1) - 2 * source @ target.T
+    xp = namespace(source)
+    cost = source[:, : target.shape[1]] @ (-2 * target.T)
+    cost += xp.square(source).sum(axis=1)[:, None]
+    cost += xp.square(target).sum(axis=1)
+    return cost
 
 
 def optimal_partners(cost: np.ndarray) -> np.ndarray:
@@ -31,6 +41,8 @@ def optimal_partners(cost: np.ndarray) -> np.ndarray:
     # If the rows' cheapest columns are all different, nothing can be cheaper.
     if len(np.unique(nearest)) == len(nearest):
         return nearest
+    from scipy.optimize import linear_sum_assignment  # takes half a second to import
+
     # Subtracting potentials keeps the optimum and gives the solver a head start, most of all near the identity.
     cost -= cost.min(axis=0)
     cost -= cost.min(axis=1, keepdims=True)

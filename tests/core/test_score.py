@@ -79,7 +79,7 @@ def test_the_paired_score_compares_each_image_with_its_own_output(seed, covarian
     rng = np.random.default_rng(seed)
     x = cloud(rng, 40, 5)
     y = np.maximum(x, 0)[rng.permutation(40)]
-    apart = affine_map(x, y, covariance=covariance)(x).numpy() - y
+    apart = affine_map(x, y, covariance=covariance)(x) - y
     expected = 1 - math.sqrt((apart**2).sum(axis=1).mean() / (2 * y.var(axis=0).sum()))
     assert paired_affinity_score(x, y, covariance=covariance).item() == pytest.approx(expected, abs=1e-9)
     assert expected < affinity_score(x, y, covariance=covariance).item() - 0.1  # it sees that rows were permuted

@@ -1,0 +1,87 @@
+"""NumPy arrays and torch tensors by the same code: the score runs on either, and torch is imported for tensors alone.
+
+Functions of NumPy and of torch that have one name and take ``axis`` are called on the :func:`namespace` of their
+argument. What differs between the two stands here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "constant_of", "double", "identity", "is_tensor", "namespace", "needs_gradient", "of_kind", "on_one_thread",
+    "to_numpy",
+]  # fmt: skip
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether it is a torch tensor; without torch there is none.
+
+    >>> is_tensor([1.0]), is_tensor(np.ones(2))
+    (False, False)
+    """
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def namespace(value: Any) -> Any:
+    """The module whose functions take it: ``torch`` for a tensor, else ``numpy``."""
+    return sys.modules["torch"] if is_tensor(value) else np
+
+
+def double(value: Any) -> Any:
+    """In float64; a tensor keeps its device and its gradient."""
+    return value.to(sys.modules["torch"].float64) if is_tensor(value) else np.asarray(value, dtype=np.float64)
+
+
+def needs_gradient(*values: Any) -> bool:
+    """Whether a derivative in one of them may be asked for."""
+    return any(is_tensor(value) and value.requires_grad for value in values)
+
+
+def constant_of(value: Any) -> Any:
+    """The value without its gradient."""
+    return value.detach() if is_tensor(value) else value
+
+
+def to_numpy(value: Any) -> np.ndarray:
+    """As an array in the memory of the processor."""
+    return value.detach().cpu().numpy() if is_tensor(value) else np.asarray(value)
+
+
+def of_kind(value: Any, like: Any) -> Any:
+    """Numbers, an array or a tensor as ``like``: a tensor with its dtype on its device, or an array with its dtype."""
+    if is_tensor(like):
+        return sys.modules["torch"].as_tensor(value).to(like)
+    return np.asarray(to_numpy(value), dtype=like.dtype)
+
+
+def identity(size: int, like: Any) -> Any:
+    """The identity matrix (size, size), of the dtype and on the device of ``like``."""
+    if is_tensor(like):
+        return sys.modules["torch"].eye(size, dtype=like.dtype, device=like.device)
+    return np.eye(size, dtype=like.dtype)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Run torch's linear algebra on one thread, so that no bit of a result depends on the caller's settings."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch else 1
+    if before == 1:
+        yield
+        return
+    torch.set_num_threads(1)  # type: ignore[union-attr]
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)  # type: ignore[union-attr]
+
+
+#: Decorator: the function runs on one thread.
+on_one_thread = _one_thread()
