@@ -6,7 +6,10 @@ import sys
 import warnings
 from types import FrameType
 
-__all__ = ["AffscoreError", "AffscoreWarning", "warn"]
+__all__ = ["INSTALL", "AffscoreError", "AffscoreWarning", "warn"]
+
+#: The command that installs an extra of this package.
+INSTALL = 'pip install "affscore[{extra}] @ git+https://github.com/affscore/affscore"'
 
 
 class AffscoreError(Exception):

@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["POOLS", "pool", "rounding", "sparsity", "token_axis"]
+__all__ = ["pool", "rounding", "sparsity", "token_axis"]
 
-POOLS = ("spatial", "trailing", "first", "last", "tokens")
 ZERO = 1e-3  # what counts as zero for the sparsity
-PIECE = 1 << 17
+PIECE = 1 << 16
 
 
 def token_axis(shape: Sequence[int], axis: int, tokens: int | None = None) -> tuple[int | None, str]:
@@ -147,8 +146,11 @@ def sparsity(tensor: Tensor, mask: Tensor | None = None, along: int | None = Non
     """
     if mask is not None and along is not None:
         tensor = tensor.movedim(along, 1)[mask]
-    pieces: Sequence[Tensor] = [tensor]
-    if tensor.device.type == "cpu":  # pieces that fit the cache, in memory order, are several times faster
-        order = sorted(range(tensor.ndim), key=tensor.stride, reverse=True)
-        pieces = tensor.permute(order).flatten().split(PIECE)
-    return torch.stack([torch.count_nonzero(piece.abs() <= ZERO) for piece in pieces]).sum().double() / tensor.numel()
+    if tensor.dtype not in (torch.float32, torch.float64) or tensor.device.type != "cpu":
+        return torch.count_nonzero(tensor.abs() <= ZERO).double() / tensor.numel()
+    # In memory order, in pieces that fit the cache: NumPy counts three times as fast as PyTorch.
+    order = sorted(range(tensor.ndim), key=tensor.stride, reverse=True)
+    flat = tensor.detach().permute(order).resolve_neg().numpy().reshape(-1)
+    pieces = (flat[start : start + PIECE] for start in range(0, len(flat), PIECE))
+    zeros = sum(int(np.count_nonzero(np.abs(piece) <= ZERO)) for piece in pieces)
+    return torch.tensor(zeros / tensor.numel(), dtype=torch.float64)

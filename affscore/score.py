@@ -74,9 +74,7 @@ def score_and_shift(
     return 1 - distance, shift
 
 
-def _distance(
-    x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], paired: bool
-) -> tuple[Any, float]:
+def _distance(x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], paired: bool) -> tuple[Any, float]:
     """The distance of centred samples from the best affine image, and by how much rounding can have raised it."""
     for precise in (False, True):
         # Without shrinkage the smallest directions count as much as others, and so do their digits.

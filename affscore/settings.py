@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from affscore.affine import COVARIANCES
 from affscore.arguments import check_choice, whole_number
 from affscore.companions import UNPOOLED, check_names
-from affscore.pooling import POOLS
 
-__all__ = ["PRECISIONS", "Settings"]
+__all__ = ["POOLS", "PRECISIONS", "Settings"]
 
+#: What :func:`affscore.pooling.pool` does with the axes beside batch and channels.
+POOLS = ("spatial", "trailing", "first", "last", "tokens")
 #: Precisions of the forward pass. Scores are always float64.
 PRECISIONS = ("full", "tf32", "bf16")
 

@@ -29,7 +29,7 @@ from affscore.calls import Call, Excluded, name_pattern
 from affscore.companions import check_names
 from affscore.errors import AffscoreError, warn
 from affscore.files import destination, replacing
-from affscore.pooling import POOLS
+from affscore.settings import POOLS
 from affscore.stored import check_calls, check_provenance, check_that, no_constant, validated, with_nulls
 
 if TYPE_CHECKING:

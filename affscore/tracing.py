@@ -55,7 +55,8 @@ from affscore.calls import (
 from affscore.chains import Chains, Span
 from affscore.channels import Channels
 from affscore.fixed import Fixed, all_dense
-from affscore.pooling import POOLS, entries_of, pool, rounding, sparsity, token_axis
+from affscore.pooling import entries_of, pool, rounding, sparsity, token_axis
+from affscore.settings import POOLS
 from affscore.torch_internals import (
     TorchDispatchMode,
     WeakTensorKeyDictionary,

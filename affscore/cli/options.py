@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING
 
 from affscore.affine import COVARIANCES
 from affscore.companions import MEASURES, check_names
-from affscore.engine import resolve_device
-from affscore.pooling import POOLS
-from affscore.settings import PRECISIONS, Settings
-from affscore.zoo.datasets import NAMES
+from affscore.settings import POOLS, PRECISIONS, Settings
+from affscore.zoo.names import DATASETS
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["add_measuring", "device_of", "settings_of"]
 
@@ -20,8 +19,9 @@ __all__ = ["add_measuring", "device_of", "settings_of"]
 def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: int) -> None:
     """The options of data and measurement, which the commands share."""
     add = command.add_argument
+    known = ", ".join(DATASETS)
     add("--dataset", default=dataset,
-        help=f"{', '.join(NAMES)}, a folder of images, or text:FILE, a text per line (default: {dataset})")  # fmt: skip
+        help=f"{known}, a folder of images, or text:FILE, a text per line (default: {dataset})")  # fmt: skip
     add("--weights", help="IMAGENET1K_V1 (default), another of torchvision's names, a tag of timm's, random, or a file")
     add("--root", help="folder that holds the data, or to download it to (default: ~/.cache/affscore)")
     add("--batch-size", type=int, default=batch_size, help=f"images or texts in a batch (default: {batch_size})")
@@ -62,4 +62,8 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 def device_of(options: argparse.Namespace) -> torch.device:
     """The device of the options, checked; by default a GPU if there is one."""
+    from torch import nn
+
+    from affscore.engine import resolve_device
+
     return resolve_device(nn.Module(), options.device or "auto")

@@ -1,4 +1,4 @@
-"""The commands for many networks: ``affscore suite``, ``status`` and ``report``."""
+"""The commands for many networks: ``affscore suite``, ``status`` and ``report``; each imports what it runs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 
 from affscore.cli.options import add_measuring, device_of, settings_of
 from affscore.suite.processes import share
-from affscore.suite.runs import progress_of
-from affscore.suite.suites import SUITES, run_suite
-from affscore.zoo.datasets import check_name
+from affscore.zoo.names import SUITES
 
 __all__ = ["add_commands"]
 
@@ -43,6 +41,9 @@ def measure(options: argparse.Namespace) -> int:
     """The command ``suite``: exit status 1 if a network failed. Several processes share the list by ``RANK``."""
     if options.out is None:
         raise ValueError("--out is missing; it should be the folder for the signatures.")
+    from affscore.suite.suites import run_suite
+    from affscore.zoo.datasets import check_name
+
     check_name(options.dataset)
     models = share(options.models or SUITES[options.name])
     failures = run_suite(
@@ -58,6 +59,8 @@ def measure(options: argparse.Namespace) -> int:
 
 def run_status(options: argparse.Namespace) -> int:
     """The command ``status``."""
+    from affscore.suite.runs import progress_of
+
     if not (found := progress_of(options.folder)):
         raise FileNotFoundError(f"folder: there are no signatures in {options.folder}.")
     for name, (done, total) in found.items():

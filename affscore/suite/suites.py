@@ -29,33 +29,10 @@ from affscore.suite.runs import file_name, run, set_aside
 from affscore.zoo.datasets import fingerprint, load_dataset
 from affscore.zoo.hub import HUBS
 from affscore.zoo.models import available_models, load_model, weights_fingerprint
+from affscore.zoo.names import WEIGHTS
 from affscore.zoo.weights import require
 
-__all__ = ["PAPER", "SUITES", "WEIGHTS", "Failure", "SuiteError", "run_suite"]
-
-#: The 36 architectures of the paper (section 4 and Figure 16), by family.
-PAPER = (
-    "alexnet",
-    "vgg11", "vgg13", "vgg16", "vgg19",
-    "googlenet", "inception_v3",
-    "resnet18", "resnet34", "resnet50", "resnet101", "resnet152",
-    "densenet121", "densenet161", "densenet169", "densenet201",
-    "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3",
-    "efficientnet_b1", "efficientnet_b2", "efficientnet_b3", "efficientnet_b4",
-    "vit_b_32", "vit_l_32", "vit_b_16", "vit_l_16", "vit_h_14",
-    "swin_t", "swin_s", "swin_b",
-    "convnext_tiny", "convnext_small", "convnext_base", "convnext_large",
-)  # fmt: skip
-
-#: Lists of networks by name. The weights of ``lites`` install with pip; those of ``paper`` are downloaded.
-SUITES: dict[str, tuple[str, ...]] = {
-    "paper": PAPER,
-    "lites": ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2"),
-}
-
-#: Weights of the networks without ``IMAGENET1K_V1``. In the other set of vit_h_14 only the last layer was trained on
-#: ImageNet.
-WEIGHTS = {"vit_h_14": "IMAGENET1K_SWAG_E2E_V1"}
+__all__ = ["Failure", "SuiteError", "run_suite"]
 
 # After one of these errors every other network would fail too.
 _HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
@@ -95,7 +72,7 @@ def run_suite(
     ----------
     models, weights
         As for :func:`affscore.zoo.models.load_model`, the same weights for all; None for ``IMAGENET1K_V1``, or
-        :data:`WEIGHTS`.
+        :data:`affscore.zoo.names.WEIGHTS`.
     dataset, root, batch_size, batches, seed, workers
         As for :func:`affscore.zoo.datasets.load_dataset`.
     settings, device, restart

@@ -19,15 +19,15 @@ from affscore.arguments import did_you_mean, expanded, line_of
 from affscore.errors import warn
 from affscore.files import destination
 from affscore.zoo.batches import Batches, UnreadableImage
+from affscore.zoo.names import DATASETS
 from affscore.zoo.text import Tokens, read_texts, text_files
 from affscore.zoo.weights import require
 
 __all__ = [
-    "NAMES", "check_name", "cifar", "fashion_mnist_file", "fingerprint", "load_dataset", "photographs", "random_crop",
+    "check_name", "cifar", "fashion_mnist_file", "fingerprint", "load_dataset", "photographs", "random_crop",
     "read_idx",
 ]  # fmt: skip
 
-NAMES = ("photographs", "fashion-mnist", "cifar10", "cifar100", "imagenet", "imagenette", "random")
 EXPECTED = {"imagenet": 50_000, "imagenette": 3_925}
 DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
 # Of the files that are looked for. Of the other formats Pillow hands one, PostScript, to another program.
@@ -168,9 +168,9 @@ def check_name(name: str | os.PathLike[str]) -> None:
     ...
     ValueError: dataset: there is no data set and no folder 'cifar-10'. Did you mean cifar10, cifar100?
     """
-    if name in NAMES or text_files(name) or os.path.isdir(expanded("dataset", name)):
+    if name in DATASETS or text_files(name) or os.path.isdir(expanded("dataset", name)):
         return
-    hint = did_you_mean(str(name).lower(), NAMES, f"The data sets are {', '.join(NAMES)}.")
+    hint = did_you_mean(str(name).lower(), DATASETS, f"The data sets are {', '.join(DATASETS)}.")
     raise ValueError(f"dataset: there is no data set and no folder {os.fspath(name)!r}. {hint}")
 
 

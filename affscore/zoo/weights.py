@@ -13,11 +13,9 @@ from typing import Any
 import torch
 
 from affscore.arguments import line_of
+from affscore.errors import INSTALL
 
-__all__ = ["INSTALL", "load_state", "read_state_dict", "require", "sha256"]
-
-#: The command that installs an extra of this package.
-INSTALL = 'pip install "affscore[{extra}] @ git+https://github.com/affscore/affscore"'
+__all__ = ["load_state", "read_state_dict", "require", "sha256"]
 
 
 def require(module: str, extra: str = "pretrained") -> Any:

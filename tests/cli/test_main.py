@@ -14,6 +14,7 @@ from image_files import noise_images
 
 import affscore
 from affscore.cli import main as cli
+from affscore.cli import signature as command
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 
@@ -109,7 +110,7 @@ def test_bad_output_is_refused_before_any_work(monkeypatch, tmp_path):
         (tmp_path / f"to {name}").symlink_to(target)
     (tmp_path / "circle").symlink_to("circle")
     before = set(tmp_path.iterdir())
-    monkeypatch.setattr(cli, "load_model", work)
+    monkeypatch.setattr(command, "load_model", work)
     for output in ("missing/a.json", ".", "fifo", "to null", "to stdout", "circle", "to nowhere", "n" * 300, "p" * 250):
         assert cli.main([*NOISE, "--output", str(tmp_path / output)]) == 2
     with pytest.raises(AssertionError, match="the work began"):  # with a good one it does begin
@@ -133,7 +134,7 @@ def test_folder_that_cannot_be_written_is_refused(monkeypatch, tmp_path, capsys)
     def refuse(**_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(cli.tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(command.tempfile, "TemporaryFile", refuse)
     assert "cannot write" in refused([*NOISE, "--output", str(tmp_path / "a.json")], capsys)
 
 
@@ -173,7 +174,7 @@ def test_a_run_that_stops_is_a_sentence_and_keeps_finished_batches(
         error.finished = affscore.Signature([], [[]], batch_sizes=[8]) if kept else None
         raise error
 
-    monkeypatch.setattr(cli, "signature", fail)
+    monkeypatch.setattr(command, "signature", fail)
     assert cli.main([*NOISE, "--output", str(tmp_path / "a.json")]) == status
     kept = kept and not isinstance(error, torch.OutOfMemoryError)
     (line,) = capsys.readouterr().err.splitlines()
@@ -183,7 +184,7 @@ def test_a_run_that_stops_is_a_sentence_and_keeps_finished_batches(
 
 
 def test_a_bug_is_not_dressed_up_as_an_expected_error(monkeypatch):
-    monkeypatch.setattr(cli, "signature", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(command, "signature", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         cli.main(NOISE)
 

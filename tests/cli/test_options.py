@@ -2,6 +2,8 @@
 
 import argparse
 import dataclasses
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -39,3 +41,9 @@ def test_devices_are_checked(monkeypatch):
         device_of(parsed("--device", "warp"))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert device_of(parsed()) == torch.device("cpu")
+
+
+def test_the_parser_needs_no_torch():
+    """The help of a command should not take the seconds that torch takes to be imported."""
+    code = "import sys; from affscore.cli.main import parser; parser().format_help(); print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

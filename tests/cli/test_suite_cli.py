@@ -10,8 +10,7 @@ from grids import each
 
 import affscore
 from affscore.cli import main as cli
-from affscore.cli import suite as command
-from affscore.suite import runs
+from affscore.suite import runs, suites
 
 NOBODY = "~nobody_of_this_name/runs"
 SMALL = ["--weights", "random", "--dataset", "random", "--batch-size", "4", "--batches", "2", "--device", "cpu"]
@@ -63,7 +62,7 @@ def test_an_interrupted_suite_says_what_is_kept_and_goes_on(monkeypatch, tmp_pat
 
 def test_processes_share_the_list(monkeypatch, tmp_path, capsys):
     """The second one is to do what the first one leaves."""
-    monkeypatch.setattr(command, "run_suite", lambda models, *_, **__: asked.append(models) or [])
+    monkeypatch.setattr(suites, "run_suite", lambda models, *_, **__: asked.append(models) or [])
     monkeypatch.setenv("WORLD_SIZE", "2")
     asked = []
     for rank in "01":

@@ -6,7 +6,8 @@ from grids import each
 from small_network import traced
 from torch import nn
 
-from affscore.pooling import POOLS, pool, sparsity
+from affscore.pooling import pool, sparsity
+from affscore.settings import POOLS
 
 LAYOUTS = {
     "conv": (nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()), (3, 9, 9), 1),

@@ -8,9 +8,9 @@ import pytest
 from scripts import load_script
 
 from affscore import Signature, signature
-from affscore.suite.suites import SUITES
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
+from affscore.zoo.names import SUITES
 from affscore_book.imagenet_signatures.finding import stored
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"

@@ -6,8 +6,8 @@ import statistics
 import numpy as np
 import pytest
 
-from affscore.suite.suites import PAPER
 from affscore.suite.tables import Table
+from affscore.zoo.names import PAPER
 from affscore_book.imagenet_signatures.paper import (
     AVERAGES,
     BEGINNINGS,

@@ -10,7 +10,7 @@ import pytest
 from torchvision.models import get_model_weights
 
 from affscore.suite.architectures import facts
-from affscore.suite.suites import PAPER, WEIGHTS
+from affscore.zoo.names import PAPER, WEIGHTS
 from affscore_book.imagenet_signatures import sentences
 from affscore_book.imagenet_signatures.finding import before_training
 from affscore_book.imagenet_signatures.full_results import Results

@@ -20,9 +20,10 @@ from affscore import Signature, signature
 from affscore.settings import Settings
 from affscore.suite import suites as suite
 from affscore.suite.architectures import facts
-from affscore.suite.suites import PAPER, SUITES, WEIGHTS, SuiteError, run_suite
+from affscore.suite.suites import SuiteError, run_suite
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import LoadedModel, available_models, weights_fingerprint
+from affscore.zoo.names import PAPER, SUITES, WEIGHTS
 
 NAMES = ["alexnet", "vgg11", "resnet18"]
 OPTIONS = {"dataset": "random", "batch_size": 6, "batches": 3, "weights": "random", "progress": False}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from affscore.signatures import Signature
 from affscore.suite.architectures import facts
-from affscore.suite.suites import PAPER
+from affscore.zoo.names import PAPER
 
 __all__ = ["SMALL", "Stored", "before_training", "find", "seeds", "stored", "trained_networks"]
 

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from affscore.signatures import Signature
 from affscore.suite.architectures import facts
-from affscore.suite.suites import WEIGHTS
 from affscore.suite.tables import Table
+from affscore.zoo.names import WEIGHTS
 from affscore_book.imagenet_signatures.finding import before_training
 from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, EXPECTED, other_pool
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS

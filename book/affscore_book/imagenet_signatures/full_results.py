@@ -26,9 +26,9 @@ from affscore.calls import Call
 from affscore.companions import MEASURES
 from affscore.files import destination
 from affscore.signatures import Signature
-from affscore.suite.suites import PAPER, WEIGHTS
 from affscore.zoo.datasets import EXPECTED
 from affscore.zoo.models import DEFAULT_WEIGHTS
+from affscore.zoo.names import PAPER, WEIGHTS
 from affscore_book.imagenet_signatures.finding import before_training
 from affscore_book.kit.stored import read_results, rounded, store_results
 

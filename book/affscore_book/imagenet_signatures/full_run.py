@@ -25,8 +25,9 @@ from affscore.settings import Settings
 from affscore.signatures import read_signature
 from affscore.suite.architectures import facts
 from affscore.suite.requests import is_finished
-from affscore.suite.suites import PAPER, WEIGHTS, run_suite
+from affscore.suite.suites import run_suite
 from affscore.zoo.datasets import fingerprint
+from affscore.zoo.names import PAPER, WEIGHTS
 from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, MANIFEST, SCHEMA, install, other_pool
 
 __all__ = ["measure_all", "pack", "time_limit"]

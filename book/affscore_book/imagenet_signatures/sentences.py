@@ -19,7 +19,7 @@ from affscore.suite.architectures import facts
 from affscore.suite.comparable import sequence
 from affscore.suite.compare import accuracy_correlations, companion_correlations, history, statistics
 from affscore.suite.distances import dtw
-from affscore.suite.suites import PAPER
+from affscore.zoo.names import PAPER
 from affscore_book.imagenet_signatures.claims import STRONG
 from affscore_book.imagenet_signatures.explained import family_gap
 from affscore_book.imagenet_signatures.full_results import Results

@@ -39,11 +39,11 @@ from typing import NamedTuple
 import torch
 
 from affscore import signature
-from affscore.pooling import POOLS
+from affscore.settings import POOLS
 from affscore.suite.architectures import facts
-from affscore.suite.suites import PAPER, SUITES
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
+from affscore.zoo.names import PAPER, SUITES
 from affscore_book.imagenet_signatures.channels import CHOICES, channel_control
 from affscore_book.imagenet_signatures.finding import NORMALISED, SMALL
 from affscore_book.kit.batch_norm import set_batch_norm
