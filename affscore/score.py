@@ -220,7 +220,7 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Any:
     >>> x = np.random.default_rng(0).normal(size=(60, 40))                      # (60, 40)
     >>> y = x * np.linspace(0.05, 2, 40)                                        # affine
     >>> round(affinity_score(x, y).item(), 2), round(affinity_score(x, linear_twin(x, y)).item(), 2)
-    (0.76, 0.76)
+    (0.78, 0.78)
     """
     return _score(x, y, covariance, paired=False)
 
