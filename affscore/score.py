@@ -74,9 +74,7 @@ def score_and_shift(
     return 1 - distance, shift
 
 
-def _distance(
-    x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], paired: bool
-) -> tuple[Any, float]:
+def _distance(x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], paired: bool) -> tuple[Any, float]:
     """The distance of centred samples from the best affine image, and by how much rounding can have raised it."""
     for precise in (False, True):
         # Without shrinkage the smallest directions count as much as others, and so do their digits.
@@ -181,9 +179,10 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Any:
     -------
     numpy.float64 or Tensor
         A number of NumPy for arrays, and for tensors a float64 tensor of shape () on their device, differentiable in
-        ``x`` and ``y``; NaN where ``y`` does not vary. With ``"empirical"`` it lies in [0, 1], and is 1 where the two clouds differ by a positive
-        semi-definite affine map. With shrinkage such clouds score below 1, the fewer the samples the more, unless the
-        map scales all directions alike; the score can be negative for small heavy-tailed samples and is not clipped.
+        ``x`` and ``y``; NaN where ``y`` does not vary. With ``"empirical"`` it lies in [0, 1], and is 1 where the two
+        clouds differ by a positive semi-definite affine map. With shrinkage such clouds score below 1, the fewer the
+        samples the more, unless the map scales all directions alike; the score can be negative for small heavy-tailed
+        samples and is not clipped.
 
     Raises
     ------
@@ -247,8 +246,8 @@ def paired_affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") ->
 def wasserstein2(x: Any, y: Any) -> Any:
     """The 2-Wasserstein distance between the empirical measures of ``x`` and ``y``, with uniform weights.
 
-    The book's chapter ``theory`` explains it. The result is in the units of ``x``, and for tensors differentiable where the
-    coupling is unique. Its kind, arguments and errors are those of :func:`affinity_score`.
+    The book's chapter ``theory`` explains it. The result is in the units of ``x``, and for tensors differentiable where
+    the coupling is unique. Its kind, arguments and errors are those of :func:`affinity_score`.
 
     >>> round(wasserstein2([0.0, 1.0], [3.0, 2.0]).item(), 12)       # sorted: 0 -> 2, 1 -> 3
     2.0
