@@ -79,9 +79,9 @@ def _distance(x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], p
     for precise in (False, True):
         # Without shrinkage the smallest directions count as much as others, and so do their digits.
         inside_x, inside_y, _ = coordinates(x, y, precise=precise or covariance == "empirical")
-        clouds = [normal(inside, x.shape[1], covariance) for inside in (inside_x, inside_y)]
-        z, sigma = map_factor(*(Cloud(*map(constant_of, cloud)) for cloud in clouds), precise)
-        image = _image(*clouds, z, sigma)
+        of_x, of_y = (normal(inside, x.shape[1], covariance) for inside in (inside_x, inside_y))
+        z, sigma = map_factor(Cloud(*map(constant_of, of_x)), Cloud(*map(constant_of, of_y)), precise)
+        image = _image(of_x, of_y, z, sigma)
         distance = _apart(image, inside_y, spread, paired)
         if distance > _SMALL:
             break
