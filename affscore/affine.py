@@ -166,7 +166,8 @@ def _through(root: Any, tail: Any, matrix: Any) -> Any:
 def map_factor(x: Cloud, y: Cloud, precise: bool = False) -> tuple[Any, Any]:
     """Z (k, r) and sigma (r,) with A = Z Z^T and Z^T S_X Z = diag(sigma); r is the numerical rank.
 
-    Z has no more rows than y has coordinates where its others are 0, which they are if y has no ridge. With ``precise`` squares are taken only where they cost no digit that counts for a score near 1.
+    Z has no more rows than y has coordinates where its others are 0, which they are if y has no ridge. With ``precise``
+    squares are taken only where they cost no digit that counts for a score near 1.
     """
     xp = namespace(x.samples)
     (n, k), root, tail = x.samples.shape, _short_root(y), xp.sqrt(y.ridge)

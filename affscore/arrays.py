@@ -56,8 +56,9 @@ def to_numpy(value: Any) -> np.ndarray:
 
 def of_kind(value: Any, like: Any) -> Any:
     """Numbers, an array or a tensor as ``like``: a tensor with its dtype on its device, or an array with its dtype."""
-    if is_tensor(like):
-        return sys.modules["torch"].as_tensor(value).to(like)
+    if is_tensor(like):  # by way of an array, since torch would take numbers for float32 and no array that is reversed
+        torch = sys.modules["torch"]
+        return (value if is_tensor(value) else torch.from_numpy(np.array(value, dtype=np.float64, order="C"))).to(like)
     return np.asarray(to_numpy(value), dtype=like.dtype)
 
 
@@ -70,17 +71,21 @@ def identity(size: int, like: Any) -> Any:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Run torch's linear algebra on one thread, so that no bit of a result depends on the caller's settings."""
+    """Run torch's linear algebra on one thread, so that no bit of a result depends on the caller's settings.
+
+    NumPy's threads stay as they are. Where a number overflows on the way it warns as little as torch does.
+    """
     torch = sys.modules.get("torch")
     before = torch.get_num_threads() if torch else 1
-    if before == 1:
-        yield
-        return
-    torch.set_num_threads(1)  # type: ignore[union-attr]
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)  # type: ignore[union-attr]
+    with np.errstate(all="ignore"):
+        if before == 1:
+            yield
+            return
+        torch.set_num_threads(1)  # type: ignore[union-attr]
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)  # type: ignore[union-attr]
 
 
 #: Decorator: the function runs on one thread.

@@ -109,7 +109,7 @@ def measure(
     >>> x = np.random.default_rng(0).normal(size=(200, 8))                         # (200, 8)
     >>> found = measure(x, np.maximum(x, 0), ["cka", "r2", "r2_held_out"])
     >>> {name: round(value, 2) for name, value in found.items()}
-    {'cka': 0.76, 'r2': 0.75, 'r2_held_out': 0.72}
+    {'cka': 0.73, 'r2': 0.74, 'r2_held_out': 0.71}
     >>> round(measure(x, 3 * x + 1)["r2_held_out"], 6)
     1.0
     """

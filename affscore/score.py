@@ -79,9 +79,9 @@ def _distance(x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], p
     for precise in (False, True):
         # Without shrinkage the smallest directions count as much as others, and so do their digits.
         inside_x, inside_y, _ = coordinates(x, y, precise=precise or covariance == "empirical")
-        clouds = [normal(inside, x.shape[1], covariance) for inside in (inside_x, inside_y)]
-        z, sigma = map_factor(*(Cloud(*map(constant_of, cloud)) for cloud in clouds), precise)
-        image = _image(*clouds, z, sigma)
+        of_x, of_y = (normal(inside, x.shape[1], covariance) for inside in (inside_x, inside_y))
+        z, sigma = map_factor(Cloud(*map(constant_of, of_x)), Cloud(*map(constant_of, of_y)), precise)
+        image = _image(of_x, of_y, z, sigma)
         distance = _apart(image, inside_y, spread, paired)
         if distance > _SMALL:
             break
@@ -179,9 +179,10 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Any:
     -------
     numpy.float64 or Tensor
         A number of NumPy for arrays, and for tensors a float64 tensor of shape () on their device, differentiable in
-        ``x`` and ``y``; NaN where ``y`` does not vary. With ``"empirical"`` it lies in [0, 1], and is 1 where the two clouds differ by a positive
-        semi-definite affine map. With shrinkage such clouds score below 1, the fewer the samples the more, unless the
-        map scales all directions alike; the score can be negative for small heavy-tailed samples and is not clipped.
+        ``x`` and ``y``; NaN where ``y`` does not vary. With ``"empirical"`` it lies in [0, 1], and is 1 where the two
+        clouds differ by a positive semi-definite affine map. With shrinkage such clouds score below 1, the fewer the
+        samples the more, unless the map scales all directions alike; the score can be negative for small heavy-tailed
+        samples and is not clipped.
 
     Raises
     ------
@@ -218,7 +219,7 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Any:
     >>> x = np.random.default_rng(0).normal(size=(60, 40))                      # (60, 40)
     >>> y = x * np.linspace(0.05, 2, 40)                                        # affine
     >>> round(affinity_score(x, y).item(), 2), round(affinity_score(x, linear_twin(x, y)).item(), 2)
-    (0.76, 0.76)
+    (0.78, 0.78)
     """
     return _score(x, y, covariance, paired=False)
 
@@ -245,8 +246,8 @@ def paired_affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") ->
 def wasserstein2(x: Any, y: Any) -> Any:
     """The 2-Wasserstein distance between the empirical measures of ``x`` and ``y``, with uniform weights.
 
-    The book's chapter ``theory`` explains it. The result is in the units of ``x``, and for tensors differentiable where the
-    coupling is unique. Its kind, arguments and errors are those of :func:`affinity_score`.
+    The book's chapter ``theory`` explains it. The result is in the units of ``x``, and for tensors differentiable where
+    the coupling is unique. Its kind, arguments and errors are those of :func:`affinity_score`.
 
     >>> round(wasserstein2([0.0, 1.0], [3.0, 2.0]).item(), 12)       # sorted: 0 -> 2, 1 -> 3
     2.0

@@ -62,7 +62,7 @@ def test_javascript_equals_python_on_hard_clouds(node):
         np.testing.assert_allclose(found["score"], score, rtol=0, atol=1e-6, err_msg=name)
         if math.isnan(score):
             continue
-        image, scale = affine_map(x, y, covariance="empirical")(x).numpy(), np.abs(y - y.mean(axis=0)).max()
+        image, scale = affine_map(x, y, covariance="empirical")(x), np.abs(y - y.mean(axis=0)).max()
         paired = paired_affinity_score(x, y, covariance="empirical").item()
         assert found["paired"] == pytest.approx(paired, abs=1e-6), name
         np.testing.assert_allclose(np.array(found["image"]).T / scale, image / scale, rtol=0, atol=1e-6, err_msg=name)

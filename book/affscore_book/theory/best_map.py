@@ -35,7 +35,7 @@ def searched_distance(x: Array, y: Array, start: Array) -> float:
 
 def distances_left(x: Array, y: Array) -> dict[str, float]:
     """What affine maps leave of W2 to ``y``: T, the regression, and where searches from T and from a turn end."""
-    image = affine_map(x, y, covariance="empirical")(x).numpy()
+    image = affine_map(x, y, covariance="empirical")(x)
     left = {"T": image, "regression": regression_image(x, y)}
     found = {name: wasserstein2(points, y).item() for name, points in left.items()}
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(x.shape[1],) * 2))[0]

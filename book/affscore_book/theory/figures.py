@@ -33,7 +33,7 @@ def _legend_below(axes: Axes, ncols: int = 3) -> None:
 def plot_construction(x: Array, y: Array) -> None:
     """Left the inputs (n, 2); right the outputs, the affine image of the inputs, and the optimal coupling."""
     left, right = panels(1, 2, height=3.9)[1]
-    image = affine_map(x, y, covariance="empirical")(x).numpy()
+    image = affine_map(x, y, covariance="empirical")(x)
     left.plot(*x.T, "o", color=INK, markersize=3.5)
     left.set_title("inputs")
     _links(right, image, y, optimal_partners(image, y))

@@ -91,7 +91,7 @@ class CloudThroughActivation(ComputedWidget):
     def fallback(self) -> str:
         """The picture for the present state: the inputs, and the outputs coupled with the affine image."""
         x, y = self.samples()
-        image = affine_map(x, y, covariance="empirical")(x).numpy()
+        image = affine_map(x, y, covariance="empirical")(x)
         partner = optimal_partners(image, y)
         w2 = wasserstein2(image, y).item()
         bound = math.sqrt(2 * y.var(axis=0).sum())
