@@ -266,7 +266,7 @@ def network_claims(draws: Sequence[Draw], varied: Mapping[str, Signature], equal
         else:
             rows.append(claim)
     inside, after = (float(equal_width[at].mean()) for at in places(draws[0][DEEP].trained).values())
-    app, fewer = PAPER + "Appendix D", f"64 channels of each call ({ONE})"
+    app, fewer = PAPER + "Appendix D", f"64 channels of each call, one draw of crops ({ONE})"
     close = '"close to 1" after the skip'
     level = f"ResNet-152: after the additions, {fewer}"
     readings[close, "the network and the number of channels"][level] = (

@@ -123,12 +123,13 @@ def size_ratio_at(cores: Cores, large: Size, small: Size, which: str, by: str, a
 
 
 def _one_by_one(
-    name: str, cores: Cores, large: Size, small: Size, which: str, by: str, strengths: Sequence[float]
+    name: str, cores: Cores, large: Size, small: Size, which: str, by: str, strengths: Sequence[float], open_: bool
 ) -> list[Claim]:
     """A row at each strength, or at some numbers of units or points, where their mean hides different answers.
 
     It does if the ratio is decided to lie in the range at one and outside at another ("depends on"), or above it at
-    one and below it at another: then "near constant" fails at both. Otherwise there is no row.
+    one and below it at another: then "near constant" fails at both; or if single ones are decided and the mean is not
+    (``open_``). Otherwise there is no row.
     """
     places = list(enumerate(strengths)) if by == "strength" else [(at, at) for at in PLACES[by]]
     words = {0: "narrower" if which == "width" else "shallower", 2: "wider" if which == "width" else "deeper"}
@@ -146,7 +147,7 @@ def _one_by_one(
         rows.append(row)
     if 1 in sides and len(sides) > 1:
         rows = [replace(row, depends_on=f"the {by}" if row.verdict != "undecided" else "") for row in rows]
-    return rows if len(sides) > 1 else []
+    return rows if len(sides) > 1 or (open_ and sides) else []
 
 
 def core_claims(cores: Cores, which: str, strengths: Sequence[float]) -> dict[str, list[Claim]]:
@@ -165,7 +166,8 @@ def core_claims(cores: Cores, which: str, strengths: Sequence[float]) -> dict[st
             for by, ratio in ratios.items()
         }  # fmt: skip
         for by, claim in zip(ratios, side_by_side("what is held equal", rows), strict=True):
-            single = _one_by_one(name, cores, large, small, which, by, strengths)
+            open_ = claim.verdict == "undecided"
+            single = _one_by_one(name, cores, large, small, which, by, strengths, open_)
             mean = replace(claim, what=claim.what.removesuffix(")") + ", mean)") if single else claim
             found.setdefault(by, []).extend([mean, *single])
     return found
