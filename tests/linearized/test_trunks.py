@@ -96,8 +96,8 @@ def test_what_is_held_equal_says_which_rules_were_set_after_a_look():
     cores = with_mlp(load_trunks(FOLDER), load_runs(FOLDER))
     depth, width = (core_claims(cores, which, (0.1, 0.2, 0.3)) for which in ("depth", "width"))
     assert list(depth) == list(width) == ["strength", "units", "points"]
-    assert all(f"(equal {by})" in row.what for by, rows in depth.items() for row in rows)
-    assert [row.seen for rows in depth.values() for row in rows] == [True, False, True, True, True, True]
+    means = [row for by, rows in depth.items() for row in rows if f"(equal {by}" in row.what]
+    assert [row.seen for row in means] == [True, False, True, True, True, True]
 
 
 def test_strengths_that_are_decided_for_opposite_sides_have_rows_of_their_own():
@@ -109,10 +109,11 @@ def test_strengths_that_are_decided_for_opposite_sides_have_rows_of_their_own():
         cores = {(128, 6): wide, (32, 6): narrow, (64, 12): narrow, (64, 3): narrow}
         return [row for row in core_claims(cores, "width", (0.1, 0.2, 0.3))["strength"] if "128" in row.what]
 
-    found = rows(3, 1, 1 / 3)
-    assert [row.what.partition("(")[2] for row in found] == [
-        "equal strength)", "strength 0.1)", "strength 0.2)", "strength 0.3)"
+    found = rows(3, 1.05, 1 / 3)
+    assert [row.what.rpartition("32")[2] for row in found] == [
+        " (equal strength, mean)", ", at strength 0.1: wider", ", at strength 0.2", ", at strength 0.3: narrower"
     ]  # fmt: skip
-    assert {row.verdict for row in found} == {"depends on the strength"}
+    assert [row.verdict for row in found] == ["agrees", *["depends on the strength"] * 3]
+    assert [row.verdict for row in rows(3, 1.5, 1 / 3)][1:] == ["disagrees", "undecided", "disagrees"]
     assert [row.verdict for row in rows(1, 1.05, 0.95)] == ["agrees"]  # decided alike: the mean is enough
     assert [row.verdict for row in rows(3, 3.1, 3.2)] == ["disagrees"]

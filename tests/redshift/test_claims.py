@@ -75,8 +75,8 @@ def test_where_a_scale_begins_decides_about_factors_and_about_nothing_else():
         ("tanh, 1x to 6x", 20.0, "held"),
         ("6x shifted, ReLU / tanh", 9 / 8, "held"),
     ):
-        assert by_row[f"{what} (above)"].ours == pytest.approx(factor, rel=0.05)
-        assert {by_row[f"{what} ({reading})"].verdict for reading in ("from zero", "above")} == {verdict}
+        assert by_row[f"{what}, median draw (above)"].ours == pytest.approx(factor, rel=0.05)
+        assert {by_row[f"{what}, median draw ({reading})"].verdict for reading in ("from zero", "above")} == {verdict}
     assert [row.seen for row in rows] == [False, True] * 5
     alone = claims.picture_claims(found, {"excess": "excess"})
     assert [row.verdict for row in alone if row.what.startswith("ReLU,")] == ["disagrees"]

@@ -117,7 +117,7 @@ def test_what_an_interval_decided_and_what_was_set_after_a_look_is_counted():
     others += [ROW | {"bracket": "98.75 %"}] * 80
     seen = ROW | {"holds if": "at least 0 (set after a look)"}
     *_, chance, look = ledger.counted([decided] * 40 + others + [seen], SOURCES)
-    assert "120 rows (80 at 98.75 %, 40 at 95 %)" in chance and "about 3 of" in chance and "1 rows (1 agrees)" in look
+    assert "122 rows, of which it decides 120 (80 at 98.75 %, 40 at 95 %)" in chance and "1 rows (1 agrees)" in look
 
 
 def test_one_missing_download_counts_once_with_the_rows_that_wait_for_it():

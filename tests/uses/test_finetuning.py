@@ -63,9 +63,11 @@ def made_up(of):
 
 def test_training_mends_only_if_it_does_in_each_network_and_an_order_leads_in_the_mean():
     leads = {"none": 90.0, "score": 89.5, "paired R²": 89.5, "sign entropy": 88.0, "latest first": 89.0, "random": 80.0}
-    rows = finetuning.finetuned_claims(made_up(lambda order, seed: leads[order] + seed))
+    rows = finetuning.finetuned_claims(made_up(lambda order, seed: leads[order] + seed * (1 + 0.01 * len(order))))
     assert len(rows) == 2 * 2 * len(TRAINED_ORDERS)
     assert [row.verdict for row in rows[: len(TRAINED_ORDERS)]] == ["held", "failed", "held", "failed", "held"]
+    wide = finetuning.finetuned_claims(made_up(lambda order, seed: leads[order] + seed * (order == "score")))
+    assert [row.verdict for row in wide[1:3]] == ["undecided"] * 2  # an interval that holds the bar
     rows = finetuning.finetuned_claims(made_up(lambda order, seed: leads[order] - (order == "score" and seed == 1)))
     assert rows[0].verdict == "failed" and rows[0].ours == pytest.approx(-1.5)
 

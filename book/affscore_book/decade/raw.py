@@ -139,9 +139,9 @@ def likeness_claims(decade: Decade) -> list[Claim]:
     rows = []
     # "Very similar" asks for one of the nearest quarter of the networks after 2014, the other one left out.
     for what, place, theirs, depends_on, ones, other, than, part in (
-        ("distance of AlexNet and Swin − the lower quartile of AlexNet and later ones", "Figure 5 C",
+        ("distance of AlexNet and Swin − the lower quartile of AlexNet and those after 2014", "Figure 5 C",
          '"very similar"', "the distance", ("alexnet",), "swin", later, 0.25),
-        ("distance of VGG16 and ConvNeXt − the lower quartile of VGG16 and later ones", "Figure 5 C",
+        ("distance of VGG16 and ConvNeXt − the lower quartile of VGG16 and those after 2014", "Figure 5 C",
          '"This also holds for VGG16 and Convnext"', "batch norm", ("vgg16", "vgg16_bn"), "convnext", later, 0.25),
         ("distance of Swin and AlexNet − that of Swin and ResNets", "section 4, Swin and ConvNeXt",
          '"more similar to pure convolutional networks"', "the distance", ("swin",), "alexnet", RESNETS, 0.5),

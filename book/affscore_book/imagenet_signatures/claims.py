@@ -126,10 +126,12 @@ def own_claims(
         told[name] = shares(*(scores(seeds(folder, name, weights)) for weights in ("fashion-mnist", "calibrated")))
         np.fill_diagonal(told[name], np.nan)
     source, gap = "ours, the reason given here", "score after the addition − inside the block"
-    normed = {name: by_start["batch norm set"] for name, by_start in pairs.items()}
     return [
-        *(_seen(f"{gap}, {name} before training, by seeds", source, "above 0", skip_gap(start), HIGHER, kind="own")
-          for name, (start, _) in normed.items()),
+        *(claim for name, by_start in pairs.items() for claim in side_by_side("the start", {
+            state: _seen(f"{gap}, {name} before training, by seeds", source, "above 0", skip_gap(start), HIGHER,
+                         kind="own")
+            for state, (start, _) in by_start.items()
+        })),
         _seen(f"{gap}, ResNet18 to ResNet152 of torchvision before training", source, "above 0",
                    skip_gap({name: each for name, each in networks.items() if name.startswith("resnet")}), HIGHER,
                    kind="own"),

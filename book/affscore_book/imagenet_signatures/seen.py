@@ -113,6 +113,7 @@ def _sentences() -> list[Looked]:
     tiny = '"tiny, yet observable, variations" of VGGs'
     mean, median, maximum, width = (_scores(number) for number in (np.mean, np.median, np.max, np.ptp))
     steps = _scores(lambda scores: np.abs(np.diff(scores)).mean())
+    of_range = _scores(lambda scores: np.abs(np.diff(scores)).mean() / np.ptp(scores))
     one = _scores(lambda scores: _one_mode(tuple(map(float, scores))))
     rise, last = _scores(climb), _scores(lambda scores: scores[-3:].mean())
     start, network, beside = f"{PLAIN}, start", "the network", "the change that it is held against"
@@ -147,8 +148,9 @@ def _sentences() -> list[Looked]:
           for name, shown in resnets),
         Looked(app + ", VGG", tiny, "mean change from a call to the next, VGG-16", (0.0, FLOOR), steps, PLAIN,
                reading=beside),
-        *(Looked(app + ", VGG", tiny, f"mean change from a call to the next, VGG-16 − {shown}", LOWER, steps, PLAIN,
-                 name, reading=beside) for name, shown in resnets),
+        *(Looked(app + ", VGG", tiny, f"mean change from a call to the next{words}, VGG-16 − {shown}", LOWER, of, PLAIN,
+                 name, reading=beside)
+          for words, of in (("", steps), (" as a part of the range", of_range)) for name, shown in resnets),
         Looked(PAPER + "Figure 11", '"increasing" before training', "rank correlation of call and score, VGG-16 before",
                (RISING, 1.0), rise, start, main=True),
         Looked(PAPER + "Figure 11", '"almost a perfectly linear pattern in the last layers"',
@@ -264,7 +266,7 @@ def network_claims(draws: Sequence[Draw], varied: Mapping[str, Signature], equal
         else:
             rows.append(claim)
     inside, after = (float(equal_width[at].mean()) for at in places(draws[0][DEEP].trained).values())
-    app, fewer = PAPER + "Appendix D", f"64 channels of each call ({ONE})"
+    app, fewer = PAPER + "Appendix D", f"64 channels of each call, one draw of crops ({ONE})"
     close = '"close to 1" after the skip'
     level = f"ResNet-152: after the additions, {fewer}"
     readings[close, "the network and the number of channels"][level] = (

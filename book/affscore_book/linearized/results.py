@@ -167,21 +167,21 @@ class LinearizedRuns:
             for seed in self.seeds(network, task)
         }
 
-    def shares_and_accuracy(self, network: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    def shares_and_accuracy(self, network: str, seed: int, task: str = "base") -> tuple[np.ndarray, np.ndarray]:
         """Share of linear channels, rising, and accuracy in per cent, of all late runs and the one without a prior."""
-        between = [record for record in self.between.get(network, []) if record["seed"] == seed]
-        share, accuracy = self.curve(network, seed, by="linear")
+        between = [r for r in self.between.get(network, []) if (r["task"], r["seed"]) == (task, seed)]
+        share, accuracy = self.curve(network, seed, task, by="linear")
         share = np.concatenate([share, [linear_share(record) for record in between]])
         accuracy = np.concatenate([accuracy, [100 * record["accuracy"] for record in between]])
         order = np.argsort(share)
         return share[order], accuracy[order]
 
-    def linear_at_loss(self, network: str) -> dict[int, float]:
-        """By seed: the largest share of linear channels up to which no more than one point is lost."""
+    def linear_at_loss(self, network: str, task: str = "base", points: float = 1.0) -> dict[int, float]:
+        """By seed: the largest share of linear channels up to which no more than so many points are lost."""
         found = {}
-        for seed in self.seeds(network):
-            share, accuracy = self.shares_and_accuracy(network, seed)
-            floor = accuracy[0] - 1
+        for seed in self.seeds(network, task):
+            share, accuracy = self.shares_and_accuracy(network, seed, task)
+            floor = accuracy[0] - points
             below = np.flatnonzero(accuracy < floor)
             around = [below[0], below[0] - 1] if len(below) else [-1]
             found[seed] = float(np.interp(floor, accuracy[around], share[around]))
@@ -229,7 +229,10 @@ class LinearizedRuns:
         return found
 
     def more_survivors(self, network: str, task: str, other: str) -> dict[int, float]:
-        """By seed: share of non-linear channels on ``task`` minus that on ``other``, mean over the strengths."""
+        """By seed: share of non-linear channels on ``task`` minus that on ``other``, mean over the strengths.
+
+        At equally many points lost it is the difference of two :meth:`linear_at_loss`.
+        """
         found = {}
         for seed in self.seeds(network, task):
             pairs = zip(*(self.sweep(network, name, "late", seed)[1:] for name in (task, other)), strict=True)

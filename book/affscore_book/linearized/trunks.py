@@ -24,11 +24,12 @@ from affscore_book.kit.stored import read_results
 from affscore_book.linearized.results import LinearizedRuns, mean_height, over_seeds, survivors_of
 from affscore_book.linearized.slopes import effective_size
 
-__all__ = ["Size", "core_claims", "load_trunks", "size_ratio", "with_mlp"]
+__all__ = ["Size", "core_claims", "load_trunks", "size_ratio", "size_ratio_at", "with_mlp"]
 
 #: Of a core from a trunk to another that is four times as wide, or as deep: no more than this is "near constant".
 NEAR = (1 / 1.5, 1.5)
-STRENGTH = "the strength"
+#: Where a mean over units or points is looked at one by one.
+PLACES = {"units": (25, 50, 100), "points": (0.5, 1.0, 2.0)}
 SUMMARY = "Nonlinear Advantage summary, Main Contributions"
 #: Width and depth of a trunk.
 Size = tuple[int, int]
@@ -102,30 +103,59 @@ def size_ratio(cores: Cores, large: Size, small: Size, which: str, by: str) -> d
     return found
 
 
-def _by_strength(
-    what: str, cores: Cores, large: Size, small: Size, which: str, strengths: Sequence[float]
+def size_ratio_at(cores: Cores, large: Size, small: Size, which: str, by: str, at: float) -> dict[int, float]:
+    """As :func:`size_ratio`, at one place: at the strength number ``at``, or interpolated at so many units or points.
+
+    NaN where a seed does not reach it with both trunks.
+    """
+    column = ("width", "depth").index(which)
+
+    def height(sizes: np.ndarray) -> float:
+        if by == "strength":
+            return float(np.log(sizes[int(at), column])) if sizes[int(at), column] > 0 else math.nan
+        full = sizes[(sizes[:, :2] > 0).all(axis=1)]
+        where, place = (np.log(full[:, :2].prod(axis=1)), math.log(at)) if by == "units" else (full[:, 2], at)
+        order = np.argsort(where)
+        return float(np.interp(place, where[order], np.log(full[order, column]), left=math.nan, right=math.nan))
+
+    both = sorted(cores[large].keys() & cores[small].keys())
+    return {seed: math.exp(height(cores[large][seed]) - height(cores[small][seed])) for seed in both}
+
+
+def _one_by_one(
+    name: str, cores: Cores, large: Size, small: Size, which: str, by: str, strengths: Sequence[float], open_: bool
 ) -> list[Claim]:
-    """A row for each strength if the ratio is decided to lie on different sides of the range, or in it; else none."""
-    column = {trunk: {seed: sizes[:, None] for seed, sizes in cores[trunk].items()} for trunk in (large, small)}
+    """A row at each strength, or at some numbers of units or points, where their mean hides different answers.
+
+    It does if the ratio is decided to lie in the range at one and outside at another ("depends on"), or above it at
+    one and below it at another: then "near constant" fails at both; or if single ones are decided and the mean is not
+    (``open_``). Otherwise there is no row.
+    """
+    places = list(enumerate(strengths)) if by == "strength" else [(at, at) for at in PLACES[by]]
+    words = {0: "narrower" if which == "width" else "shallower", 2: "wider" if which == "width" else "deeper"}
     rows, sides = [], set()
-    for at, strength in enumerate(strengths):
-        here: Cores = {trunk: {seed: sizes[at] for seed, sizes in seeds.items()} for trunk, seeds in column.items()}
-        ratio = size_ratio(here, large, small, which, "strength")
-        row = over_seeds(f"{what} (strength {strength:g})", SUMMARY, '"near constant"', ratio, NEAR, seen=True)
-        decided = row.verdict in ("agrees", "disagrees")
-        if row.ours is not None and decided:
-            sides.add(int(np.searchsorted(NEAR, row.ours)))
-        rows.append(replace(row, depends_on=STRENGTH if decided else ""))
-    return rows if len(sides) > 1 else []
+    for at, shown in places:
+        ratio = size_ratio_at(cores, large, small, which, by, at)
+        if sum(map(math.isfinite, ratio.values())) < 2:
+            continue
+        what = f"core's {which}, trunks of {name}, at " + (f"{by} {shown:g}" if by == "strength" else f"{shown:g} {by}")
+        row = over_seeds(what, SUMMARY, '"near constant"', ratio, NEAR, seen=True)
+        if row.ours is not None and row.verdict in ("agrees", "disagrees"):
+            side = int(np.searchsorted(NEAR, row.ours))
+            sides.add(side)
+            row = replace(row, what=f"{row.what}: {words[side]}") if side in words else row
+        rows.append(row)
+    if 1 in sides and len(sides) > 1:
+        rows = [replace(row, depends_on=f"the {by}" if row.verdict != "undecided" else "") for row in rows]
+    return rows if len(sides) > 1 or (open_ and sides) else []
 
 
 def core_claims(cores: Cores, which: str, strengths: Sequence[float]) -> dict[str, list[Claim]]:
     """Is the core's ``"width"`` or ``"depth"`` near constant from narrow to wide trunks, from shallow to deep ones?
 
-    By what is held equal: ``"strength"``, ``"units"``, ``"points"`` lost. A verdict that depends on that says so. The
-    rule on equal strengths is about their mean; if it is near constant at one strength and not at another, or grows at
-    one and falls at another, each strength has a row as well, and the verdict "depends on the strength". ``strengths``
-    has the three of the runs, in rising order.
+    By what is held equal: ``"strength"``, ``"units"``, ``"points"`` lost. A verdict that depends on that says so. A
+    rule is about a mean over strengths, units or points; where that hides different answers, rows at single ones follow
+    (:func:`_one_by_one`). ``strengths`` has the three of the runs, in rising order.
     """
     found: dict[str, list[Claim]] = {}
     for name, large, small in (("width 128 / 32", (128, 6), (32, 6)), ("depth 12 / 3", (64, 12), (64, 3))):
@@ -136,9 +166,8 @@ def core_claims(cores: Cores, which: str, strengths: Sequence[float]) -> dict[st
             for by, ratio in ratios.items()
         }  # fmt: skip
         for by, claim in zip(ratios, side_by_side("what is held equal", rows), strict=True):
-            single = _by_strength(claim.what.partition(" (")[0], cores, large, small, which, strengths)
-            if by == "strength" and single:
-                found.setdefault(by, []).extend([replace(claim, depends_on=STRENGTH), *single])
-            else:
-                found.setdefault(by, []).append(claim)
+            open_ = claim.verdict == "undecided"
+            single = _one_by_one(name, cores, large, small, which, by, strengths, open_)
+            mean = replace(claim, what=claim.what.removesuffix(")") + ", mean)") if single else claim
+            found.setdefault(by, []).extend([mean, *single])
     return found

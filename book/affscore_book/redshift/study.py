@@ -94,7 +94,8 @@ def middle_draw(
 ) -> Claim:
     """A claim on the median of independent draws (draws,), with its 95 % interval from the order of the values.
 
-    ``rule``: ``kind`` and ``seen`` of :class:`Claim`.
+    It says nothing of how far the draws lie apart, so its row says "median draw". ``rule``: ``kind`` and ``seen`` of
+    :class:`Claim`.
 
     >>> claim = middle_draw("middle", "ours, order", "50", np.arange(101.0), (0, 100))
     >>> claim.ours, claim.interval
@@ -102,7 +103,8 @@ def middle_draw(
     """
     middle = float(np.median(values))
     interval = stats.quantile_test(values, q=middle).confidence_interval()
-    return Claim(what, source, theirs, middle, accept, interval=(float(interval.low), float(interval.high)), **rule)
+    ends = float(interval.low), float(interval.high)
+    return Claim(f"{what}, median draw", source, theirs, middle, accept, interval=ends, **rule)
 
 
 def load_draws(path: str | Path) -> StoredDraws:

@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 INF = math.inf
+#: Points up to which a stitch of :func:`controls` fits well.
+WELL = 2.5
 MORE, LESS = (0.0, INF), (-INF, 0.0)
 #: Matrices of low rank start far from their best, and learn on 1,000 images where the paper learns on 20 x 50,000.
 LOW_RANKS = "training until low ranks no longer improve"
@@ -297,23 +299,30 @@ def bridge(study: StitchingStudy, kind: str) -> list[Claim]:
 
 
 def controls(found: Controls) -> list[Claim]:
-    """Learned full stitches from features that no network trained on the task has made. "Well" is at most the 2.5
-    points of "nearly" in :func:`networks`. Noise without clusters knows no class, so that its failure is no finding."""
+    """Learned full stitches from features that no network trained on the task has made.
+
+    :data:`WELL` is the "nearly" of :func:`networks`. A mean over layers says how many of them decide alike by
+    themselves. Noise without clusters knows no class, so that its failure is no finding.
+    """
     smith, athanasiadis = ("ours, after Smith et al. (2025)", "ours, after Athanasiadis et al. (2026)")
-    another = found.lost["another seed"].mean(0)
+    kinds = ("clustered noise", "other task", "shuffled labels", "untrained")
+    gaps = {kind: found.backwards["another seed"] - found.backwards[kind] for kind in kinds}  # (layers, second halves)
+    alone = {kind: sum(student_interval(layer).low > 0 for layer in layers) for kind, layers in gaps.items()}
+    beyond = {kind: found.lost[kind] - found.lost["another seed"] for kind in kinds[1:]}
+    well = {kind: sum(student_interval(layer).high <= WELL for layer in layers) for kind, layers in beyond.items()}
 
     def row(what: str, source: str, theirs: str, values: np.ndarray, accept: tuple[float, float]) -> Claim:
         return Claim.over(what, source, theirs, student_interval(values), accept, kind="own")
 
     return [
         row("clustered noise: points lost, last activation", smith, "it is stitched well",
-            found.lost["clustered noise"][-1], (-INF, 2.5)),
-        *(row(f"{kind}: points lost beyond another seed, mean over layers", smith, "any features will do",
-              found.lost[kind].mean(0) - another, (-INF, 2.5))
-          for kind in ("other task", "shuffled labels", "untrained")),
-        *(row(f"variance explained backwards, mean over layers: another seed − {kind}", athanasiadis,
-              "another seed explains more", (found.backwards["another seed"] - found.backwards[kind]).mean(0), MORE)
-          for kind in ("clustered noise", "other task", "shuffled labels", "untrained")),
+            found.lost["clustered noise"][-1], (-INF, WELL)),
+        *(row(f"{kind}: points lost beyond another seed, mean over layers (single layers: {well[kind]} of "
+              f"{len(found.layers)} within {WELL})", smith, "any features will do", lost.mean(0), (-INF, WELL))
+          for kind, lost in beyond.items()),
+        *(row(f"variance explained backwards, mean over layers: another seed − {kind} (single layers: {alone[kind]} "
+              f"of {len(found.layers)} above 0)", athanasiadis, "another seed explains more", gaps[kind].mean(0), MORE)
+          for kind in gaps),
     ]  # fmt: skip
 
 

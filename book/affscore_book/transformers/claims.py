@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from affscore_book.kit.claims import HIGHER, LOWER, SAME, Claim, side_by_side
+from affscore_book.kit.claims import FLOOR, HIGHER, LOWER, SAME, Claim, side_by_side
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.transformers.laws import score_from_means_and_spreads
 from affscore_book.transformers.measured import MiniLMScores
@@ -62,6 +62,17 @@ def attention_effect(scores: MiniLMScores, trained: bool = True, pool: str = "sp
     return np.stack(columns, axis=1)
 
 
+def by_layer(gaps: NDArray[np.float64]) -> str:
+    """How many layers fall and rise by :data:`FLOOR` with the whole interval, of values (n, layers), for a row's words.
+
+    >>> by_layer(np.array([[-0.10, 0.001, 0.30], [-0.11, 0.002, 0.31]]))
+    '(single layers: 1 fall, 1 rise)'
+    """
+    found = [student_interval(column) for column in gaps.T]
+    falls, rises = sum(each.high <= -FLOOR for each in found), sum(each.low >= FLOOR for each in found)
+    return f"(single layers: {falls} fall, {rises} rise)"
+
+
 def permutation_p(values: NDArray[np.float64]) -> float:
     """In what share of all orders of values (n,), n <= 8, they rise with their place at least as much as they do.
 
@@ -90,16 +101,17 @@ def minilm_claims(scores: MiniLMScores) -> list[Claim]:
 def minilm_weight_claims(scores: MiniLMScores) -> list[Claim]:
     """The size of the weights, the other pool, the lens before training, the laws of the inputs, and depth."""
     size = scores.of().mean() - scores.starts("rearranged").mean(axis=1)
-    trailing = scores.of(pool="trailing").mean() - scores.starts(pool="trailing").mean(axis=1)
+    trailing = scores.of(pool="trailing") - scores.starts(pool="trailing")  # (starts, layers)
     tokens = attention_effect(scores, pool="tokens").mean(axis=1)
     before = attention_effect(scores, trained=False).mean(axis=1)
     laws = [score_from_means_and_spreads(layer) for layer in scores.layers["trained 0"]]
     worst = float(np.abs(np.array(laws) - scores.of()).max())
     rows = [
         _row("mean score: trained − rearranged weights", DRAWN, "below 0", size, LOWER),
-        _row("mean score, trailing pool: trained − random weights", DRAWN, "below 0", trailing, LOWER),
+        _row(f"mean score, trailing pool: trained − random weights {by_layer(trailing)}", DRAWN, "below 0",
+             trailing.mean(axis=1), LOWER),
         _row(f"MiniLM, {ATTENTION}, every token a sample", f"ours, after {LENS}", "above 0", tokens, HIGHER, seen=True),
-        _row(f"MiniLM, random weights, {ATTENTION}", f"ours, after {LENS}", "no change", before, SAME),
+        _row(f"MiniLM, random weights, batch 0, {ATTENTION}", f"ours, after {LENS}", "no change", before, SAME),
         Claim("largest distance of a layer's score from that of its means and spreads", "ours", "at most 0.05", worst,
               (0, 0.05), kind="own"),
     ]  # fmt: skip
@@ -114,11 +126,11 @@ def minilm_weight_claims(scores: MiniLMScores) -> list[Claim]:
 
 def minilm_pool_claims(scores: MiniLMScores) -> list[Claim]:
     """The first token, and every token a sample, beside the average over tokens."""
-    first = (scores.batches(pool="first") - scores.batches()).mean(axis=1)
+    first = scores.batches(pool="first") - scores.batches()
     # As many samples on both sides: 512 tokens, 512 texts. Both scores fall with the number of samples.
     tokens = scores.batches(pool="tokens").mean(axis=1) - scores.of().mean()
     return [
-        _row("mean score: first token − spatial pool", ONE, "no change", first, SAME),
+        _row(f"mean score: first token − spatial pool {by_layer(first)}", ONE, "no change", first.mean(axis=1), SAME),
         _row("mean score: every token a sample − spatial pool", ONE, "no change", tokens, SAME, seen=True),
     ]
 
@@ -130,11 +142,12 @@ def minilm_text_claims(scores: MiniLMScores) -> list[Claim]:
         gap = (scores.batches(kind=kind) - scores.batches()).mean(axis=1)
         trained.append(_row(f"mean score: {what} − English", ONE, "no change", gap, SAME))
         gap = (scores.starts(kind=kind, batch="0") - scores.starts(batch="0")).mean(axis=1)
-        what = f"mean score, random weights: {what} − English"
+        what = f"mean score, random weights, batch 0: {what} − English"
         random.append(_row(what, STARTS, "no change", gap, SAME, seen=True))
     for pool in ("spatial", "trailing"):
-        gap = (scores.batches(pool=pool, length=96) - scores.batches(pool=pool, length=8)).mean(axis=1)
-        lengths.append(_row(f"mean score, {pool} pool: 96 − 8 tokens", ONE, "no change", gap, SAME))
+        gaps = scores.batches(pool=pool, length=96) - scores.batches(pool=pool, length=8)
+        what = f"mean score, {pool} pool: 96 − 8 tokens {by_layer(gaps)}"
+        lengths.append(_row(what, ONE, "no change", gaps.mean(axis=1), SAME))
     gap = (scores.batches(length=0, change="padding counted") - scores.batches(length=0)).mean(axis=1)
     padding = _row("mean score: padding counted − masked", ONE, "no change", gap, SAME)
     return [*trained, *lengths, padding, *random]
