@@ -85,7 +85,9 @@ def versions(lock: str) -> str:
 def foot(cells: list[dict], folder: Path, name: str) -> str:
     """The folded box as Markdown. ``folder`` has the notebooks."""
     used = names_used(cells)
-    links = [f"{{py:obj}}`{entry.rpartition('.')[2]} <{entry}>`" for entry in entries(folder) if entry in used]
+    named = [(entry, entry.rpartition(".")[2]) for entry in entries(folder)]
+    # The package hands on what its modules define.
+    links = [f"{{py:obj}}`{name} <{entry}>`" for entry, name in named if {entry, f"affscore.{name}"} & used]
     lines = ["```````{admonition} Functions, versions and data of this chapter", ":class: dropdown"]
     if links:
         lines += [f"**From the [package](api.md):** {', '.join(links)}.", ""]

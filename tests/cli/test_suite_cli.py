@@ -1,15 +1,18 @@
 """The commands for many networks: results on standard output, one sentence for every expected error."""
 
+import argparse
 import re
 import shlex
 from pathlib import Path
 
+import pytest
 import torch
 from commands import refused
 from grids import each
 
 import affscore
 from affscore.cli import main as cli
+from affscore.cli.suite import add_commands
 from affscore.suite import runs, suites
 
 NOBODY = "~nobody_of_this_name/runs"
@@ -104,3 +107,12 @@ def test_commands_on_the_page_on_full_scale_runs_exist():
     assert {arguments[0] for arguments in found} == {"suite", "report", "status"} and len(found) >= 5
     for arguments in found:
         cli.parser().parse_args(arguments)  # leaves with an error where an option does not exist
+
+
+def test_the_commands_are_those_of_the_command_line(capsys):
+    top = argparse.ArgumentParser()
+    add_commands(top.add_subparsers())
+    assert top.parse_args(["status", "runs"]).folder == "runs"
+    with pytest.raises(SystemExit):
+        top.parse_args(["suite", "--out", "runs"])  # neither a list of networks by name nor their names
+    assert "one of the arguments name --models is required" in capsys.readouterr().err
