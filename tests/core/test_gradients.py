@@ -33,3 +33,9 @@ def test_the_images_are_those_of_the_map(n, d, covariance):
 @kinds
 def test_their_derivative_equals_finite_differences(n, d, covariance):
     assert torch.autograd.gradcheck(lambda x, y: images(x, y, covariance)[0], pair(n, d), atol=1e-6, rtol=1e-5)
+
+
+def test_it_is_right_where_the_outputs_vary_in_more_directions_than_the_inputs():
+    x, y = pair(9, 3)
+    flat = (x * torch.tensor([1.0, 1.0, 0.0])).detach()
+    assert torch.autograd.gradcheck(lambda y: images(flat, y, "empirical")[0], [y], atol=1e-6, rtol=1e-5)
