@@ -18,7 +18,6 @@ import torch
 
 from affscore.arguments import did_you_mean, expanded, line_of, whole_number
 from affscore.zoo.hub import HUBS, HuggingFace, Timm
-from affscore.zoo.paper import Packaged, packaged
 from affscore.zoo.weights import load_state, read_state_dict, require, sha256
 
 DEFAULT_WEIGHTS = "IMAGENET1K_V1"
@@ -87,8 +86,7 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
     weights
         None for ``IMAGENET1K_V1`` (torchvision's own ``DEFAULT`` is another set for many models), timm's default, or
         the safetensors of the folder; another name of torchvision's, such as ``IMAGENET1K_V2``, or a tag of timm's;
-        the name of a package that holds them (:mod:`affscore.zoo.paper`); ``"random"`` for the initialisation; or a
-        state dict file (``.pth``, ``.pt`` or ``.safetensors``).
+        ``"random"`` for the initialisation; or a state dict file (``.pth``, ``.pt`` or ``.safetensors``).
     seed
         Seeds random weights. The caller's generator is left untouched.
 
@@ -149,10 +147,10 @@ def weights_fingerprint(name: str, weights: str | os.PathLike[str] | None = None
 
 def _asked_for(
     name: str, weights: str | os.PathLike[str] | None
-) -> tuple[_Lite | _Torchvision | Packaged | Timm | HuggingFace, Path | None, str | None]:
+) -> tuple[_Lite | _Torchvision | Timm | HuggingFace, Path | None, str | None]:
     """The source of a network, and the file or the name of its weights; neither if they are random."""
     hub, _, inside = str(name).partition(":")
-    source: _Lite | _Torchvision | Packaged | Timm | HuggingFace
+    source: _Lite | _Torchvision | Timm | HuggingFace
     if hub in HUBS and inside:
         source = HUBS[hub](inside)
     elif name not in (names := available_models()):
@@ -161,8 +159,6 @@ def _asked_for(
         raise ValueError(f"name: there is no model {name!r}. {hint}")
     else:
         source = _Lite(name) if name in LITE_SIZES else _Torchvision(name)
-    if weights in packaged(name):
-        source = Packaged(str(weights))
     if weights == "random":
         return source, None, None
     if weights is not None:
@@ -173,7 +169,7 @@ def _asked_for(
             raise FileNotFoundError(f"weights: there is no file {os.fspath(weights)!r}.")
     wanted = str(weights or source.default)
     if wanted not in source.sets:
-        every = ", ".join((*source.sets, *packaged(name), repr("random")))
+        every = ", ".join((*source.sets, repr("random")))
         raise ValueError(
             f"weights: {source.name} has no weights {wanted!r}; it has {every}, or the path of a state dict file."
         )

@@ -40,9 +40,9 @@ from affscore import signature
 from affscore.signatures import Signature
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import LoadedModel, load_model
-from affscore.zoo.paper import PACKAGES, Packaged
 from affscore_book.imagenet_signatures.channels import CHOICES, channel_control
 from affscore_book.imagenet_signatures.crops import crops, licences, pictures
+from affscore_book.imagenet_signatures.packaged import PACKAGES, Packaged, load_packaged
 from affscore_book.kit.batch_norm import set_batch_norm
 
 FOLDER = Path(__file__).parent / "paper"
@@ -71,7 +71,7 @@ WEIGHTS = {package.network: weights for weights, package in PACKAGES.items()}
 def prepared(network: str, state: str, seed: int) -> tuple[LoadedModel, nn.Module]:
     """What prepares the images, and the network in that state, before its batch norm is set."""
     if state in ("trained", "renormed"):
-        loaded = load_model(network, weights=WEIGHTS[network])
+        loaded = load_packaged(WEIGHTS[network])
         return loaded, loaded.model
     start = load_model(network, weights="random", seed=seed)
     if network == "vgg16":  # the convolutions are what the trained one has
@@ -107,7 +107,7 @@ def measure(
 def run(network: str, state: str, data: str, draw: int, count: int, root: str) -> Signature:
     """One batch of one network."""
     loaded, model = prepared(network, state, draw)
-    preprocess, _ = Packaged(WEIGHTS[network]).preprocessing(None)
+    preprocess = Packaged(WEIGHTS[network]).preprocess()
     if data == "photographs":
         batches = load_dataset("photographs", preprocess=preprocess, batch_size=count, batches=1, seed=draw)
         batch, facts = batches[0], batches.provenance
@@ -135,7 +135,7 @@ def run(network: str, state: str, data: str, draw: int, count: int, root: str) -
 def equal_widths(network: str, state: str, count: int) -> dict[str, Any]:
     """The scores of draw 0 with all channels and with :data:`KEPT` of each call, beside those of the linear twins."""
     _, model = prepared(network, state, 0)
-    preprocess, _ = Packaged(WEIGHTS[network]).preprocessing(None)
+    preprocess = Packaged(WEIGHTS[network]).preprocess()
     batch = load_dataset("photographs", preprocess=preprocess, batch_size=count, batches=1, seed=0)[0]
     model, parts = in_parts(model, batch, state)
     about = {"network": network, "state": state, "images": count, "channels": KEPT, "draws": CHOICES}
@@ -153,7 +153,7 @@ def small() -> list[float]:
 
 def first_statistics(network: str, images: dict[str, Any]) -> list[dict[str, Any]]:
     """How well the statistics of the first batch norm fit what the first convolution gives, for two kinds of input."""
-    loaded = load_model(network, weights=WEIGHTS[network])
+    loaded = load_packaged(WEIGHTS[network])
     norm, convolution = loaded.model.bn1, loaded.model.conv1
     batch, rows = crops(images, loaded.preprocess, PART, 0), []
     for name, given in (("in [0, 1]", batch), ("normalised", IMAGENET(batch))):
@@ -170,7 +170,7 @@ def first_edges(images: dict[str, Any]) -> list[dict[str, Any]]:
     """How well HED's own edges, from its first two convolutions, follow the pictures' slopes, for three inputs."""
     import h5py
 
-    loaded = load_model("vgg16", weights="hed")
+    loaded = load_packaged("hed")
     with h5py.File(Packaged("hed").path, "r") as file:
         kernel = torch.from_numpy(file["dsn1/vars/0"][()]).permute(3, 2, 0, 1)
     plain = v2.Compose([v2.Resize((256, 256)), v2.CenterCrop(224), v2.PILToTensor(), v2.ToDtype(torch.float32)])
@@ -193,7 +193,7 @@ def first_edges(images: dict[str, Any]) -> list[dict[str, Any]]:
 
 def names(network: str) -> list[dict[str, Any]]:
     """What ResNet-152 calls the square in the middle of three photographs, for two kinds of input."""
-    loaded = load_model(network, weights=WEIGHTS[network])
+    loaded = load_packaged(WEIGHTS[network])
     rows = []
     for photograph in ("chelsea", "coffee", "rocket"):
         whole = pictures(None)[photograph]

