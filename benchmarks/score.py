@@ -1,16 +1,16 @@
 """Time ``affscore.affinity_score`` against the scikit-learn + POT route, side by side, on one thread.
 
-    python benchmarks/score.py                 # n = 512, d = 512 ... 4096; the last takes minutes for the peer
+    python benchmarks/score.py                 # n = 512, d = 64 ... 4096; the last takes minutes for the peer
     python benchmarks/score.py --d 1024 2048
 
 The peer is what one writes with the standard libraries: scikit-learn's LedoitWolf for both covariances, POT's
 ``bures_wasserstein_mapping`` for the affine map and ``emd2`` for the exact transport cost. Both sides get the same
 float64 arrays; the difference of the two scores is printed beside the ratio of the times.
 
-A score needs one symmetric eigenproblem of size min(d, 2 n). That alone is timed too, of a random matrix: by
-``torch.linalg.eigh``, which the score calls, and by SciPy's ``eigh(driver="evd")``, which may be faster, but whose
-threads torch does not hold to one. "of it" is the time of the score in units of the first and of the second. These are
-processor times, for which other work on the machine counts less; the peer's ratio is of wall times.
+What no score can do without is timed too, with the same torch: the products of each cloud with itself, a symmetric
+eigenproblem of size min(d, 2 n) with shrinkage and min(d, n) without, the products of all images with all outputs, and
+the assignment. "of it" is the time of the score in units of their sum. These are processor times, for which other work
+on the machine counts less; the peer's ratio is of wall times. Arrays are the same numbers without torch.
 """
 
 import argparse
@@ -19,16 +19,18 @@ import os
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[variable] = "1"
 
+import itertools
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import ot
-import scipy.linalg
 import torch
 from sklearn.covariance import LedoitWolf
 
 import affscore
+from affscore.coupling import optimal_partners, squared_distances
 
 
 def peer_score(x: np.ndarray, y: np.ndarray) -> float:
@@ -68,48 +70,52 @@ def processor_times(functions: list[Callable[[], object]], repeats: int) -> list
     return np.median(table[1:], axis=0).tolist()  # the first warms up
 
 
-def eigenproblem(x: np.ndarray, y: np.ndarray, repeats: int) -> tuple[float, float, float]:
-    """Processor seconds of the score, and of its eigenproblem by torch and by SciPy."""
+def unavoidable(x: np.ndarray, y: np.ndarray, covariance: str) -> list[Callable[[], object]]:
+    """What every score of these clouds has to compute, whatever the algorithm."""
     n, d = x.shape
-    matrix = np.cov(np.random.default_rng(0).normal(size=(min(d, 2 * n), 2 * max(d, 2 * n))))
-    tensor = torch.from_numpy(matrix)
-    score, ours, other = processor_times(
-        [
-            lambda: affscore.affinity_score(x, y),
-            lambda: torch.linalg.eigh(tensor),
-            lambda: scipy.linalg.eigh(matrix.copy(), driver="evd", overwrite_a=True, check_finite=False),
-        ],
-        repeats,
-    )
-    return score, ours, other
+    size = min(d, 2 * n if covariance == "ledoit_wolf" else n)
+    matrix = torch.from_numpy(np.cov(np.random.default_rng(0).normal(size=(size, 2 * size))))
+    clouds = [torch.from_numpy(v) for v in (x, y)]
+    image = affscore.affine_map(x, y, covariance=covariance)(x)
+    cost = squared_distances(image - image.mean(axis=0), y - y.mean(axis=0))
+    return [
+        *(lambda v=v: v @ v.T if n < d else v.T @ v for v in clouds),
+        lambda: torch.linalg.eigh(matrix),
+        lambda: clouds[0] @ clouds[1].T,
+        lambda: optimal_partners(cost.copy()),
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The affinity score against scikit-learn + POT.")
     parser.add_argument("--n", type=int, default=512, help="samples (default 512)")
-    parser.add_argument("--d", type=int, nargs="+", default=[512, 1024, 2048, 4096], help="dimensions")
-    parser.add_argument("--no-peer", action="store_true", help="time only the score and its eigenproblem")
+    parser.add_argument("--d", type=int, nargs="+", default=[64, 256, 512, 1024, 2048, 4096], help="dimensions")
+    parser.add_argument("--no-peer", action="store_true", help="time only the score and what it needs")
     parser.add_argument("--repeats", type=int, default=5, help="runs of affscore; its median counts (default 5)")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    print(f"n = {arguments.n}, one thread, torch {torch.__version__}, POT {ot.__version__}")
-    print(f"{'d':>6} {'score s':>9} {'eigh: torch':>12} {'of it':>6} {'scipy':>7} {'of it':>6}", end="")
-    print("" if arguments.no_peer else f" {'peer s':>9} {'affscore s':>11} {'ratio':>7} {'difference':>11}")
-    for d in arguments.d:
+    print(f"n = {arguments.n}, one thread, torch {torch.__version__}, numpy {np.__version__}, POT {ot.__version__}")
+    print(f"{'d':>6} {'covariance':>12} {'tensors s':>10} {'arrays s':>9} {'needed s':>9} {'of it':>6}", end="")
+    print("" if arguments.no_peer else f" {'peer s':>8} {'peer / arrays':>14} {'difference':>11}")
+    for d, covariance in itertools.product(arguments.d, ("ledoit_wolf", "empirical")):
         x, y = activations(arguments.n, d, seed=d)
-        score, torch_s, scipy_s = eigenproblem(x, y, arguments.repeats)
+        score = partial(affscore.affinity_score, covariance=covariance)
+        tensors = partial(score, torch.from_numpy(x), torch.from_numpy(y))
+        parts = unavoidable(x, y, covariance)
+        of_tensors, of_arrays, *needed = processor_times([tensors, partial(score, x, y), *parts], arguments.repeats)
         print(
-            f"{d:>6} {score:>9.3f} {torch_s:>12.3f} {score / torch_s:>6.2f} {scipy_s:>7.3f} {score / scipy_s:>6.2f}",
+            f"{d:>6} {covariance:>12} {of_tensors:>10.4f} {of_arrays:>9.4f} {sum(needed):>9.4f} "
+            f"{of_tensors / sum(needed):>6.2f}",
             end="",
         )
-        if arguments.no_peer:
+        if arguments.no_peer or covariance == "empirical":
             print(flush=True)
             continue
-        before = [seconds(affscore.affinity_score, x, y) for _ in range(arguments.repeats)]
+        before = [seconds(score, x, y) for _ in range(arguments.repeats)]
         peer, peer_value = seconds(peer_score, x, y)
-        after = [seconds(affscore.affinity_score, x, y) for _ in range(arguments.repeats)]
+        after = [seconds(score, x, y) for _ in range(arguments.repeats)]
         ours = float(np.median([t for t, _ in before + after]))
-        print(f" {peer:>9.3f} {ours:>11.3f} {peer / ours:>7.1f} {abs(peer_value - before[0][1]):>11.1e}", flush=True)
+        print(f" {peer:>8.3f} {peer / ours:>14.1f} {abs(peer_value - before[0][1]):>11.1e}", flush=True)
 
 
 if __name__ == "__main__":
