@@ -4,7 +4,6 @@ Each rule is a function from a notebook to the sentences of what breaks it, show
 notebook. That the stored outputs are the ones a new run gives is nbval's part (make test).
 """
 
-import ast
 import json
 import re
 from collections.abc import Iterator
@@ -26,10 +25,10 @@ SITE = yaml.safe_load((ROOT / "_config.yml").read_text())["html"]["baseurl"]
 OWN = re.compile(r'(?<=, )"(?:\[pretrained\])?"$|(?<=^    data = )"[^"]*"$', re.MULTILINE)
 # A folder of stored results, as a chapter names it.
 DATA = re.compile(r"[\"']data/(\w+)")
-# What myst-nb, nbval, .ci/execute.py and the rule on definitions read; plain_markdown reads the others.
+# What myst-nb, nbval and .ci/execute.py read; plain_markdown reads the others.
 TAGS = {
     "hide-input", "hide-output", "hide-cell", "remove-input", "remove-output", "remove-cell",
-    "nbval-ignore-output", "lesson",
+    "nbval-ignore-output",
 }  # fmt: skip
 
 
@@ -49,6 +48,10 @@ PAGES = list(toc_files(TOC))
 NOTEBOOKS = [page for page in PAGES if (ROOT / f"{page}.ipynb").exists()]
 # The numbered pages; the other notebooks are for looking up, and have no exercises.
 CHAPTERS = [page for part in TOC["parts"] if part.get("numbered") for page in toc_files(part)]
+
+
+#: Lines of a code cell that a reader sees.
+VISIBLE_LINES = 25
 
 
 def code_cells(notebook) -> list[tuple[int, dict]]:
@@ -109,17 +112,15 @@ def figures_without_alt_text(notebook) -> list[str]:
     ]
 
 
-def definitions(notebook) -> list[str]:
-    """Functions and classes defined in cells that are not tagged `lesson`: they belong in the package."""
-    found = []
-    for index, cell in code_cells(notebook):
-        if "lesson" in cell["metadata"].get("tags", []):
-            continue
-        python = re.sub(r"^\s*[%!].*$", "", cell["source"], flags=re.M)  # IPython's own commands are not Python
-        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        names = [node.name for node in ast.walk(ast.parse(python)) if isinstance(node, kinds)]
-        found += [f"cell {index} defines {name} and is not tagged 'lesson'" for name in names]
-    return found
+def long_cells(notebook) -> list[str]:
+    """Code cells that a reader sees and that are too long to be read in one piece; what is folded may be longer."""
+    folded = {"hide-cell", "hide-input", "remove-cell", "remove-input"}
+    return [
+        f"cell {index} has {lines} lines; {VISIBLE_LINES} are enough for one that is not folded"
+        for index, cell in code_cells(notebook)
+        if not folded & set(cell["metadata"].get("tags", []))
+        and (lines := len(cell["source"].splitlines())) > VISIBLE_LINES
+    ]
 
 
 def metadata_of_the_run(notebook) -> list[str]:
@@ -235,7 +236,7 @@ def widgets_without_a_question(notebook) -> list[str]:
 
 
 RULES = [
-    not_run_in_order, forbidden, figures_without_alt_text, definitions, metadata_of_the_run, invalid, unknown_tags,
+    not_run_in_order, forbidden, figures_without_alt_text, long_cells, metadata_of_the_run, invalid, unknown_tags,
     raw_directives, links_that_colab_cannot_open, first_cell_is_not_colabs, exercises_without_their_line,
     exercises_without_solutions, unfolded_solutions, too_many_verdicts, too_many_words, widgets_without_a_question,
 ]  # fmt: skip
@@ -291,7 +292,7 @@ def test_each_rule_sees_its_mistakes_and_none_in_a_good_notebook():
     assert good.cells[3].metadata == {"tags": ["solution:half"]} | FOLDED  # for JupyterLab, and for Colab
     assert good.metadata.colab == {"collapsed_sections": ["solution-half"]}
     wrong = {
-        "source": f"if True:\n    class Helper: ...\n    x = load('data/networks'){' + 1' * 21};",
+        "source": "x = 0\n" * 25 + f"x = load('data/networks'){' + 1' * 21};",
         "execution_count": 3,
         "outputs": [
             *printing("saved /home/someone/x.json\nNot yet: try the root.", "stderr")["outputs"],
@@ -310,5 +311,6 @@ def test_each_rule_sees_its_mistakes_and_none_in_a_good_notebook():
     assert [rule.__name__ for rule in RULES if not rule(bad)] == []
     assert len(forbidden(bad)) == len(FORBIDDEN) and len(exercises_without_solutions(bad)) == 2
     assert "data/networks" in first_cell_is_not_colabs(planted(source="load('data/networks')"))[0]
-    lesson = {"source": "def relu(x):\n    return max(x, 0)", "metadata": {"tags": ["lesson"]}}
-    assert definitions(planted(**lesson)) == []
+    source = "def relu(x):\n    return max(x, 0)\n" + "x = 1\n" * 30
+    assert len(long_cells(planted(source=source))) == 1
+    assert long_cells(planted(source=source, metadata={"tags": ["hide-cell"]})) == []
