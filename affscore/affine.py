@@ -35,6 +35,8 @@ COVARIANCES = ("ledoit_wolf", "empirical")
 _EPS = float(np.finfo(np.float64).eps)
 #: Eigenvalues of R R^T below this fraction of the largest lose too many digits to the square: use the SVD.
 SAFE_TO_SQUARE = 1e-12
+#: The same where a score is near 1.
+PRECISE = 1e-9
 
 
 def shrinkage_from(norms: Any, product: Any, d: int) -> Any:
@@ -85,7 +87,9 @@ def coordinates(x: Any, y: Any, basis: bool = False, precise: bool = True) -> tu
         # The samples are centred, so that the last follows from the others, which have full rank as a rule.
         others = xp.concatenate([y[:-1], x[:-1]])
         with suppress(np.linalg.LinAlgError, RuntimeError):
-            inside = xp.linalg.cholesky(others @ others.T)
+            products = others @ others.T
+            # As large as their rounding, so that samples of lower rank have a factor, too.
+            inside = xp.linalg.cholesky(products + _EPS * len(others) * products.trace() / n * identity(len(others), x))
             found = [xp.concatenate([part, -part.sum(axis=0)[None]]) for part in (inside[n - 1 :], inside[: n - 1])]
             return found[0], found[1][:, : n - 1], None
     joint = xp.concatenate([y, x])
@@ -180,7 +184,7 @@ def map_factor(x: Cloud, y: Cloud, precise: bool = False) -> tuple[Any, Any]:
             square[: len(root), : len(root)] += x.ridge * root @ root.T
             square[rest, rest] += x.ridge * y.ridge
         values, left = xp.linalg.eigh(square)
-        if values[0] > (1e-9 if precise else SAFE_TO_SQUARE) * values[-1]:
+        if values[0] > (PRECISE if precise else SAFE_TO_SQUARE) * values[-1]:
             sigma = xp.sqrt(values)
             return _through(root.T, tail, left / xp.sqrt(sigma)), sigma
     other = _short_root(x).T

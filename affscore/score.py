@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from affscore.affine import COVARIANCES, Cloud, coordinates, map_factor, normal
+from affscore.affine import COVARIANCES, PRECISE, Cloud, coordinates, map_factor, normal
 from affscore.arguments import check_choice
 from affscore.arrays import constant_of, double, namespace, needs_gradient, on_one_thread
 from affscore.coupling import partners
@@ -78,12 +78,14 @@ def _distance(x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], p
     """The distance of centred samples from the best affine image, and by how much rounding can have raised it."""
     for precise in (False, True):
         # Without shrinkage the smallest directions count as much as others, and so do their digits.
-        inside_x, inside_y, _ = coordinates(x, y, precise=precise or covariance == "empirical")
-        of_x, of_y = (normal(inside, x.shape[1], covariance) for inside in (inside_x, inside_y))
-        z, sigma = map_factor(Cloud(*map(constant_of, of_x)), Cloud(*map(constant_of, of_y)), precise)
-        image = _image(of_x, of_y, z, sigma)
+        exact = precise or covariance == "empirical" or x.shape[1] < 2 * len(x)
+        inside_x, inside_y, _ = coordinates(x, y, precise=exact)
+        cloud_x, cloud_y = (normal(inside, x.shape[1], covariance) for inside in (inside_x, inside_y))
+        fixed_x, fixed_y = (Cloud(*map(constant_of, cloud)) for cloud in (cloud_x, cloud_y))
+        z, sigma = map_factor(fixed_x, fixed_y, precise)
+        image = _image(cloud_x, cloud_y, z, sigma)
         distance = _apart(image, inside_y, spread, paired)
-        if distance > _SMALL:
+        if distance > _SMALL or (exact and sigma[0] ** 2 > PRECISE * sigma[-1] ** 2):
             break
     return distance, _shift(constant_of(distance), constant_of(spread), z, *limits)
 
