@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from affscore.affine import affine_map
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
-from affscore.score import affinity_score, wasserstein2
 from affscore_book.relu_1d.exact import gaussian_input, uniform_input
 
 __all__ = [
-    "plot_figure_3", "plot_gaussian", "plot_limits", "plot_relatives", "plot_symmetry",
-    "plot_three_ranges",
+    "plot_figure_3", "plot_gaussian", "plot_limits", "plot_ranges", "plot_relatives", "plot_symmetry",
 ]  # fmt: skip
 
 
@@ -28,39 +28,29 @@ def _line(start: float, stop: float, n: int = 401, *, ends: tuple[float, ...] = 
 
 
 @styled
-def plot_three_ranges() -> None:
-    """ReLU on the range [-a, -a + 5] for three a: its outputs, the affine image and the gap between them."""
-    _, axes = panels(3, 1, height=8.1, sharex=True, sharey=True)
-    for axis, start in zip(axes, (4.0, 2.5, 1.0), strict=True):
-        x = _line(-start, 5 - start)
-        y = x.relu()
-        image = affine_map(x, y, covariance="empirical")(x[:, None])[:, 0]
-        exact = uniform_input(-start, 5 - start)
-        axis.axvspan(-start, 5 - start, color=BLUE, alpha=0.1)
-        axis.plot([-4.5, 0, 4.5], [0, 0, 4.5], color="#999999", linewidth=1.5)
+def plot_ranges(ranges: Sequence[tuple[Any, Any, Any]]) -> None:
+    """For each range its inputs (n,) in rising order, their outputs and the affine image, and the gap between these."""
+    _, axes = panels(len(ranges), 1, height=2.7 * len(ranges), sharex=True, sharey=True)
+    least, most = min(x[0] for x, *_ in ranges), max(x[-1] for x, *_ in ranges)
+    for axis, (x, y, image) in zip(axes, ranges, strict=True):
+        axis.axvspan(x[0], x[-1], color=BLUE, alpha=0.1)
+        axis.plot([least - 0.5, 0, most + 0.5], [0, 0, most + 0.5], color="#999999", linewidth=1.5)
         axis.fill_between(x, y, image, color=ORANGE, alpha=0.35, label="gap")
-        axis.plot(x, y, color=BLUE, linewidth=4, label="ReLU's output")
+        axis.plot(x, y, color=BLUE, linewidth=4, label="output")
         axis.plot(x, image, "--", color=VERMILION, label="affine image")
-        axis.text(-4.3, 3.4, f"a = {start:g}\ngap {exact.w2:.2f}\nscore {exact.score:.2f}", va="top")
         axis.set_ylabel("output")
-    axes[0].set_ylim(-1.6, 4.6)
-    axes[0].legend(loc="upper right")
-    axes[-1].set_xlabel("input, uniform on [−a, −a + 5]")
+    axes[0].legend(loc="upper left")
+    axes[-1].set_xlabel("input")
 
 
 @styled
-def plot_figure_3(n: int, seed: int) -> None:
-    """Numerator, denominator and score for X ~ U(-a, -a + 5): one sample of n points for each a, and the curves."""
-    rng = np.random.default_rng(seed)
-    a = _line(0, 5, 26)[:-1]
-    dots = []
-    for start in a.tolist():
-        x = torch.from_numpy(rng.uniform(-start, 5 - start, n))
-        y = x.relu()
-        image = affine_map(x, y, covariance="empirical")(x[:, None])
-        bound = (2 * y.var(correction=0)).sqrt()
-        score = affinity_score(x, y, covariance="empirical")
-        dots.append([wasserstein2(image, y).item(), bound.item(), score.item()])
+def plot_figure_3(starts: Any, parts: Any) -> None:
+    """Numerator, denominator and score for X ~ U(-a, -a + 5), by the formulas and for samples.
+
+    ``starts`` are the a of the samples, (k,), and ``parts`` their numerators and denominators, (k, 2).
+    """
+    numerators, denominators = np.asarray(parts).T
+    dots = (numerators, denominators, 1 - numerators / denominators)
     fine = _line(0, 5, ends=(5 - CLOSE,))[:-1]
     exact = uniform_input(-fine, 5 - fine)
     _, axes = panels(3, 1, height=9, sharex=True)
@@ -69,9 +59,9 @@ def plot_figure_3(n: int, seed: int) -> None:
         (exact.bound, "denominator √(2 Var Y)", ORANGE, "-."),
         (exact.score, "affinity score", GREEN, "-"),
     ]
-    for axis, (curve, label, colour, dash), points in zip(axes, curves, zip(*dots, strict=True), strict=True):
+    for axis, (curve, label, colour, dash), points in zip(axes, curves, dots, strict=True):
         axis.plot(fine, curve, dash, color=colour, label="exact")
-        axis.plot(a, points, "o", color=INK, markersize=6, label=f"samples of {n}")
+        axis.plot(starts, points, "o", color=INK, markersize=6, label="samples")
         axis.set(ylabel=label, ylim=(0, None))
     axes[0].legend(loc="lower center")
     axes[-1].set_xlabel("a, for inputs uniform on [−a, −a + 5]")
