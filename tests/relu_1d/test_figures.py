@@ -15,7 +15,7 @@ LINE = np.linspace(0, 5, 9)
     [
         (lambda: figures.plot_figure_3([0.0, 2.5], [[0.1, 0.5], [0.2, 0.4]]), 3, [2]), (figures.plot_gaussian, 2, [0]),
         (figures.plot_limits, 2, []), (figures.plot_relatives, 2, [0, 1]), (figures.plot_symmetry, 2, []),
-        (lambda: figures.plot_ranges([(LINE - a, np.maximum(LINE - a, 0), LINE) for a in (4, 1)]), 2, []),
+        (lambda: figures.plot_ranges([(LINE - a, np.maximum(LINE - a, 0), LINE) for a in (4, 1)], "ab"), 2, []),
     ],
 )  # fmt: skip
 def test_figures_draw_and_scores_down_to_their_limit_0(draw, panels, reaching_0):

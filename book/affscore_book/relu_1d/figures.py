@@ -28,18 +28,19 @@ def _line(start: float, stop: float, n: int = 401, *, ends: tuple[float, ...] = 
 
 
 @styled
-def plot_ranges(ranges: Sequence[tuple[Any, Any, Any]]) -> None:
-    """For each range its inputs (n,) in rising order, their outputs and the affine image, and the gap between these."""
+def plot_ranges(ranges: Sequence[tuple[Any, Any, Any]], notes: Sequence[str]) -> None:
+    """For each range its inputs (n,) in rising order, their outputs, the affine image and the gap, with a note."""
     _, axes = panels(len(ranges), 1, height=2.7 * len(ranges), sharex=True, sharey=True)
     least, most = min(x[0] for x, *_ in ranges), max(x[-1] for x, *_ in ranges)
-    for axis, (x, y, image) in zip(axes, ranges, strict=True):
+    for axis, (x, y, image), note in zip(axes, ranges, notes, strict=True):
+        axis.text(0.02, 0.95, note, va="top", transform=axis.transAxes)
         axis.axvspan(x[0], x[-1], color=BLUE, alpha=0.1)
         axis.plot([least - 0.5, 0, most + 0.5], [0, 0, most + 0.5], color="#999999", linewidth=1.5)
         axis.fill_between(x, y, image, color=ORANGE, alpha=0.35, label="gap")
         axis.plot(x, y, color=BLUE, linewidth=4, label="output")
         axis.plot(x, image, "--", color=VERMILION, label="affine image")
         axis.set_ylabel("output")
-    axes[0].legend(loc="upper left")
+    axes[0].legend(loc="upper right")
     axes[-1].set_xlabel("input")
 
 
