@@ -84,7 +84,7 @@ def coordinates(x: Any, y: Any, basis: bool = False, precise: bool = True) -> tu
         return x, y, None
     xp = namespace(x)
     if not (precise or basis or needs_gradient(x, y)):
-        # The samples are centred, so that the last follows from the others, which have full rank as a rule.
+        # The samples are centred, so that the last follows from the others.
         others = xp.concatenate([y[:-1], x[:-1]])
         with suppress(np.linalg.LinAlgError, RuntimeError):
             products = others @ others.T

@@ -199,13 +199,14 @@ def counted(rows: list[dict], sources: dict) -> Iterator[str]:
             yield f"{heading}, by place ({len(here)}): {in_words(here)}."
         if some:
             yield f"{heading}, by row ({len(some)}): {in_words(some)}."
-    levels = Counter(row["bracket"] for row in rows if row["verdict"] in DECIDED and row.get("bracket", "")[-1:] == "%")
     looked = [row for row in rows if row["holds if"].endswith("(set after a look)")]
     asked = [row for row in rows if row.get("bracket", "")[-1:] == "%" and "not estimable" not in row["ours"]]
+    decided = [row for row in asked if row["verdict"] in DECIDED]
+    levels = Counter(row["bracket"] for row in decided)
     convention = sum(row["verdict"].startswith("depends on") for row in asked)
-    late = sum(row["verdict"] in DECIDED and row["holds if"].endswith("(set after a look)") for row in asked)
+    late = sum(row["holds if"].endswith("(set after a look)") for row in decided)
     yield (
-        f"With a confidence interval: {len(asked)} rows, of which it decides {sum(levels.values())} ("
+        f"With a confidence interval: {len(asked)} rows, of which it decides {len(decided)} ("
         + ", ".join(f"{count} at {level}" for level, count in levels.most_common())
         + f"); in {convention} more the verdict depends on a convention. An interval of 95 % that keeps its level "
         "decides wrongly in at most 2.5 % of the rows with one bar, and in at most 5 % of those with a range, if the "

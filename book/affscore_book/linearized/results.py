@@ -176,12 +176,12 @@ class LinearizedRuns:
         order = np.argsort(share)
         return share[order], accuracy[order]
 
-    def linear_at_loss(self, network: str, task: str = "base", points: float = 1.0) -> dict[int, float]:
-        """By seed: the largest share of linear channels up to which no more than so many points are lost."""
+    def linear_at_loss(self, network: str, task: str = "base") -> dict[int, float]:
+        """By seed: the largest share of linear channels up to which no more than one point is lost."""
         found = {}
         for seed in self.seeds(network, task):
             share, accuracy = self.shares_and_accuracy(network, seed, task)
-            floor = accuracy[0] - points
+            floor = accuracy[0] - 1
             below = np.flatnonzero(accuracy < floor)
             around = [below[0], below[0] - 1] if len(below) else [-1]
             found[seed] = float(np.interp(floor, accuracy[around], share[around]))
@@ -231,7 +231,7 @@ class LinearizedRuns:
     def more_survivors(self, network: str, task: str, other: str) -> dict[int, float]:
         """By seed: share of non-linear channels on ``task`` minus that on ``other``, mean over the strengths.
 
-        At equally many points lost it is the difference of two :meth:`linear_at_loss`.
+        Where one point is lost it is the difference of two :meth:`linear_at_loss`.
         """
         found = {}
         for seed in self.seeds(network, task):
