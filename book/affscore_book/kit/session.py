@@ -1,0 +1,172 @@
+"""The cells of a page that runs in the browser: which have to run before another one, and what each of them shows.
+
+The worker of the page (``_static/run_worker.js``) holds one :class:`Session` and passes on what it emits. Only the
+standard library is needed, so that the same module is tested here and used there.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import linecache
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from io import TextIOBase
+from typing import Any
+
+from affscore_book.kit.names import names_of
+
+__all__ = ["Session"]
+
+#: Takes what a cell shows: the kind, "text", "html" or "error", and the text.
+Emit = Callable[[str, str], None]
+
+#: Characters that a cell may print; a loop without end must not fill the page.
+LONGEST = 20_000
+
+
+class _Printed(TextIOBase):
+    """Standard output: what is printed is emitted line by line."""
+
+    def __init__(self, emit: Emit) -> None:
+        super().__init__()
+        self._emit, self._held, self._left = emit, "", LONGEST
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self._held += text
+        if "\n" in text:
+            self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        text, self._held = self._held, ""
+        if text and self._left >= 0:
+            self._emit("text", text[: self._left])
+            self._left -= len(text)
+            if self._left < 0:
+                self._emit("text", f"\n... (a cell shows {LONGEST:,} characters)\n")
+
+
+class Session:
+    """The state that the cells of one page share, in the order in which a reader runs them.
+
+    A cell is known by its ``id``. It *needs* the cells that last bound the names it reads, among those above it, and
+    what they need; these run first unless they have run with the same text and nothing has bound the names since.
+    """
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {"__name__": "__main__", "display": self._display}
+        self._emit: Emit = lambda kind, text: None
+        self._text_of: dict[str, str] = {}
+        self._turn_of: dict[str, int] = {}
+        self._owner: dict[str, str] = {}
+
+    def plan(self, cells: Mapping[str, str], wanted: str) -> list[str]:
+        """The cells to run, in order, ``wanted`` last. ``cells`` maps the ids of the page, in its order, to texts.
+
+        A cell with a syntax error is run alone, so that its error is shown.
+        """
+        order = list(cells)
+        known = {cell: _names(source) for cell, source in cells.items()}
+
+        def needs(cell: str) -> dict[str, str]:
+            """By name, the last cell above this one that binds it."""
+            above = order[: order.index(cell)][::-1]
+            found = {name: next((c for c in above if name in known[c][1]), None) for name in known[cell][0]}
+            return {name: source for name, source in found.items() if source is not None}
+
+        sources = {wanted: needs(wanted)}
+        for cell in order[: order.index(wanted)][::-1]:
+            if any(cell in found.values() for found in sources.values()):
+                sources[cell] = needs(cell)
+        # Run again what is out of date, in the order of the page, and what such a run would find bound by another cell.
+        steps = {wanted}
+        while True:
+            more = {cell for cell in sources if cell not in steps and self._out_of_date(cell, cells, sources, steps)}
+            for cell in steps | more:
+                for name, source in sources[cell].items():
+                    above = order[: order.index(cell)][::-1]
+                    run = next((c for c in above if c in steps | more and name in known[c][1]), None)
+                    if (run or self._owner.get(name)) != source:
+                        more.add(source)
+            if more <= steps:
+                return [cell for cell in order if cell in steps]
+            steps |= more
+
+    def _out_of_date(
+        self, cell: str, cells: Mapping[str, str], sources: Mapping[str, Mapping[str, str]], steps: set[str]
+    ) -> bool:
+        """Has the cell not run, or had another text, or has a cell that it needs run since, or is about to?"""
+        turn = self._turn_of.get(cell)
+        if turn is None or self._text_of.get(cell) != cells[cell]:
+            return True
+        return any(source in steps or self._turn_of.get(source, turn) >= turn for source in sources[cell].values())
+
+    def run(self, cell: str, source: str, emit: Emit) -> bool:
+        """Run a cell and emit what it shows; False after an error, which is emitted as a few lines."""
+        self._emit = emit
+        printed = _Printed(emit)
+        name = f"<cell {cell}>"
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        try:
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+                value = self._execute(source, name)
+                printed.flush()
+                if value is not None:
+                    self._display(value)
+        except BaseException as error:  # also KeyboardInterrupt and SystemExit: the worker goes on
+            printed.flush()
+            emit("error", _short(error, name))
+            self._text_of.pop(cell, None)
+            return False
+        self._text_of[cell] = source
+        self._turn_of[cell] = 1 + max(self._turn_of.values(), default=0)
+        self._owner |= dict.fromkeys(names_of(source)[1], cell)
+        return True
+
+    def _execute(self, source: str, name: str) -> Any:
+        """The value of the last expression; None if there is none, or if a semicolon follows it."""
+        tree = ast.parse(source, name)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, name, "exec"), self.names)
+        if last is None:
+            return None
+        assert isinstance(last, ast.Expr)
+        value = eval(compile(ast.Expression(last.value), name, "eval"), self.names)
+        return None if source.rstrip().endswith(";") else value
+
+    def _display(self, *values: Any) -> None:
+        """Show values as a notebook does, by HTML or SVG of their own if they have it."""
+        for value in values:
+            for method in ("_repr_html_", "_repr_svg_"):
+                if hasattr(value, method):
+                    self._emit("html", getattr(value, method)())
+                    break
+            else:
+                self._emit("text", f"{value!r}\n")
+
+
+def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:
+    try:
+        return names_of(source)
+    except SyntaxError:
+        return frozenset(), frozenset()
+
+
+def _short(error: BaseException, name: str) -> str:
+    """The error, and the lines of the cell on which it came; frames of libraries are left out."""
+    lines = list(_frames(error, name))
+    if isinstance(error, SyntaxError) and error.filename == name:
+        lines = [f"line {error.lineno}: {(error.text or '').strip()}"]
+        error = type(error)(error.msg)
+    return "\n".join([*lines, "".join(traceback.format_exception_only(error)).strip()])
+
+
+def _frames(error: BaseException, name: str) -> Iterator[str]:
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename.startswith("<cell "):
+            where = "" if frame.filename == name else "another cell, "
+            yield f"{where}line {frame.lineno}: {frame.line}"

@@ -1,0 +1,128 @@
+"""Cells that run in a page: what runs before what, and what is shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from affscore_book.kit.session import LONGEST, Session
+
+PAGE = {"a": "x = 1", "b": "y = x + 1", "c": "x = 10", "d": "z = x + y", "e": "print(z)"}
+
+
+class Reader:
+    """A reader of a page: presses Run, and sees what the page shows."""
+
+    def __init__(self, cells: dict[str, str]) -> None:
+        self.cells, self.session, self.ran = dict(cells), Session(), []
+
+    def press(self, wanted: str) -> list[tuple[str, str]]:
+        self.ran = self.session.plan(self.cells, wanted)
+        shown: list[tuple[str, str]] = []
+        for cell in self.ran:
+            shown.clear()
+            if not self.session.run(cell, self.cells[cell], lambda *part: shown.append(part)):
+                break
+        return shown
+
+
+def test_what_a_cell_needs_runs_before_it_in_the_order_of_the_page():
+    reader = Reader(PAGE)
+    assert reader.press("e") == [("text", "12\n")] and reader.ran == ["a", "b", "c", "d", "e"]
+
+
+def test_a_cell_that_needs_nothing_runs_alone():
+    reader = Reader(PAGE)
+    reader.press("c")
+    assert reader.ran == ["c"]
+
+
+def test_what_has_run_does_not_run_again():
+    reader = Reader(PAGE)
+    reader.press("e")
+    reader.press("e")
+    assert reader.ran == ["e"]
+
+
+def test_a_changed_cell_is_used_by_what_follows():
+    reader = Reader(PAGE)
+    reader.press("e")
+    reader.cells["a"] = "x = 5"
+    assert reader.press("e") == [("text", "16\n")]
+    assert reader.ran == ["a", "b", "c", "d", "e"], "c runs again, for its x comes after that of a"
+
+
+def test_a_cell_that_ran_since_is_used_by_what_follows():
+    reader = Reader(PAGE)
+    reader.press("e")
+    reader.cells["c"] = "x = 20"
+    reader.press("c")
+    assert reader.press("e") == [("text", "22\n")] and reader.ran == ["d", "e"]
+
+
+def test_a_name_is_that_of_the_last_cell_above_and_not_of_one_below():
+    reader = Reader(PAGE)
+    reader.press("e")
+    reader.cells["f"] = "y"
+    reader.press("b")
+    assert reader.ran == ["a", "b"], "x is bound by c, further down"
+    assert reader.session.names["y"] == 2
+
+
+def test_a_cell_that_reads_and_binds_a_name_starts_from_the_cell_above():
+    reader = Reader({"a": "n = 0", "b": "n = n + 1", "c": "n"})
+    for _ in range(2):
+        reader.press("b")
+        assert reader.press("c") == [("text", "1\n")]
+
+
+def test_a_function_is_run_again_after_what_it_calls():
+    reader = Reader({"a": "def f(): return 1", "b": "def g(): return f()", "c": "g()"})
+    assert reader.press("c") == [("text", "1\n")]
+    reader.cells["a"] = "def f(): return 2"
+    assert reader.press("c") == [("text", "2\n")]
+
+
+def test_after_an_error_the_cells_that_follow_do_not_run():
+    reader = Reader({"a": "x = 1 / 0", "b": "x"})
+    assert reader.press("b") == [("error", "line 1: x = 1 / 0\nZeroDivisionError: division by zero")]
+    reader.cells["a"] = "x = 1"
+    assert reader.press("b") == [("text", "1\n")]
+
+
+def test_an_error_in_another_cell_says_so():
+    reader = Reader({"a": "def f(x):\n    return 1 / x", "b": "f(0)"})
+    ((kind, text),) = reader.press("b")
+    assert kind == "error" and text.splitlines()[:2] == ["line 1: f(0)", "another cell, line 2: return 1 / x"]
+
+
+def test_the_note_of_an_error_is_shown():
+    reader = Reader({"a": "e = ValueError('no')\ne.add_note('with ReLU')\nraise e"})
+    assert reader.press("a")[0][1].splitlines() == ["line 3: raise e", "ValueError: no", "with ReLU"]
+
+
+def test_an_error_of_syntax_names_its_line():
+    assert Reader({"a": "x = 1\ny = ("}).press("a") == [("error", "line 2: y = (\nSyntaxError: '(' was never closed")]
+
+
+@pytest.mark.parametrize("source", ["1 + 1;", "x = 2", "None", ""])
+def test_what_has_no_value_shows_nothing(source):
+    assert Reader({"a": source}).press("a") == []
+
+
+def test_a_value_shows_its_html_and_prints_stand_before_it():
+    source = "class T:\n    def _repr_html_(self): return '<b>t</b>'\nprint('first')\nT()"
+    assert Reader({"a": source}).press("a") == [("text", "first\n"), ("html", "<b>t</b>")]
+
+
+def test_display_shows_a_value_in_the_middle():
+    assert Reader({"a": "display(1)\nprint(2)"}).press("a") == [("text", "1\n"), ("text", "2\n")]
+
+
+def test_what_exits_leaves_the_session_alive():
+    reader = Reader({"a": "raise SystemExit", "b": "1"})
+    assert reader.press("a")[0][0] == "error" and reader.press("b") == [("text", "1\n")]
+
+
+def test_a_long_output_is_cut():
+    shown = Reader({"a": "for k in range(100_000): print(k)"}).press("a")
+    assert sum(len(text) for _, text in shown) < LONGEST + 100 and "20,000 characters" in shown[-1][1]
