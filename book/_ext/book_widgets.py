@@ -56,8 +56,9 @@ def write(app: Sphinx) -> None:
 def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Load what a page needs that holds widgets: theirs first, then the host script that starts them."""
     names = set(re.findall(r'class="affscore-widget" data-widget="(\w+)"', context.get("body", "")))
-    if names:
+    if names or 'class="affscore-panel"' in context.get("body", ""):
         app.add_css_file(f"{NAME}.css")
+    if names:
         for file in (*map(file_of, sorted(names)), f"{NAME}.js"):
             app.add_js_file(file, loading_method="defer")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from grids import each
 
-from affscore import affinity_score, wasserstein2
+from affscore import affinity_score
 from affscore.affine import shrinkage
 from affscore_book.theory import measures
 
@@ -38,13 +38,6 @@ def test_map_score_with_form_two_is_the_score(shape, seed):
     assert measures.map_score(x, y, matrix) == pytest.approx(
         affinity_score(x, y, covariance="empirical").item(), abs=1e-6
     )
-
-
-@seeds
-def test_optimal_partners_cost_w2(seed):
-    x, y = np.random.default_rng(seed).normal(size=(2, 20, 3))
-    square = np.mean(np.sum((x - y[measures.optimal_partners(x, y)]) ** 2, axis=1))
-    assert square == pytest.approx(wasserstein2(x, y).item() ** 2, rel=1e-10)
 
 
 @seeds

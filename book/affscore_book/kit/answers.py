@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+
+from affscore.arrays import is_tensor
 
 __all__ = ["Unfit", "function", "instance", "mapping", "numbers", "one_number", "two_ends", "whole", "wholes"]
 
@@ -29,7 +30,7 @@ def _shown(answer: Any) -> str:
 
 def _plain(answer: Any) -> Any:
     """Tensors as arrays, and results by their number."""
-    if isinstance(answer, Tensor) and not answer.is_complex():
+    if is_tensor(answer) and not answer.is_complex():
         return answer.detach().cpu().double().numpy()
     if isinstance(answer, np.ndarray | np.generic):
         return answer

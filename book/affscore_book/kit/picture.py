@@ -7,7 +7,7 @@ dates and no library of pictures here: numbers are rounded to a tenth of a pixel
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -40,6 +40,11 @@ LOOKS = {
     "score-dot": 'fill="#007a5a" stroke="#ffffff" stroke-width="1.5"',
     "dead-key": 'fill="none" stroke="#57606a" stroke-width="12" opacity="0.3"',
     "dead-band": 'fill="#57606a" opacity="0.16"',
+    "ink-dot": 'fill="#57606a"',
+    "image-square": 'fill="#d55e00"',
+    "image-cross": 'fill="none" stroke="#d55e00" stroke-width="2.5"',
+    "link": 'fill="none" stroke="#a0428a" stroke-width="1.5"',
+    "goal-curve": 'fill="none" stroke="#d55e00" stroke-width="2.5" stroke-dasharray="7 4"',
 }
 
 
@@ -61,6 +66,10 @@ def ticks(low: float, high: float) -> list[float]:
     return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
 
 
+def _marked(limits: tuple[float, float], chosen: Mapping[float, str] | None) -> list[tuple[float, str]]:
+    return [(value, f"{value:g}") for value in ticks(*limits)] if chosen is None else list(chosen.items())
+
+
 class Panel:
     """One pair of axes. Layers are drawn in the order they are added; ``svg()`` gives the whole as text.
 
@@ -71,7 +80,9 @@ class Panel:
     xlim, ylim
         Limits (low, high) of the axes, in the units of the data.
     xlabel, ylabel, legend
-        Texts; ``legend`` lists (class of a line, its name).
+        Texts; ``legend`` lists (class of a line or of points, its name).
+    xticks, yticks
+        Values of the axis and their texts, in place of round numbers.
     """
 
     def __init__(
@@ -84,6 +95,8 @@ class Panel:
         ylabel: str = "",
         legend: Sequence[tuple[str, str]] = (),
         height: int = 250,
+        xticks: Mapping[float, str] | None = None,
+        yticks: Mapping[float, str] | None = None,
     ) -> None:
         self.xlim, self.ylim = xlim, ylim
         self.left, self.right, self.top, self.bottom = 42, WIDTH - 10, 26, height - 42
@@ -92,22 +105,32 @@ class Panel:
             f'height="{height}" role="img" aria-label="{escape(label)}" class="affscore-panel">',
             f'<rect class="paper" {LOOKS["paper"]} width="{WIDTH}" height="{height}" rx="4"/>',
         ]
-        for value in ticks(*xlim):
+        for value, text in _marked(xlim, xticks):
             x = self.x_at(value)
             self.add(f'<line class="grid" {LOOKS["grid"]} x1="{x}" x2="{x}" y1="{self.top}" y2="{self.bottom}"/>')
-            self.write("tick", x, self.bottom + 15, f"{value:g}", "middle")
-        for value in ticks(*ylim):
+            self.write("tick", x, self.bottom + 15, text, "middle")
+        for value, text in _marked(ylim, yticks):
             y = self.y_at(value)
             self.add(f'<line class="grid" {LOOKS["grid"]} x1="{self.left}" x2="{self.right}" y1="{y}" y2="{y}"/>')
-            self.write("tick", self.left - 6, number(float(y) + 4), f"{value:g}", "end")
+            self.write("tick", self.left - 6, number(float(y) + 4), text, "end")
         self.write("label", number((self.left + self.right) / 2), height - 8, xlabel, "middle")
         if ylabel:
             self.write("label", 6, 16, ylabel)
         at = 22 + 7 * len(ylabel) if ylabel else 6
         for look, text in legend:
-            self.add(f'<path class="{look}" {LOOKS[look]} d="M{at} 12L{at + 24} 12"/>')
+            self._key(look, at)
             self.write("label", at + 30, 16, text)
             at += 46 + 7 * len(text)
+
+    def _key(self, look: str, at: int) -> None:
+        """The sign of an entry of the legend, of the shape that its class has in the picture."""
+        if look.endswith("-dot"):
+            self.add(f'<circle class="{look}" {LOOKS[look]} cx="{at + 14}" cy="12" r="5"/>')
+        elif look.endswith("-square"):
+            self.add(f'<rect class="{look}" {LOOKS[look]} x="{at + 9}" y="7" width="10" height="10"/>')
+        else:
+            path = f"M{at + 9} 7l10 10M{at + 19} 7l-10 10" if look.endswith("-cross") else f"M{at} 12L{at + 24} 12"
+            self.add(f'<path class="{look}" {LOOKS[look]} d="{path}"/>')
 
     def x_at(self, value: float) -> str:
         """Where a value of the horizontal axis is, as SVG has it."""
@@ -142,6 +165,30 @@ class Panel:
         """A dot at (x, y); none where y is NaN."""
         if not np.isnan(y):
             self.add(f'<circle class="{look}" {LOOKS[look]} cx="{self.x_at(x)}" cy="{self.y_at(y)}" r="{radius}"/>')
+
+    def dots(self, look: str, points: Array, radius: int = 4) -> None:
+        """A dot at each of the points (n, 2)."""
+        for x, y in points:
+            self.dot(look, x, y, radius)
+
+    def squares(self, look: str, points: Array, side: int = 8) -> None:
+        """A square at each of the points (n, 2), with sides of this many pixels."""
+        for x, y in points:
+            left, top = (number(float(at) - side / 2) for at in (self.x_at(x), self.y_at(y)))
+            self.add(f'<rect class="{look}" {LOOKS[look]} x="{left}" y="{top}" width="{side}" height="{side}"/>')
+
+    def links(self, look: str, starts: Array, ends: Array, head: int = 0) -> None:
+        """A line from each point of ``starts`` (n, 2) to that of ``ends``, with an arrow head of ``head`` pixels."""
+        for start, end in zip(starts, ends, strict=True):
+            (x, y), (u, v) = ((float(self.x_at(p)), float(self.y_at(q))) for p, q in (start, end))
+            path = f"M{number(x)} {number(y)}L{number(u)} {number(v)}"
+            length = math.hypot(u - x, v - y)
+            if head and length > 0:
+                along, across = head * (u - x) / length, head * (v - y) / length
+                for side in (-0.5, 0.5):
+                    tip = u - along - side * across, v - across + side * along
+                    path += f"M{number(tip[0])} {number(tip[1])}L{number(u)} {number(v)}"
+            self.add(f'<path class="{look}" {LOOKS[look]} d="{path}"/>')
 
     def crosses(self, look: str, points: Array, arm: float) -> None:
         """An x at each of the points (n, 2); its arms reach ``arm`` pixels across and down."""

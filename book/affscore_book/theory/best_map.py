@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from affscore.affine import affine_map
+from affscore.coupling import partners
 from affscore.score import wasserstein2
-from affscore_book.theory.measures import optimal_partners
 
 __all__ = ["distances_left", "regression_image", "searched_distance"]
 
@@ -29,7 +29,7 @@ def searched_distance(x: Array, y: Array, start: Array) -> float:
     image, last = start, np.inf
     while (distance := wasserstein2(image, y).item()) < last * (1 - 1e-9):
         last = distance
-        image = regression_image(x, y[optimal_partners(image, y)])
+        image = regression_image(x, y[partners(image, y)])
     return min(distance, last)
 
 

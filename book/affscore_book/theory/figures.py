@@ -1,17 +1,17 @@
-"""The figures of the chapter on theory. Each function takes data, draws one figure and returns nothing."""
+"""The figures of the chapter on theory. Each function takes data and returns one drawing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
-from affscore.affine import affine_map
-from affscore.plots import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
+from affscore.coupling import partners as cheapest_partners
+from affscore_book.kit.drawing import Drawing, plane
+from affscore_book.kit.picture import Panel
 from affscore_book.theory.finite import Reading
-from affscore_book.theory.measures import form_one, optimal_partners, root
+from affscore_book.theory.measures import root
 
 __all__ = [
     "plot_construction", "plot_couplings", "plot_ellipses", "plot_readings", "plot_sorted",
@@ -20,90 +20,96 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
-def _links(axes: Axes, x: Array, y: Array, partners: ArrayLike) -> None:
-    for start, end in zip(x, y[np.asarray(partners)], strict=True):
-        axes.plot([start[0], end[0]], [start[1], end[1]], color=PURPLE, linewidth=1.5, zorder=1)
+def plot_construction(x: Array, y: Array, image: Array) -> Drawing:
+    """Left the inputs (n, 2); right the outputs, the affine image of the inputs, and the optimal coupling of both."""
+    left = plane("The inputs, a tilted oval cloud of points.", [x], xlabel="inputs", legend=[("input-dot", "x")])
+    left.dots("input-dot", x)
+    right = plane(
+        "The outputs as dots and the affine image of the inputs as crosses, which have the same centre and spread. "
+        "Lines couple each cross with one output.",
+        [y, image],
+        xlabel="outputs and affine image",
+        legend=[("ink-dot", "outputs y"), ("image-cross", "T(x)"), ("link", "coupling")],
+    )
+    right.links("link", image, y[cheapest_partners(image, y)])
+    right.dots("ink-dot", y)
+    right.crosses("image-cross", image, arm=4)
+    return Drawing(left, right)
 
 
-def _legend_below(axes: Axes, ncols: int = 3) -> None:
-    axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=ncols, frameon=False)
-
-
-@styled
-def plot_construction(x: Array, y: Array) -> None:
-    """Left the inputs (n, 2); right the outputs, the affine image of the inputs, and the optimal coupling."""
-    left, right = panels(1, 2, height=3.9)[1]
-    image = affine_map(x, y, covariance="empirical")(x)
-    left.plot(*x.T, "o", color=INK, markersize=3.5)
-    left.set_title("inputs")
-    _links(right, image, y, optimal_partners(image, y))
-    right.plot(*y.T, "o", color=BLUE, markersize=4.5, label="outputs")
-    right.plot(*image.T, "x", color=VERMILION, markersize=5, mew=1.8, label="affine image")
-    right.set_title("outputs, affine image")
-    _legend_below(right)
-    for panel in (left, right):
-        panel.set_aspect("equal", adjustable="datalim")
-
-
-@styled
-def plot_sorted(x: Array, y: Array) -> None:
+def plot_sorted(x: Array, y: Array) -> Drawing:
     """Two couplings of points on a line, (n,) and (n,): as they come, and sorted with sorted."""
-    axes = panels(2, 1, height=5, sharex=True)[1]
-    orders = {"as they come": (np.arange(len(x)), np.arange(len(y))), "sorted": (np.argsort(x), np.argsort(y))}
-    for panel, (name, (i, j)) in zip(axes, orders.items(), strict=True):
-        panel.plot([x[i], y[j]], [np.ones(len(x)), np.zeros(len(y))], color=PURPLE, linewidth=1.8)
-        panel.plot(x, np.ones(len(x)), "o", color=BLUE, markersize=9)
-        panel.plot(y, np.zeros(len(y)), "s", color=VERMILION, markersize=8)
-        panel.set(yticks=[0, 1], yticklabels=["to y", "from x"], ylim=(-0.3, 1.3))
-        panel.set_title(f"{name}: mean squared distance {np.mean((x[i] - y[j]) ** 2):.2f}")
-    axes[-1].set_xlabel("position")
+    orders = {"as they come": (np.arange(len(x)), np.arange(len(y))), "sorted with sorted": (x.argsort(), y.argsort())}
+    low, high = min(x.min(), y.min()), max(x.max(), y.max())
+    drawn = []
+    for name, (i, j) in orders.items():
+        square = np.mean((x[i] - y[j]) ** 2)
+        panel = Panel(
+            label=f"Two rows of {len(x)} points, coupled by lines, {name}; the mean squared distance is {square:.2f}.",
+            xlim=(low - 0.2, high + 0.2), ylim=(-0.2, 1.2), xlabel=f"{name}: mean squared distance {square:.2f}",
+            yticks={0: "y", 1: "x"}, height=220,
+        )  # fmt: skip
+        starts, ends = np.stack([x[i], np.ones(len(x))], axis=1), np.stack([y[j], np.zeros(len(y))], axis=1)
+        panel.links("link", starts, ends)
+        panel.dots("input-dot", starts, radius=6)
+        panel.squares("image-square", ends, side=11)
+        drawn.append(panel)
+    return Drawing(*drawn)
 
 
-@styled
-def plot_couplings(x: Array, targets: Mapping[str, tuple[Array, ArrayLike]]) -> None:
+def plot_couplings(x: Array, targets: Mapping[str, tuple[Array, ArrayLike]]) -> Drawing:
     """Clouds in the plane side by side: from x (n, 2) to each target (n, 2), row i going to row partners[i]."""
-    axes = panels(1, len(targets), height=4.2, sharex=True, sharey=True)[1]
-    for panel, (name, (y, partners)) in zip(axes, targets.items(), strict=True):
-        _links(panel, x, y, partners)
-        panel.plot(*x.T, "o", color=BLUE, markersize=5, label="from")
-        panel.plot(*y.T, "s", color=VERMILION, markersize=5, label="to")
-        cost = np.mean(np.sum((x - y[np.asarray(partners)]) ** 2, axis=1))
-        panel.set(title=f"{name}\nmean square {cost:.2f}", aspect="equal")
-    _legend_below(axes[0])
+    drawn = []
+    for name, (y, partners) in targets.items():
+        ends = y[np.asarray(partners)]
+        square = np.mean(np.sum((x - ends) ** 2, axis=1))
+        panel = plane(
+            f"Lines couple {len(x)} points with their places after: {name}. The mean square is {square:.2f}.",
+            [x, *(cloud for cloud, _ in targets.values())],
+            xlabel=f"{name}: mean square {square:.2f}",
+            legend=[("input-dot", "from"), ("image-square", "to")],
+        )
+        panel.links("link", x, ends)
+        panel.dots("input-dot", x)
+        panel.squares("image-square", y)
+        drawn.append(panel)
+    return Drawing(*drawn)
 
 
-@styled
-def plot_ellipses(s_x: Array, s_y: Array) -> None:
-    """Two normal distributions as ellipses (one standard deviation), and where the map sends points of the first."""
-    axes = panels(height=4.3)[1][0]
+def plot_ellipses(s_x: Array, s_y: Array, matrix: Array) -> Drawing:
+    """Two normal distributions as ellipses (one standard deviation), and where ``matrix`` sends points of the first."""
     circle = np.stack([f(np.linspace(0, 2 * np.pi, 121)) for f in (np.cos, np.sin)])
-    source = root(s_x) @ circle
-    image = form_one(s_x, s_y) @ source
-    axes.plot(*source, color=BLUE, label=r"$N(0, \Sigma_X)$")
-    axes.plot(*(root(s_y) @ circle), color=VERMILION, linestyle="--", label=r"$N(0, \Sigma_Y)$")
-    for k in range(0, 120, 10):
-        axes.annotate("", image[:, k], source[:, k], arrowprops={"arrowstyle": "->", "color": PURPLE, "lw": 1.8})
-    axes.plot(*image[:, ::10], "o", color=PURPLE, markersize=4, label="image A x")
-    _legend_below(axes)
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.margins(0.12)
-    axes.set(xlabel="first coordinate", ylabel="second coordinate")
+    source, goal = (root(s_x) @ circle).T, (root(s_y) @ circle).T
+    image = source @ matrix.T
+    panel = plane(
+        "Two ellipses around one centre, and arrows that carry twelve points of the first to where the matrix sends "
+        "them.",
+        [source, goal, image],
+        ylabel="second",
+        legend=[("input-curve", "covariance of X"), ("goal-curve", "of Y"), ("link", "A")],
+        height=360,
+    )
+    panel.line("input-curve", *source.T)
+    panel.line("goal-curve", *goal.T)
+    panel.links("link", source[:120:10], image[:120:10], head=8)
+    return Drawing(panel)
 
 
-@styled
-def plot_readings(sizes: Sequence[int], readings: Mapping[str, Sequence[Reading]]) -> None:
+def plot_readings(sizes: Sequence[int], readings: Mapping[str, Sequence[Reading]]) -> Drawing:
     """A panel for each kind of inputs: scores of ReLU and of its twin against the number of samples."""
-    axes = panels(1, len(readings), height=4.6, sharey=True)[1]
-    looks = {
-        "linear": ("linear twin", VERMILION, "s--"), "score": ("ReLU", BLUE, "o-"),
-        "plain": ("ReLU, no shrinkage", GREEN, "D:"),
-    }  # fmt: skip
-    for panel, (name, rows) in zip(axes, readings.items(), strict=True):
-        for field, (label, colour, look) in looks.items():
-            panel.plot(sizes, [getattr(row, field) for row in rows], look, color=colour, label=label, markersize=6)
-        panel.axhline(1, color=GREEN, linestyle=":", label="twin, no shrinkage")
-        panel.set(xscale="log", xlabel="samples n", title=f"{name} channels", xlim=(40, 3300), ylim=(0, 1.05))
-        panel.set_xticks([64, 300, 2048], ["64", "300", "2048"])
-        panel.minorticks_off()
-    axes[0].set_ylabel("affinity score")
-    _legend_below(axes[0], ncols=2)
+    at = np.log2(sizes)
+    drawn = []
+    for name, rows in readings.items():
+        twin, relu, plain = ([getattr(row, field) for row in rows] for field in ("linear", "score", "plain"))
+        panel = Panel(
+            label=f"Scores against the number of samples, {name} channels. From few samples to many: the linear twin "
+            f"{twin[0]:.2f} to {twin[-1]:.2f}, ReLU {relu[0]:.2f} to {relu[-1]:.2f}, and without shrinkage "
+            f"{plain[0]:.2f} to {plain[-1]:.2f}.",
+            xlim=(at[0] - 0.4, at[-1] + 0.4), ylim=(0, 1.05), xlabel=f"samples n, {name} channels",
+            legend=[("goal-curve", "twin"), ("input-curve", "ReLU"), ("w2-curve", "ReLU, unshrunk")],
+            xticks={float(np.log2(n)): f"{n}" for n in (64, 256, 1024)}, height=300,
+        )  # fmt: skip
+        for look, values in (("w2-curve", plain), ("goal-curve", twin), ("input-curve", relu)):
+            panel.line(look, at, values)
+        drawn.append(panel)
+    return Drawing(*drawn)

@@ -7,11 +7,11 @@ twin on the same inputs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from affscore.companions import linear_twin
 from affscore.score import affinity_score
@@ -61,7 +61,7 @@ def layer_inputs(n: int, d: int, *, seed: int = 0, stretched: bool = False, cent
         widths = np.sqrt(1 / np.arange(1, d + 1))
         turn = np.linalg.qr(np.random.default_rng(d).normal(size=(d, d)))[0]
         x = (x * widths) @ turn * np.sqrt(d / np.sum(widths**2))
-    return x if centred else x + ndtri((np.arange(d) + 0.5) / d)
+    return x if centred else x + [NormalDist().inv_cdf((k + 0.5) / d) for k in range(d)]
 
 
 def relu_reading(n: int, d: int, *, stretched: bool, seed: int = 0) -> Reading:

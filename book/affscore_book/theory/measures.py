@@ -11,14 +11,12 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
 
 from affscore.score import wasserstein2
 
 __all__ = [
-    "covariance", "fixed_image", "form_one", "form_two", "law", "map_score", "optimal_partners", "outlier_pair",
-    "random_psd", "root",
+    "covariance", "fixed_image", "form_one", "form_two", "law", "map_score", "outlier_pair", "random_psd",
+    "root",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -58,11 +56,6 @@ def map_score(x: Array, y: Array, matrix: Array) -> float:
     image = (x - x.mean(axis=0)) @ matrix
     y = y - y.mean(axis=0)
     return 1 - wasserstein2(image, y).item() / math.sqrt(2 * np.trace(covariance(y)))
-
-
-def optimal_partners(x: Array, y: Array) -> NDArray[np.intp]:
-    """partner[i] is the row of y that the optimal coupling gives to row i of x."""
-    return linear_sum_assignment(cdist(x, y, "sqeuclidean"))[1]
 
 
 def random_psd(d: int, rng: np.random.Generator) -> Array:

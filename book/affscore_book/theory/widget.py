@@ -10,13 +10,13 @@ import traitlets
 from numpy.typing import NDArray
 
 from affscore.affine import affine_map
+from affscore.coupling import partners
 from affscore.score import affinity_score, wasserstein2
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.kit.affinity1d import CHOICES
 from affscore_book.kit.affinity2d import POINTS, cloud
 from affscore_book.kit.picture import LOOKS, Panel, picture, readout
 from affscore_book.kit.widgets import ComputedWidget
-from affscore_book.theory.measures import optimal_partners
 
 __all__ = ["CloudThroughActivation"]
 
@@ -92,7 +92,7 @@ class CloudThroughActivation(ComputedWidget):
         """The picture for the present state: the inputs, and the outputs coupled with the affine image."""
         x, y = self.samples()
         image = affine_map(x, y, covariance="empirical")(x)
-        partner = optimal_partners(image, y)
+        partner = partners(image, y)
         w2 = wasserstein2(image, y).item()
         bound = math.sqrt(2 * y.var(axis=0).sum())
 

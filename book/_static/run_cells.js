@@ -1,0 +1,217 @@
+/* Cells that run in the page: Run, Stop and Reset on each, and text that can be changed (_ext/run_cells.py says which).
+   Nothing is fetched before the first Run. A worker runs the cells (run_worker.js); Stop ends it, and the next Run
+   starts a new one, which runs again what is needed. What a reader typed is kept in this browser. Pages that are
+   opened as files have no worker, and no buttons. */
+(function () {
+  const told = document.getElementById("affscore-cells");
+  if (!told || !location.protocol.startsWith("http") || !window.Worker) return;
+  const { chapter, cells: listed, files, bytes } = JSON.parse(told.textContent);
+  const originals = new Map(listed); // in the order of the page
+  const folder = new URL(".", document.currentScript.src);
+  const megabytes = (count) => (count / 1e6).toFixed(count < 1e7 ? 1 : 0);
+  const KEY = `affscore-run-${chapter}-`;
+  const cells = new Map();
+  let worker = null;
+  let running = null; // the cell whose Run was pressed
+
+  function kept(id) {
+    try {
+      return localStorage.getItem(KEY + id);
+    } catch {
+      return null; // a browser that keeps nothing
+    }
+  }
+
+  function keep(id, text) {
+    try {
+      if (text === null) localStorage.removeItem(KEY + id);
+      else localStorage.setItem(KEY + id, text);
+    } catch {
+      /* as above */
+    }
+  }
+
+  function make(parent, tag, attributes, text = "") {
+    const node = document.createElement(tag);
+    Object.assign(node, attributes);
+    node.textContent = text;
+    parent.append(node);
+    return node;
+  }
+
+  class Cell {
+    constructor(id, host) {
+      this.id = id;
+      this.host = host;
+      this.code = host.querySelector(".cell_input pre");
+      this.coloured = this.code.innerHTML;
+      this.stored = host.querySelector(":scope > .cell_output, :scope > details .cell_output");
+      this.storedBefore = host.querySelector(".cell_output");
+      this.code.setAttribute("contenteditable", "plaintext-only");
+      if (this.code.contentEditable !== "plaintext-only") this.code.contentEditable = "true";
+      this.code.setAttribute("role", "textbox");
+      this.code.setAttribute("aria-multiline", "true");
+      this.code.setAttribute("aria-label", "Code of this cell, which you can change");
+      this.code.spellcheck = false;
+      this.code.tabIndex = 0;
+      this.bar = make(host.querySelector(".cell_input"), "div", { className: "run-bar" });
+      this.run = make(this.bar, "button", { type: "button", className: "run-run", title: "Shift and Enter" }, "Run");
+      this.reset = make(this.bar, "button", { type: "button", className: "run-reset", hidden: true }, "Reset");
+      this.meter = make(this.bar, "progress", { hidden: true, max: 1, value: 0 });
+      this.meter.setAttribute("aria-label", "Python is being loaded");
+      this.said = make(this.bar, "span", { className: "run-said" });
+      this.said.setAttribute("role", "status");
+      this.run.addEventListener("click", () => (running ? stop() : start(this)));
+      this.reset.addEventListener("click", () => this.restore());
+      this.code.addEventListener("input", () => this.typed());
+      this.code.addEventListener("keydown", (event) => {
+        if (event.key === "Enter" && event.shiftKey) {
+          event.preventDefault();
+          if (!running) start(this);
+        }
+        if (event.key === "Escape") this.run.focus();
+        event.stopPropagation(); // the theme's own keys are not for those who type
+      });
+      const before = kept(id);
+      if (before !== null && before !== originals.get(id)) {
+        this.code.textContent = before;
+        this.reset.hidden = false;
+      }
+    }
+
+    get text() {
+      const plain = this.code.contentEditable === "plaintext-only";
+      return (plain ? this.code.textContent : this.code.innerText).replace(/\u00a0/g, " ");
+    }
+
+    typed() {
+      const changed = this.text.trimEnd() !== originals.get(this.id).trimEnd();
+      keep(this.id, changed ? this.text : null);
+      this.reset.hidden = !changed && !this.fresh;
+    }
+
+    restore() {
+      this.code.innerHTML = this.coloured;
+      keep(this.id, null);
+      this.fresh?.remove();
+      this.fresh = null;
+      if (this.storedBefore) this.storedBefore.hidden = false;
+      this.reset.hidden = true;
+      this.said.textContent = "";
+      this.run.focus();
+    }
+
+    /** What the cell shows: the stored output stays until there is a new one. */
+    begin() {
+      this.parts = document.createElement("div");
+      this.parts.className = "cell_output docutils container run-output";
+      this.said.textContent = "";
+    }
+
+    add(form, text) {
+      const last = this.parts.lastElementChild;
+      if (form === "html") {
+        const box = make(this.parts, "div", { className: "output text_html" });
+        box.innerHTML = text;
+      } else if (form === "text" && last?.dataset.form === "text") {
+        last.querySelector("pre").textContent += text;
+      } else {
+        const box = make(this.parts, "div", { className: `output ${form === "error" ? "run-error" : "text_plain"}` });
+        box.dataset.form = form;
+        make(make(box, "div", { className: "highlight" }), "pre", {}, text);
+      }
+      this.show();
+    }
+
+    show() {
+      if (this.storedBefore) this.storedBefore.hidden = true;
+      if (this.fresh !== this.parts) {
+        this.fresh?.remove();
+        this.fresh = this.parts;
+        this.host.append(this.fresh);
+      }
+      this.reset.hidden = false;
+    }
+
+    end(good) {
+      this.host.dataset.ran = String(good);
+      if (!this.parts.childElementCount) {
+        this.show();
+        if (good) this.said.textContent = "Done; this cell prints nothing.";
+      }
+    }
+  }
+
+  function start(cell) {
+    running = cell;
+    cell.run.textContent = "Stop";
+    document.body.dataset.running = cell.id;
+    for (const other of cells.values()) if (other !== cell) other.run.disabled = true;
+    if (!worker) {
+      const address = new URL("run_worker.js", folder);
+      address.searchParams.set("chapter", chapter);
+      address.searchParams.set("files", JSON.stringify(files));
+      worker = new Worker(address, { type: "module" });
+      worker.onmessage = ({ data }) => heard(data);
+      worker.onerror = (event) => heard({ kind: "failed", text: event.message || "the worker could not be loaded." });
+      cell.meter.hidden = false;
+      cell.said.textContent = `Python is being loaded, ${megabytes(bytes)} MB ...`;
+    } else {
+      cell.said.textContent = "Running ...";
+    }
+    const sources = [...cells].map(([id, each]) => [id, each.text]);
+    worker.postMessage({ cells: sources, wanted: cell.id });
+  }
+
+  function finish(text) {
+    const cell = running;
+    running = null;
+    delete document.body.dataset.running;
+    cell.meter.hidden = true;
+    cell.run.textContent = "Run";
+    if (text !== undefined) cell.said.textContent = text;
+    for (const other of cells.values()) other.run.disabled = false;
+  }
+
+  function stop() {
+    worker?.terminate();
+    worker = null;
+    finish("Stopped. The next run begins anew, with the cells that it needs.");
+  }
+
+  function heard(message) {
+    if (!running) return;
+    const cell = cells.get(message.cell);
+    if (message.kind === "progress") {
+      running.meter.value = message.bytes / message.total;
+      running.said.textContent = `Python is being loaded: ${megabytes(message.bytes)} of ${megabytes(message.total)} MB`;
+    } else if (message.kind === "ready") {
+      running.meter.hidden = true;
+      running.said.textContent = "Running ...";
+    } else if (message.kind === "plan") {
+      const others = message.cells.length - 1;
+      const these = others === 1 ? "1 earlier cell" : `${others} earlier cells`;
+      running.note = others ? `Ran ${these} first, which this one needs.` : "";
+    } else if (message.kind === "start") {
+      cell.begin();
+    } else if (message.kind === "output") {
+      cell.add(message.form, message.text);
+    } else if (message.kind === "end") {
+      cell.end(message.good);
+      if (!message.good && cell !== running) running.note = "An earlier cell, which this one needs, stopped with an error.";
+    } else if (message.kind === "done") {
+      const silent = running.fresh && !running.fresh.childElementCount && running.said.textContent !== "Running ...";
+      finish(running.note || (silent ? undefined : ""));
+    } else if (message.kind === "failed") {
+      worker?.terminate();
+      worker = null;
+      finish(`It did not run: ${message.text}`);
+    }
+  }
+
+  for (const id of originals.keys()) {
+    const host = document.getElementById(`cell-${id}`);
+    const place = host?.matches(".cell") ? host : host?.closest(".cell") ?? host?.querySelector(".cell");
+    if (place?.querySelector(".cell_input pre")) cells.set(id, new Cell(id, place));
+  }
+})();
