@@ -89,7 +89,8 @@ def modules(sources: Iterable[str]) -> dict[str, Path]:
             if name.partition(".")[0] not in GIVEN and file_of(parent) is None:
                 raise ValueError(f"{asker} imports {name}, which a page does not have.")
             continue
-        inside = path.relative_to(max((r for r in ROOTS if path.is_relative_to(r)), key=lambda r: len(r.parts))).as_posix()
+        root = max((root for root in ROOTS if path.is_relative_to(root)), key=lambda root: len(root.parts))
+        inside = path.relative_to(root).as_posix()
         if inside in found:
             continue
         found[inside] = path
@@ -103,7 +104,8 @@ def archive(files: dict[str, Path]) -> bytes:
     """A ZIP with the files, and what says which version of affscore they are; the same bytes for the same files."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     texts = {name: path.read_bytes() for name, path in files.items()}
-    texts[f"affscore-{version}.dist-info/METADATA"] = f"Metadata-Version: 2.1\nName: affscore\nVersion: {version}\n".encode()
+    about = f"Metadata-Version: 2.1\nName: affscore\nVersion: {version}\n"
+    texts[f"affscore-{version}.dist-info/METADATA"] = about.encode()
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as file:
         for name, text in texts.items():

@@ -39,6 +39,17 @@
     return node;
   }
 
+  /** The text of an element that was edited: a browser may write a new line as <br> or as a <div>. */
+  function written(node) {
+    let text = "";
+    for (const child of node.childNodes) {
+      if (child.nodeName === "BR") text += "\n";
+      else if (child.nodeName === "DIV" && text && !text.endsWith("\n")) text += `\n${written(child)}`;
+      else text += child.nodeType === Node.TEXT_NODE ? child.data : written(child);
+    }
+    return text;
+  }
+
   class Cell {
     constructor(id, host) {
       this.id = id;
@@ -80,8 +91,7 @@
     }
 
     get text() {
-      const plain = this.code.contentEditable === "plaintext-only";
-      return (plain ? this.code.textContent : this.code.innerText).replace(/\u00a0/g, " ");
+      return written(this.code).replace(/\u00a0/g, " ");
     }
 
     typed() {
@@ -209,9 +219,19 @@
     }
   }
 
+  /** Beside the first cell: what the buttons are for. */
+  function invite(first) {
+    const note = document.createElement("p");
+    note.className = "run-invitation";
+    note.textContent = "You can change the code on this page and run it here, with nothing to install. The first run "
+      + `loads Python, ${megabytes(bytes)} MB; what a cell needs from earlier ones runs by itself.`;
+    first.before(note);
+  }
+
   for (const id of originals.keys()) {
     const host = document.getElementById(`cell-${id}`);
     const place = host?.matches(".cell") ? host : host?.closest(".cell") ?? host?.querySelector(".cell");
     if (place?.querySelector(".cell_input pre")) cells.set(id, new Cell(id, place));
   }
+  if (cells.size) invite([...cells.values()][0].host);
 })();

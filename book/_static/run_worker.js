@@ -37,7 +37,11 @@ async function start() {
   self.fetch = (request, options) => {
     const url = new URL(request instanceof Request ? request.url : request, home).href;
     const name = url.startsWith(home) ? url.slice(home.length) : "";
-    return Object.hasOwn(files, name) ? fetched(name, plain) : plain.call(self, request, options);
+    if (!Object.hasOwn(files, name)) return plain.call(self, request, options);
+    return fetched(name, plain).catch((error) => {
+      post("failed", { text: error.message }); // Pyodide would wait for ever
+      throw error;
+    });
   };
   const [{ loadPyodide }, { assignment }] = await Promise.all([
     import(`${home}pyodide.mjs`), import(new URL("run_assignment.mjs", import.meta.url).href),
