@@ -71,6 +71,7 @@ def test_units_are_counted_once_by_category(top_of):
         assert study.inside_rises(kind, top_of=top_of).shape == (4,)
 
 
+@pytest.mark.weekly  # what it calls is tested above, and the decade's script trains every time
 def test_the_script_measures_in_small_and_goes_on(tmp_path, monkeypatch, capsys):
     """The stored study's script in small; a second call goes on from the file and repeats nothing."""
     out = tmp_path / "study.json"

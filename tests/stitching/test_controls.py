@@ -61,6 +61,7 @@ def test_shuffled_labels_are_those_labels_elsewhere(monkeypatch):
         bottom_network("noise", 0, data, width=2, images=100, epochs=1)
 
 
+@pytest.mark.weekly  # what it calls is tested above, and the decade's script trains every time
 def test_the_script_runs_and_goes_on(tmp_path, monkeypatch, capsys):
     out = tmp_path / "control.json"
     monkeypatch.setattr("sys.argv", ["control.py", "--smoke", "--out", str(out)])

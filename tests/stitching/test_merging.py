@@ -111,6 +111,7 @@ def test_dense_is_the_network(slope):
         )
 
 
+@pytest.mark.weekly  # what it calls is tested above, and the decade's script trains every time
 def test_the_script_runs_and_goes_on(tmp_path, monkeypatch, capsys):
     script = load_script(SCRIPT)
     out = tmp_path / "merge.json"

@@ -37,6 +37,7 @@ def test_a_signature_is_measured_as_it_is_stored_and_only_once(make, tmp_path, c
         make.main(["scores", "--smoke", "--out", str(out)])
 
 
+@pytest.mark.weekly  # what it calls is tested above, and the decade's script trains every time
 def test_the_vision_transformers_are_measured_as_they_are_stored_and_only_once(make, tmp_path, capsys):
     out = tmp_path / "minilm"
     make.main(["vits", "--smoke", "--out", str(out)])
