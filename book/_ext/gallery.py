@@ -44,12 +44,15 @@ def entries(text: str) -> list[dict[str, str]]:
 
 
 def stored_picture(picture: str, folder: Path) -> str:
-    """The picture CHAPTER TEXT as an HTML image that needs no file; ``folder`` has the notebooks.
+    """The picture CHAPTER TEXT as HTML that needs no file; ``folder`` has the notebooks.
 
-    Raises ValueError unless one cell has the text, a stored PNG and an alt text.
+    Raises ValueError unless one cell has the text, and a drawing, or a stored PNG and an alt text.
     """
     chapter, _, text = picture.partition(" ")
     cell = cell_with(json.loads((folder / f"{chapter}.ipynb").read_text(encoding="utf-8")), text)
+    texts = ("".join(output.get("data", {}).get("text/html", "")) for output in cell["outputs"])
+    if drawing := next((text for text in texts if 'class="affscore-panel"' in text), None):
+        return drawing
     found = [output["data"]["image/png"] for output in cell["outputs"] if "image/png" in output.get("data", {})]
     alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
     if not found or not alt:

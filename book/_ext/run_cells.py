@@ -30,7 +30,7 @@ sys.path[:0] = [str(BOOK), str(ROOT)]
 from affscore_book.kit.bundle import bundle  # noqa: E402
 
 #: Chapters whose cells run in the page.
-CHAPTERS = ("theory",)
+CHAPTERS = ("theory", "blind_spots")
 NAME = "run_cells"
 ROOTS = (ROOT, BOOK, Path(__file__).with_name("in_page"))
 GIVEN = {*sys.stdlib_module_names, "numpy", "affscore_in_page"}

@@ -13,15 +13,6 @@ from affscore_book.theory.measures import law, root
 seeds = each("seed", range(3))
 
 
-@seeds
-def test_shuffling_changes_only_the_paired_score(seed):
-    x = np.random.default_rng(seed).normal(size=(100, 2))
-    scores, paired = measures.shuffled_scores(x, np.tanh(x), [0, 0.5, 1])
-    np.testing.assert_allclose(scores, scores[0], atol=1e-12)
-    assert paired[0] > paired[1] > paired[2]
-    assert paired[0] == pytest.approx(paired_affinity_score(x, np.tanh(x), covariance="empirical").item())
-
-
 def test_independent_scores_tend_to_1_on_the_line_and_fall_in_many_dimensions_but_never_to_0():
     means = [measures.independent_scores(n, 1, 50).mean() for n in (32, 256, 2048)]
     assert means == sorted(means) and means[-1] > 0.95
@@ -74,12 +65,6 @@ def test_the_score_of_independent_rising_channels_follows_from_their_correlation
         assert score(x, y, covariance="empirical").item() == pytest.approx(expected, abs=1e-7)
 
 
-def test_turned_scores_start_at_1_and_a_square_recovers_at_a_quarter_turn():
-    square = np.stack(np.meshgrid(*2 * [np.linspace(-1, 1, 9)]), axis=-1).reshape(-1, 2)
-    zero, tilted, quarter = measures.turned_scores(square, [0, 45, 90])
-    assert zero == pytest.approx(1, abs=1e-6) and quarter == pytest.approx(1, abs=1e-6) and tilted < 0.95
-
-
 @seeds
 def test_r_squared(seed):
     rng = np.random.default_rng(seed)
@@ -122,12 +107,6 @@ def test_the_gap_is_at_most_what_the_proposition_says():
 def test_in_sample_r2_is_never_negative_and_held_out_r2_has_no_bound():
     inside, outside = measures.square_fits(40, 38, 10)
     assert min(inside) >= 0 and min(outside) < -100
-
-
-def test_noise_is_fitted_by_regression_as_channels_come_near_samples_and_not_by_the_score():
-    r2, scores = measures.noise_fits(30, [2, 10, 29, 40])
-    assert r2 == sorted(r2) and r2[0] < 0.3 and r2[2] == pytest.approx(1) == pytest.approx(r2[3])
-    assert scores[-1] < 0.3
 
 
 def test_independent_normal_laws_score_1_in_every_dimension_whatever_their_covariances():

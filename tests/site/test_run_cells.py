@@ -71,30 +71,28 @@ class Page:
         return self.tab.locator(f"#cell-{cell} .run-said").text_content()
 
 
-@pytest.fixture(scope="module", params=run_cells.CHAPTERS)
-def chapter(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
 @pytest.fixture(scope="module")
-def page(chromium: Any, chapter: str, site: Any) -> Iterator[Page]:
-    """One session for the tests below that leave it in order."""
-    with opened(chromium, SERVER, f"book/{chapter}.html") as (tab, problems):
+def page(chromium: Any, site: Any) -> Iterator[Page]:
+    """The chapter on theory, and one session for the tests below that leave it in order."""
+    with opened(chromium, SERVER, "book/theory.html") as (tab, problems):
         yield Page(tab)
         assert problems == []
 
 
 @browser
-def test_every_cell_shows_what_the_notebook_has_stored(page, chapter):
+@pytest.mark.parametrize("chapter", run_cells.CHAPTERS)
+def test_every_cell_shows_what_the_notebook_has_stored(chromium, site, chapter):
     cells = {c["id"]: c for c in run_cells.code_cells(run_cells.read(chapter)) if run_cells.runs(c)}
-    assert page.tab.locator(".run-run").count() == len(cells) > 15
     different = {}
-    for name, cell in cells.items():
-        page.run(name)
-        seen, expected = page.shown(name, stored(cell))
-        if seen != expected:
-            different[name] = seen
-    assert different == {}
+    with opened(chromium, SERVER, f"book/{chapter}.html") as (tab, problems):
+        page = Page(tab)
+        assert tab.locator(".run-run").count() == len(cells) > 15
+        for name, cell in cells.items():
+            page.run(name)
+            seen, expected = page.shown(name, stored(cell))
+            if seen != expected:
+                different[name] = seen
+        assert different == {} and problems == []
 
 
 @browser
@@ -162,6 +160,7 @@ def test_axe_finds_nothing_after_a_run(page):
 
 
 @browser
+@pytest.mark.parametrize("chapter", run_cells.CHAPTERS)
 def test_nothing_is_fetched_before_the_first_run(chromium, chapter):
     fetched = []
     with opened(chromium, SERVER, "", **PHONE) as (tab, problems):
@@ -174,8 +173,8 @@ def test_nothing_is_fetched_before_the_first_run(chromium, chapter):
 
 
 @browser
-def test_a_damaged_file_is_said_to_be_damaged(chromium, chapter):
-    with opened(chromium, SERVER, f"book/{chapter}.html") as (tab, _):
+def test_a_damaged_file_is_said_to_be_damaged(chromium, site):
+    with opened(chromium, SERVER, "book/theory.html") as (tab, _):
         data = (VENDORED / "pyodide.asm.wasm").read_bytes()[:-1]
         tab.route("**/pyodide.asm.wasm", lambda route: route.fulfill(body=data, content_type="application/wasm"))
         page = Page(tab)
@@ -184,14 +183,15 @@ def test_a_damaged_file_is_said_to_be_damaged(chromium, chapter):
 
 
 @browser
-def test_a_page_that_is_opened_as_a_file_has_no_buttons(chromium, chapter):
-    with opened(chromium, FILES, f"book/{chapter}.html") as (tab, problems):
+def test_a_page_that_is_opened_as_a_file_has_no_buttons(chromium, site):
+    with opened(chromium, FILES, "book/theory.html") as (tab, problems):
         assert tab.locator(".run-run").count() == 0 and problems == []
 
 
 # ---------------------------------------------------------------------------------------------------- what is built
 
 
+@pytest.mark.parametrize("chapter", run_cells.CHAPTERS)
 def test_the_archive_holds_what_the_cells_import_and_no_torch(chapter):
     sources = ["".join(c["source"]) for c in run_cells.code_cells(run_cells.read(chapter)) if run_cells.runs(c)]
     files = run_cells.modules(sources)

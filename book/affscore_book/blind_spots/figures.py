@@ -1,96 +1,95 @@
-"""The figures of the chapter on blind spots. Each function takes data, draws one figure and returns nothing."""
+"""The figures of the chapter on blind spots. Each function takes data and returns one drawing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
+from affscore_book.kit.drawing import Drawing
+from affscore_book.kit.picture import Panel, number
 
 __all__ = ["plot_lines", "plot_partners", "plot_r2", "plot_resolution"]
 
-COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, INK)
-MARKS = ("o", "s", "^", "D", "v", "P")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
+#: Classes of lines, and of the points on them.
+LINES = (("input-curve", "input-dot"), ("goal-curve", "image-square"), ("score-curve", "score-dot"))
 
 
-@styled
-def plot_lines(
-    x: ArrayLike,
-    curves: Mapping[str, ArrayLike],
-    xlabel: str,
-    ylabel: str = "affinity score",
-    *,
-    log: bool = False,
-    ticks: Sequence[float] = (),
-) -> None:
-    """One line for each curve.
-
-    A curve of shape (len(x), k) is drawn as its mean over k with a bar of one standard deviation.
-    """
-    axes = panels()[1][0]
-    for (name, values), colour, mark, dash in zip(curves.items(), COLOURS, MARKS, DASHES, strict=False):
-        values = np.asarray(values, dtype=float)
-        options: dict[str, Any] = {"color": colour, "linestyle": dash, "label": name, "markersize": 6}
-        if values.ndim == 2:
-            axes.errorbar(x, values.mean(axis=1), values.std(axis=1), marker=mark, capsize=3, **options)
-        else:
-            axes.plot(x, values, marker=mark, **options)
-    axes.set(xscale="log" if log else "linear", ylim=(-0.05, 1.05), xlabel=xlabel, ylabel=ylabel)
-    if ticks:
-        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axes.minorticks_off()
-    if len(curves) > 3:
-        axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    elif len(curves) > 1:
-        axes.legend(frameon=True)
+def _mark(panel: Panel, look: str, xs: ArrayLike, ys: ArrayLike) -> None:
+    points = np.stack([np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)], axis=1)
+    panel.squares(look, points) if look.endswith("square") else panel.dots(look, points)
 
 
-@styled
-def plot_r2(points: Mapping[str, tuple[float, float]]) -> None:
+def plot_lines(x: ArrayLike, curves: Mapping[str, ArrayLike], xlabel: str, ylabel: str = "affinity score") -> Drawing:
+    """A line for each of up to three curves of shape (len(x),)."""
+    xs = np.asarray(x, dtype=float)
+    pairs = list(zip(curves.items(), LINES, strict=False))
+    said = "; ".join(f"{name} from {np.ravel(ys)[0]:.2f} to {np.ravel(ys)[-1]:.2f}" for name, ys in curves.items())
+    panel = Panel(
+        label=f"{ylabel} against {xlabel}: {said}.",
+        xlim=(xs.min(), xs.max()), ylim=(-0.05, 1.05), xlabel=xlabel, ylabel="",
+        legend=[(line, name) for (name, _), (line, _) in pairs], height=280,
+    )  # fmt: skip
+    for (_, ys), (line, mark) in pairs:
+        panel.line(line, xs, np.ravel(ys))
+        _mark(panel, mark, xs, np.ravel(ys))
+    return Drawing(panel)
+
+
+def plot_r2(points: Mapping[str, tuple[float, float]]) -> Drawing:
     """(R2, score) of one-dimensional activations, on the curve that monotone ones cannot leave."""
-    axes = panels(height=4.3)[1][0]
-    r2 = np.linspace(0, 1, 400)
-    axes.plot(r2, 1 - np.sqrt(1 - np.sqrt(r2)), color=INK, linewidth=2, label=r"$1-\sqrt{1-r}$")
-    for (name, (across, up)), colour, mark in zip(points.items(), COLOURS, MARKS, strict=False):
-        axes.plot([across], [up], mark, color=colour, markersize=10, label=name)
-    axes.set(xlabel=r"$R^2$ of linear regression", ylabel="affinity score", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-    axes.legend(loc="lower right", frameon=True, borderpad=0.3)
+    said = "; ".join(f"{name} at {across:.2f} and {up:.2f}" for name, (across, up) in points.items())
+    panel = Panel(
+        label=f"The affinity score against R2, with the curve of rising functions. {said}.",
+        xlim=(-0.05, 1.05), ylim=(-0.05, 1.05), xlabel="R² of linear regression", ylabel="score",
+        legend=[("curve", "1 − √(1 − r), rising functions")], height=320,
+    )  # fmt: skip
+    r2 = np.linspace(0, 1, 200)
+    panel.line("curve", r2, 1 - np.sqrt(1 - np.sqrt(r2)))
+    for name, (across, up) in points.items():
+        panel.dot("image-dot", across, up)
+        left = across < 0.5
+        x, y = float(panel.x_at(across)), float(panel.y_at(up))
+        panel.write("label", number(x + (10 if left else 6)), number(y + (4 if left else 16)), name)
+    return Drawing(panel)
 
 
-@styled
-def plot_resolution(sizes: Sequence[int], scores: Mapping[int, ArrayLike], law: float) -> None:
+def plot_resolution(sizes: Sequence[int], scores: Mapping[int, ArrayLike], law: float) -> Drawing:
     """A panel for each dimension: own, paired and strangers' scores, of shape (sizes, 3), and the law's as a line."""
-    figure, axes = panels(2, 2, height=6.4, sharex=True, sharey=True)
-    looks = (
-        ("own outputs", BLUE, "o-"),
-        ("own outputs, paired", GREEN, "D:"),
-        ("strangers' outputs", VERMILION, "s--"),
-    )
-    for panel, (d, values) in zip(axes, scores.items(), strict=True):
-        panel.axhline(law, color=INK, linewidth=1.2, label="the distributions")
-        for (label, colour, look), column in zip(looks, np.asarray(values, dtype=float).T, strict=True):
-            panel.plot(sizes, column, look, color=colour, label=label, markersize=6)
-        panel.set(xscale="log", ylim=(0, 1), title=f"d = {d}")
-        panel.set_xticks(sizes, [f"{size:g}" for size in sizes])
-        panel.minorticks_off()
-    for panel in axes[2:]:
-        panel.set_xlabel("samples n")
-    for panel in axes[::2]:
-        panel.set_ylabel("affinity score")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    at = np.log2(sizes)
+    drawn = []
+    for d, values in scores.items():
+        own, paired, strangers = np.asarray(values, dtype=float).T
+        panel = Panel(
+            label=f"Scores against the number of samples in {d} dimensions. Own outputs {own[0]:.2f} to {own[-1]:.2f}, "
+            f"strangers' {strangers[0]:.2f} to {strangers[-1]:.2f}, the distributions {law:.2f}.",
+            xlim=(at[0] - 0.4, at[-1] + 0.4), ylim=(0, 1), xlabel=f"samples n, d = {d}",
+            legend=[("input-curve", "own"), ("score-dot", "paired"), ("goal-curve", "strangers"), ("curve", "law")],
+            xticks={float(place): f"{n:g}" for place, n in zip(at, sizes, strict=True)}, height=260,
+        )  # fmt: skip
+        panel.line("curve", [at[0] - 0.4, at[-1] + 0.4], [law, law])
+        panel.line("input-curve", at, own)
+        panel.line("goal-curve", at, strangers)
+        _mark(panel, "image-square", at, strangers)
+        _mark(panel, "score-dot", at, paired)
+        drawn.append(panel)
+    return Drawing(*drawn)
 
 
-@styled
-def plot_partners(own: ArrayLike, paired: ArrayLike, strangers: ArrayLike) -> None:
+def plot_partners(own: ArrayLike, paired: ArrayLike, strangers: ArrayLike) -> Drawing:
     """Scores of a network's calls, of shape (calls,): with their own outputs, paired, and with strangers' outputs."""
-    figure, (panel,) = panels(height=4.4)
-    place = np.arange(1, len(np.asarray(own)) + 1)
-    panel.plot(place, own, "o-", color=BLUE, linewidth=1.5, markersize=8, label="own outputs")
-    panel.plot(place, paired, "D", color=GREEN, markersize=3.5, label="paired")
-    panel.plot(place, strangers, "s--", color=VERMILION, linewidth=1.5, markersize=5, label="strangers' outputs")
-    panel.set(xlabel="activation call, in order of execution", ylabel="affinity score", ylim=(0.6, 1))
-    figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    mine, theirs = np.asarray(own, dtype=float), np.asarray(strangers, dtype=float)
+    place = np.arange(1, len(mine) + 1)
+    panel = Panel(
+        label=f"Scores of {len(mine)} calls. Own outputs lie between {mine.min():.2f} and {mine.max():.2f}, and paired "
+        f"scores on them; strangers' outputs between {theirs.min():.2f} and {theirs.max():.2f}, rising and falling "
+        "with them.",
+        xlim=(0, len(mine) + 1), ylim=(0.6, 1), xlabel="activation call, in order of execution",
+        legend=[("input-curve", "own outputs"), ("score-dot", "paired"), ("goal-curve", "strangers'")], height=280,
+    )  # fmt: skip
+    panel.line("input-curve", place, mine)
+    panel.line("goal-curve", place, theirs)
+    _mark(panel, "image-square", place, theirs)
+    _mark(panel, "score-dot", place, paired)
+    return Drawing(panel)

@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from affscore.score import affinity_score, paired_affinity_score, wasserstein2
+from affscore.score import affinity_score, wasserstein2
 from affscore_book.theory.measures import covariance, fixed_image, form_two, law, random_psd, root
 
 __all__ = [
-    "gelbrich_gap", "gelbrich_pairs", "independent_laws", "independent_scores", "noise_fits", "normal_distance",
-    "r_squared", "shuffled_scores", "smallest_steps", "square_fits", "turned_scores",
+    "gelbrich_gap", "gelbrich_pairs", "independent_laws", "independent_scores", "normal_distance",
+    "r_squared", "smallest_steps", "square_fits",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
-
-
-def shuffled_scores(x: Array, y: Array, fractions: Sequence[float]) -> tuple[list[float], list[float]]:
-    """(scores, paired scores) where that fraction of the rows of y is shuffled, without shrinkage."""
-    order = np.random.default_rng(0).permutation(len(y))
-    scores, paired = [], []
-    for fraction in fractions:
-        rows = np.arange(len(y))
-        moved = np.sort(order[: round(fraction * len(y))])
-        rows[moved] = np.roll(moved, 1)
-        scores.append(affinity_score(x, y[rows], covariance="empirical").item())
-        paired.append(paired_affinity_score(x, y[rows], covariance="empirical").item())
-    return scores, paired
-
-
-def turned_scores(x: Array, degrees: Sequence[float]) -> list[float]:
-    """Scores of the pairs (x, x turned by that angle) for samples of shape (n, 2), without shrinkage."""
-    turns = (np.array([[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]]) for t in np.deg2rad(degrees))
-    return [affinity_score(x, x @ turn, covariance="empirical").item() for turn in turns]
 
 
 def independent_scores(n: int, d: int, draws: int, *, kind: str = "empirical") -> Array:
@@ -108,12 +88,6 @@ def r_squared(x: Array, y: Array, x_new: Array | None = None, y_new: Array | Non
     if x_new is not None and y_new is not None:
         design, y = np.column_stack([np.ones(len(x_new)), x_new]), y_new
     return 1 - np.sum((y - design @ weights) ** 2) / np.sum((y - y.mean(axis=0)) ** 2)
-
-
-def noise_fits(n: int, dimensions: Sequence[int]) -> tuple[list[float], list[float]]:
-    """In-sample R2, and the score with shrinkage, of independent normal samples of shape (n, d), for each d."""
-    pairs = [np.random.default_rng(d).normal(size=(2, n, d)) for d in dimensions]
-    return [r_squared(x, y) for x, y in pairs], [affinity_score(x, y).item() for x, y in pairs]
 
 
 def square_fits(n: int, d: int, draws: int) -> tuple[list[float], list[float]]:
