@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from affscore_book.kit.drawing import Drawing, plane
+from affscore_book.kit.drawing import Drawing, curves, plane
 
 POINTS = np.array([[0.0, 0.0], [4.0, 1.0]])
 
@@ -25,3 +25,23 @@ def test_the_plane_has_one_unit_on_both_axes_and_holds_all_points(points):
     for x, y in points:
         assert panel.left <= float(panel.x_at(x)) <= panel.right
         assert panel.top <= float(panel.y_at(y)) <= panel.bottom
+
+
+def test_curves_are_named_and_go_through_their_points():
+    panel = curves("", np.array([0.0, 1.0]), {"a": np.array([0.0, 2.0]), "b": np.array([1.0, 1.0])}, xlabel="x")
+    text = panel.svg()
+    assert 'class="input-curve"' in text and f"M{panel.x_at(0)} {panel.y_at(0)}L{panel.x_at(1)} {panel.y_at(2)}" in text
+    assert ">a</text>" in text and ">b</text>" in text
+
+
+def test_logarithmic_axes_have_powers_of_ten_and_make_a_power_law_a_straight_line():
+    x = np.logspace(-10, 0, 3)
+    panel = curves("", x, {"law": x**2}, xlabel="x", logarithmic=True)
+    assert ">1e\u221210</text>" in panel.svg() and ">1e\u221220</text>" in panel.svg()
+    middle = f"L{panel.x_at(-5)} {panel.y_at(-10)}L"
+    assert middle in panel.svg()
+
+
+def test_what_is_not_positive_is_left_out_of_a_logarithmic_axis():
+    panel = curves("", np.array([0.1, 1.0, 10.0]), {"a": np.array([1.0, 0.0, 10.0])}, xlabel="x", logarithmic=True)
+    assert panel.svg().partition('class="input-curve"')[2].count("M") >= 2

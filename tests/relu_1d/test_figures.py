@@ -1,30 +1,51 @@
-"""Every figure of the chapter on ReLU in one dimension draws."""
+"""The figures of the chapter on ReLU in one dimension: what they hold, and what they say."""
 
-import matplotlib.pyplot as plt
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
 import numpy as np
-from drawn import check_figure
-from grids import each
+import pytest
 
 from affscore_book.relu_1d import figures
 
+SVG = "{http://www.w3.org/2000/svg}"
 LINE = np.linspace(0, 5, 9)
+RISING = LINE / 5
 
 
-@each(
-    ("draw", "panels", "reaching_0"),
+def drawn(drawing):
+    return list(ElementTree.fromstring(drawing._repr_html_()).iter(f"{SVG}svg"))
+
+
+@pytest.mark.parametrize(
+    ("drawing", "panels"),
     [
-        (lambda: figures.plot_figure_3([0.0, 2.5], [[0.1, 0.5], [0.2, 0.4]]), 3, [2]), (figures.plot_gaussian, 2, [0]),
-        (figures.plot_limits, 2, []), (figures.plot_relatives, 2, [0, 1]), (figures.plot_symmetry, 2, []),
-        (lambda: figures.plot_ranges([(LINE - a, np.maximum(LINE - a, 0), LINE) for a in (4, 1)], "ab"), 2, []),
+        (figures.plot_ranges([(LINE - a, np.maximum(LINE - a, 0), LINE) for a in (4, 1)], "ab"), 2),
+        (figures.plot_figure_3(LINE, LINE, {"gap": (RISING, RISING), "score": (RISING, RISING)}), 2),
+        (figures.plot_symmetry(LINE, {"w": RISING}), 1),
+        (figures.plot_limits(LINE[1:], {"t": {"score": RISING[1:], "law": RISING[1:]}}), 1),
+        (figures.plot_gaussian(LINE, {"bell": RISING}, LINE, 10.0 ** (20 * LINE - 100)), 2),
+        (figures.plot_relatives(LINE, {"slopes": {"0.1": RISING, "0.2": RISING}}), 1),
     ],
-)  # fmt: skip
-def test_figures_draw_and_scores_down_to_their_limit_0(draw, panels, reaching_0):
-    lines = []
+    ids=["ranges", "figure_3", "symmetry", "limits", "gaussian", "relatives"],
+)
+def test_each_panel_says_what_it_shows(drawing, panels):
+    found = drawn(drawing)
+    assert len(found) == panels and all(len(panel.get("aria-label")) > 20 for panel in found)
 
-    def drawn():
-        draw()
-        lines.extend(plt.gcf().axes[panel].get_lines() for panel in reaching_0)
 
-    check_figure(drawn, panels)
-    for curves in lines:
-        assert min(np.nanmin(line.get_ydata()) for line in curves if line.get_linestyle() != "None") < 1e-3
+def test_the_gap_is_filled_between_output_and_image():
+    panel = figures.plot_ranges([(LINE, LINE, LINE + 1)], ["gap 1"]).panels[0]
+    corners = f'd="M{panel.x_at(0)} {panel.y_at(0)}L'
+    assert 'class="gap-area"' in panel.svg() and corners in panel.svg().partition("gap-area")[2]
+
+
+def test_a_mirror_image_is_the_same_curve_backwards():
+    text = figures.plot_symmetry(LINE, {"w": RISING}).panels[0].svg()
+    assert "differ by at most 1.00" in text and 'class="goal-curve"' in text
+
+
+def test_every_sample_is_a_dot_beside_the_exact_curve():
+    (panel,) = drawn(figures.plot_figure_3(LINE, LINE, {"gap": (RISING, RISING)}))
+    assert sum(1 for node in panel.iter(f"{SVG}circle")) == len(LINE)

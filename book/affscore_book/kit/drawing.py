@@ -5,7 +5,7 @@ They are made of the panels of the widgets (:mod:`affscore_book.kit.picture`) an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 
 from affscore_book.kit.picture import WIDTH, Panel
 
-__all__ = ["Drawing", "plane"]
+__all__ = ["Drawing", "curves", "plane"]
 
 Array = NDArray[np.float64]
+
+#: Classes of up to six curves in one panel.
+LINES = ("input-curve", "goal-curve", "score-curve", "w2-curve", "bound-curve", "curve")
 
 
 class Drawing:
@@ -53,3 +56,46 @@ def plane(
         label=label, xlim=(left, right), ylim=(bottom, top), xlabel=xlabel, ylabel=ylabel, legend=legend,
         height=height, **options,
     )  # fmt: skip
+
+
+def curves(
+    label: str,
+    x: Array,
+    lines: Mapping[str, Array],
+    *,
+    xlabel: str,
+    ylim: tuple[float, float] | None = None,
+    logarithmic: bool = False,
+    **options: Any,
+) -> Panel:
+    """A panel with one curve for each of the ``lines`` over ``x``, all of shape (n,), named in its legend.
+
+    ``logarithmic`` axes have powers of ten; values that are not positive are left out there.
+    """
+    across, up = np.asarray(x, dtype=float), {name: np.asarray(y, dtype=float) for name, y in lines.items()}
+    if logarithmic:
+        across, up = _exponents(across), {name: _exponents(y) for name, y in up.items()}
+    every = np.concatenate(list(up.values()))
+    low, high = ylim or (min(0.0, float(np.nanmin(every))), 1.05 * max(0.0, float(np.nanmax(every))))
+    xlim = float(np.nanmin(across)), float(np.nanmax(across))
+    if logarithmic:
+        options |= {"xticks": _powers(*xlim), "yticks": _powers(low, high)}
+    looks = dict(zip(lines, LINES, strict=False))
+    panel = Panel(
+        label=label, xlim=xlim, ylim=(low, high), xlabel=xlabel,
+        legend=[(look, name) for name, look in looks.items()], **options,
+    )  # fmt: skip
+    for name, y in up.items():
+        panel.line(looks[name], across, y)
+    return panel
+
+
+def _exponents(values: Array) -> Array:
+    return np.where(values > 0, np.log10(np.where(values > 0, values, 1.0)), np.nan)
+
+
+def _powers(low: float, high: float) -> dict[float, str]:
+    """At most six powers of ten between the exponents."""
+    first, last = int(np.ceil(low)), int(np.floor(high))
+    step = max(1, -(-(last - first) // 5))
+    return {float(k): f"1e{k}" if k else "1" for k in range(last, first - 1, -step)}

@@ -44,6 +44,7 @@ LOOKS = {
     "image-square": 'fill="#d55e00"',
     "image-cross": 'fill="none" stroke="#d55e00" stroke-width="2.5"',
     "link": 'fill="none" stroke="#a0428a" stroke-width="1.5"',
+    "gap-area": 'fill="#a0428a" opacity="0.3"',
     "goal-curve": 'fill="none" stroke="#d55e00" stroke-width="2.5" stroke-dasharray="7 4"',
 }
 
@@ -160,6 +161,12 @@ class Panel:
                 path += f"{pen}{self.x_at(x)} {self.y_at(y)}"
                 pen = "L"
         self.add(f'<path class="{look}" {LOOKS[look]} d="{path}"/>')
+
+    def area(self, look: str, xs: Array, lower: Array, upper: Array) -> None:
+        """What lies between two curves over the same abscissae, all of shape (n,), filled."""
+        there = zip(xs, lower, strict=True), zip(xs[::-1], upper[::-1], strict=True)
+        corners = (f"{self.x_at(x)} {self.y_at(y)}" for side in there for x, y in side)
+        self.add(f'<path class="{look}" {LOOKS[look]} d="M{"L".join(corners)}Z"/>')
 
     def dot(self, look: str, x: float, y: float, radius: int = 6) -> None:
         """A dot at (x, y); none where y is NaN."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from affscore_book.kit.claims import FLOOR, Claim, ClaimTable
 from affscore_book.relu_1d.exact import uniform_input
@@ -21,16 +21,16 @@ RANGE_WIDTH = 5.0  # inputs are uniform on [-a, -a + 5]
 NOTEBOOK_SCORES = (0.1339, 0.5263, 0.7921, 0.9401, 0.9999)
 
 
-def _starts() -> Tensor:
+def _starts() -> NDArray[np.float64]:
     """The a of the ranges [-a, 5 - a]: below half the width, so that the mirror image is another range."""
-    return torch.linspace(0.01, 2.49, 249, dtype=torch.float64)
+    return np.linspace(0.01, 2.49, 249)
 
 
-def _logs() -> tuple[Tensor, Tensor]:
+def _logs() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Logarithms of numerator and denominator for a range over those of its mirror image."""
     a = _starts()
     here, mirrored = uniform_input(-a, RANGE_WIDTH - a), uniform_input(a - RANGE_WIDTH, a)
-    return (here.w2 / mirrored.w2).log(), (here.bound / mirrored.bound).log()
+    return np.log(here.w2 / mirrored.w2), np.log(here.bound / mirrored.bound)
 
 
 def numerator_ratio(share: float = 0.0) -> float:
@@ -39,7 +39,7 @@ def numerator_ratio(share: float = 0.0) -> float:
     Only ranges with at least this ``share`` of their inputs on either side of the kink count.
     """
     counted = _starts() >= share * RANGE_WIDTH
-    return math.exp(_logs()[0][counted].abs().max())
+    return math.exp(abs(_logs()[0][counted]).max())
 
 
 def denominator_share() -> float:
@@ -50,9 +50,9 @@ def denominator_share() -> float:
 
 def notebook_distance() -> float:
     """The largest distance of the exact scores on the five ranges of the released notebook from those it stores."""
-    centres = torch.linspace(-4, 4, 20, dtype=torch.float64)[[5, 8, 11, 13, 17]]
+    centres = np.linspace(-4, 4, 20)[[5, 8, 11, 13, 17]]
     exact = uniform_input(centres - 2, centres + 2).score
-    return (exact - torch.tensor(NOTEBOOK_SCORES, dtype=torch.float64)).abs().max().item()
+    return abs(exact - np.array(NOTEBOOK_SCORES)).max().item()
 
 
 def figure_3() -> ClaimTable:

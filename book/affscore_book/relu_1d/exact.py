@@ -23,24 +23,26 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import ArrayLike, NDArray
 
 from affscore.arguments import check_choice
+from affscore.arrays import is_tensor, to_numpy
 
 __all__ = ["PIECEWISE_LINEAR", "Affinity", "gaussian_input", "monotone_score", "uniform_input"]
+
+Array = NDArray[np.float64]
 
 PIECEWISE_LINEAR = ("relu", "leaky_relu", "hardtanh")
 
 # Stands in for smaller standard deviations (in units of that of x): ratios stay defined where numbers underflow.
 _SMALL = 1e-290
-_NODES, _WEIGHTS = (torch.from_numpy(v / 2) for v in np.polynomial.legendre.leggauss(40))
+_NODES, _WEIGHTS = (v / 2 for v in np.polynomial.legendre.leggauss(40))
 _NODES = _NODES + 0.5  # Gauss-Legendre on [0, 1]
 
 
 @dataclass(frozen=True)
 class Affinity:
-    """The score and what it is made of; float64 tensors of one shape.
+    """The score and what it is made of; float64 arrays of one shape.
 
     Attributes
     ----------
@@ -56,14 +58,14 @@ class Affinity:
         ``sqrt(2 Var y)``, the largest it can be (Proposition 3.5).
     """
 
-    score: Tensor
-    deficit: Tensor
-    correlation: Tensor
-    w2: Tensor
-    bound: Tensor
+    score: Array
+    deficit: Array
+    correlation: Array
+    w2: Array
+    bound: Array
 
 
-def monotone_score(x: Any, y: Any) -> Tensor:
+def monotone_score(x: ArrayLike, y: ArrayLike) -> np.float64:
     """The 1-D affinity score of samples by sorting, without any transport solver.
 
     With both samples sorted and standardised, ``1 - r = mean((x - y)^2) / 2`` holds exactly, so no digits are lost
@@ -76,15 +78,15 @@ def monotone_score(x: Any, y: Any) -> Tensor:
 
     Returns
     -------
-    Tensor
-        Float64 without dimensions, NaN where ``y`` is constant.
+    numpy.float64
+        NaN where ``y`` is constant.
 
     Raises
     ------
     ValueError
         If a shape is wrong, a value is not finite, or ``x`` is constant.
 
-    >>> x = torch.linspace(-1, 1, 101)                                          # (101,)
+    >>> x = np.linspace(-1, 1, 101)                                             # (101,)
     >>> round(monotone_score(x, x**3).item(), 3)
     0.711
     """
@@ -93,13 +95,13 @@ def monotone_score(x: Any, y: Any) -> Tensor:
         raise ValueError(
             f"x and y have shapes {tuple(x.shape)} and {tuple(y.shape)}; both should be (n,) with the same n >= 2."
         )
-    x, y = x.sort().values, y.sort().values
+    x, y = np.sort(x), np.sort(y)
     if x[0] == x[-1]:
         raise ValueError(f"x is constant, all values are {x[0].item()}; it should vary.")
     if y[0] == y[-1]:
-        return torch.tensor(math.nan, dtype=torch.float64)
-    gap = (x - x.mean()) / x.std(correction=0) - (y - y.mean()) / y.std(correction=0)
-    return 1 - (gap.square().mean() / 2).sqrt()
+        return np.float64(math.nan)
+    gap = (x - x.mean()) / x.std() - (y - y.mean()) / y.std()
+    return np.float64(1 - math.sqrt(np.square(gap).mean() / 2))
 
 
 def uniform_input(
@@ -120,7 +122,7 @@ def uniform_input(
     Returns
     -------
     Affinity
-        Score, correlation, numerator and denominator, each a float64 tensor of the broadcast shape. A range on which
+        Score, correlation, numerator and denominator, each a float64 array of the broadcast shape. A range on which
         the activation is linear scores exactly 1, one on which it is constant NaN.
 
     Raises
@@ -129,20 +131,21 @@ def uniform_input(
         If an argument is not finite or out of its range, or ``activation`` is unknown.
 
     >>> uniform_input([-1.0, 0.0, -2.0], [1.0, 2.0, 0.0]).score                 # (3,)
-    tensor([0.6751, 1.0000,    nan], dtype=torch.float64)
+    array([0.6750765, 1.       ,       nan])
     """
     a, b, slope, low, high = _arguments(activation, a=a, b=b, slope=slope, low=low, high=high)
     _require(a < b, a, "a", "below b")
-    width = b - a
-    _require(width.isfinite(), b, "b", "so close to a that b - a is finite")
+    with np.errstate(over="ignore"):
+        width = b - a
+    _require(np.isfinite(width), b, "b", "so close to a that b - a is finite")
     # The shares of the input below low, above high, and between.
-    below = ((low - a) / width).clamp(0, 1)
-    above = ((b - high) / width).clamp(0, 1)
-    within = (torch.minimum(b, high) - torch.maximum(a, low)).clamp(min=0) / width
+    below = ((low - a) / width).clip(0, 1)
+    above = ((b - high) / width).clip(0, 1)
+    within = (np.minimum(b, high) - np.maximum(a, low)).clip(min=0) / width
     outside = below + above
     along = 6 * below * above + within * (3 * outside + within)
     square = ((below - above) ** 2 + below * above) * (within * outside + 3 * below * above)
-    return _affinity(width / math.sqrt(12), slope, within, along, 2 * square.clamp(min=0).sqrt())
+    return _affinity(width / math.sqrt(12), slope, within, along, 2 * np.sqrt(square.clip(min=0)))
 
 
 def gaussian_input(
@@ -171,76 +174,77 @@ def gaussian_input(
         If an argument is not finite or out of its range, or ``activation`` is unknown.
 
     >>> gaussian_input([0.0, -30.0], 1.0).score                                 # (2,)
-    tensor([6.2109e-01, 2.3560e-98], dtype=torch.float64)
+    array([6.21091823e-01, 2.35595793e-98])
     """
     mean, std, slope, low, high = _arguments(activation, mean=mean, std=std, slope=slope, low=low, high=high)
     _require(std > 0, std, "std", "above 0")
     # The clip acts on a standard normal z. From the point of [low, high] that is nearest to 0 it reaches `up` and
     # `down`; at most one of the two is positive where that point is not 0.
     low, high, width = (low - mean) / std, (high - mean) / std, (high - low) / std
-    near = torch.maximum(low, -high).clamp(0, 1e3)
-    up = _moments(near, torch.where(low >= 0, width, high))
-    down = _moments(near, torch.where(high <= 0, width, -low))
+    near = np.maximum(low, -high).clip(0, 1e3)
+    up = _moments(near, np.where(low >= 0, width, high))
+    down = _moments(near, np.where(high <= 0, width, -low))
     root = _root_density(near)
     along = up[0] + down[0]
     across = _residual(root, along, up[1] - down[1], up[2] + down[2])
     # Where most of the mass lies between low and high, that residual cancels. What the clip cuts off, z - clip(z),
     # has the same residual but for the sign, and does not cancel.
-    start = torch.minimum(-low, high).clamp(0, 1e3)
-    cut = [_moments(end.clamp(0, 1e3), torch.full_like(end, math.inf), start) for end in (high, -low)]
+    start = np.minimum(-low, high).clip(0, 1e3)
+    cut = [_moments(end.clip(0, 1e3), np.full_like(end, math.inf), start) for end in (high, -low)]
     root_cut = _root_density(start)
     across_cut = _residual(root_cut, *(u + sign * d for u, d, sign in zip(*cut, (1, -1, 1), strict=True)))
     mostly_within = root**2 * along > 0.5
-    across = torch.where(mostly_within, root_cut * across_cut / torch.where(mostly_within, root, 1.0), across)
+    across = np.where(mostly_within, root_cut * across_cut / np.where(mostly_within, root, 1.0), across)
     return _affinity(std, slope, root, root * along, across)
 
 
-def _moments(start: Tensor, width: Tensor, scale_at: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+def _moments(start: Array, width: Array, scale_at: Array | None = None) -> tuple[Array, Array, Array]:
     """Moments of v = clip(z - start, 0, width), z ~ N(0, 1), start >= 0: P(0 < v < width), E v, E v^2.
 
     All are divided by the normal density at ``scale_at`` (default ``start``). The closed forms in the density and
     the distribution function cancel in the tail (by start^4 for E v^2); the integrals of the positive functions
     v^k exp(-start v - v^2 / 2) do not, and 40 Gauss-Legendre points give them to rounding error.
     """
-    width = width.clamp(0, 100)
-    unscale = 1.0 if scale_at is None else torch.exp((scale_at - start) * (scale_at + start) / 2)
+    width = width.clip(0, 100)
+    unscale = 1.0 if scale_at is None else np.exp((scale_at - start) * (scale_at + start) / 2)
     inside = [_integral(start, width, k) for k in (0, 1, 2)]
-    top = torch.exp(-width * (start + width / 2)) * _integral(start + width, torch.full_like(width, math.inf), 0)
+    top = np.exp(-width * (start + width / 2)) * _integral(start + width, np.full_like(width, math.inf), 0)
     return unscale * inside[0], unscale * (inside[1] + width * top), unscale * (inside[2] + width**2 * top)
 
 
-def _integral(start: Tensor, width: Tensor, power: int) -> Tensor:
+def _integral(start: Array, width: Array, power: int) -> Array:
     """Integral of v^power exp(-start v - v^2 / 2) over [0, width]; beyond a fall by e^-40 nothing counts."""
-    end = torch.minimum(width, 80 / ((start**2 + 80).sqrt() + start))[..., None]
+    end = np.minimum(width, 80 / (np.sqrt(start**2 + 80) + start))[..., None]
     v = end * _NODES
-    return (_WEIGHTS * end * v**power * torch.exp(-v * (start[..., None] + v / 2))).sum(-1)
+    return (_WEIGHTS * end * v**power * np.exp(-v * (start[..., None] + v / 2))).sum(-1)
 
 
-def _residual(root: Tensor, inside: Tensor, first: Tensor, second: Tensor) -> Tensor:
+def _residual(root: Array, inside: Array, first: Array, second: Array) -> Array:
     """Standard deviation left by a regression on z, over ``root``, from moments that are over ``root ** 2``."""
-    return (second - root**2 * (first**2 + inside**2)).clamp(min=0).sqrt()
+    return np.sqrt((second - root**2 * (first**2 + inside**2)).clip(min=0))
 
 
-def _root_density(z: Tensor) -> Tensor:
+def _root_density(z: Array) -> Array:
     """Square root of the standard normal density."""
-    return torch.exp(-(z**2) / 4) / (2 * math.pi) ** 0.25
+    return np.exp(-(z**2) / 4) / (2 * math.pi) ** 0.25
 
 
-def _affinity(std_x: Tensor, slope: Tensor, unit: Tensor, along: Tensor, across: Tensor) -> Affinity:
+def _affinity(std_x: Array, slope: Array, unit: Array, along: Array, across: Array) -> Affinity:
     """Put the score together from the regression of the clipped x on x, ``unit * (along, across)``."""
-    unit = (1 - slope) * unit.clamp(min=_SMALL)
+    unit = (1 - slope) * unit.clip(min=_SMALL)
     both, across = slope + unit * along, unit * across
-    length = torch.hypot(both, across)  # 0 where the output is constant: then r is 0 / 0
+    length = np.hypot(both, across)  # 0 where the output is constant: then r is 0 / 0
     # Not both / length: unit * along underflows where it matters.
-    r = (slope / length + unit / length * along).clamp(max=1)
-    deficit = across / (length * (1 + r).sqrt())
-    score = torch.where(deficit < 0.5, 1 - deficit, r / (1 + deficit))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r = (slope / length + unit / length * along).clip(max=1)
+        deficit = across / (length * np.sqrt(1 + r))
+    score = np.where(deficit < 0.5, 1 - deficit, r / (1 + deficit))
     scale = math.sqrt(2) * std_x
-    w2 = torch.where(length > 0, scale * across / (1 + r).sqrt(), 0.0)
-    return Affinity(score, deficit, r, w2, scale * length)
+    w2 = np.where(length > 0, scale * across / np.sqrt(1 + r), 0.0)
+    return Affinity(*(value[()] for value in map(np.asarray, (score, deficit, r, w2, scale * length))))
 
 
-def _arguments(activation: str, **arguments: Any) -> tuple[Tensor, ...]:
+def _arguments(activation: str, **arguments: Any) -> tuple[Array, ...]:
     """The checked arguments, broadcast; slope, low, high say slope * x + (1 - slope) * clip(x, low, high)."""
     check_choice("activation", activation, PIECEWISE_LINEAR)
     if activation != "leaky_relu":
@@ -248,24 +252,24 @@ def _arguments(activation: str, **arguments: Any) -> tuple[Tensor, ...]:
     if activation != "hardtanh":
         arguments["low"] = arguments["high"] = 0.0
     numbers = {name: _numbers(value, name) for name, value in arguments.items()}
-    *law, slope, low, high = torch.broadcast_tensors(*numbers.values())
+    *law, slope, low, high = np.broadcast_arrays(*numbers.values())
     _require((slope >= 0) & (slope <= 1), slope, "slope", "in [0, 1]")
     if activation == "hardtanh":
         _require(low < high, low, "low", "below high")
     else:
-        high = torch.full_like(high, math.inf)
+        high = np.full_like(high, math.inf)
     return (*law, slope, low, high)
 
 
-def _numbers(value: Any, name: str) -> Tensor:
-    tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
-    if tensor.is_complex() or tensor.dtype == torch.bool:
-        raise TypeError(f"{name} has dtype {tensor.dtype}; it should hold real numbers.")
-    tensor = tensor.to(torch.float64)
-    _require(tensor.isfinite(), tensor, name, "finite")
-    return tensor
+def _numbers(value: Any, name: str) -> Array:
+    array = np.asarray(to_numpy(value) if is_tensor(value) else value)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} has dtype {array.dtype}; it should hold real numbers.")
+    array = array.astype(np.float64)
+    _require(np.isfinite(array), array, name, "finite")
+    return array
 
 
-def _require(holds: Tensor, value: Tensor, name: str, should: str) -> None:
-    if not bool(holds.all()):
-        raise ValueError(f"{name} is {value[~holds][0].item()}; it should be {should}.")
+def _require(holds: Any, value: Array, name: str, should: str) -> None:
+    if not np.all(holds):
+        raise ValueError(f"{name} is {value[~np.asarray(holds)].ravel()[0]}; it should be {should}.")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 import traitlets
 from scipy.special import ndtri
 
@@ -71,7 +70,6 @@ class ReluRange(ComputedWidget):
         return proposal["value"]
 
     def _exact(self, low: Any, high: Any) -> Affinity:
-        low, high = (torch.as_tensor(np.asarray(end, dtype=np.float64)) for end in (low, high))
         if self.law == "uniform":
             return uniform_input(low, high, self.activation, slope=SLOPE)
         return gaussian_input((low + high) / 2, (high - low) / 4, self.activation, slope=SLOPE)
@@ -123,7 +121,7 @@ class ReluRange(ComputedWidget):
         parts.dot("w2-dot", middle, exact.w2.item())
 
         right = score_panel(
-            middles, sweep.score.numpy(), middle, exact.score.item(), gaps=True,
+            middles, sweep.score, middle, exact.score.item(), gaps=True,
             label="The affinity score against the middle of the range", xlabel="middle of the range",
         )  # fmt: skip
 
