@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from affscore_book.kit.picture import WIDTH, Panel
 
-__all__ = ["Drawing", "curves", "plane"]
+__all__ = ["Drawing", "curves", "plane", "power_of_ten"]
 
 Array = NDArray[np.float64]
 
@@ -98,4 +98,13 @@ def _powers(low: float, high: float) -> dict[float, str]:
     """At most six powers of ten between the exponents."""
     first, last = int(np.ceil(low)), int(np.floor(high))
     step = max(1, -(-(last - first) // 5))
-    return {float(k): f"1e{k}" if k else "1" for k in range(last, first - 1, -step)}
+    return {float(k): power_of_ten(k) for k in range(last, first - 1, -step)}
+
+
+def power_of_ten(exponent: int) -> str:
+    """As a label of an axis has it.
+
+    >>> power_of_ten(-12), power_of_ten(0)
+    ('10⁻¹²', '1')
+    """
+    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")) if exponent else "1"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from affscore_book.kit.drawing import Drawing, curves
+from affscore_book.kit.drawing import Drawing, curves, power_of_ten
 from affscore_book.kit.picture import Panel
 
 __all__ = [
@@ -19,14 +19,14 @@ Array = NDArray[np.float64]
 
 def plot_ranges(ranges: Sequence[tuple[Array, Array, Array]], notes: Sequence[str]) -> Drawing:
     """For each range its inputs (n,) in rising order, their outputs, the affine image and the gap, with a note."""
-    every = np.concatenate([np.concatenate(parts) for parts in ranges])
+    every = np.concatenate([values for _, *outputs in ranges for values in outputs])
     least, most = min(x[0] for x, *_ in ranges) - 0.5, max(x[-1] for x, *_ in ranges) + 0.5
-    low, high = float(every.min()), float(max(values.max() for _, *rest in ranges for values in rest))
+    low, high = float(every.min()) - 0.3, float(every.max()) + 0.3
     drawn = []
     for (x, y, image), note in zip(ranges, notes, strict=True):
         panel = Panel(
             label=f"Inputs from {x[0]:g} to {x[-1]:g}, their outputs, the affine image, and the gap between: {note}.",
-            xlim=(least, most), ylim=(min(low, -1.0), high + 0.3), xlabel=f"{x[0]:g} to {x[-1]:g}: {note}",
+            xlim=(least, most), ylim=(low, high), xlabel=f"{x[0]:g} to {x[-1]:g}: {note}",
             legend=[("input-curve", "output"), ("goal-curve", "affine image")], height=230,
         )  # fmt: skip
         few = np.linspace(0, len(x) - 1, 201).astype(int)
@@ -85,7 +85,7 @@ def plot_gaussian(means: Array, near: Mapping[str, Array], far: Array, tail: Arr
         label=f"The score of a bell far to the left, down to 1e{exponents.min():.0f}.",
         xlim=(far[0], far[-1]), ylim=(float(exponents.min()) * 1.03, 2.0), xlabel="mean of the input, std 1",
         legend=[("input-curve", "Gaussian, logarithmic")],
-        yticks={-20.0 * k: f"1e-{20 * k}" if k else "1" for k in range(6)},
+        yticks={-20.0 * k: power_of_ten(-20 * k) for k in range(6)},
     )  # fmt: skip
     right.line("input-curve", far, exponents)
     return Drawing(left, right)
