@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from affscore_book.kit.names import names_of
+from affscore_book.kit.names import read_and_bound
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,9 @@ from affscore_book.kit.names import names_of
     ],
 )
 def test_reads_and_binds(source, read, bound):
-    assert names_of(source) == (frozenset(read.split()), frozenset(bound.split()))
+    assert read_and_bound(source) == (frozenset(read.split()), frozenset(bound.split()))
 
 
 def test_an_error_of_syntax_is_raised():
     with pytest.raises(SyntaxError):
-        names_of("x = ")
+        read_and_bound("x = ")

@@ -9,18 +9,18 @@ import ast
 import builtins
 from typing import Any
 
-__all__ = ["names_of"]
+__all__ = ["read_and_bound"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-def names_of(source: str) -> tuple[frozenset[str], frozenset[str]]:
+def read_and_bound(source: str) -> tuple[frozenset[str], frozenset[str]]:
     """The names that a cell reads before it binds them, without builtins, and the names that it binds.
 
     What a function of the cell reads counts unless the cell binds it anywhere, since the function is called later.
     Raises SyntaxError if the source is not Python.
 
-    >>> read, bound = names_of("y = [x * k for k in range(3)]")
+    >>> read, bound = read_and_bound("y = [x * k for k in range(3)]")
     >>> sorted(read), sorted(bound)
     (['x'], ['y'])
     """

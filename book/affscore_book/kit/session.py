@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from io import TextIOBase
 from typing import Any
 
-from affscore_book.kit.names import names_of
+from affscore_book.kit.names import read_and_bound
 
 __all__ = ["Session"]
 
@@ -124,7 +124,7 @@ class Session:
             return False
         self._text_of[cell] = source
         self._turn_of[cell] = 1 + max(self._turn_of.values(), default=0)
-        self._owner |= dict.fromkeys(names_of(source)[1], cell)
+        self._owner |= dict.fromkeys(read_and_bound(source)[1], cell)
         return True
 
     def _execute(self, source: str, name: str) -> Any:
@@ -151,7 +151,7 @@ class Session:
 
 def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:
     try:
-        return names_of(source)
+        return read_and_bound(source)
     except SyntaxError:
         return frozenset(), frozenset()
 
