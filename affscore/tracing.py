@@ -91,7 +91,7 @@ class _Pooled(NamedTuple):
     entries: float
 
 
-class _Candidate(NamedTuple):
+class _Record(NamedTuple):
     """A tensor pooled for each possible axis of channels, or the reason why not; None if no axis would help."""
 
     shape: tuple[int, ...]
@@ -115,8 +115,8 @@ class _Watcher(TorchDispatchMode):
         self.inside = re.split(r"[*?:]", chosen or "")[0]  # the paths of their modules begin with this
         self.mask, self.unmasked = mask, WeakTensorKeyDictionary(dict.fromkeys(unmasked, True))
         self.tokens = int(mask.sum()) if mask is not None and sparsity else 0
-        self.channels = Channels(fixed, fixed.learned, None if mask is None else mask.shape[1])
-        self.chains = Chains(fixed.constant, self.look)
+        self.channels = Channels(fixed, None if mask is None else mask.shape[1])
+        self.chains = Chains(fixed, self.record)
         self.hidden: list[tuple[int, str, str, str, type[Excluded]]] = []  # place, module, function, why excluded
         self.place = self.mapped = 0
 
@@ -149,14 +149,13 @@ class _Watcher(TorchDispatchMode):
 
     def run(self, operator: Operator, activation: tuple[str, bool] | None) -> Any:
         """Run an operator and track its outputs."""
-        inputs = operator.inputs
-        fixed = bool(inputs) and all(map(self.fixed, inputs))
+        fixed = self.fixed.of(operator)
         if operator.writes and any(storage_key(x) in self.fixed.weights for x in operator.written):
             raise ValueError(CHANGED)
         step = None if fixed or self.mapped else self.chains.before(operator, activation)
         out = operator.func(*operator.args, **operator.kwargs)
         self.fixed.follow(operator, out, fixed)
-        if self.unmasked and any(each in self.unmasked for each in inputs):
+        if self.unmasked and any(each in self.unmasked for each in operator.inputs):
             self.unmasked.update(dict.fromkeys(tensors_in([out]), True))
         if step is not None and all_dense([out]):
             self.channels.follow(operator, out)
@@ -168,11 +167,11 @@ class _Watcher(TorchDispatchMode):
     def hide(self, function: str, reason: str, kind: type[Excluded] = Excluded) -> None:
         self.hidden.append((self.place, self.path[-1], function, reason, kind))
 
-    def look(self, x: Tensor) -> _Candidate:
+    def record(self, x: Tensor) -> _Record:
         """What a call will need of a tensor at which an activation may start or end."""
         shape, reason = tuple(x.shape), ""
         if not self.path[-1].startswith(self.inside):
-            return _Candidate(shape, None, None, "it starts in a module that the pattern in calls excludes", True)
+            return _Record(shape, None, None, "it starts in a module that the pattern in calls excludes", True)
         masked, x = x not in self.unmasked, self.channels.samples_first(x, self.batch)
         first, doubt = self.channels.first(x), False
         if x.shape[:1] != (self.batch,) or (first and not any(label[0] in "N?#" for label in first)):
@@ -183,11 +182,11 @@ class _Watcher(TorchDispatchMode):
             reason = f"the rows of its input of shape {shape} may not be the samples, although there are as many"
         shape = tuple(x.shape)
         if reason:
-            return _Candidate(shape, None, None, reason, doubt)
+            return _Record(shape, None, None, reason, doubt)
         axis, reason = (-1, "") if self.kind == "trailing" else self.channels.find(x)
         # Calls get their names at the end, so it is still unknown which call ``channel_axis`` means.
         kept = range(1, x.ndim) if self.axes and axis != -1 else [] if axis is None else [axis]
-        return _Candidate(shape, axis, {each: self.pooled(x, each, masked) for each in kept}, reason)
+        return _Record(shape, axis, {each: self.pooled(x, each, masked) for each in kept}, reason)
 
     def pooled(self, x: Tensor, axis: int, masked: bool) -> _Pooled | str:
         """The pooled tensor, with its channels along ``axis``, or the reason why it cannot be pooled.
@@ -207,8 +206,8 @@ class _Watcher(TorchDispatchMode):
 
     def result(self, found: Trace) -> None:
         """Name the calls in execution order and fill ``found``."""
-        spans = {span.end.place: span for span in self.chains.spans()}
-        calls = [(place, span.end.module, span.function, "", Excluded) for place, span in spans.items()]
+        spans = {span.bend.place: span for span in self.chains.spans()}
+        calls = [(place, span.bend.module, span.function, "", Excluded) for place, span in spans.items()]
         seen, names = Counter[tuple[str, str]](), set()
         for place, module, function, reason, kind in sorted([*calls, *self.hidden], key=lambda one: one[:3]):
             ordinal = seen[module, function]
@@ -229,9 +228,9 @@ class _Watcher(TorchDispatchMode):
 
     def settle(self, name: str, ordinal: int, span: Span) -> Observation | Excluded:
         """A call as an observation, or as excluded with the reason."""
-        end = span.end.seen.get(span.end.shape)
+        end = span.end.records.get(span.end.shape)
         # A view inside the chain may have changed the shape, but not which entries belong to which sample and channel.
-        start = span.start.seen.get(span.end.shape) or next(iter(span.start.seen.values()), None)
+        start = span.start.records.get(span.end.shape) or next(iter(span.start.records.values()), None)
         if start is None or end is None:
             return Undecided(name, "its input was overwritten or freed before the activation was recognised")
         if start.pooled is None or end.pooled is None:
@@ -249,7 +248,7 @@ class _Watcher(TorchDispatchMode):
             return Undecided(name, before if isinstance(before, str) else str(after))
         if before.values.shape != after.values.shape:
             return Undecided(name, "a reshape inside it moved its channels")
-        call = Call(name, span.end.module, span.function, ordinal, span.gate, start.shape[1:], axis, before.masked)
+        call = Call(name, span.bend.module, span.function, ordinal, span.gate, start.shape[1:], axis, before.masked)
         zeros = None if before.zeros is None else (before.zeros, after.zeros)
         weight = self.tokens if before.masked else self.batch
         limits = before.rounding, after.rounding

@@ -275,6 +275,44 @@ def test_statistics_and_masks_are_not_listed(function):
     assert not found.observations and not found.excluded
 
 
+@each(
+    ("function", "name"),
+    [
+        (lambda x: torch.where(x > 0, x, torch.linspace(0.1, 0.3, D) * x), "elementwise[gt, where]"),  # by channel
+        (lambda x: F.prelu(x, torch.linspace(0.1, 0.3, D)) ** 2, "elementwise[prelu, pow]"),
+        (lambda x: x * torch.sigmoid(x * torch.arange(1.0, N + 1)[:, None]), "elementwise[sigmoid, mul]"),  # by sample
+        (lambda x: x.clamp(min=-1e6) * torch.sigmoid(x), "silu"),  # a threshold beyond the grid
+        (lambda x: F.rrelu(x, training=True) * x, "elementwise[rrelu, mul]"),  # random
+    ],
+)
+def test_what_no_grid_can_stand_for_has_the_names_of_its_operators(function, name):
+    assert names(traced(Spelled(function), torch.randn(N, D))) == [f":{name}[0]"]
+
+
+def test_random_operators_draw_no_other_numbers_while_they_are_watched():
+    model, x = Spelled(lambda x: F.rrelu(x, training=True).exp()), torch.randn(N, D)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        bare = model(x)
+    torch.manual_seed(0)
+    with torch.no_grad(), trace(model, N):
+        assert torch.equal(model(x), bare)
+
+
+@each("length", [10, 200])
+def test_a_long_chain_is_one_call(length):
+    """Time and memory do not grow with the square of its length."""
+
+    def long(x):
+        x = 3 * x  # the tensor before is freed
+        for _ in range(length):
+            x = x + 0.001 * x.sin()
+        return x
+
+    found = traced(Spelled(long), torch.randn(N, D))
+    assert names(found) == [f":elementwise[{', '.join(['sin, add'] * length)}][0]"]
+
+
 def test_names_are_told_apart_from_their_neighbours():
     """A grid finds SiLU and not a swish that is nearly one."""
     for slope in (0.99, 1.01, 1.7, 1.71):
