@@ -5,8 +5,7 @@ root alone, entry by entry. Parameters and constants may take part. A second ten
 chain (in ``a * sigmoid(b)`` the sigmoid is a gate on another tensor), as does an operator that mixes entries.
 
 Each operator of a chain also runs on a grid of numbers, so a tensor carries the function that it is of each of its
-*dominators*, the tensors on all paths from the root to it. This function is unknown after a random operator, or an
-operand that holds more than one number, such as a slope for each channel. Nothing beyond the grid is noticed.
+*dominators*, the tensors on all paths from the root to it (:mod:`affscore.grid`).
 
 A chain is one activation. It starts at the last tensor common to all paths before the first non-affine operator and
 ends at the first tensor used outside the chain. Affine operators at either end belong to the layers around it, so
@@ -31,40 +30,16 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from affscore.calls import Operator, tensors_in
 from affscore.channels import VIEWS
-from affscore.torch_internals import TensorWeakRef, WeakTensorKeyDictionary, storage_key, tree_map
+from affscore.grid import GRID, name_of, on_grid
+from affscore.torch_internals import TensorWeakRef, WeakTensorKeyDictionary, storage_key
 
-__all__ = ["KNOWN", "Chains", "Node", "Span"]
+__all__ = ["Chains", "Node", "Span"]
 
-#: The functions of one variable, with their names, that a chain is compared with.
-KNOWN: tuple[tuple[str, Callable[[Tensor], Tensor]], ...] = (
-    ("silu", F.silu),
-    ("quick_gelu", lambda x: x * torch.sigmoid(1.702 * x)),
-    ("gelu", F.gelu),
-    ("gelu", lambda x: F.gelu(x, approximate="tanh")),
-    ("relu_squared", lambda x: F.relu(x).square()),
-    ("mish", F.mish),
-    ("hardswish", F.hardswish),
-    ("relu", F.relu),
-    ("relu6", F.relu6),
-    ("leaky_relu", F.leaky_relu),
-    ("elu", F.elu),
-    ("selu", F.selu),
-    ("softplus", F.softplus),
-    ("softsign", F.softsign),
-    ("tanhshrink", F.tanhshrink),
-    ("tanh", torch.tanh),
-    ("sigmoid", torch.sigmoid),
-    ("hardsigmoid", F.hardsigmoid),
-)
-_GATES = ("sigmoid", "hardsigmoid")
-_NEAR = slice(901)
-_GRID = torch.cat([torch.linspace(-9, 9, 901), torch.tensor([-200.0, -40, -15, 15, 40, 200])]).to(torch.float64)
 _MOST = 16  # dominators of a kind that are followed: time and memory would grow with their square
-
+_GATES = ("sigmoid", "hardsigmoid")
 _OUTSIDE = {"statistic", "else"}  # uses outside the chain
 _SUMS = ("add", "sub", "rsub")
 _SCALINGS = ("mul", "div", "neg", "addcmul")
@@ -88,7 +63,7 @@ class Bend(NamedTuple):
 class Shadow(NamedTuple):
     """A tensor as a function of a dominator: its values on the grid, None if unknown, and the operators between."""
 
-    values: Tensor | None = _GRID
+    values: Tensor | None = GRID
     bends: tuple[Bend, ...] = ()
 
 
@@ -173,19 +148,19 @@ class Chains:
 
     def __init__(self, fixed: Callable[[Tensor], bool], record: Callable[[Tensor], Any]) -> None:
         self.fixed, self.record = fixed, record
-        self._nodes = WeakTensorKeyDictionary()
+        self.nodes = WeakTensorKeyDictionary()
         self._written: Counter[int] = Counter()  # number of writes to each storage
         self._nonaffine: list[Node] = []  # the nodes that are not affine in their roots, in order
 
     def _node(self, tensor: Tensor) -> Node:
         """The node of a tensor; a new root if it has none or was overwritten since."""
-        node, version = self._nodes.get(tensor, (None, 0))
+        node, version = self.nodes.get(tensor, (None, 0))
         if node is None or version != self._written[storage_key(tensor)]:
             node = self._set(tensor, Node(tensor=TensorWeakRef(tensor)))
         return node
 
     def _set(self, tensor: Tensor, node: Node) -> Node:
-        self._nodes[tensor] = node, self._written[storage_key(tensor)]
+        self.nodes[tensor] = node, self._written[storage_key(tensor)]
         return node
 
     def _record(self, tensor: Tensor) -> None:
@@ -315,50 +290,14 @@ def _shadows(step: Step, keeps: bool, bend: Bend) -> dict[Node, Shadow]:
     first, *others = step.nodes
     common = [x for x in (*first.shadows, first) if all(x is other or x in other.shadows for other in others)]
     affine, active = [x for x in common if x.affine], [x for x in common if x.active]
-    args, shadows = _arguments(step, keeps), {}
+    # An affine operator or one of the registry may be filled with the first value of slopes that will be learned.
+    run, shadows = on_grid(step.operator, step.operands, filled=not (keeps or step.activation)), {}
     for start in (affine[0], *affine[1:][-_MOST:], *active[-_MOST:]):
-        before = {node: node.shadow(start) for node in step.nodes}
-        values = None if args is None else _on_grid(step, args, {node: each.values for node, each in before.items()})
+        operands = [node.shadow(start) for node in step.nodes]
         bends = set() if keeps else {bend}
-        shadows[start] = Shadow(values, tuple(sorted(bends.union(*(each.bends for each in before.values())))))
+        values = run([operand.values for operand in operands])
+        shadows[start] = Shadow(values, tuple(sorted(bends.union(*(operand.bends for operand in operands)))))
     return shadows
-
-
-def _arguments(step: Step, keeps: bool) -> Any:
-    """The arguments of an operator, with nodes in place of its operands and numbers in place of other tensors.
-
-    None if these hold more than one number. In a non-affine operator outside the registry they may be filled with one:
-    elsewhere that may be the first value of a slope for each channel.
-    """
-    func, nodes = step.operator.func, {id(x): node for x, node in zip(step.operands, step.nodes, strict=True)}
-    kwargs = {name: value for name, value in step.operator.kwargs.items() if name not in ("out", "device")}
-    others = [x for x in tensors_in([*step.operator.args, *kwargs.values()]) if id(x) not in nodes]
-    one = keeps or step.activation
-    numbers = all(x.numel() == 1 or (not one and x.numel() and bool((x == x.flatten()[0]).all())) for x in others)
-    if not numbers or func.namespace != "aten" or torch.Tag.nondeterministic_seeded in func.tags:
-        return None
-
-    def stand_in(value: Any) -> Any:
-        if id(value) in nodes or not isinstance(value, Tensor):
-            return nodes.get(id(value), value)
-        number = value.detach().flatten()[0].cpu()
-        return number.double() if number.is_floating_point() else number
-
-    return tree_map(stand_in, (step.operator.args, kwargs))
-
-
-def _on_grid(step: Step, arguments: Any, operands: dict[Node, Tensor | None]) -> Tensor | None:
-    """The values of an operator on the grid, given those of its operands; None if they are unknown."""
-    copies = {node: values.clone() for node, values in operands.items() if values is not None}
-    if len(copies) < len(operands):
-        return None
-    args, kwargs = tree_map(lambda x: copies[x] if isinstance(x, Node) else x, arguments)
-    try:
-        out = step.operator.func.overloadpacket(*args, **kwargs)
-    except (RuntimeError, TypeError):
-        return None
-    out = out[0] if isinstance(out, tuple) else out
-    return out if out.shape == _GRID.shape else None
 
 
 def _beside(span: Span) -> list[Node]:
@@ -374,27 +313,8 @@ def _span(start: Node, end: Node) -> Span:
     last, registered = bends[-1], any(bend.registered for bend in bends)
     if len(bends) == 1 and last.registered:
         return Span(start, end, last, last.name, last.gate, True)
-    if values is not None:
-        if _affinely_equal(values, _GRID):
-            return Span(start, end, last, "", False, False)
-        for name, function in (*KNOWN, *_leaky(values)):
-            if _affinely_equal(values, function(_GRID)):
-                return Span(start, end, last, name, name in _GATES, True)
+    name = None if values is None else name_of(values)
+    if name is not None:
+        return Span(start, end, last, name, name in _GATES, bool(name))
     name = f"elementwise[{', '.join(bend.name for bend in bends)}]" if len(bends) > 1 else last.name
     return Span(start, end, last, name, False, registered)
-
-
-def _leaky(values: Tensor) -> list[tuple[str, Callable[[Tensor], Tensor]]]:
-    """The leaky ReLU that has the slopes of these values, below 0 and above."""
-    low, middle, high = values[0], values[450], values[900]  # at -9, 0 and 9
-    slope = ((middle - low) / (high - middle)).item()
-    return [("leaky_relu", lambda x: F.leaky_relu(x, slope))] if 0 < slope < 1 else []
-
-
-def _affinely_equal(values: Tensor, known: Tensor) -> bool:
-    """Whether ``values`` is ``a * known + b`` with a positive ``a``."""
-    a = (values - values.mean()).dot(known - known.mean()) / (known - known.mean()).square().sum()
-    rest = values - values.mean() - a * (known - known.mean())
-    # Far from 0 the values may be so large that they would hide a difference near it.
-    parts = ((rest[part].abs().max(), values[part].abs().max()) for part in (_NEAR, slice(None)))
-    return bool(a > 0) and bool(all(difference < 1e-6 * size for difference, size in parts))

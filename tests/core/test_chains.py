@@ -11,11 +11,14 @@ from torch import nn
 from torch.nn import functional as F
 
 from affscore import affinity_score, signature
-from affscore.calls import Undecided
-from affscore.chains import KNOWN
+from affscore.calls import Operator, Undecided
+from affscore.chains import Chains
+from affscore.fixed import Fixed
+from affscore.grid import GRID
 from affscore.tracing import trace
 
 N, D = 64, 5
+aten = torch.ops.aten
 
 
 class Spelled(nn.Module):
@@ -322,16 +325,6 @@ def test_names_are_told_apart_from_their_neighbours():
     assert names(found) == [":elementwise[pow, sigmoid, mul][0]"]
 
 
-def test_no_two_known_functions_are_taken_for_each_other():
-    """Not even up to a positive factor and a constant."""
-    x = torch.linspace(-9, 9, 901, dtype=torch.float64)
-    columns = [torch.stack([function(x), torch.ones_like(x)], dim=1) for _, function in KNOWN]
-    for i, one in enumerate(columns):
-        for j, other in enumerate(columns):
-            rest = one[:, 0] - other @ torch.linalg.lstsq(other, one[:, :1]).solution[:, 0]
-            assert (rest.abs().max() < 1e-9) == (i == j), (KNOWN[i][0], KNOWN[j][0])
-
-
 def test_a_start_that_is_gone_is_not_replaced_by_what_is_left():
     def vanishing(x):
         half, root = 0.5 * x, x / math.sqrt(2)
@@ -343,3 +336,21 @@ def test_a_start_that_is_gone_is_not_replaced_by_what_is_left():
     (excluded,) = found.excluded
     assert isinstance(excluded, Undecided) and excluded.name == ":elementwise[tanh, mul][0]"
     assert "overwritten or freed" in excluded.reason
+
+
+def test_a_tensor_carries_the_function_that_it_is_of_the_tensors_on_all_paths_to_it():
+    chains, x = Chains(Fixed(nn.Identity()), lambda tensor: tensor.shape), torch.randn(N, D)
+
+    def run(func, *args):
+        step = chains.before(Operator(func, args, {}), None)
+        out = func(*args)
+        chains.after(step, out, "here", 0)
+        return out
+
+    double = run(aten.mul.Tensor, x, 2.0)
+    y = run(aten.mul.Tensor, run(aten.sin.default, double), run(aten.exp.default, double))
+    root, start = chains.nodes[y][0].shadows.items()
+    assert root[0] is chains.nodes[x][0] and start[0] is chains.nodes[double][0]
+    for (_, shadow), grid in ((root, 2 * GRID), (start, GRID)):
+        torch.testing.assert_close(shadow.values, grid.sin() * grid.exp())
+        assert sorted(bend.name for bend in shadow.bends) == ["exp", "mul", "sin"]
