@@ -33,7 +33,7 @@ from torch import Tensor
 
 from affscore.calls import Operator, tensors_in
 from affscore.channels import VIEWS
-from affscore.grid import GRID, name_of, on_grid
+from affscore.grid import GRID, known_name, on_grid
 from affscore.torch_internals import TensorWeakRef, WeakTensorKeyDictionary, storage_key
 
 __all__ = ["Chains", "Node", "Span"]
@@ -313,7 +313,7 @@ def _span(start: Node, end: Node) -> Span:
     last, registered = bends[-1], any(bend.registered for bend in bends)
     if len(bends) == 1 and last.registered:
         return Span(start, end, last, last.name, last.gate, True)
-    name = None if values is None else name_of(values)
+    name = None if values is None else known_name(values)
     if name is not None:
         return Span(start, end, last, name, name in _GATES, bool(name))
     name = f"elementwise[{', '.join(bend.name for bend in bends)}]" if len(bends) > 1 else last.name

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from affscore.calls import Operator, tensors_in
 from affscore.torch_internals import tree_map
 
-__all__ = ["GRID", "KNOWN", "name_of", "on_grid"]
+__all__ = ["GRID", "KNOWN", "known_name", "on_grid"]
 
 #: The functions of one variable, with their names, that others are compared with.
 KNOWN: tuple[tuple[str, Callable[[Tensor], Tensor]], ...] = (
@@ -88,12 +88,12 @@ def _number(x: Tensor, filled: bool) -> Tensor | None:
     return number.double() if number.is_floating_point() else number
 
 
-def name_of(values: Tensor) -> str | None:
+def known_name(values: Tensor) -> str | None:
     """The known function with these values on the grid, up to a positive factor and a constant; None if there is none.
 
     It is empty if the values themselves are affine with a positive slope.
 
-    >>> name_of(3 * GRID.clamp(min=0) - 1), name_of(2 * GRID), name_of(GRID.sin())
+    >>> known_name(3 * GRID.clamp(min=0) - 1), known_name(2 * GRID), known_name(GRID.sin())
     ('relu', '', None)
     """
     low, middle, high = values[0], values[450], values[900]  # at -9, 0 and 9

@@ -5,7 +5,7 @@ from grids import each
 from torch.nn import functional as F
 
 from affscore.calls import Operator
-from affscore.grid import GRID, KNOWN, name_of, on_grid
+from affscore.grid import GRID, KNOWN, known_name, on_grid
 
 aten = torch.ops.aten
 X, SLOPES = torch.randn(4, 3), torch.linspace(0.1, 0.3, 3)
@@ -23,14 +23,14 @@ def test_no_two_known_functions_are_taken_for_each_other():
 
 @each(("name", "function"), KNOWN)
 def test_a_known_function_has_its_name_when_it_is_stretched_and_shifted(name, function):
-    assert name_of(0.3 * function(GRID) - 7) == name
-    assert name_of(-function(GRID)) is None and name_of(function(GRID) + GRID.sin()) is None
+    assert known_name(0.3 * function(GRID) - 7) == name
+    assert known_name(-function(GRID)) is None and known_name(function(GRID) + GRID.sin()) is None
 
 
 @each("slope", [0.01, 0.2, 0.9])
 def test_leaky_relus_and_affine_functions_are_known(slope):
-    assert name_of(F.leaky_relu(GRID, slope)) == "leaky_relu" and name_of(slope * GRID + 3) == ""
-    assert name_of(-slope * GRID) is None and name_of(GRID.clamp(-1e6)) == ""  # beyond the grid
+    assert known_name(F.leaky_relu(GRID, slope)) == "leaky_relu" and known_name(slope * GRID + 3) == ""
+    assert known_name(-slope * GRID) is None and known_name(GRID.clamp(-1e6)) == ""  # beyond the grid
 
 
 @each(
