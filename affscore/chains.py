@@ -142,12 +142,12 @@ class Step(NamedTuple):
 class Chains:
     """The chains of one forward pass.
 
-    ``fixed`` tells whether a tensor is independent of the data. ``record`` returns what a call needs of a tensor, and
+    ``constant`` tells whether a tensor is independent of the data. ``record`` returns what a call needs of a tensor; it
     is called before the operator, which may overwrite its input.
     """
 
-    def __init__(self, fixed: Callable[[Tensor], bool], record: Callable[[Tensor], Any]) -> None:
-        self.fixed, self.record = fixed, record
+    def __init__(self, constant: Callable[[Tensor], bool], record: Callable[[Tensor], Any]) -> None:
+        self.constant, self.record = constant, record
         self.nodes = WeakTensorKeyDictionary()
         self._written: Counter[int] = Counter()  # number of writes to each storage
         self._nonaffine: list[Node] = []  # the nodes that are not affine in their roots, in order
@@ -176,7 +176,7 @@ class Chains:
     def before(self, operator: Operator, activation: tuple[str, bool] | None) -> Step:
         """Record the operands of an operator if an activation may start at them."""
         out = operator.kwargs.get("out")
-        operands = [t for t in operator.inputs if t is not out and t.ndim and not self.fixed(t)]
+        operands = [t for t in operator.inputs if t is not out and t.ndim and not self.constant(t)]
         if activation:
             operands = [operator.args[0]]
         step = Step(operator, activation, operands, list(map(self._node, operands)))

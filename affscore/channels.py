@@ -161,8 +161,8 @@ def _layer_output(source: Layout | None, shape: Sequence[int], axis: int) -> Lay
 class Channels:
     """The layouts of the tensors of one forward pass.
 
-    The layouts of ``fixed`` tensors are not tracked. ``tokens`` is the number of tokens if some may be padding. The
-    samples lie along the first axis of the network's input.
+    Tensors that are ``fixed`` have no layout. ``tokens`` is the number of tokens if some may be padding. The samples lie
+    along the first axis of the network's input.
     """
 
     def __init__(self, fixed: Fixed, tokens: int | None = None) -> None:

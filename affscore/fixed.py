@@ -15,25 +15,36 @@ __all__ = ["Fixed", "all_dense"]
 
 
 class Fixed:
-    """The tensors computed only from a network's parameters, buffers, other attributes and constants.
+    """Where the tensors of a pass come from that do not depend on the batch.
 
-    A constant is made from nothing (``arange``, ``zeros_like``), but not at random. Otherwise an operator's output is
-    fixed if all its inputs are. Once data is written into a tensor, no tensor on its memory is fixed any more.
+    A tensor is *fixed* if it is computed only from a network's parameters, buffers and other attributes. A tensor made
+    from nothing (``arange``, ``zeros_like``), but not at random, is *constant* as well. It is not fixed because kernels
+    that no dispatcher sees write their results into such tensors. Once data is written into a tensor, no tensor on its
+    memory is constant any more.
     """
 
     def __init__(self, model: nn.Module) -> None:
         attributes = [tensor for module in model.modules() for tensor in tensors_in(vars(module).values())]
         self.weights = {storage_key(p) for p in model.parameters() if all_dense([p])}
-        self._learned = WeakTensorKeyDictionary(dict.fromkeys([*attributes, *model.buffers()], False))
-        self._learned.update(dict.fromkeys(model.parameters(), True))
+        self._origins = WeakTensorKeyDictionary(dict.fromkeys([*attributes, *model.buffers()], "buffer"))
+        self._origins.update(dict.fromkeys(model.parameters(), "parameter"))
         self._written: dict[int, Any] = {}  # storages that data was written into, kept alive
 
+    def origin(self, tensor: Tensor) -> str | None:
+        """``parameter``, ``buffer`` or ``nothing``; None if a tensor depends on the batch."""
+        written = self._written and storage_key(tensor) in self._written
+        return None if written else self._origins.get(tensor)
+
     def __call__(self, tensor: Tensor) -> bool:
-        return tensor in self._learned and not (self._written and storage_key(tensor) in self._written)
+        return self.origin(tensor) in ("parameter", "buffer")
+
+    def constant(self, tensor: Tensor) -> bool:
+        """Whether a tensor is fixed or made from nothing."""
+        return self.origin(tensor) is not None
 
     def learned(self, tensor: Tensor) -> bool:
-        """Whether a fixed tensor is a parameter or computed from one."""
-        return bool(self(tensor) and self._learned[tensor])
+        """Whether a tensor is a parameter, or computed from one and nothing but fixed tensors."""
+        return self.origin(tensor) == "parameter"
 
     def of(self, operator: Operator) -> bool:
         """Whether an operator works on fixed tensors alone, and writes no random numbers into them."""
@@ -42,12 +53,16 @@ class Fixed:
 
     def follow(self, operator: Operator, out: Any, fixed: bool) -> None:
         """Record an operator's outputs; ``fixed`` is what :meth:`of` said before it ran."""
-        blank = not operator.inputs or operator.name.endswith("_like") or operator.name.startswith("new_")
-        if fixed or (blank and torch.Tag.nondeterministic_seeded not in operator.func.tags):
-            self._learned.update(dict.fromkeys(tensors_in([out]), any(map(self.learned, operator.inputs))))
+        blank = operator.name.endswith("_like") or operator.name.startswith("new_")
+        random = torch.Tag.nondeterministic_seeded in operator.func.tags
+        if fixed:
+            learned = any(map(self.learned, operator.inputs))
+            self._origins.update(dict.fromkeys(tensors_in([out]), "parameter" if learned else "buffer"))
+        elif not random and (blank or all(map(self.constant, operator.inputs))):
+            self._origins.update(dict.fromkeys(tensors_in([out]), "nothing"))
         elif operator.writes:
             # From now on every tensor on this storage depends on the batch: one of them may be a view.
-            for result in filter(self, tensors_in([out])):
+            for result in filter(self.constant, tensors_in([out])):
                 self._written[storage_key(result)] = result.untyped_storage()
 
 

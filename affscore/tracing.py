@@ -109,7 +109,7 @@ class _Watcher(TorchDispatchMode):
         self.mask, self.unmasked = mask, WeakTensorKeyDictionary(dict.fromkeys(unmasked, True))
         self.tokens = int(mask.sum()) if mask is not None and sparsity else 0
         self.channels = Channels(fixed, None if mask is None else mask.shape[1])
-        self.chains = Chains(fixed, self.record)
+        self.chains = Chains(fixed.constant, self.record)
         self.excluded: list[tuple[int, str, str, str, type[Excluded]]] = []  # place, module, function, why excluded
         self.place = self.mapped = 0
 

@@ -339,7 +339,7 @@ def test_a_start_that_is_gone_is_not_replaced_by_what_is_left():
 
 
 def test_a_tensor_carries_the_function_that_it_is_of_the_tensors_on_all_paths_to_it():
-    chains, x = Chains(Fixed(nn.Identity()), lambda tensor: tensor.shape), torch.randn(N, D)
+    chains, x = Chains(Fixed(nn.Identity()).constant, lambda tensor: tensor.shape), torch.randn(N, D)
 
     def run(func, *args):
         step = chains.before(Operator(func, args, {}), None)
