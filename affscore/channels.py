@@ -161,7 +161,7 @@ def _layer_output(source: Layout | None, shape: Sequence[int], axis: int) -> Lay
 class Channels:
     """The layouts of the tensors of one forward pass.
 
-    Tensors that are ``fixed`` have no layout. ``tokens`` is the number of tokens if some may be padding. The samples lie
+    Tensors that are ``fixed`` have none. ``tokens`` is the number of tokens if some may be padding. The samples lie
     along the first axis of the network's input.
     """
 
