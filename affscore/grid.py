@@ -1,7 +1,8 @@
 """Functions of one variable on a grid of numbers: element-wise operators that run on it, and known functions.
 
 A grid cannot stand for operands that hold more than one number, such as a slope for each channel or a threshold for
-each sample, nor for random operators: their functions are unknown. What happens beyond it is not noticed.
+each sample, nor for random operators: their functions are unknown. What happens beyond it is not noticed. The slope of
+a PReLU is learned, so it counts as unknown too.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ KNOWN: tuple[tuple[str, Callable[[Tensor], Tensor]], ...] = (
     ("hardsigmoid", F.hardsigmoid),
 )
 _NEAR = slice(901)
+_LEARNED = ("prelu", "_prelu_kernel")  # a name should not depend on the value of their slope
 #: The grid: from -9 to 9 in steps of 0.02, and six numbers beyond.
 GRID = torch.cat([torch.linspace(-9, 9, 901), torch.tensor([-200.0, -40, -15, 15, 40, 200])]).to(torch.float64)
 
@@ -59,7 +61,8 @@ def on_grid(
     kwargs = {name: value for name, value in operator.kwargs.items() if name not in ("out", "device")}
     others = [x for x in tensors_in([*operator.args, *kwargs.values()]) if id(x) not in places]
     numbers = {id(x): _number(x, filled) for x in others}
-    unknown = operator.func.namespace != "aten" or torch.Tag.nondeterministic_seeded in operator.func.tags
+    random = torch.Tag.nondeterministic_seeded in operator.func.tags
+    unknown = random or operator.name in _LEARNED or operator.func.namespace != "aten"
 
     def run(values: Sequence[Tensor | None]) -> Tensor | None:
         copies = [value.clone() for value in values if value is not None]  # an operator may overwrite its input

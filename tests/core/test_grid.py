@@ -41,7 +41,8 @@ def test_leaky_relus_and_affine_functions_are_known(slope):
         ([X], aten.maximum.default, (X, torch.zeros(4, 3)), {}, True, GRID.relu()),
         ([X], aten.maximum.default, (X, torch.zeros(4, 3)), {}, False, None),
         ([X], aten.mul.out, (X, 2.0), {"out": torch.empty(4, 3)}, False, 2 * GRID),
-        ([X], aten._prelu_kernel.default, (X, SLOPES), {}, True, None),  # a slope for each channel
+        ([X], aten.mul.Tensor, (X, SLOPES), {}, True, None),  # a slope for each channel
+        ([X], aten._prelu_kernel.default, (X, SLOPES[:1]), {}, True, None),  # learned
         ([X], aten.sub.Tensor, (X, X.flip(0)), {}, True, None),  # something else for each sample
         ([X], aten.rrelu_with_noise.default, (X, X, 0.1, 0.3, True), {}, True, None),  # random
         ([X], aten.clamp.Tensor, (X, torch.empty(0), torch.tensor(1.0)), {}, True, None),
