@@ -72,10 +72,10 @@ class Node:
     """A tensor in a chain, without the tensor itself. Its copies and views share its node.
 
     ``shadows`` holds the function that it is of its dominators, the root first; a root has none. ``bend`` is the
-    operator that made it of its ``inputs``, if that is not affine; otherwise ``affine_of`` is the last node before it
-    that was made by one. ``numeric`` is False for truth values and for the 1 and 0 that they are converted to.
-    ``records`` maps shapes to what a call needs of it. ``uses`` says what uses it: the ``chain``, an activation of
-    the ``registry``, a ``statistic``, or something ``else``. ``statistic_of`` is what a root is the statistic of.
+    operator that computed it from its ``inputs``, if that is not affine; otherwise ``affine_of`` is the node of the
+    last one before it, if there is one. ``numeric`` is False for booleans and for masks cast to numbers. ``records``
+    maps shapes to what a call needs of it. ``uses`` says what uses it: the ``chain``, an activation of the
+    ``registry``, a ``statistic``, or something ``else``. ``statistic_of`` is what a root is the statistic of.
     """
 
     shadows: dict[Node, Shadow] = field(default_factory=dict)

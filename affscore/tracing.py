@@ -18,10 +18,10 @@ Others are undecided: their channels cannot be distinguished from positions (:mo
 of the samples or made from nothing, although there may be as many (experts, edges of a graph, noise); ``torch.vmap``
 runs them; or they are chains of arithmetic whose start was overwritten (:mod:`affscore.chains`).
 
-Nothing shows an activation inside another library's kernel whose name does not reveal it, or calls on other threads
-and in other processes. While they are watched, a function compiled with ``torch.compile`` runs uncompiled, and
-``nn.TransformerEncoderLayer`` without its fused kernel, so their outputs may differ in the last bits. Compiled,
-scripted and exported modules are refused.
+Activations inside another library's fused kernels go undetected unless the kernel's name gives them away, and so do
+calls on other threads and in other processes. While they are watched, a function compiled with ``torch.compile`` runs
+uncompiled, and ``nn.TransformerEncoderLayer`` without its fused kernel, so their outputs may differ in the last bits.
+Compiled, scripted and exported modules are refused.
 """
 
 from __future__ import annotations
