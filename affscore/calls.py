@@ -1,7 +1,7 @@
 """What counts as an activation, and what is recorded about each call of one.
 
 Element-wise operators in the registry :data:`ACTIVATIONS` count, and so does any other element-wise arithmetic that is
-fixed and not affine. If it equals one of the functions :data:`affscore.chains.KNOWN` up to a positive factor and a
+fixed and not affine. If it equals one of the functions :data:`affscore.grid.KNOWN` up to a positive factor and a
 constant, it has that name: ``x.clamp(min=0)`` is a ReLU, ``x * torch.sigmoid(x)`` a SiLU; otherwise it has the names of
 its operators, such as ``sin``. Sigmoids and hard sigmoids are marked as gates, because networks use them to scale other
 activations. Arithmetic that belongs to a statistic does not count (:mod:`affscore.chains`), and neither do softmax,

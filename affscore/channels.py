@@ -17,7 +17,7 @@ they are a selection, whose label (``#0``, ``#1``, ...) stands for its samples.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from affscore.calls import ACTIVATIONS, Operator, tensors_in
+from affscore.fixed import Fixed
 from affscore.torch_internals import WeakTensorKeyDictionary
 
 __all__ = ["VIEWS", "Channels"]
@@ -160,15 +161,12 @@ def _layer_output(source: Layout | None, shape: Sequence[int], axis: int) -> Lay
 class Channels:
     """The layouts of the tensors of one forward pass.
 
-    ``fixed`` tells whether a tensor is independent of the batch, so that its layout is not tracked; ``learned`` says
-    which of these are parameters or computed from them; ``tokens`` is the number of tokens if some may be padding.
-    The samples lie along the first axis of the network's input.
+    Tensors that are ``fixed`` have none. ``tokens`` is the number of tokens if some may be padding. The samples lie
+    along the first axis of the network's input.
     """
 
-    def __init__(
-        self, fixed: Callable[[Tensor], bool], learned: Mapping[Tensor, bool], tokens: int | None = None
-    ) -> None:
-        self.fixed, self.learned, self.tokens = fixed, learned, tokens
+    def __init__(self, fixed: Fixed, tokens: int | None = None) -> None:
+        self.fixed, self.tokens = fixed, tokens
         self._layouts = WeakTensorKeyDictionary()
         self._selections: list[tuple[Tensor, int]] = []  # the samples of each row, -1 for none, and how many there are
 
@@ -281,7 +279,8 @@ class Channels:
     def _of(self, operator: Operator, shape: tuple[int, ...]) -> Layout | None:
         """The layout of an operator's output."""
         name, args, operands = operator.name, operator.args, operator.inputs
-        if not operands and torch.Tag.nondeterministic_seeded in operator.func.tags and shape:
+        layouts = [layout for each in operands if (layout := self.layout(each)) is not None]
+        if torch.Tag.nondeterministic_seeded in operator.func.tags and shape and not layouts:
             return (_axis(shape[0], "?"), *(_axis(length, ".") for length in shape[1:]))  # noise, in rows of its own
         if not operands or name in _UNKNOWN or operator.func.namespace not in _LIBRARIES:
             return None
@@ -308,7 +307,6 @@ class Channels:
         if name in _PRODUCTS:
             a, b = args[_PRODUCTS[name] :][:2]
             return self._product(a, b, shape)
-        layouts = [layout for each in operands if (layout := self.layout(each)) is not None]
         if name == "stack":
             place = operator.argument("dim") % len(shape)
             joined = _agreed(layouts, shape[:place] + shape[place + 1 :])
@@ -352,18 +350,18 @@ class Channels:
     def _product(self, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Layout | None:
         """The layout of a matrix product: a weight's columns on the right, or rows on the left, are channels."""
         left, right = self.layout(a), self.layout(b)
-        if left is None and not self.fixed(a) and self.fixed(b) and self.learned.get(b):  # a linear layer spelled out
+        if left is None and not self.fixed(a) and self.fixed.learned(b):  # a linear layer spelled out
             left = _unlabelled(a.shape)
         if any(layout is None and not self.fixed(factor) for factor, layout in ((a, left), (b, right))):
             return None
         weight = (left is None and not self.fixed(b)), right is None
         rows = left[-2] if left else _axis(shape[-2], "N" if len(shape) == 2 else ".")
         columns = right[-1] if right else _axis(shape[-1], "C")
-        if weight[0] and self.learned.get(a):
+        if weight[0] and self.fixed.learned(a):
             rows, columns = _axis(shape[-2], "C"), _sharing(columns)
         elif weight[0] and right:  # such as the adjacency matrix of a graph
             rows = _axis(shape[-2], _label(right[-2]) or ".")
-        elif weight[1] and left and self.fixed(b) and not self.learned.get(b):
+        elif weight[1] and left and self.fixed(b) and not self.fixed.learned(b):
             columns = _axis(shape[-1], _label(left[-1]) or ".")
         elif weight[1]:
             rows = _sharing(rows, len(shape) == 2)

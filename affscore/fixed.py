@@ -15,47 +15,55 @@ __all__ = ["Fixed", "all_dense"]
 
 
 class Fixed:
-    """The tensors computed only from a network's parameters, buffers and other attributes, not from the batch.
+    """Where the tensors of a pass come from that do not depend on the batch.
 
-    An operator's output is fixed if it has tensors among its inputs and these are all fixed. A tensor made from nothing
-    (``arange``, ``zeros``) is constant as well, until data is written into it.
+    A tensor is *fixed* if it is computed only from a network's parameters, buffers and other attributes. A tensor made
+    from nothing (``arange``, ``zeros_like``), but not at random, is *constant* as well. It is not fixed because kernels
+    that no dispatcher sees write their results into such tensors. Once data is written into a tensor, no tensor on its
+    memory is constant any more.
     """
 
     def __init__(self, model: nn.Module) -> None:
         attributes = [tensor for module in model.modules() for tensor in tensors_in(vars(module).values())]
         self.weights = {storage_key(p) for p in model.parameters() if all_dense([p])}
-        self.learned = WeakTensorKeyDictionary(dict.fromkeys([*attributes, *model.buffers()], False))
-        self.learned.update(dict.fromkeys(model.parameters(), True))  # and whatever is computed with them
-        self.made = WeakTensorKeyDictionary()
-        self.written: dict[int, Any] = {}  # storages that data was written into, kept alive
+        self._origins = WeakTensorKeyDictionary(dict.fromkeys([*attributes, *model.buffers()], "buffer"))
+        self._origins.update(dict.fromkeys(model.parameters(), "parameter"))
+        self._written: dict[int, Any] = {}  # storages that data was written into, kept alive
+
+    def origin(self, tensor: Tensor) -> str | None:
+        """``parameter``, ``buffer`` or ``nothing``; None if a tensor depends on the batch."""
+        written = self._written and storage_key(tensor) in self._written
+        return None if written else self._origins.get(tensor)
 
     def __call__(self, tensor: Tensor) -> bool:
-        return tensor in self.learned and not self._overwritten(tensor)
+        return self.origin(tensor) in ("parameter", "buffer")
 
     def constant(self, tensor: Tensor) -> bool:
         """Whether a tensor is fixed or made from nothing."""
-        return (tensor in self.learned or tensor in self.made) and not self._overwritten(tensor)
+        return self.origin(tensor) is not None
 
-    def _overwritten(self, tensor: Tensor) -> bool:
-        return bool(self.written) and storage_key(tensor) in self.written
+    def learned(self, tensor: Tensor) -> bool:
+        """Whether a tensor is a parameter, or computed from one and nothing but fixed tensors."""
+        return self.origin(tensor) == "parameter"
+
+    def of(self, operator: Operator) -> bool:
+        """Whether an operator works on fixed tensors alone, and writes no random numbers into them."""
+        random = torch.Tag.nondeterministic_seeded in operator.func.tags
+        return bool(operator.inputs) and all(map(self, operator.inputs)) and not (random and operator.writes)
 
     def follow(self, operator: Operator, out: Any, fixed: bool) -> None:
-        """Record an operator's outputs; ``fixed`` says that all its inputs are fixed."""
+        """Record an operator's outputs; ``fixed`` is what :meth:`of` said before it ran."""
+        blank = operator.name.endswith("_like") or operator.name.startswith("new_")
+        random = torch.Tag.nondeterministic_seeded in operator.func.tags
         if fixed:
-            for result in tensors_in([out]):
-                self.learned[result] = any(self.learned[each] for each in operator.inputs)
-        elif self._from_nothing(operator):
-            for result in tensors_in([out]):
-                self.made[result] = True
+            learned = any(map(self.learned, operator.inputs))
+            self._origins.update(dict.fromkeys(tensors_in([out]), "parameter" if learned else "buffer"))
+        elif not random and (blank or all(map(self.constant, operator.inputs))):
+            self._origins.update(dict.fromkeys(tensors_in([out]), "nothing"))
         elif operator.writes:
             # From now on every tensor on this storage depends on the batch: one of them may be a view.
             for result in filter(self.constant, tensors_in([out])):
-                self.written[storage_key(result)] = result.untyped_storage()
-
-    def _from_nothing(self, operator: Operator) -> bool:
-        name = operator.name
-        blank = name.endswith("_like") or name.startswith("new_") or all(map(self.constant, operator.inputs))
-        return blank and torch.Tag.nondeterministic_seeded not in operator.func.tags
+                self._written[storage_key(result)] = result.untyped_storage()
 
 
 def all_dense(args: Iterable[Any]) -> bool:

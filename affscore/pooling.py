@@ -4,15 +4,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["pool", "rounding", "sparsity", "token_axis"]
+__all__ = ["Pooled", "entries_of", "pool", "pooled", "rounding", "sparsity", "token_axis"]
 
 ZERO = 1e-3  # what counts as zero for the sparsity
 PIECE = 1 << 16
+
+
+class Pooled(NamedTuple):
+    """A pooled tensor, the rounding of its channels, its fraction of zeros, whether padding was left out, and of how
+    many entries each value is the mean."""
+
+    values: Tensor
+    rounding: Tensor
+    zeros: Tensor | None
+    masked: bool
+    entries: float
+
+
+def pooled(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, zeros: bool = False) -> Pooled | str:
+    """Pool a tensor with its channels along ``axis``, or say why its tokens are unknown; see :func:`pool`.
+
+    ``zeros`` says whether they are counted. A vector has no tokens to which a ``mask`` could apply.
+
+    >>> pooled(torch.zeros(2, 3, 8), "spatial", axis=1, zeros=True).zeros.item()
+    1.0
+    >>> pooled(torch.zeros(2, 3, 8, 8), "first", axis=1)
+    'its input of shape (2, 3, 8, 8) has no unique axis for the tokens'
+    """
+    along, reason = None, ""
+    if mask is not None or kind in ("first", "last"):
+        along, reason = token_axis(tensor.shape, axis, None if mask is None else mask.shape[1])
+    if reason:
+        return reason
+    fraction = sparsity(tensor, mask, along) if zeros else None
+    values = pool(tensor, kind, axis, mask, along)
+    limits = rounding(tensor, values, kind, axis, mask, along)
+    masked = mask is not None and along is not None
+    return Pooled(values, limits, fraction, masked, entries_of(tensor, values, kind, mask, along))
 
 
 def token_axis(shape: Sequence[int], axis: int, tokens: int | None = None) -> tuple[int | None, str]:

@@ -18,10 +18,10 @@ Others are undecided: their channels cannot be distinguished from positions (:mo
 of the samples or made from nothing, although there may be as many (experts, edges of a graph, noise); ``torch.vmap``
 runs them; or they are chains of arithmetic whose start was overwritten (:mod:`affscore.chains`).
 
-Nothing shows an activation inside another library's kernel whose name does not reveal it, or calls on other threads
-and in other processes. While they are watched, a function compiled with ``torch.compile`` runs uncompiled, and
-``nn.TransformerEncoderLayer`` without its fused kernel, so their outputs may differ in the last bits. Compiled,
-scripted and exported modules are refused.
+Activations inside another library's fused kernels go undetected unless the kernel's name gives them away, and so do
+calls on other threads and in other processes. While they are watched, a function compiled with ``torch.compile`` runs
+uncompiled, and ``nn.TransformerEncoderLayer`` without its fused kernel, so their outputs may differ in the last bits.
+Compiled, scripted and exported modules are refused.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from affscore.calls import (
 from affscore.chains import Chains, Span
 from affscore.channels import Channels
 from affscore.fixed import Fixed, all_dense
-from affscore.pooling import entries_of, pool, rounding, sparsity, token_axis
+from affscore.pooling import Pooled, pooled
 from affscore.settings import POOLS
 from affscore.torch_internals import (
     TorchDispatchMode,
@@ -80,25 +80,18 @@ CHANGED = (
 aten = torch.ops.aten
 
 
-class _Pooled(NamedTuple):
-    """A pooled tensor, the rounding of its channels, its fraction of zeros, whether padding was left out, and of how
-    many entries each value is the mean."""
+class _Record(NamedTuple):
+    """What a call needs of a tensor at which an activation may start or end.
 
-    values: Tensor
-    rounding: Tensor
-    zeros: Tensor | None
-    masked: bool
-    entries: float
-
-
-class _Candidate(NamedTuple):
-    """A tensor pooled for each possible axis of channels, or the reason why not; None if no axis would help."""
+    ``pooled`` holds the tensor pooled for each axis that may be named as that of its channels, or why it cannot be; it
+    is None where no axis would help, for ``reason``, and ``undecided`` says whether that leaves the call undecided.
+    """
 
     shape: tuple[int, ...]
     axis: int | None
-    pooled: Mapping[int, _Pooled | str] | None
+    pooled: Mapping[int, Pooled | str] | None
     reason: str
-    doubt: bool = False
+    undecided: bool = False
 
 
 class _Watcher(TorchDispatchMode):
@@ -115,9 +108,9 @@ class _Watcher(TorchDispatchMode):
         self.inside = re.split(r"[*?:]", chosen or "")[0]  # the paths of their modules begin with this
         self.mask, self.unmasked = mask, WeakTensorKeyDictionary(dict.fromkeys(unmasked, True))
         self.tokens = int(mask.sum()) if mask is not None and sparsity else 0
-        self.channels = Channels(fixed, fixed.learned, None if mask is None else mask.shape[1])
-        self.chains = Chains(fixed.constant, self.look)
-        self.hidden: list[tuple[int, str, str, str, type[Excluded]]] = []  # place, module, function, why excluded
+        self.channels = Channels(fixed, None if mask is None else mask.shape[1])
+        self.chains = Chains(fixed.constant, self.record)
+        self.excluded: list[tuple[int, str, str, str, type[Excluded]]] = []  # place, module, function, why excluded
         self.place = self.mapped = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -136,27 +129,26 @@ class _Watcher(TorchDispatchMode):
             known = name, activation.gate
             what = f"its input of shape {tuple(args[0].shape)}" if dense else "its input"
             if self.mapped:
-                self.hide(name, "torch.vmap runs it and hides the axes of its tensors", Undecided)
+                self.exclude(name, "torch.vmap runs it and hides the axes of its tensors", Undecided)
             elif not dense or not args[0].is_floating_point():
-                self.hide(name, f"{what} is nested or sparse, or does not hold real numbers")
+                self.exclude(name, f"{what} is nested or sparse, or does not hold real numbers")
                 known = None
             elif self.fixed(args[0]):
-                self.hide(name, f"{what} comes from parameters and buffers alone, not from the batch", Constant)
+                self.exclude(name, f"{what} comes from parameters and buffers alone, not from the batch", Constant)
         out = self.run(operator, known) if dense else func(*args, **kwargs)
         if packet not in ACTIVATIONS and FUSED.fullmatch(packet.__name__):
-            self.hide(packet.__name__, "a fused kernel hides its activations")
+            self.exclude(packet.__name__, "a fused kernel hides its activations")
         return out
 
     def run(self, operator: Operator, activation: tuple[str, bool] | None) -> Any:
         """Run an operator and track its outputs."""
-        inputs = operator.inputs
-        fixed = bool(inputs) and all(map(self.fixed, inputs))
+        fixed = self.fixed.of(operator)
         if operator.writes and any(storage_key(x) in self.fixed.weights for x in operator.written):
             raise ValueError(CHANGED)
         step = None if fixed or self.mapped else self.chains.before(operator, activation)
         out = operator.func(*operator.args, **operator.kwargs)
         self.fixed.follow(operator, out, fixed)
-        if self.unmasked and any(each in self.unmasked for each in inputs):
+        if self.unmasked and any(each in self.unmasked for each in operator.inputs):
             self.unmasked.update(dict.fromkeys(tensors_in([out]), True))
         if step is not None and all_dense([out]):
             self.channels.follow(operator, out)
@@ -165,58 +157,43 @@ class _Watcher(TorchDispatchMode):
             self.channels.forget(out)
         return out
 
-    def hide(self, function: str, reason: str, kind: type[Excluded] = Excluded) -> None:
-        self.hidden.append((self.place, self.path[-1], function, reason, kind))
+    def exclude(self, function: str, reason: str, kind: type[Excluded] = Excluded) -> None:
+        self.excluded.append((self.place, self.path[-1], function, reason, kind))
 
-    def look(self, x: Tensor) -> _Candidate:
+    def record(self, x: Tensor) -> _Record:
         """What a call will need of a tensor at which an activation may start or end."""
-        shape, reason = tuple(x.shape), ""
+        shape, mask = tuple(x.shape), None if x in self.unmasked else self.mask
         if not self.path[-1].startswith(self.inside):
-            return _Candidate(shape, None, None, "it starts in a module that the pattern in calls excludes", True)
-        masked, x = x not in self.unmasked, self.channels.samples_first(x, self.batch)
-        first, doubt = self.channels.first(x), False
-        if x.shape[:1] != (self.batch,) or (first and not any(label[0] in "N?#" for label in first)):
-            reason = f"its input of shape {shape} has no batch axis of length {self.batch} in front"
+            return _Record(shape, None, None, "it starts in a module that the pattern in calls excludes", True)
+        x = self.channels.samples_first(x, self.batch)
+        rows, what, reason = self.channels.first(x), f"its input of shape {shape}", ""
+        if x.shape[:1] != (self.batch,) or (rows and not any(label[0] in "N?#" for label in rows)):
+            reason = f"{what} has no batch axis of length {self.batch} in front"
         elif not x.numel():
-            reason = f"its input of shape {shape} is empty"
-        elif doubt := bool(first - {"N"}):
-            reason = f"the rows of its input of shape {shape} may not be the samples, although there are as many"
-        shape = tuple(x.shape)
+            reason = f"{what} is empty"
+        elif rows - {"N"}:
+            reason = f"the rows of {what} may not be the samples, although there are as many"
+            return _Record(tuple(x.shape), None, None, reason, True)
         if reason:
-            return _Candidate(shape, None, None, reason, doubt)
+            return _Record(tuple(x.shape), None, None, reason)
         axis, reason = (-1, "") if self.kind == "trailing" else self.channels.find(x)
         # Calls get their names at the end, so it is still unknown which call ``channel_axis`` means.
-        kept = range(1, x.ndim) if self.axes and axis != -1 else [] if axis is None else [axis]
-        return _Candidate(shape, axis, {each: self.pooled(x, each, masked) for each in kept}, reason)
-
-    def pooled(self, x: Tensor, axis: int, masked: bool) -> _Pooled | str:
-        """The pooled tensor, with its channels along ``axis``, or the reason why it cannot be pooled.
-
-        ``masked`` says whether the mask of the batch applies to it.
-        """
-        mask, along, reason = self.mask if masked else None, None, ""
-        if mask is not None or self.kind in ("first", "last"):
-            along, reason = token_axis(x.shape, axis, None if mask is None else mask.shape[1])
-        if reason:
-            return reason
-        zeros = sparsity(x, mask, along) if self.sparsity else None
-        values = pool(x, self.kind, axis, mask, along)
-        limits = rounding(x, values, self.kind, axis, mask, along)
-        masked = mask is not None and along is not None
-        return _Pooled(values, limits, zeros, masked, entries_of(x, values, self.kind, mask, along))
+        axes = range(1, x.ndim) if self.axes and axis != -1 else [] if axis is None else [axis]
+        pools = {each: pooled(x, self.kind, each, mask, self.sparsity) for each in axes}
+        return _Record(tuple(x.shape), axis, pools, reason)
 
     def result(self, found: Trace) -> None:
         """Name the calls in execution order and fill ``found``."""
-        spans = {span.end.place: span for span in self.chains.spans()}
-        calls = [(place, span.end.module, span.function, "", Excluded) for place, span in spans.items()]
+        spans = {span.bend.place: span for span in self.chains.spans()}
+        calls = [(place, span.bend.module, span.function, "", Excluded) for place, span in spans.items()]
         seen, names = Counter[tuple[str, str]](), set()
-        for place, module, function, reason, kind in sorted([*calls, *self.hidden], key=lambda one: one[:3]):
+        for place, module, function, reason, kind in sorted([*calls, *self.excluded], key=lambda one: one[:3]):
             ordinal = seen[module, function]
             seen[module, function] += 1
             names.add(name := f"{module}:{function}[{ordinal}]")
             if self.chosen and not self.chosen.match(name):
                 continue
-            item = kind(name, reason) if reason else self.settle(name, ordinal, spans[place])
+            item = kind(name, reason) if reason else self.observed(name, ordinal, spans[place])
             if isinstance(item, Observation):
                 found.observations.append(item)
             else:
@@ -227,15 +204,15 @@ class _Watcher(TorchDispatchMode):
             examples = f"Among them are {', '.join(sorted(names)[:3])}." if names else "It made none."
             raise ValueError(f"calls is {self.pattern!r}, which matches no call of this network. {examples}")
 
-    def settle(self, name: str, ordinal: int, span: Span) -> Observation | Excluded:
+    def observed(self, name: str, ordinal: int, span: Span) -> Observation | Excluded:
         """A call as an observation, or as excluded with the reason."""
-        end = span.end.seen.get(span.end.shape)
+        end = span.end.records.get(span.end.shape)
         # A view inside the chain may have changed the shape, but not which entries belong to which sample and channel.
-        start = span.start.seen.get(span.end.shape) or next(iter(span.start.seen.values()), None)
+        start = span.start.records.get(span.end.shape) or next(iter(span.start.records.values()), None)
         if start is None or end is None:
             return Undecided(name, "its input was overwritten or freed before the activation was recognised")
         if start.pooled is None or end.pooled is None:
-            return (Undecided if start.doubt or end.doubt else Excluded)(name, start.reason or end.reason)
+            return (Undecided if start.undecided or end.undecided else Excluded)(name, start.reason or end.reason)
         axis = self.axes.get(name, start.axis)
         if axis is None:
             return Undecided(name, start.reason)
@@ -249,7 +226,7 @@ class _Watcher(TorchDispatchMode):
             return Undecided(name, before if isinstance(before, str) else str(after))
         if before.values.shape != after.values.shape:
             return Undecided(name, "a reshape inside it moved its channels")
-        call = Call(name, span.end.module, span.function, ordinal, span.gate, start.shape[1:], axis, before.masked)
+        call = Call(name, span.bend.module, span.function, ordinal, span.gate, start.shape[1:], axis, before.masked)
         zeros = None if before.zeros is None else (before.zeros, after.zeros)
         weight = self.tokens if before.masked else self.batch
         limits = before.rounding, after.rounding

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from affscore import signature
 from affscore.calls import Operator, Undecided
 from affscore.channels import Channels
+from affscore.fixed import Fixed
 
 D = 6  # channels, rows, columns, tokens
 N = 4
@@ -267,6 +268,7 @@ ROWS = {
     "all, twice, of which the second": (lambda x: torch.cat([x, x]).chunk(2)[1], True),
     "a queue": (lambda x: torch.cat([torch.ones(N // 2, D), x[N // 2 :]]), False),
     "noise": (lambda x: torch.randn(N, D), False),
+    "noise in place": (lambda x: torch.zeros(N, D).normal_(), False),
     "beside noise": (lambda x: x + torch.randn(N, D), True),
     "sorted in each column": (lambda x: x.sort(0).values, False),
 }
@@ -293,7 +295,7 @@ def test_gates_of_single_channels_keep_their_channels():
 
 
 def test_a_tensor_that_was_given_other_data_has_no_layout_any_more():
-    channels, x = Channels(lambda tensor: False, {}), torch.zeros(N, D, 3)
+    channels, x = Channels(Fixed(nn.Identity())), torch.zeros(N, D, 3)
     y = torch.relu(x)
     channels.follow(Operator(torch.ops.aten.relu.default, (x,), {}), y)
     assert channels.layout(y) == (((N, "N"),), ((D, "."),), ((3, "."),))

@@ -12,8 +12,8 @@ aten = torch.ops.aten
 def run(fixed, func, *args):
     """Run an operator and follow it."""
     operator = Operator(func, args, {})
-    out = func(*args)
-    fixed.follow(operator, out, bool(operator.inputs) and all(map(fixed, operator.inputs)))
+    of, out = fixed.of(operator), func(*args)
+    fixed.follow(operator, out, of)
     return out
 
 
@@ -24,11 +24,17 @@ def test_what_comes_of_parameters_alone_is_fixed_until_data_are_written_into_it(
         table, mixed = run(fixed, aten.tanh.default, layer.weight), run(fixed, aten.mul.Tensor, layer.weight, x)
         blank = run(fixed, aten.zeros_like.default, x)
         assert fixed(layer.weight) and fixed(table) and not fixed(mixed) and not fixed(x)
-        assert fixed.constant(blank) and not fixed(blank) and not fixed.constant(run(fixed, aten.rand_like.default, x))
-        assert fixed.learned[table]
+        assert fixed.constant(blank) and not fixed(blank)
+        assert fixed.origin(run(fixed, aten.arange.default, 3)) == "nothing"
+        for noise in (run(fixed, aten.rand_like.default, x), run(fixed, aten.rand.default, [3])):
+            assert fixed.origin(noise) is None
+        assert fixed.learned(table) and not fixed.learned(blank) and not fixed.learned(x)
         for tensor in (table, blank):
             run(fixed, aten.copy_.default, tensor, x)
             assert not fixed.constant(tensor)
+        page = run(fixed, aten.zeros.default, [3])
+        run(fixed, aten.normal_.default, page)
+        assert not fixed.constant(page)
 
 
 def test_sparse_and_nested_tensors_are_not_dense():

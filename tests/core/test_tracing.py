@@ -218,6 +218,17 @@ def test_what_is_made_from_nothing_may_hold_data():
     assert names(traced(Made(scattered), torch.randn(5, 3))) == [":relu[0]"]
 
 
+def test_what_is_written_past_the_dispatcher_is_data():
+    """As kernels write that are no operators of PyTorch."""
+
+    def scattered(x):
+        page = torch.zeros(5, 3)
+        page.numpy()[:] = x.numpy()
+        return torch.relu(page)
+
+    assert names(traced(Made(scattered), torch.randn(5, 3))) == [":relu[0]"]
+
+
 def test_what_vmap_runs_is_not_scored_and_what_comes_after_it_is():
     def mapped(x, layer):
         return torch.tanh(layer(torch.vmap(lambda row: torch.relu(row) * row.clamp(min=0))(x)))

@@ -40,8 +40,8 @@ def test_only_the_calls_asked_for_are_scored_and_their_scores_are_the_same(patte
 
 def test_what_runs_outside_of_the_modules_asked_for_is_not_pooled(monkeypatch):
     pooled = []
-    inner = affscore.tracing.pool
-    monkeypatch.setattr(affscore.tracing, "pool", lambda x, *rest: pooled.append(x.shape) or inner(x, *rest))
+    inner = affscore.tracing.pooled
+    monkeypatch.setattr(affscore.tracing, "pooled", lambda x, *rest: pooled.append(x.shape) or inner(x, *rest))
     signature(network(), images(1), calls="7:*")
     assert pooled == [(32, 20)] * 2
 

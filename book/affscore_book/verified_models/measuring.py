@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from affscore import signature
 from affscore.calls import ACTIVATIONS
-from affscore.chains import KNOWN
 from affscore.errors import AffscoreWarning
+from affscore.grid import KNOWN
 from affscore.tracing import trace
 from affscore_book.verified_models.counting import count_activations
 from affscore_book.verified_models.networks import output_of
