@@ -27,6 +27,7 @@ from affscore.forward import Forward, inputs_of
 from affscore.scoring import ScoringQueue, sentence
 from affscore.settings import Settings
 from affscore.signatures import BatchResult, Signature, SignatureError
+from affscore.stacked import device_name
 from affscore.stored import check_provenance
 from affscore.tracing import check_traceable
 
@@ -241,7 +242,7 @@ def circumstances(settings: Settings, device: torch.device) -> dict[str, Any]:
     facts: dict[str, Any] = {key: getattr(settings, key) for key in ("micro_batch", "precision", "channels_last")}
     facts |= {"calls": settings.calls} if settings.calls else {}
     facts |= {"channel_axis": dict(settings.channel_axis)} if settings.channel_axis else {}
-    return {"device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type, **facts}
+    return {"device": device_name(device), **facts}
 
 
 def versions() -> dict[str, str]:

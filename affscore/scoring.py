@@ -1,33 +1,39 @@
 """From batches to scores: the caller's thread runs the network, worker threads compute the scores.
 
-Each worker uses one thread of linear algebra. With a GPU they work while the next batches run.
+Each worker uses one thread of linear algebra. With a GPU they work while the next batches run. Devices that are named
+in :data:`STACKED` score calls themselves (:mod:`affscore.stacked`), and the workers those that are left.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
-from collections.abc import Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from math import nan
+from math import isnan, nan
 
 import torch
 from torch import Tensor
 
 from affscore.arguments import line_of
 from affscore.calls import Constant, Excluded, Observation, Undecided
-from affscore.companions import UNPOOLED, measure
+from affscore.companions import UNPOOLED, linear_twin, measure
 from affscore.errors import warn
 from affscore.forward import Forward, Inputs, length
-from affscore.samples import constant, largest_magnitude
+from affscore.samples import constant, largest_magnitude, rounding_of
 from affscore.score import SHIFT, score_and_shift
 from affscore.settings import Settings
 from affscore.signatures import BatchResult, SignatureError
+from affscore.stacked import device_name, most_calls, stacked_scores
 from affscore.torch_internals import tree_map
 
-__all__ = ["ScoringQueue", "sentence"]
+__all__ = ["STACKED", "ScoringQueue", "sentence"]
 
+#: The devices that score shrunk calls themselves, by :func:`affscore.stacked.device_name`: those on which
+#: ``benchmarks/gpu.py`` has found the scores equal to the processor's and the signature faster. So far none; add a name
+#: before you measure, as in ``affscore.scoring.STACKED.add("NVIDIA H100 80GB HBM3")``.
+STACKED: set[str] = set()
 #: The relative spread from which a channel looks as if it varied.
 _VISIBLE = 5e-7
 _SIDES = "input", "output"
@@ -35,6 +41,8 @@ _SIDES = "input", "output"
 Scored = tuple[float, dict[str, float], str]
 #: A batch without its scores, and the future score of each call.
 Waiting = tuple[BatchResult, list[Future[Scored]]]
+#: What the device will have found of a call, the score and that of its twin if asked for; NaN is left to a worker.
+Found = tuple[Future[list[list[float]]], int]
 
 
 class ScoringQueue:
@@ -63,9 +71,27 @@ class ScoringQueue:
                 warn("the network made no activation call that could be seen; its signature is empty.")
         if names != self.reference[1]:
             raise ValueError(f"the activation calls of batch {index} differ from those of batch {self.reference[0]}.")
+        found = dict(self._stack(trace.observations)) if device_name(self.forward.device) in STACKED else {}
         observations = tree_map(lambda x: x.cpu() if isinstance(x, Tensor) else x, trace.observations)
-        scores = [self.scorers.submit(_measured, observation, self.settings) for observation in observations]
+        scores = [
+            self.scorers.submit(_measured, observation, self.settings, found.get(i))
+            for i, observation in enumerate(observations)
+        ]
         self.waiting.append((BatchResult(index, length(inputs), calls, trace.excluded, scores=[]), scores))
+
+    def _stack(self, observations: Sequence[Observation]) -> Iterator[tuple[int, Found]]:
+        """Hand calls of one shape to the device together; yields the number of each call with what it will find."""
+        if self.settings.covariance != "ledoit_wolf":
+            return
+        twins, alike = "twin" in self.settings.measures, defaultdict(list)
+        for i, observation in enumerate(observations):
+            alike[observation.before.shape].append(i)
+        for shape, members in alike.items():
+            many = most_calls(*shape)
+            for stack in (members[start : start + many] for start in range(0, len(members), many)):
+                # Before the calls that wait for it, so that a worker has begun with it when others wait.
+                future = self.scorers.submit(_scored_together, [observations[i] for i in stack], twins)
+                yield from ((i, (future, place)) for place, i in enumerate(stack))
 
     def ready(self) -> bool:
         """Whether the first batch has all its scores."""
@@ -105,9 +131,37 @@ def _left_out(calls: Sequence[Excluded]) -> str:
     )
 
 
-def _measured(observation: Observation, settings: Settings) -> Scored:
+def _scored_together(observations: Sequence[Observation], twins: bool) -> list[list[float]]:
+    """The scores of calls of one shape on their device, each with that of its twin; NaN is left to the processor."""
+    rows = []
+    for observation in observations:
+        before, after = _held(observation, _still(observation)[0])
+        rows.append((before, after, *observation.rounding))
+        if twins:
+            finite = all(bool(torch.isfinite(value).all()) for value in (before, after))
+            twin = linear_twin(before, after) if finite else after  # the processor will say which side is not finite
+            rows.append((before, twin, rounding_of(before), rounding_of(twin)))
+    try:
+        scores = stacked_scores(*(torch.stack([value.double() for value in side]) for side in zip(*rows, strict=True)))
+    except torch.OutOfMemoryError:
+        return [[nan, nan]] * len(observations)
+    return scores.reshape(len(observations), -1).tolist()
+
+
+def _still(observation: Observation) -> tuple[list[Tensor], list[Tensor]]:
+    """Of input and output, which channels vary by rounding alone, and how far each leaves its mean."""
+    spreads = [largest_magnitude(value - value.mean(dim=0)) for value in observation[1:3]]
+    return list(map(constant, spreads, observation.rounding)), spreads
+
+
+def _held(observation: Observation, masks: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Input and output with these channels made constant."""
+    before, after = (torch.where(mask, x[0], x) for x, mask in zip(observation[1:3], masks, strict=True))
+    return before, after
+
+
+def _measured(observation: Observation, settings: Settings, found: Found | None) -> Scored:
     """Score and companions of one call."""
-    held, masks, lost = [], [], []
     name, unpooled = observation.call.name, {}
     if observation.sparsity is not None:
         unpooled = dict(zip(UNPOOLED, (zeros.item() for zeros in observation.sparsity), strict=True))
@@ -118,24 +172,33 @@ def _measured(observation: Observation, settings: Settings) -> Scored:
         # Minus infinity in front of a sigmoid switches an entry off; a NaN would have reached the output.
         warning = f"{name} is not scored: its input holds NaN or infinite values, and its output none."
         return nan, dict.fromkeys(settings.measures, nan) | unpooled, warning
-    for value, limit in zip(observation[1:3], observation.rounding, strict=True):
-        spread = largest_magnitude(value - value.mean(dim=0))
-        mask = constant(spread, limit)
-        masks.append(mask)
-        held.append(torch.where(mask, value[0], value))
-        lost.append(int((mask & (spread > _VISIBLE * largest_magnitude(value))).sum()))
-    before, after = held
-    score, warning = _scored(observation, before, after, masks, lost, settings.covariance)
-    measures = measure(before, after, settings.measures, covariance=settings.covariance) if settings.measures else {}
-    return score, measures | unpooled, warning
+    masks, spreads = _still(observation)
+    seen = [
+        spread > _VISIBLE * largest_magnitude(value) for value, spread in zip(observation[1:3], spreads, strict=True)
+    ]
+    lost = [int((mask & varies).sum()) for mask, varies in zip(masks, seen, strict=True)]
+    before, after = _held(observation, masks)
+    known = found[0].result()[found[1]] if found else [nan]
+    score, warning = _scored(observation, before, after, masks, lost, settings.covariance, known[0])
+    known_twin = {"twin": known[1]} if len(known) > 1 and not isnan(known[1]) else {}
+    names = [name for name in settings.measures if name not in known_twin]
+    measures = measure(before, after, names, covariance=settings.covariance) if names else {}
+    return score, measures | known_twin | unpooled, warning
 
 
 def _scored(
-    observation: Observation, before: Tensor, after: Tensor, masks: list[Tensor], lost: list[int], covariance: str
+    observation: Observation,
+    before: Tensor,
+    after: Tensor,
+    masks: list[Tensor],
+    lost: list[int],
+    covariance: str,
+    known: float,
 ) -> tuple[float, str]:
     """The score, NaN where rounding decides it, and a warning or "".
 
     ``masks`` are the channels made constant on both sides, ``lost`` how many of these look as if they varied.
+    ``known`` is the score that the device has found, or NaN.
     """
     name = observation.call.name
     for side, mask in zip(_SIDES, masks, strict=True):
@@ -143,14 +206,16 @@ def _scored(
             # If nothing seems to vary, or only the output does not, the call is dead, and its score of NaN says so.
             warns = any(lost) or (side == "input" and not bool(masks[1].all()))
             return nan, f"{name} is not scored: its {side} varies by no more than rounding." * warns
-    score, shift = score_and_shift(before, after, covariance, observation.rounding, entries=observation.entries)
+    score, shift = known, 0.0
+    if isnan(known):
+        score, shift = score_and_shift(before, after, covariance, observation.rounding, entries=observation.entries)
     if shift > SHIFT:
         return nan, (
             f"{name} is not scored: it varies so little beside its size that rounding can have moved its score by "
             f"{shift:.2g}; measure the network in float64 (model.double(), and float64 batches)."
         )
     # A constant channel is no reason to warn: many trained networks have some.
-    return score.item(), " ".join(
+    return float(score), " ".join(
         f"{count} of {len(mask)} channels of the {side} of {name} vary by rounding alone: left out."
         for side, count, mask in zip(_SIDES, lost, masks, strict=True)
         if count
