@@ -195,7 +195,7 @@ def test_a_page_that_is_opened_as_a_file_has_no_buttons(chromium, site):
 def test_the_archive_holds_what_the_cells_import_and_no_torch(chapter):
     sources = ["".join(c["source"]) for c in run_cells.code_cells(run_cells.read(chapter)) if run_cells.runs(c)]
     files = run_cells.modules(sources)
-    assert {"affscore/score.py", "affscore_book/kit/session.py", "scipy/optimize.py"} <= set(files)
+    assert {"affscore/score.py", "affscore_book/kit/session.py"} <= set(files)
     with zipfile.ZipFile(BytesIO(run_cells.archive(files))) as archive:
         texts = {name: archive.read(name).decode() for name in archive.namelist()}
     assert next(text for name, text in texts.items() if name.endswith("METADATA")).count("Name: affscore\n") == 1
