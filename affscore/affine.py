@@ -83,7 +83,7 @@ def coordinates(x: Any, y: Any, basis: bool = False, precise: bool = True) -> tu
     if d < 2 * n:
         return x, y, None
     xp = namespace(x)
-    if not (precise or basis or needs_gradient(x, y)):
+    if not (precise or basis or needs_gradient(x, y)) and bool(x.any()):
         # The samples are centred, so that the last follows from the others.
         others = xp.concatenate([y[:-1], x[:-1]])
         with suppress(np.linalg.LinAlgError, RuntimeError):

@@ -285,3 +285,11 @@ def test_the_gpu_agrees(n, d, covariance):
     cpu = affinity_score(x, torch.relu(x), covariance=covariance).item()
     gpu = affinity_score(x.cuda(), torch.relu(x).cuda(), covariance=covariance)
     assert gpu.is_cuda and gpu.item() == pytest.approx(cpu, abs=1e-10)
+
+
+@pytest.mark.parametrize("d", [1, 10, 39, 60, 100, 400])
+def test_constant_inputs_reach_the_mean_of_the_outputs_alone_in_every_width(d):
+    y = np.random.default_rng(0).normal(size=(40, d))
+    for covariance in ("ledoit_wolf", "empirical"):
+        found = affinity_score(np.full_like(y, 5.0), y, covariance=covariance).item()
+        assert found == pytest.approx(1 - 0.5**0.5, abs=1e-12)
