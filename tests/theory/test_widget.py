@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import traitlets
+from grids import each
 from scipy.optimize import linear_sum_assignment
 
 from affscore import affine_map, affinity_score, paired_affinity_score, wasserstein2
@@ -12,7 +14,16 @@ from affscore_book import kit
 from affscore_book.kit.affinity2d import POINTS, cloud
 from affscore_book.kit.bundle import bundle
 from affscore_book.theory.measures import covariance, fixed_image
-from affscore_book.theory.widget import CENTRE, WIDTHS, CloudThroughActivation, frame
+from affscore_book.theory.widget import (
+    CENTRE,
+    EXCHANGES,
+    MAPS,
+    WIDTHS,
+    CloudThroughActivation,
+    MoveTheCloud,
+    exchanged,
+    frame,
+)
 
 SOURCE = CloudThroughActivation._esm
 PLANE, ASSIGNMENT = (bundle(Path(kit.__file__).with_name(f"{name}.js")) for name in ("affinity2d", "assignment"))
@@ -102,3 +113,34 @@ def test_the_fallback_draws_every_point():
     assert "undefined" in CloudThroughActivation(centre=-3.0).fallback()
     nearly_straight = CloudThroughActivation(centre=2.6, width=1.0)
     assert nearly_straight.score() < 0.9999 and "\u2082 &lt; 0.001 of at most" in nearly_straight.fallback()
+
+
+def test_exchanges_end_at_a_coupling_that_no_exchange_shortens_and_never_lengthen_it():
+    x, y = MoveTheCloud(map="turn").samples()
+    image = affine_map(x, y, covariance="empirical")(x)
+    lengths = []
+    for k in range(EXCHANGES + 1):
+        partner, _ = exchanged(image, y, k)
+        lengths.append(((image - y[partner]) ** 2).sum())
+    assert sorted(partner) == list(range(12)) and lengths == sorted(lengths, reverse=True)
+    cost = ((image[:, None] - y) ** 2).sum(axis=2)
+    for i in range(12):
+        for j in range(i):
+            p, q = partner[i], partner[j]
+            assert cost[i, p] + cost[j, q] <= cost[i, q] + cost[j, p] + 1e-8
+
+
+@each("name", MAPS)
+def test_javascript_makes_the_same_exchanges(node, name):
+    widget = MoveTheCloud(map=name)
+    x, y = widget.samples()
+    image = affine_map(x, y, covariance="empirical")(x)
+    states = [widget.state() | {"exchanges": k} for k in (0, 1, 2, 7, EXCHANGES)]
+    found = node(MoveTheCloud._esm, "(m, states) => states.map((s) => m.evaluate(s).coupling.partner)", states)
+    assert found == [exchanged(image, y, state["exchanges"])[0].tolist() for state in states]
+
+
+def test_points_come_in_pairs():
+    for wrong in ([0.0] * 4, [0.0] * 7, [9.0] * 6):
+        with pytest.raises(traitlets.TraitError):
+            MoveTheCloud(points=wrong)

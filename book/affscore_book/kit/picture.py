@@ -41,6 +41,7 @@ LOOKS = {
     "dead-key": 'fill="none" stroke="#57606a" stroke-width="12" opacity="0.3"',
     "dead-band": 'fill="#57606a" opacity="0.16"',
     "ink-dot": 'fill="#57606a"',
+    "ink-square": 'fill="#57606a"',
     "image-square": 'fill="#d55e00"',
     "image-cross": 'fill="none" stroke="#d55e00" stroke-width="2.5"',
     "link": 'fill="none" stroke="#a0428a" stroke-width="1.5"',

@@ -1,9 +1,11 @@
-"""The widget of the chapter on theory: a cloud in the plane goes through an activation."""
+"""The widgets of the chapter on theory: a cloud goes through an activation, and points that are moved and coupled."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import traitlets
@@ -18,7 +20,7 @@ from affscore_book.kit.affinity2d import POINTS, cloud
 from affscore_book.kit.picture import LOOKS, Panel, picture, readout
 from affscore_book.kit.widgets import ComputedWidget
 
-__all__ = ["CloudThroughActivation"]
+__all__ = ["CloudThroughActivation", "MoveTheCloud", "exchanged"]
 
 Array = NDArray[np.float64]
 
@@ -114,4 +116,114 @@ class CloudThroughActivation(ComputedWidget):
             right.dot("input-dot", across, up, radius=4)
         right.crosses("image-line", image, 4)
         text = f"{CHOICES[self.activation]}: W\u2082 {readout(w2)} of at most {readout(bound)}"
+        return picture(left, right, score=self.score(), text=text)
+
+
+#: Most exchanges of the slider, and the frame of the points.
+EXCHANGES, PLANE = 24, (-3.2, 3.2)
+STRETCH, TURN, SHEAR = (np.array(rows) for rows in ([[0.8, 0.7], [0.7, 1.4]], [[0, 1], [-1, 0]], [[1, 0], [1, 1]]))
+#: The maps of :class:`MoveTheCloud`: a name and a function of points (n, 2).
+MAPS: dict[str, tuple[str, Callable[[Array], Array]]] = {
+    "relu": ("ReLU", lambda x: np.maximum(x, 0)),
+    "square": ("x\u00b2", np.square),
+    "stretch": ("stretch", lambda x: x @ STRETCH),
+    "turn": ("quarter turn", lambda x: x @ TURN),
+    "shear": ("shear", lambda x: x @ SHEAR),
+}
+
+
+def exchanged(image: Array, y: Array, exchanges: int) -> tuple[NDArray[np.intp], int]:
+    """A coupling of ``image`` with ``y``, both (n, 2), after exchanges of two partners, and how many there were.
+
+    The first coupling sends each point half of the list further. Each exchange is the one that lowers the cost most;
+    when none lowers it, there are no more.
+    """
+    n = len(image)
+    cost = ((image[:, None] - y) ** 2).sum(axis=2)
+    partner = (np.arange(n) + n // 2) % n
+    for done in range(exchanges):
+        best, gain = None, 1e-9
+        for i in range(n):
+            for j in range(i + 1, n):
+                p, q = partner[i], partner[j]
+                won = cost[i, p] + cost[j, q] - cost[i, q] - cost[j, p]
+                if won > gain + 1e-9:
+                    best, gain = (i, j), won
+        if best is None:
+            return partner, done
+        partner[list(best)] = partner[list(best[::-1])]
+    return partner, exchanges
+
+
+class MoveTheCloud(ComputedWidget):
+    """Points that a reader drags: T moves them, and a coupling with their outputs is uncrossed, exchange by exchange.
+
+    Parameters
+    ----------
+    exchanges
+        Exchanges of two partners that have been made, from 0 to 24.
+    map
+        One of ``"relu"``, ``"square"``, ``"stretch"``, ``"turn"``, ``"shear"``.
+    moved
+        How far T has moved the points, from 0 to 1.
+    points
+        Coordinates x1, y1, x2, y2, ... of at least three points, from -3.2 to 3.2.
+
+    >>> MoveTheCloud(map="stretch").score()
+    1.0
+    """
+
+    _esm = Path(__file__).with_name("move_the_cloud.js")
+    _css = Path(__file__).with_name("move_the_cloud.css")
+
+    exchanges = traitlets.Int(0, min=0, max=EXCHANGES).tag(sync=True)
+    map = traitlets.Enum(list(MAPS), default_value="relu").tag(sync=True)
+    moved = traitlets.Float(0.0, min=0.0, max=1.0).tag(sync=True)
+    points = traitlets.List(
+        traitlets.Float(min=PLANE[0], max=PLANE[1]), [round(v, 2) for v in cloud(0.6, 30, n=12).ravel().tolist()]
+    ).tag(sync=True)
+
+    @traitlets.validate("points")
+    def _pairs(self, proposal: Any) -> list[float]:
+        if len(proposal["value"]) % 2 or len(proposal["value"]) < 6:
+            raise traitlets.TraitError(
+                f"points holds {len(proposal['value'])} numbers; it should hold two for each of three points or more."
+            )
+        return proposal["value"]
+
+    def samples(self) -> tuple[Array, Array]:
+        """Points and outputs of the present state, each of shape (n, 2), float64."""
+        x = np.array(self.points).reshape(-1, 2)
+        return x, MAPS[self.map][1](x)
+
+    def score(self) -> float:
+        """The score of the present state; NaN where the outputs are constant."""
+        return affinity_score(*self.samples(), covariance="empirical").item()
+
+    def fallback(self) -> str:
+        """The picture for the present state: the points on their way, and the coupling so far."""
+        x, y = self.samples()
+        image = affine_map(x, y, covariance="empirical")(x)
+        partner, done = exchanged(image, y, self.exchanges)
+        way = (1 - self.moved) * x + self.moved * image
+        left = Panel(
+            label="The points, and T on its way to their affine image", xlim=PLANE, ylim=PLANE, xlabel="points",
+            legend=[("input-dot", "point"), ("image-cross", "T(point)")], height=HEIGHT,
+        )  # fmt: skip
+        left.links("link", x, way)
+        left.dots("input-dot", x, radius=8)
+        left.crosses("image-cross", way, 5)
+        reach = max(PLANE[1], 1.1 * float(abs(np.concatenate([image, y])).max()))
+        limits = (-round(reach, 1), round(reach, 1))
+        right = Panel(
+            label="The outputs, the affine image, and a coupling that is uncrossed", xlim=limits, ylim=limits,
+            xlabel="outputs and affine image", height=HEIGHT,
+            legend=[("ink-square", "output"), ("image-cross", "affine image"), ("link", "coupling")],
+        )  # fmt: skip
+        right.links("link", image, y[partner])
+        right.squares("ink-square", y, side=9)
+        right.crosses("image-cross", image, 5)
+        mean = math.sqrt(((image - y[partner]) ** 2).sum(axis=1).mean())
+        best = readout(wasserstein2(image, y).item())
+        text = f"{MAPS[self.map][0]}: after {done} exchanges the lines have length {readout(mean)}, at best {best}"
         return picture(left, right, score=self.score(), text=text)
