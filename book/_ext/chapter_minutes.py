@@ -30,7 +30,8 @@ def words(text: str) -> int:
 def to_look_at(output: dict) -> bool:
     """Whether an output is a picture or a table."""
     data = output.get("data", {})
-    return bool(PICTURES & set(data)) or "<table" in "".join(data.get("text/html", ""))
+    shown = "".join(data.get("text/html", ""))
+    return bool(PICTURES & set(data)) or "<table" in shown or "affscore-drawing" in shown
 
 
 def is_folded(cell: dict) -> bool:

@@ -27,7 +27,7 @@ OWN = re.compile(r'(?<=, )"(?:\[pretrained\])?"$|(?<=^    data = )"[^"]*"$', re.
 DATA = re.compile(r"[\"']data/(\w+)")
 # What myst-nb, nbval and .ci/execute.py read; plain_markdown reads the others.
 TAGS = {
-    "hide-input", "hide-output", "hide-cell", "remove-input", "remove-output", "remove-cell",
+    "hide-input", "hide-output", "hide-cell", "remove-input", "remove-output", "remove-cell", "not-in-page",
     "nbval-ignore-output",
 }  # fmt: skip
 
