@@ -95,6 +95,11 @@
     }
 
     typed() {
+      // Where all was deleted a browser gives new letters the old ones' colour, which is that of one theme.
+      for (const node of this.code.querySelectorAll("font, [style]")) {
+        node.removeAttribute("color");
+        node.removeAttribute("style");
+      }
       const changed = this.text.trimEnd() !== originals.get(this.id).trimEnd();
       keep(this.id, changed ? this.text : null);
       this.reset.hidden = !changed && !this.fresh;
@@ -115,7 +120,7 @@
     begin() {
       this.parts = document.createElement("div");
       this.parts.className = "cell_output docutils container run-output";
-      this.said.textContent = "";
+      this.said.textContent = running === this ? "Running ..." : "";
     }
 
     add(form, text) {

@@ -89,6 +89,7 @@ def test_clouds_come_back_with_the_moments_of_the_course():
         assert len(found.moments) == len(course(network).steps) and 0 <= found.call < len(network.end.calls)
 
 
+@pytest.mark.weekly  # the notebook measures a stored network again every time
 def test_stored_networks_give_what_was_stored_and_a_wrong_number_is_found(monkeypatch):
     """The chapter measures the accuracies again, which takes longer."""
     decade, data = stored(), colour_data()

@@ -34,6 +34,7 @@ def calls(network: nn.Module, images: Tensor) -> list[Call]:
     return [observation.call for observation in found.observations]
 
 
+@pytest.mark.weekly  # builds every original; only a new torchvision can change it
 @each("name", SETTINGS)
 def test_a_network_is_a_small_copy_of_the_original_and_differs_in_nothing_but_the_architecture(name):
     network = build(name).train()

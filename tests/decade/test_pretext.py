@@ -20,6 +20,7 @@ def draws(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+@pytest.mark.weekly  # trains for every task
 @each("task", PRETEXTS)
 def test_a_task_teaches_the_network_and_leaves_its_last_layer(data, task):
     torch.manual_seed(0)

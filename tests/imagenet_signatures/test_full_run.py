@@ -56,6 +56,7 @@ def world(tmp_path, monkeypatch):
     torch.set_num_threads(threads)
 
 
+@pytest.mark.weekly  # the whole way once; its steps are tested one by one
 def test_a_run_in_pieces_is_measured_packed_and_installed(world, tmp_path, capsys):
     out, root, file = tmp_path / "out", str(world), str(tmp_path / "x.zip")
     assert measure_all("imagenette", out, root=root, minutes=1e-5) == []  # too short for a network

@@ -102,6 +102,7 @@ def test_two_values_make_two_networks_and_the_same_one_makes_the_same(what):
     assert network_checksum(Holding(one)) == network_checksum(Holding(again)) != network_checksum(Holding(other))
 
 
+@pytest.mark.weekly  # starts processes; what it hashes is tested above
 def test_the_checksum_is_the_same_in_every_process():
     """Neither the seed of hashes, on which the order of a set depends, nor a place in memory is part of it."""
     code = "import test_checksums as t; print(*(t.network_checksum(t.Holding(one)) for one, _ in t.pairs().values()))"

@@ -44,6 +44,7 @@ def test_every_stored_file_is_of_its_name_and_keeps_its_bits_in_half_precision()
     assert len((FOLDER / "held_out.txt").read_bytes()) == pytest.approx(result["bytes"] / 10, abs=1)
 
 
+@pytest.mark.weekly  # the notebook measures stored weights again every time
 def test_the_stored_weights_give_the_stored_scores():
     assert again_gpt(FOLDER, STORED) == (
         "Measured again: the 4 calls of the network with gelu, on 512 windows. All agree."
