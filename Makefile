@@ -56,7 +56,8 @@ $(VENV)/.pages: pages.lock | $(VENV)/.python
 	@touch $@
 
 $(VENV)/.locked: requirements.lock | $(VENV)/.python
-	$(BIN)/python -m pip install --quiet --no-deps -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-compile --no-deps -r requirements.lock
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # on all cores, where pip takes one; templates do not compile
 	@touch $@ $(VENV)/.pages
 
 $(VENV)/.installed: pyproject.toml book/pyproject.toml $(VENV)/.locked

@@ -169,7 +169,7 @@ class MoveTheCloud(ComputedWidget):
     points
         Coordinates x1, y1, x2, y2, ... of at least three points, from -3.2 to 3.2.
 
-    >>> MoveTheCloud(map="stretch").score()
+    >>> round(MoveTheCloud(map="stretch").score(), 6)
     1.0
     """
 
