@@ -1,4 +1,4 @@
-/* Cells that run in the page: Run, Stop and Reset on each, and text that can be changed (_ext/run_cells.py says which).
+/* Makes cells run in the page. Each gets Run, Stop and Reset, and text that can be changed (_ext/run_cells.py says which).
    Nothing is fetched before the first Run. A worker runs the cells (run_worker.js); Stop ends it, and the next Run
    starts a new one, which runs again what is needed. What a reader typed is kept in this browser. Pages that are
    opened as files have no worker, and no buttons. */
@@ -27,7 +27,7 @@
       if (text === null) localStorage.removeItem(KEY + id);
       else localStorage.setItem(KEY + id, text);
     } catch {
-      /* as above */
+      /* This browser keeps nothing. */
     }
   }
 
@@ -56,14 +56,15 @@
       this.host = host;
       this.code = host.querySelector(".cell_input pre");
       this.coloured = this.code.innerHTML;
-      this.stored = host.querySelector(":scope > .cell_output, :scope > details .cell_output");
-      this.storedBefore = host.querySelector(".cell_output");
+      this.stored = host.querySelector(".cell_output");
       this.code.setAttribute("contenteditable", "plaintext-only");
       if (this.code.contentEditable !== "plaintext-only") this.code.contentEditable = "true";
       this.code.setAttribute("role", "textbox");
       this.code.setAttribute("aria-multiline", "true");
       this.code.setAttribute("aria-label", "Code of this cell, which you can change");
       this.code.spellcheck = false;
+      this.code.setAttribute("autocapitalize", "off");
+      this.code.setAttribute("autocorrect", "off");
       this.code.tabIndex = 0;
       this.bar = make(host.querySelector(".cell_input"), "div", { className: "run-bar" });
       this.run = make(this.bar, "button", { type: "button", className: "run-run", title: "Shift and Enter" }, "Run");
@@ -72,10 +73,15 @@
       this.meter.setAttribute("aria-label", "Python is being loaded");
       this.said = make(this.bar, "span", { className: "run-said" });
       this.said.setAttribute("role", "status");
-      this.run.addEventListener("click", () => (running ? stop() : start(this)));
+      this.run.addEventListener("click", (event) => {
+        if (event.detail > 1) return; // a double click is one
+        if (running) stop();
+        else start(this);
+      });
       this.reset.addEventListener("click", () => this.restore());
       this.code.addEventListener("input", () => this.typed());
       this.code.addEventListener("keydown", (event) => {
+        if (event.isComposing) return;
         if (event.key === "Enter" && event.shiftKey) {
           event.preventDefault();
           if (!running) start(this);
@@ -110,7 +116,7 @@
       keep(this.id, null);
       this.fresh?.remove();
       this.fresh = null;
-      if (this.storedBefore) this.storedBefore.hidden = false;
+      if (this.stored) this.stored.hidden = false;
       this.reset.hidden = true;
       this.said.textContent = "";
       this.run.focus();
@@ -139,7 +145,7 @@
     }
 
     show() {
-      if (this.storedBefore) this.storedBefore.hidden = true;
+      if (this.stored) this.stored.hidden = true;
       if (this.fresh !== this.parts) {
         this.fresh?.remove();
         this.fresh = this.parts;
@@ -150,16 +156,16 @@
 
     end(good) {
       this.host.dataset.ran = String(good);
-      if (!this.parts.childElementCount) {
-        this.show();
-        if (good) this.said.textContent = "Done; this cell prints nothing.";
-      }
+      this.good = good;
+      if (!this.parts.childElementCount) this.show();
     }
   }
 
   function start(cell) {
     running = cell;
+    Object.assign(cell, { good: undefined, failedBefore: false, note: "" });
     cell.run.textContent = "Stop";
+    for (const each of cells.values()) each.reset.disabled = true;
     document.body.dataset.running = cell.id;
     for (const other of cells.values()) if (other !== cell) other.run.disabled = true;
     if (!worker) {
@@ -170,6 +176,7 @@
       worker.onmessage = ({ data }) => heard(data);
       worker.onerror = (event) => heard({ kind: "failed", text: event.message || "the worker could not be loaded." });
       cell.meter.hidden = false;
+      cell.meter.value = 0;
       cell.said.textContent = `Python is being loaded, ${megabytes(bytes)} MB ...`;
     } else {
       cell.said.textContent = "Running ...";
@@ -185,13 +192,13 @@
     cell.meter.hidden = true;
     cell.run.textContent = "Run";
     if (text !== undefined) cell.said.textContent = text;
-    for (const other of cells.values()) other.run.disabled = false;
+    for (const each of cells.values()) each.run.disabled = each.reset.disabled = false;
   }
 
   function stop() {
     worker?.terminate();
     worker = null;
-    finish("Stopped. The next run begins anew, with the cells that it needs.");
+    finish("Stopped. The next run starts Python again, and first runs the cells that it needs.");
   }
 
   function heard(message) {
@@ -199,24 +206,27 @@
     const cell = cells.get(message.cell);
     if (message.kind === "progress") {
       running.meter.value = message.bytes / message.total;
-      running.said.textContent = `Python is being loaded: ${megabytes(message.bytes)} of ${megabytes(message.total)} MB`;
     } else if (message.kind === "ready") {
       running.meter.hidden = true;
       running.said.textContent = "Running ...";
     } else if (message.kind === "plan") {
       const others = message.cells.length - 1;
       const these = others === 1 ? "1 earlier cell" : `${others} earlier cells`;
-      running.note = others ? `Ran ${these} first, which this one needs.` : "";
+      running.note = others ? `It first ran ${these} that this one needs.` : "";
     } else if (message.kind === "start") {
       cell.begin();
     } else if (message.kind === "output") {
       cell.add(message.form, message.text);
     } else if (message.kind === "end") {
       cell.end(message.good);
-      if (!message.good && cell !== running) running.note = "An earlier cell, which this one needs, stopped with an error.";
+      if (!message.good && cell !== running) {
+        running.failedBefore = true;
+        running.note = "An earlier cell that this one needs stopped with an error.";
+      }
     } else if (message.kind === "done") {
-      const silent = running.fresh && !running.fresh.childElementCount && running.said.textContent !== "Running ...";
-      finish(running.note || (silent ? undefined : ""));
+      const shown = running.fresh?.childElementCount ? "Done." : "Done. This cell shows nothing.";
+      const ended = running.good ? shown : "It stopped with an error.";
+      finish(running.good || !running.failedBefore ? [ended, running.note].filter(Boolean).join(" ") : running.note);
     } else if (message.kind === "failed") {
       worker?.terminate();
       worker = null;
@@ -228,8 +238,8 @@
   function invite(first) {
     const note = document.createElement("p");
     note.className = "run-invitation";
-    note.textContent = "You can change the code on this page and run it here, with nothing to install. The first run "
-      + `loads Python, ${megabytes(bytes)} MB; what a cell needs from earlier ones runs by itself.`;
+    note.textContent = "You can change the code on this page and run it here. Nothing has to be installed. The first run "
+      + `loads Python (${megabytes(bytes)} MB). If a cell needs earlier cells, they run first.`;
     first.before(note);
   }
 

@@ -8,8 +8,8 @@ const home = new URL("vendor/pyodide/", import.meta.url).href;
 const post = (kind, content) => self.postMessage({ kind, ...content });
 
 /** A file of the book, counted while it comes and compared with the hash that the book has for it. */
-async function fetched(name, plain = self.fetch) {
-  const response = await plain.call(self, home + name);
+async function fetched(name, plain) {
+  const response = await plain.call(self, home + name, { cache: "no-cache" }); // asked for again, sent if it changed
   if (!response.ok) throw new Error(`${name} could not be fetched: ${response.status}.`);
   const parts = [];
   for (const reader = response.body.getReader(); ;) {
@@ -25,7 +25,8 @@ async function fetched(name, plain = self.fetch) {
     const hash = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
     if (hash !== files[name].sha256) throw new Error(`${name} arrived damaged. Load the page again.`);
   }
-  return new Response(data, { headers: { "content-type": response.headers.get("content-type") ?? "" } });
+  const type = name.endsWith(".wasm") ? "application/wasm" : response.headers.get("content-type") ?? "";
+  return new Response(data, { headers: { "content-type": type } });
 }
 fetched.bytes = 0;
 
@@ -33,6 +34,11 @@ let python = null;
 
 async function start() {
   const plain = self.fetch;
+  const warn = console.warn;
+  console.warn = (...told) => { // Pyodide says no more than this, and would wait for ever
+    warn(...told);
+    if (told[0] === "wasm instantiation failed!") post("failed", { text: "this browser could not start Python." });
+  };
   // What Pyodide asks for is counted and checked on its way.
   self.fetch = (request, options) => {
     const url = new URL(request instanceof Request ? request.url : request, home).href;
@@ -48,7 +54,7 @@ async function start() {
   ]);
   python = await loadPyodide({ indexURL: home });
   await python.loadPackage("numpy", { messageCallback: () => {} });
-  const code = await plain(new URL(`run_${query.get("chapter")}.zip`, import.meta.url));
+  const code = await plain(new URL(`run_${query.get("chapter")}.zip`, import.meta.url), { cache: "no-cache" });
   if (!code.ok) throw new Error(`the chapter's code could not be fetched: ${code.status}.`);
   python.unpackArchive(await code.arrayBuffer(), "zip");
   python.registerJsModule("affscore_in_page", {
@@ -81,6 +87,7 @@ self.onmessage = async ({ data }) => {
     }
     post("done");
   } catch (error) {
-    post("failed", { text: String(error?.message ?? error) });
+    const offline = error instanceof TypeError;
+    post("failed", { text: offline ? "a file could not be loaded. Are you online?" : String(error?.message ?? error) });
   }
 };

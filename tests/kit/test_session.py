@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 import pytest
 
 from affscore_book.kit.session import LONGEST, Session
@@ -126,3 +129,34 @@ def test_what_exits_leaves_the_session_alive():
 def test_a_long_output_is_cut():
     shown = Reader({"a": "for k in range(100_000): print(k)"}).press("a")
     assert sum(len(text) for _, text in shown) < LONGEST + 100 and "20,000 characters" in shown[-1][1]
+
+
+def test_a_broken_cell_above_shows_its_error_and_no_older_value_is_used():
+    reader = Reader({"a": "x = 1", "b": "print(x)"})
+    reader.press("b")
+    reader.cells["a"] = "x = 5)"
+    assert reader.press("b")[0][0] == "error" and reader.ran == ["a", "b"]
+
+
+def test_what_a_cell_bound_before_its_error_is_not_taken_for_that_of_another():
+    reader = Reader({"a": "x = 1", "d": "print(x)", "b": "x = 2\n1 / 0"})
+    for cell in ("d", "b", "d"):
+        shown = reader.press(cell)
+    assert shown == [("text", "1\n")]
+
+
+def test_a_warning_is_shown_at_every_run(monkeypatch):
+    monkeypatch.setattr(warnings, "showwarning", lambda message, *_: print(message, file=sys.stderr))
+    reader = Reader({"a": "import warnings\nwarnings.simplefilter('default')\nwarnings.warn('low')"})
+    assert all("low" in "".join(text for _, text in reader.press("a")) for _ in range(2))
+
+
+def test_long_values_and_deep_errors_are_cut():
+    shown = Reader({"a": "list(range(100_000))"}).press("a")
+    assert len(shown[0][1]) < LONGEST + 10
+    (_, text) = Reader({"a": "def f(n): return f(n)\nf(1)"}).press("a")[-1]
+    assert len(text.splitlines()) < 12
+
+
+def test_a_class_is_shown_as_itself():
+    assert Reader({"a": "class T:\n    def _repr_html_(self): return ''\nT"}).press("a")[0][0] == "text"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import linecache
+import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from io import TextIOBase
@@ -37,7 +38,7 @@ class _Printed(TextIOBase):
 
     def write(self, text: str) -> int:
         self._held += text
-        if "\n" in text:
+        if "\n" in text or len(self._held) > 1000:
             self.flush()
         return len(text)
 
@@ -54,7 +55,8 @@ class Session:
     """The state that the cells of one page share, in the order in which a reader runs them.
 
     A cell is known by its ``id``. It *needs* the cells that last bound the names it reads, among those above it, and
-    what they need; these run first unless they have run with the same text and nothing has bound the names since.
+    what they need; these run first unless they have run with the same text and nothing has bound the names since. It
+    does not see what a cell changes in place, nor a name that a function reads and a cell below it binds anew.
     """
 
     def __init__(self) -> None:
@@ -110,6 +112,7 @@ class Session:
         self._emit = emit
         printed = _Printed(emit)
         name = f"<cell {cell}>"
+        self.names.pop("__warningregistry__", None)  # a second run warns again
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
         try:
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
@@ -121,6 +124,7 @@ class Session:
             printed.flush()
             emit("error", _short(error, name))
             self._text_of.pop(cell, None)
+            self._owner |= dict.fromkeys(_names(source)[1], cell)  # it may have bound some of them
             return False
         self._text_of[cell] = source
         self._turn_of[cell] = 1 + max(self._turn_of.values(), default=0)
@@ -142,18 +146,21 @@ class Session:
         """Show values as a notebook does, by HTML or SVG of their own if they have it."""
         for value in values:
             for method in ("_repr_html_", "_repr_svg_"):
-                if hasattr(value, method):
+                if not isinstance(value, type) and hasattr(value, method):
                     self._emit("html", getattr(value, method)())
                     break
             else:
-                self._emit("text", f"{value!r}\n")
+                text = repr(value)
+                self._emit("text", f"{text if len(text) <= LONGEST else text[:LONGEST] + ' ...'}\n")
 
 
 def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:
     try:
         return read_and_bound(source)
     except SyntaxError:
-        return frozenset(), frozenset()
+        # What it would bind, roughly: a cell that needs it should show this error, and not use an older value.
+        found = re.findall(r"^(?:async\s+)?(?:def|class)\s+(\w+)|^([\w, ]+?)\s*=(?!=)", source, re.MULTILINE)
+        return frozenset(), frozenset(name for pair in found for part in pair for name in re.findall(r"\w+", part))
 
 
 def _short(error: BaseException, name: str) -> str:
@@ -162,6 +169,8 @@ def _short(error: BaseException, name: str) -> str:
     if isinstance(error, SyntaxError) and error.filename == name:
         lines = [f"line {error.lineno}: {(error.text or '').strip()}"]
         error = type(error)(error.msg)
+    if len(lines) > 8:  # a function that calls itself without end
+        lines[4:-4] = ["..."]
     return "\n".join([*lines, "".join(traceback.format_exception_only(error)).strip()])
 
 

@@ -89,7 +89,7 @@ function render({ model, el }) {
   // The points: by the mouse or a finger, or by the keyboard (Space chooses the next, arrows move it).
   let chosen = 0;
   const handle = element(left.svg, "g", {
-    tabindex: 0, role: "group", "data-lm-suppress-shortcuts": "true", class: "drag-handle",
+    tabindex: 0, role: "application", "data-lm-suppress-shortcuts": "true", class: "drag-handle",
     "aria-label": "The points. Space chooses the next one, the arrow keys move it.",
   });
   const ring = element(handle, "circle", { r: 12, class: "drag-ring" });
@@ -149,6 +149,8 @@ function render({ model, el }) {
     links(...between(T, y, (i) => partner[i]));
     outputs(...y);
     image(...T);
+    handle.setAttribute("aria-label", `Point ${chosen + 1} of ${x[0].length}, at ${format(x[0][chosen])} and `
+      + `${format(x[1][chosen])}. Space chooses the next one, the arrow keys move it.`);
     for (const [node, i] of [[ring, chosen], ...hits.map((hit, i) => [hit, i])]) {
       node.setAttribute("cx", left.x(x[0][i]));
       node.setAttribute("cy", left.y(x[1][i]));
