@@ -117,6 +117,11 @@ def read(chapter: str) -> dict[str, Any]:
     return json.loads((BOOK / f"{chapter}.ipynb").read_text(encoding="utf-8"))
 
 
+def runnable(chapter: str) -> dict[str, str]:
+    """The texts of the cells that run, by their ids, in the order of the page."""
+    return {cell["id"]: "".join(cell["source"]) for cell in code_cells(read(chapter)) if runs(cell)}
+
+
 def write(app: Sphinx) -> None:
     """Write the archives, and the assignment as a module, where Sphinx copies static files from."""
     if app.builder.format != "html":
@@ -125,9 +130,8 @@ def write(app: Sphinx) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run_assignment.mjs").write_text(bundle(BOOK / "affscore_book/kit/assignment.js"), encoding="utf-8")
     for chapter in CHAPTERS:
-        sources = ["".join(cell["source"]) for cell in code_cells(read(chapter)) if runs(cell)]
         try:
-            (folder / f"run_{chapter}.zip").write_bytes(archive(modules(sources)))
+            (folder / f"run_{chapter}.zip").write_bytes(archive(modules(runnable(chapter).values())))
         except ValueError as error:
             raise ExtensionError(f"{chapter}.ipynb: {error}") from error
     app.config.html_static_path.append(str(folder))
@@ -155,7 +159,7 @@ def add_to_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
     chapter = chapter_of(page)
     if chapter is None:
         return
-    cells = [(cell["id"], "".join(cell["source"])) for cell in code_cells(read(chapter)) if runs(cell)]
+    cells = list(runnable(chapter).items())  # an object of JavaScript would not keep the order of all ids
     vendored = json.loads((BOOK / "_static/vendor/pyodide/files.json").read_text(encoding="utf-8"))
     size = sum(file["bytes"] for file in vendored.values())
     told = json.dumps({"chapter": chapter, "cells": cells, "files": vendored, "bytes": size}).replace("<", "\\u003c")

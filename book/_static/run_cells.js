@@ -75,7 +75,7 @@
       this.said.setAttribute("role", "status");
       this.run.addEventListener("click", (event) => {
         if (event.detail > 1) return; // a double click is one
-        if (running) stop();
+        if (running) stop("Stopped. The next run starts Python again, and first runs the cells that it needs.");
         else start(this);
       });
       this.reset.addEventListener("click", () => this.restore());
@@ -126,7 +126,7 @@
     begin() {
       this.parts = document.createElement("div");
       this.parts.className = "cell_output docutils container run-output";
-      this.said.textContent = running === this ? "Running ..." : "";
+      if (this !== running) this.said.textContent = "";
     }
 
     add(form, text) {
@@ -163,7 +163,7 @@
 
   function start(cell) {
     running = cell;
-    Object.assign(cell, { good: undefined, failedBefore: false, note: "" });
+    Object.assign(cell, { good: undefined, note: "" });
     cell.run.textContent = "Stop";
     for (const each of cells.values()) each.reset.disabled = true;
     document.body.dataset.running = cell.id;
@@ -191,14 +191,14 @@
     delete document.body.dataset.running;
     cell.meter.hidden = true;
     cell.run.textContent = "Run";
-    if (text !== undefined) cell.said.textContent = text;
+    cell.said.textContent = text;
     for (const each of cells.values()) each.run.disabled = each.reset.disabled = false;
   }
 
-  function stop() {
+  function stop(text) {
     worker?.terminate();
     worker = null;
-    finish("Stopped. The next run starts Python again, and first runs the cells that it needs.");
+    finish(text);
   }
 
   function heard(message) {
@@ -219,18 +219,14 @@
       cell.add(message.form, message.text);
     } else if (message.kind === "end") {
       cell.end(message.good);
-      if (!message.good && cell !== running) {
-        running.failedBefore = true;
-        running.note = "An earlier cell that this one needs stopped with an error.";
-      }
+    } else if (message.kind === "done" && running.good === undefined) {
+      finish("An earlier cell that this one needs stopped with an error.");
     } else if (message.kind === "done") {
-      const shown = running.fresh?.childElementCount ? "Done." : "Done. This cell shows nothing.";
+      const shown = running.fresh.childElementCount ? "Done." : "Done. This cell shows nothing.";
       const ended = running.good ? shown : "It stopped with an error.";
-      finish(running.good || !running.failedBefore ? [ended, running.note].filter(Boolean).join(" ") : running.note);
+      finish([ended, running.note].filter(Boolean).join(" "));
     } else if (message.kind === "failed") {
-      worker?.terminate();
-      worker = null;
-      finish(`It did not run: ${message.text}`);
+      stop(`It did not run: ${message.text}`);
     }
   }
 
@@ -245,8 +241,7 @@
 
   for (const id of originals.keys()) {
     const host = document.getElementById(`cell-${id}`);
-    const place = host?.matches(".cell") ? host : host?.closest(".cell") ?? host?.querySelector(".cell");
-    if (place?.querySelector(".cell_input pre")) cells.set(id, new Cell(id, place));
+    if (host?.querySelector(".cell_input pre")) cells.set(id, new Cell(id, host));
   }
   if (cells.size) invite([...cells.values()][0].host);
 })();

@@ -45,3 +45,9 @@ def test_logarithmic_axes_have_powers_of_ten_and_make_a_power_law_a_straight_lin
 def test_what_is_not_positive_is_left_out_of_a_logarithmic_axis():
     panel = curves("", np.array([0.1, 1.0, 10.0]), {"a": np.array([1.0, 0.0, 10.0])}, xlabel="x", logarithmic=True)
     assert panel.svg().partition('class="input-curve"')[2].count("M") >= 2
+
+
+def test_more_curves_than_looks_are_refused():
+    lines = {str(k): np.array([0.0, 1.0]) for k in range(7)}
+    with pytest.raises(ValueError, match="lines holds 7 curves; a panel has looks for 6 at most"):
+        curves("", np.array([0.0, 1.0]), lines, xlabel="x")

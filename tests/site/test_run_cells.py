@@ -204,8 +204,7 @@ def test_a_page_that_is_opened_as_a_file_has_no_buttons(chromium, site):
 
 @pytest.mark.parametrize("chapter", run_cells.CHAPTERS)
 def test_the_archive_holds_what_the_cells_import_and_no_torch(chapter):
-    sources = ["".join(c["source"]) for c in run_cells.code_cells(run_cells.read(chapter)) if run_cells.runs(c)]
-    files = run_cells.modules(sources)
+    files = run_cells.modules(run_cells.runnable(chapter).values())
     assert {"affscore/score.py", "affscore_book/kit/session.py"} <= set(files)
     with zipfile.ZipFile(BytesIO(run_cells.archive(files))) as archive:
         texts = {name: archive.read(name).decode() for name in archive.namelist()}

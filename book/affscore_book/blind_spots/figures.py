@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from affscore_book.kit.drawing import Drawing
+from affscore_book.kit.drawing import Drawing, curves
 from affscore_book.kit.picture import Panel, number
 
 __all__ = ["plot_lines", "plot_partners", "plot_r2", "plot_resolution"]
 
-#: Classes of lines, and of the points on them.
-LINES = (("input-curve", "input-dot"), ("goal-curve", "image-square"), ("score-curve", "score-dot"))
+#: Classes of the points on the curves of a panel, in their order.
+POINTS = ("input-dot", "image-square", "score-dot", "w2-dot", "bound-dot", "ink-dot")
 
 
 def _mark(panel: Panel, look: str, xs: ArrayLike, ys: ArrayLike) -> None:
@@ -21,19 +21,13 @@ def _mark(panel: Panel, look: str, xs: ArrayLike, ys: ArrayLike) -> None:
     panel.squares(look, points) if look.endswith("square") else panel.dots(look, points)
 
 
-def plot_lines(x: ArrayLike, curves: Mapping[str, ArrayLike], xlabel: str, ylabel: str = "affinity score") -> Drawing:
-    """A line for each of up to three curves of shape (len(x),)."""
-    xs = np.asarray(x, dtype=float)
-    pairs = list(zip(curves.items(), LINES, strict=False))
-    said = "; ".join(f"{name} from {np.ravel(ys)[0]:.2f} to {np.ravel(ys)[-1]:.2f}" for name, ys in curves.items())
-    panel = Panel(
-        label=f"{ylabel} against {xlabel}: {said}.",
-        xlim=(xs.min(), xs.max()), ylim=(-0.05, 1.05), xlabel=xlabel, ylabel="",
-        legend=[(line, name) for (name, _), (line, _) in pairs], height=280,
-    )  # fmt: skip
-    for (_, ys), (line, mark) in pairs:
-        panel.line(line, xs, np.ravel(ys))
-        _mark(panel, mark, xs, np.ravel(ys))
+def plot_lines(x: ArrayLike, lines: Mapping[str, ArrayLike], xlabel: str, ylabel: str = "affinity score") -> Drawing:
+    """A curve for each of up to six ``lines`` of shape (len(x),), with its points."""
+    xs, ys = np.asarray(x, dtype=float), {name: np.ravel(values) for name, values in lines.items()}
+    said = "; ".join(f"{name} from {values[0]:.2f} to {values[-1]:.2f}" for name, values in ys.items())
+    panel = curves(f"{ylabel} against {xlabel}: {said}.", xs, ys, xlabel=xlabel, ylim=(-0.05, 1.05), height=280)
+    for look, values in zip(POINTS, ys.values(), strict=False):
+        _mark(panel, look, xs, values)
     return Drawing(panel)
 
 

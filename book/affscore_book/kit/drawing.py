@@ -80,6 +80,8 @@ def curves(
     xlim = float(np.nanmin(across)), float(np.nanmax(across))
     if logarithmic:
         options |= {"xticks": _powers(*xlim), "yticks": _powers(low, high)}
+    if len(lines) > len(LINES):
+        raise ValueError(f"lines holds {len(lines)} curves; a panel has looks for {len(LINES)} at most.")
     looks = dict(zip(lines, LINES, strict=False))
     panel = Panel(
         label=label, xlim=xlim, ylim=(low, high), xlabel=xlabel,
