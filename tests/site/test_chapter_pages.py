@@ -8,6 +8,7 @@ import gzip
 import html
 import inspect
 import json
+import logging
 import pydoc
 import re
 import subprocess
@@ -17,12 +18,14 @@ from pathlib import Path
 
 import chapter_foot
 import chapter_minutes
+import figure_captions
 import glossary_hover
 import light_pages
 import numpy as np
 import pytest
 import whole_formulas
 from docutils import nodes
+from docutils.utils import new_document
 from grids import each
 from PIL import Image
 from test_notebooks import CHAPTERS, EXERCISE, NOTEBOOKS, ROOT, SOLUTION, markdown, output, planted
@@ -175,6 +178,40 @@ def test_punctuation_goes_with_its_formula():
     whole_formulas.keep_whole(found)
     assert [part.astext() for part in found.children if isinstance(part, nodes.inline)] == ["x,", "y)"]
     assert found.astext() == text, "no text is lost or moved"
+
+
+def page_with(*captions: str, cells: int = 2) -> nodes.document:
+    """A page with cells that show something, each followed by the caption of the same place."""
+    found = new_document("page")
+    for number, caption in enumerate(captions):
+        if number < cells:
+            shown = nodes.container("", nodes.literal_block("", "1"), classes=["cell_output"])
+            found += nodes.container("", nodes.container(classes=["cell_input"]), shown, classes=["cell"])
+        bold, _, rest = caption.partition("|")
+        found += nodes.paragraph("", "", nodes.Text(""), nodes.strong("", bold), nodes.Text(rest))
+    return found
+
+
+def test_a_caption_goes_into_the_figure_above_it():
+    found = page_with("Figure 1.| A line.", "Figure 2.| A dot.")
+    figure_captions.caption_figures(None, found)
+    figures = list(found.findall(figure_captions.numbered_figure))
+    assert [figure["ids"] for figure in figures] == [["figure-1"], ["figure-2"]]
+    assert [figure.children[1].astext() for figure in figures] == ["Figure 1. A line.", "Figure 2. A dot."]
+    assert all("cell" in figure.parent["classes"] for figure in figures) and not list(found.findall(nodes.paragraph))
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        (page_with("Figure 1.| A line.", "Figure 3.| A dot."), "Figure 3 should be Figure 2."),
+        (page_with("Figure 1.| A line.", "Figure 2.| A dot.", cells=1), "Figure 2 should follow a cell"),
+    ],
+)
+def test_a_wrong_caption_is_a_warning(page, sentence, caplog):
+    logging.getLogger("sphinx").propagate = True
+    figure_captions.caption_figures(None, page)
+    assert sentence in caplog.text
 
 
 def test_no_formula_of_the_book_is_parted_from_its_punctuation(site):

@@ -20,6 +20,7 @@ from grids import each
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
+CAPTION = re.compile(r"\*\*Figure \d+\.\*\* ")
 
 SITE = yaml.safe_load((ROOT / "_config.yml").read_text())["html"]["baseurl"]
 # What the first code cell of a chapter, which installs it on Colab, says for itself: extras, and folders to fetch.
@@ -218,10 +219,10 @@ def too_many_verdicts(notebook) -> list[str]:
 
 
 def too_many_words(notebook) -> list[str]:
-    """A student reads 3,000 words in the half hour that a chapter has for its prose."""
+    """A student reads 3,000 words in the half hour that a chapter has for its prose. A figure has its own minute."""
     aside = ("solution", "proof", "folded")
     texts = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "markdown"
-             and plain_markdown.kind_and_label(cell)[0] not in aside]  # fmt: skip
+             and plain_markdown.kind_and_label(cell)[0] not in aside and not CAPTION.match(cell["source"])]  # fmt: skip
     words = sum(map(chapter_minutes.words, texts))
     return [f"{words} words; 3000 are enough"] if words > 3000 else []
 
@@ -237,10 +238,34 @@ def widgets_without_a_question(notebook) -> list[str]:
     ]
 
 
+def shows_a_figure(cell) -> bool:
+    """Whether a code cell that is in sight shows a picture that does not move."""
+    if (
+        cell["cell_type"] != "code"
+        or plain_markdown.kind_and_label(cell)[0]
+        or "hide-cell" in cell["metadata"].get("tags", [])
+    ):
+        return False
+    outputs = json.dumps(cell["outputs"])
+    return "affscore-widget" not in outputs and ("<svg" in outputs or any(kind in outputs for kind in PICTURES))
+
+
+def figures_without_their_caption(notebook) -> list[str]:
+    """In a lesson with captions each figure has one, in the next cell, and their numbers are 1, 2, 3."""
+    cells = [*notebook["cells"], {"source": ""}]
+    captions = [index for index, cell in enumerate(cells) if CAPTION.match(cell["source"])]
+    figures = [index for index, cell in enumerate(cells[:-1]) if shows_a_figure(cell)] if captions else []
+    numbers = [f"**Figure {number}.** " for number in range(1, len(figures) + 1)]
+    wrong = [f"cell {index + 1} should begin with {number!r}" for index, number in zip(figures, numbers, strict=True)
+             if not cells[index + 1]["source"].startswith(number) or "\n\n" in cells[index + 1]["source"]]  # fmt: skip
+    return wrong + [f"cell {index} is a caption of no figure" for index in captions if index - 1 not in figures]
+
+
 RULES = [
     not_run_in_order, forbidden, figures_without_alt_text, long_cells, metadata_of_the_run, invalid, unknown_tags,
     raw_directives, links_that_colab_cannot_open, first_cell_is_not_colabs, exercises_without_their_line,
     exercises_without_solutions, unfolded_solutions, too_many_verdicts, too_many_words, widgets_without_a_question,
+    figures_without_their_caption,
 ]  # fmt: skip
 
 
@@ -316,6 +341,7 @@ def test_each_rule_sees_its_mistakes_and_none_in_a_good_notebook():
     texts = [
         EXERCISE | {"source": "### Exercise: Half\n\nHalve it."}, markdown("#### Solution", "solution:other"),
         markdown("```{note}\nA.\n```\n:::{tip}\nB.\n:::\n{term}`ReLU`"), markdown("[a](theory.ipynb)"),
+        markdown("**Figure 2.** A line."),
         markdown("a $x + y$ " * 1501), picture | {"id": "b", "execution_count": 2},
     ]  # fmt: skip
     bad = planted(*texts, colab="import affscore", **wrong)
