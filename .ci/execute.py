@@ -2,17 +2,22 @@
 
 The times go to book/data/run_times.csv, which the head of each page shows. Solutions are stored folded.
 
+Plots are drawn with twice the pixels of the screen and stored with a palette, so that they are sharp and small.
+
 Only sources, outputs and execution counts are kept: no timestamps, no widget state and no version of the
 Python that ran them, so that a second run changes nothing.
 """
 
+import base64
 import csv
+import io
 import sys
 import time
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+from PIL import Image, ImageChops, ImageStat
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -23,7 +28,7 @@ def execute(path: Path) -> float:
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
         notebook, timeout=900, kernel_name="python3",
-        record_timing=False, coalesce_streams=True,
+        record_timing=False, coalesce_streams=True, extra_arguments=["--InlineBackend.figure_formats={'retina'}"],
         resources={"metadata": {"path": str(path.parent)}},
     )  # fmt: skip
     start = time.perf_counter()
@@ -32,8 +37,37 @@ def execute(path: Path) -> float:
     notebook.metadata.pop("widgets", None)
     notebook.metadata |= {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
     fold_solutions(notebook)
+    shrink_pictures(notebook)
     nbformat.write(notebook, path)
     return seconds
+
+
+#: Sizes of a palette, and how far a stored colour may lie from the drawn one (root mean square, of 255).
+PALETTES, COLOUR_ERROR = (32, 128), 2.0
+
+
+def shrunk(png: bytes) -> bytes:
+    """A plot with the smallest palette that shows it; a picture of more colours, such as a photograph, at half the size."""
+    with Image.open(io.BytesIO(png)) as file:
+        image = file.convert("RGB")
+    for colours in PALETTES:
+        small = image.quantize(colours, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        if max(ImageStat.Stat(ImageChops.difference(image, small.convert("RGB"))).rms) <= COLOUR_ERROR:
+            break
+    else:
+        small = image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
+    stored = io.BytesIO()
+    small.save(stored, "png", optimize=True)
+    return stored.getvalue()
+
+
+def shrink_pictures(notebook: nbformat.NotebookNode) -> None:
+    """Store every PNG of a notebook that was run just now by :func:`shrunk`."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                small = shrunk(base64.b64decode(output.data["image/png"]))
+                output.data["image/png"] = base64.b64encode(small).decode()
 
 
 def fold_solutions(notebook: nbformat.NotebookNode) -> None:

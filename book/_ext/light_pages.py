@@ -3,7 +3,8 @@
 - The theme loads a script with 2,000 icons on every page, 0.5 MB compressed; only the icons that are used stay.
 - The theme loads the search index on every page for results while one types, which this book leaves off: only the
   search page keeps it.
-- Figures become lossless WebP where that is smaller, and are loaded when they come into view.
+- Figures become lossless WebP where that is smaller, and are loaded when they come into view. A plot on white has the
+  class ``on-white``: the style sheet shows it on the dark page as light lines on a dark ground.
 """
 
 import re
@@ -45,6 +46,13 @@ def smaller(path: Path) -> Path:
     return path
 
 
+def on_white(path: Path) -> bool:
+    """Whether most of a figure is white, as in a plot of lines and dots; an image of values or a photograph is not."""
+    with Image.open(path) as image:
+        pixels = image.convert("RGB").getcolors(image.width * image.height)
+    return dict((colour, count) for count, colour in pixels).get((255, 255, 255), 0) > 0.6 * image.width * image.height
+
+
 def lighten(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html":
         return
@@ -60,12 +68,17 @@ def lighten(app: Sphinx, exception: Exception | None) -> None:
         logger.warning("the theme's script of icons has another form: its icons were not thinned out.")
     script.write_text(icons, encoding="utf-8")
 
-    figures = {path.name: smaller(path).name for path in sorted((site / "_images").glob("*.png"))}
+    pictures = sorted((site / "_images").glob("*.png"))
+    plots = {path.name for path in pictures if on_white(path)}
+    figures = {path.name: smaller(path).name for path in pictures}
+
+    def smaller_figure(match: re.Match) -> str:
+        kind = 'class="on-white" ' if match["name"] in plots else ""
+        return f'<img {match["before"]}{kind}loading="lazy" src="{match["folder"]}{figures[match["name"]]}"'
+
     for page, text in zip(pages, texts[: len(pages)], strict=True):
         light = text if page.name == "search.html" else SEARCH.sub("", text)
-        light = FIGURE.sub(
-            lambda match: f'<img {match["before"]}loading="lazy" src="{match["folder"]}{figures[match["name"]]}"', light
-        )
+        light = FIGURE.sub(smaller_figure, light)
         if light != text:
             page.write_text(light, encoding="utf-8")
 

@@ -7,6 +7,7 @@ import functools
 import gzip
 import html
 import inspect
+import io
 import json
 import logging
 import pydoc
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import chapter_foot
 import chapter_minutes
+import execute
 import figure_captions
 import glossary_hover
 import light_pages
@@ -241,6 +243,39 @@ def test_a_figure_keeps_every_pixel_and_becomes_no_larger(tmp_path):
         other = light_pages.smaller(path)
         assert other.stat().st_size <= size and len(list(tmp_path.glob(f"{name}.*"))) == 1
         assert (np.asarray(Image.open(other).convert("RGB")) == pixels).all()
+
+
+def png(pixels: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "png")
+    return file.getvalue()
+
+
+def plot_on_white() -> np.ndarray:
+    """A white picture with a bar of two colours."""
+    pixels = np.full((40, 60, 3), 255, dtype=np.uint8)
+    pixels[:, 10:14], pixels[:, 14:20] = (0, 114, 178), (213, 94, 0)
+    return pixels
+
+
+def test_a_stored_plot_keeps_pixels_and_colours_and_has_a_palette():
+    image = Image.open(io.BytesIO(execute.shrunk(png(plot_on_white()))))
+    assert image.mode == "P"
+    assert (np.asarray(image.convert("RGB")) == plot_on_white()).all()
+
+
+def test_a_stored_photograph_has_half_the_pixels_of_a_side():
+    noise = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
+    image = Image.open(io.BytesIO(execute.shrunk(png(noise))))
+    assert (image.mode, image.size) == ("RGB", (30, 20))
+
+
+def test_a_plot_on_white_is_told_from_an_image_of_values(tmp_path):
+    found = {}
+    for name, pixels in {"plot": plot_on_white(), "values": plot_on_white()[:, 10:30]}.items():
+        (tmp_path / f"{name}.png").write_bytes(png(pixels))
+        found[name] = light_pages.on_white(tmp_path / f"{name}.png")
+    assert found == {"plot": True, "values": False}
 
 
 def test_building_needs_neither_affscore_nor_torch(tmp_path):
