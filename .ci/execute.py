@@ -47,7 +47,7 @@ PALETTES, COLOUR_ERROR = (32, 128), 2.0
 
 
 def shrunk(png: bytes) -> bytes:
-    """A plot with the smallest palette that shows it; a picture of more colours, such as a photograph, at half the size."""
+    """A plot with the smallest palette that shows it; a picture of more, such as a photograph, at half its size."""
     with Image.open(io.BytesIO(png)) as file:
         image = file.convert("RGB")
     for colours in PALETTES:

@@ -1,4 +1,5 @@
 /* Makes cells run in the page. Each gets Run, Stop and Reset, and text that can be changed (_ext/run_cells.py says which).
+   A cell that draws from a seed gets Another draw, which counts the seed on and runs it.
    Nothing is fetched before the first Run. A worker runs the cells (run_worker.js); Stop ends it, and the next Run
    starts a new one, which runs again what is needed. What a reader typed is kept in this browser. Pages that are
    opened as files have no worker, and no buttons. */
@@ -10,6 +11,7 @@
   const folder = new URL(".", document.currentScript.src);
   const megabytes = (count) => (count / 1e6).toFixed(count < 1e7 ? 1 : 0);
   const KEY = `affscore-run-${chapter}-`;
+  const SEED = /(?:default_rng\(|\bseed=)$/; // what stands right before a seed
   const cells = new Map();
   let worker = null;
   let running = null; // the cell whose Run was pressed
@@ -55,6 +57,7 @@
       this.id = id;
       this.host = host;
       this.code = host.querySelector(".cell_input pre");
+      this.undone = null; // the text that Reset took away
       this.coloured = this.code.innerHTML;
       this.stored = host.querySelector(".cell_output");
       this.code.setAttribute("contenteditable", "plaintext-only");
@@ -68,6 +71,8 @@
       this.code.tabIndex = 0;
       this.bar = make(host.querySelector(".cell_input"), "div", { className: "run-bar" });
       this.run = make(this.bar, "button", { type: "button", className: "run-run", title: "Shift and Enter" }, "Run");
+      this.draw = make(this.bar, "button", { type: "button", className: "run-draw" }, "Another draw");
+      this.draw.title = "The next seed";
       this.reset = make(this.bar, "button", { type: "button", className: "run-reset", hidden: true }, "Reset");
       this.meter = make(this.bar, "progress", { hidden: true, max: 1, value: 0 });
       this.meter.setAttribute("aria-label", "Python is being loaded");
@@ -78,7 +83,13 @@
         if (running) stop("Stopped. The next run starts Python again, and first runs the cells that it needs.");
         else start(this);
       });
-      this.reset.addEventListener("click", () => this.restore());
+      this.draw.addEventListener("click", (event) => {
+        if (event.detail > 1) return;
+        this.nextSeed();
+        this.typed();
+        start(this);
+      });
+      this.reset.addEventListener("click", () => (this.undone === null ? this.restore() : this.bringBack()));
       this.code.addEventListener("input", () => this.typed());
       this.code.addEventListener("keydown", (event) => {
         if (event.isComposing) return;
@@ -93,6 +104,28 @@
       if (before !== null && before !== originals.get(id)) {
         this.code.textContent = before;
         this.reset.hidden = false;
+        this.said.textContent = "This is the text that you left here. Reset brings back the book's.";
+      }
+      this.draw.hidden = !this.seeds().length;
+    }
+
+    /** The seeds in the text: the node that holds each, where it begins there, and its digits. */
+    seeds() {
+      const walker = document.createTreeWalker(this.code, NodeFilter.SHOW_TEXT);
+      const found = [];
+      let before = "";
+      for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        for (const { 0: digits, index } of node.data.matchAll(/\d+/g)) {
+          if (SEED.test(before + node.data.slice(0, index))) found.push({ node, index, digits });
+        }
+        before = (before + node.data).slice(-20);
+      }
+      return found;
+    }
+
+    nextSeed() {
+      for (const { node, index, digits } of this.seeds().reverse()) {
+        node.replaceData(index, digits.length, String(Number(digits) + 1));
       }
     }
 
@@ -101,6 +134,7 @@
     }
 
     typed() {
+      this.forget();
       // Where all was deleted a browser gives new letters the old ones' colour, which is that of one theme.
       for (const node of this.code.querySelectorAll("font, [style]")) {
         node.removeAttribute("color");
@@ -109,17 +143,36 @@
       const changed = this.text.trimEnd() !== originals.get(this.id).trimEnd();
       keep(this.id, changed ? this.text : null);
       this.reset.hidden = !changed && !this.fresh;
+      this.draw.hidden = !this.seeds().length;
+    }
+
+    /** From now on Reset means the book's text and output, not what it took away. */
+    forget() {
+      this.undone = null;
+      this.reset.textContent = "Reset";
+    }
+
+    bringBack() {
+      this.code.textContent = this.undone;
+      this.typed();
+      this.said.textContent = "";
+      this.code.focus();
     }
 
     restore() {
+      const mine = this.text;
       this.code.innerHTML = this.coloured;
       keep(this.id, null);
       this.fresh?.remove();
       this.fresh = null;
       if (this.stored) this.stored.hidden = false;
-      this.reset.hidden = true;
+      this.draw.hidden = !this.seeds().length;
+      const changed = mine.trimEnd() !== originals.get(this.id).trimEnd();
+      this.undone = changed ? mine : null;
+      this.reset.textContent = changed ? "Undo Reset" : "Reset";
+      this.reset.hidden = !changed;
       this.said.textContent = "";
-      this.run.focus();
+      (changed ? this.reset : this.run).focus();
     }
 
     /** What the cell shows: the stored output stays until there is a new one. */
@@ -149,8 +202,10 @@
       if (this.fresh !== this.parts) {
         this.fresh?.remove();
         this.fresh = this.parts;
-        this.host.append(this.fresh);
+        if (this.stored) this.stored.after(this.fresh); // above the caption, if there is one
+        else this.host.append(this.fresh);
       }
+      this.forget();
       this.reset.hidden = false;
     }
 
@@ -165,7 +220,7 @@
     running = cell;
     Object.assign(cell, { good: undefined, note: "" });
     cell.run.textContent = "Stop";
-    for (const each of cells.values()) each.reset.disabled = true;
+    for (const each of cells.values()) each.reset.disabled = each.draw.disabled = true;
     document.body.dataset.running = cell.id;
     for (const other of cells.values()) if (other !== cell) other.run.disabled = true;
     if (!worker) {
@@ -192,7 +247,7 @@
     cell.meter.hidden = true;
     cell.run.textContent = "Run";
     cell.said.textContent = text;
-    for (const each of cells.values()) each.run.disabled = each.reset.disabled = false;
+    for (const each of cells.values()) each.run.disabled = each.reset.disabled = each.draw.disabled = false;
   }
 
   function stop(text) {

@@ -9,6 +9,7 @@ import traitlets
 from numpy.typing import NDArray
 from scipy import stats
 
+from affscore_book.few_networks.figures import studies_panel
 from affscore_book.kit.affinity1d import uniforms
 from affscore_book.kit.picture import Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
@@ -19,7 +20,7 @@ Array = NDArray[np.float64]
 
 #: Studies, networks in one at most, the true gap, and the standard error that pictures leave of one network's value.
 STUDIES, MOST, TRUTH, ERROR = 100, 12, 1.0, 0.2
-FRAME, WAYS = (-3.0, 5.0), ("pictures", "normal", "student")
+WAYS = ("pictures", "normal", "student")
 
 
 def values() -> Array:
@@ -77,18 +78,7 @@ class HundredStudies(ComputedWidget):
 
     def fallback(self) -> str:
         """The picture for the present state: all intervals, and the share that holds the truth."""
-        left = Panel(
-            label="The interval of each of a hundred studies, and the truth", xlim=(0, STUDIES + 1), ylim=FRAME,
-            xlabel="study (vertical: gap in points)",
-            legend=[("curve", "holds"), ("image-line", "misses"), ("score-curve", "the truth")],
-        )  # fmt: skip
-        ends, held = np.clip(intervals(self.networks, self.way), *FRAME), self.held()
-        for look, chosen in (("curve", held), ("image-line", ~held)):
-            at = np.flatnonzero(chosen)
-            gap = np.full(len(at), np.nan)
-            xs = np.stack([at + 1.0, at + 1.0, gap], axis=1).ravel()
-            left.line(look, xs, np.stack([*ends[at].T, gap], axis=1).ravel())
-        left.line("score-curve", [0, STUDIES + 1], [TRUTH, TRUTH])
+        left = studies_panel(*intervals(self.networks, self.way).T, TRUTH)
         right = Panel(
             label="The share of intervals that hold the truth, against the number of networks", xlim=(1, MOST + 1),
             ylim=(0, 1.05), xlabel="networks in a study", legend=[("score-curve", "share that holds it")],

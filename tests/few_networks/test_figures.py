@@ -1,0 +1,27 @@
+"""The picture of many intervals."""
+
+import re
+
+import numpy as np
+
+from affscore_book.few_networks.figures import FRAME, plot_studies, studies_panel
+
+
+def path(look, truth):
+    """What two intervals around 1 draw with a look of the legend."""
+    svg = studies_panel([0.0, 0.5], [2.0, 1.5], truth).svg()
+    return re.findall(rf'<path class="{look}"[^>]* d="([^"]*)"', svg)[-1]
+
+
+def test_intervals_that_hold_the_truth_look_unlike_those_that_miss_it():
+    assert path("curve", truth=1.0) and path("curve", truth=1.0) == path("image-line", truth=4.0)
+    assert not path("image-line", truth=1.0) and not path("curve", truth=4.0)
+
+
+def test_a_bar_that_leaves_the_frame_ends_at_its_edge():
+    beyond, at_edge = (studies_panel([low], [high], 1.0).svg() for low, high in ((-99.0, 99.0), FRAME))
+    assert beyond == at_edge
+
+
+def test_the_number_of_studies_is_free():
+    assert "3 studies" in plot_studies(np.zeros(3), np.ones(3), 0.5)._repr_html_()
