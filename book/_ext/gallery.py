@@ -1,4 +1,4 @@
-"""Sphinx extension: a gallery of pictures from the chapters, each with a link and a sentence.
+"""Sphinx extension: pictures from the chapters on other pages: cards with a link and a sentence, or one with a caption.
 
 On a page::
 
@@ -7,6 +7,10 @@ On a page::
       title: The scores zigzag
       to: first_signature.html#why-the-zigzag
       text: One sentence.
+    ```
+
+    ```{picture} theory figures.plot_construction(
+    The caption.
     ```
 
 ``picture`` is CHAPTER TEXT: the first picture that the one cell of that chapter with this text has stored, as in the
@@ -24,6 +28,8 @@ from pathlib import Path
 import yaml
 from docutils import nodes
 from docutils.statemachine import StringList
+from figure_captions import figure_caption, numbered_figure
+from light_pages import on_white
 from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
@@ -60,10 +66,11 @@ def stored_picture(picture: str, folder: Path) -> str:
     smaller = io.BytesIO()
     with Image.open(io.BytesIO(base64.b64decode("".join(found[0])))) as image:
         width, height = image.size
+        kind = ' class="on-white"' if on_white(image) else ""
         image.save(smaller, "webp", lossless=True, method=4)
     data = base64.b64encode(smaller.getvalue()).decode()
     size = f'width="{width}" height="{height}"'
-    return f'<img src="data:image/webp;base64,{data}" alt="{html.escape(alt)}" {size} loading="lazy">'
+    return f'<img{kind} src="data:image/webp;base64,{data}" alt="{html.escape(alt)}" {size} loading="lazy">'
 
 
 class Gallery(SphinxDirective):
@@ -89,6 +96,26 @@ class Gallery(SphinxDirective):
         return [gallery]
 
 
+class Picture(SphinxDirective):
+    """``{picture} CHAPTER TEXT``: the picture of a cell at its full width, with a caption."""
+
+    has_content, required_arguments, final_argument_whitespace = True, 1, True
+
+    def run(self) -> list[nodes.Node]:
+        folder = Path(self.env.srcdir) / "book"
+        try:
+            picture = stored_picture(self.arguments[0], folder)
+        except (OSError, ValueError) as error:
+            raise ExtensionError(f"{self.env.docname}, picture: {error}") from error
+        self.env.note_dependency(str(folder / f"{self.arguments[0].partition(' ')[0]}.ipynb"))
+        figure = numbered_figure("", ids=[f"figure-{nodes.make_id(self.arguments[0])}"])
+        caption = nodes.paragraph()
+        self.state.nested_parse(self.content, self.content_offset, caption)
+        figure += [nodes.raw("", picture, format="html"), figure_caption("", "", *caption.children[0].children)]
+        return [figure]
+
+
 def setup(app: Sphinx) -> dict:
     app.add_directive("gallery", Gallery)
+    app.add_directive("picture", Picture)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -3,7 +3,8 @@
 - The theme loads a script with 2,000 icons on every page, 0.5 MB compressed; only the icons that are used stay.
 - The theme loads the search index on every page for results while one types, which this book leaves off: only the
   search page keeps it.
-- Figures become lossless WebP where that is smaller, and are loaded when they come into view. A plot on white has the
+- Figures become lossless WebP where that is smaller, and are loaded when they come into view, in the size
+  that the notebook gives them or in the width of the page, if that is smaller. A plot on white has the
   class ``on-white``: the style sheet shows it on the dark page as light lines on a dark ground.
 """
 
@@ -21,6 +22,7 @@ ICON = re.compile(
     r'(?P<name>"[\w-]+"|[\w$]+):\[\d+,\d+,\[(?P<others>[^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\["[^"]*","[^"]*"\])\],?'
 )
 SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>')
+SIZE = re.compile(r'style="width: (\d+)px; height: (\d+)px;"')
 FIGURE = re.compile(r'<img (?P<before>[^>]*)src="(?P<folder>(?:\.\./)*_images/)(?P<name>[^"]+\.png)"')
 
 
@@ -46,10 +48,9 @@ def smaller(path: Path) -> Path:
     return path
 
 
-def on_white(path: Path) -> bool:
+def on_white(image: Image.Image) -> bool:
     """Whether most of a figure is white, as in a plot of lines and dots; an image of values or a photograph is not."""
-    with Image.open(path) as image:
-        pixels = image.convert("RGB").getcolors(image.width * image.height)
+    pixels = image.convert("RGB").getcolors(image.width * image.height)
     return dict((colour, count) for count, colour in pixels).get((255, 255, 255), 0) > 0.6 * image.width * image.height
 
 
@@ -69,7 +70,7 @@ def lighten(app: Sphinx, exception: Exception | None) -> None:
     script.write_text(icons, encoding="utf-8")
 
     pictures = sorted((site / "_images").glob("*.png"))
-    plots = {path.name for path in pictures if on_white(path)}
+    plots = {path.name for path in pictures if on_white(Image.open(path))}
     figures = {path.name: smaller(path).name for path in pictures}
 
     def smaller_figure(match: re.Match) -> str:
@@ -78,7 +79,7 @@ def lighten(app: Sphinx, exception: Exception | None) -> None:
 
     for page, text in zip(pages, texts[: len(pages)], strict=True):
         light = text if page.name == "search.html" else SEARCH.sub("", text)
-        light = FIGURE.sub(smaller_figure, light)
+        light = SIZE.sub(r'width="\1" height="\2"', FIGURE.sub(smaller_figure, light))
         if light != text:
             page.write_text(light, encoding="utf-8")
 

@@ -270,11 +270,10 @@ def test_a_stored_photograph_has_half_the_pixels_of_a_side():
     assert (image.mode, image.size) == ("RGB", (30, 20))
 
 
-def test_a_plot_on_white_is_told_from_an_image_of_values(tmp_path):
+def test_a_plot_on_white_is_told_from_an_image_of_values():
     found = {}
     for name, pixels in {"plot": plot_on_white(), "values": plot_on_white()[:, 10:30]}.items():
-        (tmp_path / f"{name}.png").write_bytes(png(pixels))
-        found[name] = light_pages.on_white(tmp_path / f"{name}.png")
+        found[name] = light_pages.on_white(Image.fromarray(pixels))
     assert found == {"plot": True, "values": False}
 
 

@@ -14,10 +14,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = {name: (ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md")}
 
 
-def test_the_five_lines_print_a_signature(capsys):
-    (example,) = re.findall(r"```python\n(.*?)```", PAGES["README.md"], re.S)
+def test_the_first_lines_print_what_stands_below_them(capsys):
+    (example, printed) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGES["README.md"], re.S)[0]
     exec(compile(example, "README.md", "exec"), {})
-    assert "Signature" in capsys.readouterr().out
+    assert capsys.readouterr().out == printed
 
 
 @each("page", PAGES)
