@@ -3,7 +3,7 @@
 On a page::
 
     ```{gallery}
-    - picture: first_signature plot_calls(
+    - picture: first_signature figures.plot_calls(
       title: The scores zigzag
       to: first_signature.html#why-the-zigzag
       text: One sentence.

@@ -1,13 +1,9 @@
 """Moving the channels of a call undoes a shift that was planted, and nothing else does."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
-import matplotlib.pyplot as plt
-import numpy as np
 import pytest
 import torch
-from drawn import check_figure
 
 from affscore import affinity_score
 from affscore.zoo.models import load_model
@@ -18,8 +14,6 @@ from affscore_book.first_signature.zigzag import (
     load_zigzag,
     measure_blocks,
     pairs_of,
-    plot_calls,
-    plot_zigzag,
     zigzag_table,
 )
 
@@ -85,18 +79,3 @@ def test_what_the_chapter_says_of_the_stored_networks():
     assert max(abs(untrained.row(skip)["step"]) for skip in (True, False)) < 0.02
     for row, network in zip(intervention_table([*trained, untrained]).rows(), [*trained, untrained], strict=True):
         assert row == {name: value for name, value in network.row(skip=True).items() if name in row}
-    check_figure(lambda: plot_zigzag([*trained, untrained]), 1)
-
-
-def test_the_two_calls_of_a_block_have_colours_of_their_own():
-    """The stem and the head share a module, too, which is no block."""
-    names = ["act[0]", "blocks.0.act[0]", "blocks.1.act[0]", "blocks.1.act[1]", "act[1]"]
-    found = SimpleNamespace(calls=[SimpleNamespace(name=name) for name in names], mean=np.linspace(0.7, 0.9, 5))
-    places = {}
-
-    def draw():
-        plot_calls(found, np.full(5, 0.95))
-        places.update({line.get_label(): list(line.get_xdata()) for line in plt.gca().lines})
-
-    check_figure(draw, 1)
-    assert (places["first call of a block"], places["second call"], places["the others"]) == ([3], [4], [1, 2, 5])

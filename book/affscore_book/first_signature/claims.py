@@ -16,8 +16,8 @@ from affscore_book.kit.claims import Claim, ClaimTable
 __all__ = ["before_and_after", "not_run"]
 
 
-def before_and_after(folder: str | Path, untrained: Signature, trained: Signature) -> Table:
-    """Median and spread of the scores of EfficientNet-Lite0 in batches of three sizes, two of them stored.
+def before_and_after(folder: str | Path) -> Table:
+    """Median and spread of the stored scores of EfficientNet-Lite0 in batches of two sizes.
 
     "Before" has random weights and batch norm set.
     """
@@ -26,7 +26,7 @@ def before_and_after(folder: str | Path, untrained: Signature, trained: Signatur
          for kind in ("calibrated0", "imagenet")] for size in (64, 128)
     ]  # fmt: skip
     rows = []
-    for before, after in (*pairs, (untrained, trained)):
+    for before, after in pairs:
         row: dict[str, float] = {"batch": before.batch_sizes[0]}
         for what, number in (("median", np.median), ("spread", np.std)):
             row |= {f"{what} before": float(number(before.mean)), f"{what} after": float(number(after.mean))}

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -16,10 +15,9 @@ from affscore.coupling import partners
 from affscore_book.first_signature.zigzag import watched
 from affscore_book.kit.stored import read_results
 
-__all__ = ["load_twins", "measure_twins", "plot_twins"]
+__all__ = ["load_twins", "measure_twins"]
 
 KINDS = ("score", "twin", "plain", "paired", "own", "strangers")
-GREY = "#808080"
 
 
 def measure_twins(model: nn.Module, batch: Tensor, other: Tensor) -> dict[str, list[float]]:
@@ -71,8 +69,3 @@ def load_twins(path: str | Path) -> dict[str, NDArray[np.float64]]:
         return {kind: np.array([draws[seed][kind] for seed in draws], dtype=np.float64) for kind in KINDS}
 
     return read_results(path, build, "book/data/first_signature/twins.py")
-
-
-def plot_twins(ax: Axes, twins: NDArray[np.float64]) -> None:
-    """Add the scores of the linear twins of all calls to the plot of a signature, as a dashed line."""
-    ax.plot(range(1, len(twins) + 1), twins, color=GREY, linestyle="--", label="linear twins", zorder=1)

@@ -16,19 +16,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from affscore import Signature
-from affscore.plots import BLUE, INK, VERMILION, panels, styled
 from affscore.score import affinity_score
 from affscore.suite.tables import Table
 from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.stored import read_results
 
 __all__ = [
-    "Block", "Zigzag", "intervention_table", "load_zigzag", "measure_blocks", "pairs_of", "plot_calls", "plot_zigzag",
-    "watched", "zigzag_table",
+    "Block", "Zigzag", "intervention_table", "load_zigzag", "measure_blocks", "pairs_of", "watched", "zigzag_table",
 ]  # fmt: skip
 
 # Values of each channel and picture from which the shift of a channel is read off.
@@ -236,41 +232,3 @@ def intervention_table(networks: Sequence[Zigzag]) -> Table:
     """The step in the blocks with a skip connection, and what is left of it; a row a network."""
     columns = ("network", "second lower", "step", "moved", "control")
     return Table.from_rows([{name: network.row(True)[name] for name in columns} for network in networks], digits=3)
-
-
-@styled
-def plot_calls(signature: Signature, twins: NDArray[np.float64]) -> None:
-    """A signature, its linear twins (calls,), and the two calls of a module that is called twice in two colours."""
-    _, (panel,) = panels(height=4.4)
-    place, names = np.arange(1, len(signature.calls) + 1), [call.name for call in signature.calls]
-    modules = [name.partition("[")[0] for name in names]
-    twice = {module for module in modules if modules.count(module) == 2 and "." in module}  # part of a block
-    kinds = [name.rpartition("[")[2] if module in twice else "" for name, module in zip(names, modules, strict=True)]
-    panel.plot(place, twins, "--", color=INK, linewidth=1.5, label="linear twin")
-    panel.plot(place, signature.mean, color=INK, linewidth=1, zorder=1)
-    for kind, colour, mark, label in (
-        ("0]", BLUE, "o", "first call of a block"),
-        ("1]", VERMILION, "s", "second call"),
-        ("", INK, "D", "the others"),
-    ):
-        chosen = np.array([each == kind for each in kinds])
-        panel.plot(place[chosen], signature.mean[chosen], mark, color=colour, markersize=7, label=label)
-    panel.set(xlabel="activation call, in order of execution", ylabel="affinity score", ylim=(0.6, 1))
-    panel.legend(ncols=2, loc="lower center", fontsize=12)
-
-
-@styled
-def plot_zigzag(networks: Sequence[Zigzag]) -> None:
-    """The step between the two calls of each block against how much more of its inputs the second call cuts."""
-    _, (panel,) = panels(height=4.2)
-    for skip, colour, mark in ((True, BLUE, "o"), (False, VERMILION, "s")):
-        for number, network in enumerate(networks):
-            blocks = network.of(skip)
-            extra = [block.cut[1] - block.cut[0] for block in blocks]
-            label = ("with" if skip else "without") + " a skip connection"
-            label = "_" + label if number else label
-            panel.plot(extra, [block.step for block in blocks], mark, color=colour, markersize=8, label=label)
-    panel.axhline(0, color=INK, linewidth=1)
-    panel.axvline(0, color=INK, linewidth=1)
-    panel.set(xlabel="share of inputs cut to 0: second call − first", ylabel="score: second call − first")
-    panel.legend()
