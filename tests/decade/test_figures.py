@@ -63,7 +63,7 @@ def test_rows_stand_beside_their_names_and_differences_are_sorted():
 def test_a_trained_network_has_a_panel_and_a_line_for_each_training():
     panes = {name: {"before": np.array([0.9, 0.8]), "after": np.array([0.7, shift])}
              for name, shift in (("old", 0.5), ("new", 0.6))}  # fmt: skip
-    axes = draw(figures.plot_trained, panes)
+    axes = draw(figures.plot_own, panes)
     assert [panel.get_title(loc="left") for panel in axes] == ["old", "new"]
     assert [panel.lines[1].get_ydata()[1] for panel in axes] == [0.5, 0.6]
     assert [text.get_text() for text in plt.gcf().legends[0].get_texts()] == ["before", "after"]

@@ -18,7 +18,7 @@ from affscore_book.decade.rates import FOLLOWED, RATES, RateRun
 from affscore_book.imagenet_signatures.trained import places
 
 __all__ = [
-    "plot_beginnings", "plot_decade", "plot_differences", "plot_rates", "plot_raw", "plot_trained", "plot_tree",
+    "plot_beginnings", "plot_decade", "plot_differences", "plot_own", "plot_rates", "plot_raw", "plot_tree",
     "plot_without_skips",
 ]  # fmt: skip
 
@@ -61,7 +61,7 @@ def plot_decade(decade: Decade, without_norm: Sequence[str] = ()) -> None:
 
 
 @styled
-def plot_trained(panes: Mapping[str, Mapping[str, np.ndarray]]) -> None:
+def plot_own(panes: Mapping[str, Mapping[str, np.ndarray]]) -> None:
     """Signatures (calls,) by their names, a panel a network."""
     figure, axes = panels(1, len(panes), height=3.9, sharey=True)
     for panel, (title, curves) in zip(axes, panes.items(), strict=True):
