@@ -22,6 +22,10 @@ def draw(function, *given):
     return figure.axes
 
 
+def shown(name: str) -> str:
+    return name.replace("_bn", ", norm").replace("_", " ")
+
+
 def rows_of(axes) -> list[str]:
     return [tick.get_text() for tick in axes.get_yticklabels()]
 
@@ -33,18 +37,36 @@ def test_the_history_has_every_score_and_the_mean_of_every_seed():
         expected = [network.end.mean for network in seeds.values()]
         np.testing.assert_allclose(scores.get_xdata(), expected[0][~np.isnan(expected[0])])
         np.testing.assert_allclose(means.get_xdata(), [np.nanmean(each) for each in expected])
-        assert set(scores.get_ydata()) == {row} and rows_of(axes)[row].startswith(name)
+        assert set(scores.get_ydata()) == {row} and rows_of(axes)[row].startswith(shown(name))
 
 
-def test_rows_of_a_table_stand_beside_their_names_and_differences_are_sorted():
-    table = Table.from_rows([{"what differs": name, "difference": value, "low": value - 0.1, "high": value + 0.1}
-                             for name, value in (("seed", 0.5), ("batch", 0.2), ("training", 0.7))])  # fmt: skip
-    (axes,) = draw(figures.plot_differences, table)
+def test_squares_are_the_networks_without_norm_and_colours_have_names():
+    (axes,) = draw(figures.plot_decade, stored(), ["alexnet", "vgg11"])
+    marks = {rows_of(axes)[row]: axes.lines[2 * row + 1].get_marker() for row in range(len(stored()))}
+    assert [name for name, mark in marks.items() if mark == "s"] == ["alexnet 12", "vgg11 14"]
+    (legend,) = plt.gcf().legends
+    assert [text.get_text() for text in legend.get_texts()][::5] == ["2012", "no norm"]
+    assert len(legend.get_texts()) == len(figures.ERAS) + 1
+
+
+def test_rows_stand_beside_their_names_and_differences_are_sorted():
+    ladder = {name: (value, value - 0.3, value + 0.1) for name, value in (("seed", 0.5), ("batch", 0.2), ("rate", 0.7))}
+    (axes,) = draw(figures.plot_differences, ladder)
     dots = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
-    assert (rows_of(axes), dots) == (["batch", "seed", "training"], [0.2, 0.5, 0.7])
+    assert (rows_of(axes), dots) == (["batch", "seed", "rate"], [0.2, 0.5, 0.7])
+    assert axes.lines[0].get_xdata()[0] == 0, "no difference is below 0"
     told = [{"network": name, "start": 0.2, "ceiling": 0.7} for name in ("vgg11", "swin")]
     (axes,) = draw(figures.plot_beginnings, Table.from_rows(told))
     assert rows_of(axes) == ["vgg11", "swin"] and len(axes.lines) == 6
+
+
+def test_a_trained_network_has_a_panel_and_a_line_for_each_training():
+    panes = {name: {"before": np.array([0.9, 0.8]), "after": np.array([0.7, shift])}
+             for name, shift in (("old", 0.5), ("new", 0.6))}  # fmt: skip
+    axes = draw(figures.plot_own, panes)
+    assert [panel.get_title(loc="left") for panel in axes] == ["old", "new"]
+    assert [panel.lines[1].get_ydata()[1] for panel in axes] == [0.5, 0.6]
+    assert [text.get_text() for text in plt.gcf().legends[0].get_texts()] == ["before", "after"]
 
 
 def test_every_run_of_a_followed_network_has_a_mark_in_the_row_of_its_network():
@@ -57,10 +79,11 @@ def test_every_run_of_a_followed_network_has_a_mark_in_the_row_of_its_network():
 
 
 def test_skips_have_a_line_each_and_a_mark_for_each_block():
-    (axes,) = draw(figures.plot_without_skips, stored())
+    curves = {name: np.array([each.end.mean for each in stored()[name].values()])
+              for name in ("resnet18", "resnet18_no_skips")}  # fmt: skip
+    (axes,) = draw(figures.plot_without_skips, curves, range(3, 18, 2))
     lines = [line for line in axes.lines if len(line.get_xdata()) > 2]
-    for line, name in zip(lines, ("resnet18", "resnet18_no_skips"), strict=True):
-        scores = [each.end.mean for each in stored()[name].values()]
+    for line, scores in zip(lines, curves.values(), strict=True):
         np.testing.assert_allclose(line.get_ydata(), np.mean(scores, axis=0))
     assert [line.get_xdata()[0] for line in axes.lines if line not in lines] == [3, 5, 7, 9, 11, 13, 15, 17]
 

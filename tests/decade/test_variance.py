@@ -1,7 +1,6 @@
 """Where differences between signatures come from: planted ones are found, each in its own row."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from grids import each
 from planted import signature
 
 from affscore_book.decade.collection import END, START, Course, Trained
-from affscore_book.decade.variance import PLACES, difference_table, known_at_start, moved_half, movers, profile
+from affscore_book.decade.variance import PLACES, known_at_start, moved_half, movers, profile
 
 CALLS = 200
 
@@ -35,36 +34,6 @@ def planted(architecture=0.0, seed=0.0, training=0.0, batch=0.0, architectures=5
             batches = trained + batch * rng.normal(size=(8, CALLS))
             decade[f"a{a}"][s] = network(f"a{a}", s, trained, start, batches)
     return decade
-
-
-@each(("part", "factor"), [("batch", math.sqrt(2)), ("seed", math.sqrt(2)), ("training", 1)])
-def test_a_planted_difference_stands_in_its_row(part, factor):
-    table = difference_table(planted(**{part: 0.1}))
-    found = dict(zip(table["what differs"], table["difference"], strict=True))
-    assert found[part] == pytest.approx(0.1 * factor, rel=0.1)
-    others = {name: value for name, value in found.items() if name != part}
-    if part == "seed":
-        others.pop("architecture")  # first seeds of two architectures differ as two seeds do
-    assert all(value == pytest.approx(0, abs=1e-12) for value in others.values())
-
-
-def test_architectures_differ_at_places():
-    decade, level = planted(architectures=12, seeds=1), np.random.default_rng(1).normal(size=12)
-    for shift, seeds in zip(level, decade.values(), strict=True):
-        moved = {key: signature(found.mean + shift) for key, found in seeds[0].signatures.items()}
-        seeds[0] = replace(seeds[0], signatures=moved, batches=signature(seeds[0].batches.scores + shift))
-    table = difference_table(decade)
-    row = table.row("architecture")
-    assert row["difference"] == pytest.approx(math.sqrt(2) * level.std(ddof=1))
-    assert row["low"] < row["difference"] < row["high"] and row["architectures"] == 12
-    assert math.isnan(table.row("seed")["difference"]) and table.row("seed")["architectures"] == 0
-
-
-def test_a_further_row_is_of_those_that_have_it():
-    decade = planted(batch=0.1)
-    rows = [np.zeros(CALLS), np.full(CALLS, 0.3)]
-    table = difference_table(decade, {"data": lambda network: rows if network.name in ("a0", "a1", "a2") else []})
-    assert table.row("data")["difference"] == pytest.approx(0.3) and table.row("data")["architectures"] == 3
 
 
 def test_what_is_known_at_the_start():

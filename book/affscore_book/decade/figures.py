@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -18,10 +18,12 @@ from affscore_book.decade.rates import FOLLOWED, RATES, RateRun
 from affscore_book.imagenet_signatures.trained import places
 
 __all__ = [
-    "plot_beginnings", "plot_decade", "plot_differences", "plot_rates", "plot_raw", "plot_tree", "plot_without_skips",
+    "plot_beginnings", "plot_decade", "plot_differences", "plot_own", "plot_rates", "plot_raw", "plot_tree",
+    "plot_without_skips",
 ]  # fmt: skip
 
 ERAS = {2012: BLUE, 2014: GREEN, 2015: ORANGE, 2018: PURPLE, 2020: VERMILION}
+ERA_NAMES = ("2012", "2014", "2015, 2016", "2018, 2019", "from 2020")
 LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (INK, "P"), ("#7a5c00", "X"))
 
 
@@ -33,9 +35,12 @@ def _name_rows(axes: plt.Axes, names: Sequence[str]) -> None:
 
 
 @styled
-def plot_decade(decade: Decade) -> None:
-    """The scores of all calls of each network, one row a network from 2012 down; the mean of each seed is a dot."""
-    _, (axes,) = panels(height=1.4 + 0.34 * len(decade))
+def plot_decade(decade: Decade, without_norm: Sequence[str] = ()) -> None:
+    """The scores of all calls of each network, one row a network from 2012 down; the mean of each seed is a dot.
+
+    Colours are eras; the dots of the networks ``without_norm`` are squares.
+    """
+    figure, (axes,) = panels(height=1.9 + 0.34 * len(decade))
     names = []
     for row, (name, seeds) in enumerate(decade.items()):
         first, *_ = seeds.values()
@@ -43,10 +48,30 @@ def plot_decade(decade: Decade) -> None:
         axes.plot(first.scores, np.full(len(first.scores), row), "|", color=colour, markersize=9, alpha=0.6,
                   markeredgewidth=1.3)  # fmt: skip
         means = [each.scores.mean() for each in seeds.values()]
-        axes.plot(means, np.full(len(means), row), "o", color=colour, markersize=8, markeredgecolor="white")
-        names.append(f"{name} {first.year % 100:02}")
+        mark = "s" if name in without_norm else "o"
+        axes.plot(means, np.full(len(means), row), mark, color=colour, markersize=8, markeredgecolor="white")
+        names.append(f"{name.replace('_bn', ', norm').replace('_', ' ')} {first.year % 100:02}")
     _name_rows(axes, names)
-    axes.set(xlabel="affinity score, spatial pool (dots: means)")
+    axes.set(xlabel="affinity score, spatial pool (dots and squares: means)")
+    handles = [plt.Line2D([], [], color=colour, marker="o", linestyle="", label=label)
+               for colour, label in zip(ERAS.values(), ERA_NAMES, strict=True)]  # fmt: skip
+    if without_norm:
+        handles.append(plt.Line2D([], [], color=INK, marker="s", linestyle="", label="no norm"))
+    figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
+
+
+@styled
+def plot_own(panes: Mapping[str, Mapping[str, np.ndarray]]) -> None:
+    """Signatures (calls,) by their names, a panel a network."""
+    figure, axes = panels(1, len(panes), height=3.9, sharey=True)
+    for panel, (title, curves) in zip(axes, panes.items(), strict=True):
+        for (label, scores), (colour, mark) in zip(curves.items(), (("#777777", "x"), *LOOKS), strict=False):
+            panel.plot(np.arange(1, len(scores) + 1), scores, mark + "-", color=colour, markersize=6, label=label)
+        panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        panel.set_title(title, fontsize=13, loc="left")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    figure.supxlabel("activation call", fontsize=15)
+    axes[0].set_ylabel("affinity score")
 
 
 @styled
@@ -73,6 +98,9 @@ def plot_raw(networks: Sequence[Trained]) -> None:
         panel.set_axis_off()
     handles = [plt.Line2D([], [], color=colour, marker=mark, linestyle="", label=kind)
                for kind, (colour, mark) in zip(kinds, LOOKS, strict=False)]  # fmt: skip
+    if any(network.name.startswith("resnet") for network in networks):
+        handles.append(plt.Line2D([], [], color=INK, marker="o", fillstyle="none", markersize=9, linestyle="",
+                                  label="after an addition"))  # fmt: skip
     figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
     figure.supxlabel("activation call", fontsize=15)
     figure.supylabel("affinity score", fontsize=15)
@@ -101,21 +129,18 @@ def plot_rates(runs: Sequence[RateRun]) -> None:
 
 
 @styled
-def plot_without_skips(decade: Decade) -> None:
-    """The trained signature of ResNet18 with and without its skips: means over the seeds, bands from least to most.
+def plot_without_skips(curves: Mapping[str, np.ndarray], ends: Sequence[int]) -> None:
+    """Signatures (seeds, calls) by their names: means over the seeds, bands from least to most.
 
-    Dotted lines mark the last call of each block, which follows the addition where there is one.
+    Dotted lines mark ``ends``, the numbers of the last call of each block, which follows the addition where there is
+    one; the first call has number 1.
     """
     figure, (axes,) = panels(height=4.4)
-    for name, label, colour, mark in (
-        ("resnet18", "with skips", BLUE, "o"), ("resnet18_no_skips", "without", VERMILION, "s"),
-    ):  # fmt: skip
-        found = list(decade[name].values())
-        scores = np.array([each.end.mean for each in found])
+    for (label, scores), (colour, mark) in zip(curves.items(), LOOKS, strict=False):
         numbers = np.arange(1, scores.shape[1] + 1)
         axes.fill_between(numbers, scores.min(axis=0), scores.max(axis=0), color=colour, alpha=0.2, linewidth=0)
         axes.plot(numbers, scores.mean(axis=0), mark + "-", color=colour, markersize=6, label=label)
-    for number in numbers[places(found[0].end)["last in its block"]]:
+    for number in ends:
         axes.axvline(number, color="#bbbbbb", linestyle=":", zorder=0)
     axes.set(xlabel="activation call (dotted: last of a block)", ylabel="affinity score")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
@@ -141,15 +166,15 @@ def plot_tree(distances: np.ndarray, labels: Sequence[str], groups: Sequence[str
 
 
 @styled
-def plot_differences(table: Table) -> None:
-    """By how much two signatures differ, by what differs; bars are intervals."""
-    rows = sorted(table.rows(), key=lambda each: each["difference"])
+def plot_differences(ladder: Mapping[str, tuple[float, float, float]]) -> None:
+    """By how much two signatures differ, by what differs: a number with the ends of its interval, the least below."""
+    rows = sorted(ladder.items(), key=lambda each: each[1][0])
     _, (axes,) = panels(height=1.4 + 0.55 * len(rows))
-    for row, each in enumerate(rows):
+    for row, (_, (difference, low, high)) in enumerate(rows):
         colour, mark = LOOKS[row % len(LOOKS)]
-        axes.plot([each["low"], each["high"]], [row, row], color=colour)
-        axes.plot(each["difference"], row, mark, color=colour, markersize=10)
-    axes.set_yticks(range(len(rows)), [each["what differs"] for each in rows])
+        axes.plot([max(0.0, low), high], [row, row], color=colour)
+        axes.plot(difference, row, mark, color=colour, markersize=10)
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
     axes.set(xlabel="difference of two scores (root mean square)", xlim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.margins(y=0.15)

@@ -93,8 +93,8 @@ function render({ model, el }) {
     for (const { panel, xs, spread, dots, mark } of layers) {
       panel.setLimits(panel.xlim, ylim);
       spread(xs.flatMap((x) => [x, x, x]), values.flatMap((row) => [Math.min(...row), Math.max(...row), NaN]));
-      dots(xs, means);
-      mark([xs[at]], [means[at]]);
+      dots(xs, means, networks.map(({ name }) => name));
+      mark([xs[at]], [means[at]], [networks[at].name]);
     }
     const seeds = values[at].map((value) => format(value, 3)).join(", ");
     return { score, headline, text: `${networks[at].name}, ${networks[at].year}: ${seeds} (a number for each seed)` };

@@ -61,7 +61,7 @@ def rate_table(runs: Sequence[RateRun]) -> Table:
 
 
 def other_rates(runs: Sequence[RateRun]) -> Callable[[Trained], list[np.ndarray]]:
-    """For :func:`affscore_book.decade.variance.difference_table`: a network's signatures at its rates, first seed."""
+    """For the ladder of differences: a network's signatures at its rates, first seed."""
     ends = {name: [run.end for run in first_runs(runs, name).values()] for name in FOLLOWED}
     return lambda network: ends.get(network.name, [])
 

@@ -155,8 +155,8 @@ def data_claims(further: Further) -> list[Claim]:
 
 
 def on_other_pictures(further: Further) -> Callable[[Trained], list[np.ndarray]]:
-    """For :func:`affscore_book.decade.variance.difference_table`: the signatures of a network on validation images, on
-    digits and on photographs; none of a network that ``further`` does not have."""
+    """For the ladder of differences: the signatures of a network on validation images, on digits and on photographs;
+    none of a network that ``further`` does not have."""
     found = {
         name: [each["sizes"][512]["mean"], *(np.nanmean(each["pictures"][kind], axis=0) for kind in KNOWN)]
         for name, each in further.items()

@@ -6,9 +6,8 @@ they are compared at the same shares of the way from the first call to the last 
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from scipy import stats
@@ -16,9 +15,8 @@ from scipy import stats
 from affscore.suite.tables import Table
 from affscore_book.decade.collection import END, START, Course, Decade, Trained
 from affscore_book.imagenet_signatures.explained import shares
-from affscore_book.kit.statistics import Interval, leaving_out
 
-__all__ = ["PLACES", "difference_table", "known_at_start", "moved_half", "movers", "profile"]
+__all__ = ["PLACES", "known_at_start", "moved_half", "movers", "profile"]
 
 #: At how many places the signatures of two architectures are compared.
 PLACES = 20
@@ -35,70 +33,8 @@ def profile(scores: np.ndarray) -> np.ndarray:
     return np.interp(np.linspace(0, 1, PLACES), np.linspace(0, 1, len(scores)), scores)
 
 
-def _squared(one: np.ndarray, other: np.ndarray) -> float:
-    """Mean squared difference over the calls that have both scores."""
-    return float(np.nanmean((one - other) ** 2))
-
-
-def _pairs(rows: Iterable[np.ndarray]) -> float:
-    """Mean squared difference between two of the rows, over all pairs; NaN for fewer than two."""
-    found = [_squared(one, other) for one, other in itertools.combinations(rows, 2)]
-    return float(np.mean(found)) if found else math.nan
-
-
 def _scores(seeds: Mapping[int, Trained], state: str) -> list[np.ndarray]:
     return [network.signatures[state, "spatial"].mean for network in seeds.values()]
-
-
-def _root(values: Sequence[float]) -> Interval:
-    """Root of the mean of mean squares, one an architecture, one architecture left out at a time."""
-    kept = np.array([value for value in values if not math.isnan(value)])
-    if not len(kept):
-        return Interval(math.nan, math.nan, math.nan)
-    return leaving_out(lambda rows: math.sqrt(float(kept[rows].mean())), len(kept))
-
-
-def difference_table(
-    decade: Decade, further: Mapping[str, Callable[[Trained], Sequence[np.ndarray]]] | None = None
-) -> Table:
-    """By how much two signatures differ that have everything in common but one thing; a row for each thing.
-
-    Columns: what differs; architectures, that the row rests on; difference, root mean square over calls, pairs and
-    architectures; low and high of its interval, one architecture left out at a time. Rows: batch (of 512 images);
-    seed (of start, order and augmentation); training (a network and its own start with batch norm set);
-    architecture (at :data:`PLACES` places, first seeds).
-
-    ``further`` maps the name of another row to a function of a network that gives the signatures to be compared, none
-    where it has none.
-    """
-    firsts = [next(iter(seeds.values())) for seeds in decade.values()]
-    squares = {
-        "batch": [_pairs(network.batches.scores) for network in firsts],
-        **{name: [_pairs(give(network)) for network in firsts] for name, give in (further or {}).items()},
-        "seed": [_pairs(_scores(seeds, END)) for seeds in decade.values()],
-        "training": [
-            float(np.mean([_squared(*pair) for pair in zip(_scores(seeds, START), _scores(seeds, END), strict=True)]))
-            for seeds in decade.values()
-        ],
-    }
-    rows = {name: (sum(not math.isnan(value) for value in values), _root(values)) for name, values in squares.items()}
-    profiles = [profile(network.scores) for network in firsts]
-    rows["architecture"] = (len(profiles), _between(profiles))
-    return Table.from_rows([
-        {"what differs": name, "architectures": count, "difference": found.mean}
-        | {"low": max(0.0, found.low), "high": found.high}
-        for name, (count, found) in rows.items()
-    ], digits=3)  # fmt: skip
-
-
-def _between(profiles: Sequence[np.ndarray]) -> Interval:
-    """Root mean squared difference between two architectures; pairs share architectures, which are left out whole."""
-    table = np.array([[_squared(one, other) for other in profiles] for one in profiles])
-
-    def statistic(kept: np.ndarray) -> float:
-        return math.sqrt(table[np.ix_(kept, kept)].sum() / (len(kept) * (len(kept) - 1)))
-
-    return leaving_out(statistic, len(profiles))
 
 
 def known_at_start(decade: Decade) -> Table:

@@ -110,10 +110,10 @@ export class Panel {
     };
   }
 
-  /** Returns draw(xs, ys), which draws a dot at each point where y is a number. */
+  /** Returns draw(xs, ys, names), which draws a dot at each point where y is a number; names show under the cursor. */
   dots(className, radius = 5) {
     const group = element(this.svg, "g");
-    return (xs, ys) => {
+    return (xs, ys, names = []) => {
       while (group.childNodes.length > xs.length) group.lastChild.remove();
       for (let i = 0; i < xs.length; i++) {
         const dot = group.childNodes[i] ?? element(group, "circle", { class: className, r: radius });
@@ -121,6 +121,7 @@ export class Panel {
         dot.setAttribute("cx", visible ? this.x(xs[i]) : 0);
         dot.setAttribute("cy", visible ? this.y(ys[i]) : 0);
         dot.setAttribute("visibility", visible ? "visible" : "hidden");
+        if (names[i]) (dot.firstChild ?? element(dot, "title", {})).textContent = names[i];
       }
     };
   }
