@@ -15,8 +15,8 @@ from affscore_book.kit.checks import case, exercise, report
 from affscore_book.kit.networks import myrtle
 from affscore_book.stitching.toy import toy_stitch
 
-#: Points that a full stitch from :func:`untrained_network` loses against the second network alone, and how far an answer
-#: may lie from it: the solution's run on 2,000 test images, and room for all of them.
+#: Points that a full stitch from :func:`untrained_network` loses against the second network alone (the solution's run
+#: on 2,000 test images), and how far an answer may lie from it (all test images lie within).
 LOST = {"relu1": (2.6, 0.75), "relu4": (28.4, 2.0)}
 
 
