@@ -6,10 +6,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from affscore_book.kit.statistics import over_pairs
+from affscore_book.kit.statistics import Interval
 from affscore_book.stitching import figures
 from affscore_book.stitching.controls import FIRST_HALVES, Controls
-from affscore_book.stitching.merging import ALIGNMENTS, load_averages
 from affscore_book.stitching.stitched import inside_block
 from affscore_book.stitching.study import load_stitching
 
@@ -36,13 +35,15 @@ def test_penalties_are_those_of_the_study(study):
         assert any(len(line) == 4 and np.allclose(line, wanted) for line in shown)
 
 
-def test_shortcuts_stand_beside_the_network_without(study):
+def test_shortcuts_stand_beside_a_stitch_at_random(study):
     figures.plot_shortcuts(study)
-    as_it_is, stitched, without, _ = lines(plt.gca())
     inside = [layer for layer in study.layers("resnet20") if inside_block(layer)]
-    assert as_it_is[-1] == study.penalty("resnet20", inside[-1], "g_relu").mean
-    assert np.mean(stitched) < np.mean(as_it_is)
-    assert np.mean(without) == pytest.approx(study.penalty("plain20", inside, "g_relu").mean)
+    fits = ("closed form", "closed form, shortcut at random", "closed form, shortcut too")
+    wanted = [[study.penalty("resnet20", layer, "g_relu", fit).mean for layer in inside] for fit in fits]
+    for values in wanted:
+        assert any(len(line) == 9 and np.allclose(line, values) for line in lines(plt.gca()))
+    as_it_is, at_random, stitched = map(np.mean, wanted)
+    assert stitched < at_random < as_it_is
 
 
 def test_the_bridge_tells_the_insides_of_blocks_apart(study):
@@ -63,12 +64,10 @@ def test_controls_are_means_over_second_halves():
         assert drawn == (kind != "noise")
 
 
-def test_averages_are_means_over_pairs():
-    found = load_averages(DATA / "merge.json")
-    figures.plot_averages(found)
-    above, below = (lines(axes) for axes in plt.gcf().axes)
-    for name in found.accuracy:
-        wanted = [over_pairs(found.lost[name][kind]).mean for kind in ALIGNMENTS[1:]]
-        assert any(len(line) == 4 and np.allclose(line, wanted) for line in above)
-        wanted = [found.untrained[name][kind].mean() for kind in ALIGNMENTS[1:]]
-        assert any(len(line) == 4 and np.allclose(line, wanted) for line in below)
+def test_averages_are_drawn_as_given():
+    lost = {name: {kind: Interval(i + j, i + j - 1, i + j + 1) for j, kind in enumerate("abc")}
+            for i, name in enumerate(("ReLU", "linear"))}  # fmt: skip
+    figures.plot_averages(lost)
+    shown = lines(plt.gca())
+    for i in range(2):
+        assert any(len(line) == 3 and np.allclose(line, i + np.arange(3)) for line in shown)

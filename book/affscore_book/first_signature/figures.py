@@ -66,7 +66,7 @@ def plot_moved(channels: Mapping[str, Tensor]) -> None:
         counts, _ = np.histogram(x, edges)
         share = counts / np.diff(edges) / len(x)
         ax.bar(edges[:-1], share, np.diff(edges), align="edge", color=np.where(edges[:-1] < 0, GREY, BLUE))
-        ax.text(0.98, 0.85, f"{name}: {(x <= 0).mean():.0%} cut", transform=ax.transAxes, ha="right", va="top")
+        ax.text(0.02, 0.9, f"{name}: {(x <= 0).mean():.0%} cut", transform=ax.transAxes, va="top")
         ax.set(yticks=[])
     axes[-1].set_xlabel("input of the channel")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
-from affscore_book.kit.statistics import over_pairs, student_interval
+from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.stitching.controls import Controls
-from affscore_book.stitching.merging import ALIGNMENTS, Averages
 from affscore_book.stitching.stitched import inside_block
 from affscore_book.stitching.study import StitchingStudy
 
@@ -44,6 +45,14 @@ def _line(axes, at, values, colour, mark, label, style: str = "-") -> None:
     axes.errorbar(at, mean, bars, fmt=mark, color=colour, markersize=8, elinewidth=2, label=label, zorder=3)
 
 
+def _pairs(axes, at, tables, colour, mark, label) -> None:
+    """Means over pairs of networks as a line, and every pair as a small mark; tables (places, networks, networks)."""
+    axes.plot(at, np.nanmean(tables, axis=(1, 2)), f"{mark}-", color=colour, markersize=7, label=label, zorder=3)
+    for place, table in zip(at, tables, strict=True):
+        values = table[~np.isnan(table)]
+        axes.plot(np.full(len(values), place), values, mark, color=colour, markersize=3.5, alpha=0.6, zorder=2)
+
+
 def _means(study: StitchingStudy, kind: str, layers: list[str], *which: str) -> list[float]:
     return [study.penalty(kind, layer, *which).mean for layer in layers]
 
@@ -68,44 +77,40 @@ def plot_penalties(study: StitchingStudy) -> None:
         _line(axes, at + offset, [study.penalty("myrtle", one, stitch, "learned") for one in layers], *LOOKS[stitch])
     axes.plot(at, PAPER_G_RELU, "x", color=INK, markersize=10, mew=3, label="paper, $G_\\mathrm{ReLU}$")
     axes.set_xticks(at, layers)
-    axes.set_ylim(-5, 100)
     _penalties(axes, "stitched after")
 
 
 @styled
 def plot_blocks(study: StitchingStudy) -> None:
-    """Figure 6: the penalty at every activation of ResNet20; inside blocks on grey."""
+    """Figure 6: the penalty at every activation of ResNet20, means and pairs; inside blocks on grey."""
     layers = study.layers("resnet20")
     at = np.arange(1, len(layers) + 1)
     _, (axes,) = panels(height=5.2)
     for place, layer in zip(at, layers, strict=True):
         if inside_block(layer):
             axes.axvspan(place - 0.5, place + 0.5, color="#ececec", zorder=0)
-    for stitch in ("full", "g_relu"):
-        colour, mark, name = LOOKS[stitch]
-        axes.plot(at, _means(study, "resnet20", layers, stitch), f"{mark}-", color=colour, markersize=6, label=name)
+    for stitch, offset in (("full", -0.1), ("g_relu", 0.1)):
+        _pairs(axes, at + offset, study.tables("resnet20", layers, stitch), *LOOKS[stitch])
     axes.set(xlim=(0.4, len(layers) + 0.6), xticks=at[1::2])
-    axes.set_ylim(bottom=0)
     _penalties(axes, "activation, in order (grey: inside a block)")
 
 
 @styled
 def plot_shortcuts(study: StitchingStudy) -> None:
-    """G_ReLU stitches inside blocks: the shortcut as it is, with a stitch of its own, and left out of the network."""
+    """G_ReLU stitches inside blocks, means and pairs: the shortcut as it is, stitched at random, and stitched."""
     layers = [layer for layer in study.layers("resnet20") if inside_block(layer)]
     outside = [layer for layer in study.layers("resnet20") if not inside_block(layer)]
     at = np.arange(1, len(layers) + 1)
     _, (axes,) = panels(height=5.0)
-    for kind, fit, *looks, label in (
-        ("resnet20", "closed form", VERMILION, "D-", "shortcut as it is"),
-        ("resnet20", "closed form, shortcut too", GREEN, "o-", "shortcut stitched too"),
-        ("plain20", "closed form", PURPLE, "s:", "network without shortcuts"),
+    for fit, offset, *looks in (
+        ("closed form", -0.15, VERMILION, "D", "shortcut as it is"),
+        ("closed form, shortcut at random", 0.0, ORANGE, "^", "a random second stitch"),
+        ("closed form, shortcut too", 0.15, GREEN, "o", "shortcut stitched too"),
     ):
-        axes.plot(at, _means(study, kind, layers, "g_relu", fit), looks[1], color=looks[0], markersize=8, label=label)
+        _pairs(axes, at + offset, study.tables("resnet20", layers, "g_relu", fit), *looks)
     level = study.penalty("resnet20", outside, "g_relu").mean
     axes.axhline(level, color=INK, linestyle="--", linewidth=1.2, label="mean outside blocks")
     axes.set_xticks(at)
-    axes.set_ylim(bottom=0)
     _penalties(axes, "residual block", columns=2)
 
 
@@ -124,12 +129,15 @@ def plot_alpha(study: StitchingStudy) -> None:
 
 @styled
 def plot_planted(study: StitchingStudy) -> None:
-    """Networks against themselves acted on by G_ReLU: the penalty of both ways to find the stitch."""
+    """Networks against themselves acted on by G_ReLU: the penalty of both ways to find the stitch; and of strangers."""
     layers = study.layers("myrtle")
     at = np.arange(1, len(layers) + 1)
     _, (axes,) = panels(height=4.4)
-    for fit, colour, mark in (("closed form", BLUE, "o"), ("learned from noise", VERMILION, "D")):
-        _line(axes, at, [study.planted(layer, fit) for layer in layers], colour, mark, fit)
+    for fit, colour, mark, label in (("closed form", BLUE, "o", "twins, closed form"),
+                                     ("learned from noise", VERMILION, "D", "twins, learned")):  # fmt: skip
+        _line(axes, at, [study.planted(layer, fit) for layer in layers], colour, mark, label)
+    strangers = [study.penalty("myrtle", layer, "g_relu", "learned from noise").mean for layer in layers]
+    axes.plot(at, strangers, "x:", color=INK, markersize=9, mew=2, label="strangers, learned")
     axes.set_xticks(at, layers)
     _penalties(axes, "stitched after", columns=2)
 
@@ -167,19 +175,15 @@ def plot_controls(found: Controls) -> None:
 
 
 @styled
-def plot_averages(found: Averages) -> None:
-    """What the average of two networks loses, by alignment; below, the average with an untrained network."""
-    shown, at = ALIGNMENTS[1:], np.arange(len(ALIGNMENTS) - 1)
-    _, axes = panels(2, height=7.0)
-    looks = list(zip(found.lost, (VERMILION, PURPLE, BLUE), "Dso", (-0.12, 0.0, 0.12), strict=True))
-    for name, colour, mark, offset in looks:
-        _line(axes[0], at + offset, [over_pairs(found.lost[name][kind]) for kind in shown], colour, mark, name, " ")
-        untrained = [student_interval(found.untrained[name][kind]) for kind in shown]
-        _line(axes[1], at + offset, untrained, colour, mark, name, " ")
-    _legend(axes[0])
-    for panel, title in zip(axes, ("two trained networks", "one of them untrained"), strict=True):
-        panel.set_title(title, loc="left", pad=34 if panel is axes[0] else 6)
-        panel.set_xticks(at, [kind.replace("G_ReLU", LOOKS["g_relu"][2]) for kind in shown])
-        panel.set_ylabel("points lost")
-        panel.axhline(0, color=INK, linewidth=1)
-    axes[1].set_xlabel("what was done to the second before the average")
+def plot_averages(lost: Mapping[str, Mapping[str, Interval]]) -> None:
+    """What the average of two networks loses, by activation and by what was done to the second network before."""
+    _, (axes,) = panels(height=4.4)
+    looks = zip(lost, ((VERMILION, "D", -0.08), (BLUE, "o", 0.08)), strict=True)
+    for name, (colour, mark, offset) in looks:
+        kinds = list(lost[name])
+        at = np.arange(len(kinds))
+        _line(axes, at + offset, list(lost[name].values()), colour, mark, name, " ")
+    _legend(axes)
+    axes.set_xticks(at, [kind.replace("G_ReLU", LOOKS["g_relu"][2]) for kind in kinds])
+    axes.set(xlabel="what was done to the second network first", ylabel="points lost by the average")
+    axes.axhline(0, color=INK, linewidth=1)
