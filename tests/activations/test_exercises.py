@@ -2,10 +2,8 @@
 
 import math
 
-import numpy as np
 import torch
 from scipy.optimize import brentq
-from scipy.stats import norm
 
 from affscore_book.activations import exercises
 from affscore_book.activations.laws import score_curve
@@ -15,23 +13,6 @@ from affscore_book.activations.sweeps import sample_score
 def check(capsys, call):
     call()
     return capsys.readouterr().out.startswith("Right")
-
-
-def quantile_score(function, mean, std, order=np.sort):
-    """The correlation of the input's quantiles with the outputs in some order, as a score."""
-    x = norm.ppf((np.arange(10_000) + 0.5) / 10_000, mean, std)
-    return 1 - math.sqrt(1 - max(np.corrcoef(x, order(function(x)))[0, 1], -1))
-
-
-def drawn_score(function, mean, std):
-    x = np.random.default_rng(0).normal(mean, std, size=200)
-    return 1 - math.sqrt(1 - np.corrcoef(np.sort(x), np.sort(function(x)))[0, 1])
-
-
-def test_a_score_from_quantiles_is_built_and_neither_a_sample_nor_kept_pairs(capsys):
-    assert check(capsys, lambda: exercises.check_build(quantile_score))
-    for wrong in (drawn_score, lambda f, m, s: quantile_score(f, m, s, order=lambda y: y), lambda *_: 0.0):
-        assert not check(capsys, lambda f=wrong: exercises.check_build(f))
 
 
 def test_exercises_accept_right_answers_only(capsys):

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
 from drawn import check_figure
 from grids import each
 
@@ -21,13 +20,8 @@ PART = replace(SWEEP, scores={name: SWEEP.scores[name] for name in ("relu", "sil
 @each(
     ("draw", "panels"),
     [
-        (lambda: figures.plot_inputs("sigmoid", (-3.0, 0.0)), 2),
-        (lambda: figures.plot_inputs(torch.nn.Softplus(beta=3), (1.0,)), 2),
-        (lambda: figures.plot_curves(["sigmoid"], (0.5, 1.0)), 1),
-        (lambda: figures.plot_shapes(["relu", "tanh"], 0.0), 1),
         (lambda: figures.plot_boxes(PART), 2),
         (lambda: figures.plot_dimensions(PART, "silu", 1.0), 1),
-        (lambda: figures.plot_pooling("relu", positions=4, n=20), 1),
         (lambda: figures.plot_rounding("tanh", 0.25), 1),
         (lambda: figures.plot_shrinkage(["relu"], n=20), 2),
         (lambda: figures.plot_zoo("power"), 4),

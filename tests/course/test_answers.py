@@ -71,20 +71,6 @@ TRUTH, TURNED = (
 )
 
 
-def from_shares(shares):
-    """The exercise's score from these shares."""
-
-    def score(function, mean, std):
-        x = scipy.stats.norm.ppf(shares, mean, std)
-        return 1 - np.sqrt(1 - np.corrcoef(x, np.sort(function(x)))[0, 1])
-
-    return score
-
-
-def from_draws(function, mean, std):
-    return from_shares(np.random.default_rng(1).uniform(size=10_000))(function, mean, std)
-
-
 def stitched(pairing):
     def stitch(x, y):
         matrix = np.zeros((6, 6))
@@ -169,15 +155,6 @@ ANSWERS = {
         [1 - np.corrcoef(*pair)[0, 1] for pair in zip(x.T, y.T, strict=True)], weights=y.var(0))).sqrt(),), True),
     "3.4 as a list": ("blind_spots.check_dark", (["dead"] * 5,), False),
     "4.2 as a tensor": ("relu_1d.check_half", (torch.tensor([0.3034703884]),), True),
-    "5.2 midpoints": ("activations.check_build", (from_shares((np.arange(N) + 0.5) / N),), True),
-    "5.2 from 1 to n of n + 1": ("activations.check_build", (from_shares(np.arange(1, N + 1) / (N + 1)),), True),
-    "5.2 without both ends": ("activations.check_build", (from_shares(np.linspace(0, 1, N + 2)[1:-1]),), True),
-    "5.2 nearly to both ends": ("activations.check_build", (from_shares(np.linspace(1e-6, 1 - 1e-6, N)),), True),
-    "5.2 nearer": ("activations.check_build", (from_shares(np.linspace(3e-9, 1 - 3e-9, N)),), True),
-    "5.2 less near": ("activations.check_build", (from_shares(np.linspace(4e-4, 1 - 4e-4, N)),), True),
-    "5.2 drawn": ("activations.check_build", (from_draws,), False),
-    "5.2 a hundred": ("activations.check_build", (from_shares((np.arange(100) + 0.5) / 100),), False),
-    "5.2 to infinity": ("activations.check_build", (lambda *_: float("nan"),), False),
     "7.2 as floats": ("imagenet_signatures.check_lengths", (
         np.float64(3072.0), torch.tensor(577), SimpleNamespace(calls=[SimpleNamespace(shape=(197, 3072))]), 384, 16,
     ), True),

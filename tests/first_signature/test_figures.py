@@ -8,7 +8,7 @@ import torch
 from drawn import check_figure
 from made_signatures import made
 
-from affscore_book.first_signature.figures import plot_both, plot_calls, plot_moved, plot_own, plot_zigzag
+from affscore_book.first_signature.figures import plot_both, plot_calls, plot_moved, plot_with_twins, plot_zigzag
 from affscore_book.first_signature.zigzag import load_zigzag
 
 
@@ -38,7 +38,7 @@ def test_the_twins_of_an_own_network_are_a_dashed_line():
     found.companions["twin"] = np.array([[0.95, 0.94, 0.93], [0.97, 0.96, 0.95]])
 
     def draw():
-        plot_own(found)
+        plot_with_twins(found)
         lines.update({line.get_label(): line.get_ydata() for line in plt.gca().lines})
 
     check_figure(draw, 1)

@@ -16,23 +16,21 @@ STORED = Path(__file__).parents[2] / "book" / "data" / "symmetries" / "rotations
 pytestmark = pytest.mark.usefixtures("figures_closed")
 
 
-def test_kinks_lie_where_the_matrices_put_them():
-    figures.plot_kinks({"double": 2 * torch.eye(2, dtype=torch.float64)})
+def test_both_sides_are_drawn_where_they_lie():
+    left, right = torch.rand(2, 5), torch.rand(2, 5)
+    figures.plot_sides({"double": (left, right)})
     (axes,) = plt.gcf().axes
-    start, stop = (np.array([line.get_xydata()[0] for line in axes.lines if line.get_marker() == m and len(
-        line.get_xdata()) == 1]) for m in "sx")  # fmt: skip
-    np.testing.assert_allclose(start, stop, atol=1e-12)  # a scaling passes through ReLU
+    drawn = {line.get_marker(): line.get_xydata() for line in axes.lines if len(line.get_xdata()) == 5}
+    np.testing.assert_allclose(drawn["s"], left.T)
+    np.testing.assert_allclose(drawn["x"], right.T)
 
 
 def test_each_activation_has_a_panel_with_both_signs():
-    figures.plot_violations(["relu", "square", "tanh"])
+    figures.plot_left_over([0.5, 1, 2], {"ReLU": ([0, 0, 0], [1, 1, 1]), "tanh": ([0.2, 0, 0.3], [0.2, 0, 0.3])})
     panels = {axes.get_title(): axes.lines for axes in plt.gcf().axes if axes.lines}
-    assert list(panels) == ["ReLU", "square", "tanh"]
+    assert list(panels) == ["ReLU", "tanh"]
     positive, negative = (line.get_ydata() for line in panels["ReLU"])
-    assert positive.max() == 0 and negative.min() == 1
-    positive, negative = (line.get_ydata() for line in panels["tanh"])
-    np.testing.assert_allclose(positive, negative, atol=1e-12)
-    assert positive.min() == 0 and positive.max() > 0.9
+    assert list(positive) == [0, 0, 0] and list(negative) == [1, 1, 1]
 
 
 def test_every_run_after_training_is_a_mark():
@@ -46,8 +44,10 @@ def test_every_run_after_training_is_a_mark():
 
 
 def test_the_others_are_drawn():
-    figures.plot_rays(torch.eye(2), torch.eye(2).flip(0), torch.eye(2).expand(3, 2, 2))
-    figures.plot_gelu()
+    figures.plot_rays({"one": torch.eye(2), "other": torch.eye(2).flip(0)}, torch.rand(2, 3))
+    assert len(plt.gcf().axes[-1].lines) == 4
+    figures.plot_block()
+    figures.plot_gelu([0.5, 1, 2], [0.1, 0, 0.2], 0.1)
     slopes = (1.0, 1.0, 4.0, 0.25)
     a = PReLUGroup(slopes).sample(4, 3)
     figures.plot_prelu(a, PReLUGroup(slopes).phi(a), slopes)

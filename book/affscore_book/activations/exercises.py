@@ -2,68 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 
-import numpy as np
 import torch
-from scipy.stats import norm
 from torch import Tensor
 
 from affscore_book.activations.laws import score_curve
 from affscore_book.activations.sweeps import sample_score
 from affscore_book.kit.answers import function, one_number
 from affscore_book.kit.checks import case, exercise, report
-
-#: The functions and the inputs (mean, standard deviation) on which a reader's score is tried.
-FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "relu": lambda x: np.maximum(x, 0), "tanh": np.tanh, "cosine": np.cos,
-}  # fmt: skip
-CASES = [(name, *input) for name in FUNCTIONS for input in ((0.0, 1.0), (-1.0, 2.0), (2.0, 0.5))]
-
-
-@functools.cache
-def _by_grids() -> list[list[float]]:
-    """The scores of :data:`CASES` from 10,000 evenly spaced shares, for many places of the first and the last share.
-
-    The outermost quantiles, and with them the scores, depend on that place, which the exercise leaves open.
-    """
-    found: list[list[float]] = []
-    for first in np.logspace(-15, -3, 61):
-        quantiles = norm.ppf(np.linspace(first, 1 - first, 10_000))
-        found.append([])
-        for name, mean, std in CASES:
-            x = mean + std * quantiles
-            r = np.corrcoef(x, np.sort(FUNCTIONS[name](x)))[0, 1]
-            found[-1].append(1 - math.sqrt(1 - r))
-    return found
-
-
-@exercise("act-build", score=function)
-def check_build(score: Callable[[Callable[[np.ndarray], np.ndarray], float, float], float]) -> None:
-    """Does ``score(function, mean, std)`` give the score of a function of an array for a normal input?
-
-    Either to 0.002 the exact one, or to 0.001 those of 10,000 evenly spaced shares, wherever the first one lies.
-    """
-    mine = []
-    for name, mean, std in CASES:
-        with case(_titled(name, mean, std)):
-            mine.append(one_number(score(FUNCTIONS[name], mean, std)))
-    exact = [score_curve(name, mean, std).item() for name, mean, std in CASES]
-    fits = [np.abs(np.subtract(mine, exact)) < 2e-3]
-    fits += [np.abs(np.subtract(mine, scores)) < 1e-3 for scores in _by_grids()]
-    best = max(fits, key=np.sum)
-    if not best.all():
-        wrong = int(np.argmin(best))
-        with case(_titled(*CASES[wrong])):
-            hint = f"{_titled(*CASES[wrong])} scores {exact[wrong]:.3f}, yours {mine[wrong]:.3f}."
-            return report("act-build", False, "", hint)
-    report("act-build", True, "ten thousand quantiles and a correlation, and no random number.", "")
-
-
-def _titled(name: str, mean: float, std: float) -> str:
-    return f"{name} at mean {mean:g} and standard deviation {std:g}"
 
 
 @exercise("act-crossing", std=one_number)

@@ -13,13 +13,12 @@ from matplotlib.figure import Figure
 
 from affscore.errors import AffscoreWarning
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
-from affscore_book.activations.catalogue import CATALOGUE, AnyActivation, lookup
+from affscore_book.activations.catalogue import CATALOGUE, lookup
 from affscore_book.activations.laws import Summary, score_curve
-from affscore_book.activations.sweeps import Sweep, pooled_score, sample_score
+from affscore_book.activations.sweeps import Sweep, sample_score
 
 __all__ = [
-    "plot_boxes", "plot_curves", "plot_dimensions", "plot_inputs",
-    "plot_pooling", "plot_rounding", "plot_shapes", "plot_shrinkage", "plot_summaries", "plot_zoo",
+    "plot_boxes", "plot_dimensions", "plot_rounding", "plot_shrinkage", "plot_summaries", "plot_zoo",
 ]  # fmt: skip
 
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK)
@@ -45,55 +44,6 @@ def _outer_labels(figure: Figure, axes: list[Axes]) -> None:
 
 def _score_axis(axes: Axes, low: float = -0.03) -> None:
     axes.set(ylim=(low, 1.05), yticks=[0, 0.5, 1], ylabel="affinity score")
-
-
-@styled
-def plot_inputs(name: AnyActivation, means: Sequence[float]) -> None:
-    """An activation with the middle 95 % of inputs from N(mean, 1), and below it their scores on the whole curve."""
-    row = lookup(name)
-    limit = max(7.0, max(map(abs, means)) + 2)
-    _, (above, below) = panels(2, 1, height=7, sharex=True)
-    x = torch.linspace(-limit, limit, 401, dtype=torch.float64)
-    above.plot(x, row(x), color=INK)
-    scores = score_curve(row, means)
-    for mean, score, colour, mark in zip(means, scores.tolist(), COLOURS, "osD", strict=False):
-        inside = torch.linspace(mean - 2, mean + 2, 101, dtype=torch.float64)
-        above.plot(inside, row(inside), color=colour, linewidth=7, alpha=0.7, solid_capstyle="butt")
-        below.plot([mean], [score], mark, color=colour, markersize=12, zorder=3)
-    above.set(title=row.title, ylabel="output")
-    below.plot(x, score_curve(row, x), color=INK)
-    below.set_xlabel("input (above), mean of the input (below)")
-    _score_axis(below)
-
-
-@styled
-def plot_curves(names: Sequence[str], stds: Sequence[float] = (1.0,)) -> None:
-    """Score against the mean of a normal input, one line for each activation and standard deviation."""
-    _, (axes,) = panels()
-    means = torch.linspace(-20, 20, 161, dtype=torch.float64)
-    lines = [(name, std) for name in names for std in stds]
-    for (name, std), colour, dash in zip(lines, COLOURS, DASHES, strict=False):
-        label = lookup(name).title if len(names) > 1 else f"std {std:g}"
-        axes.plot(means, score_curve(name, means, std), color=colour, linestyle=dash, label=label)
-    if len(names) == 1:
-        axes.set_title(lookup(names[0]).title)
-    axes.set_xlabel("mean of the input")
-    _score_axis(axes)
-    axes.legend()
-
-
-@styled
-def plot_shapes(names: Sequence[str], mean: float) -> None:
-    """Figure 2B, for every width of the input: score against the standard deviation at a fixed mean."""
-    stds = np.geomspace(0.05, 30, 61)
-    _, (axes,) = panels()
-    for name, colour, dash in zip(names, COLOURS, DASHES, strict=False):
-        scores = [score_curve(name, mean, std).item() for std in stds]
-        axes.semilogx(stds, scores, color=colour, linestyle=dash, label=lookup(name).title)
-    axes.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
-    axes.set_xlabel(f"standard deviation of a normal input with mean {mean:g}")
-    _score_axis(axes)
-    axes.legend()
 
 
 @styled
@@ -164,22 +114,6 @@ def plot_dimensions(sweep: Sweep, name: str, std: float) -> None:
     axes.set(title=f"{lookup(name).title}, std {std:g}", xlabel="mean of the input")
     _score_axis(axes, -1.0)  # room for the legend
     axes.legend(loc="lower right")
-
-
-@styled
-def plot_pooling(name: str, positions: int, n: int) -> None:
-    """Figure 9 (top), and its limits: the score of feature maps pooled over positions, against the channels."""
-    channels = [1, 2, 4, 8, 16, 32, 64]
-    _, (axes,) = panels()
-    for pool, colour, mark in ((1, BLUE, "o-"), (4, VERMILION, "s--"), (positions, GREEN, "D-.")):
-        scores = [pooled_score(name, channels=c, positions=positions, pool=pool, n=n) for c in channels]
-        label = "flattened" if pool == 1 else f"{pool} positions averaged"
-        axes.semilogx(channels, scores, mark, base=2, color=colour, markersize=8, label=label)
-    axes.axhline(score_curve(name, 0.0, coupling="paired").item(), color=INK, linewidth=1.5, label="pairs kept, exact")
-    axes.set_xticks(channels, list(map(str, channels)))
-    title = f"{lookup(name).title}, {positions} positions, n = {n}"
-    axes.set(title=title, xlabel="channels", ylabel="affinity score", ylim=(0.5, 1.02))
-    axes.legend()
 
 
 @styled

@@ -12,7 +12,7 @@ from affscore import Signature
 from affscore.plots import BLUE, INK, ORANGE, VERMILION, panels, styled
 from affscore_book.first_signature.zigzag import Zigzag
 
-__all__ = ["plot_both", "plot_calls", "plot_moved", "plot_own", "plot_zigzag"]
+__all__ = ["plot_both", "plot_calls", "plot_moved", "plot_with_twins", "plot_zigzag"]
 
 GREY = "#808080"
 
@@ -84,7 +84,7 @@ def plot_both(trained: Signature, untrained: Signature) -> None:
 
 
 @styled
-def plot_own(mine: Signature) -> None:
+def plot_with_twins(mine: Signature) -> None:
     """A signature beside its linear twins."""
     _, (panel,) = panels(height=4.4)
     mine.plot(panel, twin=True)

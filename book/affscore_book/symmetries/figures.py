@@ -8,57 +8,46 @@ import numpy as np
 from torch import Tensor
 
 from affscore.plots import BLUE, GREEN, INK, SKY, VERMILION, panels, styled
-from affscore_book.activations.catalogue import lookup
-from affscore_book.symmetries.detector import violations
-from affscore_book.symmetries.gelu import homogeneity_gap, homogeneity_slope
 from affscore_book.symmetries.rotations import Rotations
 
 __all__ = [
+    "plot_block",
     "plot_gelu",
-    "plot_kinks",
+    "plot_left_over",
     "plot_prelu",
     "plot_rays",
     "plot_residual",
     "plot_rotations",
-    "plot_violations",
+    "plot_sides",
 ]
 
 
 @styled
-def plot_kinks(matrices: Mapping[str, Tensor]) -> None:
-    """Where two ReLU neurons switch, as lines in the plane of their inputs, before and after each matrix (2, 2)."""
-    _, axes = panels(1, len(matrices), height=3.1, sharey=True)
-    angle = np.linspace(0, 2 * np.pi, 13)[:-1]
-    circle = np.stack([np.cos(angle), np.sin(angle)])
-    for panel, (title, matrix) in zip(axes, matrices.items(), strict=True):
-        a = matrix.numpy()
-        image = np.linalg.solve(a, np.maximum(a @ circle, 0))
-        panel.plot(*circle, "o", color=INK, markersize=6)
-        for start, stop in zip(np.maximum(circle, 0).T, image.T, strict=True):
-            panel.plot(*start, "s", color=BLUE, markersize=9)
-            panel.plot(*stop, "x", color=VERMILION, markersize=9, mew=3)
-        panel.set(title=title, aspect="equal", xlim=(-1.3, 1.7), ylim=(-1.3, 1.7), xlabel="channel 1")
+def plot_sides(sides: Mapping[str, tuple[Tensor, Tensor]]) -> None:
+    """The two sides of sigma(A x) = B sigma(x) for a few points of the plane, (2, k) each: a panel for each matrix."""
+    _, axes = panels(1, len(sides), height=3.1, sharey=True)
+    for panel, (title, (left, right)) in zip(axes, sides.items(), strict=True):
+        panel.plot(*left.numpy(), "s", color=BLUE, markersize=9)
+        panel.plot(*right.numpy(), "x", color=VERMILION, markersize=9, mew=3)
+        panel.set(title=title, aspect="equal", xlim=(-0.6, 2.3), ylim=(-0.6, 2.3), xlabel="channel 1")
     axes[0].set_ylabel("channel 2")
-    for mark, colour, label in (("o", INK, "x"), ("s", BLUE, "σ(x)"), ("x", VERMILION, "A⁻¹ σ(A x)")):
+    for mark, colour, label in (("s", BLUE, "σ(A x)"), ("x", VERMILION, "B σ(x), best B")):
         axes[0].plot([], [], mark, color=colour, markersize=9, mew=3 if mark == "x" else 1, label=label)
-    axes[0].figure.legend(loc="outside upper center", ncols=3, frameon=False)
+    axes[0].figure.legend(loc="outside upper center", ncols=2, frameon=False)
 
 
 @styled
-def plot_rays(group: Tensor, rotation: Tensor, orbit: Tensor) -> None:
-    """Theorem 3.3: the axes under an element of G_ReLU, under a rotation, and the orbit of a diagonal ray.
-
-    ``group`` and ``rotation`` are (2, 2), ``orbit`` (k, 2, 2).
-    """
-    _, axes = panels(1, 3, height=3.4, sharey=True)
-    for panel, matrix in zip(axes[:2], (group, rotation), strict=True):
-        for axis, colour, style in zip(np.eye(2), (BLUE, VERMILION), ("-", "--"), strict=True):
+def plot_rays(images: Mapping[str, Tensor], orbit: Tensor) -> None:
+    """Where matrices send the axes, the columns of each (2, 2), and the rays (2, k) that a group makes of one ray."""
+    _, axes = panels(1, len(images) + 1, height=3.4, sharey=True)
+    for panel, matrix in zip(axes[:-1], images.values(), strict=True):
+        for axis, image, colour, style in zip(np.eye(2), matrix.numpy().T, (BLUE, VERMILION), ("-", "--"), strict=True):
             _ray(panel, axis, INK, "-", 6, 0.25)
-            _ray(panel, matrix.numpy() @ axis, colour, style, 3, 1)
-    for matrix in orbit.numpy():
-        _ray(axes[2], matrix @ np.ones(2), GREEN, "-", 1.2, 0.6)
-    _ray(axes[2], np.ones(2), INK, "-", 4, 1)
-    for panel, title in zip(axes, ("A in G_ReLU", "a rotation", "orbit of (1, 1)"), strict=True):
+            _ray(panel, image, colour, style, 3, 1)
+    for image in orbit.numpy().T:
+        _ray(axes[-1], image, GREEN, "-", 1.2, 0.6)
+    _ray(axes[-1], np.ones(2), INK, "-", 4, 1)
+    for panel, title in zip(axes, (*images, "orbit of (1, 1)"), strict=True):
         panel.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xticks=[-1, 0, 1], yticks=[-1, 0, 1])
         panel.set(title=title, aspect="equal")
     axes[0].set_ylabel("channel 2")
@@ -71,30 +60,55 @@ def _ray(panel, direction, colour, style, width, alpha) -> None:
 
 
 @styled
-def plot_violations(names: Sequence[str]) -> None:
-    """How badly each lambda fails to be a symmetry of one channel: a panel for each of six activations or fewer."""
-    factors = np.concatenate([[1.0], np.geomspace(1.02, 30, 60)])
-    factors = np.concatenate([1 / factors[:0:-1], factors])
-    figure, axes = panels((len(names) + 1) // 2, 2, height=7.2, sharex=True, sharey=True)
-    for panel, name in zip(axes, names, strict=False):
-        for sign, colour, style, width in ((1, SKY, "-", 6), (-1, VERMILION, "--", 2.5)):
-            values = violations(name, sign * factors)
-            panel.plot(factors, values, style, color=colour, linewidth=width, label=f"λ {'>' if sign > 0 else '<'} 0")
-        panel.set(title=lookup(name).title, xscale="log", ylim=(-0.08, 1.08), yticks=[0, 0.5, 1])
+def plot_left_over(factors: Sequence[float], curves: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> None:
+    """What the best b leaves, over abs(lambda), for positive and for negative lambda: a panel for each activation."""
+    rows = (len(curves) + 1) // 2
+    figure, axes = panels(rows, 2, height=2.4 * rows, sharex=True, sharey=True)
+    for panel, (title, signs) in zip(axes, curves.items(), strict=False):
+        for values, word, colour, style, width in zip(
+            signs, "><", (SKY, VERMILION), ("-", "--"), (6, 2.5), strict=True
+        ):
+            panel.plot(factors, values, style, color=colour, linewidth=width, label=f"λ {word} 0")
+        panel.set(title=title, xscale="log", ylim=(-0.08, 1.08), yticks=[0, 0.5, 1])
         panel.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
         panel.minorticks_off()
     figure.supxlabel("|λ|", fontsize=15)
-    figure.supylabel("violation (0: symmetry)", fontsize=15)
+    figure.supylabel("left over (0: passes)", fontsize=15)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
 
 
 @styled
-def plot_gelu() -> None:
-    """Figure 17 (b): the distance of GELU from homogeneity, exact, with its asymptote."""
+def plot_block() -> None:
+    """A residual block: what goes through its inside, and what goes round it."""
+    _, (panel,) = panels(1, 1, height=2.4)
+    panel.set(xlim=(0, 12.4), ylim=(-1.1, 2.3), xticks=[], yticks=[])
+    panel.grid(False)
+    panel.set_axis_off()
+    for at, label, colour in ((2.2, "W₁", INK), (4.0, "ReLU", VERMILION), (5.8, "W₂", INK), (9.4, "ReLU", BLUE)):
+        frame = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": colour, "linewidth": 2}
+        panel.text(at, 0, label, ha="center", va="center", fontsize=15, color=colour, bbox=frame)
+    frame = {"boxstyle": "circle,pad=0.2", "facecolor": "white", "edgecolor": INK, "linewidth": 2}
+    panel.text(7.6, 0, "+", ha="center", va="center", fontsize=17, color=INK, bbox=frame)
+    arrow = {"arrowstyle": "-|>", "linewidth": 2}
+    for start, stop, colour in (
+        (0.4, 1.65, BLUE), (2.75, 3.25, INK), (4.75, 5.25, VERMILION), (6.35, 7.2, INK), (8.0, 8.65, INK),
+        (10.15, 11.6, BLUE),
+    ):  # fmt: skip
+        panel.annotate("", (stop, 0), (start, 0), arrowprops=arrow | {"color": colour})
+    panel.plot([1.0, 1.0, 7.6], [0, 1.4, 1.4], "-", color=BLUE, linewidth=2)
+    panel.annotate("", (7.6, 0.4), (7.6, 1.46), arrowprops=arrow | {"color": BLUE})
+    panel.text(0.3, 0, "x", ha="right", va="center", fontsize=16, color=BLUE, style="italic")
+    panel.text(4.3, 1.55, "x goes round: the shortcut", ha="center", va="bottom", fontsize=14, color=BLUE)
+    panel.text(4.0, -0.65, "inside", ha="center", va="top", fontsize=14, color=VERMILION)
+    panel.text(11.7, 0, "next\nblock", ha="left", va="center", fontsize=14, color=BLUE)
+
+
+@styled
+def plot_gelu(factors: Sequence[float], gaps: Sequence[float], slope: float) -> None:
+    """Figure 17 (b): the distance of GELU from homogeneity over lambda, with its asymptote."""
     _, (panel,) = panels(1, 1, height=4)
-    factors = np.linspace(0.01, 10, 200)
-    panel.plot(factors, homogeneity_gap(factors), color=BLUE, label="GELU, closed form")
-    panel.plot(factors, homogeneity_slope() * factors, "--", color=VERMILION, label="asymptotic slope")
+    panel.plot(factors, gaps, color=BLUE, label="GELU, closed form")
+    panel.plot(factors, slope * np.asarray(factors), "--", color=VERMILION, label="asymptotic slope")
     panel.plot(1, 0, "o", color=INK, markersize=9, label="λ = 1: the only symmetry")
     panel.set(xlabel="λ", ylabel="root mean square gap")
     panel.legend()
