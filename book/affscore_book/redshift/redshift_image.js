@@ -154,7 +154,7 @@ function render({ model, el }) {
     trait: "depth", label: "Hidden layers", min: DEPTHS[0], max: DEPTHS[1], step: 1, text: (value) => format(value, 0),
   });
   figure.slider({
-    trait: "seed", label: "Another draw", min: SEEDS[0], max: SEEDS[1], step: 1, text: (value) => format(value, 0),
+    trait: "seed", label: "Draw", min: SEEDS[0], max: SEEDS[1], step: 1, text: (value) => format(value, 0),
   });
 
   const left = figure.panel({
