@@ -73,7 +73,7 @@ async function start() {
 }
 
 /** What the output of each cell depends on, as a text, by the id of the cell. */
-const behind = (cells) => texts(python.toPy(new Map(cells))).toJs();
+const behind = (cells) => texts(python.toPy(new Map(cells))).toJs({ dict_converter: (pairs) => new Map(pairs) });
 
 let session = null;
 self.onmessage = async ({ data }) => {

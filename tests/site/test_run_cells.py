@@ -177,7 +177,7 @@ def test_what_was_typed_is_kept_until_it_is_reset(page):
     page.tab.reload(wait_until="load")
     code = page.tab.locator("#cell-theory-w2 pre[contenteditable]")
     assert code.text_content() == "w2 = 3"
-    assert page.said("theory-w2").startswith("This is the text that you left here.")
+    assert page.said("theory-w2").startswith("This is the text that you left here")
     page.tab.locator("#cell-theory-w2 .run-reset").click()
     assert code.text_content().startswith("from scipy.optimize")
     page.tab.evaluate("localStorage.clear()")
