@@ -34,7 +34,7 @@ class _Picture:
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across + 8} {up + 52}" width="{across + 8}" '
             f'height="{up + 52}" role="img" aria-label="{escape(f"{self.title}: {self.note}")}" '
-            f'class="affscore-panel" style="flex-basis: {across + 8}px; max-width: {self.share}">'
+            f'class="affscore-panel" style="flex-basis: {min(across + 8, 280)}px; max-width: {self.share}">'
             f'<rect class="paper" {LOOKS["paper"]} width="{across + 8}" height="{up + 52}" rx="4"/>'
             f'<image x="4" y="26" width="{across}" height="{up}" preserveAspectRatio="none" '
             f'href="{bitmap(self.image)}"/>'
